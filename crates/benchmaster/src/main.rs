@@ -1,0 +1,2 @@
+//! The `benchmaster` command.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Experiment designs: treatments, replicates and seeded run order.
+#![deny(missing_docs)]

@@ -1,0 +1,2 @@
+//! Terminal tables, the HTML report and exports.
+#![deny(missing_docs)]

@@ -1,0 +1,2 @@
+//! Intervals, stopping rules, steady state and fairness: pure functions over numbers.
+#![deny(missing_docs)]

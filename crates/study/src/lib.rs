@@ -1,0 +1,2 @@
+//! Study file, plan, runner, resume and validity checks.
+#![deny(missing_docs)]
