@@ -1,2 +1,10 @@
 //! Terminal tables, the HTML report and exports.
+//!
+//! * [`terminal`]: what `run` and `analyze` print.
+//! * [`html`]: the self-contained report page.
+//! * [`format`]: numbers as people read them.
 #![deny(missing_docs)]
+
+pub mod format;
+mod overview;
+pub mod terminal;

@@ -1,2 +1,15 @@
 //! Study file, plan, runner, resume and validity checks.
+//!
+//! A [`StudyFile`](file::StudyFile) is read from TOML, every mistake being reported at its place
+//! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; [`schedule`] says which run comes next.
 #![deny(missing_docs)]
+
+pub mod analysis;
+pub mod battery;
+pub mod diagnostics;
+pub mod file;
+pub mod plan;
+pub mod response_names;
+pub mod schedule;
+pub mod schema;
+pub mod settings;

@@ -3,10 +3,31 @@
 //! * [`units`]: sizes, durations and rates as users write them.
 //! * [`builtin`]: ready workloads with parameters, as a study file names them by `use`.
 //! * [`model`]: a workload in full: filesets, groups of workers, and the flow of operations each worker repeats.
+//! * [`program`]: a workload compiled for execution.
+//! * [`engine`]: the file operations, by system calls, io_uring, or nothing.
+//! * [`execute`]: carries a workload out in a [working directory](area) of a target.
 //! * [`recording`]: what one workload of one run leaves behind.
 #![deny(missing_docs)]
 
+pub mod area;
 pub mod builtin;
+pub mod cache;
+pub mod calibrate;
+pub mod clock;
+pub mod content;
+pub mod engine;
+pub mod execute;
+pub mod files;
 pub mod model;
+pub mod program;
+pub mod random;
 pub mod recording;
 pub mod units;
+
+mod counts;
+mod gate;
+mod lane;
+mod recorder;
+mod trace;
+mod verify;
+mod worker;

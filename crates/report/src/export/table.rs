@@ -1,0 +1,122 @@
+//! A table with typed columns, and its form as CSV.
+
+use std::io::{self, Write};
+
+/// A table, column by column. All columns have the same length.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) columns: Vec<Column>,
+}
+
+#[derive(Debug)]
+pub(super) struct Column {
+    pub(super) name: String,
+    pub(super) values: Values,
+}
+
+/// The values of a column; `None` = not known or not applicable.
+#[derive(Debug, PartialEq)]
+pub(super) enum Values {
+    Text(Vec<Option<String>>),
+    Unsigned(Vec<Option<u64>>),
+    Signed(Vec<Option<i64>>),
+    Real(Vec<Option<f64>>),
+    Flag(Vec<Option<bool>>),
+}
+
+/// Makes a table from rows of any type, one column after another.
+pub(super) struct TableBuilder<'a, R> {
+    rows: &'a [R],
+    table: Table,
+}
+
+impl<'a, R> TableBuilder<'a, R> {
+    pub(super) fn new(name: &'static str, rows: &'a [R]) -> Self {
+        Self { rows, table: Table { name, columns: Vec::new() } }
+    }
+
+    pub(super) fn text<'r, S: Into<String>>(
+        self,
+        name: impl Into<String>,
+        value: impl Fn(&'r R) -> Option<S>,
+    ) -> Self
+    where
+        'a: 'r,
+    {
+        let values = self.rows.iter().map(|row| value(row).map(Into::into)).collect();
+        self.column(name, Values::Text(values))
+    }
+
+    pub(super) fn unsigned(self, name: &str, value: impl Fn(&R) -> Option<u64>) -> Self {
+        let values = self.rows.iter().map(value).collect();
+        self.column(name, Values::Unsigned(values))
+    }
+
+    pub(super) fn signed(self, name: &str, value: impl Fn(&R) -> Option<i64>) -> Self {
+        let values = self.rows.iter().map(value).collect();
+        self.column(name, Values::Signed(values))
+    }
+
+    pub(super) fn real(self, name: &str, value: impl Fn(&R) -> Option<f64>) -> Self {
+        let values = self.rows.iter().map(value).collect();
+        self.column(name, Values::Real(values))
+    }
+
+    pub(super) fn flag(self, name: &str, value: impl Fn(&R) -> Option<bool>) -> Self {
+        let values = self.rows.iter().map(value).collect();
+        self.column(name, Values::Flag(values))
+    }
+
+    pub(super) fn build(self) -> Table {
+        self.table
+    }
+
+    fn column(mut self, name: impl Into<String>, values: Values) -> Self {
+        self.table.columns.push(Column { name: name.into(), values });
+        self
+    }
+}
+
+impl Table {
+    pub(super) fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// Writes the table as CSV with a header.
+    pub(super) fn write_csv(&self, out: impl Write) -> io::Result<()> {
+        let mut writer = csv::Writer::from_writer(out);
+        writer.write_record(self.columns.iter().map(|column| column.name.as_str()))?;
+        for row in 0..self.rows() {
+            for column in &self.columns {
+                writer.write_field(column.values.field(row))?;
+            }
+            writer.write_record(None::<&[u8]>)?;
+        }
+        writer.flush()
+    }
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Self::Text(values) => values.len(),
+            Self::Unsigned(values) => values.len(),
+            Self::Signed(values) => values.len(),
+            Self::Real(values) => values.len(),
+            Self::Flag(values) => values.len(),
+        }
+    }
+
+    /// A value as text that reads back as the same value; empty for none.
+    fn field(&self, row: usize) -> String {
+        match self {
+            Self::Text(values) => values[row].clone(),
+            Self::Unsigned(values) => values[row].map(|value| value.to_string()),
+            Self::Signed(values) => values[row].map(|value| value.to_string()),
+            Self::Real(values) => values[row].map(|value| value.to_string()),
+            Self::Flag(values) => values[row].map(|value| value.to_string()),
+        }
+        .unwrap_or_default()
+    }
+}

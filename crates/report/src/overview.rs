@@ -1,0 +1,192 @@
+//! What both the terminal and the page show first: which response stands for a workload, which series, and the facts
+//! about the study in words.
+
+use benchmaster_store::record::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
+use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
+use benchmaster_workload::recording::Recording;
+
+use crate::format;
+
+/// The responses of a workload as a whole that are rates, the one that stands for it first.
+///
+/// That is the primary response if it is one of the workload's; else the throughput of a workload that moves data for
+/// its own sake, and the operation rate of any other.
+pub(crate) fn rates(study: &StudyRecord, analysis: &Analysis, workload: &str) -> Vec<(String, Unit)> {
+    let counts_files = study.workloads.iter().any(|w| {
+        w.name == workload && matches!(w.use_name.as_str(), "file-creation" | "small-file-read" | "metadata")
+    });
+    let mut found: Vec<(String, Unit, bool)> = Vec::new();
+    for response in analysis.treatments.iter().flat_map(|t| &t.responses) {
+        let Some(what) = response.name.strip_prefix(workload).and_then(|rest| rest.strip_prefix('.')) else {
+            continue;
+        };
+        let is_primary = response.name == analysis.primary_response;
+        let is_rate = matches!(response.unit, Unit::BytesPerSecond | Unit::OperationsPerSecond);
+        if !is_primary && (what.contains('.') || !is_rate) {
+            continue;
+        }
+        let moves = response.values.iter().any(|v| v.value != 0.0);
+        match found.iter_mut().find(|(name, ..)| *name == response.name) {
+            Some((.., any)) => *any |= moves,
+            None => found.push((response.name.clone(), response.unit, moves)),
+        }
+    }
+    let rank = |(name, unit, moves): &(String, Unit, bool)| {
+        (*name != analysis.primary_response, !moves, (*unit == Unit::BytesPerSecond) == counts_files)
+    };
+    found.sort_by_key(rank);
+    let idle = |(_, unit, moves): &(String, Unit, bool)| *unit == Unit::BytesPerSecond && !moves;
+    found.retain(|response| response.0 == analysis.primary_response || !idle(response));
+    found.into_iter().map(|(name, unit, _)| (name, unit)).collect()
+}
+
+/// The name of a response without its workload.
+pub(crate) fn short_name<'a>(response: &'a str, workload: &str) -> &'a str {
+    response.strip_prefix(workload).and_then(|rest| rest.strip_prefix('.')).unwrap_or(response)
+}
+
+/// The latency table of the series that does a workload's main work: the one that moves most bytes, else the most
+/// frequent one.
+pub(crate) fn main_latency<'a>(
+    results: &StudyResults,
+    treatment: &'a TreatmentSummary,
+    workload: &str,
+) -> Option<&'a LatencySummary> {
+    let bytes = |latency: &LatencySummary| -> u64 {
+        let recordings = results.runs.iter().filter(|r| r.key.treatment == treatment.index);
+        recordings
+            .flat_map(|r| &r.recordings)
+            .filter(|r| r.workload == workload)
+            .flat_map(|r| &r.series)
+            .filter(|s| s.key == latency.series)
+            .map(|s| s.total.bytes)
+            .sum()
+    };
+    treatment
+        .latencies
+        .iter()
+        .filter(|l| l.workload == workload && l.kind != LatencyKind::Service)
+        .max_by_key(|l| (bytes(l), l.count))
+}
+
+/// Bytes or operations per second of each interval of a recording; an interval without an operation is 0. A last
+/// interval of less than a tenth is left out, because so short a rate says nothing.
+pub(crate) fn interval_rates(recording: &Recording, in_bytes: bool) -> Vec<f64> {
+    let interval = recording.interval_ns;
+    if interval == 0 {
+        return Vec::new();
+    }
+    let last = recording.series.iter().flat_map(|s| &s.intervals).map(|i| u64::from(i.index) + 1).max();
+    let intervals = last.unwrap_or(0).min(recording.length_ns.div_ceil(interval)) as usize;
+    let mut amounts = vec![0u64; intervals];
+    for one in recording.series.iter().flat_map(|s| &s.intervals) {
+        if let Some(amount) = amounts.get_mut(one.index as usize) {
+            *amount += if in_bytes { one.stats.bytes } else { one.stats.count };
+        }
+    }
+    let span = |index: usize| interval.min(recording.length_ns.saturating_sub(index as u64 * interval));
+    let rates = amounts.iter().enumerate().filter(|(i, _)| span(*i) * 10 >= interval);
+    rates.map(|(i, amount)| *amount as f64 / (span(i) as f64 / 1e9)).collect()
+}
+
+/// The runs of a treatment whose numbers count.
+pub(crate) fn counted_runs(results: &StudyResults, treatment: u32) -> impl Iterator<Item = &RunRecord> {
+    results
+        .runs
+        .iter()
+        .filter(move |r| r.key.treatment == treatment && benchmaster_study::analysis::counts(r))
+}
+
+/// `full design, 4 treatments × 5 replicates, random order, seed 7 (ChaCha8)`.
+pub(crate) fn design_line(study: &StudyRecord) -> String {
+    let replicates = match study.replicates {
+        Replication::Fixed(n) => format!("× {}", format::plural(n as usize, "replicate")),
+        Replication::Sequential { min, max, relative_half_width } => format!(
+            "× {min} to {max} replicates (until the half width is {} of the mean)",
+            format::percent(relative_half_width)
+        ),
+    };
+    format!(
+        "{} design, {} {replicates}, {} order, seed {} ({})",
+        study.design,
+        format::plural(study.treatments.len(), "treatment"),
+        study.order,
+        study.seed,
+        study.generator
+    )
+}
+
+/// One line per distinct host and target: file system, source, kernel, processors.
+pub(crate) fn place_lines(results: &StudyResults) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for (host, environment) in results.sessions.iter().flat_map(|s| &s.environment) {
+        let target =
+            environment.target.as_ref().map(|t| format!("{} on {} ({}), ", t.path, t.file_system, t.source));
+        let kernel: Vec<_> = environment.kernel.split_whitespace().take(2).collect();
+        let line = format!(
+            "{}host {host}, {}, {} of {} processors",
+            target.unwrap_or_default(),
+            kernel.join(" "),
+            environment.processors_allowed,
+            environment.processors
+        );
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// How the run of the study went: finished, failed, excluded, interrupted.
+pub(crate) fn progress_line(results: &StudyResults, analysis: &Analysis) -> String {
+    let planned = match results.study.replicates {
+        Replication::Fixed(n) => format!(" of {}", n as usize * results.study.treatments.len()),
+        Replication::Sequential { .. } => String::new(),
+    };
+    let mut line = format!("{}{planned} runs finished", analysis.runs);
+    if analysis.failed > 0 {
+        line += &format!(", {} failed", analysis.failed);
+    }
+    if analysis.excluded > 0 {
+        line += &format!(", {} left out as invalid", analysis.excluded);
+    }
+    line += "; ";
+    line += &match analysis.interruptions {
+        0 => "never interrupted".to_owned(),
+        1 => "interrupted once and resumed".to_owned(),
+        n => format!("interrupted {n} times and resumed"),
+    };
+    line
+}
+
+/// How valid the numbers of a workload under a treatment are, in a word, and how bad that is.
+pub(crate) fn validity(
+    results: &StudyResults,
+    treatment: &TreatmentSummary,
+    workload: &str,
+) -> (String, Option<Severity>) {
+    if treatment.runs == 0 {
+        return ("not run".into(), Some(Severity::Note));
+    }
+    if !treatment.excluded.is_empty() {
+        return (format!("{} invalid", treatment.excluded.len()), Some(Severity::Invalid));
+    }
+    if !treatment.failed.is_empty() {
+        return (format!("{} failed", treatment.failed.len()), Some(Severity::Invalid));
+    }
+    let warned = counted_runs(results, treatment.index).filter(|run| {
+        let about = |c: &Check| c.workload.as_ref().is_none_or(|w| w == workload);
+        run.checks.iter().any(|c| c.severity == Severity::Warning && about(c))
+    });
+    match warned.count() {
+        0 => ("ok".into(), None),
+        n => (format!("{n} warned"), Some(Severity::Warning)),
+    }
+}
+
+/// Whether the rate of a workload over time is told in bytes: as its first rate is.
+pub(crate) fn told_in_bytes(study: &StudyRecord, analysis: &Analysis, workload: &str) -> bool {
+    let mut units = rates(study, analysis, workload).into_iter().map(|(_, unit)| unit);
+    units.find(|u| matches!(u, Unit::BytesPerSecond | Unit::OperationsPerSecond))
+        == Some(Unit::BytesPerSecond)
+}

@@ -1,0 +1,282 @@
+//! Lines, paragraphs and tables of plain text.
+
+use benchmaster_store::record::Severity;
+use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use unicode_width::UnicodeWidthStr;
+
+use super::TextOptions;
+
+/// Text under construction.
+pub(super) struct Text {
+    pub(super) options: TextOptions,
+    out: String,
+}
+
+/// A column of a table.
+pub(super) struct Column {
+    /// Header; may have several lines.
+    pub(super) header: String,
+    /// Cells.
+    pub(super) cells: Vec<String>,
+    /// Columns of a high rank are dropped first where the width does not suffice; 0 = never.
+    pub(super) rank: u8,
+    /// Numbers are aligned right.
+    pub(super) right: bool,
+}
+
+impl Column {
+    pub(super) fn text(header: &str, cells: Vec<String>) -> Self {
+        Self { header: header.into(), cells, rank: 0, right: false }
+    }
+    pub(super) fn number(header: impl Into<String>, cells: Vec<String>, rank: u8) -> Self {
+        Self { header: header.into(), cells, rank, right: true }
+    }
+}
+
+impl Text {
+    pub(super) fn new(options: &TextOptions) -> Self {
+        Self { options: options.clone(), out: String::new() }
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+
+    /// A blank line and a heading.
+    pub(super) fn section(&mut self, title: &str) {
+        self.out.push('\n');
+        self.bold_line(title);
+    }
+
+    pub(super) fn bold_line(&mut self, line: &str) {
+        for line in wrap(&self.plain(line), self.options.width) {
+            let line = self.colored("1", &line);
+            self.out += &line;
+            self.out.push('\n');
+        }
+    }
+
+    /// A line as it is, however long.
+    pub(super) fn raw_line(&mut self, line: &str) {
+        self.out += line;
+        self.out.push('\n');
+    }
+
+    /// A paragraph; its further lines are indented by `indent`.
+    pub(super) fn wrapped(&mut self, indent: &str, paragraph: &str) {
+        let room = self.options.width.saturating_sub(indent.len());
+        for (i, line) in wrap(&self.plain(paragraph), room).into_iter().enumerate() {
+            if i > 0 {
+                self.out += indent;
+            }
+            self.out += &line;
+            self.out.push('\n');
+        }
+    }
+
+    /// A paragraph that begins with a word in the colour of its severity.
+    pub(super) fn marked(&mut self, severity: Severity, mark: &str, paragraph: &str) {
+        let start = self.out.len();
+        self.wrapped("  ", &format!("{mark}: {paragraph}"));
+        let word = self.colored(color(severity), mark);
+        self.out.replace_range(start..start + mark.len(), &word);
+    }
+
+    /// A table, fitted to the width: labels are wrapped first, then columns dropped, and what is missing is said. The
+    /// last column of each row is coloured by the row's severity.
+    pub(super) fn table(&mut self, mut columns: Vec<Column>, severities: &[Option<Severity>]) {
+        for column in &mut columns {
+            column.header = self.plain(&column.header);
+            column.cells.iter_mut().for_each(|c| *c = self.plain(c));
+        }
+        let mut dropped = Vec::new();
+        let mut fit = Fit { gap: 2, width: None };
+        let mut lines = layout(&columns, fit, None);
+        if width_of(&lines) > self.options.width {
+            if let Some(label) = columns.first_mut() {
+                label.cells.iter_mut().for_each(|c| *c = c.replace(' ', "\n"));
+            }
+            lines = layout(&columns, fit, None);
+        }
+        if width_of(&lines) > self.options.width {
+            fit.gap = 1;
+            lines = layout(&columns, fit, None);
+        }
+        while width_of(&lines) > self.options.width {
+            let worst = columns.iter().enumerate().filter(|(_, c)| c.rank > 0).max_by_key(|(_, c)| c.rank);
+            let Some((index, _)) = worst else {
+                fit.width = Some(self.options.width);
+                lines = layout(&columns, fit, None);
+                break;
+            };
+            dropped.push(columns.remove(index).header.lines().next().unwrap_or_default().to_owned());
+            lines = layout(&columns, fit, None);
+        }
+        let header_lines = columns.iter().map(|c| c.header.lines().count()).max().unwrap_or(1);
+        let rule = if self.options.unicode { "─" } else { "-" }.repeat(width_of(&lines));
+        let styled = if self.options.color { layout(&columns, fit, Some(severities)) } else { lines };
+        for (i, line) in styled.iter().enumerate() {
+            if i == header_lines {
+                self.out += &rule;
+                self.out.push('\n');
+            }
+            self.out += line.trim_end();
+            self.out.push('\n');
+        }
+        if !dropped.is_empty() {
+            self.wrapped("", &format!("(too narrow for: {})", dropped.join(", ")));
+        }
+    }
+
+    pub(super) fn colored(&self, code: &str, text: &str) -> String {
+        if self.options.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    /// Without what only Unicode has, where it is not wanted.
+    fn plain(&self, text: &str) -> String {
+        if self.options.unicode {
+            return text.into();
+        }
+        text.replace('±', "+/-").replace('×', "x").replace("µs", "us").replace('−', "-")
+    }
+}
+
+fn color(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Invalid => "1;31",
+        Severity::Warning => "33",
+        Severity::Note => "36",
+    }
+}
+
+/// How close a table is set.
+#[derive(Clone, Copy)]
+struct Fit {
+    /// Blanks between columns.
+    gap: u16,
+    /// Break cells so that the table is no wider than this.
+    width: Option<usize>,
+}
+
+/// The lines of a table; coloured when severities are given.
+fn layout(columns: &[Column], fit: Fit, severities: Option<&[Option<Severity>]>) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).force_no_tty();
+    match fit.width.and_then(|w| u16::try_from(w).ok()) {
+        Some(width) => {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(width);
+        }
+        None => {
+            table.set_content_arrangement(ContentArrangement::Disabled);
+        }
+    }
+    if severities.is_some() {
+        table.enforce_styling();
+    }
+    table.set_header(columns.iter().map(|c| Cell::new(&c.header).add_attribute(Attribute::Bold)));
+    let rows = columns.iter().map(|c| c.cells.len()).max().unwrap_or(0);
+    for row in 0..rows {
+        let cells = columns.iter().enumerate().map(|(i, column)| {
+            let cell = Cell::new(column.cells.get(row).map_or("", String::as_str));
+            let severity = severities.and_then(|s| s.get(row).copied().flatten());
+            match (i + 1 == columns.len(), severity) {
+                (true, Some(Severity::Invalid)) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+                (true, Some(Severity::Warning)) => cell.fg(Color::Yellow),
+                (true, Some(Severity::Note)) => cell.fg(Color::Cyan),
+                _ => cell,
+            }
+        });
+        table.add_row(cells);
+    }
+    for (index, column) in columns.iter().enumerate() {
+        if let Some(table_column) = table.column_mut(index) {
+            table_column.set_padding((0, if index + 1 == columns.len() { 0 } else { fit.gap }));
+            if column.right {
+                table_column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+    }
+    table.lines().collect()
+}
+
+fn width_of(lines: &[String]) -> usize {
+    lines.iter().map(|l| l.trim_end().width()).max().unwrap_or(0)
+}
+
+/// Breaks a paragraph at blanks; a word longer than the width stays whole.
+fn wrap(paragraph: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in paragraph.split_whitespace() {
+        let last = lines.len() - 1;
+        let line = &mut lines[last];
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.width() + 1 + word.width() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn narrow(width: usize, color: bool) -> TextOptions {
+        TextOptions { width, color, ..Default::default() }
+    }
+
+    fn columns() -> Vec<Column> {
+        vec![
+            Column::text("treatment", vec!["io_size=64KiB sync=off".into(), "io_size=1MiB sync=on".into()]),
+            Column::number("throughput", vec!["5.1 ± 0.2".into(), "4.0 ± 0.1".into()], 0),
+            Column::number("p99.9", vec!["12.1 ms".into(), "-".into()], 3),
+            Column::text("validity", vec!["ok".into(), "1 invalid".into()]),
+        ]
+    }
+
+    #[test]
+    fn labels_are_wrapped_before_columns_are_dropped() {
+        let mut text = Text::new(&narrow(50, false));
+        text.table(columns(), &[]);
+        let wrapped = text.finish();
+        assert!(wrapped.contains("p99.9") && wrapped.contains("io_size=64KiB  "), "{wrapped}");
+        let mut text = Text::new(&narrow(38, false));
+        text.table(columns(), &[]);
+        let dropped = text.finish();
+        assert!(dropped.ends_with("(too narrow for: p99.9)\n"), "{dropped}");
+        assert!(dropped.lines().all(|l| l.width() <= 38), "{dropped}");
+    }
+
+    #[test]
+    fn colour_does_not_shift_columns() {
+        let severities = [None, Some(Severity::Invalid)];
+        let mut plain = Text::new(&narrow(100, false));
+        plain.table(columns(), &severities);
+        let mut colored = Text::new(&narrow(100, true));
+        colored.table(columns(), &severities);
+        let colored = colored.finish();
+        assert!(colored.contains("\x1b["), "{colored:?}");
+        let mut bare = String::new();
+        let mut rest = colored.as_str();
+        while let Some(start) = rest.find('\x1b') {
+            bare += &rest[..start];
+            rest = &rest[start..];
+            rest = &rest[rest.find('m').unwrap() + 1..];
+        }
+        bare += rest;
+        let trimmed: Vec<_> = bare.lines().map(str::trim_end).collect();
+        assert_eq!(trimmed, plain.finish().lines().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn paragraphs_wrap_and_turn_ascii() {
+        let mut text = Text::new(&TextOptions { width: 20, unicode: false, ..Default::default() });
+        text.wrapped("  ", "a mean of 5 ± 1 µs over all the runs");
+        assert_eq!(text.finish(), "a mean of 5 +/- 1\n  us over all the\n  runs\n");
+    }
+}

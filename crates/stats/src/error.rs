@@ -1,0 +1,88 @@
+use thiserror::Error;
+
+/// Why a statistic cannot be computed.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum StatsError {
+    /// Fewer values than the statistic needs.
+    #[error("{what} needs {needed} or more values, but there are {found}; measure more runs")]
+    TooFew {
+        /// The statistic.
+        what: &'static str,
+        /// Values needed.
+        needed: usize,
+        /// Values given.
+        found: usize,
+    },
+    /// A value is infinite or not a number.
+    #[error("value {} of {what} is {value}; only finite numbers can be analysed", index + 1)]
+    NotFinite {
+        /// The statistic.
+        what: &'static str,
+        /// Position of the value, from 0.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// The values are finite, but their squares are not.
+    #[error("the values of {what} are too large to be squared; use a larger unit")]
+    Overflow {
+        /// The statistic.
+        what: &'static str,
+    },
+    /// A confidence level outside 0..1.
+    #[error("a confidence level of {0} is not between 0 and 1; use a number such as 0.95")]
+    Confidence(f64),
+    /// Neither of two samples varies, so nothing can be said about the uncertainty of their difference.
+    #[error(
+        "neither sample varies, so their difference cannot be tested; measure with a finer resolution, or more runs"
+    )]
+    NoVariation,
+    /// A factorial design needs 2^k cells.
+    #[error(
+        "a two-level factorial design has 2, 4, 8, … cells, but {0} were given; add the missing treatments"
+    )]
+    NotTwoLevel(usize),
+    /// The cells of a factorial design have different numbers of replicates.
+    #[error(
+        "cell {} has {found} replicates where the first has {expected}; \
+         use the replicates that all cells have", cell + 1
+    )]
+    Unbalanced {
+        /// The cell, from 0.
+        cell: usize,
+        /// Replicates of the first cell.
+        expected: usize,
+        /// Replicates of this cell.
+        found: usize,
+    },
+    /// A term of a model that does not have it.
+    #[error("the design has {factors} factors and no term {term:#b}; name a term by the bits of its factors")]
+    NoSuchTerm {
+        /// The term.
+        term: u32,
+        /// Factors of the design.
+        factors: u32,
+    },
+    /// A contrast whose coefficients do not add up to 0.
+    #[error("the coefficients of a contrast add up to {0}; they must add up to 0")]
+    NotAContrast(f64),
+    /// Histograms that cannot be merged.
+    #[error("the histograms cannot be merged: {0}; record them with the same range and precision")]
+    Merge(String),
+}
+
+/// Refuses an empty sample, and values that are no finite numbers.
+pub(crate) fn check_values(what: &'static str, values: &[f64], needed: usize) -> Result<(), StatsError> {
+    if values.len() < needed {
+        return Err(StatsError::TooFew { what, needed, found: values.len() });
+    }
+    match values.iter().position(|v| !v.is_finite()) {
+        Some(index) => Err(StatsError::NotFinite { what, index, value: values[index] }),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a confidence level outside 0..1.
+pub(crate) fn check_confidence(confidence: f64) -> Result<(), StatsError> {
+    if confidence > 0.0 && confidence < 1.0 { Ok(()) } else { Err(StatsError::Confidence(confidence)) }
+}

@@ -1,0 +1,305 @@
+-- Version 1. Times ending in _ns are nanoseconds; `started`, `ended` and `time` are RFC 3339 in UTC.
+
+CREATE TABLE studies (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    description TEXT,
+    text TEXT NOT NULL,
+    seed TEXT NOT NULL,
+    generator TEXT NOT NULL,
+    design TEXT NOT NULL,
+    run_order TEXT NOT NULL,
+    replicates_min INTEGER NOT NULL,
+    replicates_max INTEGER NOT NULL,
+    relative_half_width REAL,
+    confidence REAL NOT NULL,
+    primary_response TEXT NOT NULL,
+    version TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE factors (
+    factor INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE levels (
+    factor INTEGER NOT NULL REFERENCES factors,
+    level INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (factor, level)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE settings (
+    factor INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    parameter TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (factor, level, parameter),
+    FOREIGN KEY (factor, level) REFERENCES levels
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE treatments (
+    treatment INTEGER PRIMARY KEY,
+    label TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE treatment_levels (
+    treatment INTEGER NOT NULL REFERENCES treatments,
+    factor INTEGER NOT NULL,
+    level INTEGER NOT NULL,
+    PRIMARY KEY (treatment, factor),
+    FOREIGN KEY (factor, level) REFERENCES levels
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE workloads (
+    ordinal INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    use_name TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE sessions (
+    session INTEGER PRIMARY KEY,
+    started TEXT NOT NULL,
+    ended TEXT,
+    outcome TEXT,
+    lost_treatment INTEGER REFERENCES treatments,
+    lost_replicate INTEGER,
+    command TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE environments (
+    session INTEGER NOT NULL REFERENCES sessions,
+    name TEXT NOT NULL,
+    host TEXT NOT NULL,
+    benchmaster TEXT NOT NULL,
+    kernel TEXT NOT NULL,
+    distribution TEXT,
+    cpu_model TEXT,
+    processors INTEGER NOT NULL,
+    processors_allowed INTEGER NOT NULL,
+    memory_total INTEGER,
+    memory_available INTEGER,
+    clock_source TEXT,
+    virtualization TEXT,
+    governor TEXT,
+    target_path TEXT,
+    target_mount_point TEXT,
+    target_source TEXT,
+    target_file_system TEXT,
+    target_options TEXT,
+    target_mount_line TEXT,
+    target_total_bytes INTEGER,
+    target_free_bytes INTEGER,
+    target_free_files INTEGER,
+    target_read_ahead_kib INTEGER,
+    PRIMARY KEY (session, name)
+) STRICT;
+
+CREATE TABLE sysctls (
+    session INTEGER NOT NULL,
+    environment TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (session, environment, name),
+    FOREIGN KEY (session, environment) REFERENCES environments ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+-- At most one row: the run being done now, or lost when its session was killed.
+CREATE TABLE in_flight (
+    slot INTEGER PRIMARY KEY CHECK (slot = 0),
+    session INTEGER NOT NULL REFERENCES sessions,
+    treatment INTEGER NOT NULL REFERENCES treatments,
+    replicate INTEGER NOT NULL,
+    position INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE runs (
+    run_id INTEGER PRIMARY KEY,
+    treatment INTEGER NOT NULL REFERENCES treatments,
+    replicate INTEGER NOT NULL,
+    position INTEGER NOT NULL UNIQUE,
+    session INTEGER NOT NULL REFERENCES sessions,
+    started TEXT NOT NULL,
+    elapsed_ns INTEGER NOT NULL,
+    failure TEXT,
+    UNIQUE (treatment, replicate)
+) STRICT;
+
+CREATE TABLE recordings (
+    recording_id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES runs,
+    ordinal INTEGER NOT NULL,
+    workload TEXT NOT NULL,
+    timed INTEGER NOT NULL,
+    started_unix_ns INTEGER NOT NULL,
+    length_ns INTEGER NOT NULL,
+    interval_ns INTEGER NOT NULL,
+    cut_ns INTEGER NOT NULL,
+    cut_reason TEXT NOT NULL,
+    cache_requested TEXT NOT NULL,
+    cache_done TEXT NOT NULL,
+    process_user_ns INTEGER NOT NULL,
+    process_system_ns INTEGER NOT NULL,
+    host_busy REAL,
+    host_steal REAL,
+    processors INTEGER NOT NULL,
+    clock_step_ns INTEGER NOT NULL,
+    clock_drift REAL,
+    trace_stall_ns INTEGER NOT NULL,
+    free_before_bytes INTEGER,
+    free_after_bytes INTEGER,
+    null_rate REAL,
+    verified_bytes INTEGER,
+    corruption TEXT,
+    UNIQUE (run_id, ordinal),
+    UNIQUE (run_id, workload)
+) STRICT;
+
+CREATE TABLE phases (
+    recording_id INTEGER NOT NULL REFERENCES recordings,
+    ordinal INTEGER NOT NULL,
+    phase TEXT NOT NULL,
+    start_ns INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL,
+    operations INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    PRIMARY KEY (recording_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE filesets (
+    recording_id INTEGER NOT NULL REFERENCES recordings,
+    ordinal INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    files INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    reused INTEGER NOT NULL,
+    cached_bytes INTEGER,
+    PRIMARY KEY (recording_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE error_details (
+    recording_id INTEGER NOT NULL REFERENCES recordings,
+    ordinal INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (recording_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE operations (
+    series_id INTEGER PRIMARY KEY,
+    recording_id INTEGER NOT NULL REFERENCES recordings,
+    ordinal INTEGER NOT NULL,
+    worker_group TEXT NOT NULL,
+    label TEXT NOT NULL,
+    operation TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    sum_ns INTEGER NOT NULL,
+    min_ns INTEGER,
+    mean_ns REAL,
+    p50_ns INTEGER,
+    p99_ns INTEGER,
+    p999_ns INTEGER,
+    max_ns INTEGER,
+    histogram BLOB NOT NULL,
+    service_histogram BLOB,
+    UNIQUE (recording_id, ordinal)
+) STRICT;
+
+CREATE TABLE operation_errors (
+    series_id INTEGER NOT NULL REFERENCES operations,
+    error TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    PRIMARY KEY (series_id, error)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE intervals (
+    series_id INTEGER NOT NULL REFERENCES operations,
+    interval INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    sum_ns INTEGER NOT NULL,
+    min_ns INTEGER,
+    mean_ns REAL,
+    p50_ns INTEGER,
+    p99_ns INTEGER,
+    p999_ns INTEGER,
+    max_ns INTEGER,
+    histogram BLOB NOT NULL,
+    PRIMARY KEY (series_id, interval)
+) STRICT;
+
+CREATE TABLE workers (
+    worker_id INTEGER PRIMARY KEY,
+    recording_id INTEGER NOT NULL REFERENCES recordings,
+    ordinal INTEGER NOT NULL,
+    client INTEGER NOT NULL,
+    worker_group TEXT NOT NULL,
+    worker INTEGER NOT NULL,
+    start_ns INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL,
+    cpu_user_ns INTEGER,
+    cpu_system_ns INTEGER,
+    stop TEXT NOT NULL,
+    UNIQUE (recording_id, ordinal)
+) STRICT;
+
+CREATE TABLE worker_operations (
+    worker_id INTEGER NOT NULL REFERENCES workers,
+    ordinal INTEGER NOT NULL,
+    series_id INTEGER NOT NULL REFERENCES operations,
+    count INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    sum_ns INTEGER NOT NULL,
+    first_latency_ns INTEGER,
+    first_start_ns INTEGER,
+    last_end_ns INTEGER,
+    PRIMARY KEY (worker_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE responses (
+    run_id INTEGER NOT NULL REFERENCES runs,
+    ordinal INTEGER NOT NULL,
+    response TEXT NOT NULL,
+    value REAL NOT NULL,
+    unit TEXT NOT NULL,
+    PRIMARY KEY (run_id, ordinal),
+    UNIQUE (run_id, response)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE checks (
+    run_id INTEGER NOT NULL REFERENCES runs,
+    ordinal INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    workload TEXT,
+    message TEXT NOT NULL,
+    PRIMARY KEY (run_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE check_evidence (
+    run_id INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    value REAL,
+    PRIMARY KEY (run_id, ordinal, name),
+    FOREIGN KEY (run_id, ordinal) REFERENCES checks
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    run_id INTEGER NOT NULL REFERENCES runs,
+    ordinal INTEGER NOT NULL,
+    time TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (run_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE traces (
+    run_id INTEGER NOT NULL REFERENCES runs,
+    workload TEXT NOT NULL,
+    path TEXT NOT NULL,
+    PRIMARY KEY (run_id, workload)
+) STRICT, WITHOUT ROWID;

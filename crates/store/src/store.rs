@@ -1,0 +1,394 @@
+//! The results directory, opened for writing or read whole.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use benchmaster_telemetry::Environment;
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::directory::{self, DATABASE, Lock, TRACES};
+use crate::error::{At, CreateError, DatabaseError, LoadError, OpenError, WriteError};
+use crate::insert::{self, RowError};
+use crate::record::{Response, RunKey, RunRecord, SessionEnd, StudyRecord, StudyResults};
+use crate::schema::{self, Age, MIGRATIONS};
+use crate::select;
+
+/// How long to wait for another process that writes; a commit takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A results directory open for writing; no other process can have it open so at the same time.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    database: PathBuf,
+    study: StudyRecord,
+    connection: Connection,
+    _lock: Lock,
+}
+
+/// What a scheduler needs to know of a stored run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompletedRun {
+    /// Which.
+    pub key: RunKey,
+    /// Position in the order of execution.
+    pub position: u32,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+    /// Its responses; none if it failed.
+    pub responses: Vec<Response>,
+}
+
+impl Store {
+    /// Makes a results directory for `study`: `study.toml`, byte for byte, and an empty database.
+    ///
+    /// A process that dies on the way leaves a directory which the next call recognises as unfinished and makes anew.
+    ///
+    /// # Errors
+    /// When the directory holds results or anything else, cannot be written, or the plan contradicts itself.
+    pub fn create(directory: &Path, study: &StudyRecord) -> Result<Self, CreateError> {
+        let lock = directory::create(directory, &study.text, |path| build(path, study))?;
+        let database = directory.join(DATABASE);
+        let connection = connect(&database)?;
+        Ok(Self { directory: directory.into(), database, study: study.clone(), connection, _lock: lock })
+    }
+
+    /// Opens a results directory to go on with it, and brings its database to this program's schema.
+    ///
+    /// # Errors
+    /// When there is none, another process has it open, or the database is damaged or of a newer version.
+    pub fn open(directory: &Path) -> Result<Self, OpenError> {
+        if !Self::exists(directory) {
+            return Err(OpenError::Missing(directory.into()));
+        }
+        let lock = Lock::take(directory)?;
+        let database = directory.join(DATABASE);
+        let mut connection = connect(&database)?;
+        if schema::check(&connection, &database, MIGRATIONS)? == Age::Older {
+            let transaction = connection.transaction().at(&database)?;
+            schema::migrate(&transaction, MIGRATIONS).at(&database)?;
+            transaction.commit().at(&database)?;
+        }
+        let study = select::study(&connection).at(&database)?;
+        Ok(Self { directory: directory.into(), database, study, connection, _lock: lock })
+    }
+
+    /// Reads a results directory, also while a run is going on in it: finished runs as of this moment.
+    ///
+    /// # Errors
+    /// When there is none, or its database cannot be read, is damaged or of a newer version.
+    pub fn load(directory: &Path) -> Result<StudyResults, LoadError> {
+        if !Self::exists(directory) {
+            return Err(LoadError::Missing(directory.into()));
+        }
+        let database = directory.join(DATABASE);
+        Ok(load(&database, MIGRATIONS)?)
+    }
+
+    /// Whether `directory` holds the results of a study.
+    pub fn exists(directory: &Path) -> bool {
+        directory.join(DATABASE).is_file()
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The study and its plan.
+    pub fn study(&self) -> &StudyRecord {
+        &self.study
+    }
+
+    /// Finished runs in order of execution.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn completed(&self) -> Result<Vec<CompletedRun>, DatabaseError> {
+        select::all(&self.connection, "SELECT * FROM runs ORDER BY position, run_id", [], |row| {
+            Ok(CompletedRun {
+                key: select::key(row)?,
+                position: row.get("position")?,
+                failure: row.get("failure")?,
+                responses: select::responses(&self.connection, row.get("run_id")?)?,
+            })
+        })
+        .at(&self.database)
+    }
+
+    /// Begins a session and returns its number, from 1.
+    ///
+    /// A run that an earlier session left in flight is noted as that session's lost run, and trace files which belong to
+    /// no stored run are removed.
+    ///
+    /// # Errors
+    /// When the database or a left-over trace file cannot be changed.
+    pub fn begin_session(
+        &mut self,
+        command: &str,
+        started: Timestamp,
+        environment: &BTreeMap<String, Environment>,
+    ) -> Result<u32, WriteError> {
+        let session = self.write(|transaction| {
+            note_lost_run(transaction)?;
+            let session = "SELECT coalesce(max(session), 0) + 1 FROM sessions";
+            let session: u32 = transaction.query_row(session, [], |row| row.get(0))?;
+            let sql = "INSERT INTO sessions (session, started, command) VALUES (?1, ?2, ?3)";
+            transaction.execute(sql, params![session, started.to_string(), command])?;
+            insert::environments(transaction, session, environment)?;
+            Ok(session)
+        })?;
+        self.remove_leftover_traces()?;
+        Ok(session)
+    }
+
+    /// Stores the environment of a session in place of the one it has.
+    ///
+    /// # Errors
+    /// When there is no such session or the database refuses.
+    pub fn set_environment(
+        &mut self,
+        session: u32,
+        environment: &BTreeMap<String, Environment>,
+    ) -> Result<(), WriteError> {
+        self.write(|transaction| {
+            check_session(transaction, session)?;
+            insert::environments(transaction, session, environment)
+        })
+    }
+
+    /// Ends a session. A run still marked as in flight is noted as lost.
+    ///
+    /// # Errors
+    /// When there is no such session or the database refuses.
+    pub fn end_session(
+        &mut self,
+        session: u32,
+        ended: Timestamp,
+        outcome: SessionEnd,
+    ) -> Result<(), WriteError> {
+        self.write(|transaction| {
+            check_session(transaction, session)?;
+            note_lost_run(transaction)?;
+            let sql = "UPDATE sessions SET ended = ?2, outcome = ?3 WHERE session = ?1";
+            transaction.execute(sql, params![session, ended.to_string(), insert::name_of(&outcome)?])?;
+            Ok(())
+        })
+    }
+
+    /// Marks a run as in flight, so that it is known as lost if this process dies before it is committed.
+    ///
+    /// # Errors
+    /// When the run is stored already, the session or treatment does not exist, or the database refuses.
+    pub fn begin_run(&mut self, session: u32, key: RunKey, position: u32) -> Result<(), WriteError> {
+        self.check_new(key)?;
+        self.write(|transaction| {
+            check_session(transaction, session)?;
+            let sql = "INSERT OR REPLACE INTO in_flight VALUES (0, ?1, ?2, ?3, ?4)";
+            transaction.execute(sql, params![session, key.treatment, key.replicate, position])?;
+            Ok(())
+        })
+    }
+
+    /// Stores a finished run, whole or not at all, and takes back its mark as in flight. After an error the same run can
+    /// be committed again.
+    ///
+    /// # Errors
+    /// When the run is stored already, refers to what does not exist, or the database refuses (disk full, …).
+    pub fn commit_run(&mut self, run: &RunRecord) -> Result<(), WriteError> {
+        self.check_new(run.key)?;
+        self.write(|transaction| {
+            check_session(transaction, run.session)?;
+            insert::run(transaction, run)?;
+            transaction.execute("DELETE FROM in_flight", [])?;
+            Ok(())
+        })
+    }
+
+    /// Does all of `change` in one transaction or nothing of it.
+    fn write<T>(
+        &mut self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, RowError>,
+    ) -> Result<T, WriteError> {
+        let fault = |error: RowError| match error {
+            RowError::Sqlite(source) => DatabaseError::new(&self.database, source).into(),
+            RowError::Record(problem) => WriteError::Record { path: self.database.clone(), problem },
+        };
+        let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
+        let transaction = begun.map_err(|e| fault(e.into()))?;
+        let value = change(&transaction).map_err(fault)?;
+        transaction.commit().map_err(|e| fault(e.into()))?;
+        Ok(value)
+    }
+
+    fn check_new(&self, key: RunKey) -> Result<(), WriteError> {
+        let sql = "SELECT 1 FROM runs WHERE treatment = ?1 AND replicate = ?2";
+        let found = self.connection.query_row(sql, [key.treatment, key.replicate], |_| Ok(())).optional();
+        if found.at(&self.database)?.is_some() {
+            return Err(WriteError::Doubled { path: self.database.clone(), key });
+        }
+        if key.treatment as usize >= self.study.treatments.len() {
+            let problem = format!("the study has no treatment {}", key.treatment);
+            return Err(WriteError::Record { path: self.database.clone(), problem });
+        }
+        Ok(())
+    }
+
+    fn remove_leftover_traces(&self) -> Result<(), WriteError> {
+        let kept: BTreeSet<PathBuf> =
+            select::all(&self.connection, "SELECT path FROM traces", [], |row| row.get::<_, String>(0))
+                .at(&self.database)?
+                .into_iter()
+                .map(|path| self.directory.join(path))
+                .collect();
+        let traces = self.directory.join(TRACES);
+        let fault = |path: &Path, source| WriteError::Leftover { path: path.into(), source };
+        let entries = match fs::read_dir(&traces) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(fault(&traces, error)),
+        };
+        for entry in entries {
+            let path = entry.map_err(|e| fault(&traces, e))?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+            let ours = name.starts_with("run-")
+                && (name.ends_with(".parquet") || name.ends_with(".parquet.partial"));
+            if ours && !kept.contains(&path) {
+                fs::remove_file(&path).map_err(|e| fault(&path, e))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Turns the mark of a run in flight into the lost run of its session.
+fn note_lost_run(transaction: &Transaction<'_>) -> Result<(), RowError> {
+    transaction.execute_batch(
+        "UPDATE sessions SET lost_treatment = f.treatment, lost_replicate = f.replicate \
+         FROM in_flight f WHERE f.session = sessions.session; DELETE FROM in_flight;",
+    )?;
+    Ok(())
+}
+
+fn check_session(transaction: &Transaction<'_>, session: u32) -> Result<(), RowError> {
+    let sql = "SELECT 1 FROM sessions WHERE session = ?1";
+    match transaction.query_row(sql, [session], |_| Ok(())).optional()? {
+        Some(()) => Ok(()),
+        None => Err(RowError::Record(format!("there is no session {session}"))),
+    }
+}
+
+/// Fills a new database at `path`.
+fn build(path: &Path, study: &StudyRecord) -> Result<(), CreateError> {
+    let fill = || -> Result<(), RowError> {
+        let mut connection = Connection::open(path)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        let transaction = connection.transaction()?;
+        schema::migrate(&transaction, MIGRATIONS)?;
+        insert::study(&transaction, study)?;
+        // Once more, for the factors known only now.
+        schema::make_views(&transaction)?;
+        transaction.commit()?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.close().map_err(|(_, error)| error)?;
+        Ok(())
+    };
+    fill().map_err(|error| match error {
+        RowError::Sqlite(source) => DatabaseError::new(path, source).into(),
+        RowError::Record(problem) => CreateError::Plan(problem),
+    })
+}
+
+/// A connection that commits durably.
+fn connect(path: &Path) -> Result<Connection, DatabaseError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).at(path)?;
+    connection.busy_timeout(PATIENCE).at(path)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.pragma_update(None, "synchronous", "full").at(path)?;
+    connection.pragma_update(None, "foreign_keys", true).at(path)?;
+    if connection.is_readonly("main").at(path)? {
+        return Err(DatabaseError::ReadOnly { path: path.into() });
+    }
+    // Whatever forbids writing is to show before a run is done, not when it is to be stored.
+    connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK").at(path)?;
+    Ok(connection)
+}
+
+fn load(path: &Path, migrations: &[&str]) -> Result<StudyResults, DatabaseError> {
+    let mut connection = connect_to_read(path)?;
+    if schema::check(&connection, path, migrations)? == Age::Older {
+        connection = migrated_copy(&connection, migrations).at(path)?;
+    }
+    // One transaction, so that all tables are of the same moment.
+    let transaction = connection.transaction().at(path)?;
+    select::results(&transaction).at(path)
+}
+
+/// A connection for reading.
+///
+/// It is opened for writing where that is allowed (SQLite falls back to reading by itself), because only then can the
+/// last one to close the database clear away the write-ahead log; `query_only` keeps it from changing anything.
+fn connect_to_read(path: &Path) -> Result<Connection, DatabaseError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let open = || {
+        let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
+        connection.pragma_update(None, "query_only", true)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        // The first access to the file: fails where the shared memory of the log can be neither found nor made.
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(connection)
+    };
+    match open() {
+        Ok(connection) => Ok(connection),
+        Err(error) => match DatabaseError::new(path, error) {
+            DatabaseError::Access { detail, .. } if !has_log(path) => {
+                immutable(path).map_err(|_| DatabaseError::Access { path: path.into(), detail })
+            }
+            error => Err(error),
+        },
+    }
+}
+
+/// Whether the write-ahead log may hold what the database file does not.
+fn has_log(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).is_ok_and(|meta| meta.len() > 0)
+}
+
+/// Opens a database that nobody can write to, in a directory where no file can be made.
+fn immutable(path: &Path) -> rusqlite::Result<Connection> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut uri = String::from("file:");
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => uri.push(char::from(byte)),
+            byte => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    let connection = Connection::open_with_flags(uri, flags)?;
+    connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Ok(connection)
+}
+
+/// A copy in memory with the newest schema: reading must not change the file.
+fn migrated_copy(connection: &Connection, migrations: &[&str]) -> rusqlite::Result<Connection> {
+    let mut copy = Connection::open_in_memory()?;
+    rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(1024, Duration::ZERO, None)?;
+    let transaction = copy.transaction()?;
+    schema::migrate(&transaction, migrations)?;
+    transaction.commit()?;
+    Ok(copy)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The quick battery: every built-in workload on one target, in about two minutes, as a study file like any other.
+
+use benchmaster_workload::units::TimeSpan;
+
+/// How long each workload that runs for a time is measured, unless told otherwise.
+pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(2);
+
+/// The quick battery on a directory (`{scratch}` for a temporary one), as the text of a study file. `duration` is how
+/// long each workload that runs for a time is measured; [`QUICK_DURATION`] if absent.
+pub fn quick(path: &str, duration: Option<TimeSpan>) -> String {
+    let path = toml::Value::String(path.to_owned());
+    let duration = duration.unwrap_or(QUICK_DURATION);
+    format!(
+        r#"# The quick battery: every built-in workload, scaled to about two minutes in all.
+[study]
+name = "quick"
+description = "Standard battery: sequential and random reads and writes, write latency, small files, metadata."
+
+[target]
+path = {path}
+
+[run]
+cache = "fadvise"               # reads should come from the file system, not from this host's page cache
+
+[design]
+replicates = 5
+response = "sequential-write.throughput"
+
+# The four data workloads work on the same file.
+[workload.sequential-write]
+use = "sequential-write"
+fileset = "data"
+file_size = "256MiB"
+io_size = "1MiB"
+duration = "{duration}"
+
+[workload.sequential-read]
+use = "sequential-read"
+fileset = "data"
+file_size = "256MiB"
+io_size = "1MiB"
+duration = "{duration}"
+
+[workload.random-read]
+use = "random-read"
+fileset = "data"
+file_size = "256MiB"
+io_size = "4KiB"
+duration = "{duration}"
+
+[workload.random-write]
+use = "random-write"
+fileset = "data"
+file_size = "256MiB"
+io_size = "4KiB"
+duration = "{duration}"
+
+[workload.write-latency]
+use = "write-latency"
+file_size = "25MB"
+io_size = "8KiB"
+trace = false
+
+[workload.file-creation]
+use = "file-creation"
+files = 1000
+file_size = "4KiB"
+
+[workload.small-file-read]
+use = "small-file-read"
+files = 1000
+file_size = "4KiB"
+workers = 4
+duration = "{duration}"
+
+[workload.metadata]
+use = "metadata"
+duration = "{duration}"
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use benchmaster_workload::builtin::BUILT_IN;
+
+    use super::*;
+    use crate::file::StudyFile;
+    use crate::plan::Plan;
+
+    #[test]
+    fn the_battery_has_every_built_in_workload_and_takes_about_two_minutes() {
+        let text = quick("/mnt/x", None);
+        let file = StudyFile::parse("quick", &text).unwrap_or_else(|found| panic!("{found}"));
+        assert!(file.warnings.is_empty(), "{}", file.warnings);
+        let plan = Plan::from_study(&file, "1").unwrap();
+        let used: BTreeSet<_> = plan.study.workloads.iter().map(|w| w.use_name.as_str()).collect();
+        let all: BTreeSet<_> = BUILT_IN.iter().map(|b| b.name).filter(|name| *name != "custom").collect();
+        assert_eq!(used, all);
+        let estimate = plan.estimate();
+        assert_eq!((estimate.runs_min, estimate.seconds_min), (5, 60.0));
+        assert!(estimate.bytes_needed < 512 << 20, "{}", estimate.bytes_needed);
+    }
+
+    #[test]
+    fn any_path_and_duration_can_be_written() {
+        for path in ["/mnt/with \"quotes\" and \\", "/mnt/ünï\tcode", "{scratch}"] {
+            let file = StudyFile::parse("quick", &quick(path, Some(TimeSpan::millis(500)))).unwrap();
+            assert_eq!(file.base.target.path, path);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Words that users may write instead of the right one, and how the right one is found.
+
+/// What belongs to the finished tool but not to a target that is a directory: path in the study file, and what to do.
+const LATER: &[(&str, &str)] = &[
+    ("server", "a directory is served by whatever it is mounted from; remove the section"),
+    ("network", "emulate a network outside of the study (for example with `tc netem`) and remove it"),
+    ("target.url", "mount the export and give its directory: `path = \"/mnt/x\"`"),
+    ("target.mount", "mount the file system yourself and give its directory: `path = \"/mnt/x\"`"),
+    ("target.version", "mount the file system with this version and make `target.path` the factor"),
+    ("clients.hosts", "all clients run on this host: `count = 1`"),
+    ("clients.launcher", "all clients run on this host: `count = 1`"),
+    ("design.kind=fractional", "use `kind = \"full\"` or `\"one-at-a-time\"`"),
+    ("design.kind=plackett-burman", "use `kind = \"full\"` or `\"one-at-a-time\"`"),
+    ("design.resolution", "fractional designs only have a resolution; use `kind = \"full\"`"),
+    ("design.generators", "fractional designs only have generators; use `kind = \"full\"`"),
+];
+
+/// Words of other tools, and of older habits: written → meant.
+const SYNONYMS: &[(&str, &str)] = &[
+    ("bs", "io_size"),
+    ("block_size", "io_size"),
+    ("blocksize", "io_size"),
+    ("transfer_size", "io_size"),
+    ("iosize", "io_size"),
+    ("size", "file_size"),
+    ("filesize", "file_size"),
+    ("nrfiles", "files"),
+    ("numjobs", "workers"),
+    ("jobs", "workers"),
+    ("threads", "workers"),
+    ("nthreads", "workers"),
+    ("iodepth", "queue_depth"),
+    ("depth", "queue_depth"),
+    ("ioengine", "io"),
+    ("engine", "io"),
+    ("runtime", "duration"),
+    ("time", "duration"),
+    ("length", "duration"),
+    ("ramp_time", "warm_up"),
+    ("warmup", "warm_up"),
+    ("o_direct", "direct"),
+    ("rate_iops", "rate"),
+    ("fsync", "sync"),
+    ("values", "levels"),
+    ("param", "parameter"),
+    ("path", "parameter"),
+    ("repetitions", "replicates"),
+    ("repeats", "replicates"),
+    ("reps", "replicates"),
+    ("runs", "replicates"),
+    ("directory", "path"),
+    ("dir", "path"),
+    ("metric", "response"),
+    ("type", "use"),
+    ("workloads", "workload"),
+    ("factor", "factors"),
+    ("settings", "run"),
+    ("experiment", "study"),
+    ("read", "sequential-read"),
+    ("write", "sequential-write"),
+    ("randread", "random-read"),
+    ("randwrite", "random-write"),
+    ("mdtest", "metadata"),
+    ("ofat", "one-at-a-time"),
+    ("factorial", "full"),
+    ("randomized", "random"),
+    ("randomised", "random"),
+    ("sequential", "listed"),
+];
+
+/// What to do instead of something that only the finished tool has, if `path` is such a thing or lies below it.
+pub(crate) fn later(path: &str) -> Option<&'static str> {
+    let below = |known: &str| path.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    LATER.iter().find(|(known, _)| below(known)).map(|(_, instead)| *instead)
+}
+
+/// The candidate that was probably meant by `written`.
+pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
+    let meant = SYNONYMS.iter().filter(|(word, _)| plain(word) == plain(written)).map(|(_, meant)| *meant);
+    if let Some(found) = meant.clone().find_map(|meant| candidates.iter().find(|c| **c == meant)) {
+        return Some(found);
+    }
+    let distance = |candidate: &&str| strsim::damerau_levenshtein(&plain(written), &plain(candidate));
+    candidates
+        .iter()
+        .map(|candidate| (distance(candidate), *candidate))
+        .filter(|(distance, candidate)| *distance <= candidate.len().max(written.len()).max(3) / 3)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// ``did you mean `x`?`` or the list of what is known.
+pub(crate) fn suggest<'c>(written: &str, what: &str, candidates: impl IntoIterator<Item = &'c str>) -> String {
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    match nearest(written, candidates.iter().copied()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None if candidates.is_empty() => format!("there are no {what}"),
+        None => format!("{what}: {}", quoted(&candidates)),
+    }
+}
+
+/// `` `a`, `b`, `c` ``
+pub(crate) fn quoted<S: AsRef<str>>(words: &[S]) -> String {
+    words.iter().map(|word| format!("`{}`", word.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_that_was_meant() {
+        let keys = ["io_size", "file_size", "files", "workers", "queue_depth", "duration", "warm_up"];
+        let meant = |written| nearest(written, keys);
+        assert_eq!(meant("io_sze"), Some("io_size"));
+        assert_eq!(meant("io-size"), Some("io_size"));
+        assert_eq!(meant("bs"), Some("io_size"));
+        assert_eq!(meant("runtime"), Some("duration"));
+        assert_eq!(meant("file"), Some("files"));
+        assert_eq!(meant("colour"), None);
+        assert_eq!(suggest("colour", "keys", ["a", "b"]), "keys: `a`, `b`");
+    }
+
+    #[test]
+    fn words_of_the_finished_tool_are_known() {
+        assert!(later("server").is_some() && later("network.delay").is_some() && later("target.mount").is_some());
+        assert!(later("target.path").is_none() && later("servers").is_none());
+    }
+}

@@ -1,0 +1,144 @@
+//! What a study will take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use benchmaster_store::record::Replication;
+use benchmaster_workload::model::{FileSize, Fileset, Sharing, SizeDistribution};
+use serde::Serialize;
+
+use super::{Plan, PlannedTreatment};
+
+/// What a study will take, as far as it can be told before.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The fewest runs.
+    pub runs_min: u64,
+    /// The most runs; more than `runs_min` when replication is sequential.
+    pub runs_max: u64,
+    /// Seconds of warm-up and measured phases of the fewest runs, without preparation.
+    pub seconds_min: f64,
+    /// The same of the most runs.
+    pub seconds_max: f64,
+    /// Workloads that end when their work is done, whose time is therefore not in the estimate.
+    pub open_ended: Vec<String>,
+    /// Bytes of files that exist before a run is measured, for the treatment with the most.
+    pub bytes_prepared: u64,
+    /// Bytes of all files at their full size, for the treatment with the most.
+    pub bytes_needed: u64,
+}
+
+impl Plan {
+    /// What the study will take.
+    pub fn estimate(&self) -> Estimate {
+        let (min, max) = match self.study.replicates {
+            Replication::Fixed(n) => (n, n),
+            Replication::Sequential { min, max, .. } => (min, max),
+        };
+        let seconds: f64 = self.treatments.iter().map(measured_seconds).sum();
+        let count = self.treatments.len() as u64;
+        let most = |bytes: fn(&PlannedTreatment) -> u64| self.treatments.iter().map(bytes).max().unwrap_or(0);
+        let open_ended: BTreeSet<_> = self.treatments.iter().flat_map(open_ended).collect();
+        Estimate {
+            runs_min: count * u64::from(min),
+            runs_max: count * u64::from(max),
+            seconds_min: seconds * f64::from(min),
+            seconds_max: seconds * f64::from(max),
+            open_ended: open_ended.into_iter().map(str::to_owned).collect(),
+            bytes_prepared: most(|treatment| bytes(treatment, |fileset| fileset.prefill)),
+            bytes_needed: most(|treatment| bytes(treatment, |_| 1.0)),
+        }
+    }
+}
+
+/// Warm-up and measured phases of one run, as far as they are limited by time.
+fn measured_seconds(treatment: &PlannedTreatment) -> f64 {
+    let phases = treatment.workloads.iter().flat_map(|(_, w)| [Some(w.warm_up), w.until.duration]);
+    phases.flatten().map(|span| span.0.as_secs_f64()).sum()
+}
+
+fn open_ended(treatment: &PlannedTreatment) -> impl Iterator<Item = &str> {
+    treatment.workloads.iter().filter(|(_, w)| w.until.duration.is_none()).map(|(name, _)| name.as_str())
+}
+
+/// Bytes of the filesets of one run, each counted with its share. Those that workloads have in common count once.
+fn bytes(treatment: &PlannedTreatment, share: impl Fn(&Fileset) -> f64) -> u64 {
+    let filesets: BTreeMap<_, _> = treatment.workloads.iter().flat_map(|(_, w)| &w.filesets).collect();
+    let clients = treatment.settings.clients.count;
+    let total: f64 = filesets
+        .values()
+        .map(|fileset| {
+            let sets = match fileset.sharing {
+                Sharing::Private => f64::from(clients),
+                Sharing::Shared => 1.0,
+            };
+            sets * fileset.files as f64 * mean_size(&fileset.size) * share(fileset)
+        })
+        .sum();
+    total as u64
+}
+
+fn mean_size(size: &FileSize) -> f64 {
+    match size {
+        FileSize::Fixed(size) => size.0 as f64,
+        FileSize::Distributed(SizeDistribution::Uniform { min, max }) => (min.0 as f64 + max.0 as f64) / 2.0,
+        FileSize::Distributed(SizeDistribution::Gamma { mean, .. }) => mean.0 as f64,
+        FileSize::Distributed(SizeDistribution::LogNormal { median, sigma }) => {
+            median.0 as f64 * (sigma * sigma / 2.0).exp()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_workload::units::ByteSize;
+
+    use super::*;
+    use crate::file::StudyFile;
+
+    #[test]
+    fn mean_sizes_of_distributions() {
+        let mean = |d| mean_size(&FileSize::Distributed(d));
+        assert_eq!(mean(SizeDistribution::Uniform { min: ByteSize(100), max: ByteSize(300) }), 200.0);
+        assert_eq!(mean(SizeDistribution::Gamma { mean: ByteSize(50), shape: 1.5 }), 50.0);
+        let log_normal = mean(SizeDistribution::LogNormal { median: ByteSize(1000), sigma: 1.0 });
+        assert!((log_normal - 1648.72).abs() < 0.01, "{log_normal}");
+    }
+
+    #[test]
+    fn time_and_space_are_added_up() {
+        let text = r#"
+            [study]
+            name = "e"
+            [target]
+            path = "/mnt/x"
+            [clients]
+            count = 3
+            [factors.size]
+            parameter = "workload.r.file_size"
+            levels = ["1MiB", "2MiB"]
+            [design]
+            replicates = { min = 5, max = 10, relative_half_width = 0.1 }
+            [workload.r]
+            use = "random-read"
+            fileset = "data"
+            io_size = "4KiB"
+            duration = "2s"
+            warm_up = "500ms"
+            [workload.c]
+            use = "file-creation"
+            files = 10
+            file_size = "1KiB"
+        "#;
+        let plan = Plan::from_study(&StudyFile::parse("e.toml", text).unwrap(), "1").unwrap();
+        let expected = Estimate {
+            runs_min: 10,
+            runs_max: 20,
+            seconds_min: 25.0,
+            seconds_max: 50.0,
+            open_ended: vec!["c".into()],
+            bytes_prepared: 3 * (2 << 20),
+            bytes_needed: 3 * (2 << 20) + 3 * 10 * 1024,
+        };
+        assert_eq!(plan.estimate(), expected);
+    }
+}

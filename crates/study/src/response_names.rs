@@ -1,0 +1,98 @@
+//! The names of the responses that a workload has, known before anything is run.
+
+use std::collections::BTreeSet;
+
+use benchmaster_workload::builtin::WorkloadSpec;
+use benchmaster_workload::model::{OperationKind, Workload};
+
+use crate::file::leaves;
+
+/// What is known of the latencies of each series.
+pub const LATENCIES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
+
+/// The names of all responses of a workload, the most important first.
+///
+/// * `<workload>.throughput` (when it moves data), `<workload>.operations` and `<workload>.elapsed`;
+/// * for `write-latency` also `<workload>.write_throughput`, `.flush_throughput` and `.close_throughput`;
+/// * for each series, which is a label of the flow and the operation's name without one,
+///   `<workload>.<series>.throughput` (when it moves data), `.operations` and `.latency.<what>`.
+pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload) -> Vec<String> {
+    let series = series(workload);
+    let mut names = Vec::new();
+    if series.iter().any(|(_, operation)| operation.moves_data()) {
+        names.push(format!("{name}.throughput"));
+    }
+    names.extend(["operations", "elapsed"].map(|what| format!("{name}.{what}")));
+    if let WorkloadSpec::WriteLatency(_) = spec {
+        let throughputs = ["write_throughput", "flush_throughput", "close_throughput"];
+        names.extend(throughputs.map(|what| format!("{name}.{what}")));
+    }
+    for (label, operation) in series {
+        if operation.moves_data() {
+            names.push(format!("{name}.{label}.throughput"));
+        }
+        names.push(format!("{name}.{label}.operations"));
+        names.extend(LATENCIES.map(|what| format!("{name}.{label}.latency.{what}")));
+    }
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
+    names
+}
+
+/// The response that a study is about when it does not say so: throughput for the workloads that move data for its own
+/// sake, else operations per second.
+pub fn default_response(name: &str, spec: &WorkloadSpec) -> String {
+    let data = matches!(
+        spec,
+        WorkloadSpec::SequentialRead(_)
+            | WorkloadSpec::RandomRead(_)
+            | WorkloadSpec::SequentialWrite(_)
+            | WorkloadSpec::RandomWrite(_)
+            | WorkloadSpec::WriteLatency(_)
+    );
+    format!("{name}.{}", if data { "throughput" } else { "operations" })
+}
+
+fn series(workload: &Workload) -> Vec<(String, OperationKind)> {
+    let steps = workload.groups.iter().flat_map(|group| leaves(&group.flow));
+    let key = |step: &benchmaster_workload::model::Step| {
+        let operation = step.op?;
+        Some((step.label.clone().unwrap_or_else(|| operation.name().to_owned()), operation))
+    };
+    steps.filter_map(key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(spec: &WorkloadSpec) -> Vec<String> {
+        response_names("w", spec, &spec.expand("w").unwrap())
+    }
+
+    #[test]
+    fn responses_follow_from_the_flow() {
+        let write = WorkloadSpec::SequentialWrite(Default::default());
+        assert_eq!(default_response("w", &write), "w.throughput");
+        let known = names(&write);
+        assert!(known.contains(&"w.write.latency.p99".into()) && !known.contains(&"w.read.operations".into()));
+
+        let metadata = WorkloadSpec::Metadata(Default::default());
+        assert_eq!(default_response("w", &metadata), "w.operations");
+        let known = names(&metadata);
+        assert!(known.contains(&"w.rename.operations".into()) && !known.contains(&"w.throughput".into()));
+
+        let latency = names(&WorkloadSpec::WriteLatency(Default::default()));
+        for name in ["w.throughput", "w.write_throughput", "w.close.latency.max", "w.fsync.operations", "w.elapsed"] {
+            assert!(latency.contains(&name.into()), "{name} is not among {latency:?}");
+        }
+    }
+
+    #[test]
+    fn a_series_that_appears_twice_is_listed_once() {
+        let spec = WorkloadSpec::Metadata(Default::default());
+        let mut workload = spec.expand("w").unwrap();
+        workload.groups.push(workload.groups[0].clone());
+        assert_eq!(response_names("w", &spec, &workload), names(&spec));
+    }
+}

@@ -1,0 +1,113 @@
+//! The JSON Schema kept in the repository is that of the code, and covers what studies and documentation write.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use benchmaster_study::schema::{schema, schema_text};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn the_schema_in_the_repository_is_that_of_the_code() {
+    let path = root().join("docs/study-schema.json");
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(&path, schema_text()).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == schema_text(),
+        "docs/study-schema.json is stale; make it anew with: UPDATE_SCHEMA=1 cargo test -p benchmaster-study schema"
+    );
+}
+
+/// All names of properties anywhere in the schema.
+fn properties(schema: &Value, names: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(object) => {
+            if let Some(Value::Object(properties)) = object.get("properties") {
+                names.extend(properties.keys().cloned());
+            }
+            object.values().for_each(|value| properties(value, names));
+        }
+        Value::Array(array) => array.iter().for_each(|value| properties(value, names)),
+        _ => {}
+    }
+}
+
+fn known() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    properties(&schema(), &mut names);
+    names
+}
+
+/// The keys of a study that are not names given by its author.
+fn keys(value: &toml::Value, path: &str, found: &mut Vec<(String, String)>) {
+    match value {
+        toml::Value::Table(table) => {
+            let named = ["workload", "factors"].contains(&path)
+                || path.ends_with(".filesets")
+                || (path.starts_with("factors.") && path.contains(".levels"));
+            for (key, below) in table {
+                let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                if !named {
+                    found.push((path.clone(), key.clone()));
+                }
+                keys(below, &path, found);
+            }
+        }
+        toml::Value::Array(array) => array.iter().for_each(|value| keys(value, path, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_of_the_studies_is_in_the_schema() {
+    let known = known();
+    let mut count = 0;
+    for entry in std::fs::read_dir(root().join("studies")).unwrap() {
+        let path = entry.unwrap().path();
+        let table: toml::Table = std::fs::read_to_string(&path).unwrap().parse().unwrap();
+        let mut found = Vec::new();
+        keys(&toml::Value::Table(table), "", &mut found);
+        for (place, key) in found {
+            assert!(known.contains(&key), "{}: `{place}` is not in the schema", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 50, "only {count} keys were looked at");
+}
+
+#[test]
+fn everything_in_the_schema_is_described() {
+    fn walk(schema: &Value, path: &str, bare: &mut Vec<String>) {
+        match schema {
+            Value::Object(object) => {
+                if let Some(Value::Object(properties)) = object.get("properties") {
+                    for (name, property) in properties {
+                        let described = ["description", "$ref", "const"].iter().any(|key| property.get(key).is_some());
+                        if !described {
+                            bare.push(format!("{path}.{name}"));
+                        }
+                    }
+                }
+                object.iter().for_each(|(key, value)| walk(value, &format!("{path}/{key}"), bare));
+            }
+            Value::Array(array) => array.iter().for_each(|value| walk(value, path, bare)),
+            _ => {}
+        }
+    }
+    let mut bare = Vec::new();
+    walk(&schema(), "", &mut bare);
+    assert_eq!(bare, Vec::<String>::new());
+}
+
+#[test]
+fn every_parameter_is_in_the_documentation() {
+    let document = std::fs::read_to_string(root().join("docs/study-file.md")).unwrap();
+    let missing: Vec<_> = known().into_iter().filter(|name| !document.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/study-file.md does not mention {missing:?}");
+}
