@@ -131,6 +131,11 @@ pub fn percent(share: f64) -> String {
     format!("{} %", fixed(value, if value.abs() < 9.95 { 1 } else { 0 }))
 }
 
+/// With blanks at which no line may break.
+pub fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
 /// Bytes in the largest IEC unit that leaves at least 1: `15.6 GiB`.
 pub fn bytes(n: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

@@ -5,6 +5,8 @@
 //! * [`format`]: numbers as people read them.
 #![deny(missing_docs)]
 
+pub mod export;
 pub mod format;
+pub mod html;
 mod overview;
 pub mod terminal;

@@ -12,6 +12,9 @@ use benchmaster_study::analysis::Analysis;
 use crate::overview;
 use grid::Text;
 
+pub(crate) use effects::{comparison_note, verdict};
+pub(crate) use tables::{operation, remarks};
+
 /// How text is to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextOptions {

@@ -1,4 +1,5 @@
--- Made anew with every migration. `run_responses` is made by the program, with one column per factor.
+-- Made anew with every migration. `run_responses` is made by the program, with one column per factor. Only what other
+-- engines that read SQLite files understand too: no min() or max() of two values.
 
 CREATE VIEW treatment_settings AS
 SELECT t.treatment, t.label, f.name AS factor, l.name AS level, s.parameter, s.value
@@ -29,8 +30,10 @@ CREATE VIEW run_intervals AS
 SELECT r.run_id, r.treatment, t.label, r.replicate, r.position, c.workload, o.series_id, o.worker_group,
     o.label AS series, o.operation, i.interval, i.interval * c.interval_ns / 1e9 AS start_s,
     i.interval * c.interval_ns >= c.cut_ns AS counted, i.count, i.bytes, i.errors,
-    i.count * 1e9 / min(c.interval_ns, c.length_ns - i.interval * c.interval_ns) AS operations_per_second,
-    i.bytes * 1e9 / min(c.interval_ns, c.length_ns - i.interval * c.interval_ns) AS bytes_per_second,
+    i.count * 1e9 / CASE WHEN (i.interval + 1) * c.interval_ns <= c.length_ns THEN c.interval_ns
+        ELSE nullif(c.length_ns - i.interval * c.interval_ns, 0) END AS operations_per_second,
+    i.bytes * 1e9 / CASE WHEN (i.interval + 1) * c.interval_ns <= c.length_ns THEN c.interval_ns
+        ELSE nullif(c.length_ns - i.interval * c.interval_ns, 0) END AS bytes_per_second,
     i.min_ns, i.mean_ns, i.p50_ns, i.p99_ns, i.p999_ns, i.max_ns
 FROM intervals i
 JOIN operations o USING (series_id)

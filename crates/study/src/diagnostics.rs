@@ -86,7 +86,8 @@ impl Diagnostics {
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         diagnostic.place = diagnostic.place.map(|place| self.first_line(place));
         let same = |d: &Diagnostic| {
-            (d.severity, &d.message, &d.place) == (diagnostic.severity, &diagnostic.message, &diagnostic.place)
+            (d.severity, &d.message, &d.place)
+                == (diagnostic.severity, &diagnostic.message, &diagnostic.place)
         };
         if self.list.iter().any(same) {
             return;
@@ -169,8 +170,10 @@ impl Diagnostics {
             1 => Some(format!("1 {what}")),
             _ => Some(format!("{n} {what}s")),
         };
-        let parts: Vec<_> =
-            [counted(errors, "error"), counted(self.list.len() - errors, "warning")].into_iter().flatten().collect();
+        let parts: Vec<_> = [counted(errors, "error"), counted(self.list.len() - errors, "warning")]
+            .into_iter()
+            .flatten()
+            .collect();
         match parts.is_empty() {
             true => format!("{}: nothing to complain about", self.file_name),
             false => format!("{}: {}", self.file_name, parts.join(", ")),

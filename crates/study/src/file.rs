@@ -13,7 +13,7 @@ use benchmaster_store::record::FactorRecord;
 use toml::de::{DeTable, DeValue};
 
 use self::factors::Factor;
-use self::section::{Reader, not_available};
+use self::section::{Gaps, Reader, not_available};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::response_names::{default_response, response_names};
 use crate::settings::Settings;
@@ -114,7 +114,7 @@ impl StudyFile {
     pub(crate) fn treatments(&self, rows: &[Vec<u32>]) -> Result<Vec<Treatment>, Diagnostics> {
         let mut found = self.warnings.clone();
         let tree = parse_toml(&self.text, &mut found);
-        let mut reader = Reader { tree: &tree, overlaid: &[], lenient: true, found: &mut found };
+        let mut reader = Reader { tree: &tree, overlaid: &[], gaps: Gaps::NONE, found: &mut found };
         let factors = factors::read(&mut reader, &self.text).unwrap_or_default();
         let mut treatments = Vec::new();
         for row in rows {
@@ -151,8 +151,13 @@ fn read(text: &str, found: &mut Diagnostics) -> Option<StudyFile> {
         ));
         return None;
     }
+    // Values are stored as TOML knows them, which has no larger integers than these.
+    if let Err(error) = text.parse::<toml::Table>() {
+        let place = error.span().unwrap_or(0..0);
+        found.push(Diagnostic::error(format!("a value cannot be kept: {}", error.message())).at(place));
+    }
     check_sections(&tree, found);
-    let mut reader = Reader { tree: &tree, overlaid: &[], lenient: true, found };
+    let mut reader = Reader { tree: &tree, overlaid: &[], gaps: Gaps::NONE, found };
     let study = read_study(&mut reader);
     let design = match tree.get("design") {
         Some(node) => reader.read::<DesignSection>("design", node),
@@ -166,6 +171,11 @@ fn read(text: &str, found: &mut Diagnostics) -> Option<StudyFile> {
     // What a factor sets may be missing there.
     let varied = factors.as_ref().is_none_or(|factors| !factors.is_empty());
     if varied {
+        let set = |factors: &Vec<Factor<'_>>| {
+            let levels = factors.iter().filter_map(|factor| factor.levels.first());
+            levels.flat_map(|level| &level.settings).map(|setting| setting.path.clone()).collect()
+        };
+        reader.gaps = factors.as_ref().map_or(Gaps::Any, |factors| Gaps::Only(set(factors)));
         treatment::read_settings(&mut reader);
     }
     let factors = factors?;
@@ -198,10 +208,7 @@ fn read_study(reader: &mut Reader<'_, '_>) -> Option<StudySection> {
         );
         return None;
     };
-    let lenient = std::mem::replace(&mut reader.lenient, false);
-    let study = reader.read::<StudySection>("study", node);
-    reader.lenient = lenient;
-    let study = study?;
+    let study = reader.read::<StudySection>("study", node)?;
     let place = match reader.place("study.name") {
         place if place.is_empty() => key.span(),
         place => place,
@@ -269,7 +276,11 @@ fn check_sections(tree: &DeTable<'_>, found: &mut Diagnostics) {
 }
 
 /// Checks every level of every factor with the other factors at their first level; gives the base treatment.
-fn read_one_at_a_time(tree: &DeTable<'_>, factors: &[Factor<'_>], found: &mut Diagnostics) -> Option<Treatment> {
+fn read_one_at_a_time(
+    tree: &DeTable<'_>,
+    factors: &[Factor<'_>],
+    found: &mut Diagnostics,
+) -> Option<Treatment> {
     let base_levels = vec![0; factors.len()];
     let base = treatment::read(tree, factors, &base_levels, found);
     for (number, factor) in factors.iter().enumerate() {
@@ -280,7 +291,10 @@ fn read_one_at_a_time(tree: &DeTable<'_>, factors: &[Factor<'_>], found: &mut Di
             settings.push(treatment::read(tree, factors, &levels, found).map(|treatment| treatment.settings));
         }
         for (index, this) in settings.iter().enumerate() {
-            let Some(same) = settings[..index].iter().position(|other| this.is_some() && other == this) else { continue };
+            let Some(same) = settings[..index].iter().position(|other| this.is_some() && other == this)
+            else {
+                continue;
+            };
             let (level, other) = (&factor.levels[index], &factor.levels[same]);
             found.push(
                 Diagnostic::error(format!(
@@ -314,7 +328,8 @@ fn check_response(
     if names.iter().any(|name| name == response) {
         return;
     }
-    let written = path::parse("design.response").and_then(|path| path::find(tree, &path)).map(|(_, node)| node.span());
+    let written =
+        path::parse("design.response").and_then(|path| path::find(tree, &path)).map(|(_, node)| node.span());
     let label = treatment::label(factors, levels).map(|label| format!("in the treatment {label}"));
     let help = match words::nearest(response, names.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
@@ -331,9 +346,10 @@ fn check_response(
 
 fn record(text: &str, factor: &Factor<'_>) -> FactorRecord {
     let settings = factor.levels.iter().map(|level| {
-        let pairs = level.settings.iter().map(|s| {
-            (s.path.clone(), text.get(s.value.span()).unwrap_or_default().to_owned())
-        });
+        let pairs = level
+            .settings
+            .iter()
+            .map(|s| (s.path.clone(), text.get(s.value.span()).unwrap_or_default().to_owned()));
         pairs.collect()
     });
     FactorRecord {

@@ -9,7 +9,7 @@ use benchmaster_store::record::{StudyRecord, TreatmentRecord, WorkloadRecord};
 use benchmaster_workload::model::Workload;
 
 pub use self::compatible::{Difference, compatible};
-pub use self::describe::{PlanDescription, PlannedFactor, PlannedRun, PlannedWorkload};
+pub use self::describe::{PlanDescription, PlannedFactor, PlannedLevel, PlannedRun, PlannedWorkload};
 pub use self::estimate::Estimate;
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::file::{DesignKind, StudyFile};
@@ -44,14 +44,14 @@ impl Plan {
     /// All contradictions of all treatments, at their places in the file.
     pub fn from_study(file: &StudyFile, version: &str) -> Result<Self, Diagnostics> {
         let levels: Vec<_> = file.factors.iter().map(|factor| factor.levels.len() as u32).collect();
-        let rows = rows(file.design.kind, &levels).map_err(|error| {
-            let mut found = file.warnings.clone();
-            found.push(
-                Diagnostic::error(error.to_string())
-                    .help("`kind = \"one-at-a-time\"` in `[design]` has far fewer treatments than `\"full\"`"),
-            );
-            found
-        })?;
+        let rows =
+            rows(file.design.kind, &levels).map_err(|error| {
+                let mut found = file.warnings.clone();
+                found.push(Diagnostic::error(error.to_string()).help(
+                    "`kind = \"one-at-a-time\"` in `[design]` has far fewer treatments than `\"full\"`",
+                ));
+                found
+            })?;
         let read = file.treatments(&rows)?;
         let treatments: Vec<_> = rows
             .into_iter()
@@ -63,10 +63,11 @@ impl Plan {
                 workloads: treatment.workloads,
             })
             .collect();
-        let workloads = file.base.workloads.iter().map(|(name, spec)| WorkloadRecord {
-            name: name.clone(),
-            use_name: spec.use_name().to_owned(),
-        });
+        let workloads = file
+            .base
+            .workloads
+            .iter()
+            .map(|(name, spec)| WorkloadRecord { name: name.clone(), use_name: spec.use_name().to_owned() });
         let order = benchmaster_design::Order::from(file.design.order);
         let study = StudyRecord {
             name: file.study.name.clone(),

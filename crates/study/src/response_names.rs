@@ -75,7 +75,9 @@ mod tests {
         let write = WorkloadSpec::SequentialWrite(Default::default());
         assert_eq!(default_response("w", &write), "w.throughput");
         let known = names(&write);
-        assert!(known.contains(&"w.write.latency.p99".into()) && !known.contains(&"w.read.operations".into()));
+        assert!(
+            known.contains(&"w.write.latency.p99".into()) && !known.contains(&"w.read.operations".into())
+        );
 
         let metadata = WorkloadSpec::Metadata(Default::default());
         assert_eq!(default_response("w", &metadata), "w.operations");
@@ -83,7 +85,9 @@ mod tests {
         assert!(known.contains(&"w.rename.operations".into()) && !known.contains(&"w.throughput".into()));
 
         let latency = names(&WorkloadSpec::WriteLatency(Default::default()));
-        for name in ["w.throughput", "w.write_throughput", "w.close.latency.max", "w.fsync.operations", "w.elapsed"] {
+        for name in
+            ["w.throughput", "w.write_throughput", "w.close.latency.max", "w.fsync.operations", "w.elapsed"]
+        {
             assert!(latency.contains(&name.into()), "{name} is not among {latency:?}");
         }
     }

@@ -126,7 +126,9 @@ impl Progress {
             let stop = (least..most).find(|&replicate| !self.is_open(treatment, replicate)).unwrap_or(most);
             match rule.decide(&self.before(treatment, stop)) {
                 // Failed runs leave fewer values than there were runs.
-                Decision::Continue { n, relative_half_width } => Decision::NotTight { n, relative_half_width },
+                Decision::Continue { n, relative_half_width } => {
+                    Decision::NotTight { n, relative_half_width }
+                }
                 decision => decision,
             }
         });

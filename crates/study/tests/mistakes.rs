@@ -103,6 +103,8 @@ mistakes! {
     negative_number: with("seed = 7", "seed = -7");
     key_as_a_section: with("[run]\ncache = \"fadvise\"\n", "").replace("[study]", "run = \"fadvise\"\n[study]");
     unknown_value: with("\"fadvise\"", "\"dropp\"");
+    integer_too_large: with("seed = 7", "seed = 9999999999999999999");
+    missing_target_among_others: with("[target]\npath = \"/mnt/nfs\"\n", "").replace("seed", "sed");
     missing_name: with("name = \"wan\"\n", "");
     missing_target: with("[target]\npath = \"/mnt/nfs\"\n", "");
     no_workload: &GOOD[..GOOD.find("[factors.io_size]").unwrap()];
@@ -166,6 +168,22 @@ fn bytes_that_are_not_utf8() {
     bytes[at] = 0xff;
     let found = StudyFile::parse_bytes("study.toml", &bytes).unwrap_err();
     insta::assert_snapshot!(found.render(false));
+}
+
+/// Neither a byte order mark nor the line endings of Windows move a place.
+#[test]
+fn marks_and_line_endings_do_not_matter() {
+    let bad = with("file_size =", "file_sze =");
+    let place = |text: &str| {
+        let found = diagnose(text).unwrap_err();
+        let place = found.list()[0].place.clone().unwrap();
+        assert_eq!(&text[place.clone()], "file_sze");
+        found.line_column(&place)
+    };
+    assert_eq!(place(&bad), (23, 1));
+    assert_eq!(place(&bad.replace('\n', "\r\n")), (23, 1));
+    assert_eq!(place(&format!("\u{feff}{bad}")), (23, 1));
+    diagnose(&format!("\u{feff}{}", GOOD.replace('\n', "\r\n"))).unwrap_or_else(|found| panic!("{found}"));
 }
 
 #[test]

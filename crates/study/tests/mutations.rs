@@ -41,7 +41,10 @@ fn studies() -> Vec<String> {
     paths.sort();
     let mut texts: Vec<_> = paths.iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
     texts.push(quick("/mnt/x", None));
-    texts.push(NESTED.replace("study.name = \"é-nested\"\nstudy = { seed = 3 }", "study = { name = \"nested\", seed = 3 }"));
+    texts.push(NESTED.replace(
+        "study.name = \"é-nested\"\nstudy = { seed = 3 }",
+        "study = { name = \"nested\", seed = 3 }",
+    ));
     texts.push(NESTED.to_owned());
     texts
 }
@@ -98,8 +101,35 @@ enum Mutation {
 fn mutation() -> impl Strategy<Value = Mutation> {
     let fragment = prop_oneof![
         prop::sample::select(vec![
-            "\"", "[", "]", "{", "}", "=", ".", ",", "\n", "#", "'''", "0", "-1", "1e400", "é", "\u{0}", "\r\n", "true", "\"64k\"",
-            "[[a]]\n", "99999999999999999999", "[]", "{}", "\"\"", "1979-05-27", "nan", "\u{feff}", "workload", "groups[0]",
+            "\"",
+            "[",
+            "]",
+            "{",
+            "}",
+            "=",
+            ".",
+            ",",
+            "\n",
+            "#",
+            "'''",
+            "0",
+            "-1",
+            "1e400",
+            "é",
+            "\u{0}",
+            "\r\n",
+            "true",
+            "\"64k\"",
+            "[[a]]\n",
+            "99999999999999999999",
+            "[]",
+            "{}",
+            "\"\"",
+            "1979-05-27",
+            "nan",
+            "\u{feff}",
+            "workload",
+            "groups[0]",
         ])
         .prop_map(str::to_owned),
         "\\PC{0,4}",
@@ -121,7 +151,12 @@ fn mutate(text: &str, mutation: &Mutation) -> String {
     let cut = |start: usize, length: usize, new: &str| {
         let start = start % (characters.len() + 1);
         let end = (start + length).min(characters.len());
-        characters[..start].iter().copied().chain(new.chars()).chain(characters[end..].iter().copied()).collect()
+        characters[..start]
+            .iter()
+            .copied()
+            .chain(new.chars())
+            .chain(characters[end..].iter().copied())
+            .collect()
     };
     let count = lines.len();
     match mutation {
@@ -168,7 +203,14 @@ proptest! {
 fn places_are_exact_in_every_kind_of_table() {
     let good = &studies()[studies().len() - 2];
     let cases = [
-        "name = \"nested\"", "path = ", "files = 10", "size = 0", "prefill", "name = \"x\"", "replicates.min", "op = \"readdir\"",
+        "name = \"nested\"",
+        "path = ",
+        "files = 10",
+        "size = 0",
+        "prefill",
+        "name = \"x\"",
+        "replicates.min",
+        "op = \"readdir\"",
     ];
     for old in cases {
         assert_eq!(good.matches(old).count(), 1, "{old}");

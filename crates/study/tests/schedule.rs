@@ -18,7 +18,9 @@ fn study(treatments: usize, replicates: Replication, listed: bool, seed: u64) ->
         1 => String::new(),
         _ => format!("[factors.f]\nparameter = \"workload.w.workers\"\nlevels = {levels:?}\n"),
     };
-    let text = format!("[study]\nname = \"s\"\n[target]\npath = \"/x\"\n{factors}[workload.w]\nuse = \"metadata\"\n");
+    let text = format!(
+        "[study]\nname = \"s\"\n[target]\npath = \"/x\"\n{factors}[workload.w]\nuse = \"metadata\"\n"
+    );
     let mut study = Plan::from_study(&StudyFile::parse("s.toml", &text).unwrap(), "1").unwrap().study;
     study.replicates = replicates;
     study.order = if listed { "listed" } else { "random" }.into();
@@ -31,7 +33,8 @@ fn result(key: RunKey, noise: f64, failing: u32) -> Option<f64> {
     let mixed = (key.treatment * 7919 + key.replicate * 104_729).wrapping_mul(2_654_435_761) >> 8;
     let unit = f64::from(mixed % 1000) / 1000.0;
     // The more treatments, the noisier.
-    (failing == 0 || mixed % failing != 0).then_some(100.0 + noise * (f64::from(key.treatment) + 0.2) * (unit - 0.5))
+    (failing == 0 || !mixed.is_multiple_of(failing))
+        .then_some(100.0 + noise * (f64::from(key.treatment) + 0.2) * (unit - 0.5))
 }
 
 /// Runs on from what is done until there is nothing left.
@@ -52,7 +55,8 @@ fn execute(study: &StudyRecord, mut done: Done, noise: f64, failing: u32) -> (Do
 fn fixed_replicates_are_all_done() {
     let (done, decisions) = execute(&study(3, Replication::Fixed(4), true, 1), Vec::new(), 1.0, 5);
     let keys: Vec<_> = done.iter().map(|(key, _)| (key.treatment, key.replicate)).collect();
-    let listed: Vec<_> = (0..4).flat_map(|replicate| (0..3).map(move |treatment| (treatment, replicate))).collect();
+    let listed: Vec<_> =
+        (0..4).flat_map(|replicate| (0..3).map(move |treatment| (treatment, replicate))).collect();
     assert_eq!(keys, listed);
     assert!(decisions.iter().all(|d| d.runs == 4 && d.decision.is_none()));
     let failed: u32 = decisions.iter().map(|d| d.failed).sum();
@@ -101,10 +105,8 @@ fn a_study_without_runs_left_to_do_is_done() {
 fn replication() -> impl Strategy<Value = Replication> {
     prop_oneof![
         (1u32..6).prop_map(Replication::Fixed),
-        (2u32..5, 0u32..6, 0.005f64..0.1).prop_map(|(min, more, relative_half_width)| Replication::Sequential {
-            min,
-            max: min + more,
-            relative_half_width
+        (2u32..5, 0u32..6, 0.005f64..0.1).prop_map(|(min, more, relative_half_width)| {
+            Replication::Sequential { min, max: min + more, relative_half_width }
         }),
     ]
 }

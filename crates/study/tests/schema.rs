@@ -1,10 +1,11 @@
 //! The JSON Schema kept in the repository is that of the code, and covers what studies and documentation write.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use benchmaster_study::schema::{schema, schema_text};
+use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 use serde_json::Value;
 
 fn root() -> PathBuf {
@@ -88,7 +89,8 @@ fn everything_in_the_schema_is_described() {
             Value::Object(object) => {
                 if let Some(Value::Object(properties)) = object.get("properties") {
                     for (name, property) in properties {
-                        let described = ["description", "$ref", "const"].iter().any(|key| property.get(key).is_some());
+                        let described =
+                            ["description", "$ref", "const"].iter().any(|key| property.get(key).is_some());
                         if !described {
                             bare.push(format!("{path}.{name}"));
                         }
@@ -105,9 +107,54 @@ fn everything_in_the_schema_is_described() {
     assert_eq!(bare, Vec::<String>::new());
 }
 
+fn documentation() -> String {
+    std::fs::read_to_string(root().join("docs/study-file.md")).unwrap()
+}
+
 #[test]
 fn every_parameter_is_in_the_documentation() {
-    let document = std::fs::read_to_string(root().join("docs/study-file.md")).unwrap();
-    let missing: Vec<_> = known().into_iter().filter(|name| !document.contains(&format!("`{name}`"))).collect();
+    let document = documentation();
+    let mentioned = |name: &String| {
+        [format!("`{name}`"), format!("`[{name}]`")].iter().any(|text| document.contains(text))
+    };
+    let missing: Vec<_> = known().into_iter().filter(|name| !mentioned(name)).collect();
     assert!(missing.is_empty(), "docs/study-file.md does not mention {missing:?}");
+}
+
+/// The documentation has a table for every built-in workload, with all parameters and their right defaults.
+#[test]
+fn the_tables_of_the_built_in_workloads_are_complete_and_right() {
+    let document = documentation();
+    let read = |name: &str, text: &str| {
+        let table = toml::de::ValueDeserializer::parse(text).unwrap();
+        WorkloadSpec::deserialize(name, table).unwrap().unwrap_or_else(|error| panic!("{name}: {error}"))
+    };
+    for name in BUILT_IN.iter().map(|built_in| built_in.name).filter(|name| *name != "custom") {
+        let section = document
+            .split("\n### ")
+            .find(|section| section.lines().next().unwrap().contains(&format!("`{name}`")))
+            .unwrap_or_else(|| panic!("there is no section on {name}"));
+        let section = section.split("\n## ").next().unwrap();
+        let rows: BTreeMap<_, _> = section
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+            .map(|(key, rest)| (key, rest.split(" |").next().unwrap()))
+            .collect();
+        let variants = schema()["$defs"]["WorkloadSpec"]["oneOf"].as_array().unwrap().clone();
+        let variant = variants.iter().find(|variant| variant["properties"]["use"]["const"] == name).unwrap();
+        let parameters: BTreeSet<_> =
+            variant["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let listed: BTreeSet<_> = rows.keys().copied().chain(["use"]).collect();
+        assert_eq!(listed, parameters, "the table of {name}");
+
+        for (key, default) in rows {
+            if let Some(value) = default.strip_prefix('`').and_then(|text| text.strip_suffix('`')) {
+                assert_eq!(
+                    read(name, &format!("{{ {key} = {value} }}")),
+                    read(name, "{}"),
+                    "{name}: {key} = {value}"
+                );
+            }
+        }
+    }
 }

@@ -75,7 +75,10 @@ fn levels_are_put_into_their_places() {
     assert_eq!(labels[0], "use=sequential-write place=near clients=1");
     assert_eq!(labels[11], "use=random-write place=far clients=9");
     let last = &plan.treatments[11].settings;
-    assert_eq!((last.clients.count, last.target.path.as_str(), last.run.cache), (9, "/b", CacheControl::Drop));
+    assert_eq!(
+        (last.clients.count, last.target.path.as_str(), last.run.cache),
+        (9, "/b", CacheControl::Drop)
+    );
     let WorkloadSpec::RandomWrite(parameters) = &last.workloads[0].1 else { panic!("{last:?}") };
     assert_eq!(parameters.file_size, ByteSize::mib(1));
     assert_eq!(plan.study.factors[1].settings[1]["target.path"], "\"/b\"");
@@ -93,7 +96,10 @@ fn one_at_a_time_has_one_treatment_per_level() {
 
 #[test]
 fn a_study_without_factors_has_one_treatment_with_its_name() {
-    let plan = plan("a.toml", "[study]\nname = \"one\"\n[target]\npath = \"/x\"\n[workload.w]\nuse = \"file-creation\"\n");
+    let plan = plan(
+        "a.toml",
+        "[study]\nname = \"one\"\n[target]\npath = \"/x\"\n[workload.w]\nuse = \"file-creation\"\n",
+    );
     assert_eq!(plan.study.treatments.len(), 1);
     assert_eq!(plan.study.treatments[0].label, "one");
     assert_eq!((plan.study.seed, plan.study.confidence), (1, 0.95));
@@ -103,7 +109,8 @@ fn a_study_without_factors_has_one_treatment_with_its_name() {
 #[test]
 fn too_many_treatments_are_refused() {
     let levels: Vec<_> = (1..2000).collect();
-    let factor = |name: &str| format!("[factors.{name}]\nparameter = \"workload.w.{name}\"\nlevels = {levels:?}\n");
+    let factor =
+        |name: &str| format!("[factors.{name}]\nparameter = \"workload.w.{name}\"\nlevels = {levels:?}\n");
     let text = format!(
         "[study]\nname = \"big\"\n[target]\npath = \"/x\"\n{}{}[workload.w]\nuse = \"metadata\"\n",
         factor("workers"),
@@ -120,7 +127,10 @@ fn a_plan_is_described() {
     let sequential = load("paper000-file-creation.toml").describe();
     insta::assert_snapshot!("file_creation", sequential.render());
     let text = std::fs::read_to_string(root().join("studies/paper000-random-read.toml")).unwrap();
-    insta::assert_snapshot!("random_read", plan("r.toml", &text.replace("min = 5", "min = 3")).describe().render());
+    insta::assert_snapshot!(
+        "random_read",
+        plan("r.toml", &text.replace("min = 5", "min = 3")).describe().render()
+    );
     let mut description = load("quickstart.toml").describe();
     assert_eq!(description.runs.len(), 20);
     description.runs.truncate(2);
@@ -132,7 +142,8 @@ fn a_plan_is_described() {
 #[test]
 fn the_examples_of_the_documentation_can_be_run() {
     let document = std::fs::read_to_string(root().join("docs/study-file.md")).unwrap();
-    let blocks: Vec<_> = document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    let blocks: Vec<_> =
+        document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(blocks.len() >= 4, "{} examples", blocks.len());
     for (number, block) in blocks.iter().enumerate() {
         let plan = plan(&format!("example {}", number + 1), block);

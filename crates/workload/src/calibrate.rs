@@ -51,7 +51,7 @@ impl<'p> NullBench<'p> {
 
     /// Repeats the group's flow for `duration`, or until its work is done; operations done and nanoseconds taken.
     pub fn run(&mut self, duration: Duration) -> (u64, u64) {
-        let collector = Collector::new(self.program.series.clone(), 1, 1_000_000_000, false);
+        let collector = Collector::new(self.program.series[..self.program.measured].to_vec(), 1, 1_000_000_000, false);
         let shared = WorkerShared::new();
         let context = WorkerContext {
             clock: &self.clock,

@@ -289,7 +289,7 @@ fn run_workers(
         .collect();
     raise_file_limit();
     let open_loop = program.groups.iter().any(|group| group.rate.is_some());
-    let collector = Collector::new(program.series.clone(), places.len(), options.interval_ns, open_loop);
+    let collector = Collector::new(program.series[..program.measured].to_vec(), places.len(), options.interval_ns, open_loop);
     let warms = workload.warm_up.nanos() > 0;
     let deadlines: Vec<AtomicU64> = (0..if warms { 2 } else { 1 }).map(|_| AtomicU64::new(u64::MAX)).collect();
     let tables: Vec<Vec<_>> = (0..options.clients as usize)

@@ -17,8 +17,10 @@ pub const MAX_LOOPS: usize = 8;
 /// A compiled workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
-    /// What is counted apart, in the order of the flow.
+    /// What is counted apart, in the order of the flow; then what only set-up and tear-down do.
     pub series: Vec<SeriesKey>,
+    /// How many of `series` belong to a flow and are measured.
+    pub measured: usize,
     /// Names of the filesets; instructions refer to them by position.
     pub filesets: Vec<String>,
     /// What the program does to each fileset.
@@ -162,7 +164,7 @@ impl Program {
     pub fn compile(workload: &Workload) -> Result<Self, Vec<ParameterError>> {
         let mut compiler = Compiler::new(workload);
         compiler.check_filesets();
-        let groups: Vec<GroupProgram> =
+        let mut groups: Vec<GroupProgram> =
             workload.groups.iter().enumerate().map(|(at, group)| compiler.group(at, group)).collect();
         if workload.groups.is_empty() {
             compiler.error("groups", "the workload has no group of workers", "add a `[[groups]]` with a `flow`");
@@ -170,6 +172,7 @@ impl Program {
         let verify_block = compiler.verify_block(&groups);
         match compiler.errors.is_empty() {
             true => Ok(Self {
+                measured: compiler.measured_first(&mut groups),
                 series: compiler.series,
                 filesets: workload.filesets.keys().cloned().collect(),
                 effects: compiler.effects,
@@ -566,6 +569,29 @@ impl<'a> Compiler<'a> {
             self.series.len() - 1
         });
         u16::try_from(at).unwrap_or(u16::MAX)
+    }
+
+    /// Sorts the series so that those of flows come first; returns their number.
+    fn measured_first(&mut self, groups: &mut [GroupProgram]) -> usize {
+        let mut measured = vec![false; self.series.len()];
+        for instruction in groups.iter().flat_map(|group| &group.flow) {
+            if let Instruction::Operation(op) = instruction {
+                measured[usize::from(op.series)] = true;
+            }
+        }
+        let mut order: Vec<usize> = (0..self.series.len()).collect();
+        order.sort_by_key(|&at| !measured[at]);
+        for group in groups {
+            let code = group.setup.iter_mut().chain(&mut group.flow).chain(&mut group.teardown);
+            for instruction in code {
+                if let Instruction::Operation(op) = instruction {
+                    let place = order.iter().position(|&at| at == usize::from(op.series));
+                    op.series = place.map_or(op.series, |place| place as u16);
+                }
+            }
+        }
+        self.series = order.iter().map(|&at| self.series[at].clone()).collect();
+        measured.into_iter().filter(|&measured| measured).count()
     }
 
     /// The block that all reads and writes of a verified workload have in common.

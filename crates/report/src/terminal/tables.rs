@@ -85,7 +85,8 @@ fn table(text: &mut Text, results: &StudyResults, analysis: &Analysis, rows: &[R
         .iter()
         .map(|row| row.treatment.errors_by_workload.get(row.workload).copied().unwrap_or(0))
         .collect();
-    let validity: Vec<_> = rows.iter().map(|row| overview::validity(results, row.treatment, row.workload)).collect();
+    let validity: Vec<_> =
+        rows.iter().map(|row| overview::validity(results, row.treatment, row.workload)).collect();
 
     let mut columns = vec![Column::text(first, rows.iter().map(label).collect())];
     columns.push(rate_column(&responses, rows));
@@ -169,9 +170,7 @@ fn latency_column(
     rank: u8,
 ) -> Column {
     let cell = |latency: &Option<&LatencySummary>| {
-        latency
-            .and_then(|l| l.percentile(percentile))
-            .map_or("-".into(), |ns| compact(ns as f64))
+        latency.and_then(|l| l.percentile(percentile)).map_or("-".into(), |ns| compact(ns as f64))
     };
     let header = match of {
         Some(series) => format!("{percentile}\n{series}"),

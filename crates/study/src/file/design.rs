@@ -164,7 +164,9 @@ pub(crate) fn check(reader: &mut Reader<'_, '_>, design: &DesignSection) {
         );
     }
     match design.replicates {
-        Replicates::Fixed(0) => report("replicates", Diagnostic::error("`replicates` is 0").help("5 or more are useful")),
+        Replicates::Fixed(0) => {
+            report("replicates", Diagnostic::error("`replicates` is 0").help("5 or more are useful"))
+        }
         Replicates::Fixed(n) if n > MAX_REPLICATES => report("replicates", too_many(n)),
         Replicates::Fixed(1) => report(
             "replicates",
@@ -187,7 +189,10 @@ pub(crate) fn check(reader: &mut Reader<'_, '_>, design: &DesignSection) {
 fn check_sequential(s: SequentialReplicates, report: &mut impl FnMut(&str, Diagnostic)) {
     if s.min < 2 {
         let message = format!("`min` is {}, and fewer than 2 runs have no interval to decide by", s.min);
-        report("replicates.min", Diagnostic::error(message).help("it must be at least 2; 5 or more keep intervals honest"));
+        report(
+            "replicates.min",
+            Diagnostic::error(message).help("it must be at least 2; 5 or more keep intervals honest"),
+        );
     } else if s.min < 5 {
         report("replicates.min", few("min", s.min));
     }
@@ -198,8 +203,12 @@ fn check_sequential(s: SequentialReplicates, report: &mut impl FnMut(&str, Diagn
         report("replicates.max", too_many(s.max));
     }
     if !(s.relative_half_width > 0.0 && s.relative_half_width < 1.0) {
-        let message = format!("a `relative_half_width` of {} cannot be reached or says nothing", s.relative_half_width);
-        report("replicates.relative_half_width", Diagnostic::error(message).help("write `0.05` for ±5 % of the mean"));
+        let message =
+            format!("a `relative_half_width` of {} cannot be reached or says nothing", s.relative_half_width);
+        report(
+            "replicates.relative_half_width",
+            Diagnostic::error(message).help("write `0.05` for ±5 % of the mean"),
+        );
     }
 }
 

@@ -68,7 +68,9 @@ fn read_factor<'t>(
     for key in table.keys().filter(|key| !["parameter", "levels"].contains(&&**key.get_ref())) {
         let word = key.get_ref();
         let help = words::suggest(word, "known keys", ["parameter", "levels"]);
-        reader.found.push(Diagnostic::error(format!("unknown key `{word}` in `{section}`")).at(key.span()).help(help));
+        reader.found.push(
+            Diagnostic::error(format!("unknown key `{word}` in `{section}`")).at(key.span()).help(help),
+        );
         good = false;
     }
     let Some(levels) = table.get("levels") else {
@@ -84,7 +86,8 @@ fn read_factor<'t>(
         DeValue::Table(named) => named_levels(reader, name, table, named),
         other => {
             let message = format!("`{section}.levels` must be an array or a table, not {}", other.type_str());
-            let help = "write `levels = [\"64KiB\", \"1MiB\"]`, or `levels = { name = { \"path\" = value }, … }`";
+            let help =
+                "write `levels = [\"64KiB\", \"1MiB\"]`, or `levels = { name = { \"path\" = value }, … }`";
             reader.found.push(Diagnostic::error(message).at(levels.span()).help(help));
             None
         }
@@ -104,9 +107,11 @@ fn listed_levels<'t>(
 ) -> Option<Vec<Level<'t>>> {
     let Some(parameter) = table.get("parameter") else {
         reader.found.push(
-            Diagnostic::error(format!("the factor `{name}` lists values but does not say of which parameter"))
-                .at(node.span())
-                .help("add `parameter = \"workload.NAME.io_size\"` (the path of any parameter of the study)"),
+            Diagnostic::error(format!(
+                "the factor `{name}` lists values but does not say of which parameter"
+            ))
+            .at(node.span())
+            .help("add `parameter = \"workload.NAME.io_size\"` (the path of any parameter of the study)"),
         );
         return None;
     };
@@ -146,9 +151,11 @@ fn named_levels<'t>(
 ) -> Option<Vec<Level<'t>>> {
     if let Some(parameter) = table.get("parameter") {
         reader.found.push(
-            Diagnostic::error(format!("the factor `{factor}` has both a `parameter` and levels that name parameters"))
-                .at(parameter.span())
-                .help("remove `parameter`, or list the values: `levels = [ … ]`"),
+            Diagnostic::error(format!(
+                "the factor `{factor}` has both a `parameter` and levels that name parameters"
+            ))
+            .at(parameter.span())
+            .help("remove `parameter`, or list the values: `levels = [ … ]`"),
         );
         return None;
     }
@@ -185,10 +192,13 @@ fn named_levels<'t>(
 /// that of its key; it is taken as the path that it looks like.
 fn flatten<'t>(table: &DeTable<'t>, prefix: &str, start: Option<usize>, settings: &mut Vec<Setting<'t>>) {
     for (key, node) in table {
-        let path = if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+        let path =
+            if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
         let start = start.unwrap_or(key.span().start);
         match node.get_ref() {
-            DeValue::Table(below) if node.span() == key.span() => flatten(below, &path, Some(start), settings),
+            DeValue::Table(below) if node.span() == key.span() => {
+                flatten(below, &path, Some(start), settings)
+            }
             _ => settings.push(Setting { path, origin: start..key.span().end, value: node.clone() }),
         }
     }
@@ -199,7 +209,9 @@ fn flatten<'t>(table: &DeTable<'t>, prefix: &str, start: Option<usize>, settings
 fn check_path(reader: &mut Reader<'_, '_>, path: &str, origin: Range<usize>) -> bool {
     let error = |message: String| Diagnostic::error(message).at(origin.clone());
     let diagnostic = match path::parse(path).as_deref() {
-        _ if words::later(path).is_some() => not_available(path).at(origin).help(words::later(path).unwrap_or_default()),
+        _ if words::later(path).is_some() => {
+            not_available(path).at(origin).help(words::later(path).unwrap_or_default())
+        }
         None => error(format!("`{path}` is not the path of a parameter"))
             .help("write it like `run.cache`, `workload.write.io_size` or `workload.mix.groups[0].workers`"),
         Some([Segment::Key(section @ ("study" | "design" | "factors")), ..]) => {
@@ -215,7 +227,8 @@ fn check_path(reader: &mut Reader<'_, '_>, path: &str, origin: Range<usize>) -> 
                 error(format!("`{path}` is a whole workload, not a parameter of it"))
                     .help(format!("name a parameter, such as `{path}.io_size`"))
             } else {
-                let below = path.strip_prefix("workload.").and_then(|rest| rest.strip_prefix(name)).unwrap_or("");
+                let below =
+                    path.strip_prefix("workload.").and_then(|rest| rest.strip_prefix(name)).unwrap_or("");
                 let help = match words::nearest(name, names.iter().map(String::as_str)) {
                     Some(meant) => format!("did you mean `workload.{meant}{below}`?"),
                     None => format!("workloads of this study: {}", words::quoted(&names)),
@@ -226,7 +239,9 @@ fn check_path(reader: &mut Reader<'_, '_>, path: &str, origin: Range<usize>) -> 
         Some([Segment::Key(section), _, ..]) if PARAMETER_SECTIONS.contains(section) => return true,
         Some([Segment::Key(section), ..]) => {
             let help = match words::nearest(section, PARAMETER_SECTIONS) {
-                Some(meant) if meant != *section => format!("did you mean `{}`?", path.replacen(section, meant, 1)),
+                Some(meant) if meant != *section => {
+                    format!("did you mean `{}`?", path.replacen(section, meant, 1))
+                }
                 _ => "write it like `run.cache` or `workload.write.io_size`".into(),
             };
             error(format!("there is no parameter `{path}`")).help(help)
@@ -258,7 +273,12 @@ pub(crate) fn check_name(reader: &mut Reader<'_, '_>, what: &str, name: &str, pl
     good
 }
 
-fn check_levels(reader: &mut Reader<'_, '_>, factor: &str, place: &Range<usize>, levels: &[Level<'_>]) -> bool {
+fn check_levels(
+    reader: &mut Reader<'_, '_>,
+    factor: &str,
+    place: &Range<usize>,
+    levels: &[Level<'_>],
+) -> bool {
     let mut good = true;
     if levels.len() < 2 {
         let count = if levels.is_empty() { "no level" } else { "only one level" };
@@ -302,7 +322,9 @@ fn check_levels(reader: &mut Reader<'_, '_>, factor: &str, place: &Range<usize>,
 fn no_parameter_twice(reader: &mut Reader<'_, '_>, factors: &[Factor<'_>]) -> bool {
     let set: Vec<_> = factors
         .iter()
-        .flat_map(|factor| factor.levels.iter().take(1).flat_map(|level| &level.settings).map(move |s| (factor, s)))
+        .flat_map(|factor| {
+            factor.levels.iter().take(1).flat_map(|level| &level.settings).map(move |s| (factor, s))
+        })
         .collect();
     let within = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -315,7 +337,9 @@ fn no_parameter_twice(reader: &mut Reader<'_, '_>, factors: &[Factor<'_>]) -> bo
         if let Some((first, other)) = clash {
             let message = match first.name == factor.name {
                 true => format!("the factor `{}` sets `{}` and `{}`", factor.name, other.path, setting.path),
-                false => format!("the factors `{}` and `{}` both set `{}`", first.name, factor.name, setting.path),
+                false => {
+                    format!("the factors `{}` and `{}` both set `{}`", first.name, factor.name, setting.path)
+                }
             };
             reader.found.push(
                 Diagnostic::error(message)

@@ -47,7 +47,10 @@ pub(crate) fn is_name(text: &str) -> bool {
 }
 
 /// The value at a path, and the place of its key.
-pub(crate) fn find<'a, 't>(table: &'a DeTable<'t>, path: &[Segment<'_>]) -> Option<(Range<usize>, &'a Node<'t>)> {
+pub(crate) fn find<'a, 't>(
+    table: &'a DeTable<'t>,
+    path: &[Segment<'_>],
+) -> Option<(Range<usize>, &'a Node<'t>)> {
     let (Segment::Key(key), rest) = path.split_first()? else { return None };
     let (key, node) = table.get_key_value(*key)?;
     let mut found = (key.span(), node);
@@ -70,9 +73,11 @@ pub(crate) fn find<'a, 't>(table: &'a DeTable<'t>, path: &[Segment<'_>]) -> Opti
 /// The nearest place in the file to a path: that of the value, or of the innermost table around it that is written.
 /// Inline tables and arrays are long, so their key is shown instead.
 pub(crate) fn place(table: &DeTable<'_>, path: &[Segment<'_>]) -> Option<Range<usize>> {
-    (1..=path.len()).rev().find_map(|length| find(table, &path[..length])).map(|(key, node)| match node.get_ref() {
-        DeValue::Array(_) => key,
-        _ => node.span(),
+    (1..=path.len()).rev().find_map(|length| find(table, &path[..length])).map(|(key, node)| {
+        match node.get_ref() {
+            DeValue::Array(_) => key,
+            _ => node.span(),
+        }
     })
 }
 
@@ -104,7 +109,9 @@ pub(crate) fn covers(node: &Node<'_>, place: &Range<usize>) -> bool {
     let within = |outer: Range<usize>| outer.start <= place.start && place.end <= outer.end;
     within(node.span())
         || match node.get_ref() {
-            DeValue::Table(table) => table.iter().any(|(key, node)| within(key.span()) || covers(node, place)),
+            DeValue::Table(table) => {
+                table.iter().any(|(key, node)| within(key.span()) || covers(node, place))
+            }
             DeValue::Array(array) => array.iter().any(|node| covers(node, place)),
             _ => false,
         }
@@ -164,9 +171,9 @@ fn descend<'t>(
             })?;
             descend(element, name, rest, origin, value)
         }
-        ([Segment::Key(key), ..], DeValue::Array(_)) => {
-            Err(NoSuchPlace { message: format!("`{name}` is an array; write `{name}[0].{key}` for its first element") })
-        }
+        ([Segment::Key(key), ..], DeValue::Array(_)) => Err(NoSuchPlace {
+            message: format!("`{name}` is an array; write `{name}[0].{key}` for its first element"),
+        }),
         ([Segment::Index(_), ..], _) => Err(NoSuchPlace { message: format!("`{name}` is not an array") }),
         ([Segment::Key(key), ..], _) => {
             Err(NoSuchPlace { message: format!("`{name}` is a single value and has nothing called `{key}`") })
@@ -186,7 +193,10 @@ mod tests {
     fn paths_are_split() {
         use Segment::{Index, Key};
         assert_eq!(parse("a.b-c.d_1"), Some(vec![Key("a"), Key("b-c"), Key("d_1")]));
-        assert_eq!(parse("w.groups[0].flow[12]"), Some(vec![Key("w"), Key("groups"), Index(0), Key("flow"), Index(12)]));
+        assert_eq!(
+            parse("w.groups[0].flow[12]"),
+            Some(vec![Key("w"), Key("groups"), Index(0), Key("flow"), Index(12)])
+        );
         for bad in ["", ".", "a.", "a..b", "a[", "a[]", "a[x]", "a[0]b", "a b", "[0]", "a[+1]"] {
             assert_eq!(parse(bad), None, "{bad}");
         }
@@ -205,7 +215,8 @@ mod tests {
         assert_eq!(find(&table, &parse("w.a").unwrap()).unwrap().0, 90..95);
         assert!(find(&table, &parse("w.g[1]").unwrap()).is_none());
         let one = || DeValue::parse("1").unwrap();
-        let error = |path: &str| set(&mut tree(text), &parse(path).unwrap(), &(0..1), one()).unwrap_err().message;
+        let error =
+            |path: &str| set(&mut tree(text), &parse(path).unwrap(), &(0..1), one()).unwrap_err().message;
         assert_eq!(error("w.g[1].x"), "`g` has 1 element, and its index is 0");
         assert_eq!(error("w.g.x"), "`g` is an array; write `g[0].x` for its first element");
         assert_eq!(error("w.a.x"), "`a` is a single value and has nothing called `x`");

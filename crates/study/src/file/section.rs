@@ -18,10 +18,35 @@ pub(crate) struct Reader<'a, 't> {
     pub(crate) tree: &'a DeTable<'t>,
     /// Places of the paths by which levels were put into the tree.
     pub(crate) overlaid: &'a [Range<usize>],
-    /// Whether keys may be missing because a factor sets them.
-    pub(crate) lenient: bool,
+    /// What may be missing because a factor sets it.
+    pub(crate) gaps: Gaps,
     /// Where mistakes go.
     pub(crate) found: &'a mut Diagnostics,
+}
+
+/// What may be missing from a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Gaps {
+    /// Anything: what the factors set is not known.
+    Any,
+    /// Parameters that factors set, and what lies around or below them.
+    Only(Vec<String>),
+}
+
+impl Gaps {
+    /// Nothing may be missing.
+    pub(crate) const NONE: Self = Self::Only(Vec::new());
+
+    /// Whether what is at `path` may be missing.
+    pub(crate) fn allow(&self, path: &str) -> bool {
+        let below = |outer: &str, inner: &str| {
+            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        match self {
+            Self::Any => true,
+            Self::Only(set) => set.iter().any(|known| below(known, path) || below(path, known)),
+        }
+    }
 }
 
 impl<'t> Reader<'_, 't> {
@@ -51,10 +76,12 @@ impl<'t> Reader<'_, 't> {
                 Err(error) => error,
             };
             let place = error.span().unwrap_or_else(|| node.span());
-            let missing = ticked(error.message(), "missing field ");
-            let known = missing.is_some_and(|key| removed.iter().any(|gone| gone == key));
-            let expected_gap = known || (self.lenient && missing.is_some());
-            if !expected_gap {
+            let gap = ticked(error.message(), "missing field ").is_some_and(|key| {
+                let around = path::path_at(self.tree, &place).unwrap_or_else(|| section.to_owned());
+                removed.iter().any(|gone| stands_for(section, gone, key))
+                    || self.gaps.allow(&format!("{around}.{key}"))
+            });
+            if !gap {
                 let diagnostic = self.explain(section, &error, place.clone());
                 self.found.push(diagnostic);
             }
@@ -132,7 +159,8 @@ impl<'t> Reader<'_, 't> {
     /// A value that fits none of the forms its parameter may have: it is read again in the form it was probably meant in,
     /// for a message that says more.
     fn explain_alternatives(&self, section: &str, name: &str, path: &str, place: Range<usize>) -> Diagnostic {
-        let node = path::parse(path).and_then(|segments| path::find(self.tree, &segments)).map(|(_, node)| node);
+        let node =
+            path::parse(path).and_then(|segments| path::find(self.tree, &segments)).map(|(_, node)| node);
         let again = node.and_then(|node| match (name, node.get_ref()) {
             ("FileSize", DeValue::Table(_)) => retry::<SizeDistribution>(node),
             ("FileSize", _) => retry::<ByteSize>(node),
@@ -163,6 +191,13 @@ impl<'t> Reader<'_, 't> {
     }
 }
 
+/// Whether a key that was removed for its mistake was meant to be `key`, which then is not missing as well.
+fn stands_for(section: &str, removed: &str, key: &str) -> bool {
+    removed == key
+        || words::nearest(removed, [key]).is_some()
+        || words::later(&format!("{section}.{removed}")).is_some()
+}
+
 /// The error for something that only the finished tool has.
 pub(crate) fn not_available(path: &str) -> Diagnostic {
     let of_a_directory = if path.starts_with("design.") { "" } else { " for a directory target" };
@@ -187,7 +222,9 @@ fn unknown_value(path: &str, value: &str, values: &[&str]) -> Diagnostic {
 fn missing_help(path: &str, key: &str) -> String {
     match (path, key) {
         ("study", "name") => "add `name = \"my-study\"`".into(),
-        ("target", "path") => "add `path = \"/mnt/x\"`, or `path = \"{scratch}\"` for a temporary directory".into(),
+        ("target", "path") => {
+            "add `path = \"/mnt/x\"`, or `path = \"{scratch}\"` for a temporary directory".into()
+        }
         (path, "groups" | "filesets") if path.starts_with("workload.") => {
             format!("a workload without `use` is written in full and needs `{key}`")
         }
@@ -209,7 +246,8 @@ fn expected(message: &str) -> Vec<&str> {
 
 /// Splits `invalid type: integer `3`, expected a string`.
 fn wrong_type(message: &str) -> Option<(String, &str)> {
-    let rest = ["invalid type: ", "invalid value: "].iter().find_map(|prefix| message.strip_prefix(prefix))?;
+    let rest =
+        ["invalid type: ", "invalid value: "].iter().find_map(|prefix| message.strip_prefix(prefix))?;
     let (found, wanted) = rest.rsplit_once(", expected ")?;
     let found = match found {
         "map" => "a table".to_owned(),

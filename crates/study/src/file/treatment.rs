@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::factors::{Factor, check_name};
 use super::path::{self, Node};
-use super::section::Reader;
+use super::section::{Gaps, Reader};
 use super::words;
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::settings::{ClientSettings, RunSettings, SCRATCH, Settings, TargetSettings};
@@ -35,11 +35,14 @@ pub(crate) fn read(
     let (tree, overlaid) = overlay(tree, factors, levels, found)?;
     let label = |workload: &str| {
         let prefix = format!("workload.{workload}.");
-        let varied = factors.iter().flat_map(|factor| factor.levels.iter().take(1)).flat_map(|level| &level.settings);
+        let varied =
+            factors.iter().flat_map(|factor| factor.levels.iter().take(1)).flat_map(|level| &level.settings);
         let varied = varied.into_iter().any(|setting| setting.path.starts_with(&prefix));
-        label(factors, levels).filter(|_| varied).map_or_else(String::new, |label| format!("in the treatment {label}"))
+        label(factors, levels)
+            .filter(|_| varied)
+            .map_or_else(String::new, |label| format!("in the treatment {label}"))
     };
-    let mut reader = Reader { tree: &tree, overlaid: &overlaid, lenient: false, found };
+    let mut reader = Reader { tree: &tree, overlaid: &overlaid, gaps: Gaps::NONE, found };
     let settings = read_settings(&mut reader)?;
     let good = check_settings(&mut reader, &settings);
     let workloads = expand(&mut reader, &settings, label);
@@ -90,7 +93,7 @@ pub(crate) fn read_settings(reader: &mut Reader<'_, '_>) -> Option<Settings> {
     let target = match tree.get("target") {
         Some(node) => reader.read::<TargetSettings>("target", node),
         None => {
-            if !reader.lenient {
+            if !reader.gaps.allow("target") {
                 reader.found.push(
                     Diagnostic::error("the study does not say what is measured: there is no section `[target]`")
                         .help("add `[target]` with `path = \"/mnt/x\"`, or `path = \"{scratch}\"` for a temporary directory"),
@@ -170,12 +173,17 @@ fn read_workload<'t>(reader: &mut Reader<'_, 't>, name: &str, node: &Node<'t>) -
         },
         None if table.contains_key("groups") || table.contains_key("filesets") => "custom",
         None => {
-            if !reader.lenient {
+            let set_by_factor = ["use", "groups", "filesets"]
+                .iter()
+                .any(|key| reader.gaps.allow(&format!("{section}.{key}")));
+            if !set_by_factor {
                 let names: Vec<_> = BUILT_IN.iter().map(|built_in| built_in.name).collect();
                 reader.found.push(
-                    Diagnostic::error(format!("the workload `{name}` says neither what it uses nor what it does"))
-                        .at(node.span())
-                        .help(format!("add `use = …` with one of {}", words::quoted(&names))),
+                    Diagnostic::error(format!(
+                        "the workload `{name}` says neither what it uses nor what it does"
+                    ))
+                    .at(node.span())
+                    .help(format!("add `use = …` with one of {}", words::quoted(&names))),
                 );
             }
             return None;
@@ -202,7 +210,12 @@ fn check_settings(reader: &mut Reader<'_, '_>, settings: &Settings) -> bool {
         }
     };
     let path = &settings.target.path;
-    require(!path.is_empty(), "target.path", "the target's path is empty".into(), "name a directory such as `\"/mnt/x\"`");
+    require(
+        !path.is_empty(),
+        "target.path",
+        "the target's path is empty".into(),
+        "name a directory such as `\"/mnt/x\"`",
+    );
     require(!path.contains('\0'), "target.path", "the target's path has a NUL character".into(), "remove it");
     require(
         path == SCRATCH || !path.contains(['{', '}']),
@@ -262,7 +275,8 @@ fn expand(
                 good = false;
                 for error in errors {
                     let place = reader.place(&written_path(name, spec, &error));
-                    let diagnostic = Diagnostic::error(error.message).at(place).label(label(name)).help(error.fix);
+                    let diagnostic =
+                        Diagnostic::error(error.message).at(place).label(label(name)).help(error.fix);
                     reader.found.push(diagnostic);
                 }
             }
@@ -287,7 +301,9 @@ fn written_path(name: &str, spec: &WorkloadSpec, error: &ParameterError) -> Stri
 pub(crate) fn leaves(flow: &[Step]) -> Box<dyn Iterator<Item = &Step> + '_> {
     Box::new(flow.iter().flat_map(|step| {
         let own = step.op.is_some().then_some(step);
-        own.into_iter().chain(leaves(&step.flow)).chain(step.choose.iter().flat_map(|choice| leaves(&choice.flow)))
+        own.into_iter()
+            .chain(leaves(&step.flow))
+            .chain(step.choose.iter().flat_map(|choice| leaves(&choice.flow)))
     }))
 }
 
@@ -304,9 +320,12 @@ fn filesets_agree(reader: &mut Reader<'_, '_>, workloads: &[(String, Workload)])
             if *described == fileset {
                 continue;
             }
-            let exact = [format!("workload.{workload}.fileset"), format!("workload.{workload}.filesets.{name}")]
-                .into_iter()
-                .find(|path| path::parse(path).is_some_and(|segments| path::find(reader.tree, &segments).is_some()));
+            let exact =
+                [format!("workload.{workload}.fileset"), format!("workload.{workload}.filesets.{name}")]
+                    .into_iter()
+                    .find(|path| {
+                        path::parse(path).is_some_and(|segments| path::find(reader.tree, &segments).is_some())
+                    });
             let place = reader.place(&exact.unwrap_or_else(|| format!("workload.{workload}")));
             let difference = difference(described, fileset);
             reader.found.push(

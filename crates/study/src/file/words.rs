@@ -70,7 +70,8 @@ const SYNONYMS: &[(&str, &str)] = &[
 
 /// What to do instead of something that only the finished tool has, if `path` is such a thing or lies below it.
 pub(crate) fn later(path: &str) -> Option<&'static str> {
-    let below = |known: &str| path.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    let below =
+        |known: &str| path.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     LATER.iter().find(|(known, _)| below(known)).map(|(_, instead)| *instead)
 }
 
@@ -92,7 +93,11 @@ pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'
 }
 
 /// ``did you mean `x`?`` or the list of what is known.
-pub(crate) fn suggest<'c>(written: &str, what: &str, candidates: impl IntoIterator<Item = &'c str>) -> String {
+pub(crate) fn suggest<'c>(
+    written: &str,
+    what: &str,
+    candidates: impl IntoIterator<Item = &'c str>,
+) -> String {
     let candidates: Vec<_> = candidates.into_iter().collect();
     match nearest(written, candidates.iter().copied()) {
         Some(meant) => format!("did you mean `{meant}`?"),
@@ -125,7 +130,9 @@ mod tests {
 
     #[test]
     fn words_of_the_finished_tool_are_known() {
-        assert!(later("server").is_some() && later("network.delay").is_some() && later("target.mount").is_some());
+        assert!(
+            later("server").is_some() && later("network.delay").is_some() && later("target.mount").is_some()
+        );
         assert!(later("target.path").is_none() && later("servers").is_none());
     }
 }

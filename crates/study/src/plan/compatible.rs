@@ -27,7 +27,9 @@ impl fmt::Display for Difference {
             (None, Some(now)) => write!(f, "is new ({now})")?,
             (None, None) => write!(f, "differs")?,
         }
-        f.write_str("; results of different studies do not mix: give another directory with -o, or undo the change")
+        f.write_str(
+            "; results of different studies do not mix: give another directory with -o, or undo the change",
+        )
     }
 }
 
@@ -56,7 +58,15 @@ pub fn compatible(stored: &StudyRecord, now: &Plan) -> Result<(), Difference> {
             ("replicates", format!("{:?}", study.replicates)),
             ("order", study.order.clone()),
             ("primary response", study.primary_response.clone()),
-            ("treatments", study.treatments.iter().map(|t| format!("{} ({:?})", t.label, t.levels)).collect::<Vec<_>>().join(", ")),
+            (
+                "treatments",
+                study
+                    .treatments
+                    .iter()
+                    .map(|t| format!("{} ({:?})", t.label, t.levels))
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
         ]
     };
     for ((what, stored), (_, now)) in meaning(stored).into_iter().zip(meaning(&now.study)) {
@@ -85,7 +95,9 @@ fn tables(path: &str, before: &Table, after: &Table) -> Option<Difference> {
     }
     let keys = |table: &Table| table.keys().cloned().collect::<Vec<_>>().join(", ");
     // The order of workloads, factors and levels is part of the study; that of other keys is not.
-    let ordered = path == "workload" || path == "factors" || (path.starts_with("factors.") && path.ends_with(".levels"));
+    let ordered = path == "workload"
+        || path == "factors"
+        || (path.starts_with("factors.") && path.ends_with(".levels"));
     (ordered && keys(before) != keys(after)).then(|| Difference {
         path: format!("order of {path}"),
         stored: Some(keys(before)),
@@ -140,7 +152,8 @@ use = "metadata"
 
     #[test]
     fn comments_and_layout_do_not_matter() {
-        let other = "# a comment\n".to_owned() + &TEXT.replace("levels = [\"64KiB\", ", "levels = [\n  '64KiB', # small\n ");
+        let other = "# a comment\n".to_owned()
+            + &TEXT.replace("levels = [\"64KiB\", ", "levels = [\n  '64KiB', # small\n ");
         compatible(&plan(TEXT).study, &plan(&other)).unwrap();
         let (first, second) = TEXT.split_at(TEXT.find("[target]").unwrap());
         let (target, rest) = second.split_at(second.find("[factors").unwrap());

@@ -56,8 +56,17 @@ pub struct PlanDescription {
 pub struct PlannedFactor {
     /// Its name.
     pub name: String,
-    /// Its levels: name, and parameters with their values as written.
-    pub levels: Vec<(String, BTreeMap<String, String>)>,
+    /// Its levels; the first is the base level.
+    pub levels: Vec<PlannedLevel>,
+}
+
+/// A level of a factor of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedLevel {
+    /// Its name.
+    pub name: String,
+    /// The parameters it sets, by path, as written in TOML.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// A workload of a plan.
@@ -99,16 +108,22 @@ impl Plan {
         });
         let factors = study.factors.iter().map(|factor| PlannedFactor {
             name: factor.name.clone(),
-            levels: factor.levels.iter().cloned().zip(factor.settings.iter().cloned()).collect(),
+            levels: factor
+                .levels
+                .iter()
+                .zip(&factor.settings)
+                .map(|(name, settings)| PlannedLevel { name: name.clone(), settings: settings.clone() })
+                .collect(),
         });
-        let runs = order
-            .into_iter()
-            .zip(0..)
-            .map(|((treatment, replicate), position)| PlannedRun { position, treatment, replicate });
-        let workloads = study
-            .workloads
-            .iter()
-            .map(|workload| PlannedWorkload { name: workload.name.clone(), use_name: workload.use_name.clone() });
+        let runs = order.into_iter().zip(0..).map(|((treatment, replicate), position)| PlannedRun {
+            position,
+            treatment,
+            replicate,
+        });
+        let workloads = study.workloads.iter().map(|workload| PlannedWorkload {
+            name: workload.name.clone(),
+            use_name: workload.use_name.clone(),
+        });
         PlanDescription {
             name: study.name.clone(),
             description: study.description.clone(),
@@ -142,22 +157,29 @@ impl PlanDescription {
             line("about", description.split_whitespace().collect::<Vec<_>>().join(" "));
         }
         line("target", self.target.clone());
-        let workloads = self.workloads.iter().map(|w| format!("{} ({})", w.name, w.use_name)).collect::<Vec<_>>();
+        let workloads =
+            self.workloads.iter().map(|w| format!("{} ({})", w.name, w.use_name)).collect::<Vec<_>>();
         line("each run", workloads.join(", then "));
         line("response", format!("{}, {} % confidence", self.response, trim(100.0 * self.confidence)));
         line("design", format!("{}, {}", self.design, counted(self.treatments.len() as u64, "treatment")));
         line("replicates", self.replicates_text());
-        line("order", match self.order.as_str() {
-            "random" => format!("random ({}, seed {})", self.generator, self.seed),
-            order => order.to_owned(),
-        });
+        line(
+            "order",
+            match self.order.as_str() {
+                "random" => format!("random ({}, seed {})", self.generator, self.seed),
+                order => order.to_owned(),
+            },
+        );
         line("runs", range(self.estimate.runs_min as f64, self.estimate.runs_max as f64, |n| n.to_string()));
         line("time", self.time_text());
-        line("files", format!(
-            "{} prepared, {} in all, at most at one time",
-            bytes(self.estimate.bytes_prepared),
-            bytes(self.estimate.bytes_needed)
-        ));
+        line(
+            "files",
+            format!(
+                "{} prepared before a run, {} in all",
+                bytes(self.estimate.bytes_prepared),
+                bytes(self.estimate.bytes_needed)
+            ),
+        );
         self.render_factors(&mut out);
         self.render_treatments(&mut out);
         self.render_runs(&mut out);
@@ -181,9 +203,11 @@ impl PlanDescription {
     fn time_text(&self) -> String {
         let estimate = &self.estimate;
         let time = range(estimate.seconds_min, estimate.seconds_max, duration);
-        match estimate.open_ended.is_empty() {
-            true => format!("{time}, and preparation"),
-            false => format!("{time}, and preparation, and {} until done", estimate.open_ended.join(", ")),
+        let open_ended = estimate.open_ended.join(", ");
+        match (open_ended.is_empty(), estimate.seconds_max > 0.0) {
+            (true, _) => format!("{time}, and preparation"),
+            (false, true) => format!("{time}, and preparation, and what {open_ended} will take"),
+            (false, false) => format!("cannot be told: {open_ended} runs until its work is done"),
         }
     }
 
@@ -194,14 +218,11 @@ impl PlanDescription {
         let _ = writeln!(out, "\nfactors");
         let width = self.factors.iter().map(|factor| factor.name.len()).max().unwrap_or(0);
         for factor in &self.factors {
-            let listed = factor.levels.iter().all(|(_, settings)| settings.len() == 1);
-            let levels = factor.levels.iter().map(|(name, settings)| {
-                let set: Vec<_> = settings.iter().map(|(path, value)| format!("{path} = {value}")).collect();
-                if listed { name.clone() } else { format!("{name} ({})", set.join(", ")) }
-            });
-            let levels = levels.collect::<Vec<_>>().join(", ");
-            let parameter = match factor.levels.first().and_then(|(_, settings)| settings.keys().next()) {
-                Some(path) if listed => format!("{path}: "),
+            let single = factor.levels.iter().all(|level| level.settings.len() == 1);
+            let levels =
+                factor.levels.iter().map(|level| level_text(level, single)).collect::<Vec<_>>().join(", ");
+            let parameter = match factor.levels.first().and_then(|level| level.settings.keys().next()) {
+                Some(path) if single => format!("{path}: "),
                 _ => String::new(),
             };
             let _ = writeln!(out, "  {:<width$}  {parameter}{levels}", factor.name);
@@ -222,7 +243,10 @@ impl PlanDescription {
         let more = self.estimate.runs_max > self.runs.len() as u64;
         let _ = writeln!(out, "\norder of runs (treatment.replicate)");
         for row in self.runs[..self.runs.len().min(10 * LISTED)].chunks(10) {
-            let cells: Vec<_> = row.iter().map(|run| format!("{:>6}", format!("{}.{}", run.treatment, run.replicate))).collect();
+            let cells: Vec<_> = row
+                .iter()
+                .map(|run| format!("{:>6}", format!("{}.{}", run.treatment, run.replicate)))
+                .collect();
             let _ = writeln!(out, "  {}", cells.join(" ").trim_end());
         }
         match self.runs.len().checked_sub(10 * LISTED) {
@@ -235,6 +259,17 @@ impl PlanDescription {
             _ => {}
         }
     }
+}
+
+/// The name of a level and what it sets, unless the name says so; without the path when there is a `single` one.
+fn level_text(level: &PlannedLevel, single: bool) -> String {
+    let name = &level.name;
+    let set = level
+        .settings
+        .iter()
+        .map(|(path, value)| if single { value.clone() } else { format!("{path} = {value}") });
+    let set = set.collect::<Vec<_>>().join(", ");
+    if set.trim_matches('"') == name { name.clone() } else { format!("{name} ({set})") }
 }
 
 fn counted(n: u64, what: &str) -> String {

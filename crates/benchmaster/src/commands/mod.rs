@@ -1,0 +1,76 @@
+//! One module per family of commands.
+
+use std::path::Path;
+
+use benchmaster_study::diagnostics::Diagnostics;
+use benchmaster_study::file::{LoadError, StudyFile};
+use benchmaster_study::plan::Plan;
+
+use crate::output;
+
+pub(crate) mod built_in;
+pub(crate) mod plan;
+pub(crate) mod results;
+pub(crate) mod run;
+
+/// How a command ended; see the exit status in the help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Fine,
+    ChecksFailed,
+    WrongInput,
+    Interrupted,
+}
+
+/// Why a command failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: Status,
+    pub(crate) error: anyhow::Error,
+    /// Text to print as it is instead of the error.
+    pub(crate) rendered: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(status: Status, error: anyhow::Error) -> Self {
+        Self { status, error, rendered: None }
+    }
+
+    pub(crate) fn wrong_input(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Status::WrongInput, error.into())
+    }
+
+    pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Status::ChecksFailed, error.into())
+    }
+
+    fn mistakes(found: &Diagnostics) -> Self {
+        let rendered = Some(found.render(output::color(&std::io::stderr())));
+        Self { rendered, ..Self::wrong_input(anyhow::anyhow!("the study file has mistakes")) }
+    }
+}
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// Reads and plans a study file; prints its warnings.
+pub(crate) fn load_plan(path: &Path) -> Result<Plan> {
+    let file = StudyFile::load(path).map_err(|error| match error {
+        LoadError::Invalid(found) => Failure::mistakes(&found),
+        error => Failure::wrong_input(error),
+    })?;
+    plan_of(&file)
+}
+
+/// Plans a study.
+pub(crate) fn plan_of(file: &StudyFile) -> Result<Plan> {
+    let plan = Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| Failure::mistakes(&found))?;
+    if !plan.warnings.is_empty() {
+        output::note(plan.warnings.render(output::color(&std::io::stderr())).trim_end());
+    }
+    Ok(plan)
+}
+
+/// Parses the text of a study that this program made itself.
+pub(crate) fn parse(name: &str, text: &str) -> Result<StudyFile> {
+    StudyFile::parse(name, text).map_err(|found| Failure::mistakes(&found))
+}

@@ -1,0 +1,106 @@
+//! `run` and `quick`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use benchmaster_report::terminal::{self, TextOptions};
+use benchmaster_store::{CreateError, OpenError};
+use benchmaster_study::analysis::analyze;
+use benchmaster_study::battery;
+use benchmaster_study::plan::Plan;
+use benchmaster_study::runner::{self, Outcome, Request, RunError};
+use benchmaster_workload::area::AreaError;
+use benchmaster_workload::execute::ExecuteError;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::cli::{QuickArgs, RunArgs, RunCommon};
+use crate::commands::results::{load, status, write_report_into};
+use crate::commands::{Failure, Result, Status, load_plan, parse, plan_of};
+use crate::output;
+use crate::progress::Reporter;
+
+pub(crate) fn run(args: &RunArgs) -> Result<Status> {
+    carry_out(&load_plan(&args.study)?, &args.common)
+}
+
+pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
+    let path = match std::path::absolute(&args.target) {
+        Ok(path) => path,
+        Err(error) => return Err(Failure::wrong_input(error)),
+    };
+    let Some(path) = path.to_str() else {
+        let error = anyhow::anyhow!("the path `{}` is not UTF-8", path.display());
+        return Err(Failure::wrong_input(error));
+    };
+    let text = battery::quick(path, args.duration);
+    if args.print {
+        output::print(&text)?;
+        return Ok(Status::Fine);
+    }
+    carry_out(&plan_of(&parse("the quick battery", &text)?)?, &args.common)
+}
+
+fn carry_out(plan: &Plan, common: &RunCommon) -> Result<Status> {
+    let directory = common.output.clone().unwrap_or_else(|| Path::new("results").join(&plan.study.name));
+    let stop = stop_flag().map_err(Failure::failed)?;
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    let request = Request { plan, directory: &directory, command: &command, stop: &stop };
+    let mut reporter = Reporter::new(plan, common.quiet);
+    let outcome = runner::run(&request, &mut |happening| reporter.take(&happening));
+    reporter.finish();
+    match outcome {
+        Ok(outcome) => conclude(outcome, &directory, common.json),
+        Err(error) => Err(failure(error, &directory)),
+    }
+}
+
+fn conclude(outcome: Outcome, directory: &Path, json: bool) -> Result<Status> {
+    let results = load(directory)?;
+    if outcome == Outcome::Stopped && results.runs.is_empty() {
+        output::note("interrupted before the first run was done; the same command begins again");
+        return Ok(Status::Interrupted);
+    }
+    let analysis = analyze(&results);
+    let report: PathBuf = write_report_into(directory, &results, &analysis)?;
+    match json {
+        true => output::print_json(&analysis)?,
+        false => {
+            let options = TextOptions { report: Some(report), ..output::text_options() };
+            output::print(&terminal::summary(&results, &analysis, &options))?;
+        }
+    }
+    if outcome == Outcome::Stopped {
+        output::note("interrupted: the run in flight is lost, all others are stored; the same command resumes");
+        return Ok(Status::Interrupted);
+    }
+    Ok(status(&analysis))
+}
+
+/// SIGINT and SIGTERM stop the study; a second one ends the process at once.
+fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 130, stop.clone())?;
+        flag::register(signal, stop.clone())?;
+    }
+    Ok(stop)
+}
+
+fn failure(error: RunError, directory: &Path) -> Failure {
+    let input = match &error {
+        RunError::Area(AreaError::NotADirectory { .. }) | RunError::OtherStudy { .. } => true,
+        RunError::Create(error) => matches!(error, CreateError::NotEmpty { .. } | CreateError::Plan(_)),
+        RunError::Open(error) => matches!(error, OpenError::Lock(_)),
+        RunError::Execute { source, .. } => matches!(source, ExecuteError::Workload(_)),
+        _ => false,
+    };
+    match input {
+        true => Failure::wrong_input(error),
+        false => Failure::failed(anyhow::Error::new(error).context(format!(
+            "the study stopped; finished runs are kept in `{}`, and the same command resumes",
+            directory.display()
+        ))),
+    }
+}

@@ -1,0 +1,171 @@
+//! Recordings with made-up numbers that agree with each other.
+
+use std::collections::BTreeMap;
+
+use benchmaster_workload::model::OperationKind;
+use benchmaster_workload::recording::{
+    CacheAction, EncodedHistogram, FilesetFacts, HostUse, IntervalStats, OperationStats, PhaseTiming,
+    Recording, SeriesKey, SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
+};
+
+use super::{Random, SECOND_NS, WORKERS};
+
+/// Intervals of each measured phase.
+const INTERVALS: u32 = 20;
+
+/// How a series is made.
+pub(super) struct Serial {
+    pub(super) operation: OperationKind,
+    pub(super) latency_ns: f64,
+    pub(super) every: u64,
+    pub(super) bytes: u64,
+}
+
+/// How a recording is made.
+pub(super) struct Shape<'a> {
+    pub(super) workload: &'a str,
+    pub(super) wall_ns: i64,
+    pub(super) cut: u64,
+    pub(super) series: &'a [Serial],
+    pub(super) open_loop: bool,
+}
+
+pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
+    // One round of the flow takes each series' latency in proportion to how often it is done.
+    let round_ns: f64 = shape.series.iter().map(|s| s.latency_ns / s.every as f64).sum();
+    let series: Vec<_> = shape.series.iter().map(|s| series(random, s, round_ns, shape)).collect();
+    let length_ns = u64::from(INTERVALS) * SECOND_NS - 1_234_567;
+    let slow = WORKERS - 1;
+    let workers = (0..WORKERS)
+        .map(|worker| WorkerRecording {
+            client: 0,
+            group: "main".into(),
+            worker,
+            start_ns: u64::from(worker) * 11_000,
+            end_ns: length_ns - u64::from(worker) * 400_000,
+            cpu_ns: (worker != slow).then_some((900_000_000, 7_300_000_000)),
+            stop: StopReason::Time,
+            series: (0..)
+                .zip(&series)
+                .map(|(index, series)| share(index, &series.total, worker, length_ns))
+                .collect(),
+        })
+        .collect();
+    let measured: u64 = series.iter().map(|s| s.total.count).sum();
+    let phase = |phase: &str, start: f64, end: f64, operations| PhaseTiming {
+        phase: phase.into(),
+        start_ns: (start * 1e9) as i64,
+        end_ns: (end * 1e9) as i64,
+        operations,
+        errors: 0,
+    };
+    Recording {
+        workload: shape.workload.into(),
+        timed: true,
+        started_unix_ns: shape.wall_ns,
+        length_ns,
+        interval_ns: SECOND_NS,
+        cut_ns: shape.cut * SECOND_NS,
+        cut_reason: match shape.cut {
+            0 => "MSER-5: steady from the start".into(),
+            n => format!("MSER-5: the first {n} s differ from the rest"),
+        },
+        series,
+        workers,
+        phases: vec![
+            phase("prepare", -2.0, -0.1, 4),
+            phase("measure", 0.0, length_ns as f64 / 1e9, measured),
+            phase("tear-down", length_ns as f64 / 1e9, length_ns as f64 / 1e9 + 0.3, 4),
+        ],
+        filesets: vec![FilesetFacts {
+            name: "data".into(),
+            files: 4,
+            bytes: 4 << 30,
+            reused: shape.open_loop,
+            cached_bytes: shape.open_loop.then_some(1 << 20),
+        }],
+        cache: CacheAction { requested: "drop".into(), done: "wrote 3 to /proc/sys/vm/drop_caches".into() },
+        host: HostUse {
+            process_user_ns: 3_600_000_000,
+            process_system_ns: 29_200_000_000 + random.next() % SECOND_NS,
+            host_busy: Some(0.4 + 0.1 * random.unit()),
+            host_steal: (!shape.open_loop).then_some(0.001),
+            processors: 8,
+            clock_step_ns: (random.next() % 2000) as i64 - 1000,
+            clock_drift: 1e-7 * random.unit(),
+            trace_stall_ns: 0,
+            free_before: Some(900 << 30),
+            free_after: Some((900 << 30) - (4 << 30)),
+            null_rate: Some(2.1e7),
+        },
+        error_details: vec![],
+        verified_bytes: shape.open_loop.then_some(4 << 30),
+        corruption: None,
+    }
+}
+
+fn series(random: &mut Random, serial: &Serial, round_ns: f64, shape: &Shape<'_>) -> SeriesRecording {
+    let mut intervals = Vec::new();
+    let mut total = latency_histogram();
+    let mut service = latency_histogram();
+    let mut sum = OperationStats::default();
+    for index in 0..INTERVALS {
+        let warm = if u64::from(index) < shape.cut { 0.6 } else { 1.0 };
+        let rounds = f64::from(WORKERS) * 1e9 / round_ns * warm * random.spread(0.02);
+        let count = ((rounds / serial.every as f64) as u64).max(1);
+        let mut histogram = latency_histogram();
+        let mut sum_ns = 0;
+        let bins = count.min(48);
+        for bin in 0..bins {
+            let times = count / bins + u64::from(bin < count % bins);
+            // One bin in some hundred is a spike.
+            let spike = if random.next().is_multiple_of(200) { 12.0 } else { 1.0 };
+            let value = ((serial.latency_ns / warm * random.spread(0.25) * spike) as u64).max(1);
+            histogram.saturating_record_n(value, times);
+            sum_ns += value * times;
+            service.saturating_record_n((value / 10 * 9).max(1), times);
+        }
+        // Both have the one shape of all latency histograms.
+        let _ = total.add(&histogram);
+        let stats = OperationStats {
+            count,
+            bytes: count * serial.bytes,
+            errors: 0,
+            sum_ns,
+            latency: EncodedHistogram::encode(&histogram),
+        };
+        sum.count += stats.count;
+        sum.bytes += stats.bytes;
+        sum.sum_ns += stats.sum_ns;
+        intervals.push(IntervalStats { index, stats });
+    }
+    sum.latency = EncodedHistogram::encode(&total);
+    let name = serial.operation.name().to_owned();
+    SeriesRecording {
+        key: SeriesKey { group: "main".into(), label: name, operation: serial.operation },
+        total: sum,
+        intervals,
+        errors: BTreeMap::new(),
+        service: shape.open_loop.then(|| EncodedHistogram::encode(&service)),
+    }
+}
+
+/// The part of one worker in a series: equal parts, the rest to worker 0.
+fn share(index: u32, total: &OperationStats, worker: u32, length_ns: u64) -> WorkerSeries {
+    let part = |n: u64| {
+        let equal = n / u64::from(WORKERS);
+        if worker == 0 { n - equal * u64::from(WORKERS - 1) } else { equal }
+    };
+    let count = part(total.count);
+    let mean = total.sum_ns.checked_div(total.count).unwrap_or(0);
+    WorkerSeries {
+        series: index,
+        count,
+        bytes: if total.bytes == 0 { 0 } else { total.bytes / total.count * count },
+        errors: 0,
+        sum_ns: part(total.sum_ns),
+        first_latency_ns: (count > 0).then_some(mean * 3),
+        first_start_ns: (count > 0).then_some(u64::from(worker) * 11_000),
+        last_end_ns: (count > 0).then_some(length_ns - u64::from(worker) * 400_000),
+    }
+}
