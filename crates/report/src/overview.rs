@@ -184,6 +184,14 @@ pub(crate) fn validity(
     }
 }
 
+/// What to say when no check failed.
+pub(crate) fn all_well(analysis: &Analysis) -> &'static str {
+    match analysis.runs {
+        0 => "No run is finished, so nothing was checked.",
+        _ => "All validity checks passed in every run.",
+    }
+}
+
 /// Whether the rate of a workload over time is told in bytes: as its first rate is.
 pub(crate) fn told_in_bytes(study: &StudyRecord, analysis: &Analysis, workload: &str) -> bool {
     let mut units = rates(study, analysis, workload).into_iter().map(|(_, unit)| unit);

@@ -75,7 +75,7 @@ fn trouble(text: &mut Text, analysis: &Analysis) {
     let loud = analysis.failed > 0 || !analysis.damage.is_empty();
     if analysis.warnings.is_empty() && !loud {
         text.section("validity");
-        text.wrapped("", "All checks passed in every run.");
+        text.wrapped("", overview::all_well(analysis));
         return;
     }
     text.section("validity");

@@ -80,7 +80,7 @@
     if (line.group) made.legendgroup = line.group;
     if (line.text && line.text.length) {
       made.text = line.text.length === n ? line.text.map(plain) : plain(line.text[0]);
-      made.hovertemplate = made.hovertemplate.replace("<extra>", "<br>%{text}<extra>");
+      made.hovertemplate = made.hovertemplate.replace("<extra>", "<br>" + plain(line.what || "") + "%{text}<extra>");
     }
     if (line.mode === "bars") {
       return Object.assign(made, { type: "bar", marker: { color: color } });

@@ -283,6 +283,10 @@ fn summarize(
     }
 }
 
+/// Values from which outliers are flagged: the median deviation of fewer is too uncertain, and every third value of
+/// three would be one.
+const OUTLIERS_FROM: usize = 6;
+
 /// Every response of a treatment's runs, in the order in which they first appear.
 fn responses(runs: &[&RunRecord], confidence: f64) -> Vec<ResponseSummary> {
     let mut all: Vec<ResponseSummary> = Vec::new();
@@ -310,7 +314,7 @@ fn responses(runs: &[&RunRecord], confidence: f64) -> Vec<ResponseSummary> {
             Err(_) if counted.is_empty() => response.no_estimate = Some("no run counts".into()),
             Err(problem) => response.no_estimate = Some(problem.to_string()),
         }
-        let flags = outlier::flags(&counted);
+        let flags = if counted.len() < OUTLIERS_FROM { vec![] } else { outlier::flags(&counted) };
         for (value, outlier) in response.values.iter_mut().filter(|v| !v.excluded).zip(flags) {
             value.outlier = outlier;
         }

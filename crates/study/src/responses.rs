@@ -59,6 +59,7 @@ pub fn progress_series(recording: &Recording) -> Vec<f64> {
 
 /// Cuts the warm-up off by rule. Returns whether the rule found a steady state; `None` when it could not be applied.
 pub fn cut_warm_up(recording: &mut Recording, rule: Cut) -> Option<bool> {
+    recording.cut_ns = 0;
     if rule == Cut::None || !recording.timed {
         recording.cut_reason = match rule {
             Cut::None => "nothing was cut, as the study asks".into(),

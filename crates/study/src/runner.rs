@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use benchmaster_design::stream_seed;
 use benchmaster_store::record::{
-    Event, RunKey, RunRecord, SessionEnd, StudyRecord, StudyResults, TreatmentRecord,
+    Event, RunKey, RunRecord, SessionEnd, SessionRecord, StudyRecord, StudyResults, TreatmentRecord,
 };
 use benchmaster_store::trace::{TraceError, TraceWriter};
 use benchmaster_store::{CreateError, LoadError, OpenError, Store, WriteError};
@@ -42,12 +42,21 @@ pub struct Request<'a> {
 /// What happens while a study is run.
 #[derive(Debug)]
 pub enum Happening<'a> {
-    /// The results directory is open.
+    /// An earlier session has done all runs; this one does nothing.
+    AlreadyComplete {
+        /// Runs done.
+        done: u32,
+    },
+    /// The results directory and the targets are open.
     Begun {
         /// Runs done by earlier sessions.
         done: u32,
         /// How often the study has been interrupted so far.
         interruptions: usize,
+        /// This host as seen from every target, by name.
+        environments: &'a BTreeMap<String, Environment>,
+        /// The temporary directory that is measured, if the study asks for one.
+        scratch: Option<&'a Path>,
     },
     /// A run begins.
     RunBegins {
@@ -90,7 +99,7 @@ pub enum RunError {
     #[error(transparent)]
     Area(#[from] AreaError),
     /// The results directory holds another study.
-    #[error("`{}` holds another study: {difference}; choose another directory with `-o`", directory.display())]
+    #[error("`{}`: {difference}", directory.display())]
     OtherStudy {
         /// The directory.
         directory: PathBuf,
@@ -131,17 +140,31 @@ pub enum RunError {
 /// # Errors
 /// See [`RunError`]. Nothing is created when the target is missing or the directory holds another study.
 pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Result<Outcome, RunError> {
-    check_targets(request.plan)?;
+    if !Store::exists(request.directory) {
+        check_targets(request.plan)?;
+    }
     let mut store = open_store(request)?;
     let earlier = Store::load(request.directory)?;
-    let study = earlier.study.clone();
-    let mut areas = Areas::new(&study.id);
-    let environment = environments(request.plan, &mut areas)?;
-    let session = store.begin_session(request.command, Timestamp::now(), &environment)?;
-    let interruptions = Store::load(request.directory)?.interruptions();
-    observe(Happening::Begun { done: earlier.runs.len() as u32, interruptions });
-    let host = environment.into_values().next().unwrap_or_default();
-    let mut runner = Runner { request, study: &study, store: &mut store, areas, session, host, observe };
+    if is_complete(&earlier) {
+        observe(Happening::AlreadyComplete { done: earlier.runs.len() as u32 });
+        return Ok(Outcome::Complete);
+    }
+    check_targets(request.plan)?;
+    let mut areas = Areas::new(&earlier.study.id);
+    let opened = open_session(request, &mut store, &mut areas);
+    let (session, environments) = opened.inspect_err(|_| {
+        // The error is that of opening; the next session removes what is left.
+        let _ = areas.remove();
+    })?;
+    observe(Happening::Begun {
+        done: earlier.runs.len() as u32,
+        interruptions: earlier.sessions.iter().filter(|session| is_interrupted(session)).count(),
+        environments: &environments,
+        scratch: areas.scratch.as_deref(),
+    });
+    let host = environments.into_values().next().unwrap_or_default();
+    let study = &earlier.study;
+    let mut runner = Runner { request, study, store: &mut store, areas, session, host, observe };
     let result = runner.all(&earlier);
     let removed = runner.areas.remove();
     let end = match (&result, &removed) {
@@ -154,6 +177,29 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
     removed?;
     ended?;
     Ok(outcome)
+}
+
+/// Whether all runs are done and nothing of the study is left on its targets.
+fn is_complete(results: &StudyResults) -> bool {
+    results.sessions.last().is_some_and(|session| !is_interrupted(session))
+}
+
+fn is_interrupted(session: &SessionRecord) -> bool {
+    !matches!(session.ended, Some((_, SessionEnd::Complete)))
+}
+
+/// Makes the working directories, in place of those that a killed session left, and begins the session.
+fn open_session(
+    request: &Request<'_>,
+    store: &mut Store,
+    areas: &mut Areas,
+) -> Result<(u32, BTreeMap<String, Environment>), RunError> {
+    for treatment in &request.plan.treatments {
+        areas.area(&treatment.settings)?;
+    }
+    let environments = environments(request.plan, areas)?;
+    let session = store.begin_session(request.command, Timestamp::now(), &environments)?;
+    Ok((session, environments))
 }
 
 fn check_targets(plan: &Plan) -> Result<(), AreaError> {
@@ -215,7 +261,12 @@ impl Areas {
     /// The target of a treatment; a scratch directory is made when it is first asked for.
     fn target(&mut self, settings: &Settings) -> Result<PathBuf, AreaError> {
         match (settings.target.directory(), &self.scratch) {
-            (Some(directory), _) => Ok(directory),
+            // Hooks run in another current directory.
+            (Some(directory), _) => std::path::absolute(&directory).map_err(|source| AreaError::Io {
+                action: "find",
+                path: directory,
+                source,
+            }),
             (None, Some(scratch)) => Ok(scratch.clone()),
             (None, None) => {
                 let scratch = scratch_directory(&self.id)?;

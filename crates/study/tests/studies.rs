@@ -141,12 +141,14 @@ fn a_plan_is_described() {
 /// All blocks of TOML in the documentation are studies, complete and right.
 #[test]
 fn the_examples_of_the_documentation_can_be_run() {
-    let document = std::fs::read_to_string(root().join("docs/study-file.md")).unwrap();
-    let blocks: Vec<_> =
-        document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert!(blocks.len() >= 4, "{} examples", blocks.len());
-    for (number, block) in blocks.iter().enumerate() {
-        let plan = plan(&format!("example {}", number + 1), block);
-        assert!(plan.estimate().runs_min > 0);
+    for (document, least) in [("docs/study-file.md", 4), ("CONTRIBUTING.md", 1), ("README.md", 1)] {
+        let text = std::fs::read_to_string(root().join(document)).unwrap();
+        let blocks: Vec<_> =
+            text.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        assert!(blocks.len() >= least, "{document}: {} examples", blocks.len());
+        for (number, block) in blocks.iter().enumerate() {
+            let plan = plan(&format!("{document}, example {}", number + 1), block);
+            assert!(plan.estimate().runs_min > 0);
+        }
     }
 }

@@ -107,6 +107,9 @@ pub(crate) struct Line {
     /// Left out of the legend.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) unlisted: bool,
+    /// What `text` begins with.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) what: &'static str,
     /// Per value, what it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) text: Vec<String>,
@@ -141,6 +144,7 @@ impl Line {
             faint: false,
             group: None,
             unlisted: false,
+            what: "",
             text: Vec::new(),
         }
     }

@@ -70,7 +70,7 @@ pub(super) fn page(
     let mut facts = overview::place_lines(results);
     facts.push(overview::design_line(study));
     facts.push(overview::progress_line(results, analysis));
-    Page {
+    let mut page = Page {
         title: study.name.clone(),
         description: study.description.clone(),
         facts,
@@ -89,6 +89,34 @@ pub(super) fn page(
         checks: conditions::checks(results),
         reproduce: conditions::reproduce(results),
         version: study.version.clone(),
+    };
+    page.cap();
+    page
+}
+
+/// Rows of one kind of table over the whole page, so that it stays small.
+const ROWS: usize = 800;
+/// The same for responses, whose rows are short.
+const RESPONSE_ROWS: usize = 1_000;
+
+impl Page {
+    fn cap(&mut self) {
+        cap_all(&mut self.results, ROWS);
+        cap_all(&mut self.operations, ROWS);
+        cap_all(&mut self.responses, RESPONSE_ROWS);
+        [&mut self.replicates, &mut self.plan.runs, &mut self.conditions]
+            .into_iter()
+            .chain(&mut self.fairness)
+            .chain(&mut self.checks)
+            .for_each(|t| t.cap(ROWS));
+    }
+}
+
+/// Cuts tables to about so many rows together.
+fn cap_all(tables: &mut [Table], rows: usize) {
+    if tables.iter().map(|t| t.rows.len()).sum::<usize>() > rows {
+        let each = rows / tables.len();
+        tables.iter_mut().for_each(|t| t.cap(each));
     }
 }
 
@@ -127,6 +155,10 @@ fn alerts(analysis: &Analysis, trace_problems: Vec<String>) -> Vec<Alert> {
             ),
             text: warning.example.clone(),
         });
+    }
+    if alerts.is_empty() {
+        let class = if analysis.runs == 0 { "note" } else { "ok" };
+        alerts.push(Alert { class, title: overview::all_well(analysis).into(), text: String::new() });
     }
     alerts
 }

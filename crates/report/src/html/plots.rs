@@ -15,9 +15,13 @@ pub(crate) const TOGETHER: usize = 8;
 pub(crate) const SINGLE_RUNS: usize = 200;
 /// Largest over smallest value from which a response is drawn on a logarithmic axis.
 const LOG_FROM: f64 = 30.0;
-/// Points of one kind of plot over the whole page.
-const POINTS: usize = 60_000;
-/// Workers or clients drawn as a bar each.
+/// Treatments that can be chosen in plots over time and of latencies.
+pub(crate) const CHOICES: usize = 120;
+/// Points of one kind of plot over the whole page, so that it stays small.
+const POINTS: usize = 16_000;
+/// Values of single runs over the whole page.
+const RUN_VALUES: usize = 8_000;
+/// Workers or clients drawn as a bar each, at most.
 const BARS: usize = 400;
 
 /// The plots of every workload in order.
@@ -31,7 +35,7 @@ pub(crate) fn figures(results: &StudyResults, analysis: &Analysis) -> Vec<Figure
         figures.extend(responses(results, analysis, name, id("response")));
         figures.extend(over_time(results, analysis, name, id("time"), per_plot));
         figures.extend(latencies(analysis, name, &id("latency"), per_plot));
-        figures.extend(members(analysis, name, &id("members")));
+        figures.extend(members(analysis, name, &id("members"), workloads.len()));
     }
     figures
 }
@@ -46,6 +50,12 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
         }
     }
     let treatments = analysis.treatments.as_slice();
+    let affordable = (RUN_VALUES / (results.runs.len() * results.study.workloads.len()).max(1)).max(1);
+    let passed_over = match names.len().saturating_sub(affordable) {
+        0 => String::new(),
+        n => format!(" {n} more responses are not drawn, to keep the page small."),
+    };
+    names.truncate(affordable);
     let views: Vec<_> =
         names.iter().map(|(name, unit)| response_view(treatments, name, *unit, workload)).collect();
     if views.is_empty() {
@@ -66,7 +76,7 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
             "n = {} in all. Diamonds are means over runs; error bars are the half widths of the {} \
              Student-t intervals of the means, and are absent where there is one run. Small circles are the single \
              runs, crosses runs left out as invalid, and rings outliers, which are kept. Axes begin at 0 unless they \
-             are logarithmic.",
+             are logarithmic.{passed_over}",
             format::plural(results.runs.len(), "run"),
             format::unbroken(&format::percent(analysis.confidence))
         ),
@@ -108,8 +118,9 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
         // Beside the mean, so that neither hides the other.
         let y = Values::numbers(picked.iter().map(|(i, _)| *i as f64 + 0.2));
         let x = Values::numbers(picked.iter().map(|(_, v)| v.value * factor));
-        let text = picked.iter().map(|(_, v)| format!("replicate {}", v.run.replicate + 1)).collect();
+        let text = picked.iter().map(|(_, v)| (v.run.replicate + 1).to_string()).collect();
         lines.push(Line {
+            what: "replicate ",
             symbol,
             size: Some(size),
             faint: symbol == "circle",
@@ -141,12 +152,13 @@ fn over_time(
 ) -> Option<Figure> {
     let in_bytes = overview::told_in_bytes(&results.study, analysis, workload);
     let single = results.runs.len() <= SINGLE_RUNS;
-    let lines_in_all = if single { results.runs.len() } else { 3 * analysis.treatments.len() };
+    let treatments = analysis.treatments.len().min(CHOICES);
+    let lines_in_all = if single { results.runs.len() } else { 3 * treatments };
     let limit = (points / lines_in_all.max(1)).clamp(20, 240);
     let together = analysis.treatments.len() <= TOGETHER;
     let mut views = Vec::new();
     let mut all = View { label: "all treatments".into(), ..View::default() };
-    for (color, treatment) in analysis.treatments.iter().enumerate() {
+    for (color, treatment) in analysis.treatments.iter().take(CHOICES).enumerate() {
         let color = if together { color } else { 0 };
         let mut view = View { label: treatment.label.clone(), ..View::default() };
         let runs = run_series(results, treatment.index, workload, in_bytes);
@@ -193,8 +205,9 @@ fn over_time(
         title: format!("{workload}: {title} over time"),
         note: format!(
             "{what}; n = {}. Each value is the rate within one interval. Vertical lines mark the warm-up cut: what \
-             lies before does not count. Values of one run depend on each other, so no interval is drawn.",
-            format::plural(n, "run")
+             lies before does not count. Values of one run depend on each other, so no interval is drawn.{}",
+            format::plural(n, "run"),
+            first_only(analysis)
         ),
         choice: "treatment",
         height: 380,
@@ -202,6 +215,14 @@ fn over_time(
         y: Axis { title: format!("{title} [{unit}]"), unit, zero: true, ..Axis::default() },
         views,
     })
+}
+
+/// That not all treatments are drawn, if so.
+fn first_only(analysis: &Analysis) -> String {
+    match analysis.treatments.len() {
+        n if n > CHOICES => format!(" Of {n} treatments the first {CHOICES} are drawn."),
+        _ => String::new(),
+    }
 }
 
 /// The rates of one run by interval.
@@ -283,6 +304,7 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
     let tables: Vec<(usize, &TreatmentSummary, &LatencySummary)> = analysis
         .treatments
         .iter()
+        .take(CHOICES)
         .enumerate()
         .flat_map(|(i, t)| {
             t.latencies.iter().filter(|l| l.workload == workload && l.count > 0).map(move |l| (i, t, l))
@@ -323,8 +345,11 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
         views
     };
     let choice = if together { "operation" } else { "treatment" };
-    let merged = "All runs of a treatment that count, merged, without what lies before the warm-up cut; n is the \
-                  number of operations in the legend.";
+    let merged = format!(
+        "All runs of a treatment that count, merged, without what lies before the warm-up cut; n is the number of \
+         operations in the legend.{}",
+        first_only(analysis)
+    );
     let seconds = |title: &str| Axis { title: title.into(), unit: "s", log: true, ..Axis::default() };
     vec![
         Figure {
@@ -415,22 +440,23 @@ fn percentile_ticks() -> Vec<(f64, String)> {
 }
 
 /// The rate of each worker, and of each client where there are several.
-fn members(analysis: &Analysis, workload: &str, id: &str) -> Vec<Figure> {
+fn members(analysis: &Analysis, workload: &str, id: &str, workloads: usize) -> Vec<Figure> {
     let mut figures: Vec<Figure> = Vec::new();
-    for treatment in &analysis.treatments {
+    let bars = (POINTS / analysis.treatments.len().clamp(1, CHOICES) / workloads).clamp(16, BARS);
+    for treatment in analysis.treatments.iter().take(CHOICES) {
         for fairness in treatment.fairness.iter().filter(|f| f.workload == workload) {
             let title = match &fairness.group {
                 Some(group) => format!("{workload}: rate of each worker of {group}"),
                 None => format!("{workload}: rate of each client"),
             };
-            let view = member_view(treatment, fairness);
+            let view = member_view(treatment, fairness, bars);
             match figures.iter_mut().find(|f| f.title == title) {
                 Some(figure) => figure.views.push(view),
                 None => {
                     let unit = if fairness.measure.starts_with("bytes") { "B/s" } else { "ops/s" };
-                    let more = if fairness.members > BARS {
+                    let more = if fairness.members > bars {
                         format!(
-                            " Of {} the slowest, the fastest and an even choice of {BARS} are drawn.",
+                            " Of {} the slowest, the fastest and an even choice of {bars} are drawn.",
                             fairness.members
                         )
                     } else {
@@ -442,7 +468,8 @@ fn members(analysis: &Analysis, workload: &str, id: &str) -> Vec<Figure> {
                         title,
                         note: format!(
                             "Averaged over the runs that count, while the worker was active, warm-up included; n and \
-                             the fairness index with its interval are in the table of fairness.{more}"
+                             the fairness index with its interval are in the table of fairness.{more}{}",
+                            first_only(analysis)
                         ),
                         choice: "treatment",
                         height: 320,
@@ -457,12 +484,12 @@ fn members(analysis: &Analysis, workload: &str, id: &str) -> Vec<Figure> {
     figures
 }
 
-fn member_view(treatment: &TreatmentSummary, fairness: &FairnessSummary) -> View {
+fn member_view(treatment: &TreatmentSummary, fairness: &FairnessSummary, bars: usize) -> View {
     let mut rates: Vec<_> = fairness.rates.iter().collect();
-    if rates.len() > BARS {
+    if rates.len() > bars {
         rates.sort_by(|a, b| a.rate.total_cmp(&b.rate));
         let last = rates.len() - 1;
-        rates = (0..BARS).map(|i| rates[i * last / (BARS - 1)]).collect();
+        rates = (0..bars).map(|i| rates[i * last / (bars - 1)]).collect();
     }
     let name = |client: u32, worker: Option<u32>| match worker {
         Some(worker) => format!("c{client} w{worker}"),

@@ -3,6 +3,8 @@
 use benchmaster_store::record::Severity;
 use serde::Serialize;
 
+use super::figure::short;
+
 /// A table that can be sorted by each column.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Table {
@@ -24,7 +26,7 @@ pub(super) struct Cell {
     pub(super) text: String,
     /// What the column is sorted by where that is not the text.
     pub(super) sort: Option<f64>,
-    /// `invalid`, `warning`, `note` or nothing.
+    /// `invalid`, `warning`, `note`, `none` or nothing.
     pub(super) class: &'static str,
 }
 
@@ -38,6 +40,16 @@ impl Table {
         Self { caption: caption.into(), head: head.collect(), rows: Vec::new(), note: String::new() }
     }
 
+    /// Keeps the first rows, and says so.
+    pub(super) fn cap(&mut self, limit: usize) {
+        let all = self.rows.len();
+        if all > limit {
+            self.rows.truncate(limit);
+            let space = if self.note.is_empty() { "" } else { " " };
+            self.note += &format!("{space}The first {limit} of {all} rows; `benchmaster export` writes all.");
+        }
+    }
+
     pub(super) fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(cells.into_iter().collect());
     }
@@ -49,7 +61,7 @@ impl Cell {
     }
 
     pub(super) fn number(text: impl Into<String>, value: f64) -> Self {
-        Self { text: text.into(), sort: value.is_finite().then_some(value), class: "" }
+        Self { text: text.into(), sort: value.is_finite().then(|| short(value)), class: "" }
     }
 
     pub(super) fn count(n: usize) -> Self {
@@ -58,7 +70,7 @@ impl Cell {
 
     /// Nothing to tell.
     pub(super) fn none() -> Self {
-        Self::text("–")
+        Self { class: "none", ..Self::text("–") }
     }
 
     pub(super) fn marked(self, severity: Option<Severity>) -> Self {

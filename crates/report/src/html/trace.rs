@@ -16,7 +16,7 @@ const LARGEST: usize = 50;
 /// First calls and failed calls drawn.
 const MARKED: usize = 100;
 /// Series of single calls over the whole page.
-const SERIES: usize = 60;
+const SERIES: usize = 30;
 
 /// Adds a plot for every workload with traces: one run of each treatment, the first that counts. Returns what could not
 /// be read.
@@ -120,8 +120,8 @@ fn view(
         let group = series.key.label.clone();
         let sets = [
             (name, thinned.kept(), "circle", 4, ""),
-            (format!("{group}: first calls"), thinned.first_calls(), "diamond", 10, "first call of worker"),
-            (format!("{group}: failed"), thinned.failed.clone(), "x", 9, "error"),
+            (format!("{group}: first calls"), thinned.first_calls(), "diamond", 10, "first call of worker "),
+            (format!("{group}: failed"), thinned.failed.clone(), "x", 9, "errno "),
         ];
         for (name, records, symbol, size, what) in sets {
             if records.is_empty() {
@@ -132,8 +132,8 @@ fn view(
             let y = Values::numbers(records.iter().map(|r| seconds(r.latency_ns.max(1))));
             let text = match what {
                 "" => Vec::new(),
-                "error" => records.iter().map(|r| format!("errno {}", r.error)).collect(),
-                what => records.iter().map(|r| format!("{what} {}", r.worker)).collect(),
+                "errno " => records.iter().map(|r| r.error.to_string()).collect(),
+                _ => records.iter().map(|r| r.worker.to_string()).collect(),
             };
             view.lines.push(Line {
                 symbol,

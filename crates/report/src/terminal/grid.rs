@@ -137,7 +137,7 @@ impl Text {
         if self.options.unicode {
             return text.into();
         }
-        text.replace('±', "+/-").replace('×', "x").replace("µs", "us").replace('−', "-")
+        text.replace('±', "+/-").replace('×', "x").replace('·', "*").replace("µs", "us").replace('−', "-")
     }
 }
 

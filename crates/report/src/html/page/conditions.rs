@@ -16,7 +16,7 @@ const CHECKS: usize = 500;
 #[derive(Debug, Serialize)]
 pub(super) struct Plan {
     factors: Table,
-    runs: Table,
+    pub(super) runs: Table,
     sessions: Table,
 }
 
