@@ -13,10 +13,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 #[command(name = "benchmaster", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
 Examples:
-  benchmaster quick /mnt/nfs               the standard battery on a directory
-  benchmaster plan studies/quickstart.toml what a study will do
-  benchmaster run studies/quickstart.toml  do it; run the same line again to resume
-  benchmaster analyze results/quickstart   effects and intervals of what was measured
+  benchmaster quick /mnt/nfs                 the standard battery on a directory
+  benchmaster plan studies/quickstart.toml   what a study will do
+  benchmaster run studies/quickstart.toml    do it; run the same line again to resume
+  benchmaster analyze results/quickstart     effects and intervals of what was measured
 
 Exit status: 0 fine, 1 the measurement failed or failed its own checks, 2 wrong usage or input, 130 interrupted.")]
 pub(crate) struct Cli {
@@ -40,14 +40,16 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (roff)
-    Man,
+    Man(ManArgs),
 }
 
 /// Run or resume a study
 ///
 /// Prints progress on standard error and the summary on standard output, and writes the report. A study that was
 /// interrupted, even by kill -9 or a power cut, is resumed by the same command; only the run in flight is repeated.
+///
+/// What is measured is the file system of the target's directory. A target of `{scratch}` is a new directory below $TMPDIR
+/// (/tmp if that is not set), so the file system there is measured; it is named when the study begins and in the summary.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -166,11 +168,14 @@ pub(crate) enum ExportFormat {
 
 /// List the built-in workloads, or show one
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   benchmaster workloads
   benchmaster workloads show random-read          its parameters, as a starting point for a study
-  benchmaster workloads show random-read --full   the filesets, groups and flow behind it")]
+  benchmaster workloads show random-read --full   the filesets, groups and flow behind it"
+)]
 pub(crate) struct WorkloadsArgs {
     #[command(subcommand)]
     pub(crate) command: Option<WorkloadsCommand>,
@@ -189,6 +194,17 @@ pub(crate) enum WorkloadsCommand {
         #[arg(long)]
         full: bool,
     },
+}
+
+/// Print the manual page of the program or of a command (roff)
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster man | man -l -
+  benchmaster man run > benchmaster-run.1")]
+pub(crate) struct ManArgs {
+    /// The command
+    pub(crate) command: Option<String>,
 }
 
 fn time_span(text: &str) -> Result<TimeSpan, String> {

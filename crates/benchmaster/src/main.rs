@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Command::Workloads(args) => commands::built_in::workloads(&args),
         Command::Schema => commands::built_in::schema(),
         Command::Completions { shell } => commands::built_in::completions(shell),
-        Command::Man => commands::built_in::man(),
+        Command::Man(args) => commands::built_in::man(&args),
     };
     let status = result.unwrap_or_else(|failure| {
         output::error(&failure);

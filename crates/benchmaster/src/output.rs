@@ -10,17 +10,23 @@ use crate::commands::{Failure, Status};
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
-    match out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes())).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(Status::ChecksFailed, anyhow::anyhow!("cannot write to standard output: {error}")))
-        }
+    match out
+        .write_all(text.as_bytes())
+        .and_then(|()| out.write_all(end.as_bytes()))
+        .and_then(|()| out.flush())
+    {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Status::ChecksFailed,
+            anyhow::anyhow!("cannot write to standard output: {error}"),
+        )),
         _ => Ok(()),
     }
 }
 
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value).map_err(|error| Failure::new(Status::ChecksFailed, error.into()))?;
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(Status::ChecksFailed, error.into()))?;
     print(&text)
 }
 
@@ -30,12 +36,28 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Prints why a command failed.
+/// Prints why a command failed, and what that means for the user.
 pub(crate) fn error(failure: &Failure) {
     match &failure.rendered {
         Some(text) => note(text.trim_end()),
-        None => note(&format!("error: {:#}", failure.error)),
+        None => note(&format!("error: {}", chain(&failure.error))),
     }
+    if let Some(consequence) = &failure.consequence {
+        note(&format!("note: {consequence}"));
+    }
+}
+
+/// An error with its causes, leaving out those which an outer message tells already.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        match text.is_empty() {
+            true => text = cause,
+            false if text.contains(&cause) => {}
+            false => text.push_str(&format!(": {cause}")),
+        }
+    }
+    text
 }
 
 /// Whether colours are wanted on a stream: it is a terminal, and `NO_COLOR` is not set.

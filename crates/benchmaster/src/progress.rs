@@ -1,12 +1,15 @@
 //! Progress on standard error: a bar with the time left on a terminal, else one line per run.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use benchmaster_report::format::{self, rounded};
 use benchmaster_store::record::{RunRecord, Severity, TreatmentRecord};
-use benchmaster_study::plan::Plan;
+use benchmaster_study::plan::{Estimate, Plan};
 use benchmaster_study::runner::Happening;
+use benchmaster_telemetry::Environment;
 use benchmaster_workload::execute::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -16,33 +19,42 @@ use crate::output;
 pub(crate) struct Reporter {
     bar: Option<ProgressBar>,
     quiet: bool,
+    study: String,
+    directory: PathBuf,
     primary: String,
-    /// Runs planned at least.
+    estimate: Estimate,
+    /// Runs planned as far as it is known: more may be added while intervals are not tight.
     planned: u64,
-    /// Runs done by this session, and how long they took.
+    /// Runs stored by all sessions; `None` before the results directory is open.
+    stored: Option<u64>,
+    /// Runs done by this session, and since when.
     done: u64,
     began: Instant,
     current: String,
 }
 
 impl Reporter {
-    pub(crate) fn new(plan: &Plan, quiet: bool) -> Self {
+    pub(crate) fn new(plan: &Plan, directory: &Path, quiet: bool) -> Self {
         let estimate = plan.estimate();
         let terminal = std::io::stderr().is_terminal() && !quiet;
         let bar = terminal.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(estimate.runs_min), ProgressDrawTarget::stderr_with_hz(5));
+            let bar =
+                ProgressBar::with_draw_target(Some(estimate.runs_min), ProgressDrawTarget::stderr_with_hz(5));
             let template = "{wide_bar} {pos}/{len} runs, {prefix}\n{wide_msg}";
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style);
             }
-            bar.set_prefix(left(Duration::from_secs_f64(estimate.seconds_min)));
             bar
         });
         Self {
             bar,
             quiet,
+            study: plan.study.name.clone(),
+            directory: directory.into(),
             primary: plan.study.primary_response.clone(),
             planned: estimate.runs_min,
+            estimate,
+            stored: None,
             done: 0,
             began: Instant::now(),
             current: String::new(),
@@ -51,7 +63,14 @@ impl Reporter {
 
     pub(crate) fn take(&mut self, happening: &Happening<'_>) {
         match happening {
-            Happening::Begun { done, interruptions } => self.begun(*done, *interruptions),
+            Happening::AlreadyComplete { done } => {
+                let runs = format::plural(*done as usize, "run");
+                self.line(&format!("{}: complete with {runs}; nothing is measured again", self.study));
+            }
+            Happening::Begun { done, interruptions, environments, scratch } => {
+                self.begun(*done, *interruptions);
+                self.place(environments, *scratch);
+            }
             Happening::RunBegins { position, treatment, replicate } => {
                 self.planned = self.planned.max(u64::from(*position) + 1);
                 self.current = format!("{}, replicate {}", treatment.label, replicate + 1);
@@ -62,7 +81,7 @@ impl Reporter {
                 }
             }
             Happening::Progress { workload, progress } => self.progress(workload, progress),
-            Happening::RunStored { run, treatment } => self.stored(run, treatment),
+            Happening::RunStored { run, treatment } => self.run_stored(run, treatment),
         }
     }
 
@@ -70,6 +89,18 @@ impl Reporter {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+
+    /// What is there although the study stopped, once it had begun.
+    pub(crate) fn stored(&self) -> Option<String> {
+        let directory = self.directory.display();
+        Some(match self.stored? {
+            0 => format!("no run was finished; the same command begins again in `{directory}`"),
+            n => {
+                let runs = format::plural(n as usize, "finished run");
+                format!("{runs} kept in `{directory}`; the same command goes on from there")
+            }
+        })
     }
 
     fn line(&self, text: &str) {
@@ -80,14 +111,43 @@ impl Reporter {
         }
     }
 
-    fn begun(&self, done: u32, interruptions: usize) {
-        if done > 0 || interruptions > 0 {
-            let times = format::plural(interruptions, "time");
-            self.line(&format!("resuming: {} done, interrupted {times} so far", format::plural(done as usize, "run")));
-        }
+    fn begun(&mut self, done: u32, interruptions: usize) {
+        (self.began, self.stored) = (Instant::now(), Some(done.into()));
+        self.planned = self.planned.max(done.into());
+        let rest = self.estimate.seconds_min * self.planned.saturating_sub(done.into()) as f64
+            / self.estimate.runs_min.max(1) as f64;
+        let runs = match done > 0 || interruptions > 0 {
+            true => {
+                format!("resuming after {done} of {} runs, interrupted {}", self.of(), times(interruptions))
+            }
+            false => format!("{} runs", self.of()),
+        };
+        // Preparation is not in the estimate, nor are workloads that end when their work is done.
+        self.line(&format!("{}: {runs}; at least {} of measuring", self.study, length(rest)));
         if let Some(bar) = &self.bar {
             bar.set_position(done.into());
+            bar.set_prefix(left(rest));
         }
+    }
+
+    fn place(&self, environments: &BTreeMap<String, Environment>, scratch: Option<&Path>) {
+        for target in environments.values().filter_map(|environment| environment.target.as_ref()) {
+            let temporary = match scratch.is_some_and(|path| path == Path::new(&target.path)) {
+                true => ", a temporary directory",
+                false => "",
+            };
+            self.line(&format!(
+                "measuring {}{temporary}, on {} ({})",
+                target.path, target.file_system, target.source
+            ));
+        }
+        self.line(&format!("results in {}", self.directory.display()));
+    }
+
+    /// Runs planned: `20`, or `20+` when there will be more of treatments whose interval is not tight.
+    fn of(&self) -> String {
+        let more = if self.planned < self.estimate.runs_max { "+" } else { "" };
+        format!("{}{more}", self.planned)
     }
 
     fn progress(&self, workload: &str, progress: &Progress) {
@@ -104,18 +164,20 @@ impl Reporter {
         bar.set_message(format!("{}: {workload}, {} {time}{done}", self.current, progress.phase));
     }
 
-    fn stored(&mut self, run: &RunRecord, treatment: &TreatmentRecord) {
+    fn run_stored(&mut self, run: &RunRecord, treatment: &TreatmentRecord) {
         self.done += 1;
+        self.stored = self.stored.map(|stored| stored + 1);
         let position = u64::from(run.position) + 1;
-        let each = self.began.elapsed().div_f64(self.done as f64);
-        let rest = each.mul_f64(self.planned.saturating_sub(position) as f64);
+        let rest = self.began.elapsed().as_secs_f64() / self.done as f64
+            * self.planned.saturating_sub(position) as f64;
         if let Some(bar) = &self.bar {
             bar.set_position(position);
             bar.set_prefix(left(rest));
         }
-        let number = format!("[{position}/{}]", self.planned);
-        let head = format!("{number} {}, replicate {}", treatment.label, run.key.replicate + 1);
-        self.line(&format!("{head}: {}", self.result(run)));
+        let head =
+            format!("[{position}/{}] {}, replicate {}", self.of(), treatment.label, run.key.replicate + 1);
+        let time = if position < self.planned { format!(" ({})", left(rest)) } else { String::new() };
+        self.line(&format!("{head}: {}{time}", self.result(run)));
     }
 
     /// The primary response of a run and what speaks against it, in a few words.
@@ -131,11 +193,17 @@ impl Reporter {
             None => format!("{} has no value", self.primary),
         };
         let worst = run.checks.iter().map(|check| check.severity).max();
+        // One check may speak against several workloads of the run.
         let ids = |severity| {
-            let mut ids: Vec<&str> =
-                run.checks.iter().filter(|check| check.severity == severity).map(|check| check.id.as_str()).collect();
-            ids.dedup();
-            ids.join(", ")
+            let ids =
+                run.checks.iter().filter(|check| check.severity == severity).map(|check| check.id.as_str());
+            let mut once: Vec<&str> = Vec::new();
+            ids.for_each(|id| {
+                if !once.contains(&id) {
+                    once.push(id)
+                }
+            });
+            once.join(", ")
         };
         match worst {
             Some(severity @ Severity::Invalid) => format!("{value}; INVALID ({})", ids(severity)),
@@ -145,7 +213,20 @@ impl Reporter {
     }
 }
 
-fn left(time: Duration) -> String {
-    let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    format!("about {} left", format::duration(nanos))
+fn left(seconds: f64) -> String {
+    format!("about {} left", length(seconds))
+}
+
+fn length(seconds: f64) -> String {
+    match seconds < 1.0 {
+        true => format!("{seconds:.1} s"),
+        false => format::duration((seconds * 1e9) as u64),
+    }
+}
+
+fn times(n: usize) -> String {
+    match n {
+        1 => "once".into(),
+        n => format!("{n} times"),
+    }
 }

@@ -156,7 +156,8 @@ pub fn responses(recording: &Recording, spec: &WorkloadSpec) -> Vec<Response> {
 
 /// Time from the start to the end of the last operation of a kind.
 fn end_of(recording: &Recording, operation: OperationKind) -> Option<u64> {
-    let is_of = |series: u32| recording.series.get(series as usize).is_some_and(|s| s.key.operation == operation);
+    let is_of =
+        |series: u32| recording.series.get(series as usize).is_some_and(|s| s.key.operation == operation);
     let all = recording.workers.iter().flat_map(|worker| &worker.series);
     all.filter(|worker| is_of(worker.series)).filter_map(|worker| worker.last_end_ns).max()
 }
@@ -229,7 +230,10 @@ mod tests {
         };
         let mut ramp = shaped(&|i| if i < 10 { i * 10 } else { 100 + (i % 5) });
         assert_eq!(cut_warm_up(&mut ramp, Cut::Mser5), Some(true));
-        assert_eq!((ramp.cut_ns, ramp.cut_reason.as_str()), (10_000_000_000, "MSER-5 cut 10 of 60 intervals"));
+        assert_eq!(
+            (ramp.cut_ns, ramp.cut_reason.as_str()),
+            (10_000_000_000, "MSER-5 cut 10 of 60 intervals")
+        );
         let mut drift = shaped(&|i| 1000 + i * 100);
         assert_eq!(cut_warm_up(&mut drift, Cut::Mser5), Some(false));
         assert_eq!(drift.cut_ns, 0);

@@ -1,5 +1,7 @@
 //! The runner: carries a plan out in a results directory, run by run, and goes on where it was interrupted.
 
+mod targets;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,13 +14,14 @@ use benchmaster_store::record::{
 use benchmaster_store::trace::{TraceError, TraceWriter};
 use benchmaster_store::{CreateError, LoadError, OpenError, Store, WriteError};
 use benchmaster_telemetry::Environment;
-use benchmaster_workload::area::{AreaError, WorkArea, new_id, scratch_directory};
+use benchmaster_workload::area::{AreaError, new_id};
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::execute::{ExecuteError, Options, Progress, execute};
 use benchmaster_workload::model::Workload;
 use benchmaster_workload::recording::{Recording, TraceSink};
 use jiff::Timestamp;
 
+use self::targets::{Areas, check_same_targets, check_targets, environments};
 use crate::analysis::is_invalid;
 use crate::plan::{Difference, Plan, PlannedTreatment, compatible};
 use crate::responses::{cut_warm_up, responses};
@@ -106,6 +109,17 @@ pub enum RunError {
         /// The first difference.
         difference: Box<Difference>,
     },
+    /// A target is not what it was.
+    #[error(
+        "finished runs measured {then}, and this would measure {now}: bring back what was measured (mount, current \
+         directory), or begin anew in another directory with `-o`"
+    )]
+    OtherTarget {
+        /// What was measured.
+        then: String,
+        /// What is there now.
+        now: String,
+    },
     /// The results directory could not be made.
     #[error(transparent)]
     Create(#[from] CreateError),
@@ -151,7 +165,7 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
     }
     check_targets(request.plan)?;
     let mut areas = Areas::new(&earlier.study.id);
-    let opened = open_session(request, &mut store, &mut areas);
+    let opened = open_session(request, &earlier, &mut store, &mut areas);
     let (session, environments) = opened.inspect_err(|_| {
         // The error is that of opening; the next session removes what is left.
         let _ = areas.remove();
@@ -191,6 +205,7 @@ fn is_interrupted(session: &SessionRecord) -> bool {
 /// Makes the working directories, in place of those that a killed session left, and begins the session.
 fn open_session(
     request: &Request<'_>,
+    earlier: &StudyResults,
     store: &mut Store,
     areas: &mut Areas,
 ) -> Result<(u32, BTreeMap<String, Environment>), RunError> {
@@ -198,18 +213,9 @@ fn open_session(
         areas.area(&treatment.settings)?;
     }
     let environments = environments(request.plan, areas)?;
+    check_same_targets(earlier, &environments)?;
     let session = store.begin_session(request.command, Timestamp::now(), &environments)?;
     Ok((session, environments))
-}
-
-fn check_targets(plan: &Plan) -> Result<(), AreaError> {
-    let directories = plan.treatments.iter().filter_map(|treatment| treatment.settings.target.directory());
-    for path in directories {
-        if !path.is_dir() {
-            return Err(AreaError::NotADirectory { path });
-        }
-    }
-    Ok(())
 }
 
 fn open_store(request: &Request<'_>) -> Result<Store, RunError> {
@@ -223,80 +229,6 @@ fn open_store(request: &Request<'_>) -> Result<Store, RunError> {
     }
     let study = StudyRecord { id: new_id(), ..request.plan.study.clone() };
     Ok(Store::create(request.directory, &study)?)
-}
-
-/// The environment of this host, and, when treatments differ in it, as seen from each further target.
-fn environments(plan: &Plan, areas: &mut Areas) -> Result<BTreeMap<String, Environment>, RunError> {
-    let mut environments = BTreeMap::new();
-    let mut targets: Vec<PathBuf> = Vec::new();
-    for treatment in &plan.treatments {
-        let target = areas.target(&treatment.settings)?;
-        if targets.contains(&target) {
-            continue;
-        }
-        let environment = Environment::collect(Some(&target));
-        let name = match targets.is_empty() {
-            true => environment.host.clone(),
-            false => format!("{} ({})", environment.host, target.display()),
-        };
-        environments.insert(name, environment);
-        targets.push(target);
-    }
-    Ok(environments)
-}
-
-/// The working directories of a study, one per target.
-#[derive(Debug)]
-struct Areas {
-    id: String,
-    scratch: Option<PathBuf>,
-    open: BTreeMap<PathBuf, WorkArea>,
-}
-
-impl Areas {
-    fn new(id: &str) -> Self {
-        Self { id: id.into(), scratch: None, open: BTreeMap::new() }
-    }
-
-    /// The target of a treatment; a scratch directory is made when it is first asked for.
-    fn target(&mut self, settings: &Settings) -> Result<PathBuf, AreaError> {
-        match (settings.target.directory(), &self.scratch) {
-            // Hooks run in another current directory.
-            (Some(directory), _) => std::path::absolute(&directory).map_err(|source| AreaError::Io {
-                action: "find",
-                path: directory,
-                source,
-            }),
-            (None, Some(scratch)) => Ok(scratch.clone()),
-            (None, None) => {
-                let scratch = scratch_directory(&self.id)?;
-                self.scratch = Some(scratch.clone());
-                Ok(scratch)
-            }
-        }
-    }
-
-    fn area(&mut self, settings: &Settings) -> Result<&mut WorkArea, AreaError> {
-        let target = self.target(settings)?;
-        if !self.open.contains_key(&target) {
-            let area = WorkArea::create(&target, &self.id)?;
-            self.open.insert(target.clone(), area);
-        }
-        self.open.get_mut(&target).ok_or(AreaError::NotADirectory { path: target })
-    }
-
-    fn remove(&mut self) -> Result<(), AreaError> {
-        let areas = std::mem::take(&mut self.open).into_values();
-        let removed = areas.map(WorkArea::remove).fold(Ok(()), Result::and);
-        if let Some(scratch) = self.scratch.take() {
-            std::fs::remove_dir_all(&scratch).map_err(|source| AreaError::Io {
-                action: "remove",
-                path: scratch,
-                source,
-            })?;
-        }
-        removed
-    }
 }
 
 struct Runner<'a> {
@@ -315,22 +247,28 @@ impl Runner<'_> {
         let mut done: Vec<(RunKey, Option<f64>)> = earlier.runs.iter().map(value).collect();
         loop {
             let Next::Run { key, position } = next(self.study, &done) else { return Ok(Outcome::Complete) };
-            if self.request.stop.load(Ordering::Relaxed) {
+            if self.stopped() {
                 return Ok(Outcome::Stopped);
             }
             let planned = &self.request.plan.treatments[key.treatment as usize];
-            (self.observe)(Happening::RunBegins { position, treatment: &planned.record, replicate: key.replicate });
+            (self.observe)(Happening::RunBegins {
+                position,
+                treatment: &planned.record,
+                replicate: key.replicate,
+            });
             self.store.begin_run(self.session, key, position)?;
             let run = match self.one(key, position, planned) {
-                Err(RunError::Execute { source: ExecuteError::Stopped | ExecuteError::Area(AreaError::Stopped), .. }) => {
-                    return Ok(Outcome::Stopped);
-                }
+                Err(RunError::Execute { .. }) if self.stopped() => return Ok(Outcome::Stopped),
                 run => run?,
             };
             self.store.commit_run(&run)?;
             done.push((key, primary(&self.study.primary_response, &run)));
             (self.observe)(Happening::RunStored { run: &run, treatment: &planned.record });
         }
+    }
+
+    fn stopped(&self) -> bool {
+        self.request.stop.load(Ordering::Relaxed)
     }
 
     fn one(&mut self, key: RunKey, position: u32, planned: &PlannedTreatment) -> Result<RunRecord, RunError> {
@@ -359,7 +297,9 @@ impl Runner<'_> {
             let mut recording = match executed {
                 Ok(recording) => recording,
                 // The run itself went wrong, and would not be better for being repeated: it is kept, as failed.
-                Err(error @ (ExecuteError::ReadBack(_) | ExecuteError::WorkerLost { .. })) => {
+                Err(error @ (ExecuteError::ReadBack(_) | ExecuteError::WorkerLost { .. }))
+                    if !self.stopped() =>
+                {
                     run.failure = Some(format!("workload `{name}`: {error}"));
                     break;
                 }
@@ -432,7 +372,8 @@ fn primary(name: &str, run: &RunRecord) -> Option<f64> {
 
 fn events(recording: &Recording) -> Vec<Event> {
     let time = |offset: i64| {
-        Timestamp::from_nanosecond(i128::from(recording.started_unix_ns) + i128::from(offset)).unwrap_or_default()
+        Timestamp::from_nanosecond(i128::from(recording.started_unix_ns) + i128::from(offset))
+            .unwrap_or_default()
     };
     let name = &recording.workload;
     let at_phase = |phase: &str| recording.phases.iter().find(|p| p.phase == phase).map_or(0, |p| p.start_ns);
@@ -440,7 +381,8 @@ fn events(recording: &Recording) -> Vec<Event> {
     let mut events = Vec::new();
     for facts in &recording.filesets {
         let how = if facts.reused { "used again" } else { "made" };
-        let text = format!("{name}: fileset `{}` {how}: {} files, {} bytes", facts.name, facts.files, facts.bytes);
+        let text =
+            format!("{name}: fileset `{}` {how}: {} files, {} bytes", facts.name, facts.files, facts.bytes);
         events.push(event(time(at_phase("prepare")), "prepare", text));
     }
     let cache = format!("{name}: asked for {}; done: {}", recording.cache.requested, recording.cache.done);

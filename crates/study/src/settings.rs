@@ -70,10 +70,11 @@ pub struct RunSettings {
     /// What is done to the page cache of this host before each workload's measured phase.
     pub cache: CacheControl,
     /// Shell command run before each workload's measured phase, to remount the target for example. The target
-    /// directory is in the environment variable `BENCHMASTER_TARGET`; a command that fails, fails the run.
+    /// directory is in the environment variable `BENCHMASTER_TARGET`; a command that fails stops the study, which can be
+    /// resumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_hook: Option<String>,
-    /// Time after which `cache_hook` is stopped and the run fails.
+    /// Time after which `cache_hook` is stopped, and the study with it.
     pub hook_timeout: TimeSpan,
     /// Rule that cuts the warm-up off the measured phase of workloads that run for a time.
     pub cut: Cut,

@@ -61,7 +61,10 @@ fn found<const N: usize>(
         severity,
         workload: Some(subject.recording.workload.clone()),
         message,
-        evidence: evidence.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>(),
+        evidence: evidence
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect::<BTreeMap<_, _>>(),
     })
 }
 
@@ -96,17 +99,31 @@ fn errors(s: Subject<'_>) -> Option<Check> {
     if around > 0 {
         kinds.push(format!("{around} outside the measured phase"));
     }
-    let example = s.recording.error_details.first().map_or_else(String::new, |first| format!("; first: {first}"));
+    let example =
+        s.recording.error_details.first().map_or_else(String::new, |first| format!("; first: {first}"));
     let message = format!("{} operations failed ({}){example}", measured + around, kinds.join(", "));
-    found(s, "errors", Severity::Invalid, message, [("measured", measured as f64), ("outside", around as f64)])
+    found(
+        s,
+        "errors",
+        Severity::Invalid,
+        message,
+        [("measured", measured as f64), ("outside", around as f64)],
+    )
 }
 
 fn file_system_full(s: Subject<'_>) -> Option<Check> {
     let full = |name: &str| name == "ENOSPC" || name == "EDQUOT";
-    let refused: u64 =
-        s.recording.series.iter().flat_map(|series| &series.errors).filter(|(n, _)| full(n)).map(|(_, c)| c).sum();
+    let refused: u64 = s
+        .recording
+        .series
+        .iter()
+        .flat_map(|series| &series.errors)
+        .filter(|(n, _)| full(n))
+        .map(|(_, c)| c)
+        .sum();
     if refused > 0 {
-        let message = format!("the file system was full: {refused} operations were refused for lack of space");
+        let message =
+            format!("the file system was full: {refused} operations were refused for lack of space");
         return found(s, "file-system-full", Severity::Invalid, message, [("refused", refused as f64)]);
     }
     let total = s.environment.target.as_ref()?.total_bytes;
@@ -114,7 +131,11 @@ fn file_system_full(s: Subject<'_>) -> Option<Check> {
     if total == 0 || free as f64 >= total as f64 * 0.01 {
         return None;
     }
-    let message = format!("the file system is nearly full ({} of {} free): allocation may be slow", size(free), size(total));
+    let message = format!(
+        "the file system is nearly full ({} of {} free): allocation may be slow",
+        size(free),
+        size(total)
+    );
     found(s, "file-system-full", Severity::Warning, message, [("free", free as f64), ("total", total as f64)])
 }
 
@@ -175,7 +196,8 @@ fn unflushed_writes(s: Subject<'_>) -> Option<Check> {
         return None;
     }
     let flush = s.recording.phases.iter().find(|phase| phase.phase == "tear-down" && phase.operations > 0)?;
-    let (flush, measured) = ((flush.end_ns - flush.start_ns) as f64 / 1e9, s.recording.length_ns as f64 / 1e9);
+    let (flush, measured) =
+        ((flush.end_ns - flush.start_ns) as f64 / 1e9, s.recording.length_ns as f64 / 1e9);
     let written = s.recording.series.iter().any(|series| series.key.operation == OperationKind::Write);
     if !written || flush < 0.1 * measured {
         return None;

@@ -23,7 +23,7 @@ size.levels = ["4KiB", { distribution = "uniform", min = "1KiB", max = "8KiB" }]
 workload.mix.groups = [{ name = "g", flow = [{ op = "create", file = "new", fileset = "a", flags = ["write"] }, { op = "close" }] }]
 [factors.who.levels.many]
 "clients.count" = 2
-workload.mix.groups = [{ name = "h", flow = [{ op = "stat", file = "random", fileset = "b" }] }]
+workload.mix.groups = [{ name = "h", flow = [{ op = "stat", file = "once", fileset = "b" }] }]
 [design]
 replicates.min = 5
 replicates.max = 6

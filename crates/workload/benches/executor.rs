@@ -1,18 +1,21 @@
 //! The executor's own cost: operations per second and core with the null engine and full recording.
 //!
-//! `cargo bench -p benchmaster-workload --bench executor`
+//! `cargo bench -p benchmaster-workload --bench executor [-- PART_OF_A_NAME]`
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::time::Duration;
 
-use benchmaster_workload::builtin::{DataParameters, FileCreationParameters, MetadataParameters, WorkloadSpec};
+use benchmaster_workload::builtin::{
+    DataParameters, FileCreationParameters, MetadataParameters, WorkloadSpec,
+};
 use benchmaster_workload::calibrate::NullBench;
 use benchmaster_workload::program::Program;
 use benchmaster_workload::units::ByteSize;
 
 fn main() {
-    let data = |io_size| DataParameters { io_size, file_size: ByteSize::mib(256), ..DataParameters::default() };
+    let data =
+        |io_size| DataParameters { io_size, file_size: ByteSize::mib(256), ..DataParameters::default() };
     let specs = [
         ("random read 4 KiB", WorkloadSpec::RandomRead(data(ByteSize::kib(4)))),
         ("sequential read 64 KiB", WorkloadSpec::SequentialRead(data(ByteSize::kib(64)))),
@@ -23,7 +26,10 @@ fn main() {
         ),
         ("metadata", WorkloadSpec::Metadata(MetadataParameters::default())),
     ];
-    println!("{:<24} {:>14} {:>10}   (median of 9 runs of 0.3 s)", "flow on null engine", "operations/s", "ns each");
+    println!(
+        "{:<24} {:>14} {:>10}   (median of 9 runs of 0.3 s)",
+        "flow on null engine", "operations/s", "ns each"
+    );
     for (name, spec) in specs {
         let workload = spec.expand("w").unwrap();
         let program = Program::compile(&workload).unwrap();
@@ -35,6 +41,6 @@ fn main() {
             })
             .collect();
         rates.sort_by(f64::total_cmp);
-        println!("{name:<24} {:>14.0} {:>10.1}", rates[4], 1e9 / rates[4]);
+        println!("{name:<24} {:>14.0} {:>10.1} {:>14.0}", rates[4], 1e9 / rates[4], rates[8]);
     }
 }

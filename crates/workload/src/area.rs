@@ -1,9 +1,10 @@
 //! The working directory of a study on a target, and the filesets prepared in it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +16,7 @@ use crate::content::{self, BLOCK, Stamp};
 use crate::engine::posix::PosixEngine;
 use crate::files::{FileTable, PathBuffer};
 use crate::model::{Fileset, Sharing, Workload};
+use crate::parallel;
 use crate::program::{Effect, OpenFlags, Program};
 use crate::random::Random;
 
@@ -45,7 +47,7 @@ pub enum AreaError {
     },
     /// The files do not fit.
     #[error(
-        "fileset `{fileset}` needs {needed} bytes and `{}` has {free} free; make it smaller (`file_size`, `files`) or free \
+        "fileset `{fileset}` needs {needed} bytes and `{}` has {free} bytes free; make it smaller (`file_size`, `files`) or free \
          space", path.display()
     )]
     NoSpace {
@@ -60,8 +62,8 @@ pub enum AreaError {
     },
     /// Verification was asked for files whose content is not known.
     #[error(
-        "fileset `{fileset}` was written by a workload without `verify`, so what it holds cannot be proved; add \
-         `verify = true` there too"
+        "fileset `{fileset}` was written by a workload without `verify` or with another `io_size`, so what it holds cannot \
+         be proved; add `verify = true` there too, with sizes that are multiples of the same power of two"
     )]
     NotProvable {
         /// The fileset.
@@ -78,7 +80,8 @@ pub enum AreaError {
 pub struct WorkArea {
     target: PathBuf,
     path: PathBuf,
-    root: OwnedFd,
+    /// `None` while it is let go of.
+    root: Option<OwnedFd>,
     prepared: BTreeMap<String, Prepared>,
 }
 
@@ -93,6 +96,17 @@ struct Prepared {
     opaque: bool,
 }
 
+/// How filesets are prepared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Preparation<'a> {
+    /// Clients that need files.
+    pub(crate) clients: u32,
+    /// Seed of sizes and contents.
+    pub(crate) seed: u64,
+    /// Ends preparation early when set.
+    pub(crate) stop: &'a AtomicBool,
+}
+
 /// A fileset made ready for a workload.
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
@@ -102,6 +116,15 @@ pub(crate) struct Ready {
     pub(crate) reused: bool,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
+}
+
+impl Ready {
+    /// Every table once.
+    pub(crate) fn distinct(&self) -> Vec<&FileTable> {
+        let shared = self.tables.first().is_some_and(|table| table.is_shared());
+        let tables = if shared { &self.tables[..1] } else { &self.tables[..] };
+        tables.iter().map(|table| &**table).collect()
+    }
 }
 
 const MARKER: &str = ".benchmaster";
@@ -117,18 +140,22 @@ impl WorkArea {
         }
         let path = target.join(format!("benchmaster-{id}"));
         let marker = path.join(MARKER);
-        if path.exists() {
+        if path.symlink_metadata().is_ok() {
             let ours = std::fs::read_to_string(&marker).is_ok_and(|text| text.trim() == id);
-            // A session that was killed between making the directory and marking it leaves it empty.
-            let empty = std::fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_none());
-            if !ours && !empty {
+            // A session that was killed between making the directory and marking it leaves it, or the marker, empty.
+            let empty = std::fs::read_dir(&path).is_ok_and(|entries| {
+                entries.flatten().all(|entry| {
+                    entry.file_name() == MARKER && entry.metadata().is_ok_and(|metadata| metadata.len() == 0)
+                })
+            });
+            if path.is_symlink() || !ours && !empty {
                 return Err(AreaError::Foreign { path });
             }
-            std::fs::remove_dir_all(&path).map_err(|source| io_error("remove", &path, source))?;
+            remove_marked(&path)?;
         }
         std::fs::create_dir(&path).map_err(|source| io_error("make", &path, source))?;
         std::fs::write(&marker, id).map_err(|source| io_error("write", &marker, source))?;
-        let root = open_directory(&path)?;
+        let root = Some(open_directory(&path)?);
         Ok(Self { target: target.into(), path, root, prepared: BTreeMap::new() })
     }
 
@@ -142,8 +169,13 @@ impl WorkArea {
         &self.path
     }
 
-    pub(crate) fn root(&self) -> &OwnedFd {
-        &self.root
+    /// The working directory, opened.
+    ///
+    /// # Errors
+    /// When it was released and could not be opened again.
+    pub(crate) fn root(&self) -> Result<BorrowedFd<'_>, AreaError> {
+        let gone = || io_error("use", &self.path, io::Error::from(io::ErrorKind::NotFound));
+        self.root.as_ref().map(AsFd::as_fd).ok_or_else(gone)
     }
 
     /// Forgets filesets that must not be carried over into another run: those whose files came or went, or all.
@@ -161,17 +193,13 @@ impl WorkArea {
     /// # Errors
     /// When it is not there.
     pub(crate) fn reopen(&mut self) -> Result<(), AreaError> {
-        self.root = open_directory(&self.path)?;
+        self.root = Some(open_directory(&self.path)?);
         Ok(())
     }
 
     /// Lets go of the working directory, so that the target can be unmounted.
-    ///
-    /// # Errors
-    /// When the root directory cannot be opened instead.
-    pub(crate) fn release(&mut self) -> Result<(), AreaError> {
-        self.root = open_directory(Path::new("/"))?;
-        Ok(())
+    pub(crate) fn release(&mut self) {
+        self.root = None;
     }
 
     /// Removes the working directory with everything in it.
@@ -179,37 +207,42 @@ impl WorkArea {
     /// # Errors
     /// When files cannot be removed.
     pub fn remove(self) -> Result<(), AreaError> {
-        std::fs::remove_dir_all(&self.path).map_err(|source| io_error("remove", &self.path, source))
+        drop(self.root);
+        remove_marked(&self.path)
     }
 
-    /// Makes the filesets of a workload ready.
+    /// Makes the filesets of a workload ready. `observe` is given the bytes written so far.
     pub(crate) fn prepare(
         &mut self,
         workload: &Workload,
         program: &Program,
-        clients: u32,
-        seed: u64,
-        stop: &AtomicBool,
+        options: &Preparation<'_>,
+        observe: &mut dyn FnMut(u64),
     ) -> Result<Vec<Ready>, AreaError> {
+        if self.root.is_none() {
+            self.reopen()?;
+        }
         let mut ready = Vec::new();
+        let mut before = 0;
         for ((name, fileset), effect) in workload.filesets.iter().zip(&program.effects) {
-            let reused = self.reusable(name, fileset, clients, seed, program.verify_block)?;
+            let verify = program.verify_block;
+            let reused = self.reusable(name, fileset, options, verify)?;
             if !reused {
                 self.discard(name)?;
-                let prepared = self.make(name, fileset, clients, seed, program.verify_block, stop)?;
+                let prepared =
+                    self.make(name, fileset, options, verify, &mut |bytes| observe(before + bytes))?;
                 self.prepared.insert(name.clone(), prepared);
             }
             let Some(prepared) = self.prepared.get_mut(name) else { continue };
             prepared.names_changed |= *effect == Effect::Names;
-            prepared.opaque |= *effect >= Effect::Data && program.verify_block.is_none();
-            let distinct = &prepared.tables[..if fileset.sharing == Sharing::Shared { 1 } else { prepared.tables.len() }];
-            let existing = |table: &FileTable| -> (u64, u64) {
-                let files = (0..table.files()).filter(|&file| table.exists(file));
-                files.fold((0, 0), |(files, bytes), file| (files + 1, bytes + table.size(file)))
-            };
-            let (files, bytes) = distinct.iter().map(|t| existing(t)).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+            prepared.opaque |= *effect >= Effect::Data && verify.is_none();
             prepared.tables.iter().for_each(|table| table.rewind());
-            ready.push(Ready { name: name.clone(), tables: prepared.tables.clone(), reused, files, bytes });
+            let tables = prepared.tables.clone();
+            let distinct = if fileset.sharing == Sharing::Shared { &tables[..1] } else { &tables[..] };
+            let counts = distinct.iter().map(|table| table.existing());
+            let (files, bytes) = counts.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+            before += if reused { 0 } else { bytes };
+            ready.push(Ready { name: name.clone(), tables, reused, files, bytes });
         }
         Ok(ready)
     }
@@ -218,12 +251,11 @@ impl WorkArea {
         &self,
         name: &str,
         fileset: &Fileset,
-        clients: u32,
-        seed: u64,
+        options: &Preparation<'_>,
         verify: Option<usize>,
     ) -> Result<bool, AreaError> {
         let Some(known) = self.prepared.get(name) else { return Ok(false) };
-        if known.fileset != *fileset || known.clients != clients || known.seed != seed {
+        if known.fileset != *fileset || known.clients != options.clients || known.seed != options.seed {
             return Ok(false);
         }
         let provable = match verify {
@@ -238,23 +270,25 @@ impl WorkArea {
         }
     }
 
+    /// Removes a fileset and whatever a preparation that failed left of one.
     fn discard(&mut self, name: &str) -> Result<(), AreaError> {
-        if self.prepared.remove(name).is_some() {
-            let path = self.path.join(name);
-            std::fs::remove_dir_all(&path).map_err(|source| io_error("remove", &path, source))?;
+        self.prepared.remove(name);
+        let path = self.path.join(name);
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path, error)),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn make(
         &self,
         name: &str,
         fileset: &Fileset,
-        clients: u32,
-        seed: u64,
+        options: &Preparation<'_>,
         verify: Option<usize>,
-        stop: &AtomicBool,
+        observe: &mut dyn FnMut(u64),
     ) -> Result<Prepared, AreaError> {
+        let Preparation { clients, seed, stop } = *options;
         let tables: Vec<Arc<FileTable>> = match fileset.sharing {
             Sharing::Shared => {
                 let table = Arc::new(FileTable::new(name, fileset, None, seed, verify));
@@ -273,6 +307,7 @@ impl WorkArea {
             let path = self.target.clone();
             return Err(AreaError::NoSpace { fileset: name.into(), needed, free: space.free, path });
         }
+        let written = AtomicU64::new(0);
         let mut path = PathBuffer::new();
         for table in distinct {
             for directory in 0..table.directories() {
@@ -280,68 +315,53 @@ impl WorkArea {
                 let full = self.path.join(path.text());
                 std::fs::create_dir_all(&full).map_err(|source| io_error("make", &full, source))?;
             }
-            self.fill(table, verify.unwrap_or(BLOCK), stop)?;
+            let filler =
+                Filler { area: self, table, block: verify.unwrap_or(BLOCK), written: &written, stop };
+            let mut tick = || observe(written.load(Ordering::Relaxed));
+            parallel::for_each(table.files(), |file, chunk| filler.fill(file, chunk), &mut tick)?;
         }
         // Writing the files back must not disturb what is measured next.
-        rustix::fs::syncfs(&self.root).map_err(|errno| io_error("flush", &self.path, errno.into()))?;
+        rustix::fs::syncfs(self.root()?).map_err(|errno| io_error("flush", &self.path, errno.into()))?;
         Ok(Prepared { fileset: fileset.clone(), clients, seed, tables, names_changed: false, opaque: false })
     }
+}
 
-    /// Writes the files that shall exist, on all processors.
-    fn fill(&self, table: &FileTable, block: usize, stop: &AtomicBool) -> Result<(), AreaError> {
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(8);
-        let next = AtomicU64::new(0);
-        let work = || -> Result<(), AreaError> {
-            let engine = PosixEngine::new(self.root.as_fd());
-            let (mut path, mut chunk) = (PathBuffer::new(), vec![0; 1 << 20]);
-            loop {
-                let file = next.fetch_add(1, Ordering::Relaxed);
-                if file >= table.files() {
-                    return Ok(());
-                }
-                if table.exists(file) {
-                    table.file_path(table.at(file), &mut path);
-                    self.fill_file(&engine, table, file, &path, block, &mut chunk, stop)?;
-                }
-            }
-        };
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().try_for_each(|worker| match worker.join() {
-                Ok(result) => result,
-                Err(panic) => std::panic::resume_unwind(panic),
-            })
-        })
-    }
+/// Writes the files of one table that shall exist.
+struct Filler<'a> {
+    area: &'a WorkArea,
+    table: &'a FileTable,
+    block: usize,
+    written: &'a AtomicU64,
+    stop: &'a AtomicBool,
+}
 
-    #[allow(clippy::too_many_arguments)]
-    fn fill_file(
-        &self,
-        engine: &PosixEngine<'_>,
-        table: &FileTable,
-        file: u64,
-        path: &PathBuffer,
-        block: usize,
-        chunk: &mut [u8],
-        stop: &AtomicBool,
-    ) -> Result<(), AreaError> {
-        let full = || self.path.join(path.text());
+impl Filler<'_> {
+    fn fill(&self, file: u64, chunk: &mut [u8]) -> Result<(), AreaError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(AreaError::Stopped);
+        }
+        if !self.table.exists(file) {
+            return Ok(());
+        }
+        let mut path = PathBuffer::new();
+        self.table.file_path(self.table.at(file), &mut path);
+        let fail = |action, source| io_error(action, &self.area.path.join(path.text()), source);
         let flags = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
-        let handle = engine.open_file(path, flags, true).map_err(|error| io_error("create", &full(), io::Error::other(error)))?;
-        let handle = File::from(handle);
-        let (size, id) = (table.size(file), table.file_id(file));
+        let created = PosixEngine::new(self.area.root()?).open_file(&path, flags, true);
+        let handle = File::from(created.map_err(|errno| fail("create", errno.into()))?);
+        let (size, id) = (self.table.size(file), self.table.file_id(file));
         let mut offset = 0;
         while offset < size {
-            if stop.load(Ordering::Relaxed) {
+            if self.stop.load(Ordering::Relaxed) {
                 return Err(AreaError::Stopped);
             }
             let length = chunk.len().min(usize::try_from(size - offset).unwrap_or(usize::MAX));
-            for (part, at) in chunk[..length].chunks_mut(block).zip((offset..).step_by(block)) {
+            for (part, at) in chunk[..length].chunks_mut(self.block).zip((offset..).step_by(self.block)) {
                 content::fill(part, Stamp { file: id, offset: at, generation: 0 });
             }
-            std::os::unix::fs::FileExt::write_all_at(&handle, &chunk[..length], offset)
-                .map_err(|source| io_error("write", &full(), source))?;
+            handle.write_all_at(&chunk[..length], offset).map_err(|source| fail("write", source))?;
             offset += length as u64;
+            self.written.fetch_add(length as u64, Ordering::Relaxed);
         }
         Ok(())
     }
@@ -351,27 +371,110 @@ fn io_error(action: &'static str, path: &Path, source: io::Error) -> AreaError {
     AreaError::Io { action, path: path.into(), source }
 }
 
+/// Removes a marked directory, its marker last: what a kill leaves behind is still known as ours.
+fn remove_marked(path: &Path) -> Result<(), AreaError> {
+    let fail = |source| io_error("remove", path, source);
+    for entry in std::fs::read_dir(path).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        if entry.file_name() != MARKER {
+            let path = entry.path();
+            let directory = entry.file_type().map_err(fail)?.is_dir();
+            let removed =
+                if directory { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            removed.map_err(|source| io_error("remove", &path, source))?;
+        }
+    }
+    std::fs::remove_dir_all(path).map_err(fail)
+}
+
 fn open_directory(path: &Path) -> Result<OwnedFd, AreaError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| io_error("open", path, errno.into()))
 }
 
-/// A directory for scratch targets, below the system's directory for temporary files.
+/// A directory for scratch targets, below the system's directory for temporary files, for this user alone.
 ///
 /// # Errors
-/// When it cannot be made.
+/// When it cannot be made, or somebody else has made it.
 pub fn scratch_directory(id: &str) -> Result<PathBuf, AreaError> {
     let path = std::env::temp_dir().join(format!("benchmaster-scratch-{id}"));
-    match std::fs::create_dir(&path) {
+    match DirBuilder::new().mode(0o700).create(&path) {
         Ok(()) => Ok(path),
         // Left by a session of the same study that was killed.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() && !path.is_symlink() => Ok(path),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own_directory(&path) => Ok(path),
         Err(source) => Err(io_error("make", &path, source)),
     }
 }
 
+fn is_own_directory(path: &Path) -> bool {
+    let user = rustix::process::geteuid().as_raw();
+    path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
+}
+
 /// A random identifier of 8 hexadecimal digits for a new study.
 pub fn new_id() -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
+    let now =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64);
     format!("{:08x}", Random::new(now, u64::from(std::process::id())).below(1 << 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_session_left_is_taken_over_and_nothing_else() {
+        let target = tempfile::tempdir().unwrap();
+        let area = WorkArea::create(target.path(), "cafe").unwrap();
+        std::fs::create_dir_all(area.path().join("data/c0")).unwrap();
+        let path = area.path().to_owned();
+        drop(area);
+        let area = WorkArea::create(target.path(), "cafe").unwrap();
+        assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1, "only the marker is there");
+        area.remove().unwrap();
+        assert!(!path.exists());
+
+        for (name, content) in [("file", "x"), (MARKER, "beef"), (MARKER, "")] {
+            std::fs::create_dir(&path).unwrap();
+            std::fs::write(path.join(name), content).unwrap();
+            let created = WorkArea::create(target.path(), "cafe");
+            match content {
+                "" => drop(created.unwrap()),
+                _ => {
+                    let error = created.unwrap_err().to_string();
+                    assert!(
+                        error.ends_with("exists and was not made by this study; rename or remove it"),
+                        "{error}"
+                    );
+                    assert!(path.join(name).exists(), "nothing of others is touched");
+                }
+            }
+            std::fs::remove_dir_all(&path).unwrap();
+        }
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
+        assert!(matches!(WorkArea::create(target.path(), "cafe"), Err(AreaError::Foreign { .. })));
+    }
+
+    #[test]
+    fn a_target_must_be_a_directory_that_can_be_written() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let error = WorkArea::create(file.path(), "1").unwrap_err();
+        assert!(matches!(error, AreaError::NotADirectory { .. }), "{error}");
+        let error = WorkArea::create(Path::new("/proc"), "1").unwrap_err().to_string();
+        assert!(error.starts_with("cannot make `/proc/benchmaster-1`: "), "{error}");
+    }
+
+    #[test]
+    fn scratch_directories_are_private_and_found_again() {
+        let id = format!("test-{}", new_id());
+        let path = scratch_directory(&id).unwrap();
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o700);
+        assert_eq!(scratch_directory(&id).unwrap(), path);
+        std::fs::remove_dir(&path).unwrap();
+        std::fs::write(&path, "").unwrap();
+        assert!(scratch_directory(&id).is_err());
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(new_id().len(), 8);
+    }
 }

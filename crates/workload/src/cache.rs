@@ -1,11 +1,13 @@
 //! Control of this host's page cache before a measurement, and how much of a fileset is in it.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, fadvise};
@@ -29,7 +31,9 @@ pub enum CacheControl {
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// Not root, or the file system of `/proc` is read-only.
-    #[error("cannot drop caches through {path}: {source}; run as root, or use `cache = \"fadvise\"` or a `cache_hook`")]
+    #[error(
+        "cannot drop caches through {path}: {source}; run as root, or use `cache = \"fadvise\"` or a `cache_hook`"
+    )]
     Drop {
         /// The file written.
         path: &'static str,
@@ -49,9 +53,12 @@ pub enum CacheError {
     Hook {
         /// The command.
         command: String,
-        /// What happened, with what it printed.
+        /// What happened, with the end of what it printed.
         problem: String,
     },
+    /// The run was stopped meanwhile.
+    #[error("the run was stopped")]
+    Stopped,
 }
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
@@ -59,45 +66,66 @@ const DROP: &str = "/proc/sys/vm/drop_caches";
 /// Carries out `control` for the files of `tables` below `root`; says what was done.
 ///
 /// # Errors
-/// When it cannot be done. Nothing else is tried instead.
-pub fn control(control: CacheControl, root: &Path, tables: &[&FileTable]) -> Result<String, CacheError> {
+/// When it cannot be done, or `stop` was set meanwhile. Nothing else is tried instead.
+pub fn control(
+    control: CacheControl,
+    root: &Path,
+    tables: &[&FileTable],
+    stop: &AtomicBool,
+) -> Result<String, CacheError> {
     match control {
         CacheControl::Keep => Ok("nothing".into()),
         CacheControl::Drop => {
+            let fail = |source| CacheError::Drop { path: DROP, source };
+            let mut file = File::options().write(true).open(DROP).map_err(fail)?;
+            // Only clean pages are dropped.
             rustix::fs::sync();
-            std::fs::write(DROP, "3").map_err(|source| CacheError::Drop { path: DROP, source })?;
+            file.write_all(b"3").map_err(fail)?;
             Ok(format!("sync, then wrote 3 to {DROP}"))
         }
         CacheControl::Fadvise => {
-            let mut files = 0u64;
-            for_each_file(root, tables, u64::MAX, |path, file| {
-                let advise = || -> io::Result<()> {
-                    rustix::fs::fdatasync(file)?;
-                    fadvise(file, 0, None, Advice::DontNeed)?;
-                    Ok(())
-                };
-                files += 1;
-                advise().map_err(|source| CacheError::Advise { path: path.into(), source })
-            })?;
-            Ok(format!("fdatasync and POSIX_FADV_DONTNEED on {files} files"))
+            let mut count = 0u64;
+            for path in existing_files(root, tables, u64::MAX) {
+                if stop.load(Ordering::Relaxed) {
+                    return Err(CacheError::Stopped);
+                }
+                advise_unneeded(&path).map_err(|source| CacheError::Advise { path, source })?;
+                count += 1;
+            }
+            Ok(format!("fdatasync and POSIX_FADV_DONTNEED on {count} files"))
         }
     }
+}
+
+fn advise_unneeded(path: &Path) -> io::Result<()> {
+    let file = File::open(path)?;
+    // Only clean pages are dropped.
+    rustix::fs::fdatasync(&file)?;
+    Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
 /// Runs the user's shell command with `BENCHMASTER_TARGET` set; says that it was run.
 ///
 /// # Errors
-/// When it fails or takes longer than `timeout` (it is then killed with everything it started).
-pub fn run_hook(command: &str, target: &Path, timeout: Duration) -> Result<String, CacheError> {
+/// When it fails, takes longer than `timeout`, or `stop` is set (it is then killed with everything it started).
+pub fn run_hook(
+    command: &str,
+    target: &Path,
+    timeout: Duration,
+    stop: &AtomicBool,
+) -> Result<String, CacheError> {
     let fail = |problem: String| CacheError::Hook { command: command.into(), problem };
-    let mut output = tempfile().map_err(|error| fail(format!("cannot be run: {error}")))?;
-    let copy = |file: &File| file.try_clone().map(Stdio::from).map_err(|e| fail(format!("cannot be run: {e}")));
+    // An unnamed file, so that a hook that prints much never blocks on a pipe nobody reads.
+    let output = rustix::fs::memfd_create("hook-output", rustix::fs::MemfdFlags::CLOEXEC).map(File::from);
+    let output = output.map_err(|error| fail(format!("cannot be run: {error}")))?;
+    let copy =
+        || output.try_clone().map(Stdio::from).map_err(|error| fail(format!("cannot be run: {error}")));
     let mut child = Command::new("sh")
         .args(["-c", command])
         .env("BENCHMASTER_TARGET", target)
         .stdin(Stdio::null())
-        .stdout(copy(&output)?)
-        .stderr(copy(&output)?)
+        .stdout(copy()?)
+        .stderr(copy()?)
         .current_dir("/")
         .process_group(0)
         .spawn()
@@ -106,50 +134,60 @@ pub fn run_hook(command: &str, target: &Path, timeout: Duration) -> Result<Strin
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
+            Ok(None) if stop.load(Ordering::Relaxed) => {
+                kill(&mut child);
+                return Err(CacheError::Stopped);
+            }
             Ok(None) if started.elapsed() < timeout => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) => {
-                if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
-                    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-                }
-                let _ = child.wait();
-                return Err(fail(format!("was killed after {} s (`hook_timeout`)", timeout.as_secs_f64())));
+                kill(&mut child);
+                let limit = timeout.as_secs_f64();
+                return Err(fail(format!("was killed after {limit} s (`hook_timeout`){}", printed(&output))));
             }
             Err(error) => return Err(fail(format!("was lost: {error}"))),
         }
     };
     match status.success() {
         true => Ok(format!("ran `{command}`")),
-        false => {
-            let mut text = String::new();
-            let read = io::Seek::rewind(&mut output).and_then(|()| io::Read::read_to_string(&mut output, &mut text));
-            let text = if read.is_ok() { text.trim().to_owned() } else { String::new() };
-            Err(fail(format!("failed ({status}): {text}")))
-        }
+        false => Err(fail(format!("failed ({status}){}", printed(&output)))),
     }
 }
 
-/// An unnamed file, so that a hook that prints much never blocks on a pipe nobody reads.
-fn tempfile() -> io::Result<File> {
-    Ok(File::from(rustix::fs::memfd_create("hook-output", rustix::fs::MemfdFlags::CLOEXEC)?))
+/// Ends a hook with everything it started.
+fn kill(child: &mut Child) {
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        // It may have ended just now.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.wait();
 }
 
-/// Files looked at by [`cached_bytes`]; beyond that a sample stands for the rest.
-const LOOKED_AT: u64 = 10_000;
+/// The end of what a hook printed.
+fn printed(output: &File) -> String {
+    const KEPT: u64 = 4096;
+    let length = output.metadata().map_or(0, |metadata| metadata.len());
+    let from = length.saturating_sub(KEPT);
+    let mut bytes = vec![0; (length - from) as usize];
+    match output.read_exact_at(&mut bytes, from) {
+        Ok(()) if length > 0 => format!(": {}", String::from_utf8_lossy(&bytes).trim()),
+        _ => String::new(),
+    }
+}
+
+/// Files looked at by [`cached_bytes`]; beyond that a sample stands for the rest. Looking opens a file, which on a network
+/// file system warms caches of attributes that may just have been emptied: so only few.
+const LOOKED_AT: u64 = 256;
 
 /// Bytes of the existing files that are in the page cache; of large sets an estimate from evenly spaced files. `None`
 /// when the kernel does not tell.
 pub fn cached_bytes(root: &Path, tables: &[&FileTable]) -> Option<u64> {
-    let (mut cached, mut seen, mut total) = (0u64, 0u64, 0u64);
-    for table in tables {
-        total += (0..table.files()).filter(|&file| table.exists(file)).map(|file| table.size(file)).sum::<u64>();
-    }
-    for_each_file(root, tables, LOOKED_AT, |_, file| -> io::Result<()> {
-        let (resident, size) = resident(file)?;
+    let (mut cached, mut seen) = (0u64, 0u64);
+    for path in existing_files(root, tables, LOOKED_AT) {
+        let (resident, size) = File::open(path).and_then(|file| resident(&file)).ok()?;
         cached += resident;
         seen += size;
-        Ok(())
-    })
-    .ok()?;
+    }
+    let total = tables.iter().map(|table| table.existing().1).sum::<u64>();
     match seen {
         0 => Some(0),
         _ => Some((cached as f64 / seen as f64 * total.max(seen) as f64) as u64),
@@ -167,7 +205,9 @@ fn resident(file: &File) -> io::Result<(u64, u64)> {
     while offset < size {
         let length = (size - offset).min(WINDOW) as usize;
         // SAFETY: a fresh mapping at an address of the kernel's choice; it is never accessed, only asked about.
-        let address = unsafe { mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), offset)? };
+        let address = unsafe {
+            mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, file.as_fd(), offset)?
+        };
         // SAFETY: the mapping is `length` bytes long, and `map` has a byte for each of its pages.
         let result = unsafe { libc::mincore(address, length, map.as_mut_ptr()) };
         let error = io::Error::last_os_error();
@@ -182,26 +222,19 @@ fn resident(file: &File) -> io::Result<(u64, u64)> {
     Ok(((pages * page as u64).min(size), size))
 }
 
-fn for_each_file<E: From<io::Error>>(
-    root: &Path,
-    tables: &[&FileTable],
+/// Paths of the existing files of `tables`, of each table at most about `limit`, evenly spaced.
+fn existing_files<'t>(
+    root: &'t Path,
+    tables: &'t [&FileTable],
     limit: u64,
-    mut visit: impl FnMut(&Path, &File) -> Result<(), E>,
-) -> Result<(), E> {
-    let mut path = PathBuffer::new();
-    for table in tables {
-        let step = usize::try_from(table.files().div_ceil(limit).max(1)).unwrap_or(1);
-        for file in (0..table.files()).step_by(step).filter(|&file| table.exists(file)) {
+) -> impl Iterator<Item = PathBuf> + 't {
+    tables.iter().flat_map(move |table| {
+        let step = usize::try_from(table.files().div_ceil(limit).max(1)).unwrap_or(usize::MAX);
+        let files = (0..table.files()).step_by(step).filter(|&file| table.exists(file));
+        files.map(move |file| {
+            let mut path = PathBuffer::new();
             table.file_path(table.at(file), &mut path);
-            let full = root.join(path.text());
-            visit(&full, &File::open(&full)?)?;
-        }
-    }
-    Ok(())
-}
-
-impl From<io::Error> for CacheError {
-    fn from(source: io::Error) -> Self {
-        Self::Advise { path: PathBuf::from("a file of the fileset"), source }
-    }
+            root.join(path.text())
+        })
+    })
 }

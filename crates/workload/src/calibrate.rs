@@ -2,37 +2,47 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::engine::null::NullEngine;
 use crate::files::FileTable;
-use crate::lane::{Lane, Limits, WorkerContext, WorkerShared};
-use crate::model::Workload;
-use crate::program::{GroupProgram, Program};
+use crate::lane::{Job, Lane, Limits, WorkerContext, WorkerShared};
+use crate::model::{Until, Workload};
+use crate::program::{GroupProgram, Instruction, Program};
 use crate::recorder::{Collector, PhaseCounter, WorkerRecorder};
 use crate::worker::block_on;
 
-/// Operations per second of one worker on the null engine, averaged over the workers of all groups. `None` when nothing
-/// could be done in `duration`.
-pub fn null_rate(program: &Program, workload: &Workload, duration: Duration) -> Option<f64> {
+/// Operations per second of one worker on the null engine, averaged over the workers of all groups. `tables` are those of
+/// one client; they are not changed. `None` when nothing could be done in `duration`.
+pub(crate) fn null_rate(
+    program: &Program,
+    workload: &Workload,
+    tables: &[Arc<FileTable>],
+    duration: Duration,
+) -> Option<f64> {
     let share = duration / u32::try_from(program.groups.len()).unwrap_or(1).max(1);
     let mut rate = 0.0;
-    for (number, group) in program.groups.iter().enumerate() {
-        let mut bench = NullBench::new(program, workload, number)?;
+    for number in 0..program.groups.len() {
+        let anew = tables
+            .iter()
+            .zip(workload.filesets.values())
+            .map(|(table, fileset)| Arc::new(table.anew(fileset)));
+        let mut bench = NullBench::with_tables(program, workload, number, anew.collect())?;
         let (operations, nanos) = bench.run(share);
-        rate += f64::from(group.workers) * operations as f64 * 1e9 / (nanos.max(1) as f64);
+        rate += f64::from(bench.group.workers) * operations as f64 * 1e9 / (nanos.max(1) as f64);
     }
     let per_worker = rate / f64::from(program.workers().max(1));
     (per_worker > 0.0).then_some(per_worker)
 }
 
-/// One worker of a group on the null engine.
+/// One worker of a group on the null engine. Pauses and rates of the flow are left out.
 #[derive(Debug)]
 pub struct NullBench<'p> {
     program: &'p Program,
     group: GroupProgram,
+    until: Until,
     tables: Vec<Arc<FileTable>>,
     clock: Clock,
 }
@@ -40,39 +50,61 @@ pub struct NullBench<'p> {
 impl<'p> NullBench<'p> {
     /// A worker of group number `group`; `None` when there is no such group.
     pub fn new(program: &'p Program, workload: &Workload, group: usize) -> Option<Self> {
-        let group = program.groups.get(group)?.clone();
-        let tables = workload
-            .filesets
-            .iter()
-            .map(|(name, fileset)| Arc::new(FileTable::new(name, fileset, Some(0), 1, None)))
-            .collect();
-        Some(Self { program, group, tables, clock: Clock::new() })
+        let table = |(name, fileset): (&String, _)| Arc::new(FileTable::new(name, fileset, Some(0), 1, None));
+        Self::with_tables(program, workload, group, workload.filesets.iter().map(table).collect())
     }
 
-    /// Repeats the group's flow for `duration`, or until its work is done; operations done and nanoseconds taken.
+    fn with_tables(
+        program: &'p Program,
+        workload: &Workload,
+        group: usize,
+        tables: Vec<Arc<FileTable>>,
+    ) -> Option<Self> {
+        let mut group = program.groups.get(group)?.clone();
+        for instruction in group.setup.iter_mut().chain(&mut group.flow) {
+            if let Instruction::Pause(nanos) = instruction {
+                *nanos = 0;
+            }
+        }
+        Some(Self { program, group, until: workload.until, tables, clock: Clock::new() })
+    }
+
+    /// Repeats the group's flow for `duration`, or until its work is done (iterations, bytes, files); operations done and
+    /// nanoseconds taken.
     pub fn run(&mut self, duration: Duration) -> (u64, u64) {
-        let collector = Collector::new(self.program.series[..self.program.measured].to_vec(), 1, 1_000_000_000, false);
+        let collector = Collector::new(self.program.measured_series(), 1_000_000_000, false);
         let shared = WorkerShared::new();
         let context = WorkerContext {
             clock: &self.clock,
             tables: &self.tables,
+            client: 0,
+            clients: 1,
             worker: 0,
             workers: self.group.workers,
             verify: None,
-            max_failures: u64::MAX,
+            max_failures: 1,
         };
+        let engine = &NullEngine;
         let mut lane = Lane::new(1, 0, 0, 1, self.group.max_io);
         let deadline = AtomicU64::new(u64::MAX);
-        let limits = |start, deadline| Limits { start, deadline, iterations: u64::MAX, bytes: u64::MAX, period_ns: None };
-        let start = self.clock.now();
         let counter = RefCell::new(PhaseCounter::default());
-        let setup = &self.group.setup;
-        block_on(lane.run(&NullEngine, &context, &shared, setup, &limits(start, &deadline), None, &counter));
+        let limits = Limits::until(&deadline);
+        let job = Job { engine, context: &context, shared: &shared, limits: &limits, record: &counter };
+        block_on(lane.run(&job, &self.group.setup, 0, None));
+
+        shared.begin_phase();
         let start = self.clock.now();
+        let limits = Limits {
+            start,
+            iterations: self.until.iterations.unwrap_or(u64::MAX),
+            bytes: self.until.bytes.map_or(u64::MAX, |bytes| bytes.0),
+            ..Limits::until(&deadline)
+        };
         let end = self.clock.after(start, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        deadline.store(end, Ordering::Relaxed);
         let recorder = RefCell::new(WorkerRecorder::new(&collector, &self.clock, start, 0, None));
-        deadline.store(end, std::sync::atomic::Ordering::Relaxed);
-        block_on(lane.repeat(&NullEngine, &context, &shared, &self.group.flow, &limits(start, &deadline), &recorder));
+        let job = Job { engine, context: &context, shared: &shared, limits: &limits, record: &recorder };
+        block_on(lane.repeat(&job, &self.group.flow));
         let nanos = self.clock.nanos(start, self.clock.now());
         let (series, _) = recorder.into_inner().finish();
         (series.iter().map(|series| series.count).sum(), nanos)

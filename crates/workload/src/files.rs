@@ -1,56 +1,79 @@
 //! The files of a fileset as workers see them: names, sizes, and which exist at this moment.
 
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-
-use statrs::distribution::{ContinuousCDF, Gamma, LogNormal};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::content::{self, BLOCK, Stamp};
-use crate::model::{FileSize, Fileset, SizeDistribution};
+use crate::model::Fileset;
 use crate::random::{Random, mix};
 
-const ABSENT: u8 = 0;
-const PRESENT: u8 = 1;
-const RENAMED: u8 = 2;
-const BUSY: u8 = 3;
+mod generations;
+mod path;
+mod sizes;
+
+use generations::Generations;
+pub(crate) use generations::{Seen, WriteClaim};
+pub use path::PathBuffer;
+use sizes::Sizes;
+
+/// The low bits of a file's word say whether it exists; the others count who uses it.
+const STATE: u32 = 0b11;
+const ABSENT: u32 = 0;
+const PRESENT: u32 = 1;
+/// Present under its other name.
+const RENAMED: u32 = 2;
+/// Claimed by a worker that is about to create, rename or remove it.
+const BUSY: u32 = 3;
+const USER: u32 = 4;
+
+/// Draws after which [`FileTable::random`] looks for a file one by one.
+const DRAWS: u32 = 1000;
 
 /// The files of one fileset of one client (or of all clients, when shared). Workers of many threads use it at once.
+///
+/// Workers that pick files at random must not get into each other's way: what one worker has open or looks at is *used*,
+/// and what it is about to create, rename or remove is *claimed*. A claimed file is picked by nobody else, and a used one
+/// is not claimed while there are others.
 #[derive(Debug)]
 pub struct FileTable {
     prefix: String,
     id: u64,
+    shared: bool,
     files: u64,
     width: u64,
     sizes: Sizes,
-    states: Box<[AtomicU8]>,
+    states: Box<[AtomicU32]>,
     next_new: AtomicU64,
     next_once: AtomicU64,
     generations: Option<Generations>,
 }
 
-#[derive(Debug)]
-enum Sizes {
-    Fixed(u64),
-    Each(Box<[u64]>),
-}
-
-/// How often each block has been written: the high half of a word counts writes begun, the low half writes finished.
-/// The blocks of a file are consecutive.
-#[derive(Debug)]
-struct Generations {
-    block: u64,
-    first: Box<[u64]>,
-    words: Box<[AtomicU64]>,
-    prefilled: bool,
-}
-
-/// A file picked for a step. While a claim is held no other worker picks the file.
+/// A file picked for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Picked {
     /// Its number.
     pub file: u64,
     /// Whether its name is the one it gets by a rename.
     pub renamed: bool,
+}
+
+/// What a pick is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To use the file: end it with [`FileTable::release`].
+    Use,
+    /// To rename or remove it: end it with [`FileTable::set_present`] or [`FileTable::set_absent`].
+    Claim,
+}
+
+/// Result of a pick among the files that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// This one.
+    File(Picked),
+    /// All are claimed by others at this moment.
+    Busy,
+    /// None exists.
+    Nothing,
 }
 
 impl FileTable {
@@ -60,24 +83,45 @@ impl FileTable {
         let owner = client.map_or_else(|| "shared".to_owned(), |client| format!("c{client}"));
         let prefix = format!("{name}/{owner}");
         let id = prefix.bytes().fold(seed, |hash, byte| mix(hash, byte.into(), 1));
+        let sizes = Sizes::draw(fileset, id);
+        let mut table = Self::with_sizes(prefix, id, fileset, sizes);
+        table.shared = client.is_none();
+        table.generations = block.map(|block| {
+            Generations::new(
+                block as u64,
+                (0..table.files).map(|file| (table.size(file), table.exists(file))),
+            )
+        });
+        table
+    }
+
+    /// A table of the same files in the state in which `fileset`, which this table was made of, begins. Without
+    /// verification.
+    pub(crate) fn anew(&self, fileset: &Fileset) -> Self {
+        let table = Self::with_sizes(self.prefix.clone(), self.id, fileset, self.sizes.clone());
+        Self { shared: self.shared, ..table }
+    }
+
+    fn with_sizes(prefix: String, id: u64, fileset: &Fileset, sizes: Sizes) -> Self {
         let existing = (fileset.files as f64 * fileset.prefill).round() as u64;
-        let states = (0..fileset.files)
-            .map(|file| AtomicU8::new(if file < existing { PRESENT } else { ABSENT }))
-            .collect();
-        let sizes = draw_sizes(fileset, id);
-        let mut table = Self {
+        let state = |file| AtomicU32::new(if file < existing { PRESENT } else { ABSENT });
+        Self {
             prefix,
             id,
+            shared: false,
             files: fileset.files,
             width: fileset.directory_width,
             sizes,
-            states,
+            states: (0..fileset.files).map(state).collect(),
             next_new: AtomicU64::new(existing),
             next_once: AtomicU64::new(0),
             generations: None,
-        };
-        table.generations = block.map(|block| Generations::new(&table, block as u64, existing == fileset.files));
-        table
+        }
+    }
+
+    /// Whether all clients use it.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// Number of files, existing or not.
@@ -85,25 +129,26 @@ impl FileTable {
         self.files
     }
 
-    /// Size file number `file` has when it is whole.
+    /// Size in bytes that file number `file` has when it is whole.
+    #[inline]
     pub fn size(&self, file: u64) -> u64 {
-        match &self.sizes {
-            Sizes::Fixed(size) => *size,
-            Sizes::Each(sizes) => sizes[file as usize],
-        }
+        self.sizes.of(file)
     }
 
     /// Bytes of all files, existing or not.
     pub fn total_bytes(&self) -> u64 {
-        match &self.sizes {
-            Sizes::Fixed(size) => size.saturating_mul(self.files),
-            Sizes::Each(sizes) => sizes.iter().sum(),
-        }
+        self.sizes.total(self.files)
     }
 
     /// Whether file number `file` exists.
     pub fn exists(&self, file: u64) -> bool {
         matches!(self.state(file), PRESENT | RENAMED)
+    }
+
+    /// Number of files that exist, and the bytes they have when they are whole.
+    pub fn existing(&self) -> (u64, u64) {
+        let files = (0..self.files).filter(|&file| self.exists(file));
+        files.fold((0, 0), |(files, bytes), file| (files + 1, self.size(file).saturating_add(bytes)))
     }
 
     /// Identifies a file in the stamps of its blocks.
@@ -117,11 +162,6 @@ impl FileTable {
             0 => 1,
             width => self.files.div_ceil(width).max(1),
         }
-    }
-
-    /// The directory that holds all others (relative to the working directory).
-    pub fn root(&self) -> &str {
-        &self.prefix
     }
 
     /// Writes the name of directory number `directory` into `path`.
@@ -155,105 +195,170 @@ impl FileTable {
         Picked { file, renamed: self.state(file) == RENAMED }
     }
 
-    /// Any existing file; `None` when there is none.
-    #[inline]
-    pub fn random(&self, random: &mut Random) -> Option<Picked> {
-        self.existing_from(random.below(self.files))
+    /// File number `file`, used whether it exists or not.
+    pub(crate) fn hold(&self, file: u64) -> Picked {
+        let before = self.word(file).fetch_add(USER, Ordering::AcqRel);
+        Picked { file, renamed: before & STATE == RENAMED }
     }
 
-    /// The first existing file at or after `from`, going round.
-    #[inline]
-    pub fn existing_from(&self, from: u64) -> Option<Picked> {
-        (from..self.files).chain(0..from.min(self.files)).find(|&file| self.exists(file)).map(|file| self.at(file))
+    /// Ends a use.
+    pub(crate) fn release(&self, file: u64) {
+        self.word(file).fetch_sub(USER, Ordering::Release);
     }
 
-    /// Claims a file that does not exist; `None` when all exist or are claimed.
-    pub fn claim_new(&self) -> Option<u64> {
+    /// File number `file`, if it exists and is free for `purpose`.
+    pub(crate) fn take(&self, file: u64, purpose: Purpose) -> Option<Picked> {
+        let change = |now: u32| match (now & STATE, purpose) {
+            (PRESENT | RENAMED, Purpose::Use) => Some(now + USER),
+            (PRESENT | RENAMED, Purpose::Claim) if now < USER => Some(BUSY),
+            _ => None,
+        };
+        let before = self.word(file).fetch_update(Ordering::AcqRel, Ordering::Acquire, change).ok()?;
+        Some(Picked { file, renamed: before & STATE == RENAMED })
+    }
+
+    /// Any existing file.
+    #[inline]
+    pub(crate) fn random(&self, random: &mut Random, purpose: Purpose) -> Found {
+        for _ in 0..DRAWS {
+            if let Some(picked) = self.take(random.below(self.files), purpose) {
+                return Found::File(picked);
+            }
+        }
+        // Few files exist.
+        let from = random.below(self.files);
+        self.first((from..self.files).chain(0..from), purpose)
+    }
+
+    /// The first of `files` that is free for `purpose`. Where all are in use, one of them is claimed nevertheless: to
+    /// wait could be to wait for oneself.
+    #[cold]
+    pub(crate) fn first(&self, files: impl Iterator<Item = u64> + Clone, purpose: Purpose) -> Found {
+        if let Some(picked) = files.clone().find_map(|file| self.take(file, purpose)) {
+            return Found::File(picked);
+        }
+        let used = |file| match self.word(file).fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            matches!(now & STATE, PRESENT | RENAMED).then_some(now | BUSY)
+        }) {
+            Ok(before) => Some(Picked { file, renamed: before & STATE == RENAMED }),
+            Err(_) => None,
+        };
+        if purpose == Purpose::Claim
+            && let Some(picked) = files.clone().find_map(used)
+        {
+            return Found::File(picked);
+        }
+        match files.clone().any(|file| self.state(file) != ABSENT) {
+            true => Found::Busy,
+            false => Found::Nothing,
+        }
+    }
+
+    /// Claims a file that does not exist, to create it; `None` when all exist or are claimed.
+    pub(crate) fn claim_new(&self) -> Option<u64> {
         for _ in 0..self.files {
             let file = self.next_new.fetch_add(1, Ordering::Relaxed) % self.files;
-            if self.claim(file, ABSENT) {
+            let change = |now: u32| (now & STATE == ABSENT).then_some(now | BUSY);
+            if self.word(file).fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok() {
                 return Some(file);
             }
         }
         None
     }
 
-    /// The next file nobody has had by this pick; `None` when all have been had.
-    pub fn once(&self) -> Option<Picked> {
+    /// The next existing file nobody has had by this pick; `None` when all have been had.
+    pub(crate) fn once(&self, purpose: Purpose) -> Option<Picked> {
         loop {
-            let file = self.next_once.fetch_add(1, Ordering::Relaxed);
-            if file >= self.files {
-                return None;
-            }
-            if self.exists(file) {
-                return Some(self.at(file));
+            let picked = self.take(self.once_number()?, purpose);
+            if picked.is_some() {
+                return picked;
             }
         }
     }
 
-    /// Claims file `file` if it does not exist.
-    pub fn claim_absent(&self, file: u64) -> bool {
-        self.claim(file, ABSENT)
+    /// The next number nobody has had by this pick; `None` when all have been had.
+    pub(crate) fn once_number(&self) -> Option<u64> {
+        let file = self.next_once.fetch_add(1, Ordering::Relaxed);
+        (file < self.files).then_some(file)
     }
 
-    /// Claims file `file` if it exists, to remove or rename it.
-    pub fn claim_existing(&self, picked: Picked) -> bool {
-        self.claim(picked.file, if picked.renamed { RENAMED } else { PRESENT })
+    /// The file exists under this name; ends a claim.
+    pub(crate) fn set_present(&self, picked: Picked) {
+        self.set(picked, 0);
     }
 
-    /// Ends a claim: the file exists under this name.
-    pub fn set_present(&self, picked: Picked) {
-        self.set(picked.file, if picked.renamed { RENAMED } else { PRESENT });
+    /// The file exists under this name and is used; ends a claim.
+    pub(crate) fn set_used(&self, picked: Picked) {
+        self.set(picked, USER);
     }
 
-    /// Ends a claim: the file does not exist.
-    pub fn set_absent(&self, file: u64) {
-        self.set(file, ABSENT);
+    fn set(&self, picked: Picked, users: u32) {
+        let state = if picked.renamed { RENAMED } else { PRESENT };
+        let change = |now: u32| Some(((now & !STATE) | state) + users);
+        let _ = self.word(picked.file).fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
     }
 
-    /// Starts the picks `new` and `once` over.
-    pub fn rewind(&self) {
+    /// The file does not exist; ends a claim.
+    pub(crate) fn set_absent(&self, file: u64) {
+        self.word(file).fetch_and(!STATE, Ordering::AcqRel);
+    }
+
+    /// Makes the table ready for another workload: nothing is used or claimed, and the picks `new` and `once` start over.
+    pub(crate) fn rewind(&self) {
+        for word in &self.states {
+            let now = word.load(Ordering::Acquire) & STATE;
+            // A claim that was never ended belongs to a worker that was stopped in between; whether its file is there
+            // nobody knows, and the fileset is made anew because its names changed.
+            word.store(if now == BUSY { ABSENT } else { now }, Ordering::Release);
+        }
         self.next_new.store(0, Ordering::Relaxed);
         self.next_once.store(0, Ordering::Relaxed);
     }
 
     /// Size of the blocks whose generations are tracked.
     pub fn tracked_block(&self) -> Option<usize> {
-        self.generations.as_ref().map(|g| g.block as usize)
+        self.generations.as_ref().map(|generations| generations.block() as usize)
     }
 
-    /// Claims the blocks of a write for the calling worker and stamps `data` with their new generations. `false` when
-    /// another worker is writing one of them: then nothing is claimed.
-    pub(crate) fn begin_write(&self, file: u64, offset: u64, data: &mut [u8], block: usize) -> bool {
-        let Some(generations) = &self.generations else { return true };
-        let starts = (offset..).step_by(block);
-        for (number, (part, at)) in data.chunks_mut(block).zip(starts).enumerate() {
-            match generations.begin(file, at) {
-                Some(generation) => {
-                    content::fill(part, Stamp { file: self.file_id(file), offset: at, generation });
-                }
-                None => {
-                    (offset..).step_by(block).take(number).for_each(|at| generations.cancel(file, at));
-                    return false;
-                }
-            }
+    /// Claims the blocks of a write for the calling stream and stamps `data` with their new generations. `None` when
+    /// another stream is writing one of them: then nothing is claimed.
+    pub(crate) fn begin_write(
+        &self,
+        file: u64,
+        offset: u64,
+        data: &mut [u8],
+        block: usize,
+    ) -> Option<WriteClaim<'_>> {
+        let data_length = data.len() as u64;
+        let claimed = |generations| WriteClaim { generations, file, offset, length: data_length };
+        let Some(generations) = &self.generations else { return Some(claimed(None)) };
+        for (number, (part, at)) in data.chunks_mut(block).zip((offset..).step_by(block)).enumerate() {
+            let Some(generation) = generations.begin(file, at) else {
+                (offset..).step_by(block).take(number).for_each(|at| generations.cancel(file, at));
+                return None;
+            };
+            content::fill(part, Stamp { file: self.file_id(file), offset: at, generation });
         }
-        true
+        Some(claimed(Some(generations)))
     }
 
-    /// Ends the write begun by [`Self::begin_write`]; after a failed one nothing is known about the blocks.
-    pub(crate) fn end_write(&self, file: u64, offset: u64, length: usize, block: usize, success: bool) {
-        let Some(generations) = &self.generations else { return };
-        (offset..offset + length as u64).step_by(block).for_each(|at| generations.end(file, at, success));
+    /// To be called before a file is emptied or removed: its content goes away.
+    pub(crate) fn forget_content(&self, file: u64) {
+        if let Some(generations) = &self.generations {
+            generations.empty(file);
+        }
     }
 
-    /// The generations of the blocks of a range that were finished last, to be given to [`Self::prove`] after reading.
-    pub(crate) fn finished(&self, file: u64, offset: u64, length: usize, block: usize) -> Vec<Option<u32>> {
-        let Some(generations) = &self.generations else { return Vec::new() };
-        (offset..offset + length as u64).step_by(block).map(|at| generations.finished(file, at)).collect()
+    /// Notes the states of the blocks of a range before it is read, to be given to [`Self::prove`] after reading.
+    pub(crate) fn see(&self, file: u64, offset: u64, length: usize, block: usize, seen: &mut Vec<Seen>) {
+        seen.clear();
+        if let Some(generations) = &self.generations {
+            seen.extend((offset..offset + length as u64).step_by(block).map(|at| generations.see(file, at)));
+        }
     }
 
-    /// Checks data read from `offset`. `before` is what [`Self::finished`] said before the read. Returns the bytes proved.
+    /// Checks data read from `offset`. `seen` is what [`Self::see`] noted before the read. Returns the bytes proved;
+    /// blocks that were written meanwhile are left out.
     ///
     /// # Errors
     /// What was found instead, with the offset of the first wrong byte.
@@ -263,199 +368,52 @@ impl FileTable {
         offset: u64,
         data: &[u8],
         block: usize,
-        before: &[Option<u32>],
+        seen: &[Seen],
         scratch: &mut [u8; BLOCK],
     ) -> Result<u64, String> {
         let Some(generations) = &self.generations else { return Ok(0) };
         let mut proved = 0;
-        for ((part, at), before) in data.chunks(block).zip((offset..).step_by(block)).zip(before) {
-            if let (Some(before), Some(begun)) = (*before, generations.begun(file, at)) {
-                content::check(part, self.file_id(file), at, before..=begun, scratch)?;
+        for ((part, at), seen) in data.chunks(block).zip((offset..).step_by(block)).zip(seen) {
+            if let Some(generation) = generations.proved(file, at, *seen) {
+                content::check(part, Stamp { file: self.file_id(file), offset: at, generation }, scratch)?;
                 proved += part.len() as u64;
             }
         }
         Ok(proved)
     }
 
-    fn state(&self, file: u64) -> u8 {
-        self.states[file as usize].load(Ordering::Acquire)
+    /// Offset of the first block of `seen` from byte `read` on whose content is known, and was not read because the file
+    /// ended.
+    pub(crate) fn missing(&self, offset: u64, read: usize, block: usize, seen: &[Seen]) -> Option<u64> {
+        let known = |(_, seen): &(usize, &Seen)| generations::known(**seen).is_some();
+        let (number, _) = seen.iter().enumerate().skip(read / block).find(known)?;
+        Some(offset + (number * block).max(read) as u64)
     }
 
-    fn set(&self, file: u64, state: u8) {
-        self.states[file as usize].store(state, Ordering::Release);
+    fn word(&self, file: u64) -> &AtomicU32 {
+        &self.states[file as usize]
     }
 
-    fn claim(&self, file: u64, from: u8) -> bool {
-        self.states[file as usize].compare_exchange(from, BUSY, Ordering::AcqRel, Ordering::Relaxed).is_ok()
-    }
-}
-
-impl Generations {
-    fn new(table: &FileTable, block: u64, prefilled: bool) -> Self {
-        let mut first = Vec::with_capacity(table.files as usize);
-        let mut blocks = 0;
-        for file in 0..table.files {
-            first.push(blocks);
-            blocks += table.size(file).div_ceil(block);
-        }
-        let words = (0..blocks.max(1)).map(|_| AtomicU64::new(0)).collect();
-        Self { block, first: first.into(), words, prefilled }
-    }
-
-    fn word(&self, file: u64, offset: u64) -> &AtomicU64 {
-        let index = self.first[file as usize] + offset / self.block;
-        // An append may go past the planned size; such blocks share the last word and are never proved.
-        &self.words[(index as usize).min(self.words.len() - 1)]
-    }
-
-    /// Begins a write; `None` while another is on.
-    fn begin(&self, file: u64, offset: u64) -> Option<u32> {
-        let word = self.word(file, offset);
-        let now = word.load(Ordering::Acquire);
-        if now == UNKNOWN {
-            return Some(0);
-        }
-        let (begun, finished) = (now >> 32, now & 0xffff_ffff);
-        let next = ((begun + 1) << 32) | finished;
-        let claimed = begun == finished && word.compare_exchange(now, next, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        claimed.then_some(begun as u32 + 1)
-    }
-
-    fn cancel(&self, file: u64, offset: u64) {
-        let word = self.word(file, offset);
-        let now = word.load(Ordering::Acquire);
-        if now != UNKNOWN {
-            word.store(now - (1 << 32), Ordering::Release);
-        }
-    }
-
-    fn end(&self, file: u64, offset: u64, success: bool) {
-        let word = self.word(file, offset);
-        let now = word.load(Ordering::Acquire);
-        let begun = now >> 32;
-        word.store(if success && now != UNKNOWN { (begun << 32) | begun } else { UNKNOWN }, Ordering::Release);
-    }
-
-    /// The generation finished last, if the block's content is known.
-    fn finished(&self, file: u64, offset: u64) -> Option<u32> {
-        let now = self.word(file, offset).load(Ordering::Acquire);
-        (now != UNKNOWN && (self.prefilled || now > 0)).then_some(now as u32)
-    }
-
-    fn begun(&self, file: u64, offset: u64) -> Option<u32> {
-        let now = self.word(file, offset).load(Ordering::Acquire);
-        (now != UNKNOWN).then_some((now >> 32) as u32)
-    }
-}
-
-/// A block whose last write failed.
-const UNKNOWN: u64 = u64::MAX;
-
-fn draw_sizes(fileset: &Fileset, seed: u64) -> Sizes {
-    let mut random = Random::new(seed, 1);
-    let mut each = |draw: &dyn Fn(f64) -> f64| {
-        Sizes::Each((0..fileset.files).map(|_| draw(random.unit()).clamp(0.0, 1e18).round() as u64).collect())
-    };
-    match &fileset.size {
-        FileSize::Fixed(size) => Sizes::Fixed(size.0),
-        FileSize::Distributed(SizeDistribution::Uniform { min, max }) => {
-            let (low, high) = (min.0 as f64, max.0 as f64);
-            each(&|u| low + u * (high - low))
-        }
-        FileSize::Distributed(SizeDistribution::Gamma { mean, shape }) => match Gamma::new(*shape, *shape / mean.0 as f64) {
-            Ok(gamma) => each(&|u| gamma.inverse_cdf(u)),
-            Err(_) => Sizes::Fixed(mean.0),
-        },
-        FileSize::Distributed(SizeDistribution::LogNormal { median, sigma }) => {
-            match LogNormal::new((median.0 as f64).ln(), *sigma) {
-                Ok(distribution) => each(&|u| distribution.inverse_cdf(u)),
-                Err(_) => Sizes::Fixed(median.0),
-            }
-        }
-    }
-}
-
-/// A path built without allocating, ended by a NUL.
-#[derive(Clone)]
-pub struct PathBuffer {
-    bytes: [u8; Self::CAPACITY],
-    length: usize,
-}
-
-impl PathBuffer {
-    const CAPACITY: usize = 256;
-
-    /// An empty path.
-    pub fn new() -> Self {
-        Self { bytes: [0; Self::CAPACITY], length: 0 }
-    }
-
-    /// Empties it.
-    pub fn clear(&mut self) {
-        self.length = 0;
-        self.bytes[0] = 0;
-    }
-
-    /// Appends text. Fileset names are checked to be short, so that the capacity always suffices; what does not fit is
-    /// cut off.
-    #[inline]
-    pub fn push(&mut self, text: &[u8]) {
-        let end = (self.length + text.len()).min(Self::CAPACITY - 1);
-        self.bytes[self.length..end].copy_from_slice(&text[..end - self.length]);
-        self.bytes[end] = 0;
-        self.length = end;
-    }
-
-    /// Appends a number with leading zeros up to `width` digits.
-    #[inline]
-    pub fn push_number(&mut self, mut number: u64, width: usize) {
-        let mut digits = [b'0'; 20];
-        let mut at = digits.len();
-        while number > 0 || digits.len() - at < width {
-            at -= 1;
-            digits[at] = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
-        self.push(&digits[at..]);
-    }
-
-    /// The path for a system call.
-    #[inline]
-    pub fn as_c_str(&self) -> &CStr {
-        CStr::from_bytes_until_nul(&self.bytes).unwrap_or_default()
-    }
-
-    /// The path as text.
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes[..self.length]).into_owned()
-    }
-}
-
-impl Default for PathBuffer {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl std::fmt::Debug for PathBuffer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "PathBuffer({:?})", self.text())
+    fn state(&self, file: u64) -> u32 {
+        self.word(file).load(Ordering::Acquire) & STATE
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Sharing;
+    use crate::model::{FileSize, Sharing};
     use crate::units::ByteSize;
 
-    fn fileset(files: u64, prefill: f64, width: u64, size: FileSize) -> Fileset {
-        Fileset { files, size, directory_width: width, sharing: Sharing::Private, prefill }
+    fn table(files: u64, prefill: f64, size: u64, block: Option<usize>) -> FileTable {
+        let size = FileSize::Fixed(ByteSize(size));
+        let fileset = Fileset { files, size, directory_width: 10, sharing: Sharing::Private, prefill };
+        FileTable::new("data", &fileset, Some(3), 1, block)
     }
 
     #[test]
     fn names_show_fileset_client_directory_and_number() {
-        let table = FileTable::new("data", &fileset(25, 1.0, 10, FileSize::Fixed(ByteSize(1))), Some(3), 1, None);
+        let table = table(25, 1.0, 1, None);
         let mut path = PathBuffer::new();
         table.file_path(Picked { file: 21, renamed: false }, &mut path);
         assert_eq!(path.as_c_str().to_str(), Ok("data/c3/d000002/f00000021"));
@@ -466,11 +424,10 @@ mod tests {
 
     #[test]
     fn new_files_are_claimed_once_by_any_number_of_threads() {
-        let table = FileTable::new("n", &fileset(1000, 0.0, 0, FileSize::Fixed(ByteSize(0))), None, 1, None);
+        let table = table(1000, 0.0, 0, None);
         let claimed: Vec<u64> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..4)
-                .map(|_| scope.spawn(|| std::iter::from_fn(|| table.claim_new()).collect::<Vec<_>>()))
-                .collect();
+            let claim = || std::iter::from_fn(|| table.claim_new()).collect::<Vec<_>>();
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(claim)).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
         let mut sorted = claimed.clone();
@@ -480,45 +437,96 @@ mod tests {
     }
 
     #[test]
-    fn random_picks_only_existing_files() {
-        let table = FileTable::new("n", &fileset(10, 0.3, 0, FileSize::Fixed(ByteSize(0))), None, 1, None);
+    fn every_existing_file_is_equally_likely() {
+        let table = table(20, 0.5, 0, None);
         let mut random = Random::new(1, 0);
-        assert!((0..100).all(|_| table.random(&mut random).unwrap().file < 3));
+        let mut counts = [0u32; 20];
+        for _ in 0..10_000 {
+            let Found::File(picked) = table.random(&mut random, Purpose::Use) else { panic!("files exist") };
+            table.release(picked.file);
+            counts[picked.file as usize] += 1;
+        }
+        // Binomial with mean 1000 and standard deviation 30.
+        assert!(counts[..10].iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+        assert_eq!(counts[10..], [0; 10]);
+    }
+
+    #[test]
+    fn claimed_files_are_picked_by_nobody_and_used_ones_are_claimed_last() {
+        let table = table(3, 1.0, 0, None);
+        let mut random = Random::new(1, 0);
+        let claimed = table.take(0, Purpose::Claim).unwrap();
+        assert_eq!(table.take(0, Purpose::Use), None);
+        table.hold(1);
+        assert_eq!(table.take(1, Purpose::Claim), None);
+        for _ in 0..20 {
+            let Found::File(picked) = table.random(&mut random, Purpose::Claim) else {
+                panic!("file 2 is free")
+            };
+            assert_eq!(picked.file, 2);
+            table.set_present(picked);
+        }
+        let two = table.take(2, Purpose::Claim).unwrap();
+        assert_eq!(
+            table.random(&mut random, Purpose::Claim),
+            Found::File(Picked { file: 1, renamed: false })
+        );
+        assert_eq!(table.random(&mut random, Purpose::Use), Found::Busy, "all are claimed");
         (0..3).for_each(|file| table.set_absent(file));
-        assert_eq!(table.random(&mut random), None);
+        assert_eq!(table.random(&mut random, Purpose::Use), Found::Nothing);
+        table.release(1);
+        table.set_present(Picked { renamed: true, ..two });
+        assert_eq!(table.take(2, Purpose::Use), Some(Picked { file: 2, renamed: true }));
+        assert_eq!(claimed, Picked { file: 0, renamed: false });
     }
 
     #[test]
-    fn drawn_sizes_have_the_mean_asked_for_and_depend_on_the_seed_alone() {
-        let gamma = FileSize::Distributed(SizeDistribution::Gamma { mean: ByteSize::kib(128), shape: 1.5 });
-        let table = |seed| FileTable::new("g", &fileset(4000, 1.0, 0, gamma.clone()), None, seed, None);
-        let mean = table(5).total_bytes() as f64 / 4000.0 / 131_072.0;
-        assert!((0.95..1.05).contains(&mean), "{mean}");
-        assert_eq!(table(5).size(17), table(5).size(17));
-        assert_ne!(table(5).size(17), table(6).size(17));
-        let uniform = SizeDistribution::Uniform { min: ByteSize(10), max: ByteSize(20) };
-        let table = FileTable::new("u", &fileset(100, 1.0, 0, FileSize::Distributed(uniform)), None, 1, None);
-        assert!((0..100).all(|file| (10..=20).contains(&table.size(file))));
+    fn each_number_is_had_once() {
+        let table = table(6, 0.5, 0, None);
+        let had: Vec<u64> =
+            std::iter::from_fn(|| table.once(Purpose::Use)).map(|picked| picked.file).collect();
+        assert_eq!(had, [0, 1, 2]);
+        table.rewind();
+        assert_eq!(std::iter::from_fn(|| table.once_number()).count(), 6);
     }
 
     #[test]
-    fn generations_tell_finished_from_begun_writes() {
-        let size = FileSize::Fixed(ByteSize(10_000));
-        let table = FileTable::new("v", &fileset(2, 1.0, 0, size), None, 1, Some(4096));
-        let (mut data, mut scratch) = (vec![0; 8192], [0; BLOCK]);
-        let before = table.finished(1, 0, 8192, 4096);
-        assert_eq!(before, [Some(0), Some(0)]);
-        assert!(table.begin_write(1, 0, &mut data, 4096));
-        assert!(!table.begin_write(1, 4096, &mut [0; 4096], 4096), "another write of the block is on");
-        assert_eq!(table.prove(1, 0, &data, 4096, &before, &mut scratch), Ok(8192), "new data may be seen already");
-        table.end_write(1, 0, 8192, 4096, true);
-        let before = table.finished(1, 0, 8192, 4096);
-        assert_eq!(before, [Some(1), Some(1)]);
+    fn a_table_made_anew_has_the_same_files_as_in_the_beginning() {
+        let fileset = Fileset {
+            files: 4,
+            size: FileSize::Fixed(ByteSize(7)),
+            directory_width: 0,
+            sharing: Sharing::Private,
+            prefill: 0.5,
+        };
+        let table = FileTable::new("data", &fileset, None, 9, Some(4096));
+        table.set_absent(0);
+        let anew = table.anew(&fileset);
+        assert_eq!((anew.existing(), anew.tracked_block()), ((2, 14), None));
+        assert_eq!(anew.file_id(3), table.file_id(3));
+    }
+
+    #[test]
+    fn a_lost_write_is_found_by_its_generation() {
+        let table = table(2, 1.0, 10_000, Some(4096));
+        let (mut data, mut scratch, mut seen) = (vec![0; 8192], [0; BLOCK], Vec::new());
+        let claim = table.begin_write(1, 0, &mut data, 4096).unwrap();
+        assert!(
+            table.begin_write(1, 4096, &mut [0; 4096], 4096).is_none(),
+            "another write of the block is on"
+        );
+        claim.end(true);
+        table.see(1, 0, 8192, 4096, &mut seen);
+        assert_eq!(table.prove(1, 0, &data, 4096, &seen, &mut scratch), Ok(8192));
         content::fill(&mut data[..4096], Stamp { file: table.file_id(1), offset: 0, generation: 0 });
-        let error = table.prove(1, 0, &data, 4096, &before, &mut scratch).unwrap_err();
+        let error = table.prove(1, 0, &data, 4096, &seen, &mut scratch).unwrap_err();
         assert_eq!(error, "offset 0: the block holds generation 0 where 1 was written last");
-        assert!(table.begin_write(1, 0, &mut data, 4096));
-        table.end_write(1, 0, 8192, 4096, false);
-        assert_eq!(table.finished(1, 0, 8192, 4096), [None, None], "nothing is known after a failed write");
+        assert_eq!(table.missing(0, 4096, 4096, &seen), Some(4096));
+        assert_eq!(table.missing(0, 5000, 4096, &seen), Some(5000));
+        assert_eq!(table.missing(0, 8192, 4096, &seen), None);
+        drop(table.begin_write(1, 4096, &mut data[4096..], 4096));
+        table.see(1, 0, 8192, 4096, &mut seen);
+        data[5000] ^= 1;
+        assert!(table.prove(1, 4096, &data[4096..], 4096, &seen[1..], &mut scratch) == Ok(0), "never ended");
     }
 }

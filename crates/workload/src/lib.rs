@@ -27,6 +27,7 @@ pub mod units;
 mod counts;
 mod gate;
 mod lane;
+mod parallel;
 mod recorder;
 mod trace;
 mod verify;

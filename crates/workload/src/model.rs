@@ -199,9 +199,7 @@ pub enum IoMethod {
 }
 
 /// A kind of operation.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OperationKind {
     /// Open an existing file into the handle.
@@ -291,7 +289,13 @@ impl OperationKind {
     pub fn needs_handle(self) -> bool {
         matches!(
             self,
-            Self::Close | Self::Read | Self::Write | Self::Fsync | Self::Fdatasync | Self::Lock | Self::Unlock
+            Self::Close
+                | Self::Read
+                | Self::Write
+                | Self::Fsync
+                | Self::Fdatasync
+                | Self::Lock
+                | Self::Unlock
         )
     }
 }

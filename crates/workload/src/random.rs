@@ -60,5 +60,5 @@ mod tests {
         assert_ne!(mix(1, 2, 3), mix(1, 3, 2));
     }
 
-    const PINNED: [u64; 5] = [0, 0, 0, 0, 0];
+    const PINNED: [u64; 5] = [181, 92, 979, 334, 351];
 }

@@ -1,26 +1,18 @@
 //! Recording of operations: per worker without locks, per interval into a collector shared by all workers of a run.
 //!
 //! An operation costs one histogram increment. When a worker passes the end of an interval it hands its histograms to
-//! the collector and starts empty ones; the collector keeps intervals in encoded form as soon as all workers have passed
-//! them, so that memory does not grow with the rate and only slowly with time.
-
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use hdrhistogram::Histogram;
+//! the collector and starts empty ones; the collector keeps older intervals in encoded form, so that memory does not grow
+//! with the rate and only slowly with time.
 
 use crate::clock::{Clock, Ticks};
 use crate::counts::LatencyCounts;
 use crate::engine::OperationError;
-use crate::recording::{
-    EncodedHistogram, IntervalStats, OperationStats, SeriesKey, SeriesRecording, TraceRecord, WorkerSeries,
-    latency_histogram,
-};
+use crate::recording::{TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 
-/// Errors kept in full.
-const KEPT_ERRORS: usize = 20;
+mod collector;
+
+pub(crate) use collector::Collector;
 
 /// When one operation ran.
 #[derive(Debug, Clone, Copy)]
@@ -35,10 +27,19 @@ pub(crate) struct Timing {
 
 /// Takes what happened in a phase.
 pub(crate) trait Record {
-    /// One operation that succeeded.
-    fn success(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64);
+    /// One operation that succeeded. `false` when recording it took so long that the time must not count as part of the
+    /// next operation.
+    #[must_use]
+    fn success(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64) -> bool;
     /// One that failed.
-    fn failure(&mut self, series: u16, timing: Timing, offset: u64, error: OperationError, file: &dyn Fn() -> String);
+    fn failure(
+        &mut self,
+        series: u16,
+        timing: Timing,
+        offset: u64,
+        error: OperationError,
+        file: &dyn Fn() -> String,
+    );
     /// Data that was not what it had to be.
     fn corruption(&mut self, text: String);
     /// Bytes proved right.
@@ -55,9 +56,40 @@ pub(crate) struct PhaseCounter {
     pub(crate) verified: u64,
 }
 
+impl PhaseCounter {
+    /// Counts an error that is none of an operation.
+    pub(crate) fn error(&mut self, text: String) {
+        self.errors += 1;
+        self.first_error.get_or_insert(text);
+    }
+
+    /// Adds another worker's counts.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.operations += other.operations;
+        self.errors += other.errors;
+        self.verified += other.verified;
+        self.first_error = self.first_error.take().or(other.first_error);
+        self.corruption = self.corruption.take().or(other.corruption);
+    }
+
+    /// What must not be lost of phase `phase` goes to `collector`.
+    pub(crate) fn report(&self, phase: &str, collector: &Collector) {
+        if let Some(error) = &self.first_error {
+            collector.note(format!("{phase}: {error}"));
+        }
+        if let Some(corruption) = &self.corruption {
+            collector.corruption(corruption.clone());
+        }
+        if self.verified > 0 {
+            collector.verified(self.verified);
+        }
+    }
+}
+
 impl Record for PhaseCounter {
-    fn success(&mut self, _: u16, _: Timing, _: u64, _: u64) {
+    fn success(&mut self, _: u16, _: Timing, _: u64, _: u64) -> bool {
         self.operations += 1;
+        true
     }
     fn failure(&mut self, _: u16, _: Timing, offset: u64, error: OperationError, file: &dyn Fn() -> String) {
         self.errors += 1;
@@ -76,160 +108,6 @@ fn describe(file: String, offset: u64, error: OperationError) -> String {
         u64::MAX => format!("{file}: {error}"),
         offset => format!("{file}, offset {offset}: {error}"),
     }
-}
-
-/// What all workers of a run share.
-#[derive(Debug)]
-pub(crate) struct Collector {
-    series: Vec<SeriesKey>,
-    interval_ns: u64,
-    open_loop: bool,
-    inner: Mutex<Inner>,
-    operations: AtomicU64,
-    bytes: AtomicU64,
-}
-
-#[derive(Debug)]
-struct Inner {
-    /// Per worker, the interval it is in.
-    progress: Vec<u32>,
-    /// Intervals some worker may still add to: per series.
-    open: BTreeMap<u32, Vec<Option<Accumulated>>>,
-    /// Finished ones, per series.
-    closed: Vec<Vec<IntervalStats>>,
-    totals: Vec<Accumulated>,
-    service: Vec<Histogram<u64>>,
-    errors: Vec<BTreeMap<String, u64>>,
-    details: Vec<String>,
-    corruption: Option<String>,
-    verified: u64,
-}
-
-#[derive(Debug)]
-struct Accumulated {
-    latency: Histogram<u64>,
-    bytes: u64,
-    errors: u64,
-    sum_ns: u64,
-}
-
-impl Accumulated {
-    fn new() -> Self {
-        Self { latency: latency_histogram(), bytes: 0, errors: 0, sum_ns: 0 }
-    }
-
-    fn add(&mut self, slot: &Slot) {
-        slot.latency.add_to(&mut self.latency);
-        self.bytes += slot.bytes;
-        self.errors += slot.errors;
-        self.sum_ns = self.sum_ns.saturating_add(slot.sum_ns);
-    }
-
-    fn stats(&self) -> OperationStats {
-        OperationStats {
-            count: self.latency.len(),
-            bytes: self.bytes,
-            errors: self.errors,
-            sum_ns: self.sum_ns,
-            latency: EncodedHistogram::encode(&self.latency),
-        }
-    }
-}
-
-impl Collector {
-    pub(crate) fn new(series: Vec<SeriesKey>, workers: usize, interval_ns: u64, open_loop: bool) -> Self {
-        let count = series.len();
-        Self {
-            inner: Mutex::new(Inner {
-                progress: vec![0; workers],
-                open: BTreeMap::new(),
-                closed: vec![Vec::new(); count],
-                totals: (0..count).map(|_| Accumulated::new()).collect(),
-                service: (0..if open_loop { count } else { 0 }).map(|_| latency_histogram()).collect(),
-                errors: vec![BTreeMap::new(); count],
-                details: Vec::new(),
-                corruption: None,
-                verified: 0,
-            }),
-            series,
-            interval_ns,
-            open_loop,
-            operations: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-        }
-    }
-
-    /// Operations and bytes up to the last full interval of each worker.
-    pub(crate) fn progress(&self) -> (u64, u64) {
-        (self.operations.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        // The data are sums; a worker that panicked while adding has lost only its own part.
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self, worker: usize, interval: u32, next: u32, slots: &mut [Slot]) {
-        let mut inner = self.lock();
-        let inner = &mut *inner;
-        let (mut operations, mut bytes) = (0, 0);
-        for (at, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| !slot.is_empty()) {
-            let series = inner.open.entry(interval).or_insert_with(|| slots_of(self.series.len()));
-            series[at].get_or_insert_with(Accumulated::new).add(slot);
-            inner.totals[at].add(slot);
-            if let Some(service) = &slot.service {
-                service.add_to(&mut inner.service[at]);
-            }
-            operations += slot.latency.len();
-            bytes += slot.bytes;
-            slot.clear();
-        }
-        self.operations.fetch_add(operations, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        inner.progress[worker] = next;
-        let slowest = inner.progress.iter().copied().min().unwrap_or(next);
-        while let Some(entry) = inner.open.first_entry() {
-            if *entry.key() >= slowest {
-                break;
-            }
-            let (index, series) = entry.remove_entry();
-            for (closed, accumulated) in inner.closed.iter_mut().zip(series) {
-                if let Some(accumulated) = accumulated {
-                    closed.push(IntervalStats { index, stats: accumulated.stats() });
-                }
-            }
-        }
-    }
-
-    /// Everything recorded, once all workers have finished.
-    pub(crate) fn finish(self) -> Collected {
-        let inner = self.inner.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let mut service = inner.service.iter().map(EncodedHistogram::encode);
-        let parts = self.series.into_iter().zip(inner.totals).zip(inner.closed).zip(inner.errors);
-        let series = parts
-            .map(|(((key, total), intervals), errors)| SeriesRecording {
-                key,
-                total: total.stats(),
-                intervals,
-                errors,
-                service: service.next(),
-            })
-            .collect();
-        Collected { series, details: inner.details, corruption: inner.corruption, verified: inner.verified }
-    }
-}
-
-fn slots_of(count: usize) -> Vec<Option<Accumulated>> {
-    (0..count).map(|_| None).collect()
-}
-
-/// What a [`Collector`] holds in the end.
-#[derive(Debug)]
-pub(crate) struct Collected {
-    pub(crate) series: Vec<SeriesRecording>,
-    pub(crate) details: Vec<String>,
-    pub(crate) corruption: Option<String>,
-    pub(crate) verified: u64,
 }
 
 /// One series of one worker within the current interval.
@@ -292,6 +170,7 @@ impl<'a> WorkerRecorder<'a> {
             first: None,
             last_end: start,
         };
+        let total = |series| WorkerSeries { series, ..WorkerSeries::default() };
         Self {
             collector,
             clock,
@@ -300,20 +179,18 @@ impl<'a> WorkerRecorder<'a> {
             interval: 0,
             interval_end: clock.after(start, collector.interval_ns),
             slots: collector.series.iter().map(|_| slot()).collect(),
-            totals: (0..)
-                .zip(&collector.series)
-                .map(|(series, _)| WorkerSeries { series, ..WorkerSeries::default() })
-                .collect(),
+            totals: (0..).zip(&collector.series).map(|(series, _)| total(series)).collect(),
             verified: 0,
             trace,
         }
     }
 
-    /// Hands in the rest; returns the worker's totals and the time it waited for the trace writer.
+    /// Hands in the rest; returns the worker's totals and the time in nanoseconds for which it waited for the trace
+    /// writer.
     pub(crate) fn finish(mut self) -> (Vec<WorkerSeries>, u64) {
-        self.hand_in(u32::MAX);
+        self.hand_in();
         if self.verified > 0 {
-            self.collector.lock().verified += self.verified;
+            self.collector.verified(self.verified);
         }
         let stalled = self.trace.take().map_or(0, TraceSender::finish);
         let used = |series: &WorkerSeries| series.count + series.errors > 0;
@@ -323,15 +200,15 @@ impl<'a> WorkerRecorder<'a> {
     #[cold]
     fn roll(&mut self, end: Ticks) {
         let length = self.collector.interval_ns;
+        self.hand_in();
         // Rounding of ticks must not send an operation back into the interval that is over.
         let next = u32::try_from(self.clock.nanos(self.start, end) / length).unwrap_or(u32::MAX - 1);
-        let next = next.max(self.interval + 1);
-        self.hand_in(next);
-        self.interval = next;
-        self.interval_end = self.clock.after(self.start, (u64::from(next) + 1).saturating_mul(length));
+        self.interval = next.max(self.interval + 1);
+        let end_ns = (u64::from(self.interval) + 1).saturating_mul(length);
+        self.interval_end = self.clock.after(self.start, end_ns);
     }
 
-    fn hand_in(&mut self, next: u32) {
+    fn hand_in(&mut self) {
         for (total, slot) in self.totals.iter_mut().zip(&self.slots) {
             total.count += slot.latency.len();
             total.bytes += slot.bytes;
@@ -343,29 +220,30 @@ impl<'a> WorkerRecorder<'a> {
                 total.last_end_ns = Some(self.clock.nanos(self.start, slot.last_end));
             }
         }
-        self.collector.take(self.worker as usize, self.interval, next, &mut self.slots);
+        self.collector.take(self.interval, &mut self.slots);
     }
 
+    /// `false` when it took long.
     #[inline]
-    fn trace(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64, error: u16) {
-        if let Some(trace) = &mut self.trace {
-            trace.push(TraceRecord {
-                start_ns: self.clock.nanos(self.start, timing.intended),
-                latency_ns: self.clock.nanos(timing.intended, timing.end),
-                offset,
-                bytes: bytes as u32,
-                worker: self.worker,
-                series,
-                error,
-            });
-        }
+    fn trace(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64, error: u16) -> bool {
+        let Some(trace) = &mut self.trace else { return true };
+        trace.push(TraceRecord {
+            start_ns: self.clock.nanos(self.start, timing.intended),
+            latency_ns: self.clock.nanos(timing.intended, timing.end),
+            offset,
+            bytes: bytes as u32,
+            worker: self.worker,
+            series,
+            error,
+        })
     }
 }
 
 impl Record for WorkerRecorder<'_> {
     #[inline]
-    fn success(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64) {
-        if timing.end >= self.interval_end {
+    fn success(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64) -> bool {
+        let rolls = timing.end >= self.interval_end;
+        if rolls {
             self.roll(timing.end);
         }
         let latency = self.clock.nanos(timing.intended, timing.end);
@@ -380,31 +258,227 @@ impl Record for WorkerRecorder<'_> {
         if slot.first.is_none() {
             slot.first = Some((timing.start, latency));
         }
-        self.trace(series, timing, bytes, offset, 0);
+        self.trace(series, timing, bytes, offset, 0) && !rolls
     }
 
     #[cold]
-    fn failure(&mut self, series: u16, timing: Timing, offset: u64, error: OperationError, file: &dyn Fn() -> String) {
+    fn failure(
+        &mut self,
+        series: u16,
+        timing: Timing,
+        offset: u64,
+        error: OperationError,
+        file: &dyn Fn() -> String,
+    ) {
         if timing.end >= self.interval_end {
             self.roll(timing.end);
         }
         self.slots[usize::from(series)].errors += 1;
         self.slots[usize::from(series)].last_end = timing.end;
-        self.trace(series, timing, 0, offset, error.number());
-        let mut inner = self.collector.lock();
-        *inner.errors[usize::from(series)].entry(error.name()).or_default() += 1;
-        if inner.details.len() < KEPT_ERRORS {
-            let label = &self.collector.series[usize::from(series)].label;
-            inner.details.push(format!("{label} {}", describe(file(), offset, error)));
-        }
+        let _ = self.trace(series, timing, 0, offset, error.number());
+        self.collector.failure(series, error, || describe(file(), offset, error));
     }
 
     #[cold]
     fn corruption(&mut self, text: String) {
-        self.collector.lock().corruption.get_or_insert(text);
+        self.collector.corruption(text);
     }
 
     fn verified(&mut self, bytes: u64) {
         self.verified += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use hdrhistogram::Histogram;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::OperationKind;
+    use crate::recording::{OperationStats, SeriesKey, SeriesRecording, latency_histogram};
+
+    const INTERVAL: u64 = 1_000_000_000;
+
+    fn series(count: usize) -> Vec<SeriesKey> {
+        let key =
+            |n| SeriesKey { group: "g".into(), label: format!("read{n}"), operation: OperationKind::Read };
+        (0..count).map(key).collect()
+    }
+
+    /// An operation that ended `end` nanoseconds after the start.
+    fn timing(clock: &Clock, start: Ticks, begin: u64, end: u64) -> Timing {
+        let begin = clock.after(start, begin);
+        Timing { intended: begin, start: begin, end: clock.after(start, end) }
+    }
+
+    fn sum(parts: impl Iterator<Item = OperationStats>) -> (u64, u64, u64, u64, Histogram<u64>) {
+        let mut sums = (0, 0, 0, 0, latency_histogram());
+        for part in parts {
+            sums.0 += part.count;
+            sums.1 += part.bytes;
+            sums.2 += part.errors;
+            sums.3 += part.sum_ns;
+            sums.4.add(part.latency.decode().unwrap()).unwrap();
+        }
+        sums
+    }
+
+    fn check_sums(recorded: &SeriesRecording) {
+        let total = sum(std::iter::once(recorded.total.clone()));
+        assert_eq!(sum(recorded.intervals.iter().map(|interval| interval.stats.clone())), total);
+        assert_eq!(recorded.total.count, total.4.len());
+        assert_eq!(recorded.errors.values().sum::<u64>(), recorded.total.errors);
+        assert!(recorded.intervals.windows(2).all(|pair| pair[0].index < pair[1].index));
+    }
+
+    proptest! {
+        /// Each worker does operations of random series, length, size and success, at its own pace.
+        #[test]
+        fn intervals_add_up_to_totals_exactly(
+            workers in prop::collection::vec(
+                prop::collection::vec((0u16..3, 1u64..3_000_000_000, 0u64..5_000_000_000, 0u64..1 << 20, prop::bool::weighted(0.9)), 0..60),
+                1..6,
+            ),
+            order in any::<u64>(),
+        ) {
+            let clock = Clock::new();
+            let start = clock.now();
+            let collector = Collector::new(series(3), INTERVAL, true);
+            let mut recorders: Vec<_> =
+                (0..).zip(&workers).map(|(n, _)| (WorkerRecorder::new(&collector, &clock, start, n, None), 0u64, 0usize)).collect();
+            let mut expected: BTreeMap<(u16, u32), (u64, u64, u64)> = BTreeMap::new();
+            // Workers advance in any order, so that some hand in intervals that others have left long ago.
+            let mut state = order;
+            loop {
+                let open: Vec<usize> = (0..workers.len()).filter(|&w| recorders[w].2 < workers[w].len()).collect();
+                if open.is_empty() { break; }
+                state = crate::random::mix(state, 1, 2);
+                let w = open[(state % open.len() as u64) as usize];
+                let (recorder, time, next) = &mut recorders[w];
+                let (series, latency, gap, bytes, good) = workers[w][*next];
+                *next += 1;
+                let (begin, end) = (*time + gap, *time + gap + latency);
+                *time = end;
+                let timing = timing(&clock, start, begin, end);
+                let cell = expected.entry((series, (clock.nanos(start, timing.end) / INTERVAL) as u32)).or_default();
+                if good {
+                    let _ = recorder.success(series, timing, bytes, 0);
+                    *cell = (cell.0 + 1, cell.1 + bytes, cell.2);
+                } else {
+                    recorder.failure(series, timing, 0, OperationError::Os(libc::EIO), &|| "f".into());
+                    cell.2 += 1;
+                }
+            }
+            let mut each = [(0, 0, 0, 0); 3];
+            for (recorder, ..) in recorders {
+                for part in recorder.finish().0 {
+                    let cell = &mut each[part.series as usize];
+                    *cell = (cell.0 + part.count, cell.1 + part.bytes, cell.2 + part.errors, cell.3 + part.sum_ns);
+                }
+            }
+            let collected = collector.finish();
+            for (number, recorded) in collected.series.iter().enumerate() {
+                check_sums(recorded);
+                let total = &recorded.total;
+                prop_assert_eq!((total.count, total.bytes, total.errors, total.sum_ns), each[number]);
+                let cells: BTreeMap<(u16, u32), (u64, u64, u64)> = recorded.intervals.iter().map(|interval| {
+                    ((number as u16, interval.index), (interval.stats.count, interval.stats.bytes, interval.stats.errors))
+                }).collect();
+                let wanted: BTreeMap<_, _> = expected.iter().filter(|(key, _)| usize::from(key.0) == number).map(|(k, v)| (*k, *v)).collect();
+                prop_assert_eq!(cells, wanted);
+                let service = recorded.service.as_ref().unwrap().decode().unwrap();
+                prop_assert_eq!(service, recorded.total.latency.decode().unwrap(), "nothing started late");
+            }
+        }
+    }
+
+    #[test]
+    fn response_time_counts_from_the_intended_start_and_service_time_from_the_real_one() {
+        let clock = Clock::new();
+        let start = clock.now();
+        let collector = Collector::new(series(1), INTERVAL, true);
+        let mut recorder = WorkerRecorder::new(&collector, &clock, start, 0, None);
+        let mut late = timing(&clock, start, 9_000_000, 10_000_000);
+        late.intended = clock.after(start, 2_000_000);
+        assert!(recorder.success(0, late, 1, 0));
+        recorder.finish();
+        let recorded = &collector.finish().series[0];
+        let percent = |value: u64, of: u64| value.abs_diff(of) * 100 / of;
+        assert_eq!(percent(recorded.total.latency.decode().unwrap().max(), 8_000_000), 0);
+        assert_eq!(percent(recorded.service.as_ref().unwrap().decode().unwrap().max(), 1_000_000), 0);
+    }
+
+    #[test]
+    fn the_first_operation_and_the_last_end_are_kept_over_all_intervals() {
+        let clock = Clock::new();
+        let start = clock.now();
+        let collector = Collector::new(series(2), INTERVAL, false);
+        let mut recorder = WorkerRecorder::new(&collector, &clock, start, 0, None);
+        assert!(recorder.success(0, timing(&clock, start, 1000, 5000), 1, 0));
+        assert!(
+            !recorder.success(0, timing(&clock, start, 2 * INTERVAL, 2 * INTERVAL + 900), 1, 0),
+            "it handed in"
+        );
+        let (series, _) = recorder.finish();
+        assert_eq!(series.len(), 1, "series that were not used are left out");
+        let near = |value: Option<u64>, of: u64| value.unwrap().abs_diff(of) <= 2;
+        assert!(near(series[0].first_start_ns, 1000), "{series:?}");
+        assert!(near(series[0].first_latency_ns, 4000), "{series:?}");
+        assert!(near(series[0].last_end_ns, 2 * INTERVAL + 900), "{series:?}");
+    }
+
+    #[test]
+    fn five_minutes_of_five_series_are_small() {
+        let clock = Clock::new();
+        let start = clock.now();
+        let collector = Collector::new(series(5), INTERVAL, false);
+        let mut recorder = WorkerRecorder::new(&collector, &clock, start, 0, None);
+        for interval in 0..300 {
+            for n in 0..2000u64 {
+                // Latencies over three orders of magnitude, as a busy file system has them.
+                let latency = 10_000 + (n * n * n) % 10_000_000;
+                let end = interval * INTERVAL + 20_000_000 + n * 400_000;
+                let timing = timing(&clock, start, end - latency.min(end), end);
+                let _ = recorder.success((n % 5) as u16, timing, 4096, 0);
+            }
+        }
+        recorder.finish();
+        let collected = collector.finish();
+        let size = |series: &SeriesRecording| -> usize {
+            series.intervals.iter().map(|i| i.stats.latency.0.len() + size_of_val(i)).sum()
+        };
+        assert!(collected.series.iter().all(|series| series.intervals.len() == 300));
+        let bytes: usize = collected.series.iter().map(size).sum();
+        assert!(bytes < 3 << 20, "{bytes} bytes");
+    }
+
+    #[test]
+    fn errors_are_counted_by_name_and_the_first_ones_kept_in_full() {
+        let clock = Clock::new();
+        let start = clock.now();
+        let collector = Collector::new(series(1), INTERVAL, false);
+        let mut recorder = WorkerRecorder::new(&collector, &clock, start, 0, None);
+        for n in 0..1000 {
+            let error = match n % 4 {
+                0 => OperationError::Short { asked: 8, done: 4 },
+                _ => OperationError::Os(libc::ENOSPC),
+            };
+            recorder.failure(0, timing(&clock, start, 0, 1), n * 8, error, &|| "data/f".into());
+        }
+        recorder.finish();
+        let collected = collector.finish();
+        let errors: Vec<_> =
+            collected.series[0].errors.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        assert_eq!(errors, [("ENOSPC", 750), ("short", 250)]);
+        assert_eq!(collected.series[0].total.errors, 1000);
+        assert_eq!(collected.details.len(), 20);
+        assert_eq!(collected.details[0], "read0 data/f, offset 0: only 4 of 8 bytes were moved");
+        assert!(
+            collected.details[1].starts_with("read0 data/f, offset 8: No space left on device"),
+            "{collected:?}"
+        );
     }
 }

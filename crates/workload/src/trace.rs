@@ -2,9 +2,9 @@
 //! thread. Nothing is ever dropped: when the writer falls behind, workers wait, and how long is reported.
 
 use std::io;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use crate::recording::{TraceRecord, TraceSink};
@@ -17,15 +17,15 @@ const QUEUED: usize = 64;
 pub(crate) struct TraceWriter {
     batches: Receiver<Vec<TraceRecord>>,
     empty: Sender<Vec<TraceRecord>>,
-    failed: std::sync::Arc<AtomicBool>,
+    failed: Arc<AtomicBool>,
 }
 
 /// Makes senders, one per worker.
 #[derive(Debug)]
 pub(crate) struct TraceSource {
     full: SyncSender<Vec<TraceRecord>>,
-    empty: std::sync::Arc<Mutex<Receiver<Vec<TraceRecord>>>>,
-    failed: std::sync::Arc<AtomicBool>,
+    empty: Arc<Mutex<Receiver<Vec<TraceRecord>>>>,
+    failed: Arc<AtomicBool>,
     batch: usize,
 }
 
@@ -34,8 +34,8 @@ pub(crate) struct TraceSource {
 pub(crate) struct TraceSender {
     buffer: Vec<TraceRecord>,
     full: SyncSender<Vec<TraceRecord>>,
-    empty: std::sync::Arc<Mutex<Receiver<Vec<TraceRecord>>>>,
-    failed: std::sync::Arc<AtomicBool>,
+    empty: Arc<Mutex<Receiver<Vec<TraceRecord>>>>,
+    failed: Arc<AtomicBool>,
     batch: usize,
     stalled_ns: u64,
 }
@@ -44,10 +44,10 @@ pub(crate) struct TraceSender {
 pub(crate) fn pipe(workers: usize) -> (TraceSource, TraceWriter) {
     let (full, batches) = sync_channel(QUEUED);
     let (empty, recycled) = channel();
-    let failed = std::sync::Arc::new(AtomicBool::new(false));
+    let failed = Arc::new(AtomicBool::new(false));
     let source = TraceSource {
         full,
-        empty: std::sync::Arc::new(Mutex::new(recycled)),
+        empty: Arc::new(Mutex::new(recycled)),
         failed: failed.clone(),
         batch: (65_536 / workers.max(1)).clamp(256, 8192),
     };
@@ -74,6 +74,11 @@ impl TraceWriter {
 }
 
 impl TraceSource {
+    /// Set when the sink has failed.
+    pub(crate) fn failed(&self) -> Arc<AtomicBool> {
+        self.failed.clone()
+    }
+
     pub(crate) fn sender(&self) -> TraceSender {
         TraceSender {
             buffer: Vec::with_capacity(self.batch),
@@ -87,12 +92,15 @@ impl TraceSource {
 }
 
 impl TraceSender {
+    /// Takes a record; `false` when a batch was sent, which takes time.
     #[inline]
-    pub(crate) fn push(&mut self, record: TraceRecord) {
+    pub(crate) fn push(&mut self, record: TraceRecord) -> bool {
         self.buffer.push(record);
-        if self.buffer.len() == self.batch {
+        let full = self.buffer.len() == self.batch;
+        if full {
             self.send();
         }
+        !full
     }
 
     #[cold]
@@ -141,7 +149,9 @@ mod tests {
             for worker in 0..4 {
                 let mut sender = source.sender();
                 scope.spawn(move || {
-                    (0..each).for_each(|_| sender.push(TraceRecord { worker, ..TraceRecord::default() }));
+                    (0..each).for_each(|_| {
+                        sender.push(TraceRecord { worker, ..TraceRecord::default() });
+                    });
                     sender.finish()
                 });
             }

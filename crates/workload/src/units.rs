@@ -197,8 +197,14 @@ impl FromStr for TimeSpan {
 impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.0.as_nanos();
-        let units = [("h", 3_600_000_000_000), ("min", 60_000_000_000), ("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-        let exact = units.iter().find(|(_, factor)| nanos > 0 && nanos % factor == 0);
+        let units = [
+            ("h", 3_600_000_000_000),
+            ("min", 60_000_000_000),
+            ("s", 1_000_000_000),
+            ("ms", 1_000_000),
+            ("us", 1_000),
+        ];
+        let exact = units.iter().find(|(_, factor)| nanos > 0 && nanos.is_multiple_of(*factor));
         match exact {
             Some((unit, factor)) => f.pad(&format!("{}{unit}", nanos / factor)),
             None if nanos == 0 => f.pad("0s"),
@@ -244,9 +250,7 @@ fn split_number<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a st
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
     let (number, unit) = trimmed.split_at(end);
-    let number = number
-        .parse::<f64>()
-        .map_err(|_| UnitError::NotANumber { text: text.into(), example })?;
+    let number = number.parse::<f64>().map_err(|_| UnitError::NotANumber { text: text.into(), example })?;
     Ok((number, unit.trim()))
 }
 
@@ -327,13 +331,7 @@ text_quantity!(
     ["250ms", "30s", "5min"],
     None
 );
-text_quantity!(
-    Rate,
-    "a rate such as \"1000/s\"",
-    r"^\s*[0-9]+(\.[0-9]*)?\s*(/s|/min)\s*$",
-    ["1000/s"],
-    None
-);
+text_quantity!(Rate, "a rate such as \"1000/s\"", r"^\s*[0-9]+(\.[0-9]*)?\s*(/s|/min)\s*$", ["1000/s"], None);
 
 #[cfg(test)]
 mod tests {

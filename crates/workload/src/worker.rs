@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::{Pin, pin};
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Waker};
 
@@ -14,19 +15,23 @@ use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
 use crate::engine::uring::{Ring, UringEngine};
+use crate::files::FileTable;
 use crate::gate::{Gate, Window};
-use crate::lane::{Lane, Limits, Outcome, WorkerContext, WorkerShared};
+use crate::lane::{Job, Lane, Limits, Outcome, WorkerContext, WorkerShared};
 use crate::model::{IoMethod, Until};
 use crate::program::{GroupProgram, Instruction};
 use crate::recorder::{Collector, PhaseCounter, Record, WorkerRecorder};
 use crate::recording::{StopReason, WorkerSeries};
 use crate::trace::TraceSender;
 
-/// What a worker tells the coordinator.
+/// What a worker tells the coordinator, after its number.
+pub(crate) type Reports = Sender<(u32, Report)>;
+
+/// How a worker came out of a phase.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// Its files are open; or why they are not.
-    SetUp(Result<(), String>),
+    SetUp(Result<PhaseCounter, String>),
     /// Its warm-up is over.
     Warm(PhaseCounter),
     /// Its measured phase is over.
@@ -41,6 +46,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) collector: &'a Collector,
     /// Ends of the phases; set to 0 to stop a phase.
     pub(crate) deadlines: &'a [AtomicU64],
+    /// Never, or 0 to stop set-up and tear-down.
+    pub(crate) abort: &'a AtomicU64,
     pub(crate) until: Until,
     pub(crate) seed: u64,
     /// Time spun before the start; 0 when there are more workers than processors.
@@ -73,34 +80,33 @@ pub(crate) struct Finished {
 
 /// Carries out code on all lanes of a worker.
 trait Drive {
-    /// Runs `code` on every lane, once or repeatedly; the reason of the lane that stopped last.
-    fn drive<R: Record>(&mut self, job: &Job<'_>, record: &RefCell<R>) -> Result<Outcome, String>;
+    /// Runs `part` on every lane.
+    fn drive<R: Record>(&mut self, part: &Part<'_>, record: &RefCell<R>) -> Result<Outcome, String>;
     /// Closes what the lanes have open.
-    fn close_all(&mut self) -> Result<(), String>;
+    fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String>;
 }
 
 /// A piece of work for all lanes.
 #[derive(Debug)]
-struct Job<'j> {
-    code: &'j [Instruction],
+struct Part<'p> {
+    code: &'p [Instruction],
     repeat: bool,
-    context: &'j WorkerContext<'j>,
-    shared: &'j WorkerShared,
-    limits: &'j Limits<'j>,
+    context: &'p WorkerContext<'p>,
+    shared: &'p WorkerShared,
+    limits: Limits<'p>,
 }
 
-impl Job<'_> {
+impl Part<'_> {
     async fn run<E: Engine, R: Record>(
         &self,
         lane: &mut Lane<E::Handle>,
         engine: &E,
         record: &RefCell<R>,
     ) -> Outcome {
+        let job = Job { engine, context: self.context, shared: self.shared, limits: &self.limits, record };
         match self.repeat {
-            true => Outcome::Stop(
-                lane.repeat(engine, self.context, self.shared, self.code, self.limits, record).await,
-            ),
-            false => lane.run(engine, self.context, self.shared, self.code, self.limits, None, record).await,
+            true => Outcome::Stop(lane.repeat(&job, self.code).await),
+            false => lane.run(&job, self.code, 0, None).await,
         }
     }
 }
@@ -123,12 +129,12 @@ struct Blocking<E: Engine> {
 }
 
 impl<E: Engine> Drive for Blocking<E> {
-    fn drive<R: Record>(&mut self, job: &Job<'_>, record: &RefCell<R>) -> Result<Outcome, String> {
-        Ok(block_on(job.run(&mut self.lane, &self.engine, record)))
+    fn drive<R: Record>(&mut self, part: &Part<'_>, record: &RefCell<R>) -> Result<Outcome, String> {
+        Ok(block_on(part.run(&mut self.lane, &self.engine, record)))
     }
 
-    fn close_all(&mut self) -> Result<(), String> {
-        block_on(self.lane.close_all(&self.engine)).map_err(|error| format!("close: {error}"))
+    fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
+        block_on(self.lane.close_all(&self.engine, tables)).map_err(|error| format!("close: {error}"))
     }
 }
 
@@ -139,30 +145,43 @@ struct OnRing<'a> {
 }
 
 impl Drive for OnRing<'_> {
-    fn drive<R: Record>(&mut self, job: &Job<'_>, record: &RefCell<R>) -> Result<Outcome, String> {
+    fn drive<R: Record>(&mut self, part: &Part<'_>, record: &RefCell<R>) -> Result<Outcome, String> {
         let (ring, root) = (&self.ring, self.root);
         let stream = |(number, lane)| {
             Box::pin(async move {
-                let engine = UringEngine::new(ring, number, PosixEngine::new(root));
-                job.run(lane, &engine, record).await
+                // SAFETY: the stream is polled by `ring.run` below as number `number`, lanes await every future of the
+                // engine where they make it, and the streams are dropped after `ring.run`.
+                let engine = unsafe { UringEngine::new(ring, number, PosixEngine::new(root)) };
+                part.run(lane, &engine, record).await
             })
         };
         let mut streams: Vec<Pin<Box<_>>> = (0u32..).zip(&mut self.lanes).map(stream).collect();
         let outcomes = ring.run(&mut streams).map_err(|error| format!("io_uring: {error}"))?;
-        let worse = |a: Outcome, b: Outcome| if matches!(a, Outcome::Finished) { b } else { a };
-        Ok(outcomes.into_iter().reduce(worse).unwrap_or(Outcome::Finished))
+        Ok(outcomes.into_iter().max_by_key(gravity).unwrap_or(Outcome::Finished))
     }
 
-    fn close_all(&mut self) -> Result<(), String> {
+    fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
         let engine = PosixEngine::new(self.root);
-        let close = |lane: &mut Lane<OwnedFd>| block_on(lane.close_all(&engine));
+        let close = |lane: &mut Lane<OwnedFd>| block_on(lane.close_all(&engine, tables));
         self.lanes.iter_mut().map(close).fold(Ok(()), Result::and).map_err(|error| format!("close: {error}"))
+    }
+}
+
+/// The outcome of one lane that stands for all: the one that needs most attention.
+fn gravity(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Finished => 0,
+        Outcome::Stop(StopReason::Time) => 1,
+        Outcome::Stop(StopReason::Work) => 2,
+        Outcome::Stop(StopReason::Stopped) => 3,
+        Outcome::Failed => 4,
+        Outcome::Stop(StopReason::Errors) => 5,
     }
 }
 
 impl Worker<'_> {
     /// Runs the worker; `None` when the run was aborted before the measured phase.
-    pub(crate) fn run(self, reports: &Sender<Report>) -> Option<Finished> {
+    pub(crate) fn run(self, reports: &Reports) -> Option<Finished> {
         let lane = |number| {
             let stream = (u64::from(self.number) << 16) | u64::from(number);
             Lane::new(self.run.seed, stream, number, self.group.queue_depth, self.group.max_io)
@@ -180,60 +199,73 @@ impl Worker<'_> {
                     self.phases(OnRing { ring, root, lanes }, reports)
                 }
                 Err(error) => {
-                    let text = format!("this kernel gives no io_uring ({error}); use `io = \"sync\"`");
-                    let _ = reports.send(Report::SetUp(Err(text)));
+                    let depth = self.group.queue_depth;
+                    let text = format!(
+                        "the system gives no io_uring with {depth} places ({error}); use `io = \"sync\"`, or allow it \
+                         (sysctl kernel.io_uring_disabled, ulimit -l)"
+                    );
+                    let _ = reports.send((self.number, Report::SetUp(Err(text))));
                     None
                 }
             },
         }
     }
 
-    fn phases(mut self, mut drive: impl Drive, reports: &Sender<Report>) -> Option<Finished> {
+    fn phases(mut self, mut drive: impl Drive, reports: &Reports) -> Option<Finished> {
         let shared = WorkerShared::new();
-        let forever = AtomicU64::new(u64::MAX);
-        let origin = self.context.clock.now();
-        let set_up = self.once(&mut drive, &shared, &self.group.setup, &forever, origin);
-        let failed = set_up.as_ref().map_or_else(|e| Some(e.clone()), |counter| counter.first_error.clone());
-        let _ = reports.send(Report::SetUp(failed.map_or(Ok(()), Err)));
+        let report = |report| {
+            // The coordinator is only gone when the run is over.
+            let _ = reports.send((self.number, report));
+        };
+        let set_up = self.once(&mut drive, &shared, &self.group.setup);
+        let set_up = set_up.and_then(|mut counter| match counter.first_error.take() {
+            Some(error) => Err(error),
+            None => Ok(counter),
+        });
+        report(Report::SetUp(set_up));
 
-        let phases = self.run.deadlines.len();
-        for phase in 0..phases - 1 {
+        let last = self.run.deadlines.len() - 1;
+        for phase in 0..last {
             let window = self.enter(phase)?;
             let counter = RefCell::new(PhaseCounter::default());
             let limits = self.limits(phase, window, Until::default());
-            // A failure of the ring shows again, and ends the run, in the measured phase.
-            let _ = self.repeat(&mut drive, &shared, &limits, &counter);
-            let _ = reports.send(Report::Warm(counter.into_inner()));
+            let outcome = self.repeat(&mut drive, &shared, limits, &counter);
+            let mut counter = counter.into_inner();
+            if let Err(error) = outcome {
+                counter.error(error);
+            }
+            report(Report::Warm(counter));
         }
 
-        let window = self.enter(phases - 1)?;
-        let recorder = WorkerRecorder::new(self.run.collector, self.context.clock, window.start, self.number, self.trace.take());
+        let window = self.enter(last)?;
+        let trace = self.trace.take();
+        let recorder =
+            WorkerRecorder::new(self.run.collector, self.context.clock, window.start, self.number, trace);
         let recorder = RefCell::new(recorder);
-        let limits = self.limits(phases - 1, window, self.run.until);
-        shared.iterations.set(0);
-        shared.moved.set(0);
+        let limits = self.limits(last, window, self.run.until);
         let cpu = thread_cpu_time();
         let start = self.context.clock.now();
-        let outcome = self.repeat(&mut drive, &shared, &limits, &recorder);
+        let outcome = self.repeat(&mut drive, &shared, limits, &recorder);
         let end = self.context.clock.now();
         let cpu_after = thread_cpu_time();
         let cpu_ns = Some((cpu_after.0.saturating_sub(cpu.0), cpu_after.1.saturating_sub(cpu.1)));
         let (series, stalled_ns) = recorder.into_inner().finish();
-        let _ = reports.send(Report::Measured);
+        let _ = reports.send((self.number, Report::Measured));
 
-        let mut teardown = self
-            .once(&mut drive, &shared, &self.group.teardown, &forever, end)
-            .unwrap_or_else(|error| PhaseCounter { errors: 1, first_error: Some(error), ..PhaseCounter::default() });
-        if let Err(error) = drive.close_all() {
-            teardown.errors += 1;
-            teardown.first_error.get_or_insert(error);
+        let torn_down = self.once(&mut drive, &shared, &self.group.teardown);
+        let mut teardown = torn_down.unwrap_or_else(|error| {
+            let mut counter = PhaseCounter::default();
+            counter.error(error);
+            counter
+        });
+        if let Err(error) = drive.close_all(self.context.tables) {
+            teardown.error(error);
         }
         let stop = match outcome {
             Ok(Outcome::Stop(reason)) => reason,
             Ok(_) => StopReason::Work,
             Err(error) => {
-                teardown.errors += 1;
-                teardown.first_error.get_or_insert(error);
+                teardown.error(error);
                 StopReason::Errors
             }
         };
@@ -260,11 +292,14 @@ impl Worker<'_> {
         &self,
         drive: &mut impl Drive,
         shared: &WorkerShared,
-        limits: &Limits<'_>,
+        limits: Limits<'_>,
         record: &RefCell<R>,
     ) -> Result<Outcome, String> {
-        let job = Job { code: &self.group.flow, repeat: true, context: &self.context, shared, limits };
-        drive.drive(&job, record)
+        shared.begin_phase();
+        drive.drive(
+            &Part { code: &self.group.flow, repeat: true, context: &self.context, shared, limits },
+            record,
+        )
     }
 
     fn once(
@@ -272,18 +307,17 @@ impl Worker<'_> {
         drive: &mut impl Drive,
         shared: &WorkerShared,
         code: &[Instruction],
-        forever: &AtomicU64,
-        origin: Ticks,
     ) -> Result<PhaseCounter, String> {
-        let limits =
-            Limits { start: origin, deadline: forever, iterations: 1, bytes: u64::MAX, period_ns: None };
         let counter = RefCell::new(PhaseCounter::default());
-        let job = Job { code, repeat: false, context: &self.context, shared, limits: &limits };
-        let outcome = drive.drive(&job, &counter)?;
+        if self.run.abort.load(Ordering::Relaxed) == 0 {
+            return Ok(counter.into_inner());
+        }
+        let limits = Limits::until(self.run.abort);
+        let outcome =
+            drive.drive(&Part { code, repeat: false, context: &self.context, shared, limits }, &counter)?;
         let mut counter = counter.into_inner();
         if outcome == Outcome::Stop(StopReason::Work) {
-            counter.errors += 1;
-            counter.first_error.get_or_insert_with(|| "there is no file to pick".into());
+            counter.error("there is no file to pick".into());
         }
         Ok(counter)
     }

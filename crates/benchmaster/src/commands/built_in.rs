@@ -4,7 +4,7 @@ use benchmaster_study::schema::schema_text;
 use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 use clap::CommandFactory;
 
-use crate::cli::{Cli, WorkloadsArgs, WorkloadsCommand};
+use crate::cli::{Cli, ManArgs, WorkloadsArgs, WorkloadsCommand};
 use crate::commands::{Failure, Result, Status};
 use crate::output;
 
@@ -24,22 +24,33 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<Status> {
 }
 
 fn show(name: &str, full: bool) -> Result<()> {
-    let unknown = || {
-        let known: Vec<&str> = BUILT_IN.iter().map(|info| info.name).filter(|name| *name != "custom").collect();
-        Failure::wrong_input(anyhow::anyhow!("there is no built-in workload `{name}`; there are {}", known.join(", ")))
-    };
-    let empty = toml::Table::new();
-    let spec = WorkloadSpec::deserialize(name, empty).ok_or_else(unknown)?.map_err(|_| unknown())?;
-    let text = match full {
-        false => toml::to_string(&spec).map_err(Failure::failed)?,
-        true => {
-            let workload = spec.expand("main").map_err(|errors| Failure::failed(anyhow::anyhow!("{errors:?}")))?;
-            toml::to_string(&workload).map_err(Failure::failed)?
-        }
-    };
-    let table = text.replace("\n[[", "\n[[workload.main.").replace("\n[", "\n[workload.main.");
-    let table = table.replace("\n[workload.main.[workload.main.", "\n[[workload.main.");
-    output::print(&format!("[workload.main]\n{table}"))
+    if name == "custom" {
+        let error = anyhow::anyhow!(
+            "`custom` is a workload in full and has no parameters; start from a built-in one, as in \
+             `benchmaster workloads show random-read --full`"
+        );
+        return Err(Failure::wrong_input(error));
+    }
+    let defaults = WorkloadSpec::deserialize(name, toml::Table::new()).ok_or_else(|| {
+        let known: Vec<&str> =
+            BUILT_IN.iter().map(|info| info.name).filter(|name| *name != "custom").collect();
+        Failure::wrong_input(anyhow::anyhow!(
+            "there is no built-in workload `{name}`; there are {}",
+            known.join(", ")
+        ))
+    })?;
+    let mut spec = defaults.map_err(Failure::failed)?;
+    if full {
+        let expanded = spec.expand(name).map_err(|errors| {
+            let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Failure::failed(anyhow::anyhow!("{}", problems.join("; ")))
+        })?;
+        spec = WorkloadSpec::Custom(expanded);
+    }
+    let workload = toml::Value::try_from(&spec).map_err(Failure::failed)?;
+    let named = toml::Table::from_iter([(name.to_owned(), workload)]);
+    let study = toml::Table::from_iter([("workload".to_owned(), toml::Value::Table(named))]);
+    output::print(&toml::to_string(&study).map_err(Failure::failed)?)
 }
 
 pub(crate) fn schema() -> Result<Status> {
@@ -54,9 +65,22 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Status> {
     Ok(Status::Fine)
 }
 
-pub(crate) fn man() -> Result<Status> {
+pub(crate) fn man(args: &ManArgs) -> Result<Status> {
+    let mut program = Cli::command();
+    program.build();
+    let page = match &args.command {
+        None => program,
+        Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
+            Failure::wrong_input(anyhow::anyhow!(
+                "there is no command `{name}`; there are {}",
+                known.join(", ")
+            ))
+        })?,
+    };
     let mut text = Vec::new();
-    clap_mangen::Man::new(Cli::command()).render(&mut text).map_err(Failure::failed)?;
+    let source = format!("benchmaster {}", env!("CARGO_PKG_VERSION"));
+    clap_mangen::Man::new(page).source(source).render(&mut text).map_err(Failure::failed)?;
     output::print(&String::from_utf8_lossy(&text))?;
     Ok(Status::Fine)
 }

@@ -1,5 +1,6 @@
 //! One module per family of commands.
 
+use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use benchmaster_study::diagnostics::Diagnostics;
@@ -29,11 +30,13 @@ pub(crate) struct Failure {
     pub(crate) error: anyhow::Error,
     /// Text to print as it is instead of the error.
     pub(crate) rendered: Option<String>,
+    /// What it means for what was done before.
+    pub(crate) consequence: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(status: Status, error: anyhow::Error) -> Self {
-        Self { status, error, rendered: None }
+        Self { status, error, rendered: None, consequence: None }
     }
 
     pub(crate) fn wrong_input(error: impl Into<anyhow::Error>) -> Self {
@@ -44,10 +47,25 @@ impl Failure {
         Self::new(Status::ChecksFailed, error.into())
     }
 
+    /// For something that could not be written where the user wanted it: a place that cannot be is wrong input.
+    fn of_a_place_given(mut self) -> Self {
+        let wrong = |kind| is_no_place(kind) || kind == ErrorKind::NotFound;
+        let mut reasons = self.error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+        if reasons.any(|reason| wrong(reason.kind())) {
+            self.status = Status::WrongInput;
+        }
+        self
+    }
+
     fn mistakes(found: &Diagnostics) -> Self {
-        let rendered = Some(found.render(output::color(&std::io::stderr())));
+        let rendered = Some(found.render(output::color(&io::stderr())));
         Self { rendered, ..Self::wrong_input(anyhow::anyhow!("the study file has mistakes")) }
     }
+}
+
+/// Whether something else is in the way of a file or directory to be made.
+pub(crate) fn is_no_place(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -63,9 +81,10 @@ pub(crate) fn load_plan(path: &Path) -> Result<Plan> {
 
 /// Plans a study.
 pub(crate) fn plan_of(file: &StudyFile) -> Result<Plan> {
-    let plan = Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| Failure::mistakes(&found))?;
+    let plan =
+        Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| Failure::mistakes(&found))?;
     if !plan.warnings.is_empty() {
-        output::note(plan.warnings.render(output::color(&std::io::stderr())).trim_end());
+        output::note(plan.warnings.render(output::color(&io::stderr())).trim_end());
     }
     Ok(plan)
 }

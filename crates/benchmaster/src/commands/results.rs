@@ -7,7 +7,7 @@ use benchmaster_report::export::{self, Format};
 use benchmaster_report::html::{self, ResultsDirectory};
 use benchmaster_report::terminal;
 use benchmaster_store::record::StudyResults;
-use benchmaster_store::{LoadError, Store};
+use benchmaster_store::{DatabaseError, LoadError, Store};
 use benchmaster_study::analysis::{Analysis, analyze as analysis_of};
 
 use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, ReportArgs};
@@ -28,7 +28,10 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Status> {
     let results = load(&args.directory)?;
     let analysis = analysis_of(&results);
     let path = args.output.clone().unwrap_or_else(|| args.directory.join(REPORT));
-    write_report(&args.directory, &results, &analysis, &path)?;
+    write_report(&args.directory, &results, &analysis, &path).map_err(|failure| match &args.output {
+        Some(_) => failure.of_a_place_given(),
+        None => failure,
+    })?;
     output::print(&path.display().to_string())?;
     Ok(status(&analysis))
 }
@@ -58,7 +61,8 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Status> {
         ExportFormat::Parquet => Format::Parquet,
     };
     let out = args.output.clone().unwrap_or_else(|| args.directory.join("export"));
-    let files = export::export(&results, format, &out).map_err(Failure::failed)?;
+    let files =
+        export::export(&results, format, &out).map_err(|error| Failure::failed(error).of_a_place_given())?;
     let lines: String = files.iter().map(|file| format!("{}\n", file.display())).collect();
     output::print(&lines)?;
     Ok(Status::Fine)
@@ -78,14 +82,16 @@ pub(crate) fn write_report_into(
 }
 
 fn write_report(directory: &Path, results: &StudyResults, analysis: &Analysis, path: &Path) -> Result<()> {
-    let page = html::render(results, analysis, &ResultsDirectory(directory.into())).map_err(Failure::failed)?;
+    let page =
+        html::render(results, analysis, &ResultsDirectory(directory.into())).map_err(Failure::failed)?;
     // A page that is there is whole: nobody opens half a report.
     let partial = path.with_extension("html.partial");
     let written = fs::write(&partial, page).and_then(|()| fs::rename(&partial, path));
     written.map_err(|error| {
         // The reason is the first error; a left-over file is only untidy.
         let _ = fs::remove_file(&partial);
-        Failure::failed(anyhow::anyhow!("cannot write `{}`: {error}", path.display()))
+        let message = format!("cannot write `{}`: {error}", path.display());
+        Failure::failed(anyhow::Error::new(error).context(message))
     })
 }
 
@@ -93,12 +99,19 @@ fn write_report(directory: &Path, results: &StudyResults, analysis: &Analysis, p
 pub(crate) fn load(directory: &Path) -> Result<StudyResults> {
     Store::load(directory).map_err(|error| match error {
         LoadError::Missing(_) => Failure::wrong_input(error),
+        LoadError::Database(ref database) if is_wrong_directory(database) => Failure::wrong_input(error),
         error => Failure::failed(error),
     })
 }
 
+/// Whether a database is none that this program can use, as opposed to one that it cannot use just now.
+pub(crate) fn is_wrong_directory(error: &DatabaseError) -> bool {
+    matches!(error, DatabaseError::Foreign { .. } | DatabaseError::Newer { .. })
+}
+
 /// Whether the measurement passed its own checks.
 pub(crate) fn status(analysis: &Analysis) -> Status {
-    let sound = analysis.failed == 0 && analysis.excluded == 0 && analysis.errors == 0 && analysis.damage.is_empty();
+    let sound =
+        analysis.failed == 0 && analysis.excluded == 0 && analysis.errors == 0 && analysis.damage.is_empty();
     if sound { Status::Fine } else { Status::ChecksFailed }
 }

@@ -1,11 +1,11 @@
 //! `run` and `quick`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use benchmaster_report::terminal::{self, TextOptions};
-use benchmaster_store::{CreateError, OpenError};
+use benchmaster_store::{CreateError, LockError, OpenError};
 use benchmaster_study::analysis::analyze;
 use benchmaster_study::battery;
 use benchmaster_study::plan::Plan;
@@ -16,8 +16,8 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use crate::cli::{QuickArgs, RunArgs, RunCommon};
-use crate::commands::results::{load, status, write_report_into};
-use crate::commands::{Failure, Result, Status, load_plan, parse, plan_of};
+use crate::commands::results::{is_wrong_directory, load, status, write_report_into};
+use crate::commands::{Failure, Result, Status, is_no_place, load_plan, parse, plan_of};
 use crate::output;
 use crate::progress::Reporter;
 
@@ -47,12 +47,12 @@ fn carry_out(plan: &Plan, common: &RunCommon) -> Result<Status> {
     let stop = stop_flag().map_err(Failure::failed)?;
     let command = std::env::args().collect::<Vec<_>>().join(" ");
     let request = Request { plan, directory: &directory, command: &command, stop: &stop };
-    let mut reporter = Reporter::new(plan, common.quiet);
+    let mut reporter = Reporter::new(plan, &directory, common.quiet);
     let outcome = runner::run(&request, &mut |happening| reporter.take(&happening));
     reporter.finish();
     match outcome {
         Ok(outcome) => conclude(outcome, &directory, common.json),
-        Err(error) => Err(failure(error, &directory)),
+        Err(error) => Err(Failure { consequence: reporter.stored(), ..failure(error) }),
     }
 }
 
@@ -63,19 +63,25 @@ fn conclude(outcome: Outcome, directory: &Path, json: bool) -> Result<Status> {
         return Ok(Status::Interrupted);
     }
     let analysis = analyze(&results);
-    let report: PathBuf = write_report_into(directory, &results, &analysis)?;
+    // The summary does not wait for a report that cannot be written.
+    let report = write_report_into(directory, &results, &analysis);
     match json {
         true => output::print_json(&analysis)?,
         false => {
-            let options = TextOptions { report: Some(report), ..output::text_options() };
+            let options = TextOptions { report: report.as_ref().ok().cloned(), ..output::text_options() };
             output::print(&terminal::summary(&results, &analysis, &options))?;
         }
     }
     if outcome == Outcome::Stopped {
-        output::note("interrupted: the run in flight is lost, all others are stored; the same command resumes");
-        return Ok(Status::Interrupted);
+        output::note(
+            "interrupted: the run in flight is lost, all others are stored; the same command resumes",
+        );
     }
-    Ok(status(&analysis))
+    report?;
+    Ok(match outcome {
+        Outcome::Stopped => Status::Interrupted,
+        Outcome::Complete => status(&analysis),
+    })
 }
 
 /// SIGINT and SIGTERM stop the study; a second one ends the process at once.
@@ -88,19 +94,27 @@ fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-fn failure(error: RunError, directory: &Path) -> Failure {
+/// Errors of what the user gave are wrong input; all others stop the measurement.
+fn failure(error: RunError) -> Failure {
     let input = match &error {
-        RunError::Area(AreaError::NotADirectory { .. }) | RunError::OtherStudy { .. } => true,
-        RunError::Create(error) => matches!(error, CreateError::NotEmpty { .. } | CreateError::Plan(_)),
-        RunError::Open(error) => matches!(error, OpenError::Lock(_)),
+        RunError::Create(CreateError::Io { path, source }) if is_no_place(source.kind()) => {
+            let path = path.display();
+            return Failure::wrong_input(anyhow::anyhow!(
+                "`{path}` cannot be a results directory ({source}): choose another with `-o`"
+            ));
+        }
+        RunError::Area(AreaError::NotADirectory { .. }) => true,
+        RunError::OtherStudy { .. } | RunError::OtherTarget { .. } => true,
+        RunError::Create(CreateError::NotEmpty { .. } | CreateError::Plan(_)) => true,
+        RunError::Create(CreateError::Lock(lock)) | RunError::Open(OpenError::Lock(lock)) => {
+            matches!(lock, LockError::Running(_))
+        }
+        RunError::Open(OpenError::Database(error)) => is_wrong_directory(error),
         RunError::Execute { source, .. } => matches!(source, ExecuteError::Workload(_)),
         _ => false,
     };
     match input {
         true => Failure::wrong_input(error),
-        false => Failure::failed(anyhow::Error::new(error).context(format!(
-            "the study stopped; finished runs are kept in `{}`, and the same command resumes",
-            directory.display()
-        ))),
+        false => Failure::failed(error),
     }
 }

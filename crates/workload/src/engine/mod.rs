@@ -13,7 +13,7 @@ use crate::program::OpenFlags;
 
 pub mod null;
 pub mod posix;
-pub mod uring;
+pub(crate) mod uring;
 
 /// Why an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]

@@ -12,6 +12,9 @@ use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::program::OpenFlags;
 
+/// O_DSYNC. What rustix calls so is O_SYNC on Linux, which flushes metadata as well.
+const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+
 /// See the [module](self). All paths are relative to `root`, so that a path is never resolved from the top again.
 #[derive(Debug, Clone, Copy)]
 pub struct PosixEngine<'a> {
@@ -24,7 +27,12 @@ impl<'a> PosixEngine<'a> {
         Self { root }
     }
 
-    pub(crate) fn open_file(&self, path: &PathBuffer, flags: OpenFlags, create: bool) -> Result<OwnedFd, OperationError> {
+    pub(crate) fn open_file(
+        &self,
+        path: &PathBuffer,
+        flags: OpenFlags,
+        create: bool,
+    ) -> Result<OwnedFd, Errno> {
         let mut bits = match (flags.write_only, flags.write) {
             (true, _) => OFlags::WRONLY,
             (false, true) => OFlags::RDWR,
@@ -33,7 +41,7 @@ impl<'a> PosixEngine<'a> {
         let chosen = [
             (create, OFlags::CREATE),
             (flags.sync, OFlags::SYNC),
-            (flags.dsync, OFlags::DSYNC),
+            (flags.dsync, DSYNC),
             (flags.direct, OFlags::DIRECT),
             (flags.append, OFlags::APPEND),
             (flags.truncate, OFlags::TRUNC),
@@ -42,7 +50,7 @@ impl<'a> PosixEngine<'a> {
         for (wanted, flag) in chosen {
             bits.set(flag, bits.contains(flag) || wanted);
         }
-        Ok(retry(|| fs::openat(self.root, path.as_c_str(), bits, Mode::from_raw_mode(0o644)))?)
+        retry(|| fs::openat(self.root, path.as_c_str(), bits, Mode::from_raw_mode(0o644)))
     }
 }
 
@@ -50,11 +58,11 @@ impl Engine for PosixEngine<'_> {
     type Handle = OwnedFd;
 
     async fn open(&self, path: &PathBuffer, flags: OpenFlags) -> Result<OwnedFd, OperationError> {
-        self.open_file(path, flags, false)
+        Ok(self.open_file(path, flags, false)?)
     }
 
     async fn create(&self, path: &PathBuffer, flags: OpenFlags) -> Result<OwnedFd, OperationError> {
-        self.open_file(path, flags, true)
+        Ok(self.open_file(path, flags, true)?)
     }
 
     async fn close(&self, handle: OwnedFd) -> Result<(), OperationError> {

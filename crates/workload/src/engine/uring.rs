@@ -3,13 +3,29 @@
 //!
 //! Streams of a worker are futures. The [`Ring`] polls those whose operation has completed, collects what they submit,
 //! and enters the kernel once for all of it.
+//!
+//! # Soundness
+//!
+//! Between submission and completion the kernel reads or writes a buffer that belongs to a future of a stream, through a
+//! descriptor that the future borrows. Both must stay, and Rust must not touch the buffer:
+//!
+//! * While the future awaits [`UringEngine::submit`] it holds the borrows of buffer and descriptor, so that nothing else
+//!   can use or free them as long as the future lives and stays where it is (it is pinned).
+//! * A future with an operation outstanding is not dropped: [`Ring::run`] polls every stream to its end, and when it is
+//!   left early, by an error or a panic in a stream, [`Drain`] waits for all completions before the caller, who owns the
+//!   streams, gets the chance to drop them.
+//! * A stream must not drop the engine's futures itself once they were polled (no timeout around a read). The compiler does
+//!   not check this and the former, which is why [`UringEngine::new`] is unsafe.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
+use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::clock::{Clock, Ticks};
@@ -19,21 +35,25 @@ use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::program::OpenFlags;
 
+/// Time before the end of a sleep in which the thread spins, because the kernel wakes it late by some tens of
+/// microseconds.
+const SPIN_NS: u64 = 50_000;
+
 /// One thread's ring and the state of its streams.
-pub struct Ring {
+pub(crate) struct Ring {
     ring: RefCell<IoUring>,
-    slots: Box<[Slot]>,
+    slots: Box<[Cell<State>]>,
+    /// Streams whose operation has completed.
     ready: RefCell<Vec<u32>>,
+    /// Operations pushed whose completions have not arrived.
     outstanding: Cell<usize>,
-    sleeping: Cell<u32>,
+    /// Nanoseconds until the first of the streams polled last wants to go on, if it sleeps.
+    sleep_ns: Cell<Option<u64>>,
+    /// Whether the kernel can wait for completions and a time at once (5.11).
+    timed_wait: bool,
 }
 
 /// What one stream waits for.
-#[derive(Debug, Default)]
-struct Slot {
-    state: Cell<State>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
     #[default]
@@ -49,21 +69,27 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring for `streams` streams, each with at most one operation outstanding.
+    /// A ring for `streams` streams, each with at most one operation outstanding. It belongs to the calling thread.
     ///
     /// # Errors
     /// When the kernel has no io_uring or does not allow it.
-    pub fn new(streams: u32) -> std::io::Result<Self> {
-        let ring = IoUring::builder().setup_coop_taskrun().setup_single_issuer().build(streams.max(1)).or_else(|_| {
-            // Kernels before 6.0 know neither flag.
-            IoUring::new(streams.max(1))
-        })?;
+    pub(crate) fn new(streams: u32) -> io::Result<Self> {
+        // Completions are best handled when this thread asks for them, and by nobody else; kernels before 6.1 cannot defer
+        // them so, and those before 6.0 know neither flag.
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_taskrun_flag()
+            .build(streams.max(1))
+            .or_else(|_| IoUring::builder().setup_coop_taskrun().setup_taskrun_flag().build(streams.max(1)))
+            .or_else(|_| IoUring::new(streams.max(1)))?;
         Ok(Self {
+            timed_wait: ring.params().is_feature_ext_arg(),
             ring: RefCell::new(ring),
-            slots: (0..streams).map(|_| Slot::default()).collect(),
+            slots: (0..streams).map(|_| Cell::default()).collect(),
             ready: RefCell::new(Vec::with_capacity(streams as usize)),
             outstanding: Cell::new(0),
-            sleeping: Cell::new(0),
+            sleep_ns: Cell::new(None),
         })
     }
 
@@ -72,7 +98,7 @@ impl Ring {
     ///
     /// # Errors
     /// When the kernel refuses to take or wait for operations.
-    pub fn run<F: Future>(&self, streams: &mut [Pin<Box<F>>]) -> std::io::Result<Vec<F::Output>> {
+    pub(crate) fn run<F: Future>(&self, streams: &mut [Pin<Box<F>>]) -> io::Result<Vec<F::Output>> {
         let _drain = Drain(self);
         let mut results: Vec<Option<F::Output>> = streams.iter().map(|_| None).collect();
         let mut context = Context::from_waker(Waker::noop());
@@ -80,51 +106,70 @@ impl Ring {
         let mut turn: Vec<u32> = (0..streams.len() as u32).collect();
         let mut sleepers: Vec<u32> = Vec::with_capacity(streams.len());
         while left > 0 {
+            let mut soonest: Option<u64> = None;
             for &number in &turn {
                 let at = number as usize;
-                if results[at].is_some() {
-                    continue;
-                }
-                let before = self.sleeping.get();
+                self.sleep_ns.set(None);
                 match streams[at].as_mut().poll(&mut context) {
                     Poll::Ready(result) => {
                         results[at] = Some(result);
                         left -= 1;
                     }
-                    Poll::Pending if self.sleeping.get() > before => sleepers.push(number),
-                    Poll::Pending => {}
+                    Poll::Pending => {
+                        if let Some(nanos) = self.sleep_ns.get() {
+                            soonest = Some(soonest.map_or(nanos, |other| other.min(nanos)));
+                            sleepers.push(number);
+                        }
+                    }
                 }
             }
             turn.clear();
             if left == 0 {
                 break;
             }
-            self.sleeping.set(0);
             turn.append(&mut sleepers);
-            if self.outstanding.get() > 0 {
-                // While some stream waits for a time, never block in the kernel.
-                self.enter(usize::from(turn.is_empty()))?;
+            match soonest.map(|nanos| nanos.saturating_sub(SPIN_NS)) {
+                None => self.enter(Wait::Completion)?,
+                Some(0) => self.enter(Wait::No)?,
+                Some(nanos) if self.outstanding.get() == 0 => std::thread::sleep(Duration::from_nanos(nanos)),
+                Some(nanos) if self.timed_wait => self.enter(Wait::CompletionOrTime(nanos))?,
+                Some(_) => self.enter(Wait::No)?,
             }
             turn.append(&mut self.ready.borrow_mut());
         }
         Ok(results.into_iter().flatten().collect())
     }
 
-    /// Submits what was pushed, waits for `wait` completions, and notes which streams can go on.
-    fn enter(&self, wait: usize) -> std::io::Result<()> {
+    /// Submits what was pushed, waits, and notes which streams can go on.
+    fn enter(&self, wait: Wait) -> io::Result<()> {
+        if self.outstanding.get() == 0 {
+            return Ok(());
+        }
         let mut ring = self.ring.borrow_mut();
         loop {
-            match ring.submit_and_wait(wait) {
+            let entered = match wait {
+                Wait::No => ring.submit(),
+                Wait::Completion => ring.submit_and_wait(1),
+                Wait::CompletionOrTime(nanos) => {
+                    let time = Timespec::from(Duration::from_nanos(nanos));
+                    ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+                }
+            };
+            match entered {
                 Ok(_) => break,
-                Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {}
-                Err(error) => return Err(error),
+                Err(error) => match error.raw_os_error() {
+                    // The time is over.
+                    Some(libc::ETIME) => break,
+                    Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => {}
+                    _ => return Err(error),
+                },
             }
         }
         let mut ready = self.ready.borrow_mut();
         for completion in ring.completion() {
             let stream = completion.user_data() as u32;
             if let Some(slot) = self.slots.get(stream as usize) {
-                slot.state.set(State::Done(completion.result()));
+                slot.set(State::Done(completion.result()));
                 self.outstanding.set(self.outstanding.get() - 1);
                 ready.push(stream);
             }
@@ -134,17 +179,26 @@ impl Ring {
 
     /// # Safety
     /// The buffer and the descriptor in `entry` must stay valid until the stream's slot says `Done`.
-    unsafe fn push(&self, stream: u32, entry: squeue::Entry) -> Result<(), OperationError> {
-        let entry = entry.user_data(stream.into());
+    unsafe fn push(&self, stream: u32, entry: &squeue::Entry) -> Result<(), OperationError> {
+        let entry = entry.clone().user_data(stream.into());
         let mut ring = self.ring.borrow_mut();
         // SAFETY: passed on to the caller.
         let pushed = unsafe { ring.submission().push(&entry) };
         // The queue has one place per stream, and a stream has one operation outstanding.
         pushed.map_err(|_| OperationError::Os(libc::EBUSY))?;
-        self.slots[stream as usize].state.set(State::Submitted);
+        self.slots[stream as usize].set(State::Submitted);
         self.outstanding.set(self.outstanding.get() + 1);
         Ok(())
     }
+}
+
+/// What [`Ring::enter`] waits for.
+#[derive(Debug, Clone, Copy)]
+enum Wait {
+    No,
+    Completion,
+    /// At most so many nanoseconds.
+    CompletionOrTime(u64),
 }
 
 /// Waits for everything outstanding when [`Ring::run`] is left early, by an error or a panic: the kernel may still
@@ -154,17 +208,18 @@ struct Drain<'a>(&'a Ring);
 impl Drop for Drain<'_> {
     fn drop(&mut self) {
         while self.0.outstanding.get() > 0 {
-            if self.0.enter(1).is_err() {
+            if self.0.enter(Wait::Completion).is_err() {
                 // Nothing can make the buffers safe to free; the run in flight is repeated after a restart.
                 std::process::abort();
             }
         }
+        self.0.ready.borrow_mut().clear();
     }
 }
 
 /// One stream's engine on a [`Ring`].
 #[derive(Debug)]
-pub struct UringEngine<'a> {
+pub(crate) struct UringEngine<'a> {
     ring: &'a Ring,
     stream: u32,
     posix: PosixEngine<'a>,
@@ -172,22 +227,33 @@ pub struct UringEngine<'a> {
 
 impl<'a> UringEngine<'a> {
     /// The engine of stream number `stream`.
-    pub fn new(ring: &'a Ring, stream: u32, posix: PosixEngine<'a>) -> Self {
+    ///
+    /// # Safety
+    /// Futures of this engine's `read` and `write` must only be polled by [`Ring::run`] of the same ring, as a part of
+    /// the stream of this number, and must not be dropped before they are ready once they were polled, unless by dropping
+    /// the stream after [`Ring::run`] has returned or unwound.
+    pub(crate) unsafe fn new(ring: &'a Ring, stream: u32, posix: PosixEngine<'a>) -> Self {
         Self { ring, stream, posix }
     }
 
     async fn submit(&self, entry: squeue::Entry) -> Result<usize, OperationError> {
         let slot = &self.ring.slots[self.stream as usize];
-        // SAFETY: the entry's buffer and descriptor are borrowed by the caller's future. [`Ring::run`] polls it to its
-        // end, and is not left (see `Drain`) before the completion of this operation has arrived.
-        unsafe { self.ring.push(self.stream, entry)? };
-        let result = poll_fn(|_| match slot.state.get() {
-            State::Done(result) => Poll::Ready(result),
-            _ => Poll::Pending,
-        })
-        .await;
-        slot.state.set(State::Idle);
-        usize::try_from(result).map_err(|_| OperationError::Os(-result))
+        loop {
+            // SAFETY: the entry's buffer and descriptor are borrowed by the caller's future, which by the contract of
+            // `new` outlives the operation.
+            unsafe { self.ring.push(self.stream, &entry)? };
+            let result = poll_fn(|_| match slot.get() {
+                State::Done(result) => Poll::Ready(result),
+                State::Idle | State::Submitted => Poll::Pending,
+            })
+            .await;
+            slot.set(State::Idle);
+            match usize::try_from(result) {
+                Ok(done) => return Ok(done),
+                Err(_) if result == -libc::EINTR => {}
+                Err(_) => return Err(OperationError::Os(-result)),
+            }
+        }
     }
 }
 
@@ -247,14 +313,92 @@ impl Engine for UringEngine<'_> {
     }
 
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {
-        poll_fn(|_| match clock.now() >= time {
-            true => Poll::Ready(()),
-            false => {
-                self.ring.sleeping.set(self.ring.sleeping.get() + 1);
-                std::hint::spin_loop();
-                Poll::Pending
+        poll_fn(|_| {
+            let now = clock.now();
+            if now >= time {
+                return Poll::Ready(());
             }
+            self.ring.sleep_ns.set(Some(clock.nanos(now, time)));
+            Poll::Pending
         })
         .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// `None` where the kernel does not allow io_uring (containers often do not).
+    fn ring(streams: u32) -> Option<Ring> {
+        Ring::new(streams).ok()
+    }
+
+    #[test]
+    fn an_error_in_one_stream_waits_for_the_operations_of_the_others() {
+        let Some(ring) = ring(2) else { return };
+        let directory = tempfile::tempdir().unwrap();
+        let root = OwnedFd::from(std::fs::File::open(directory.path()).unwrap());
+        let (reader, mut writer) = io::pipe().unwrap();
+        let reader = OwnedFd::from(reader);
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let (ring, reader) = (&ring, &reader);
+            let stream = |number: u32| {
+                let root = root.as_fd();
+                Box::pin(async move {
+                    // SAFETY: the stream awaits the engine's futures and is polled by `Ring::run` alone.
+                    let engine = unsafe { UringEngine::new(ring, number, PosixEngine::new(root)) };
+                    if number == 1 {
+                        std::panic::resume_unwind(Box::new("a defect"));
+                    }
+                    let mut buffer = [0; 4];
+                    engine.read(reader, &mut buffer, u64::MAX).await
+                })
+            };
+            let mut streams: Vec<_> = (0..2).map(stream).collect();
+            // The read of stream 0 completes only now: leaving must wait for it.
+            let later = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                io::Write::write_all(&mut writer, b"data").unwrap();
+            });
+            let result = ring.run(&mut streams);
+            later.join().unwrap();
+            result.map(|_| ())
+        }));
+        assert!(unwound.is_err());
+        assert_eq!(ring.outstanding.get(), 0);
+        assert_eq!(ring.slots[0].get(), State::Done(4), "the data had arrived before anything was freed");
+    }
+
+    #[test]
+    fn a_stream_that_sleeps_does_not_keep_others_from_finishing() {
+        let Some(ring) = ring(2) else { return };
+        let directory = tempfile::tempdir().unwrap();
+        let root = OwnedFd::from(std::fs::File::open(directory.path()).unwrap());
+        let file = tempfile::tempfile().unwrap();
+        io::Write::write_all(&mut &file, &[7; 64]).unwrap();
+        let (file, clock) = (OwnedFd::from(file), Clock::new());
+        let stream = |number: u32| {
+            let (ring, root, file, clock) = (&ring, root.as_fd(), &file, &clock);
+            Box::pin(async move {
+                // SAFETY: the stream awaits the engine's futures and is polled by `Ring::run` alone.
+                let engine = unsafe { UringEngine::new(ring, number, PosixEngine::new(root)) };
+                if number == 0 {
+                    engine.sleep_until(clock, clock.after(clock.now(), 30_000_000)).await;
+                }
+                let mut buffer = [0; 64];
+                for _ in 0..100 {
+                    assert_eq!(engine.read(file, &mut buffer, 0).await, Ok(64));
+                    assert_eq!(buffer, [7; 64]);
+                }
+                clock.now()
+            })
+        };
+        let mut streams: Vec<_> = (0..2).map(stream).collect();
+        let ends = ring.run(&mut streams).unwrap();
+        assert!(ends[1] < ends[0], "the second stream was done while the first slept");
+        assert_eq!(ring.outstanding.get(), 0);
     }
 }

@@ -1,0 +1,72 @@
+//! What the command says of itself.
+
+use crate::place::{Place, snapshot, stdout, transcript};
+
+const COMMANDS: [&str; 10] =
+    ["run", "quick", "plan", "analyze", "report", "export", "workloads", "schema", "completions", "man"];
+
+#[test]
+fn without_arguments_the_help_is_shown_as_an_error() {
+    let place = Place::new();
+    let output = place.run(&[]);
+    assert_eq!(output.status.code(), Some(2));
+    snapshot("no_arguments", &place, &transcript(&output));
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    let place = Place::new();
+    let help = stdout(&place.run(&["--help"]));
+    snapshot("help", &place, &help);
+    for command in COMMANDS {
+        assert!(help.contains(&format!("  {command} ")), "{command} is not in the help");
+        let output = place.run(&[command, "--help"]);
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        snapshot(&format!("help_{command}"), &place, &transcript(&output));
+        let short = place.run(&[command, "-h"]);
+        assert_eq!(short.status.code(), Some(0), "{command}");
+    }
+    let listed = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")).count();
+    // Besides: `help` itself, two options, the examples.
+    assert_eq!(listed, COMMANDS.len() + 1 + 2 + 4, "a command is missing in this test:\n{help}");
+}
+
+#[test]
+fn the_help_fits_80_columns() {
+    let place = Place::new();
+    for command in COMMANDS {
+        let mut run = place.command(&[command, "--help"]);
+        run.env("COLUMNS", "80");
+        let text = stdout(&crate::place::finish(run));
+        // Examples are not wrapped, so that they can be copied.
+        let text = text.split("Examples:").next().unwrap();
+        let longest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+        assert!(longest.chars().count() <= 80, "{command}: {longest}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package() {
+    let output = Place::new().run(&["--version"]);
+    assert_eq!(stdout(&output), concat!("benchmaster ", env!("CARGO_PKG_VERSION"), "\n"));
+    assert!(output.status.success());
+}
+
+#[test]
+fn wrong_arguments_are_named() {
+    let place = Place::new();
+    let cases: [(&str, &[&str]); 5] = [
+        ("unknown_command", &["analyse", "results"]),
+        ("unknown_option", &["run", "--outptu", "x", "study.toml"]),
+        ("missing_argument", &["quick"]),
+        ("duration_without_unit", &["quick", "--duration", "5", "."]),
+        ("unknown_format", &["export", "results", "--format", "xlsx"]),
+    ];
+    for (name, arguments) in cases {
+        let output = place.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(output.stdout.is_empty(), "{name}");
+        snapshot(name, &place, &transcript(&output));
+    }
+    assert_eq!(place.list("."), ["target", "tmp"], "nothing is created");
+}

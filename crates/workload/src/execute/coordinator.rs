@@ -1,0 +1,193 @@
+//! Taking all workers through the phases of a run.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use benchmaster_telemetry::clock::realtime_minus_monotonic_ns;
+use benchmaster_telemetry::host::{CpuTimes, busy_share, steal_share};
+use benchmaster_telemetry::process::cpu_time;
+
+use super::workers::Run;
+use super::{ExecuteError, Progress};
+use crate::clock::{Clock, Ticks};
+use crate::gate::Window;
+use crate::program::GroupProgram;
+use crate::recorder::PhaseCounter;
+use crate::recording::HostUse;
+use crate::worker::{Finished, Report, RunContext};
+
+/// A worker's place: client, number within group and client, group.
+#[derive(Debug)]
+pub(super) struct Place<'a> {
+    pub(super) client: u32,
+    pub(super) worker: u32,
+    pub(super) group: &'a GroupProgram,
+}
+
+impl Place<'_> {
+    /// This worker is gone.
+    pub(super) fn lost(&self) -> ExecuteError {
+        ExecuteError::WorkerLost { group: self.group.name.clone() }
+    }
+}
+
+/// Takes all workers through the phases.
+pub(super) struct Coordinator<'c> {
+    pub(super) run: &'c Run<'c>,
+    pub(super) context: &'c RunContext<'c>,
+    pub(super) places: &'c [Place<'c>],
+    pub(super) threads: &'c [ScopedJoinHandle<'c, Option<Finished>>],
+    pub(super) reports: Receiver<(u32, Report)>,
+    /// Set when the trace cannot be written, so that going on is in vain.
+    pub(super) failed: Option<&'c AtomicBool>,
+    pub(super) observe: &'c mut dyn FnMut(Progress),
+}
+
+/// How the phases went.
+#[derive(Debug)]
+pub(super) struct Phases {
+    pub(super) window: Window,
+    pub(super) warm_up: Option<(Window, PhaseCounter)>,
+    pub(super) started_unix_ns: i64,
+    pub(super) end: Ticks,
+    pub(super) host: HostUse,
+}
+
+/// Name of a phase, how long it will take, and what ends it early when set to 0.
+struct Phase<'p> {
+    name: &'static str,
+    length: Option<Duration>,
+    end: &'p AtomicU64,
+}
+
+impl Coordinator<'_> {
+    pub(super) fn phases(&mut self) -> Result<Phases, ExecuteError> {
+        let Run { workload, clock, .. } = *self.run;
+        let (context, places) = (self.context, self.places);
+        let mut failed = None;
+        let mut total = PhaseCounter::default();
+        let set_up = Phase { name: "prepare", length: None, end: context.abort };
+        self.gather(&set_up, &mut |worker, report| match report {
+            Report::SetUp(Ok(counter)) => total.add(counter),
+            Report::SetUp(Err(problem)) => {
+                let group = places[worker].group.name.clone();
+                failed.get_or_insert(ExecuteError::SetUp { group, problem });
+            }
+            Report::Warm(_) | Report::Measured => {}
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        total.report("set-up", context.collector);
+
+        let mut warm_up = None;
+        if let [end, _] = context.deadlines {
+            let window = self.open(end, Some(workload.warm_up.0));
+            let mut total = PhaseCounter::default();
+            let phase = Phase { name: "warm-up", length: Some(workload.warm_up.0), end };
+            self.gather(&phase, &mut |_, report| {
+                if let Report::Warm(counter) = report {
+                    total.add(counter);
+                }
+            })?;
+            total.report("warm-up", context.collector);
+            warm_up = Some((window, total));
+        }
+
+        let Some(end) = context.deadlines.last() else { return Err(ExecuteError::Stopped) };
+        let length = workload.until.duration.map(|duration| duration.0);
+        let before = Usage::now(clock);
+        let now_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
+        let now = clock.now();
+        let window = self.open(end, length);
+        let started_unix_ns = now_unix + clock.nanos(now, window.start).cast_signed();
+        self.gather(&Phase { name: "measure", length, end }, &mut |_, _| {})?;
+        let end = clock.now();
+        Ok(Phases { window, warm_up, started_unix_ns, end, host: before.until_now(clock) })
+    }
+
+    /// Lets the workers into the next phase, which begins late enough for all of them to wake up for it.
+    fn open(&self, deadline: &AtomicU64, length: Option<Duration>) -> Window {
+        let clock = self.run.clock;
+        let start = clock.after(clock.now(), 2_000_000 + 20_000 * self.places.len() as u64);
+        let nanos = length.map(|length| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
+        let window = Window { start, deadline: nanos.map_or(u64::MAX, |nanos| clock.after(start, nanos)) };
+        deadline.store(window.deadline, Ordering::Relaxed);
+        self.context.gate.open(window);
+        window
+    }
+
+    /// Waits for one report of every worker.
+    fn gather(
+        &mut self,
+        phase: &Phase<'_>,
+        handle: &mut dyn FnMut(usize, Report),
+    ) -> Result<(), ExecuteError> {
+        let Run { clock, options, .. } = *self.run;
+        let began = clock.now();
+        let mut missing = vec![true; self.places.len()];
+        let mut left = missing.len();
+        while left > 0 {
+            // Looked at before the reports: a worker sends its report before it ends.
+            let ended: Vec<bool> = self.threads.iter().map(ScopedJoinHandle::is_finished).collect();
+            let mut next = self.reports.recv_timeout(Duration::from_millis(100));
+            while let Ok((worker, report)) = next {
+                handle(worker as usize, report);
+                missing[worker as usize] = false;
+                left -= 1;
+                next = self.reports.try_recv().map_err(|_| RecvTimeoutError::Timeout);
+            }
+            if let Some(lost) = (0..missing.len()).find(|&worker| missing[worker] && ended[worker]) {
+                return Err(self.places[lost].lost());
+            }
+            if options.stop.load(Ordering::Relaxed) || self.failed.is_some_and(|f| f.load(Ordering::Relaxed))
+            {
+                phase.end.store(0, Ordering::Relaxed);
+            }
+            let (operations, bytes) = self.context.collector.progress();
+            let elapsed = Duration::from_nanos(clock.nanos(began, clock.now()));
+            (self.observe)(Progress { phase: phase.name, elapsed, length: phase.length, operations, bytes });
+        }
+        match options.stop.load(Ordering::Relaxed) {
+            true => Err(ExecuteError::Stopped),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Use of the host up to a moment.
+struct Usage {
+    cpu: Option<CpuTimes>,
+    process: (u64, u64),
+    wall_minus_monotonic: i64,
+    clock: (Ticks, Duration),
+}
+
+impl Usage {
+    fn now(clock: &Clock) -> Self {
+        Self {
+            cpu: CpuTimes::read().ok(),
+            process: cpu_time(),
+            wall_minus_monotonic: realtime_minus_monotonic_ns(),
+            clock: clock.with_kernel(),
+        }
+    }
+
+    /// The use since then.
+    fn until_now(self, clock: &Clock) -> HostUse {
+        let now = Self::now(clock);
+        let shares = self.cpu.zip(now.cpu);
+        HostUse {
+            process_user_ns: now.process.0.saturating_sub(self.process.0),
+            process_system_ns: now.process.1.saturating_sub(self.process.1),
+            host_busy: shares.and_then(|(a, b)| busy_share(a, b)),
+            host_steal: shares.and_then(|(a, b)| steal_share(a, b)),
+            processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            clock_step_ns: now.wall_minus_monotonic - self.wall_minus_monotonic,
+            clock_drift: clock.drift(self.clock, now.clock),
+            ..HostUse::default()
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! One operation of a lane: on data, on a handle, or by name.
+
+use super::pick::{Hold, Pick};
+use super::{Job, Lane, Open, Outcome, WorkerContext, sleep_until};
+use crate::clock::Ticks;
+use crate::content::{self, BLOCK};
+use crate::engine::{Engine, OperationError};
+use crate::files::{FileTable, PathBuffer, Picked};
+use crate::model::{FilePick, OffsetPick, OperationKind};
+use crate::program::Operation;
+use crate::recorder::{Record, Timing};
+use crate::recording::StopReason;
+
+/// Pause before a stream asks again for what another one holds.
+const RETRY_NS: u64 = 20_000;
+
+/// What an operation did.
+struct Done {
+    start: Ticks,
+    end: Ticks,
+    offset: u64,
+    bytes: u64,
+    result: Result<(), OperationError>,
+}
+
+impl Done {
+    fn plain(start: Ticks, end: Ticks, result: Result<(), OperationError>) -> Self {
+        Self { start, end, offset: u64::MAX, bytes: 0, result }
+    }
+
+    #[inline]
+    fn moved(
+        start: Ticks,
+        end: Ticks,
+        offset: u64,
+        asked: usize,
+        result: Result<usize, OperationError>,
+    ) -> Self {
+        let (bytes, result) = match result {
+            Ok(done) if done == asked => (done as u64, Ok(())),
+            Ok(done) => (0, Err(OperationError::Short { asked, done })),
+            Err(error) => (0, Err(error)),
+        };
+        Self { start, end, offset, bytes, result }
+    }
+
+    /// The handle is not open, because the operation that should have opened it failed.
+    #[cold]
+    fn not_open(context: &WorkerContext<'_>) -> Self {
+        let now = context.clock.now();
+        Self::plain(now, now, Err(OperationError::Os(libc::EBADF)))
+    }
+}
+
+impl<H> Lane<H> {
+    #[inline]
+    pub(super) async fn operation<E, R>(
+        &mut self,
+        job: &Job<'_, E, R>,
+        op: &Operation,
+        intended: Option<Ticks>,
+    ) -> Outcome
+    where
+        E: Engine<Handle = H>,
+        R: Record,
+    {
+        let done = match op.kind {
+            OperationKind::Read | OperationKind::Write => {
+                if job.shared.moved.get() >= job.limits.bytes {
+                    return Outcome::Stop(StopReason::Work);
+                }
+                self.transfer(job, op).await
+            }
+            kind => {
+                self.carry = 0;
+                if kind.needs_handle() {
+                    self.on_handle(job, op).await
+                } else {
+                    match self.pick_in_time(job, op).await {
+                        Ok(pick) => self.by_name(job, op, pick).await,
+                        Err(reason) => return Outcome::Stop(reason),
+                    }
+                }
+            }
+        };
+        let intended = intended.unwrap_or(done.start).min(done.start);
+        let timing = Timing { intended, start: done.start, end: done.end };
+        let failed = match done.result {
+            Ok(()) => {
+                if !job.record.borrow_mut().success(op.series, timing, done.bytes, done.offset) {
+                    self.carry = 0;
+                }
+                job.shared.failures.set(0);
+                false
+            }
+            Err(error) => {
+                self.carry = 0;
+                let file = || self.name_of(job.context, op);
+                job.record.borrow_mut().failure(op.series, timing, done.offset, error, &file);
+                job.shared.failures.set(job.shared.failures.get() + 1);
+                true
+            }
+        };
+        let deadline = job.limits.deadline();
+        if done.end >= deadline {
+            if self.locked == 0 || deadline == 0 {
+                return Outcome::Stop(StopReason::Time);
+            }
+            // Others may be waiting for the lock, and would wait beyond the end of the phase.
+            self.overdue = true;
+        }
+        if failed { Outcome::Failed } else { Outcome::Finished }
+    }
+
+    #[inline]
+    async fn transfer<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Done
+    where
+        E: Engine<Handle = H>,
+        R: Record,
+    {
+        let Job { engine, context, shared, .. } = job;
+        let Some(open) = &mut self.handles[usize::from(op.slot)] else { return Done::not_open(context) };
+        let (offset, length) = match op.offset {
+            OffsetPick::Random => {
+                if open.places.0 != op.length {
+                    open.places = (op.length, (open.size / op.length).max(1));
+                }
+                let offset = self.random.below(open.places.1) * op.length;
+                (offset, op.length.min(open.size - offset))
+            }
+            OffsetPick::Sequential => {
+                let position = &shared.positions[usize::from(op.slot)];
+                let now = position.get();
+                let from = if now >= open.size { 0 } else { now };
+                position.set(from + op.length);
+                (from, op.length.min(open.size - from))
+            }
+            // The place is only known to the file system.
+            OffsetPick::Append => (u64::MAX, op.length),
+        };
+        shared.moved.set(shared.moved.get() + length);
+        let length = length as usize;
+        let begin = || if self.carry > 0 { self.carry } else { context.clock.now() };
+        let (start, result, end);
+        if op.kind == OperationKind::Read {
+            if let Some(block) = context.verify {
+                let table = &context.tables[usize::from(open.fileset)];
+                table.see(open.file, offset, length, block, &mut self.seen);
+            }
+            start = begin();
+            result = engine.read(&open.handle, &mut self.buffer[..length], offset).await;
+            end = context.clock.now();
+            self.carry = end;
+            if let (Some(block), Ok(read)) = (context.verify, result) {
+                // Of a read that ended early the last block is not whole.
+                let whole = if read < length { read - read % block } else { read };
+                self.check(job, op, offset, whole, block);
+            }
+        } else if let Some(block) = context.verify {
+            let table = &context.tables[usize::from(open.fileset)];
+            let buffer = &mut self.buffer[..length];
+            let claim = loop {
+                if let Some(claim) = table.begin_write(open.file, offset, buffer, block) {
+                    break claim;
+                }
+                // Another stream writes this block; only one of the two writes could be proved.
+                let soon = context.clock.after(context.clock.now(), RETRY_NS);
+                engine.sleep_until(context.clock, soon).await;
+            };
+            start = context.clock.now();
+            result = engine.write(&open.handle, buffer, offset).await;
+            end = context.clock.now();
+            claim.end(result == Ok(length));
+            self.carry = 0;
+        } else {
+            // Walk through the buffer, so that successive writes differ in more than their first bytes.
+            if self.window + length > self.buffer.len() {
+                self.window = 0;
+            }
+            let buffer = &mut self.buffer[self.window..self.window + length];
+            self.window += length.next_multiple_of(BLOCK);
+            content::make_unique(buffer, &mut self.unique);
+            start = begin();
+            let place = if op.offset == OffsetPick::Append { 0 } else { offset };
+            result = engine.write(&open.handle, buffer, place).await;
+            end = context.clock.now();
+            self.carry = end;
+        }
+        if result != Ok(length) {
+            shared.moved.set(shared.moved.get() - length as u64);
+        }
+        Done::moved(start, end, offset, length, result)
+    }
+
+    /// Proves what was read.
+    #[cold]
+    fn check<E, R: Record>(
+        &mut self,
+        job: &Job<'_, E, R>,
+        op: &Operation,
+        offset: u64,
+        read: usize,
+        block: usize,
+    ) {
+        self.carry = 0;
+        let Some(open) = &self.handles[usize::from(op.slot)] else { return };
+        let table = &job.context.tables[usize::from(open.fileset)];
+        let proved =
+            table.prove(open.file, offset, &self.buffer[..read], block, &self.seen, &mut self.scratch);
+        let mut record = job.record.borrow_mut();
+        match proved {
+            Ok(bytes) => record.verified(bytes),
+            Err(what) => record.corruption(format!("{}, {what}", self.name_of(job.context, op))),
+        }
+    }
+
+    async fn on_handle<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Done
+    where
+        E: Engine<Handle = H>,
+    {
+        let Job { engine, context, .. } = job;
+        let (slot, clock) = (usize::from(op.slot), context.clock);
+        if op.kind == OperationKind::Close {
+            let Some(open) = self.handles[slot].take() else { return Done::not_open(context) };
+            self.locked &= !(1 << slot);
+            let table = &context.tables[usize::from(open.fileset)];
+            self.last = Some((open.fileset, table.at(open.file)));
+            let start = clock.now();
+            let result = engine.close(open.handle).await;
+            let end = clock.now();
+            table.release(open.file);
+            return Done::plain(start, end, result);
+        }
+        let Some(open) = &self.handles[slot] else { return Done::not_open(context) };
+        let start = clock.now();
+        let result = match op.kind {
+            OperationKind::Fsync => engine.fsync(&open.handle).await,
+            OperationKind::Fdatasync => engine.fdatasync(&open.handle).await,
+            OperationKind::Lock => engine.lock(&open.handle, op.lock, op.length).await,
+            _ => engine.unlock(&open.handle, op.length).await,
+        };
+        let end = clock.now();
+        match op.kind {
+            OperationKind::Lock if result.is_ok() => self.locked |= 1 << slot,
+            OperationKind::Unlock => self.locked &= !(1 << slot),
+            _ => {}
+        }
+        Done::plain(start, end, result)
+    }
+
+    /// Picks a file, waiting for one while all are claimed by other streams.
+    #[inline]
+    async fn pick_in_time<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Result<Pick, StopReason>
+    where
+        E: Engine<Handle = H>,
+    {
+        let clock = job.context.clock;
+        loop {
+            match self.pick(job.context, op) {
+                Ok(Some(pick)) => return Ok(pick),
+                Ok(None) => return Err(StopReason::Work),
+                Err(super::pick::Busy) => {
+                    let soon = clock.after(clock.now(), RETRY_NS);
+                    if !sleep_until(job.engine, clock, soon, job.limits).await {
+                        return Err(StopReason::Time);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn by_name<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation, pick: Pick) -> Done
+    where
+        E: Engine<Handle = H>,
+    {
+        let Job { engine, context, .. } = job;
+        let (table, clock) = (&*context.tables[usize::from(op.fileset)], context.clock);
+        let file = pick.picked.file;
+        self.last = Some((op.fileset, pick.picked));
+        match op.kind {
+            OperationKind::Readdir | OperationKind::Mkdir | OperationKind::Rmdir => {
+                table.directory_path(table.directory_of(file), &mut self.path);
+                if op.kind != OperationKind::Readdir {
+                    self.path.push(b"/d");
+                    self.path.push_number(file, 8);
+                }
+            }
+            _ => table.file_path(pick.picked, &mut self.path),
+        }
+        let empties = op.kind == OperationKind::Unlink || op.flags.truncate;
+        if empties {
+            table.forget_content(file);
+        }
+        let start;
+        let result = match op.kind {
+            OperationKind::Open | OperationKind::Create => return self.open(job, op, table, pick).await,
+            OperationKind::Unlink => {
+                start = clock.now();
+                engine.unlink(&self.path).await
+            }
+            OperationKind::Rename => {
+                let to = Picked { renamed: !pick.picked.renamed, ..pick.picked };
+                table.file_path(to, &mut self.other);
+                start = clock.now();
+                engine.rename(&self.path, &self.other).await
+            }
+            OperationKind::Stat => {
+                start = clock.now();
+                engine.stat(&self.path).await
+            }
+            OperationKind::Readdir => {
+                start = clock.now();
+                engine.readdir(&self.path).await.map(drop)
+            }
+            OperationKind::Mkdir => {
+                start = clock.now();
+                engine.mkdir(&self.path).await
+            }
+            _ => {
+                start = clock.now();
+                engine.rmdir(&self.path).await
+            }
+        };
+        let end = clock.now();
+        match op.kind {
+            OperationKind::Unlink if result.is_ok() => table.set_absent(file),
+            OperationKind::Rename if result.is_ok() => {
+                let now = Picked { renamed: !pick.picked.renamed, ..pick.picked };
+                table.set_present(now);
+                self.last = Some((op.fileset, now));
+            }
+            kind => pick.let_go(table, kind),
+        }
+        Done::plain(start, end, result)
+    }
+
+    /// Opens or creates the picked file into the operation's handle.
+    async fn open<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation, table: &FileTable, pick: Pick) -> Done
+    where
+        E: Engine<Handle = H>,
+    {
+        let Job { engine, context, shared, .. } = job;
+        let (slot, file) = (usize::from(op.slot), pick.picked.file);
+        let mut start = context.clock.now();
+        if let Some(left) = self.handles[slot].take() {
+            // A flow that opens into a handle in use gives the old file up. This is no operation of the flow, but an error
+            // (a network file system may report lost writes now) must not be lost.
+            self.locked &= !(1 << slot);
+            context.tables[usize::from(left.fileset)].release(left.file);
+            let closed = engine.close(left.handle).await;
+            let now = context.clock.now();
+            if closed.is_err() {
+                pick.let_go(table, op.kind);
+                return Done::plain(start, now, closed);
+            }
+            start = now;
+        }
+        let opened = match op.kind {
+            OperationKind::Open => engine.open(&self.path, op.flags).await,
+            _ => engine.create(&self.path, op.flags).await,
+        };
+        let end = context.clock.now();
+        let result = match opened {
+            Ok(handle) => {
+                if pick.hold != Hold::Used {
+                    table.set_used(pick.picked);
+                }
+                let size = table.size(file);
+                if self.lane == 0 {
+                    shared.positions[slot].set(self.first_position(context, op, table, size));
+                }
+                self.handles[slot] = Some(Open { handle, fileset: op.fileset, file, size, places: (0, 0) });
+                Ok(())
+            }
+            Err(error) => {
+                pick.let_go(table, op.kind);
+                Err(error)
+            }
+        };
+        Done::plain(start, end, result)
+    }
+
+    /// Workers that share a file start at different places of it, at a multiple of the largest I/O.
+    fn first_position(
+        &self,
+        context: &WorkerContext<'_>,
+        op: &Operation,
+        table: &FileTable,
+        size: u64,
+    ) -> u64 {
+        let (files, worker) = (table.files().max(1), u64::from(context.worker));
+        let clients = if table.is_shared() { u64::from(context.clients) } else { 1 };
+        let each = (u64::from(context.workers) - worker % files).div_ceil(files);
+        if op.pick != FilePick::Own || each * clients < 2 || self.max_io == 0 {
+            return 0;
+        }
+        let turn = worker / files + if clients > 1 { u64::from(context.client) * each } else { 0 };
+        size / self.max_io * turn / (each * clients) * self.max_io
+    }
+
+    /// Name of the file an operation works on, for messages.
+    #[cold]
+    fn name_of(&self, context: &WorkerContext<'_>, op: &Operation) -> String {
+        let open = self.handles[usize::from(op.slot)].as_ref().filter(|_| op.kind.needs_handle());
+        match open {
+            Some(open) => {
+                let table = &context.tables[usize::from(open.fileset)];
+                let mut path = PathBuffer::new();
+                table.file_path(table.at(open.file), &mut path);
+                path.text()
+            }
+            None => self.path.text(),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Workloads carried out on real files in temporary directories.
+//!
+//! Nothing here depends on how fast the machine is: limits are counts wherever possible, and times are only bounded from
+//! the side that a slow machine cannot violate.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bench;
+mod built_in;
+mod cache;
+mod errors;
+mod filesets;
+mod flows;
+mod operations;
+mod phases;
+mod tracing;
+mod uring;
+mod verification;
