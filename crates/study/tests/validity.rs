@@ -1,5 +1,7 @@
 //! Each validity check: a recording that provokes it, and one that is clean.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 
 use benchmaster_store::record::{Check, Severity};
