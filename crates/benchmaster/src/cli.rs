@@ -64,7 +64,7 @@ pub(crate) struct RunArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunCommon {
-    /// Results directory [default: results/<name of the study>]
+    /// Results directory [default: results/NAME, the name of the study]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Print the analysis as JSON instead of the summary

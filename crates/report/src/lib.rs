@@ -2,7 +2,7 @@
 //!
 //! * [`terminal`]: what `run` and `analyze` print.
 //! * [`html`]: the self-contained report page.
-//! * [`format`]: numbers as people read them.
+//! * [`mod@format`]: numbers as people read them.
 #![deny(missing_docs)]
 
 pub mod export;
