@@ -7,7 +7,7 @@ mod tables;
 use std::path::PathBuf;
 
 use benchmaster_store::record::{Severity, StudyResults};
-use benchmaster_study::analysis::Analysis;
+use benchmaster_study::analysis::{Analysis, WarningSummary};
 
 use crate::overview;
 use grid::Text;
@@ -86,23 +86,38 @@ fn trouble(text: &mut Text, analysis: &Analysis) {
     for damage in &analysis.damage {
         text.marked(Severity::Invalid, "DAMAGED", damage);
     }
-    for warning in &analysis.warnings {
-        let mark = match warning.severity {
+    for group in by_check(&analysis.warnings) {
+        let [first, ..] = group.as_slice() else { continue };
+        let mark = match first.severity {
             Severity::Invalid => "INVALID",
             Severity::Warning => "warning",
             Severity::Note => "note",
         };
-        let workload = warning.workload.as_ref().map(|w| format!("{w}: ")).unwrap_or_default();
-        let left_out = if warning.severity == Severity::Invalid { ", left out of all means" } else { "" };
-        let line = format!(
-            "{} ({} of {} runs{left_out}). {workload}{}",
-            warning.id,
-            warning.runs.len(),
-            warning.of,
-            warning.example
-        );
-        text.marked(warning.severity, mark, &line);
+        let where_seen = |warning: &&WarningSummary| {
+            let runs = format!("{} of {} runs", warning.runs.len(), warning.of);
+            warning.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
+        };
+        let seen = group.iter().map(where_seen).collect::<Vec<_>>().join("; ");
+        let left_out = if first.severity == Severity::Invalid { ", left out of all means" } else { "" };
+        let example =
+            if group.len() > 1 { format!("for example {}", first.example) } else { first.example.clone() };
+        text.marked(first.severity, mark, &format!("{} ({seen}{left_out}). {example}", first.id));
     }
+}
+
+/// Warnings of the same check and severity together, in the order of the first of each.
+fn by_check(warnings: &[WarningSummary]) -> Vec<Vec<&WarningSummary>> {
+    let mut groups: Vec<Vec<&WarningSummary>> = Vec::new();
+    for warning in warnings {
+        let same = |group: &&mut Vec<&WarningSummary>| {
+            group.first().is_some_and(|first| (first.severity, &first.id) == (warning.severity, &warning.id))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(warning),
+            None => groups.push(vec![warning]),
+        }
+    }
+    groups
 }
 
 /// Whether there were enough replicates; one line for treatments that say the same.

@@ -90,7 +90,7 @@ impl<'p> NullBench<'p> {
         let counter = RefCell::new(PhaseCounter::default());
         let limits = Limits::until(&deadline);
         let job = Job { engine, context: &context, shared: &shared, limits: &limits, record: &counter };
-        block_on(lane.run(&job, &self.group.setup, 0, None));
+        block_on(lane.run(&job, &self.group.setup, 0, false));
 
         shared.begin_phase();
         let start = self.clock.now();

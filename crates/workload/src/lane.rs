@@ -10,6 +10,7 @@ use crate::clock::{Clock, Ticks};
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, OperationError};
 use crate::files::{FileTable, PathBuffer, Picked, Seen};
+use crate::model::OperationKind;
 use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
 use crate::random::{Random, mix};
 use crate::recorder::Record;
@@ -141,8 +142,10 @@ pub(crate) struct Lane<H> {
     lane: u32,
     lanes: u32,
     max_io: u64,
-    /// No operation of this repetition has been done.
-    first: bool,
+    /// An operation of this repetition has been done.
+    worked: bool,
+    /// When the next operation should have started in an open loop; else [`Ticks::MAX`].
+    intended: Ticks,
     /// End of the last operation, if nothing has been done since that takes time: the next one's start.
     carry: Ticks,
     /// Handles with a lock, by bit.
@@ -190,7 +193,8 @@ impl<H> Lane<H> {
             lane,
             lanes,
             max_io: max_io as u64,
-            first: false,
+            worked: false,
+            intended: Ticks::MAX,
             carry: 0,
             locked: 0,
             overdue: false,
@@ -207,19 +211,18 @@ impl<H> Lane<H> {
         E: Engine<Handle = H>,
         R: Record,
     {
-        (self.carry, self.locked, self.overdue) = (0, 0, false);
+        (self.carry, self.locked, self.overdue, self.intended) = (0, 0, false, Ticks::MAX);
         let reason = loop {
-            let (from, intended) = match std::mem::take(&mut self.resume) {
-                0 => match self.next_repetition(job).await {
-                    Ok(intended) => (0, intended),
-                    Err(reason) => break reason,
-                },
-                left => (left, None),
-            };
-            self.first = true;
-            match self.run(job, code, from, intended).await {
+            let from = std::mem::take(&mut self.resume);
+            if from == 0
+                && let Err(reason) = self.next_repetition(job).await
+            {
+                break reason;
+            }
+            self.worked = false;
+            match self.run(job, code, from, true).await {
                 // Operations look at the time; here there was none.
-                Outcome::Finished if self.first && job.context.clock.now() >= job.limits.deadline() => {
+                Outcome::Finished if !self.worked && job.context.clock.now() >= job.limits.deadline() => {
                     break StopReason::Time;
                 }
                 Outcome::Finished | Outcome::Failed if self.overdue => break StopReason::Time,
@@ -233,9 +236,8 @@ impl<H> Lane<H> {
         reason
     }
 
-    /// Begins a repetition if the limits allow one, at its time; gives the time if there is a schedule.
-    #[inline]
-    async fn next_repetition<E, R>(&mut self, job: &Job<'_, E, R>) -> Result<Option<Ticks>, StopReason>
+    /// Begins a repetition if the limits allow one; in an open loop at its time.
+    async fn next_repetition<E, R>(&mut self, job: &Job<'_, E, R>) -> Result<(), StopReason>
     where
         E: Engine<Handle = H>,
     {
@@ -245,86 +247,129 @@ impl<H> Lane<H> {
             return Err(StopReason::Work);
         }
         shared.iterations.set(iteration + 1);
-        let Some(period) = limits.period_ns else { return Ok(None) };
+        let Some(period) = limits.period_ns else { return Ok(()) };
         let share = f64::from(context.worker) / f64::from(context.workers);
         let time = context.clock.after(limits.start, ((iteration as f64 + share) * period) as u64);
         self.carry = 0;
+        self.intended = time;
         match sleep_until(job.engine, context.clock, time, limits).await {
-            true => Ok(Some(time)),
+            true => Ok(()),
             false => Err(StopReason::Time),
         }
     }
 
-    /// Runs `code` once, from instruction `from` on.
+    /// Begins the next repetition of a closed loop without leaving [`Self::run`]: what `next_repetition` does, where
+    /// nothing is to be waited for or looked at.
+    #[inline]
+    fn goes_on<E, R>(&mut self, job: &Job<'_, E, R>) -> bool {
+        let Job { shared, limits, .. } = job;
+        let iteration = shared.iterations.get();
+        let limited = iteration >= limits.iterations || shared.moved.get() >= limits.bytes;
+        if limited || limits.period_ns.is_some() || !self.worked || self.overdue {
+            return false;
+        }
+        shared.iterations.set(iteration + 1);
+        self.worked = false;
+        true
+    }
+
+    /// Runs `code` from instruction `from` on, once or, with `again`, as long as nothing has to be waited for.
+    ///
+    /// What an operation needs before and after the engine is called is done by functions that are not asynchronous: every
+    /// variable that lives while something is awaited costs a store and a load per operation.
     pub(crate) async fn run<E, R>(
         &mut self,
         job: &Job<'_, E, R>,
         code: &[Instruction],
         from: usize,
-        intended: Option<Ticks>,
+        again: bool,
     ) -> Outcome
     where
         E: Engine<Handle = H>,
         R: Record,
     {
         let mut at = from;
-        while let Some(instruction) = code.get(at) {
+        loop {
+            let Some(instruction) = code.get(at) else {
+                if again && self.goes_on(job) {
+                    at = 0;
+                    continue;
+                }
+                return Outcome::Finished;
+            };
             at += 1;
-            match instruction {
-                Instruction::Operation(operation) => {
-                    let scheduled = if self.first { intended } else { None };
-                    self.first = false;
-                    match self.operation(job, operation, scheduled).await {
-                        Outcome::Finished => {}
-                        outcome => {
-                            if outcome == Outcome::Stop(StopReason::Time) {
-                                self.resume = at;
+            let outcome = match instruction {
+                Instruction::Operation(op) => match self.begin_transfer(job, op) {
+                    Some(transfer) => {
+                        let result = match &self.handles[usize::from(op.slot)] {
+                            Some(open) if op.kind == OperationKind::Read => {
+                                let buffer = &mut self.buffer[..transfer.length];
+                                job.engine.read(&open.handle, buffer, transfer.offset).await
                             }
-                            return outcome;
-                        }
+                            Some(open) => {
+                                let buffer = &self.buffer[transfer.window..transfer.window + transfer.length];
+                                job.engine.write(&open.handle, buffer, transfer.offset).await
+                            }
+                            None => Err(OperationError::Os(libc::EBADF)),
+                        };
+                        self.end_transfer(job, op, &transfer, result)
                     }
+                    None => self.operation(job, op).await,
+                },
+                Instruction::Pause(nanos) => self.pause(job, *nanos).await,
+                other => {
+                    at = self.jump(job.shared, other, at);
+                    Outcome::Finished
                 }
-                Instruction::LoopBegin { counter, times, exit } => {
-                    self.loops[usize::from(*counter)] = *times;
-                    if *times == 0 {
-                        at = *exit as usize;
-                    }
+            };
+            if outcome != Outcome::Finished {
+                if outcome == Outcome::Stop(StopReason::Time) {
+                    self.resume = at;
                 }
-                Instruction::LoopEnd { counter, body } => {
-                    let left = &mut self.loops[usize::from(*counter)];
-                    *left -= 1;
-                    if *left > 0 {
-                        at = *body as usize;
-                    }
-                }
-                Instruction::FileBegin { slot, exit } => {
-                    job.shared.positions[usize::from(*slot)].set(0);
-                    if self.at_end(job.shared, *slot) {
-                        at = *exit as usize;
-                    }
-                }
-                Instruction::FileEnd { slot, body } => {
-                    if !self.at_end(job.shared, *slot) {
-                        at = *body as usize;
-                    }
-                }
-                Instruction::Choose { targets } => {
-                    let drawn = self.random.unit();
-                    let chosen = targets.iter().find(|(below, _)| drawn < *below).or(targets.last());
-                    at = chosen.map_or(at, |(_, target)| *target as usize);
-                }
-                Instruction::Jump(target) => at = *target as usize,
-                Instruction::Pause(nanos) => {
-                    self.carry = 0;
-                    let end = job.context.clock.after(job.context.clock.now(), *nanos);
-                    if !sleep_until(job.engine, job.context.clock, end, job.limits).await {
-                        self.resume = at;
-                        return Outcome::Stop(StopReason::Time);
-                    }
-                }
+                return outcome;
             }
         }
-        Outcome::Finished
+    }
+
+    /// The instruction after one that only directs the flow; `next` is the one that follows it in the code.
+    fn jump(&mut self, shared: &WorkerShared, instruction: &Instruction, next: usize) -> usize {
+        let (leaves, target) = match instruction {
+            Instruction::LoopBegin { counter, times, exit } => {
+                self.loops[usize::from(*counter)] = *times;
+                (*times == 0, *exit)
+            }
+            Instruction::LoopEnd { counter, body } => {
+                let left = &mut self.loops[usize::from(*counter)];
+                *left -= 1;
+                (*left > 0, *body)
+            }
+            Instruction::FileBegin { slot, exit } => {
+                shared.positions[usize::from(*slot)].set(0);
+                (self.at_end(shared, *slot), *exit)
+            }
+            Instruction::FileEnd { slot, body } => (!self.at_end(shared, *slot), *body),
+            Instruction::Choose { targets } => {
+                let drawn = self.random.unit();
+                let chosen = targets.iter().find(|(below, _)| drawn < *below).or(targets.last());
+                (chosen.is_some(), chosen.map_or(0, |(_, target)| *target))
+            }
+            Instruction::Jump(target) => (true, *target),
+            Instruction::Operation(_) | Instruction::Pause(_) => (false, 0),
+        };
+        if leaves { target as usize } else { next }
+    }
+
+    async fn pause<E, R>(&mut self, job: &Job<'_, E, R>, nanos: u64) -> Outcome
+    where
+        E: Engine<Handle = H>,
+    {
+        let clock = job.context.clock;
+        self.carry = 0;
+        let end = clock.after(clock.now(), nanos);
+        match sleep_until(job.engine, clock, end, job.limits).await {
+            true => Outcome::Finished,
+            false => Outcome::Stop(StopReason::Time),
+        }
     }
 
     /// Gives up locks that the flow has left: a worker that waits for the next phase must not keep the others from

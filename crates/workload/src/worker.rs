@@ -106,7 +106,7 @@ impl Part<'_> {
         let job = Job { engine, context: self.context, shared: self.shared, limits: &self.limits, record };
         match self.repeat {
             true => Outcome::Stop(lane.repeat(&job, self.code).await),
-            false => lane.run(&job, self.code, 0, None).await,
+            false => lane.run(&job, self.code, 0, false).await,
         }
     }
 }

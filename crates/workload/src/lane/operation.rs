@@ -1,7 +1,7 @@
 //! One operation of a lane: on data, on a handle, or by name.
 
 use super::pick::{Hold, Pick};
-use super::{Job, Lane, Open, Outcome, WorkerContext, sleep_until};
+use super::{Job, Lane, Open, Outcome, WorkerContext, WorkerShared, sleep_until};
 use crate::clock::Ticks;
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, OperationError};
@@ -19,13 +19,15 @@ struct Done {
     start: Ticks,
     end: Ticks,
     offset: u64,
+    /// Bytes moved, and those that should have been.
     bytes: u64,
+    asked: u64,
     result: Result<(), OperationError>,
 }
 
 impl Done {
     fn plain(start: Ticks, end: Ticks, result: Result<(), OperationError>) -> Self {
-        Self { start, end, offset: u64::MAX, bytes: 0, result }
+        Self { start, end, offset: u64::MAX, bytes: 0, asked: 0, result }
     }
 
     #[inline]
@@ -41,7 +43,7 @@ impl Done {
             Ok(done) => (0, Err(OperationError::Short { asked, done })),
             Err(error) => (0, Err(error)),
         };
-        Self { start, end, offset, bytes, result }
+        Self { start, end, offset, bytes, asked: asked as u64, result }
     }
 
     /// The handle is not open, because the operation that should have opened it failed.
@@ -52,74 +54,61 @@ impl Done {
     }
 }
 
+/// A read or write that is about to begin.
+pub(super) struct Transfer {
+    start: Ticks,
+    /// 0 where the file system decides.
+    pub(super) offset: u64,
+    pub(super) length: usize,
+    /// Where in the buffer the data of a write are.
+    pub(super) window: usize,
+}
+
 impl<H> Lane<H> {
-    #[inline]
-    pub(super) async fn operation<E, R>(
+    /// The way of most operations: prepares a read or write on an open handle, without verification. `None` for anything
+    /// else.
+    #[inline(always)]
+    pub(super) fn begin_transfer<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Option<Transfer> {
+        let Job { context, shared, limits, .. } = job;
+        let reads = op.kind == OperationKind::Read;
+        if !(reads || op.kind == OperationKind::Write) || context.verify.is_some() || shared.moved.get() >= limits.bytes {
+            return None;
+        }
+        let (offset, length) = self.place(shared, op)?;
+        let mut window = 0;
+        if !reads {
+            // Walk through the buffer, so that successive writes differ in more than their first bytes.
+            if self.window + length > self.buffer.len() {
+                self.window = 0;
+            }
+            window = self.window;
+            self.window += length.next_multiple_of(BLOCK);
+            content::make_unique(&mut self.buffer[window..window + length], &mut self.unique);
+        }
+        let start = if self.carry > 0 { self.carry } else { context.clock.now() };
+        Some(Transfer { start, offset, length, window })
+    }
+
+    /// Records a read or write.
+    #[inline(always)]
+    pub(super) fn end_transfer<E, R: Record>(
         &mut self,
         job: &Job<'_, E, R>,
         op: &Operation,
-        intended: Option<Ticks>,
-    ) -> Outcome
-    where
-        E: Engine<Handle = H>,
-        R: Record,
-    {
-        let done = match op.kind {
-            OperationKind::Read | OperationKind::Write => {
-                if job.shared.moved.get() >= job.limits.bytes {
-                    return Outcome::Stop(StopReason::Work);
-                }
-                self.transfer(job, op).await
-            }
-            kind => {
-                self.carry = 0;
-                if kind.needs_handle() {
-                    self.on_handle(job, op).await
-                } else {
-                    match self.pick_in_time(job, op).await {
-                        Ok(pick) => self.by_name(job, op, pick).await,
-                        Err(reason) => return Outcome::Stop(reason),
-                    }
-                }
-            }
-        };
-        let intended = intended.unwrap_or(done.start).min(done.start);
-        let timing = Timing { intended, start: done.start, end: done.end };
-        let failed = match done.result {
-            Ok(()) => {
-                if !job.record.borrow_mut().success(op.series, timing, done.bytes, done.offset) {
-                    self.carry = 0;
-                }
-                job.shared.failures.set(0);
-                false
-            }
-            Err(error) => {
-                self.carry = 0;
-                let file = || self.name_of(job.context, op);
-                job.record.borrow_mut().failure(op.series, timing, done.offset, error, &file);
-                job.shared.failures.set(job.shared.failures.get() + 1);
-                true
-            }
-        };
-        let deadline = job.limits.deadline();
-        if done.end >= deadline {
-            if self.locked == 0 || deadline == 0 {
-                return Outcome::Stop(StopReason::Time);
-            }
-            // Others may be waiting for the lock, and would wait beyond the end of the phase.
-            self.overdue = true;
-        }
-        if failed { Outcome::Failed } else { Outcome::Finished }
+        transfer: &Transfer,
+        result: Result<usize, OperationError>,
+    ) -> Outcome {
+        let end = job.context.clock.now();
+        self.carry = end;
+        let offset = if op.offset == OffsetPick::Append { u64::MAX } else { transfer.offset };
+        self.record(job, op, Done::moved(transfer.start, end, offset, transfer.length, result))
     }
 
-    #[inline]
-    async fn transfer<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Done
-    where
-        E: Engine<Handle = H>,
-        R: Record,
-    {
-        let Job { engine, context, shared, .. } = job;
-        let Some(open) = &mut self.handles[usize::from(op.slot)] else { return Done::not_open(context) };
+    /// Where the next read or write of an open handle goes, and how long it is; counts its bytes. `None` when the handle is
+    /// not open.
+    #[inline(always)]
+    fn place(&mut self, shared: &WorkerShared, op: &Operation) -> Option<(u64, usize)> {
+        let open = self.handles[usize::from(op.slot)].as_mut()?;
         let (offset, length) = match op.offset {
             OffsetPick::Random => {
                 if open.places.0 != op.length {
@@ -135,60 +124,139 @@ impl<H> Lane<H> {
                 position.set(from + op.length);
                 (from, op.length.min(open.size - from))
             }
-            // The place is only known to the file system.
-            OffsetPick::Append => (u64::MAX, op.length),
+            OffsetPick::Append => (0, op.length),
         };
         shared.moved.set(shared.moved.get() + length);
-        let length = length as usize;
-        let begin = || if self.carry > 0 { self.carry } else { context.clock.now() };
-        let (start, result, end);
-        if op.kind == OperationKind::Read {
-            if let Some(block) = context.verify {
-                let table = &context.tables[usize::from(open.fileset)];
-                table.see(open.file, offset, length, block, &mut self.seen);
-            }
-            start = begin();
-            result = engine.read(&open.handle, &mut self.buffer[..length], offset).await;
-            end = context.clock.now();
-            self.carry = end;
-            if let (Some(block), Ok(read)) = (context.verify, result) {
-                // Of a read that ended early the last block is not whole.
-                let whole = if read < length { read - read % block } else { read };
-                self.check(job, op, offset, whole, block);
-            }
-        } else if let Some(block) = context.verify {
-            let table = &context.tables[usize::from(open.fileset)];
-            let buffer = &mut self.buffer[..length];
-            let claim = loop {
-                if let Some(claim) = table.begin_write(open.file, offset, buffer, block) {
-                    break claim;
+        Some((offset, length as usize))
+    }
+
+    /// Records what an operation did, and says how to go on.
+    #[inline(always)]
+    fn record<E, R: Record>(&mut self, job: &Job<'_, E, R>, op: &Operation, done: Done) -> Outcome {
+        let intended = std::mem::replace(&mut self.intended, Ticks::MAX).min(done.start);
+        let timing = Timing { intended, start: done.start, end: done.end };
+        self.worked = true;
+        let outcome = match done.result {
+            Ok(()) => {
+                if !job.record.borrow_mut().success(op.series, timing, done.bytes, done.offset) {
+                    self.carry = 0;
                 }
-                // Another stream writes this block; only one of the two writes could be proved.
-                let soon = context.clock.after(context.clock.now(), RETRY_NS);
-                engine.sleep_until(context.clock, soon).await;
-            };
-            start = context.clock.now();
-            result = engine.write(&open.handle, buffer, offset).await;
-            end = context.clock.now();
-            claim.end(result == Ok(length));
-            self.carry = 0;
-        } else {
-            // Walk through the buffer, so that successive writes differ in more than their first bytes.
-            if self.window + length > self.buffer.len() {
-                self.window = 0;
+                job.shared.failures.set(0);
+                Outcome::Finished
             }
-            let buffer = &mut self.buffer[self.window..self.window + length];
-            self.window += length.next_multiple_of(BLOCK);
-            content::make_unique(buffer, &mut self.unique);
-            start = begin();
-            let place = if op.offset == OffsetPick::Append { 0 } else { offset };
-            result = engine.write(&open.handle, buffer, place).await;
-            end = context.clock.now();
-            self.carry = end;
+            Err(error) => self.failed(job, op, timing, &done, error),
+        };
+        if done.end < job.limits.deadline() { outcome } else { self.deadline_over(job, outcome) }
+    }
+
+    #[cold]
+    fn failed<E, R: Record>(
+        &mut self,
+        job: &Job<'_, E, R>,
+        op: &Operation,
+        timing: Timing,
+        done: &Done,
+        error: OperationError,
+    ) -> Outcome {
+        let Job { context, shared, record, .. } = job;
+        self.carry = 0;
+        shared.moved.set(shared.moved.get() - done.asked);
+        record.borrow_mut().failure(op.series, timing, done.offset, error, &|| self.name_of(context, op));
+        shared.failures.set(shared.failures.get() + 1);
+        Outcome::Failed
+    }
+
+    #[cold]
+    fn deadline_over<E, R>(&mut self, job: &Job<'_, E, R>, outcome: Outcome) -> Outcome {
+        if self.locked == 0 || job.limits.deadline() == 0 {
+            return Outcome::Stop(StopReason::Time);
         }
-        if result != Ok(length) {
-            shared.moved.set(shared.moved.get() - length as u64);
+        // Others may be waiting for the lock, and would wait beyond the end of the phase.
+        self.overdue = true;
+        outcome
+    }
+
+    /// Any operation.
+    pub(super) async fn operation<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Outcome
+    where
+        E: Engine<Handle = H>,
+        R: Record,
+    {
+        self.carry = 0;
+        let done = if op.kind.moves_data() {
+            if job.shared.moved.get() >= job.limits.bytes {
+                return Outcome::Stop(StopReason::Work);
+            }
+            match (job.context.verify, self.place(job.shared, op)) {
+                (Some(block), Some(place)) if op.kind == OperationKind::Read => {
+                    self.verified_read(job, op, block, place).await
+                }
+                (Some(block), Some(place)) => self.verified_write(job, op, block, place).await,
+                (_, _) => Done::not_open(job.context),
+            }
+        } else if op.kind.needs_handle() {
+            self.on_handle(job, op).await
+        } else {
+            match self.pick_in_time(job, op).await {
+                Ok(pick) => self.by_name(job, op, pick).await,
+                Err(reason) => return Outcome::Stop(reason),
+            }
+        };
+        self.record(job, op, done)
+    }
+
+    async fn verified_read<E, R>(
+        &mut self,
+        job: &Job<'_, E, R>,
+        op: &Operation,
+        block: usize,
+        (offset, length): (u64, usize),
+    ) -> Done
+    where
+        E: Engine<Handle = H>,
+        R: Record,
+    {
+        let Job { engine, context, .. } = job;
+        let Some(open) = &self.handles[usize::from(op.slot)] else { return Done::not_open(context) };
+        let table = &context.tables[usize::from(open.fileset)];
+        table.see(open.file, offset, length, block, &mut self.seen);
+        let start = context.clock.now();
+        let result = engine.read(&open.handle, &mut self.buffer[..length], offset).await;
+        let end = context.clock.now();
+        if let Ok(read) = result {
+            // Of a read that ended early the last block is not whole.
+            let whole = if read < length { read - read % block } else { read };
+            self.check(job, op, offset, whole, block);
         }
+        Done::moved(start, end, offset, length, result)
+    }
+
+    async fn verified_write<E, R>(
+        &mut self,
+        job: &Job<'_, E, R>,
+        op: &Operation,
+        block: usize,
+        (offset, length): (u64, usize),
+    ) -> Done
+    where
+        E: Engine<Handle = H>,
+    {
+        let Job { engine, context, .. } = job;
+        let Some(open) = &self.handles[usize::from(op.slot)] else { return Done::not_open(context) };
+        let table = &context.tables[usize::from(open.fileset)];
+        let buffer = &mut self.buffer[..length];
+        let claim = loop {
+            if let Some(claim) = table.begin_write(open.file, offset, buffer, block) {
+                break claim;
+            }
+            // Another stream writes this block; only one of the two writes could be proved.
+            let soon = context.clock.after(context.clock.now(), RETRY_NS);
+            engine.sleep_until(context.clock, soon).await;
+        };
+        let start = context.clock.now();
+        let result = engine.write(&open.handle, buffer, offset).await;
+        let end = context.clock.now();
+        claim.end(result == Ok(length));
         Done::moved(start, end, offset, length, result)
     }
 
