@@ -71,7 +71,10 @@ impl<H> Lane<H> {
     pub(super) fn begin_transfer<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Option<Transfer> {
         let Job { context, shared, limits, .. } = job;
         let reads = op.kind == OperationKind::Read;
-        if !(reads || op.kind == OperationKind::Write) || context.verify.is_some() || shared.moved.get() >= limits.bytes {
+        if !(reads || op.kind == OperationKind::Write)
+            || context.verify.is_some()
+            || shared.moved.get() >= limits.bytes
+        {
             return None;
         }
         let (offset, length) = self.place(shared, op)?;
