@@ -335,6 +335,7 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
         /// Each worker does operations of random series, length, size and success, at its own pace.
         #[test]
         fn intervals_add_up_to_totals_exactly(

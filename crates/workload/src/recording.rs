@@ -97,7 +97,7 @@ pub struct SeriesRecording {
     pub total: OperationStats,
     /// The same by interval, in ascending order; intervals without an operation are absent.
     pub intervals: Vec<IntervalStats>,
-    /// Failed operations by error name (`ENOSPC`, `EIO`, `short read`, …).
+    /// Failed operations by error name (`ENOSPC`, `EIO`, `short`, …).
     pub errors: BTreeMap<String, u64>,
     /// In an open loop: latencies from the actual start (service time), whereas `total.latency` counts from the
     /// intended start (response time). `None` in a closed loop, where they are the same.

@@ -130,7 +130,7 @@ fn a_full_target_makes_the_run_invalid() {
         }
     }
     let (summary, progress) = (stdout(&output), stderr(&output));
-    assert!(summary.contains("INVALID: file-system-full (2 of 2 runs"), "{summary}");
+    assert!(summary.contains("INVALID: file-system-full (write, 2 of 2 runs"), "{summary}");
     assert!(progress.contains("; INVALID ("), "{progress}");
     assert_eq!(place.list("disk"), [""; 0]);
 }

@@ -338,3 +338,73 @@ fn group(name: &str, workers: u32, flow: Vec<Step>) -> Group {
         teardown: Vec::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::builtin::{BUILT_IN, WorkloadSpec};
+    use crate::program::Program;
+
+    /// The paths at which parameters of the built-in `name` are refused.
+    fn refused(name: &str, parameters: &str) -> Vec<String> {
+        let table: toml::Table = parameters.parse().unwrap();
+        let spec = WorkloadSpec::deserialize(name, table).unwrap().unwrap();
+        assert_eq!(spec.use_name(), name);
+        match spec.expand("w") {
+            // What expands must compile: a user knows parameters, not the flow behind them.
+            Ok(workload) => Program::compile(&workload).map(|_| Vec::new()).unwrap(),
+            Err(errors) => errors.into_iter().map(|error| error.path).collect(),
+        }
+    }
+
+    #[test]
+    fn defaults_make_sense() {
+        for built_in in BUILT_IN.iter().filter(|built_in| built_in.name != "custom") {
+            assert_eq!(refused(built_in.name, ""), [""; 0], "{}", built_in.name);
+        }
+        assert!(WorkloadSpec::deserialize("nothing", toml::Table::new()).is_none());
+    }
+
+    #[test]
+    fn contradictions_are_refused_at_the_parameter_that_mends_them() {
+        for (name, parameters, path) in [
+            ("sequential-read", "workers = 0", "workers"),
+            ("sequential-read", "io_size = 0", "io_size"),
+            ("sequential-read", "file_size = 0\nio_size = 0", "io_size"),
+            ("sequential-read", "files = 0", "files"),
+            ("sequential-read", "duration = '0s'", "duration"),
+            ("sequential-read", "io_size = '1MiB'\nfile_size = '64KiB'", "io_size"),
+            ("sequential-read", "queue_depth = 4", "queue_depth"),
+            ("sequential-read", "sync = 'o_sync'", "sync"),
+            ("sequential-read", "prefill = false", "prefill"),
+            ("sequential-write", "io = 'io_uring'\nqueue_depth = 2\nsync = 'fsync'", "sync"),
+            ("random-write", "direct = true\nio_size = 1000\nfile_size = '64KiB'", "io_size"),
+            ("random-write", "verify = true\nio_size = 1000\nfile_size = '64KiB'", "io_size"),
+            ("small-file-read", "verify = true\nfile_size = 1000", "file_size"),
+            ("small-file-read", "files = 0", "files"),
+            ("file-creation", "files = 0", "files"),
+            ("write-latency", "sync = 'fsync'", "sync"),
+            ("metadata", "directory_entries = 0", "directory_entries"),
+        ] {
+            let found = refused(name, parameters);
+            assert!(found.iter().any(|found| found == path), "{name} with {parameters}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_fit_together_are_accepted() {
+        for (name, parameters) in [
+            (
+                "random-read",
+                "io = 'io_uring'\nqueue_depth = 32\nio_size = '4KiB'\ndirect = true\nverify = true",
+            ),
+            ("sequential-write", "prefill = false\nsync = 'o_dsync'\nrate = '100/s'\nbytes = '1GiB'"),
+            ("sequential-write", "file_size = 100000\nio_size = 4096\nverify = true"),
+            ("random-write", "sync = 'fdatasync'\nsharing = 'shared'\nfileset = 'common'\nwarm_up = '1s'"),
+            ("file-creation", "file_size = '256KiB'\nfsync = true\nworkers = 4\ndirectory_width = 100"),
+            ("write-latency", "file_size = 1000\nworkers = 3\nsync = 'o_sync'"),
+            ("small-file-read", "file_size = '3MiB'\nverify = true"),
+        ] {
+            assert_eq!(refused(name, parameters), [""; 0], "{name} with {parameters}");
+        }
+    }
+}

@@ -14,6 +14,9 @@ use crate::recording::StopReason;
 /// Pause before a stream asks again for what another one holds.
 const RETRY_NS: u64 = 20_000;
 
+/// Up to this size a write is prepared faster than the clock is read.
+const SMALL: usize = 4 * BLOCK;
+
 /// What an operation did.
 struct Done {
     start: Ticks,
@@ -88,7 +91,9 @@ impl<H> Lane<H> {
             self.window += length.next_multiple_of(BLOCK);
             content::make_unique(&mut self.buffer[window..window + length], &mut self.unique);
         }
-        let start = if self.carry > 0 { self.carry } else { context.clock.now() };
+        // To prepare a large write takes time that is none of the write's.
+        let carried = self.carry > 0 && (reads || length <= SMALL);
+        let start = if carried { self.carry } else { context.clock.now() };
         Some(Transfer { start, offset, length, window })
     }
 
