@@ -87,7 +87,7 @@ Examples:
 pub(crate) struct QuickArgs {
     /// The directory to measure, usually a mount point
     pub(crate) target: PathBuf,
-    /// How long each workload that runs for a time is measured [default: 2s]
+    /// How long each workload that runs for a time is measured [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub(crate) duration: Option<TimeSpan>,
     /// Print the battery as a study file, and measure nothing

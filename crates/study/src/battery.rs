@@ -3,7 +3,7 @@
 use benchmaster_workload::units::TimeSpan;
 
 /// How long each workload that runs for a time is measured, unless told otherwise.
-pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(2);
+pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);
 
 /// The quick battery on a directory (`{scratch}` for a temporary one), as the text of a study file. `duration` is how
 /// long each workload that runs for a time is measured; [`QUICK_DURATION`] if absent.
@@ -100,7 +100,7 @@ mod tests {
         let all: BTreeSet<_> = BUILT_IN.iter().map(|b| b.name).filter(|name| *name != "custom").collect();
         assert_eq!(used, all);
         let estimate = plan.estimate();
-        assert_eq!((estimate.runs_min, estimate.seconds_min), (5, 60.0));
+        assert_eq!((estimate.runs_min, estimate.seconds_min), (5, 90.0));
         assert!(estimate.bytes_needed < 512 << 20, "{}", estimate.bytes_needed);
     }
 
