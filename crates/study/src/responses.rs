@@ -81,7 +81,7 @@ pub fn cut_warm_up(recording: &mut Recording, rule: Cut) -> Option<bool> {
     Some(mser.steady)
 }
 
-/// The part of one series that counts.
+/// The part of one series that counts: its sums, and its latencies as the histogram beside them.
 pub fn counted_stats(recording: &Recording, series: &SeriesRecording) -> (OperationStats, Histogram<u64>) {
     let Some((first, end)) = counted(recording).intervals else {
         let histogram = series.total.latency.decode().unwrap_or_else(|_| latency_histogram());
@@ -90,10 +90,7 @@ pub fn counted_stats(recording: &Recording, series: &SeriesRecording) -> (Operat
     let mut sum = OperationStats::default();
     let mut histogram = latency_histogram();
     for interval in series.intervals.iter().filter(|i| (first..end).contains(&i.index)) {
-        sum.count += interval.stats.count;
-        sum.bytes += interval.stats.bytes;
-        sum.errors += interval.stats.errors;
-        sum.sum_ns += interval.stats.sum_ns;
+        sum.add_counts(&interval.stats);
         if let Ok(part) = interval.stats.latency.decode() {
             // All histograms have the same bounds.
             let _ = histogram.add(&part);
@@ -170,10 +167,7 @@ fn merged_by_label(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
     for (series, (stats, latency)) in parts {
         match merged.iter_mut().find(|(known, _)| known.key.label == series.key.label) {
             Some((_, (sum, histogram))) => {
-                sum.count += stats.count;
-                sum.bytes += stats.bytes;
-                sum.errors += stats.errors;
-                sum.sum_ns += stats.sum_ns;
+                sum.add_counts(&stats);
                 let _ = histogram.add(&latency);
             }
             None => merged.push((series, (stats, latency))),

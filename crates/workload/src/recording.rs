@@ -67,6 +67,16 @@ pub struct OperationStats {
     pub latency: EncodedHistogram,
 }
 
+impl OperationStats {
+    /// Adds the counts and sums of `other`, but not its latencies, which are merged as histograms.
+    pub fn add_counts(&mut self, other: &Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.errors += other.errors;
+        self.sum_ns += other.sum_ns;
+    }
+}
+
 /// [`OperationStats`] of one interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntervalStats {

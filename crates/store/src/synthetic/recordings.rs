@@ -134,9 +134,7 @@ fn series(random: &mut Random, serial: &Serial, round_ns: f64, shape: &Shape<'_>
             sum_ns,
             latency: EncodedHistogram::encode(&histogram),
         };
-        sum.count += stats.count;
-        sum.bytes += stats.bytes;
-        sum.sum_ns += stats.sum_ns;
+        sum.add_counts(&stats);
         intervals.push(IntervalStats { index, stats });
     }
     sum.latency = EncodedHistogram::encode(&total);
