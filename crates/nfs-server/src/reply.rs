@@ -1,0 +1,89 @@
+//! A reply under construction: encoded bytes, and pages of files that are sent from where they are.
+
+use benchmaster_nfs_proto::xdr::{Encoder, Mark};
+
+use crate::fs::PageSlice;
+
+/// Encoded replies (several, when one receive brought several calls) and the pages that belong into the encoder's cuts.
+#[derive(Debug, Default)]
+pub struct Reply {
+    /// Encoded bytes; its `n`-th cut is the place of `pages[n]`.
+    pub encoder: Encoder,
+    pages: Vec<PageSlice>,
+}
+
+/// A position in a [`Reply`].
+pub type ReplyMark = Mark;
+
+impl Reply {
+    /// An empty reply.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Forgets content, keeps memory, releases pages.
+    pub fn clear(&mut self) {
+        self.encoder.clear();
+        self.pages.clear();
+    }
+
+    /// The pages, one per cut of the encoder.
+    pub fn pages(&self) -> &[PageSlice] {
+        &self.pages
+    }
+
+    /// Length in bytes, pages included.
+    pub fn len(&self) -> usize {
+        self.encoder.len()
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.encoder.is_empty()
+    }
+
+    /// Where the reply stands.
+    pub fn mark(&self) -> ReplyMark {
+        self.encoder.mark()
+    }
+
+    /// Takes back everything after `mark`.
+    pub fn rollback(&mut self, mark: ReplyMark) {
+        self.encoder.rollback(mark);
+        self.pages.truncate(self.encoder.cuts().len());
+    }
+
+    /// Appends counted opaque data (READ's): pages by reference, small pieces copied.
+    pub fn put_data(&mut self, slices: impl IntoIterator<Item = PageSlice>) {
+        /// Below this, copying costs less than one more element of the vectored send.
+        const COPY_BELOW: usize = 512;
+        let count = self.encoder.mark();
+        self.encoder.put(&0u32);
+        let mut len = 0;
+        for slice in slices {
+            let bytes = slice.as_slice();
+            len += bytes.len();
+            if bytes.len() < COPY_BELOW {
+                self.encoder.raw(bytes);
+            } else {
+                self.encoder.cut(bytes.len());
+                self.pages.push(slice);
+            }
+        }
+        self.encoder.pad(len);
+        self.encoder.patch_u32(count, len as u32);
+    }
+
+    /// The bytes after `mark`, pages copied in: what a reply cache keeps.
+    pub fn copy_since(&self, mark: ReplyMark) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.encoder.len_since(mark));
+        let mut from = mark.buffer;
+        for (cut, page) in self.encoder.cuts().iter().zip(&self.pages).skip(mark.cuts) {
+            out.extend_from_slice(&self.encoder.buffer()[from..cut.at]);
+            out.extend_from_slice(page.as_slice());
+            from = cut.at;
+        }
+        out.extend_from_slice(&self.encoder.buffer()[from..]);
+        out
+    }
+}

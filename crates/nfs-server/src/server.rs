@@ -1,0 +1,48 @@
+//! A running server: shared parts, start and stop. (Signatures first.)
+
+use std::net::SocketAddr;
+
+use crate::config::ServerConfig;
+use crate::drc::ReplyCache;
+use crate::exports::Exports;
+use crate::inject::Injector;
+use crate::state::{Effects, State};
+use crate::stats::Statistics;
+
+/// What all threads of a server share.
+#[derive(Debug)]
+pub struct Shared {
+    /// As started.
+    pub config: ServerConfig,
+    /// Files.
+    pub exports: Exports,
+    /// Clients.
+    pub state: State,
+    /// Injected behaviour.
+    pub injector: Injector,
+    /// Counters.
+    pub statistics: Statistics,
+    /// Replies to requests that must not be executed twice.
+    pub replies: ReplyCache,
+    /// Number of this server in its handles; the same after a restart with state.
+    pub instance: u32,
+    /// Differs at every start: verifier of WRITE and COMMIT, part of client ids and stateids.
+    pub boot: u64,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Shared {
+    /// Carries out what state changes asked for. Call it with no lock held.
+    pub fn apply(&self, effects: &mut Effects) {
+        effects.clear();
+    }
+}
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {}
+
+/// A running server; dropping it stops it.
+#[derive(Debug)]
+pub struct Server {}

@@ -1,0 +1,1 @@
+//! Delegations: granting, recall, return, revocation. (Signatures first.)

@@ -1,0 +1,145 @@
+//! State of clients: NFSv4 client records, sessions, opens, byte-range locks, delegations; locks of NLM clients too.
+//!
+//! A state machine without sockets or clock: time is an argument ([`Instant`] of the monotonic clock), and what has to be
+//! done outside (callbacks, releasing files) is returned in [`Effects`], which [`crate::server::Shared::apply`] carries out after
+//! all locks are dropped.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::config::ServerConfig;
+use crate::handle::FileId;
+
+pub mod client;
+pub mod delegation;
+pub mod file;
+pub mod lock;
+pub mod open;
+pub mod session;
+
+use client::Clients;
+use file::Files;
+
+/// Short-hand number of a client, given by the server (RFC 7530 §9.1.1, RFC 8881 §2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ClientId(pub u64);
+
+/// A connection, numbered since the server started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u64);
+
+/// All state. Many readers (I/O that names a stateid) or one writer (opens, locks, clients).
+#[derive(Debug)]
+pub struct State {
+    tables: RwLock<Tables>,
+}
+
+/// Clients and what they hold on files.
+#[derive(Debug)]
+pub struct Tables {
+    /// Client records, sessions, leases, grace.
+    pub clients: Clients,
+    /// Opens, locks and delegations by file and by stateid.
+    pub files: Files,
+}
+
+/// Something to be done outside once the tables are unlocked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Send CB_RECALL for a delegation; answered by [`delegation::recall_answered`].
+    Recall {
+        /// Who holds it.
+        client: ClientId,
+        /// Which.
+        stateid: Stateid4,
+        /// Its file.
+        file: FileId,
+        /// Whether the file is about to be truncated to nothing.
+        truncate: bool,
+    },
+    /// Probe the callback path of a 4.0 client (CB_NULL); answered by [`Clients::callback_probed`].
+    Probe(ClientId),
+    /// Tell a waiting 4.1 client that a lock may be free (CB_NOTIFY_LOCK, RFC 8881 §20.11).
+    NotifyLock {
+        /// Who waits.
+        client: ClientId,
+        /// The locked file.
+        file: FileId,
+        /// Lock owner.
+        owner: Vec<u8>,
+    },
+    /// Tell a waiting NLM client that it has the lock (NLM_GRANTED).
+    NlmGranted(lock::NlmWaiter),
+    /// An open ended: [`crate::fs::FileSystem::release`].
+    Release(FileId),
+}
+
+/// Effects in order.
+pub type Effects = Vec<Effect>;
+
+/// What a request is about to do to a file, when others may hold delegations or deny modes on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Conflict {
+    /// Read its data or attributes: conflicts with write delegations.
+    Read,
+    /// Change data, attributes, links or name: conflicts with all delegations.
+    Change,
+}
+
+impl State {
+    /// No clients. `restarted`: a grace period begins for the clients known from before.
+    pub fn new(config: &ServerConfig, now: Instant, known_clients: Vec<Vec<u8>>) -> Self {
+        let tables = Tables { clients: Clients::new(config, now, known_clients), files: Files::new(config) };
+        Self { tables: RwLock::new(tables) }
+    }
+
+    /// The tables, for looking.
+    pub fn read(&self) -> RwLockReadGuard<'_, Tables> {
+        self.tables.read()
+    }
+
+    /// The tables, for changing.
+    pub fn write(&self) -> RwLockWriteGuard<'_, Tables> {
+        self.tables.write()
+    }
+
+    /// Called about ten times a second: expires leases, revokes delegations that were not returned, repeats recalls, ends
+    /// the grace period.
+    pub fn tick(&self, now: Instant) -> Effects {
+        let mut effects = Effects::new();
+        let mut tables = self.tables.write();
+        let Tables { clients, files } = &mut *tables;
+        clients.tick(files, now, &mut effects);
+        files.tick(clients, now, &mut effects);
+        effects
+    }
+
+    /// Before a request without NFSv4 open state (NFS v2 and v3, or NFSv4 operations such as REMOVE, SETATTR or I/O with
+    /// a special stateid) touches a file: recalls conflicting delegations of others than `holder`. `Err(DELAY)` until they
+    /// are back (NFSv3: JUKEBOX).
+    pub fn check_conflict(
+        &self,
+        file: FileId,
+        conflict: Conflict,
+        holder: Option<ClientId>,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        // Most files have no delegation: look before locking for change.
+        if !self.read().files.delegated(file) {
+            return Ok(());
+        }
+        let mut tables = self.tables.write();
+        let Tables { clients, files } = &mut *tables;
+        files.recall_conflicting(clients, file, conflict, holder, now, effects)
+    }
+}
+
+/// A shared session, found without the tables' lock once a connection knows it.
+pub type SharedSession = Arc<session::Session>;
+
+/// Time that a client's courtesy lasts beyond its lease when nobody conflicts (RFC 7530 §9.6.3.1).
+pub const COURTESY: Duration = Duration::from_secs(24 * 3600);

@@ -1,0 +1,1 @@
+//! Opens and share reservations. (Signatures first.)
