@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use benchmaster_workload::units::TimeSpan;
+use benchmaster_units::TimeSpan;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Measure and explain network file systems.
@@ -208,5 +208,5 @@ pub(crate) struct ManArgs {
 }
 
 fn time_span(text: &str) -> Result<TimeSpan, String> {
-    text.parse().map_err(|error: benchmaster_workload::units::UnitError| error.to_string())
+    text.parse().map_err(|error: benchmaster_units::UnitError| error.to_string())
 }

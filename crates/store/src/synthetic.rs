@@ -223,7 +223,7 @@ fn io_size(level: u32, levels: u32) -> u64 {
 }
 
 fn size_name(bytes: u64) -> String {
-    benchmaster_workload::units::ByteSize(bytes).to_string()
+    benchmaster_units::ByteSize(bytes).to_string()
 }
 
 fn execution_order(random: &mut Random, treatments: u32, replicates: u32) -> Vec<RunKey> {

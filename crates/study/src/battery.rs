@@ -1,6 +1,6 @@
 //! The quick battery: every built-in workload on one target, in about two minutes, as a study file like any other.
 
-use benchmaster_workload::units::TimeSpan;
+use benchmaster_units::TimeSpan;
 
 /// How long each workload that runs for a time is measured, unless told otherwise.
 pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
+use benchmaster_units::TimeSpan;
 use benchmaster_workload::builtin::WorkloadSpec;
-use benchmaster_workload::units::TimeSpan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

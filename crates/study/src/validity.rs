@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use benchmaster_stats::steady::snia_last_rounds;
 use benchmaster_store::record::{Check, Severity};
 use benchmaster_telemetry::Environment;
+use benchmaster_units::ByteSize;
 use benchmaster_workload::model::{Claim, OpenFlag, OperationKind, Step, Workload};
 use benchmaster_workload::recording::{Recording, StopReason};
-use benchmaster_workload::units::ByteSize;
 
 use crate::responses::{counted, progress_series};
 

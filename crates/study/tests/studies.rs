@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::settings::{CacheControl, SCRATCH};
+use benchmaster_units::ByteSize;
 use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
-use benchmaster_workload::units::ByteSize;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
+use benchmaster_units::ByteSize;
 use benchmaster_workload::builtin::{
     DataParameters, FileCreationParameters, MetadataParameters, WorkloadSpec,
 };
 use benchmaster_workload::calibrate::NullBench;
 use benchmaster_workload::program::Program;
-use benchmaster_workload::units::ByteSize;
 
 fn main() {
     let data =

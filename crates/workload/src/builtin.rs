@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::model::{Claim, IoMethod, OffsetPick, OperationKind, ParameterError, Sharing, Workload};
-use crate::units::{ByteSize, Rate, TimeSpan};
+use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 mod expand;
 

@@ -403,7 +403,7 @@ impl FileTable {
 mod tests {
     use super::*;
     use crate::model::{FileSize, Sharing};
-    use crate::units::ByteSize;
+    use benchmaster_units::ByteSize;
 
     fn table(files: u64, prefill: f64, size: u64, block: Option<usize>) -> FileTable {
         let size = FileSize::Fixed(ByteSize(size));

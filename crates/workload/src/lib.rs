@@ -1,6 +1,5 @@
 //! Workloads: what clients do to a file system, and what is recorded of it.
 //!
-//! * [`units`]: sizes, durations and rates as users write them.
 //! * [`builtin`]: ready workloads with parameters, as a study file names them by `use`.
 //! * [`model`]: a workload in full: filesets, groups of workers, and the flow of operations each worker repeats.
 //! * [`program`]: a workload compiled for execution.
@@ -22,7 +21,6 @@ pub mod model;
 pub mod program;
 pub mod random;
 pub mod recording;
-pub mod units;
 
 mod counts;
 mod gate;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::units::{ByteSize, Rate, TimeSpan};
+use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 /// A value that is well-formed but cannot be meant, at a place within a workload.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,13 +5,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
+use benchmaster_units::ByteSize;
 use benchmaster_workload::builtin::{
     DataParameters, MetadataParameters, SmallFileReadParameters, WorkloadSpec,
 };
 use benchmaster_workload::calibrate::NullBench;
 use benchmaster_workload::model::Until;
 use benchmaster_workload::program::Program;
-use benchmaster_workload::units::ByteSize;
 
 /// Counts the allocations of each thread.
 struct Counting;

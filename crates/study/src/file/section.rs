@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use benchmaster_units::ByteSize;
 use benchmaster_workload::model::{RepeatUntil, SizeDistribution};
-use benchmaster_workload::units::ByteSize;
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 

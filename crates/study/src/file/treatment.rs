@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use benchmaster_units::TimeSpan;
 use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 use benchmaster_workload::model::{Fileset, ParameterError, Step, Workload};
 use benchmaster_workload::program::Program;
-use benchmaster_workload::units::TimeSpan;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use benchmaster_design::run_order;
 use benchmaster_store::record::Replication;
-use benchmaster_workload::units::ByteSize;
+use benchmaster_units::ByteSize;
 use serde::Serialize;
 
 use super::{Estimate, Plan};

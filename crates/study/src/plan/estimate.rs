@@ -90,7 +90,7 @@ fn mean_size(size: &FileSize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::units::ByteSize;
+    use benchmaster_units::ByteSize;
 
     use super::*;
     use crate::file::StudyFile;

@@ -11,7 +11,7 @@ use crate::model::{
     Claim, FilePick, FileSize, Fileset, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, ParameterError,
     Repeat, RepeatUntil, Sharing, Step, Until, Workload,
 };
-use crate::units::{ByteSize, TimeSpan};
+use benchmaster_units::{ByteSize, TimeSpan};
 
 /// Small files are read whole by one call up to this size.
 const WHOLE_READ: ByteSize = ByteSize::mib(1);

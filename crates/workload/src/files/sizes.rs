@@ -67,7 +67,7 @@ impl Sizes {
 mod tests {
     use super::*;
     use crate::model::Sharing;
-    use crate::units::ByteSize;
+    use benchmaster_units::ByteSize;
 
     fn draw(files: u64, distribution: SizeDistribution, seed: u64) -> Vec<u64> {
         let size = FileSize::Distributed(distribution);

@@ -3,6 +3,8 @@
 //! Both SI (`kB`, `MB`: powers of 1000) and IEC (`KiB`, `MiB`: powers of 1024) units are accepted and kept apart; a
 //! size without a unit is refused unless it is a plain integer number of bytes, because `64k` means both.
 
+#![deny(missing_docs)]
+
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
@@ -245,6 +247,42 @@ impl fmt::Display for Rate {
     }
 }
 
+/// Bytes per second, written `20MB/s` or `1Gbit/s`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Bandwidth(pub f64);
+
+const BIT_UNITS: &[(&str, f64)] =
+    &[("bit/s", 1.0), ("kbit/s", 1e3), ("Kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9), ("Tbit/s", 1e12)];
+
+impl FromStr for Bandwidth {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let (number, unit) = split_number(text, "a bandwidth such as `20MB/s` or `1Gbit/s`")?;
+        let bits = BIT_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor / 8.0);
+        let bytes = || {
+            let size = unit.strip_suffix("/s")?;
+            SIZE_UNITS.iter().find(|(name, _)| *name == size).map(|(_, factor)| *factor as f64)
+        };
+        let Some(factor) = bits.or_else(bytes) else {
+            let fix = format!("`{number}MB/s` (bytes) or `{number}Mbit/s` (bits)");
+            return Err(UnitError::Unit { text: text.into(), found: found(unit), fix });
+        };
+        if number <= 0.0 {
+            return Err(UnitError::Range { text: text.into(), problem: "not more than nothing" });
+        }
+        Ok(Self(number * factor))
+    }
+}
+
+impl fmt::Display for Bandwidth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.fract() == 0.0 && self.0 < (1u64 << 53) as f64 {
+            true => write!(f, "{}/s", ByteSize(self.0 as u64)),
+            false => write!(f, "{}B/s", self.0),
+        }
+    }
+}
+
 /// Splits `64KiB` into 64 and `KiB`.
 fn split_number<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a str), UnitError> {
     let trimmed = text.trim();
@@ -375,6 +413,17 @@ mod tests {
         assert_eq!("120/min".parse(), Ok(Rate(2.0)));
         assert!("0/s".parse::<Rate>().is_err());
         assert!("5".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn bandwidths_in_bytes_and_bits() {
+        assert_eq!("20MB/s".parse(), Ok(Bandwidth(20e6)));
+        assert_eq!("1MiB/s".parse(), Ok(Bandwidth(1_048_576.0)));
+        assert_eq!("1Gbit/s".parse(), Ok(Bandwidth(125e6)));
+        assert_eq!(Bandwidth(20e6).to_string(), "20MB/s");
+        let error = "20M".parse::<Bandwidth>().unwrap_err().to_string();
+        assert_eq!(error, "`20M` has the unknown unit `M`; write `20MB/s` (bytes) or `20Mbit/s` (bits)");
+        assert!("0MB/s".parse::<Bandwidth>().is_err());
     }
 
     proptest! {
