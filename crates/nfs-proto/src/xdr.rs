@@ -126,6 +126,11 @@ impl Encoder {
         &self.buffer
     }
 
+    /// The same bytes, to overwrite some (templates).
+    pub(crate) fn buffer_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer
+    }
+
     /// The cuts, in order.
     pub fn cuts(&self) -> &[Cut] {
         &self.cuts
