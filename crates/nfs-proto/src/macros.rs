@@ -127,7 +127,7 @@ macro_rules! xdr_union {
         $(#[$m])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[cfg_attr(test, derive(arbitrary::Arbitrary))]
-        pub enum $name $(<$lt>)? { $( $(#[$vm])* $v $(($t))? ,)* $( $(#[$dm])* $default(u32), )? }
+        pub enum $name $(<$lt>)? { $( $(#[$vm])* $v $(($t))? ,)* $( $(#[$dm])* $default(#[cfg_attr(test, arbitrary(with = $crate::macros::unnamed))] u32), )? }
         xdr_impl! { $name $(<$lt>)?,
             |d| match d.get::<u32>()? {
                 $( $n => Ok(Self::$v $((<$t as $crate::xdr::Decode<'_>>::decode(d)?))?), )*
@@ -145,4 +145,10 @@ macro_rules! xdr_union {
     (@pattern $v:ident $value:ident) => { Self::$v };
     (@put $e:ident $value:ident $t:ty) => { $crate::xdr::Encode::encode($value, $e) };
     (@put $e:ident $value:ident) => {};
+}
+
+/// A discriminant that no arm of a union has.
+#[cfg(test)]
+pub(crate) fn unnamed(u: &mut arbitrary::Unstructured<'_>) -> arbitrary::Result<u32> {
+    u.arbitrary().map(|n: u32| n | 0x8000_0000)
 }

@@ -10,6 +10,25 @@ mod status;
 #[macro_use]
 mod types;
 
+mod acl;
+mod client40;
+mod dir;
+mod file;
+mod pnfs;
+mod session;
+mod state;
+mod v42;
+mod xattr;
+
+pub use acl::*;
 pub use bitmap::*;
+pub use client40::*;
+pub use dir::*;
+pub use file::*;
+pub use pnfs::*;
+pub use session::*;
+pub use state::*;
 pub use status::*;
 pub use types::*;
+pub use v42::*;
+pub use xattr::*;

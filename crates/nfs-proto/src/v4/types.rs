@@ -246,7 +246,7 @@ macro_rules! result_union {
                 }
             }
         }
-        impl $crate::v4::Status for $name $(<$lt>)? {
+        impl $(<$lt>)? $crate::v4::Status for $name $(<$lt>)? {
             fn status(&self) -> $crate::v4::Nfsstat4 {
                 match self {
                     Self::Ok(_) => $crate::v4::Nfsstat4::OK,

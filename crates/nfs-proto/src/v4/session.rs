@@ -1,0 +1,386 @@
+//! Clients and sessions of 4.1 (RFC 8881 §18.33 to §18.51).
+
+use super::{Bitmap4, Identity, NfsImplId4, Nfsstat4, Nfstime4, RpcGssSvc, Sessionid4, Stateid4, Verifier4};
+use crate::rpc::AuthSys;
+use crate::xdr::{List, Opaque};
+
+/// EXCHANGE_ID: referrals are supported.
+pub const EXCHGID_SUPP_MOVED_REFER: u32 = 0x0000_0001;
+/// EXCHANGE_ID: migration is supported.
+pub const EXCHGID_SUPP_MOVED_MIGR: u32 = 0x0000_0002;
+/// EXCHANGE_ID: fencing of stray requests is supported (4.2).
+pub const EXCHGID_SUPP_FENCE_OPS: u32 = 0x0000_0004;
+/// EXCHANGE_ID: stateids are bound to the principal.
+pub const EXCHGID_BIND_PRINC_STATEID: u32 = 0x0000_0100;
+/// EXCHANGE_ID: no pNFS.
+pub const EXCHGID_USE_NON_PNFS: u32 = 0x0001_0000;
+/// EXCHANGE_ID: pNFS metadata server.
+pub const EXCHGID_USE_PNFS_MDS: u32 = 0x0002_0000;
+/// EXCHANGE_ID: pNFS data server.
+pub const EXCHGID_USE_PNFS_DS: u32 = 0x0004_0000;
+/// EXCHANGE_ID: mask of the three above.
+pub const EXCHGID_MASK_PNFS: u32 = 0x0007_0000;
+/// EXCHANGE_ID arguments: update a confirmed record.
+pub const EXCHGID_UPD_CONFIRMED_REC_A: u32 = 0x4000_0000;
+/// EXCHANGE_ID result: the record is confirmed.
+pub const EXCHGID_CONFIRMED_R: u32 = 0x8000_0000;
+/// EXCHANGE_ID: flags that a client may send; others are NFS4ERR_INVAL.
+pub const EXCHGID_MASK_A: u32 = EXCHGID_SUPP_MOVED_REFER
+    | EXCHGID_SUPP_MOVED_MIGR
+    | EXCHGID_SUPP_FENCE_OPS
+    | EXCHGID_BIND_PRINC_STATEID
+    | EXCHGID_MASK_PNFS
+    | EXCHGID_UPD_CONFIRMED_REC_A;
+
+/// CREATE_SESSION: replies are kept over a restart.
+pub const CREATE_SESSION_PERSIST: u32 = 1;
+/// CREATE_SESSION: this connection is the back channel, too.
+pub const CREATE_SESSION_CONN_BACK_CHAN: u32 = 2;
+/// CREATE_SESSION: step up to RDMA.
+pub const CREATE_SESSION_CONN_RDMA: u32 = 4;
+
+/// SEQUENCE: the client has no working callback path.
+pub const SEQ_STATUS_CB_PATH_DOWN: u32 = 0x0001;
+/// SEQUENCE: GSS contexts of the back channel will expire.
+pub const SEQ_STATUS_CB_GSS_CONTEXTS_EXPIRING: u32 = 0x0002;
+/// SEQUENCE: GSS contexts of the back channel have expired.
+pub const SEQ_STATUS_CB_GSS_CONTEXTS_EXPIRED: u32 = 0x0004;
+/// SEQUENCE: all state was revoked with the lease.
+pub const SEQ_STATUS_EXPIRED_ALL_STATE_REVOKED: u32 = 0x0008;
+/// SEQUENCE: some state was revoked with the lease.
+pub const SEQ_STATUS_EXPIRED_SOME_STATE_REVOKED: u32 = 0x0010;
+/// SEQUENCE: an administrator revoked state.
+pub const SEQ_STATUS_ADMIN_STATE_REVOKED: u32 = 0x0020;
+/// SEQUENCE: delegations or layouts were revoked.
+pub const SEQ_STATUS_RECALLABLE_STATE_REVOKED: u32 = 0x0040;
+/// SEQUENCE: the lease moved.
+pub const SEQ_STATUS_LEASE_MOVED: u32 = 0x0080;
+/// SEQUENCE: the server restarted and wants reclaims.
+pub const SEQ_STATUS_RESTART_RECLAIM_NEEDED: u32 = 0x0100;
+/// SEQUENCE: the session has no working callback path.
+pub const SEQ_STATUS_CB_PATH_DOWN_SESSION: u32 = 0x0200;
+/// SEQUENCE: the back channel has a fault that cannot be repaired.
+pub const SEQ_STATUS_BACKCHANNEL_FAULT: u32 = 0x0400;
+/// SEQUENCE: device ids changed.
+pub const SEQ_STATUS_DEVID_CHANGED: u32 = 0x0800;
+/// SEQUENCE: device ids were deleted.
+pub const SEQ_STATUS_DEVID_DELETED: u32 = 0x1000;
+
+xdr_enum! {
+    /// Channels that a client binds a connection to.
+    pub enum ChannelDirFromClient4 {
+        /// Fore channel.
+        Fore = 1,
+        /// Back channel.
+        Back = 2,
+        /// Fore channel, and back if the server likes.
+        ForeOrBoth = 3,
+        /// Back channel, and fore if the server likes.
+        BackOrBoth = 7,
+    }
+    /// Channels that the server bound a connection to.
+    pub enum ChannelDirFromServer4 {
+        /// Fore channel.
+        Fore = 1,
+        /// Back channel.
+        Back = 2,
+        /// Both.
+        Both = 3,
+    }
+}
+
+xdr_struct! {
+    /// GSS handles of a back channel.
+    pub struct GssCbHandles4<'a> {
+        /// Service.
+        pub service: RpcGssSvc,
+        /// The server's handle.
+        pub handle_from_server: Opaque<'a>,
+        /// The client's handle.
+        pub handle_from_client: Opaque<'a>,
+    }
+    /// Arguments of BACKCHANNEL_CTL.
+    pub struct BackchannelCtlArgs<'a> {
+        /// New callback program number.
+        pub cb_program: u32,
+        /// Credentials that callbacks may use.
+        pub sec_parms: List<'a, CallbackSecParms4<'a>>,
+    }
+    /// Arguments of BIND_CONN_TO_SESSION.
+    pub struct BindConnToSessionArgs {
+        /// The session.
+        pub sessid: Sessionid4,
+        /// Channels.
+        pub dir: ChannelDirFromClient4,
+        /// Whether to step up to RDMA.
+        pub use_conn_in_rdma_mode: bool,
+    }
+    /// Result of BIND_CONN_TO_SESSION.
+    pub struct BindConnToSessionOk {
+        /// The session.
+        pub sessid: Sessionid4,
+        /// Channels.
+        pub dir: ChannelDirFromServer4,
+        /// Whether the connection is RDMA now.
+        pub use_conn_in_rdma_mode: bool,
+    }
+    /// Operations under state protection, as sets of operation numbers.
+    pub struct StateProtectOps4 {
+        /// Must use the machine credential or SSV.
+        pub must_enforce: Bitmap4,
+        /// May use it.
+        pub must_allow: Bitmap4,
+    }
+    /// What the client offers for SSV.
+    pub struct SsvSpParms4<'a> {
+        /// Operations.
+        pub ops: StateProtectOps4,
+        /// Hash algorithms.
+        pub hash_algs: List<'a, Opaque<'a>>,
+        /// Encryption algorithms.
+        pub encr_algs: List<'a, Opaque<'a>>,
+        /// SSV versions to keep.
+        pub window: u32,
+        /// GSS handles to make.
+        pub num_gss_handles: u32,
+    }
+    /// What the server chose for SSV.
+    pub struct SsvProtInfo4<'a> {
+        /// Operations.
+        pub ops: StateProtectOps4,
+        /// Index of the hash algorithm.
+        pub hash_alg: u32,
+        /// Index of the encryption algorithm.
+        pub encr_alg: u32,
+        /// Length of the SSV.
+        pub ssv_len: u32,
+        /// SSV versions kept.
+        pub window: u32,
+        /// GSS handles.
+        pub handles: List<'a, Opaque<'a>>,
+    }
+    /// Identity of a client.
+    pub struct ClientOwner4<'a> {
+        /// Instance: changes with the client's restart.
+        pub verifier: Verifier4,
+        /// Identity that stays.
+        pub ownerid: Identity<'a>,
+    }
+    /// Identity of a server, to find other paths to it.
+    pub struct ServerOwner4<'a> {
+        /// Same for one set of sessions.
+        pub minor_id: u64,
+        /// Same for one set of clients and their state.
+        pub major_id: Identity<'a>,
+    }
+    /// Arguments of EXCHANGE_ID.
+    pub struct ExchangeIdArgs<'a> {
+        /// The client.
+        pub clientowner: ClientOwner4<'a>,
+        /// `EXCHGID_` flags.
+        pub flags: u32,
+        /// State protection offered.
+        pub state_protect: StateProtect4A<'a>,
+        /// The client's software.
+        pub client_impl_id: Option<NfsImplId4<'a>>,
+    }
+    /// Result of EXCHANGE_ID.
+    pub struct ExchangeIdOk<'a> {
+        /// Client id.
+        pub clientid: u64,
+        /// Sequence number for CREATE_SESSION.
+        pub sequenceid: u32,
+        /// `EXCHGID_` flags.
+        pub flags: u32,
+        /// State protection.
+        pub state_protect: StateProtect4R<'a>,
+        /// The server.
+        pub server_owner: ServerOwner4<'a>,
+        /// Where client ids, stateids and filehandles mean the same.
+        pub server_scope: Identity<'a>,
+        /// The server's software.
+        pub server_impl_id: Option<NfsImplId4<'a>>,
+    }
+    /// Limits of a channel; sizes count whole RPC messages.
+    pub struct ChannelAttrs4 {
+        /// Padding of headers.
+        pub headerpadsize: u32,
+        /// Largest request.
+        pub maxrequestsize: u32,
+        /// Largest reply.
+        pub maxresponsesize: u32,
+        /// Largest reply that is cached.
+        pub maxresponsesize_cached: u32,
+        /// Operations in a compound.
+        pub maxoperations: u32,
+        /// Slots.
+        pub maxrequests: u32,
+        /// RDMA reads outstanding.
+        pub rdma_ird: Option<u32>,
+    }
+    /// Arguments of CREATE_SESSION.
+    pub struct CreateSessionArgs<'a> {
+        /// Client id.
+        pub clientid: u64,
+        /// Its sequence number.
+        pub sequence: u32,
+        /// `CREATE_SESSION_` flags.
+        pub flags: u32,
+        /// Fore channel.
+        pub fore_chan_attrs: ChannelAttrs4,
+        /// Back channel.
+        pub back_chan_attrs: ChannelAttrs4,
+        /// Callback program number.
+        pub cb_program: u32,
+        /// Credentials that callbacks may use.
+        pub sec_parms: List<'a, CallbackSecParms4<'a>>,
+    }
+    /// Result of CREATE_SESSION.
+    pub struct CreateSessionOk {
+        /// The session.
+        pub sessionid: Sessionid4,
+        /// Sequence number of the request.
+        pub sequence: u32,
+        /// `CREATE_SESSION_` flags granted.
+        pub flags: u32,
+        /// Fore channel.
+        pub fore_chan_attrs: ChannelAttrs4,
+        /// Back channel.
+        pub back_chan_attrs: ChannelAttrs4,
+    }
+    /// Arguments of DESTROY_SESSION.
+    pub struct DestroySessionArgs {
+        /// The session.
+        pub sessionid: Sessionid4,
+    }
+    /// Arguments of DESTROY_CLIENTID.
+    pub struct DestroyClientidArgs {
+        /// The client id.
+        pub clientid: u64,
+    }
+    /// Arguments of RECLAIM_COMPLETE.
+    pub struct ReclaimCompleteArgs {
+        /// Whether only for the current filehandle's file system.
+        pub one_fs: bool,
+    }
+    /// Arguments of SEQUENCE.
+    pub struct SequenceArgs {
+        /// The session.
+        pub sessionid: Sessionid4,
+        /// The slot's sequence number.
+        pub sequenceid: u32,
+        /// The slot.
+        pub slotid: u32,
+        /// Highest slot with a request outstanding.
+        pub highest_slotid: u32,
+        /// Whether the reply must be kept.
+        pub cachethis: bool,
+    }
+    /// Result of SEQUENCE.
+    pub struct SequenceOk {
+        /// The session.
+        pub sessionid: Sessionid4,
+        /// The slot's sequence number.
+        pub sequenceid: u32,
+        /// The slot.
+        pub slotid: u32,
+        /// Highest slot that may be used.
+        pub highest_slotid: u32,
+        /// Highest slot that should be used.
+        pub target_highest_slotid: u32,
+        /// `SEQ_STATUS_` flags.
+        pub status_flags: u32,
+    }
+    /// Arguments of SET_SSV.
+    pub struct SetSsvArgs<'a> {
+        /// Value to combine with the SSV.
+        pub ssv: Opaque<'a>,
+        /// Proof.
+        pub digest: Opaque<'a>,
+    }
+    /// Result of SET_SSV.
+    pub struct SetSsvOk<'a> {
+        /// Proof.
+        pub digest: Opaque<'a>,
+    }
+    /// Arguments of FREE_STATEID.
+    pub struct FreeStateidArgs {
+        /// The stateid.
+        pub stateid: Stateid4,
+    }
+    /// Arguments of TEST_STATEID.
+    pub struct TestStateidArgs<'a> {
+        /// The stateids.
+        pub stateids: List<'a, Stateid4>,
+    }
+    /// Result of TEST_STATEID.
+    pub struct TestStateidOk<'a> {
+        /// Status of each.
+        pub status_codes: List<'a, Nfsstat4>,
+    }
+    /// Arguments of GET_DIR_DELEGATION.
+    pub struct GetDirDelegationArgs {
+        /// Whether to signal that a delegation becomes available.
+        pub signal_deleg_avail: bool,
+        /// Notifications wanted.
+        pub notification_types: Bitmap4,
+        /// How long notifications about entries may wait.
+        pub child_attr_delay: Nfstime4,
+        /// How long notifications about the directory may wait.
+        pub dir_attr_delay: Nfstime4,
+        /// Attributes of entries to notify about.
+        pub child_attributes: Bitmap4,
+        /// Attributes of the directory to notify about.
+        pub dir_attributes: Bitmap4,
+    }
+    /// A granted directory delegation.
+    pub struct DirDelegation4 {
+        /// Verifier of the directory's cookies.
+        pub cookieverf: Verifier4,
+        /// The delegation.
+        pub stateid: Stateid4,
+        /// Notifications that will come.
+        pub notification: Bitmap4,
+        /// Attributes of entries.
+        pub child_attributes: Bitmap4,
+        /// Attributes of the directory.
+        pub dir_attributes: Bitmap4,
+    }
+}
+
+xdr_union! {
+    /// A credential for callbacks.
+    pub enum CallbackSecParms4<'a> {
+        /// AUTH_NONE.
+        0 => None,
+        /// AUTH_SYS.
+        1 => Sys(AuthSys<'a>),
+        /// RPCSEC_GSS.
+        6 => Gss(GssCbHandles4<'a>),
+    }
+    /// State protection that a client asks for.
+    pub enum StateProtect4A<'a> {
+        /// None.
+        0 => None,
+        /// By machine credential.
+        1 => MachCred(StateProtectOps4),
+        /// By secret state verifier.
+        2 => Ssv(SsvSpParms4<'a>),
+    }
+    /// State protection that is in force.
+    pub enum StateProtect4R<'a> {
+        /// None.
+        0 => None,
+        /// By machine credential.
+        1 => MachCred(StateProtectOps4),
+        /// By secret state verifier.
+        2 => Ssv(SsvProtInfo4<'a>),
+    }
+    /// Result of GET_DIR_DELEGATION.
+    pub enum GetDirDelegationOk {
+        /// Granted.
+        0 => Granted(DirDelegation4),
+        /// Not available; whether the server will signal when it is.
+        1 => Unavail(bool),
+    }
+}

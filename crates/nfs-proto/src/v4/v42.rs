@@ -1,0 +1,277 @@
+//! Operations of 4.2 (RFC 7862): space, holes, copies, advice.
+
+use super::{Bitmap4, Netaddr4, Nfsstat4, Nfstime4, StableHow4, Stateid4, Utf8, Verifier4};
+use crate::xdr::{Bulk, List, Opaque};
+
+xdr_enum! {
+    /// Content of a range of a file.
+    pub enum DataContent4 {
+        /// Data.
+        Data = 0,
+        /// A hole.
+        Hole = 1,
+    }
+}
+
+xdr_code! {
+    /// Hint of IO_ADVISE: a number in its bitmap.
+    pub struct IoAdvise4("IO_ADVISE4_") {
+        /// Nothing special.
+        NORMAL = 0,
+        /// Rising offsets.
+        SEQUENTIAL = 1,
+        /// Falling offsets.
+        SEQUENTIAL_BACKWARDS = 2,
+        /// Any offsets.
+        RANDOM = 3,
+        /// Will be accessed.
+        WILLNEED = 4,
+        /// Will be accessed, perhaps.
+        WILLNEED_OPPORTUNISTIC = 5,
+        /// Will not be accessed.
+        DONTNEED = 6,
+        /// Will be accessed once.
+        NOREUSE = 7,
+        /// Will be read.
+        READ = 8,
+        /// Will be written.
+        WRITE = 9,
+        /// Accesses start near this range.
+        INIT_PROXIMITY = 10,
+    }
+}
+
+xdr_union! {
+    /// Where another server is.
+    pub enum Netloc4<'a> {
+        /// Name.
+        1 => Name(Utf8<'a>),
+        /// URL.
+        2 => Url(Utf8<'a>),
+        /// Address.
+        3 => Netaddr(Netaddr4<'a>),
+    }
+    /// One range in a READ_PLUS result.
+    pub enum ReadPlusContent<'a> {
+        /// Data.
+        0 => Data(Data4<'a>),
+        /// A hole.
+        1 => Hole(DataInfo4),
+        ;
+        /// Content that is not known.
+        Other
+    }
+}
+
+xdr_struct! {
+    /// A range of data.
+    pub struct Data4<'a> {
+        /// Where it starts.
+        pub offset: u64,
+        /// The data.
+        pub data: Bulk<'a>,
+    }
+    /// A range without data.
+    pub struct DataInfo4 {
+        /// Where it starts.
+        pub offset: u64,
+        /// Its length.
+        pub length: u64,
+    }
+    /// Result of an operation that writes, now or later.
+    pub struct WriteResponse4 {
+        /// Where it goes on asynchronously: the stateid that CB_OFFLOAD will carry.
+        pub callback_id: Option<Stateid4>,
+        /// Bytes written.
+        pub count: u64,
+        /// Stability reached.
+        pub committed: StableHow4,
+        /// Changes where the server lost unstable data.
+        pub writeverf: Verifier4,
+    }
+    /// Arguments of ALLOCATE.
+    pub struct AllocateArgs {
+        /// Stateid for writing.
+        pub stateid: Stateid4,
+        /// Start of the range.
+        pub offset: u64,
+        /// Its length.
+        pub length: u64,
+    }
+    /// Arguments of DEALLOCATE.
+    pub struct DeallocateArgs {
+        /// Stateid for writing.
+        pub stateid: Stateid4,
+        /// Start of the range.
+        pub offset: u64,
+        /// Its length.
+        pub length: u64,
+    }
+    /// Arguments of CLONE: saved filehandle to current filehandle.
+    pub struct CloneArgs {
+        /// Stateid of the source.
+        pub src_stateid: Stateid4,
+        /// Stateid of the destination.
+        pub dst_stateid: Stateid4,
+        /// Start in the source.
+        pub src_offset: u64,
+        /// Start in the destination.
+        pub dst_offset: u64,
+        /// Bytes; 0: to the end of the source.
+        pub count: u64,
+    }
+    /// Arguments of COPY: saved filehandle to current filehandle.
+    pub struct CopyArgs<'a> {
+        /// Stateid of the source.
+        pub src_stateid: Stateid4,
+        /// Stateid of the destination.
+        pub dst_stateid: Stateid4,
+        /// Start in the source.
+        pub src_offset: u64,
+        /// Start in the destination.
+        pub dst_offset: u64,
+        /// Bytes; 0: to the end of the source.
+        pub count: u64,
+        /// Whether to copy in order.
+        pub consecutive: bool,
+        /// Whether to answer when done.
+        pub synchronous: bool,
+        /// Another server that has the source; empty: this one.
+        pub source_server: List<'a, Netloc4<'a>>,
+    }
+    /// How a copy is done.
+    pub struct CopyRequirements4 {
+        /// In order.
+        pub consecutive: bool,
+        /// Done before the answer.
+        pub synchronous: bool,
+    }
+    /// Result of COPY.
+    pub struct CopyOk {
+        /// What was or will be written.
+        pub response: WriteResponse4,
+        /// How.
+        pub requirements: CopyRequirements4,
+    }
+    /// Arguments of COPY_NOTIFY.
+    pub struct CopyNotifyArgs<'a> {
+        /// Stateid of the source.
+        pub src_stateid: Stateid4,
+        /// Who will copy.
+        pub destination_server: Netloc4<'a>,
+    }
+    /// Result of COPY_NOTIFY.
+    pub struct CopyNotifyOk<'a> {
+        /// How long the permission lasts.
+        pub lease_time: Nfstime4,
+        /// Stateid for the copying server.
+        pub stateid: Stateid4,
+        /// Where the source is.
+        pub source_server: List<'a, Netloc4<'a>>,
+    }
+    /// Arguments of OFFLOAD_CANCEL.
+    pub struct OffloadCancelArgs {
+        /// The copy.
+        pub stateid: Stateid4,
+    }
+    /// Arguments of OFFLOAD_STATUS.
+    pub struct OffloadStatusArgs {
+        /// The copy.
+        pub stateid: Stateid4,
+    }
+    /// Result of OFFLOAD_STATUS.
+    pub struct OffloadStatusOk {
+        /// Bytes copied.
+        pub count: u64,
+        /// Final status, where done.
+        pub complete: Option<Nfsstat4>,
+    }
+    /// Arguments of IO_ADVISE.
+    pub struct IoAdviseArgs {
+        /// Stateid for reading.
+        pub stateid: Stateid4,
+        /// Start of the range.
+        pub offset: u64,
+        /// Its length; 0: to the end.
+        pub count: u64,
+        /// Hints, see [`IoAdvise4`].
+        pub hints: Bitmap4,
+    }
+    /// Result of IO_ADVISE.
+    pub struct IoAdviseOk {
+        /// Hints that the server will follow.
+        pub hints: Bitmap4,
+    }
+    /// Arguments of READ_PLUS.
+    pub struct ReadPlusArgs {
+        /// Open, lock, delegation or special stateid.
+        pub stateid: Stateid4,
+        /// Where to start.
+        pub offset: u64,
+        /// Bytes at most.
+        pub count: u32,
+    }
+    /// Result of READ_PLUS.
+    pub struct ReadPlusOk<'a> {
+        /// Whether the ranges reach the end of the file.
+        pub eof: bool,
+        /// Ranges.
+        pub contents: List<'a, ReadPlusContent<'a>>,
+    }
+    /// Arguments of SEEK.
+    pub struct SeekArgs {
+        /// Stateid for reading.
+        pub stateid: Stateid4,
+        /// Where to start.
+        pub offset: u64,
+        /// What to find.
+        pub what: DataContent4,
+    }
+    /// Result of SEEK.
+    pub struct SeekOk {
+        /// Whether there is none up to the end of the file.
+        pub eof: bool,
+        /// Where it is.
+        pub offset: u64,
+    }
+    /// Blocks of application data.
+    pub struct AppDataBlock4<'a> {
+        /// Start in the file.
+        pub offset: u64,
+        /// Size of a block.
+        pub block_size: u64,
+        /// Blocks.
+        pub block_count: u64,
+        /// Where in a block its number goes; all ones: nowhere.
+        pub reloff_blocknum: u64,
+        /// Number of the first block.
+        pub block_num: u32,
+        /// Where in a block the pattern goes.
+        pub reloff_pattern: u64,
+        /// The pattern.
+        pub pattern: Opaque<'a>,
+    }
+    /// Arguments of WRITE_SAME.
+    pub struct WriteSameArgs<'a> {
+        /// Stateid for writing.
+        pub stateid: Stateid4,
+        /// Stability asked for.
+        pub stable: StableHow4,
+        /// What to write.
+        pub adb: AppDataBlock4<'a>,
+    }
+    /// Result of WRITE_SAME.
+    pub struct WriteSameOk {
+        /// What was written.
+        pub response: WriteResponse4,
+    }
+}
+
+result_union! {
+    /// Result of COPY.
+    pub enum CopyRes {
+        Ok(CopyOk),
+        /// The requirements cannot be met; these can.
+        OFFLOAD_NO_REQS => OffloadNoReqs(CopyRequirements4),
+    }
+}
