@@ -10,6 +10,7 @@
 
 #[macro_use]
 mod macros;
+mod messages;
 pub mod mount;
 pub mod nlm;
 pub mod nsm;
