@@ -23,10 +23,24 @@ pub struct Exports {
     list: Vec<Export>,
 }
 
+/// Exports that make no name space.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ExportError {
+    /// There is none.
+    #[error("nothing to export")]
+    None,
+    /// The path is not absolute, or has a component that is no name.
+    #[error("export '{0}': not an absolute path of names")]
+    Path(String),
+    /// The path is there twice.
+    #[error("export '{0}' is given twice")]
+    Twice(String),
+}
+
 #[allow(unused_variables, clippy::todo)] // Signatures first.
 impl Exports {
     /// Makes the exports that `config` names, empty.
-    pub fn new(config: &ServerConfig, now: Time) -> Self {
+    pub fn new(config: &ServerConfig, now: Time) -> Result<Self, ExportError> {
         todo!()
     }
 

@@ -89,7 +89,15 @@ impl FileSystem {
     }
 
     /// Writes `data` at `offset`, or at the end. No permission check.
-    pub fn write(&self, file: Node, offset: u64, data: &[u8], now: Time) -> Result<Changed, FsError> {
+    /// `who` decides whether set-user-ID and set-group-ID survive (they do for user 0).
+    pub fn write(
+        &self,
+        who: &Credentials,
+        file: Node,
+        offset: u64,
+        data: &[u8],
+        now: Time,
+    ) -> Result<Changed, FsError> {
         todo!()
     }
 
@@ -151,7 +159,7 @@ impl FileSystem {
     }
 
     /// Content of a symbolic link.
-    pub fn read_link(&self, file: Node, visit: &mut dyn FnMut(&[u8])) -> Result<Attr, FsError> {
+    pub fn read_link(&self, file: Node, now: Time, visit: &mut dyn FnMut(&[u8])) -> Result<Attr, FsError> {
         todo!()
     }
 
@@ -164,6 +172,7 @@ impl FileSystem {
         dir: Node,
         cookie: u64,
         want_attr: bool,
+        now: Time,
         visit: &mut dyn FnMut(&DirEntry<'_>) -> bool,
     ) -> Result<bool, FsError> {
         todo!()
@@ -190,12 +199,26 @@ impl FileSystem {
     }
 
     /// Reserves space (ALLOCATE, RFC 7862 §15.1): extends the file when needed.
-    pub fn allocate(&self, file: Node, offset: u64, len: u64, now: Time) -> Result<Changed, FsError> {
+    pub fn allocate(
+        &self,
+        who: &Credentials,
+        file: Node,
+        offset: u64,
+        len: u64,
+        now: Time,
+    ) -> Result<Changed, FsError> {
         todo!()
     }
 
     /// Makes a hole (DEALLOCATE): the range reads as zeros; the size stays.
-    pub fn deallocate(&self, file: Node, offset: u64, len: u64, now: Time) -> Result<Changed, FsError> {
+    pub fn deallocate(
+        &self,
+        who: &Credentials,
+        file: Node,
+        offset: u64,
+        len: u64,
+        now: Time,
+    ) -> Result<Changed, FsError> {
         todo!()
     }
 
@@ -209,6 +232,7 @@ impl FileSystem {
     /// Returns the number of bytes.
     pub fn copy_range(
         &self,
+        who: &Credentials,
         from: Node,
         from_offset: u64,
         to: Node,
