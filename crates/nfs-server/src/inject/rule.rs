@@ -1,0 +1,246 @@
+//! Rules as users write them: `READ delay=1ms`, `OPEN error=NFS4ERR_DELAY p=0.01`, `* disconnect every=10s`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use benchmaster_nfs_proto::v2::Nfsstat2;
+use benchmaster_nfs_proto::v3::{Nfsstat3, Proc3};
+use benchmaster_nfs_proto::v4::Nfsstat4;
+use benchmaster_units::{Bandwidth, TimeSpan};
+
+use crate::stats::{ClientIndex, Operation};
+
+/// One rule: which operations it strikes, when, and what they suffer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    text: String,
+    /// Name of the operation in capitals; `None`: every NFS call.
+    operation: Option<String>,
+    pub(super) client: Option<ClientIndex>,
+    pub(super) probability: Option<f64>,
+    pub(super) count: Option<u64>,
+    pub(super) every: Option<Duration>,
+    pub(super) delay: Option<Duration>,
+    pub(super) bandwidth: Option<f64>,
+    pub(super) error: Option<InjectedError>,
+    pub(super) drop_reply: bool,
+    pub(super) disconnect: bool,
+}
+
+/// An error by version; `None` where the version has no such code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InjectedError {
+    v2: Option<u32>,
+    v3: Option<u32>,
+    v4: Option<u32>,
+}
+
+/// Why a rule could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rule `{rule}`: {problem}")]
+pub struct RuleError {
+    rule: String,
+    problem: String,
+}
+
+impl InjectedError {
+    pub(super) fn of(&self, operation: Operation) -> Option<u32> {
+        match operation {
+            Operation::V2(_) => self.v2,
+            Operation::V3(_) => self.v3,
+            Operation::V4(_) => self.v4,
+            _ => None,
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if let Ok(number) = text.parse() {
+            return Some(Self { v2: Some(number), v3: Some(number), v4: Some(number) });
+        }
+        let prefixed = ["NFSERR_", "NFS3ERR_", "NFS4ERR_"].iter().any(|prefix| text.starts_with(prefix));
+        let of = |prefix: &str| !prefixed || text.starts_with(prefix);
+        let error = Self {
+            v2: of("NFSERR_").then(|| text.parse::<Nfsstat2>().ok()).flatten().map(|s| s.0),
+            v3: of("NFS3ERR_").then(|| text.parse::<Nfsstat3>().ok()).flatten().map(|s| s.0),
+            v4: of("NFS4ERR_").then(|| text.parse::<Nfsstat4>().ok()).flatten().map(|s| s.0),
+        };
+        (error.v2.or(error.v3).or(error.v4).is_some_and(|status| status != 0)).then_some(error)
+    }
+}
+
+impl Rule {
+    /// Whether the rule concerns this operation of this client.
+    pub(super) fn matches(&self, operation: Operation, client: ClientIndex) -> bool {
+        if self.client.is_some_and(|only| only != client) {
+            return false;
+        }
+        match &self.operation {
+            Some(name) => name == operation.name(),
+            // Errors belong to operations, everything else to whole calls.
+            None => match operation {
+                Operation::V4(_) => self.error.is_some(),
+                Operation::Compound => self.error.is_none(),
+                Operation::V3(procedure) => procedure != Proc3::NULL,
+                Operation::V2(procedure) => procedure.0 != 0,
+                Operation::Mount | Operation::Nlm | Operation::Portmap => false,
+            },
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    /// `OPERATION ACTION… [CONDITION…]`, separated by blanks.
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        let fail = |problem: String| RuleError { rule: text.to_owned(), problem };
+        let mut words = text.split_whitespace();
+        let operation = words.next().ok_or_else(|| {
+            fail("is empty; write an operation and what happens to it, such as `READ delay=1ms`".into())
+        })?;
+        let name = operation.to_ascii_uppercase();
+        if operation != "*" && !Operation::is_known(&name) {
+            return Err(fail(format!(
+                "`{operation}` is no operation; write one such as READ, OPEN, COMPOUND, or * for every call"
+            )));
+        }
+        let mut rule = Self {
+            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            operation: (operation != "*").then_some(name),
+            client: None,
+            probability: None,
+            count: None,
+            every: None,
+            delay: None,
+            bandwidth: None,
+            error: None,
+            drop_reply: false,
+            disconnect: false,
+        };
+        for word in words {
+            rule.set(word).map_err(fail)?;
+        }
+        rule.check().map_err(fail)?;
+        Ok(rule)
+    }
+}
+
+impl Rule {
+    fn set(&mut self, word: &str) -> Result<(), String> {
+        let (key, value) = match word.split_once('=') {
+            Some((key, value)) => (key, Some(value)),
+            None => (word, None),
+        };
+        let duration = |value: &str| value.parse::<TimeSpan>().map(|span| span.0).map_err(|e| e.to_string());
+        match (key, value) {
+            ("delay", Some(value)) => self.delay = Some(duration(value)?),
+            ("every", Some(value)) => self.every = Some(duration(value)?),
+            ("bandwidth", Some(value)) => {
+                self.bandwidth = Some(value.parse::<Bandwidth>().map_err(|e| e.to_string())?.0);
+            }
+            ("error", Some(value)) => {
+                self.error = Some(InjectedError::parse(value).ok_or_else(|| {
+                    format!("`{value}` is no NFS error; write one such as NFS4ERR_DELAY or NFS3ERR_IO")
+                })?);
+            }
+            ("p", Some(value)) => {
+                let p = value.parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 1.0);
+                self.probability = Some(p.ok_or_else(|| {
+                    format!("`p={value}` is no probability; write a number above 0, up to 1")
+                })?);
+            }
+            ("client", Some(value)) => {
+                let number = value.parse::<u32>().ok().filter(|n| *n > 0);
+                self.client = Some(ClientIndex(number.ok_or_else(|| {
+                    format!("`client={value}` is no client; clients are counted from 1 in order of arrival")
+                })?));
+            }
+            ("count", Some(value)) => {
+                self.count =
+                    Some(value.parse().map_err(|_| format!("`count={value}` is no whole number"))?);
+            }
+            ("drop-reply", None) => self.drop_reply = true,
+            ("disconnect", None) => self.disconnect = true,
+            _ => {
+                return Err(format!(
+                    "`{word}` is not known; actions are delay=TIME, error=NAME, drop-reply, disconnect, \
+                     bandwidth=RATE, conditions p=NUMBER, client=N, count=N, every=TIME"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let acts = self.delay.is_some() || self.bandwidth.is_some() || self.error.is_some();
+        if !acts && !self.drop_reply && !self.disconnect {
+            return Err("does nothing; add delay=, error=, bandwidth=, drop-reply or disconnect".into());
+        }
+        if self.every.is_some_and(|every| every.is_zero()) {
+            return Err("`every` must be longer than nothing".into());
+        }
+        if self.every.is_some() && (!self.disconnect || acts || self.drop_reply || self.probability.is_some()) {
+            return Err("`every` goes with `disconnect` alone; use p= for the others".into());
+        }
+        if self.every.is_some() && self.operation.is_some() {
+            return Err("`disconnect every=` closes connections, not operations; write `*`".into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn error(text: &str) -> String {
+        text.parse::<Rule>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_examples_of_the_documentation_are_rules() {
+        for text in [
+            "READ delay=1ms",
+            "OPEN error=NFS4ERR_DELAY p=0.01",
+            "WRITE drop-reply p=0.001",
+            "* disconnect every=10s",
+            "READ bandwidth=20MB/s client=2",
+            "setattr error=NFS3ERR_JUKEBOX count=3",
+            "CREATE error=28",
+        ] {
+            assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_with_the_fix() {
+        assert!(error("").contains("is empty"));
+        assert!(error("FLY delay=1ms").contains("`FLY` is no operation"));
+        assert!(error("READ").contains("does nothing"));
+        assert!(error("READ delay=1").contains("write `1s`"), "{}", error("READ delay=1"));
+        assert!(error("READ error=NFS4ERR_NONSENSE").contains("no NFS error"));
+        assert!(error("READ error=NFS4_OK").contains("no NFS error"));
+        assert!(error("READ delay=1ms p=2").contains("no probability"));
+        assert!(error("READ delay=1ms client=0").contains("counted from 1"));
+        assert!(error("READ delay=1ms every=1s").contains("goes with `disconnect`"));
+        assert!(error("READ disconnect every=1s").contains("write `*`"));
+        assert!(error("* disconnect every=0s").contains("longer than nothing"));
+        assert!(error("READ jump").contains("`jump` is not known"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC*") {
+            let _ = text.parse::<Rule>();
+        }
+    }
+}

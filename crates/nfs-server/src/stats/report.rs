@@ -1,0 +1,267 @@
+//! Statistics as they are shown: JSON for programs, and the lines of Linux's `/proc/net/rpc/nfsd`.
+
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
+
+use benchmaster_nfs_proto::v2::Proc2;
+use benchmaster_nfs_proto::v3::Proc3;
+use benchmaster_nfs_proto::v4::Opnum;
+use serde::Serialize;
+
+use super::{Counts, Operation, Statistics};
+
+/// All that a server counted since it started.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Seconds since the start.
+    pub uptime_seconds: f64,
+    /// Connections and RPC.
+    pub transport: TransportReport,
+    /// State of NFSv4 clients.
+    pub state: StateReport,
+    /// Rules for injected behaviour as written, with how often each has struck.
+    pub injected: Vec<(String, u64)>,
+    /// All clients together, by protocol and operation.
+    pub operations: Vec<OperationReport>,
+    /// Each client, in order of first call.
+    pub clients: Vec<ClientReport>,
+}
+
+/// Connections and RPC.
+#[derive(Debug, Clone, Serialize)]
+pub struct TransportReport {
+    /// TCP connections accepted.
+    pub connections: u64,
+    /// UDP datagrams received.
+    pub datagrams: u64,
+    /// RPC calls received.
+    pub calls: u64,
+    /// Messages that were no RPC call.
+    pub bad_format: u64,
+    /// Refused credentials.
+    pub bad_auth: u64,
+    /// Calls not served, or with bad arguments.
+    pub bad_calls: u64,
+    /// Repeated requests answered from the duplicate request cache.
+    pub replayed: u64,
+    /// Repeated requests dropped while the first was in progress.
+    pub dropped_duplicates: u64,
+}
+
+/// State of NFSv4 clients.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct StateReport {
+    /// Client records, confirmed.
+    pub clients: u64,
+    /// Sessions of 4.1 and 4.2.
+    pub sessions: u64,
+    /// Opens held.
+    pub opens: u64,
+    /// Byte-range locks held.
+    pub locks: u64,
+    /// Delegations held now.
+    pub delegations_held: u64,
+    /// Delegations granted since the start.
+    pub delegations_granted: u64,
+    /// Recalls begun.
+    pub delegations_recalled: u64,
+    /// Delegations given back.
+    pub delegations_returned: u64,
+    /// Delegations taken away after a recall went unanswered.
+    pub delegations_revoked: u64,
+}
+
+/// One client.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClientReport {
+    /// Number, from 1, as rules name it.
+    pub client: u32,
+    /// Address.
+    pub address: String,
+    /// Machine name of its AUTH_SYS credentials; empty for AUTH_NONE.
+    pub machine: String,
+    /// Its operations.
+    pub operations: Vec<OperationReport>,
+}
+
+/// One operation. The first columns are those of Linux's mountstats, seen from the server.
+#[derive(Debug, Clone, Serialize)]
+pub struct OperationReport {
+    /// `v2`, `v3`, `v4`, `mount`, `nlm` or `portmap`.
+    pub protocol: &'static str,
+    /// Name, as in mountstats.
+    pub operation: &'static str,
+    /// Executions.
+    pub ops: u64,
+    /// Bytes of requests (mountstats: bytes sent).
+    pub bytes_received: u64,
+    /// Bytes of replies (mountstats: bytes received).
+    pub bytes_sent: u64,
+    /// Executions with an error as result.
+    pub errors: u64,
+    /// Time from decoding to encoded result.
+    pub service: ServiceTime,
+}
+
+/// Service times in nanoseconds, percentiles to two digits.
+#[derive(Debug, Clone, Serialize)]
+pub struct ServiceTime {
+    /// Sum.
+    pub total_ns: u64,
+    /// Mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Longest.
+    pub max_ns: u64,
+    /// The histogram: upper end of each bucket in nanoseconds, executions in it; empty buckets left out.
+    pub histogram: Vec<(u64, u64)>,
+}
+
+impl OperationReport {
+    fn new(operation: Operation, counts: &Counts) -> Self {
+        let at = |quantile| counts.service.value_at_quantile(quantile);
+        let service = ServiceTime {
+            total_ns: counts.nanos,
+            mean_ns: counts.nanos as f64 / counts.count.max(1) as f64,
+            p50_ns: at(0.5),
+            p90_ns: at(0.9),
+            p99_ns: at(0.99),
+            p999_ns: at(0.999),
+            max_ns: counts.service.max(),
+            histogram: counts
+                .service
+                .iter_recorded()
+                .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
+                .collect(),
+        };
+        Self {
+            protocol: operation.protocol(),
+            operation: operation.name(),
+            ops: counts.count,
+            bytes_received: counts.received,
+            bytes_sent: counts.sent,
+            errors: counts.errors,
+            service,
+        }
+    }
+}
+
+impl Statistics {
+    /// Everything counted so far; `state` and `injected` come from their owners.
+    pub fn report(&self, uptime: std::time::Duration, state: StateReport, injected: Vec<(String, u64)>) -> Report {
+        let per_client = self.totals();
+        let mut sums: Vec<Option<Counts>> = vec![None; Operation::COUNT];
+        for (operation, counts) in per_client.iter().flatten() {
+            match &mut sums[operation.index()] {
+                Some(sum) => sum.add(counts),
+                none => *none = Some(counts.clone()),
+            }
+        }
+        let all = |(index, counts): (usize, &Option<Counts>)| {
+            counts.as_ref().map(|counts| OperationReport::new(Operation::of_index(index), counts))
+        };
+        let names = self.clients.read();
+        let client = |(index, operations): (usize, Vec<(Operation, Counts)>)| {
+            let (address, machine) = &names.names[index];
+            ClientReport {
+                client: index as u32 + 1,
+                address: address.to_string(),
+                machine: String::from_utf8_lossy(machine).into_owned(),
+                operations: operations.iter().map(|(op, counts)| OperationReport::new(*op, counts)).collect(),
+            }
+        };
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let transport = &self.transport;
+        Report {
+            uptime_seconds: uptime.as_secs_f64(),
+            transport: TransportReport {
+                connections: load(&transport.connections),
+                datagrams: load(&transport.datagrams),
+                calls: load(&transport.calls),
+                bad_format: load(&transport.bad_format),
+                bad_auth: load(&transport.bad_auth),
+                bad_calls: load(&transport.bad_calls),
+                replayed: load(&transport.replayed),
+                dropped_duplicates: load(&transport.dropped_duplicates),
+            },
+            state,
+            injected,
+            operations: sums.iter().enumerate().filter_map(all).collect(),
+            clients: per_client.into_iter().enumerate().map(client).collect(),
+        }
+    }
+}
+
+impl Report {
+    /// The lines of `/proc/net/rpc/nfsd` that have a meaning here: `rc`, `io`, `net`, `rpc`, `proc2`, `proc3`, `proc4`,
+    /// `proc4ops`.
+    pub fn nfsd(&self) -> String {
+        let of = |protocol: &str, name: &str| {
+            self.operations.iter().find(|op| op.protocol == protocol && op.operation == name)
+        };
+        let ops = |protocol: &str, name: &str| of(protocol, name).map_or(0, |op| op.ops);
+        let bytes = |name: &str, field: fn(&OperationReport) -> u64| -> u64 {
+            self.operations.iter().filter(|op| op.operation == name).map(field).sum()
+        };
+        let t = &self.transport;
+        let mut out = String::new();
+        let bad = t.bad_format + t.bad_auth + t.bad_calls;
+        let uncached = t.calls.saturating_sub(t.replayed);
+        // Writing to a String cannot fail.
+        let _ = writeln!(out, "rc {} 0 {uncached}", t.replayed);
+        let _ = writeln!(out, "io {} {}", bytes("READ", |op| op.bytes_sent), bytes("WRITE", |op| op.bytes_received));
+        let _ = writeln!(out, "net {} {} {} {}", t.calls + t.bad_format, t.datagrams, t.calls, t.connections);
+        let _ = writeln!(out, "rpc {} {bad} {} {} 0", t.calls, t.bad_format, t.bad_auth);
+        let mut line = |label: &str, counts: Vec<u64>| {
+            let _ = write!(out, "{label} {}", counts.len());
+            counts.iter().for_each(|count| {
+                let _ = write!(out, " {count}");
+            });
+            out.push('\n');
+        };
+        let name = |operation: Operation| operation.name();
+        line("proc2", (0..18).map(|n| ops("v2", name(Operation::V2(Proc2(n))))).collect());
+        line("proc3", (0..22).map(|n| ops("v3", name(Operation::V3(Proc3(n))))).collect());
+        line("proc4", vec![0, ops("v4", "COMPOUND")]);
+        line("proc4ops", (0..76).map(|n| ops("v4", name(Operation::V4(Opnum(n))))).collect());
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::time::Duration;
+
+    use super::super::Sample;
+    use super::*;
+
+    #[test]
+    fn a_report_adds_clients_up_and_has_nfsds_lines() {
+        let statistics = Statistics::new(2);
+        let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let sample = Sample { received: 10, sent: 20, service: Duration::from_micros(5), error: false };
+        for machine in ["a", "b"] {
+            let client = statistics.client(here, machine.as_bytes());
+            statistics.record(client, Operation::V3(Proc3::READ), sample);
+        }
+        let report = statistics.report(Duration::from_secs(3), StateReport::default(), Vec::new());
+        assert_eq!(report.clients.len(), 2);
+        assert_eq!(report.clients[1].machine, "b");
+        let [read] = report.operations.as_slice() else { panic!("{report:?}") };
+        assert_eq!((read.protocol, read.operation, read.ops, read.bytes_sent), ("v3", "READ", 2, 40));
+        let [(upper, 2)] = read.service.histogram.as_slice() else { panic!("{read:?}") };
+        assert!((5000..5100).contains(upper), "{upper}");
+        let text = report.nfsd();
+        assert!(text.contains("\nproc3 22 0 0 0 0 0 0 2 0"), "{text}");
+        assert!(text.starts_with("rc 0 0 0\nio 40 0\n"), "{text}");
+        assert_eq!(text.lines().last().unwrap().split(' ').count(), 78);
+    }
+}
