@@ -163,8 +163,7 @@ impl Rule {
                 })?));
             }
             ("count", Some(value)) => {
-                self.count =
-                    Some(value.parse().map_err(|_| format!("`count={value}` is no whole number"))?);
+                self.count = Some(value.parse().map_err(|_| format!("`count={value}` is no whole number"))?);
             }
             ("drop-reply", None) => self.drop_reply = true,
             ("disconnect", None) => self.disconnect = true,
@@ -186,7 +185,8 @@ impl Rule {
         if self.every.is_some_and(|every| every.is_zero()) {
             return Err("`every` must be longer than nothing".into());
         }
-        if self.every.is_some() && (!self.disconnect || acts || self.drop_reply || self.probability.is_some()) {
+        if self.every.is_some() && (!self.disconnect || acts || self.drop_reply || self.probability.is_some())
+        {
             return Err("`every` goes with `disconnect` alone; use p= for the others".into());
         }
         if self.every.is_some() && self.operation.is_some() {

@@ -110,6 +110,8 @@ mod tests {
     fn names_are_those_of_the_field() {
         assert_eq!(Operation::V4(Opnum::READ).name(), "READ");
         assert_eq!(Operation::V3(Proc3::READDIRPLUS).name(), "READDIRPLUS");
-        assert!(Operation::is_known("SETXATTR") && Operation::is_known("COMPOUND") && !Operation::is_known("FLY"));
+        assert!(
+            Operation::is_known("SETXATTR") && Operation::is_known("COMPOUND") && !Operation::is_known("FLY")
+        );
     }
 }

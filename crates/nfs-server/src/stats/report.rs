@@ -155,7 +155,12 @@ impl OperationReport {
 
 impl Statistics {
     /// Everything counted so far; `state` and `injected` come from their owners.
-    pub fn report(&self, uptime: std::time::Duration, state: StateReport, injected: Vec<(String, u64)>) -> Report {
+    pub fn report(
+        &self,
+        uptime: std::time::Duration,
+        state: StateReport,
+        injected: Vec<(String, u64)>,
+    ) -> Report {
         let per_client = self.totals();
         let mut sums: Vec<Option<Counts>> = vec![None; Operation::COUNT];
         for (operation, counts) in per_client.iter().flatten() {
@@ -216,7 +221,12 @@ impl Report {
         let uncached = t.calls.saturating_sub(t.replayed);
         // Writing to a String cannot fail.
         let _ = writeln!(out, "rc {} 0 {uncached}", t.replayed);
-        let _ = writeln!(out, "io {} {}", bytes("READ", |op| op.bytes_sent), bytes("WRITE", |op| op.bytes_received));
+        let _ = writeln!(
+            out,
+            "io {} {}",
+            bytes("READ", |op| op.bytes_sent),
+            bytes("WRITE", |op| op.bytes_received)
+        );
         let _ = writeln!(out, "net {} {} {} {}", t.calls + t.bad_format, t.datagrams, t.calls, t.connections);
         let _ = writeln!(out, "rpc {} {bad} {} {} 0", t.calls, t.bad_format, t.bad_auth);
         let mut line = |label: &str, counts: Vec<u64>| {
