@@ -11,7 +11,9 @@ mod status;
 mod types;
 
 mod acl;
+mod callback;
 mod client40;
+mod compound;
 mod dir;
 mod file;
 mod pnfs;
@@ -22,7 +24,9 @@ mod xattr;
 
 pub use acl::*;
 pub use bitmap::*;
+pub use callback::*;
 pub use client40::*;
+pub use compound::*;
 pub use dir::*;
 pub use file::*;
 pub use pnfs::*;
