@@ -2,11 +2,13 @@
 //! anywhere it is an error; and no bytes make a decoder panic.
 
 use std::fmt::Debug;
+use std::fs;
+use std::path::Path;
 
 use arbitrary::Unstructured;
 
-use crate::xdr::{Decode, Decoder, Encode, Encoder, XdrError};
-use crate::{every_message, mount, nlm, nsm, portmap, rpc, v2, v3};
+use crate::xdr::{Bulk, Decode, Decoder, Encode, Encoder, List, XdrError};
+use crate::{every_message, mount, nlm, nsm, portmap, record, rpc, v2, v3};
 
 /// Values made per type, and random inputs per decoder.
 const CASES: usize = 64;
@@ -55,6 +57,16 @@ fn assert_same<T: PartialEq + Debug>(name: &str, value: &T, again: &T) {
     assert!(value == again, "{name}: {value:?} came back as {again:?}");
 }
 
+/// Keeps a sample for the fuzz targets, when asked to: `UPDATE_CORPUS=1 cargo test -p benchmaster-nfs-proto round_trip`.
+fn keep(family: &str, name: &str, sample: &[u8]) {
+    if std::env::var_os("UPDATE_CORPUS").is_some() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(family);
+        fs::create_dir_all(&folder).unwrap();
+        let name: String = name.replace("<'_>", "").replace("::", "-");
+        fs::write(folder.join(name), sample).unwrap();
+    }
+}
+
 macro_rules! round_trips {
     ($($family:ident { $($t:ty),* $(,)? })*) => { $(
         #[test]
@@ -62,7 +74,7 @@ macro_rules! round_trips {
             let mut rng = rng();
             $(
                 let name = stringify!($t);
-                let mut longest = 0;
+                let mut sample = Vec::new();
                 for _ in 0..CASES {
                     let seed = random_bytes(&mut rng, 2048);
                     let value: $t = Unstructured::new(&seed).arbitrary().unwrap();
@@ -70,7 +82,6 @@ macro_rules! round_trips {
                     let again: $t = decoded(&bytes).unwrap_or_else(|e| panic!("{name}: {e}: {value:?}"));
                     assert_same(name, &value, &again);
                     assert_eq!(encoded(&again), bytes, "{name}: {value:?}");
-                    longest = longest.max(bytes.len());
                     // All ends of short messages, some of long ones.
                     let step = bytes.len() / 256 + 1;
                     for end in (0..bytes.len()).step_by(step) {
@@ -83,8 +94,13 @@ macro_rules! round_trips {
                         let bytes = encoded(&value);
                         assert_same(name, &value, &decoded::<$t>(&bytes).unwrap());
                     }
+                    // The longest that is not too long to be mutated everywhere.
+                    if sample.is_empty() || bytes.len() > sample.len() && bytes.len() <= 512 {
+                        sample = bytes;
+                    }
                 }
-                assert!(longest > 0, "{name}: nothing encoded");
+                assert!(!sample.is_empty(), "{name}: nothing encoded");
+                keep(stringify!($family), name, &sample);
             )*
         }
     )* };
@@ -125,4 +141,60 @@ fn rpc_headers() {
         }
         let _ = Decoder::new(&random_bytes(&mut rng, 256)).get::<Message<'_>>();
     }
+}
+
+/// Whole calls and streams of records, for the fuzz targets that take those.
+#[test]
+fn calls_in_records() {
+    let mut stream = Encoder::new();
+    let file = b"a handle of an NFS file"[..].into();
+    let data = Bulk::Bytes(b"some data to write");
+    let stable = v3::StableHow::Unstable;
+    let write = encoded(&v3::WriteArgs { file, offset: 7, count: 18, stable, data });
+    let read = encoded(&v3::ReadArgs { file, offset: 1 << 33, count: 4096 });
+    let sys = encoded(&rpc::AuthSys {
+        stamp: 1,
+        machine_name: "client".into(),
+        uid: 1000,
+        gid: 100,
+        gids: List::Items(&[4, 24, 27]),
+    });
+    let cred = rpc::OpaqueAuth { flavor: rpc::AuthFlavor::SYS, body: sys[..].into() };
+    for (xid, procedure, args) in [(1, v3::Proc3::WRITE, write), (2, v3::Proc3::READ, read)] {
+        let header = rpc::CallHeader {
+            xid,
+            rpc_version: rpc::RPC_VERSION,
+            program: v3::PROGRAM,
+            version: v3::VERSION,
+            procedure: procedure.0,
+            cred,
+            verf: rpc::OpaqueAuth::NONE,
+        };
+        let call = [encoded(&header), args].concat();
+        keep("call", &procedure.to_string(), &call);
+        let mark = record::begin(&mut stream);
+        stream.raw(&call);
+        record::end(&mut stream, mark);
+    }
+    // The same two calls as one record of two fragments.
+    let whole = stream.buffer().to_vec();
+    let (first, second) = whole.split_at(whole.len() / 2);
+    for (fragment, last) in [(first, 0), (second, record::LAST_FRAGMENT)] {
+        stream.put(&(fragment.len() as u32 | last));
+        stream.raw(fragment);
+    }
+    keep("record", "calls", stream.buffer());
+
+    let mut rest = stream.buffer();
+    for xid in [1, 2] {
+        let Ok(record::Scan::Record { payload, consumed }) = record::next_record(rest, 4096) else {
+            panic!("a record");
+        };
+        let message: rpc::Message<'_> = Decoder::new(&rest[payload]).get().unwrap();
+        assert!(matches!(message, rpc::Message::Call(call) if call.xid == xid && call.cred.sys().is_ok()));
+        rest = &rest[consumed..];
+    }
+    let mut joiner = record::Joiner::new();
+    assert_eq!(joiner.feed(rest, 4096), Ok(record::Fed { consumed: rest.len(), complete: true }));
+    assert_eq!(joiner.record(), whole);
 }

@@ -1,0 +1,61 @@
+//! `mutate [MUTATIONS [SEED]]`: a bounded run of random mutations of `corpus/` through all targets.
+//!
+//! The same arguments do the same. A panic ends the run with status 1, and the input is kept in `artifacts/`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use benchmaster_fuzz::decoders::TARGETS;
+use benchmaster_fuzz::mutation;
+
+/// An input that takes longer costs the sender too little.
+const SLOW: Duration = Duration::from_millis(200);
+
+fn main() -> io::Result<ExitCode> {
+    let mut arguments = std::env::args().skip(1).map(|text| text.parse::<u64>().map_err(io::Error::other));
+    let total = arguments.next().transpose()?.unwrap_or(1_000_000);
+    let seed = arguments.next().transpose()?.unwrap_or(1);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let each = total.div_ceil(TARGETS.len() as u64);
+    let mut failed = false;
+    for (name, target) in TARGETS {
+        let corpus = samples(&root.join("corpus").join(name))?;
+        let outcome = mutation::run(&corpus, each, seed, target);
+        println!(
+            "{name}: {} samples, {} mutations, slowest {:?}",
+            corpus.len(),
+            outcome.tried,
+            outcome.slowest
+        );
+        if let Some((input, message)) = outcome.crash {
+            let artifacts = root.join("artifacts").join(name);
+            fs::create_dir_all(&artifacts)?;
+            let path = artifacts.join(format!("crash-{seed}"));
+            fs::write(&path, &input)?;
+            println!(
+                "{name}: panicked: {message}\n{name}: input of {} bytes in {}",
+                input.len(),
+                path.display()
+            );
+            failed = true;
+        } else if outcome.tried < each || outcome.slowest > SLOW {
+            println!("{name}: too few inputs tried, or one took longer than {SLOW:?}");
+            failed = true;
+        }
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// The files of a folder, in order of their names.
+fn samples(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
+    let context = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
+    let mut paths = fs::read_dir(folder)
+        .map_err(context)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<io::Result<Vec<_>>>()?;
+    paths.sort();
+    paths.iter().map(fs::read).collect()
+}
