@@ -11,6 +11,7 @@ mod status;
 mod types;
 
 mod acl;
+mod attr;
 mod callback;
 mod client40;
 mod compound;
@@ -23,6 +24,7 @@ mod v42;
 mod xattr;
 
 pub use acl::*;
+pub use attr::*;
 pub use bitmap::*;
 pub use callback::*;
 pub use client40::*;
