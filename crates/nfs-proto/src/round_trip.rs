@@ -62,8 +62,10 @@ fn keep(family: &str, name: &str, sample: &[u8]) {
     if std::env::var_os("UPDATE_CORPUS").is_some() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(family);
         fs::create_dir_all(&folder).unwrap();
-        let name: String = name.replace("<'_>", "").replace("::", "-");
-        fs::write(folder.join(name), sample).unwrap();
+        let words = name
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty() && *word != family);
+        fs::write(folder.join(words.collect::<Vec<_>>().join("-")), sample).unwrap();
     }
 }
 
