@@ -24,6 +24,7 @@ pub mod server;
 pub mod state;
 pub mod stats;
 
+mod call;
 mod drc;
 mod mount;
 mod nlm;
