@@ -2,7 +2,7 @@
 
 use benchmaster_nfs_proto::record::{self, Joiner, Scan};
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder};
-use benchmaster_nfs_proto::{every_message, mount, nlm, nsm, portmap, rpc, v2, v3};
+use benchmaster_nfs_proto::{every_message, mount, nlm, nsm, portmap, rpc, v2, v3, v4};
 
 /// A name, which is its folder in `corpus/` and its target of cargo-fuzz, and what takes the bytes.
 pub type Target = (&'static str, fn(&[u8]));
@@ -27,7 +27,7 @@ macro_rules! targets {
 
         /// All targets.
         pub const TARGETS: &[Target] =
-            &[$((stringify!($family), $family as fn(&[u8])),)* ("call", call), ("record", stream)];
+            &[$((stringify!($family), $family as fn(&[u8])),)* ("compound", compound), ("call", call), ("record", stream)];
     };
 }
 every_message!(targets);
@@ -36,6 +36,31 @@ every_message!(targets);
 pub fn run(name: &str, bytes: &[u8]) {
     let (_, target) = TARGETS.iter().find(|(target, _)| *target == name).expect("a target of this name");
     target(bytes);
+}
+
+/// Compounds, operation by operation, with the attributes in them.
+fn compound(bytes: &[u8]) {
+    if let Ok(args) = Decoder::new(bytes).get::<v4::CompoundArgs<'_>>() {
+        let claimed = args.ops.left();
+        let seen = args.ops.inspect(|op| {
+            let fattr = match op {
+                Ok(v4::Argop::Setattr(args)) => args.obj_attributes,
+                Ok(v4::Argop::Verify(args) | v4::Argop::Nverify(args)) => args.obj_attributes,
+                Ok(v4::Argop::Create(args)) => args.createattrs,
+                _ => return,
+            };
+            if let Ok(attributes) = v4::Attributes::decode(&fattr) {
+                again::<_, v4::Fattr4<'_>>(&attributes, &mut Encoder::new());
+            }
+        });
+        assert!(seen.count() <= claimed);
+    }
+    if let Ok(mut res) = Decoder::new(bytes).get::<v4::CompoundRes<'_>>() {
+        while res.results.take::<v4::Resop<'_>>().is_some() {}
+    }
+    if let Ok(mut args) = Decoder::new(bytes).get::<v4::CbCompoundArgs<'_>>() {
+        while args.ops.take::<v4::CbArgop<'_>>().is_some() {}
+    }
 }
 
 /// Headers of calls and replies.
