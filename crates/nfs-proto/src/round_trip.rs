@@ -33,7 +33,15 @@ fn rng() -> TestRng {
 fn random_bytes(rng: &mut TestRng, max: usize) -> Vec<u8> {
     let len = rng.next_u32() as usize % max;
     (0..len)
-        .map(|_| if rng.next_u32() % 3 == 0 { rng.next_u32() as u8 } else { (rng.next_u32() % 4) as u8 })
+        .map(
+            |_| {
+                if rng.next_u32().is_multiple_of(3) {
+                    rng.next_u32() as u8
+                } else {
+                    (rng.next_u32() % 4) as u8
+                }
+            },
+        )
         .collect()
 }
 
