@@ -76,7 +76,14 @@ impl Reply {
 
     /// The bytes after `mark`, pages copied in: what a reply cache keeps.
     pub fn copy_since(&self, mark: ReplyMark) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.encoder.len_since(mark));
+        let mut out = Vec::new();
+        self.copy_since_into(mark, &mut out);
+        out
+    }
+
+    /// Appends to `out` the bytes after `mark`, pages copied in.
+    pub fn copy_since_into(&self, mark: ReplyMark, out: &mut Vec<u8>) {
+        out.reserve(self.encoder.len_since(mark));
         let mut from = mark.buffer;
         for (cut, page) in self.encoder.cuts().iter().zip(&self.pages).skip(mark.cuts) {
             out.extend_from_slice(&self.encoder.buffer()[from..cut.at]);
@@ -84,6 +91,5 @@ impl Reply {
             from = cut.at;
         }
         out.extend_from_slice(&self.encoder.buffer()[from..]);
-        out
     }
 }

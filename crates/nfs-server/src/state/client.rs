@@ -1,65 +1,414 @@
-//! Client records: SETCLIENTID and EXCHANGE_ID, leases, expiry, grace. (Signatures first.)
-#![allow(missing_docs, unused_variables, clippy::todo)]
+//! Client records: SETCLIENTID and EXCHANGE_ID, leases, expiry, grace.
 
-use std::time::Instant;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use benchmaster_nfs_proto::v4::Nfsstat4;
+use benchmaster_nfs_proto::v4::{
+    Nfsstat4, SEQ_STATUS_BACKCHANNEL_FAULT, SEQ_STATUS_CB_PATH_DOWN, SEQ_STATUS_CB_PATH_DOWN_SESSION,
+    SEQ_STATUS_RECALLABLE_STATE_REVOKED, SEQ_STATUS_RESTART_RECLAIM_NEEDED, Verifier4,
+};
+use hashbrown::{HashMap, HashSet};
 
 use super::file::Files;
-use super::{ClientId, Effects};
+use super::grace::Grace;
+use super::lease::Lease;
+use super::session::{Session, Sessions};
+use super::{COURTESY, ClientId, Effects};
 use crate::config::ServerConfig;
 
+mod record;
+#[cfg(test)]
+mod tests;
+mod v40;
+mod v41;
+
+pub use record::{CallbackTarget, Principal};
+use record::{Client, Kind};
+pub use v40::{ClidInUse, SetClientId};
+pub use v41::{CreateSession, ExchangeId, Exchanged};
+
+/// Most client records; a client whose lease ran out makes room for a new one.
+const MAX_CLIENTS: usize = 65_536;
+/// Most records not yet confirmed; the oldest makes room (RFC 7530 §16.34.5).
+const MAX_UNCONFIRMED: usize = 4096;
+/// Most ids remembered as expired.
+const MAX_EXPIRED: usize = 65_536;
+
+/// All client records.
 #[derive(Debug)]
-pub struct Clients {}
+pub struct Clients {
+    lease: Duration,
+    slots: u32,
+    max_io: u32,
+    boot: u64,
+    epoch: Instant,
+    next: u32,
+    by_id: HashMap<ClientId, Client>,
+    /// Records by minor version (0, or 1 for all sessions) and owner.
+    by_owner: [HashMap<Vec<u8>, Owner>; 2],
+    /// Unconfirmed records, oldest first; ids confirmed or gone meanwhile are skipped.
+    unconfirmed: VecDeque<ClientId>,
+    expired: HashSet<ClientId>,
+    expired_order: VecDeque<ClientId>,
+    sessions: Arc<Sessions>,
+    total_slots: usize,
+    grace: Grace,
+    next_scan: Instant,
+}
+
+/// The records of one owner.
+#[derive(Debug, Default, Clone, Copy)]
+struct Owner {
+    confirmed: Option<ClientId>,
+    unconfirmed: Option<ClientId>,
+}
 
 impl Clients {
-    pub fn new(config: &ServerConfig, now: Instant, known: Vec<Vec<u8>>) -> Self {
-        Self {}
+    /// No clients. `boot` differs at every start of the server; `known`: names from before a restart, who may reclaim.
+    pub fn new(
+        config: &ServerConfig,
+        boot: u64,
+        sessions: Arc<Sessions>,
+        now: Instant,
+        known: Vec<Vec<u8>>,
+    ) -> Self {
+        Self {
+            lease: config.lease,
+            slots: config.slots.max(1),
+            max_io: config.max_io,
+            boot,
+            epoch: now,
+            next: 0,
+            by_id: HashMap::new(),
+            by_owner: [HashMap::new(), HashMap::new()],
+            unconfirmed: VecDeque::new(),
+            expired: HashSet::new(),
+            expired_order: VecDeque::new(),
+            sessions,
+            total_slots: 0,
+            grace: Grace::new(now, config.lease, known),
+            next_scan: now,
+        }
     }
 
-    /// Expires leases and ends the grace period.
-    pub fn tick(&mut self, files: &mut Files, now: Instant, effects: &mut Effects) {}
+    /// Drops unconfirmed clients after a lease time, and others when their courtesy ends; notices back channels that
+    /// went down; ends the grace period.
+    pub fn tick(&mut self, files: &mut Files, now: Instant, effects: &mut Effects) {
+        if self.grace.tick(now) {
+            self.grace_ended();
+        }
+        self.drop_unconfirmed(now);
+        if now < self.next_scan {
+            return;
+        }
+        self.next_scan = now + (self.lease / 8).min(Duration::from_secs(1));
+        let keep = self.lease.saturating_add(COURTESY);
+        let gone: Vec<ClientId> = self
+            .by_id
+            .values()
+            .filter(|client| client.confirmed && client.lease.age(now) > keep)
+            .map(Client::id)
+            .collect();
+        for id in gone {
+            self.expire(files, id, effects);
+        }
+        for client in self.by_id.values() {
+            client.refresh_paths();
+        }
+    }
 
     /// A confirmed client with a live (or courtesy) lease.
     pub fn check(&self, id: ClientId) -> Result<(), Nfsstat4> {
-        todo!()
+        match self.by_id.get(&id) {
+            Some(client) if client.confirmed => Ok(()),
+            _ if self.expired.contains(&id) => Err(Nfsstat4::EXPIRED),
+            _ => Err(Nfsstat4::STALE_CLIENTID),
+        }
     }
 
     /// Renews the lease of a client (any operation with its state does).
-    pub fn renew(&self, id: ClientId, now: Instant) {}
+    pub fn renew(&self, id: ClientId, now: Instant) {
+        if let Some(client) = self.by_id.get(&id) {
+            client.lease.renew(now);
+        }
+    }
 
     /// Whether callbacks can reach the client: condition of granting a delegation.
     pub fn callback_up(&self, id: ClientId) -> bool {
-        todo!()
+        self.by_id.get(&id).is_some_and(Client::callback_up)
     }
 
     /// 0 for clients made by SETCLIENTID, 1 for those made by EXCHANGE_ID.
     pub fn minor(&self, id: ClientId) -> u32 {
-        todo!()
+        self.by_id.get(&id).map_or(0, |client| client.kind.minor() as u32)
+    }
+
+    /// The name that a client gave itself.
+    pub fn owner(&self, id: ClientId) -> Option<&[u8]> {
+        self.by_id.get(&id).map(|client| client.owner.as_slice())
     }
 
     /// Whether the lease ran out and the client's state is kept only by courtesy: state that conflicts with another
     /// client's request is then dropped with [`Clients::expire`].
     pub fn is_courtesy(&self, id: ClientId, now: Instant) -> bool {
-        todo!()
+        self.by_id.get(&id).is_none_or(|client| client.lease.age(now) > self.lease)
     }
 
     /// Drops a client and all its state.
-    pub fn expire(&mut self, files: &mut Files, id: ClientId, effects: &mut Effects) {}
+    pub fn expire(&mut self, files: &mut Files, id: ClientId, effects: &mut Effects) {
+        if self.remove(files, id, effects) && self.expired.insert(id) {
+            self.expired_order.push_back(id);
+            if self.expired_order.len() > MAX_EXPIRED
+                && let Some(oldest) = self.expired_order.pop_front()
+            {
+                self.expired.remove(&oldest);
+            }
+        }
+    }
 
     /// Whether the grace period lasts (opens and locks other than reclaims get GRACE).
     pub fn in_grace(&self) -> bool {
-        false
+        self.grace.lasts()
+    }
+
+    /// Whether this client may get new opens, locks and delegations: GRACE during the grace period, and until a client of
+    /// 4.1 said RECLAIM_COMPLETE (RFC 8881 §18.51.3).
+    pub fn may_claim(&self, id: ClientId) -> Result<(), Nfsstat4> {
+        let waits = self.by_id.get(&id).is_some_and(|client| match &client.kind {
+            Kind::Session(state) => !state.reclaim_complete,
+            Kind::Setclientid(_) => false,
+        });
+        if waits || self.grace.lasts() { Err(Nfsstat4::GRACE) } else { Ok(()) }
     }
 
     /// Whether this client may reclaim now (known from before the restart, has not completed).
     pub fn may_reclaim(&self, id: ClientId) -> Result<(), Nfsstat4> {
-        todo!()
+        let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let complete = matches!(&client.kind, Kind::Session(state) if state.reclaim_complete);
+        if complete || !self.grace.lasts() {
+            Err(Nfsstat4::NO_GRACE)
+        } else if self.grace.knows(&client.owner) {
+            Ok(())
+        } else {
+            Err(Nfsstat4::RECLAIM_BAD)
+        }
     }
 
-    /// Answer to [`super::Effect::Probe`].
-    pub fn callback_probed(&mut self, id: ClientId, up: bool) {}
+    /// Names of the clients that may have state, to be known after a restart.
+    pub fn known_clients(&self) -> Vec<Vec<u8>> {
+        let mut names: HashSet<Vec<u8>> = self
+            .by_id
+            .values()
+            .filter(|client| client.confirmed)
+            .map(|client| client.owner.clone())
+            .collect();
+        names.extend(self.grace.awaited().map(<[u8]>::to_vec));
+        let mut names: Vec<_> = names.into_iter().collect();
+        names.sort();
+        names
+    }
 
-    /// A delegation of the client was revoked, or freed: status flags of SEQUENCE (RFC 8881 §18.46.3).
-    pub fn revoked_delegations(&mut self, id: ClientId, count: usize) {}
+    /// Answer to [`super::Effect::Probe`]: whether the client answers callbacks.
+    pub fn callback_probed(&mut self, id: ClientId, up: bool) {
+        if let Some(client) = self.by_id.get_mut(&id) {
+            match &mut client.kind {
+                Kind::Setclientid(state) => state.callback_up = up,
+                Kind::Session(_) => client.refresh_paths(),
+            }
+        }
+    }
+
+    /// How many revoked delegations the client has not yet freed: status flag of SEQUENCE (RFC 8881 §18.46.3).
+    pub fn revoked_delegations(&mut self, id: ClientId, count: usize) {
+        if let Some(client) = self.by_id.get(&id) {
+            client.lease.set_flags(SEQ_STATUS_RECALLABLE_STATE_REVOKED, count > 0);
+        }
+    }
+
+    /// Live sessions of a client, the newest last.
+    pub fn sessions_of(&self, id: ClientId) -> &[Arc<Session>] {
+        match self.by_id.get(&id).map(|client| &client.kind) {
+            Some(Kind::Session(state)) => &state.sessions,
+            _ => &[],
+        }
+    }
+
+    /// Where a client of 4.0 wants to be called.
+    pub fn callback_target(&self, id: ClientId) -> Option<&CallbackTarget> {
+        match &self.by_id.get(&id)?.kind {
+            Kind::Setclientid(state) => Some(&state.callback),
+            Kind::Session(_) => None,
+        }
+    }
+
+    /// Number of confirmed clients.
+    pub fn len(&self) -> usize {
+        self.by_id.values().filter(|client| client.confirmed).count()
+    }
+
+    /// Whether there is no confirmed client.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn next_id(&mut self) -> ClientId {
+        self.next = self.next.wrapping_add(1);
+        ClientId((self.boot & 0xffff_ffff) << 32 | u64::from(self.next))
+    }
+
+    fn owners(&mut self, minor: usize) -> &mut HashMap<Vec<u8>, Owner> {
+        &mut self.by_owner[minor & 1]
+    }
+
+    fn owner_records(&self, minor: usize, owner: &[u8]) -> Owner {
+        self.by_owner[minor & 1].get(owner).copied().unwrap_or_default()
+    }
+
+    /// Adds an unconfirmed record in place of the owner's earlier one.
+    fn add_unconfirmed(
+        &mut self,
+        files: &mut Files,
+        owner: &[u8],
+        verifier: Verifier4,
+        principal: Principal,
+        kind: Kind,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Option<ClientId> {
+        let minor = kind.minor();
+        if let Some(old) = self.owner_records(minor, owner).unconfirmed {
+            self.remove(files, old, effects);
+        }
+        if self.by_id.len() >= MAX_CLIENTS && !self.make_room(files, now, effects) {
+            return None;
+        }
+        let id = self.next_id();
+        let lease = Arc::new(Lease::new(id, self.epoch, now));
+        let owner = owner.to_vec();
+        self.owners(minor).entry(owner.clone()).or_default().unconfirmed = Some(id);
+        self.by_id.insert(id, Client { lease, owner, verifier, principal, confirmed: false, kind });
+        self.unconfirmed.push_back(id);
+        while self.unconfirmed.len() > MAX_UNCONFIRMED
+            && let Some(oldest) = self.unconfirmed.pop_front()
+        {
+            if self.is_unconfirmed(oldest) {
+                self.remove(files, oldest, effects);
+            }
+        }
+        Some(id)
+    }
+
+    /// Confirms a record; the owner's earlier incarnation and its state go.
+    fn confirm(&mut self, files: &mut Files, id: ClientId, now: Instant, effects: &mut Effects) {
+        let Some(client) = self.by_id.get_mut(&id) else { return };
+        client.confirmed = true;
+        client.lease.renew(now);
+        let (minor, owner) = (client.kind.minor(), client.owner.clone());
+        if minor == 1 && self.grace.lasts() && self.grace.knows(&owner) {
+            client.lease.set_flags(SEQ_STATUS_RESTART_RECLAIM_NEEDED, true);
+        }
+        let records = self.owners(minor).entry(owner).or_default();
+        let old = records.confirmed.replace(id);
+        records.unconfirmed = None;
+        if let Some(old) = old.filter(|old| *old != id) {
+            self.remove(files, old, effects);
+        }
+    }
+
+    /// Forgets a record with its sessions and state. Whether there was one.
+    fn remove(&mut self, files: &mut Files, id: ClientId, effects: &mut Effects) -> bool {
+        let Some(mut client) = self.by_id.remove(&id) else { return false };
+        if let Kind::Session(state) = &mut client.kind {
+            for session in state.sessions.drain(..) {
+                self.total_slots = self.total_slots.saturating_sub(session.slot_count());
+                session.kill();
+                self.sessions.remove(&session.id());
+            }
+        }
+        let owners = self.owners(client.kind.minor());
+        if let Some(records) = owners.get_mut(&client.owner) {
+            for record in [&mut records.confirmed, &mut records.unconfirmed] {
+                *record = record.filter(|known| *known != id);
+            }
+            if records.confirmed.is_none() && records.unconfirmed.is_none() {
+                owners.remove(&client.owner);
+            }
+        }
+        if client.confirmed {
+            files.purge_client(id, effects);
+        }
+        true
+    }
+
+    fn is_unconfirmed(&self, id: ClientId) -> bool {
+        self.by_id.get(&id).is_some_and(|client| !client.confirmed)
+    }
+
+    fn drop_unconfirmed(&mut self, now: Instant) {
+        while let Some(&oldest) = self.unconfirmed.front() {
+            match self.by_id.get(&oldest).filter(|client| !client.confirmed) {
+                Some(client) if client.lease.age(now) <= self.lease => return,
+                Some(client) => {
+                    let (minor, owner) = (client.kind.minor(), client.owner.clone());
+                    self.by_id.remove(&oldest);
+                    if let Some(records) = self.owners(minor).get_mut(&owner) {
+                        records.unconfirmed = None;
+                        if records.confirmed.is_none() {
+                            self.owners(minor).remove(&owner);
+                        }
+                    }
+                }
+                None => {}
+            }
+            self.unconfirmed.pop_front();
+        }
+    }
+
+    /// Drops the client whose lease ran out longest ago. `false`: all leases are live.
+    fn make_room(&mut self, files: &mut Files, now: Instant, effects: &mut Effects) -> bool {
+        let stalest = self.by_id.values().max_by_key(|client| client.lease.age(now));
+        let Some(id) = stalest.filter(|client| client.lease.age(now) > self.lease).map(Client::id) else {
+            return false;
+        };
+        self.expire(files, id, effects);
+        true
+    }
+
+    fn grace_ended(&mut self) {
+        for client in self.by_id.values() {
+            client.lease.set_flags(SEQ_STATUS_RESTART_RECLAIM_NEEDED, false);
+        }
+    }
+}
+
+impl Client {
+    fn id(&self) -> ClientId {
+        self.lease.client()
+    }
+
+    fn callback_up(&self) -> bool {
+        match &self.kind {
+            Kind::Setclientid(state) => state.callback_up,
+            Kind::Session(state) => state.sessions.iter().any(|session| session_path_up(session)),
+        }
+    }
+
+    /// Sets the flags of sessions without a way for callbacks.
+    fn refresh_paths(&self) {
+        let Kind::Session(state) = &self.kind else { return };
+        let mut any = false;
+        for session in &state.sessions {
+            let up = session_path_up(session);
+            any |= up;
+            if up {
+                session.set_flags(SEQ_STATUS_CB_PATH_DOWN_SESSION, false);
+            }
+        }
+        self.lease.set_flags(SEQ_STATUS_CB_PATH_DOWN, !any);
+    }
+}
+
+fn session_path_up(session: &Session) -> bool {
+    session.flags() & SEQ_STATUS_BACKCHANNEL_FAULT == 0 && session.back().lock().connection().is_some()
 }

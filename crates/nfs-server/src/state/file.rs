@@ -74,6 +74,24 @@ impl Files {
         false
     }
 
+    /// Whether a client holds any delegation (RENEW: CB_PATH_DOWN).
+    pub fn client_has_delegations(&self, client: ClientId) -> bool {
+        false
+    }
+
+    /// Answer to [`super::Effect::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be reached in
+    /// time. (Retries for DELAY and lost connections are made by [`crate::callback`] meanwhile.)
+    pub fn recall_answered(
+        &mut self,
+        clients: &mut Clients,
+        client: ClientId,
+        stateid: Stateid4,
+        status: Nfsstat4,
+        now: Instant,
+        effects: &mut Effects,
+    ) {
+    }
+
     /// Drops all that a client holds.
     pub fn purge_client(&mut self, client: ClientId, effects: &mut Effects) {}
 }

@@ -7,21 +7,27 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
+use benchmaster_nfs_proto::v4::{Nfsstat4, Sessionid4, Stateid4};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::config::ServerConfig;
 use crate::handle::FileId;
 
+pub mod backchannel;
 pub mod client;
 pub mod delegation;
 pub mod file;
+pub mod lease;
 pub mod lock;
 pub mod open;
 pub mod session;
 
+mod grace;
+mod slot;
+
 use client::Clients;
 use file::Files;
+use session::Sessions;
 
 /// Short-hand number of a client, given by the server (RFC 7530 §9.1.1, RFC 8881 §2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,6 +41,7 @@ pub struct ConnectionId(pub u64);
 #[derive(Debug)]
 pub struct State {
     tables: RwLock<Tables>,
+    sessions: Arc<Sessions>,
 }
 
 /// Clients and what they hold on files.
@@ -49,7 +56,7 @@ pub struct Tables {
 /// Something to be done outside once the tables are unlocked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Send CB_RECALL for a delegation; answered by [`delegation::recall_answered`].
+    /// Send CB_RECALL for a delegation; answered by [`Files::recall_answered`].
     Recall {
         /// Who holds it.
         client: ClientId,
@@ -90,10 +97,17 @@ pub enum Conflict {
 }
 
 impl State {
-    /// No clients. `restarted`: a grace period begins for the clients known from before.
-    pub fn new(config: &ServerConfig, now: Instant, known_clients: Vec<Vec<u8>>) -> Self {
-        let tables = Tables { clients: Clients::new(config, now, known_clients), files: Files::new(config) };
-        Self { tables: RwLock::new(tables) }
+    /// No clients. `boot` differs at every start of the server (client ids, session ids). When clients are known from
+    /// before a restart a grace period begins for them.
+    pub fn new(config: &ServerConfig, boot: u64, now: Instant, known_clients: Vec<Vec<u8>>) -> Self {
+        let sessions = Arc::new(Sessions::new(boot));
+        let clients = Clients::new(config, boot, sessions.clone(), now, known_clients);
+        Self { tables: RwLock::new(Tables { clients, files: Files::new(config) }), sessions }
+    }
+
+    /// The session with this id, found without the tables.
+    pub fn session(&self, id: &Sessionid4) -> Option<Arc<session::Session>> {
+        self.sessions.get(id)
     }
 
     /// The tables, for looking.

@@ -1,0 +1,139 @@
+//! Clients of 4.0: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.28).
+
+use std::time::Instant;
+
+use benchmaster_nfs_proto::v4::{Nfsstat4, Verifier4};
+
+use super::record::{CallbackTarget, Kind, Principal, Setclientid};
+use super::{ClientId, Clients};
+use crate::state::file::Files;
+use crate::state::{Effect, Effects};
+
+/// Arguments of SETCLIENTID.
+#[derive(Debug)]
+pub struct SetClientId<'a> {
+    /// The client's instance.
+    pub verifier: Verifier4,
+    /// Its name.
+    pub owner: &'a [u8],
+    /// How to call it.
+    pub callback: CallbackTarget,
+}
+
+/// Why SETCLIENTID failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClidInUse {
+    /// The name is another principal's: the address of its client (netid, universal address).
+    By(Vec<u8>, Vec<u8>),
+    /// Too many clients.
+    Full,
+}
+
+impl Clients {
+    /// SETCLIENTID: client id and verifier for SETCLIENTID_CONFIRM.
+    pub fn setclientid(
+        &mut self,
+        files: &mut Files,
+        args: SetClientId<'_>,
+        principal: Principal,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(ClientId, Verifier4), ClidInUse> {
+        let mut confirmed = self.owner_records(0, args.owner).confirmed;
+        // Another principal may have the name of a client whose lease ran out.
+        if let Some(id) = confirmed
+            && self.by_id.get(&id).is_some_and(|client| client.principal != principal)
+            && self.is_courtesy(id, now)
+        {
+            self.expire(files, id, effects);
+            confirmed = None;
+        }
+        let confirm = self.next_verifier();
+        if let Some(client) = confirmed.and_then(|id| self.by_id.get_mut(&id)) {
+            let id = client.id();
+            let Kind::Setclientid(state) = &mut client.kind else { return Err(ClidInUse::Full) };
+            if client.principal != principal {
+                let using = &state.callback;
+                return Err(ClidInUse::By(using.netid.clone(), using.universal.clone()));
+            }
+            if client.verifier == args.verifier {
+                // Same incarnation: an update of the callback, once confirmed.
+                state.update = Some((args.callback, confirm));
+                return Ok((id, confirm));
+            }
+        }
+        let kind = Kind::Setclientid(Setclientid {
+            confirm,
+            callback: args.callback,
+            callback_up: false,
+            update: None,
+        });
+        self.add_unconfirmed(files, args.owner, args.verifier, principal, kind, now, effects)
+            .map(|id| (id, confirm))
+            .ok_or(ClidInUse::Full)
+    }
+
+    /// SETCLIENTID_CONFIRM.
+    pub fn setclientid_confirm(
+        &mut self,
+        files: &mut Files,
+        id: ClientId,
+        confirm: Verifier4,
+        principal: Principal,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        let client = self.by_id.get_mut(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let Kind::Setclientid(state) = &mut client.kind else { return Err(Nfsstat4::STALE_CLIENTID) };
+        let updates =
+            client.confirmed && state.update.as_ref().is_some_and(|(_, verifier)| *verifier == confirm);
+        if !updates && state.confirm != confirm {
+            return Err(Nfsstat4::STALE_CLIENTID);
+        }
+        if client.principal != principal {
+            return Err(Nfsstat4::CLID_INUSE);
+        }
+        if !client.confirmed {
+            self.confirm(files, id, now, effects);
+        } else if let Some((callback, _)) = state.update.take_if(|_| updates) {
+            (state.callback, state.confirm, state.callback_up) = (callback, confirm, false);
+            client.lease.renew(now);
+        } else {
+            // The answer to an earlier confirmation was lost.
+            client.lease.renew(now);
+            return Ok(());
+        }
+        effects.push(Effect::Probe(id));
+        Ok(())
+    }
+
+    /// RENEW: CB_PATH_DOWN (after renewing) when the client holds delegations that cannot be recalled.
+    pub fn renew_operation(
+        &self,
+        files: &Files,
+        id: ClientId,
+        principal: Principal,
+        now: Instant,
+    ) -> Result<(), Nfsstat4> {
+        self.check(id)?;
+        let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let Kind::Setclientid(state) = &client.kind else { return Err(Nfsstat4::STALE_CLIENTID) };
+        // A principal with an open file may renew too (RFC 7530 §16.28.5).
+        if client.principal != principal && !files.client_has_state(id) {
+            return Err(Nfsstat4::ACCESS);
+        }
+        client.lease.renew(now);
+        if !state.callback_up && files.client_has_delegations(id) {
+            return Err(Nfsstat4::CB_PATH_DOWN);
+        }
+        Ok(())
+    }
+
+    fn next_verifier(&mut self) -> Verifier4 {
+        self.next = self.next.wrapping_add(1);
+        let mut verifier = [0; 8];
+        verifier[..4].copy_from_slice(&(self.boot as u32).to_be_bytes());
+        verifier[4..].copy_from_slice(&self.next.to_be_bytes());
+        verifier
+    }
+}

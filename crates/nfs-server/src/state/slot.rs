@@ -1,0 +1,258 @@
+//! Slots: at most one execution of every request, and its reply for those who ask again (RFC 8881 §2.10.6.1).
+
+use std::sync::Arc;
+
+use benchmaster_nfs_proto::rpc::AuthFlavor;
+use benchmaster_nfs_proto::v4::{Nfsstat4, SequenceArgs, SequenceOk};
+use benchmaster_nfs_proto::xdr::Encoder;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::session::Session;
+use crate::cred::Credentials;
+use crate::reply::{Reply, ReplyMark};
+
+/// How much of a request is looked at to tell a retry from another request in its place.
+const FINGERPRINT_BYTES: usize = 128;
+/// A slot's buffer that grew beyond this is given back when the next reply is small.
+const KEEP_CAPACITY: usize = 4096;
+/// Number of SEQUENCE on the wire.
+const OP_SEQUENCE: u32 = 53;
+
+/// What is known of a request when its leading SEQUENCE is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'r> {
+    /// Length of the RPC message.
+    pub len: usize,
+    /// Tag of the compound.
+    pub tag: &'r [u8],
+    /// Number of operations, SEQUENCE included.
+    pub operations: u32,
+    /// The encoded operations after SEQUENCE.
+    pub rest: &'r [u8],
+}
+
+/// What to do with a request that begins with SEQUENCE.
+#[derive(Debug)]
+pub enum Begun {
+    /// Execute it, and say so to the guard when done.
+    New(SlotGuard),
+    /// Send this as the COMPOUND's result: status, tag, results.
+    Replay(Vec<u8>),
+    /// SEQUENCE fails with this status; nothing else is executed and the slot is as it was.
+    Status(Nfsstat4),
+}
+
+/// A request being executed on a slot. Dropped without [`SlotGuard::finish`], the slot is free for the next request, and a
+/// retry learns that the reply was not kept.
+#[derive(Debug)]
+pub struct SlotGuard {
+    session: Arc<Session>,
+    slot: u32,
+    result: SequenceOk,
+    cache_this: bool,
+    finished: bool,
+}
+
+/// One slot.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    state: Mutex<SlotState>,
+}
+
+#[derive(Debug, Default)]
+struct SlotState {
+    /// Of the last request; 0 before the first.
+    sequence: u32,
+    running: bool,
+    kept: Kept,
+    reply: Vec<u8>,
+    caller: Caller,
+    fingerprint: u64,
+    /// Delegations (`other` of their stateids) that the last request was granted.
+    granted: SmallVec<[[u8; 12]; 1]>,
+}
+
+/// What a retry of the last request gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Kept {
+    /// There was no request (RFC 8881 §18.36.4: SEQ_MISORDERED).
+    #[default]
+    Never,
+    /// Its reply.
+    Reply,
+    /// RETRY_UNCACHED_REP as status of the operation after SEQUENCE.
+    Nothing,
+}
+
+/// In whose name a request came: a reply goes to nobody else (RFC 8881 §2.10.6.1.3.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Caller {
+    flavor: AuthFlavor,
+    uid: u32,
+}
+
+impl Default for Caller {
+    fn default() -> Self {
+        Self { flavor: AuthFlavor::NONE, uid: 0 }
+    }
+}
+
+/// Outcome of claiming a slot.
+pub(super) enum Claim {
+    New,
+    Replay(Vec<u8>),
+    /// Retry of a request whose reply was not kept.
+    Uncached,
+    Status(Nfsstat4),
+}
+
+impl Slot {
+    /// Claims the slot for a request, or says what a retry gets (RFC 8881 §18.46.3).
+    pub(super) fn claim(&self, args: &SequenceArgs, who: &Credentials, request: &Request<'_>) -> Claim {
+        let caller = Caller { flavor: who.flavor, uid: who.uid };
+        let mut state = self.state.lock();
+        if args.sequenceid == state.sequence.wrapping_add(1) {
+            if state.running {
+                // The reply to the last request is still to come: the client may not use the slot yet.
+                return Claim::Status(Nfsstat4::DELAY);
+            }
+            state.sequence = args.sequenceid;
+            state.running = true;
+            state.kept = Kept::Nothing;
+            state.caller = caller;
+            state.fingerprint = fingerprint(request);
+            state.granted.clear();
+            return Claim::New;
+        }
+        if args.sequenceid != state.sequence || state.kept == Kept::Never {
+            return Claim::Status(Nfsstat4::SEQ_MISORDERED);
+        }
+        if state.caller != caller || state.fingerprint != fingerprint(request) {
+            return Claim::Status(Nfsstat4::SEQ_FALSE_RETRY);
+        }
+        match state.kept {
+            _ if state.running => Claim::Status(Nfsstat4::DELAY),
+            Kept::Reply => Claim::Replay(state.reply.clone()),
+            _ => Claim::Uncached,
+        }
+    }
+
+    /// Ends the request's execution: keeps what `keep` writes, if anything.
+    fn release(&self, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
+        let mut state = self.state.lock();
+        state.running = false;
+        if let Some(keep) = keep {
+            state.reply.clear();
+            if state.reply.capacity() > KEEP_CAPACITY {
+                state.reply.shrink_to(KEEP_CAPACITY);
+            }
+            keep(&mut state.reply);
+            state.kept = Kept::Reply;
+        }
+    }
+
+    pub(super) fn running(&self) -> bool {
+        self.state.lock().running
+    }
+
+    /// Remembers that the request in execution granted a delegation.
+    pub(super) fn granted(&self, other: [u8; 12]) {
+        self.state.lock().granted.push(other);
+    }
+
+    /// The sequence number of the request that granted a delegation, while the client may not have seen the reply: until
+    /// it uses the slot again (RFC 8881 §2.10.6.3).
+    pub(super) fn grant(&self, other: &[u8; 12]) -> Option<u32> {
+        let state = self.state.lock();
+        state.granted.contains(other).then_some(state.sequence)
+    }
+}
+
+impl SlotGuard {
+    pub(super) fn new(session: Arc<Session>, slot: u32, result: SequenceOk, cache_this: bool) -> Self {
+        Self { session, slot, result, cache_this, finished: false }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    /// Number of the slot.
+    pub fn slot(&self) -> u32 {
+        self.slot
+    }
+
+    /// Result of the SEQUENCE.
+    pub fn result(&self) -> &SequenceOk {
+        &self.result
+    }
+
+    /// Whether the client wants the reply kept: limits its size ([`super::session::Limits::max_reply_cached`]).
+    pub fn cache_this(&self) -> bool {
+        self.cache_this
+    }
+
+    /// The request is done. `body` is where the COMPOUND's result (status, tag, results) begins in the reply, and
+    /// `results` the number of results in it.
+    ///
+    /// The reply is kept when the client said so; when it is SEQUENCE's result alone (RFC 8881 §2.10.6.1.1); and when
+    /// the operation after SEQUENCE failed, for then it may be one for which RETRY_UNCACHED_REP must never be returned
+    /// (§2.10.6.1.3).
+    pub fn finish(mut self, reply: &Reply, body: ReplyMark, results: u32) {
+        let failed = || reply.encoder.buffer().get(body.buffer..body.buffer + 4) != Some(&[0; 4]);
+        if self.cache_this || results <= 1 || results == 2 && failed() {
+            self.finished = true;
+            self.release(Some(|kept: &mut Vec<u8>| reply.copy_since_into(body, kept)));
+        }
+        // Else dropping the guard does what is left.
+    }
+
+    fn release(&self, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
+        if let Some(slot) = self.session.slot(self.slot) {
+            slot.release(keep);
+        }
+    }
+}
+
+impl Drop for SlotGuard {
+    fn drop(&mut self) {
+        // Once only: the next request may have the slot already.
+        if !self.finished {
+            self.release(None::<fn(&mut Vec<u8>)>);
+        }
+    }
+}
+
+/// The COMPOUND's result for the retry of a request whose reply was not kept: SEQUENCE's result, and RETRY_UNCACHED_REP for
+/// the operation after it.
+pub(super) fn uncached(result: &SequenceOk, request: &Request<'_>) -> Vec<u8> {
+    let second = request.rest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
+    let mut out = Encoder::new();
+    out.put(&Nfsstat4::RETRY_UNCACHED_REP);
+    out.opaque(request.tag);
+    out.put(&2u32);
+    out.put(&OP_SEQUENCE);
+    out.put(&Nfsstat4::OK);
+    out.put(result);
+    out.put(&second);
+    out.put(&Nfsstat4::RETRY_UNCACHED_REP);
+    out.buffer().to_vec()
+}
+
+/// Tells requests apart: the number of operations, their length and the beginning of what follows SEQUENCE. Neither xid
+/// nor tag nor SEQUENCE's own arguments: these may differ in an honest retry.
+fn fingerprint(request: &Request<'_>) -> u64 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let head = request.rest.get(..FINGERPRINT_BYTES).unwrap_or(request.rest);
+    let (words, tail) = head.as_chunks();
+    let tail = tail.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let start = u64::from(request.operations) << 32 ^ request.rest.len() as u64;
+    let mix = |sum: u64, word: u64| {
+        let product = u128::from(sum ^ word) * u128::from(FACTOR);
+        (product as u64) ^ (product >> 64) as u64 ^ FACTOR.rotate_left(17)
+    };
+    let sum = words.iter().fold(start, |sum, word| mix(sum, u64::from_be_bytes(*word)));
+    mix(sum, tail)
+}
