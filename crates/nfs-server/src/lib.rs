@@ -29,6 +29,7 @@ mod drc;
 mod mount;
 mod nlm;
 mod portmap;
+mod stateless;
 mod v2;
 mod v3;
 mod v4;

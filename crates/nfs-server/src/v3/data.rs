@@ -1,0 +1,89 @@
+//! READ, WRITE, COMMIT, READLINK.
+
+use std::cell::Cell;
+
+use benchmaster_nfs_proto::v3::{
+    CommitArgs, CommitOk, Nfsstat3, ReadArgs, ReadlinkArgs, WccData, WriteArgs, WriteOk,
+};
+
+use super::Objects;
+use super::attributes::MAX_FILE_SIZE;
+use super::convert::{fattr, no_directory, wcc};
+use crate::call::Call;
+use crate::fs::{Kind, PageSlice};
+
+thread_local! {
+    /// Pages on their way from file to reply, to be allocated once per thread.
+    static PAGES: Cell<Vec<PageSlice>> = const { Cell::new(Vec::new()) };
+}
+
+pub(super) fn read(call: &mut Call<'_>, args: ReadArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
+    let id = call.object(args.file.0, &mut objects.first)?;
+    let (fs, node) = call.io(id, false).map_err(|trouble| no_directory(trouble.into()))?;
+    let count = args.count.min(call.server.config.max_io);
+    let mut pages = PAGES.take();
+    let result = fs.read(node, args.offset, count, &mut pages, call.now.wall).map(|info| {
+        let e = &mut call.reply.encoder;
+        e.put(&Nfsstat3::OK);
+        e.put(&Some(fattr(id.export, &info.attr)));
+        e.put(&info.len);
+        e.put(&info.eof);
+        call.reply.put_data(pages.drain(..));
+    });
+    PAGES.set(pages);
+    Ok(result?)
+}
+
+pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
+    let id = call.object(args.file.0, &mut objects.first)?;
+    let (fs, node) = call.io(id, true).map_err(|trouble| no_directory(trouble.into()))?;
+    let data = args.data.bytes().unwrap_or_default();
+    if data.len() != args.count as usize {
+        return Err(Nfsstat3::INVAL);
+    }
+    // More than wtmax: the client sends the rest again.
+    let data = &data[..data.len().min(call.server.config.max_io as usize)];
+    if args.offset.checked_add(data.len() as u64).is_none_or(|end| end > MAX_FILE_SIZE) {
+        return Err(Nfsstat3::FBIG);
+    }
+    let changed = fs.write(call.who, node, args.offset, data, call.now.wall)?;
+    call.ok(&WriteOk {
+        file_wcc: wcc(id.export, &changed),
+        count: data.len() as u32,
+        // As asked, although memory is no more stable than memory: clients must be made to COMMIT as by other servers.
+        committed: args.stable,
+        verf: call.server.boot.to_be_bytes(),
+    });
+    Ok(())
+}
+
+pub(super) fn commit(
+    call: &mut Call<'_>,
+    args: CommitArgs<'_>,
+    objects: &mut Objects,
+) -> Result<(), Nfsstat3> {
+    let id = call.object(args.file.0, &mut objects.first)?;
+    let attr = call.attr(id)?;
+    if attr.kind != Kind::Regular || args.offset.checked_add(args.count.into()).is_none() {
+        return Err(Nfsstat3::INVAL);
+    }
+    let file_wcc = WccData { before: None, after: Some(fattr(id.export, &attr)) };
+    call.ok(&CommitOk { file_wcc, verf: call.server.boot.to_be_bytes() });
+    Ok(())
+}
+
+pub(super) fn readlink(
+    call: &mut Call<'_>,
+    args: ReadlinkArgs<'_>,
+    objects: &mut Objects,
+) -> Result<(), Nfsstat3> {
+    let id = call.object(args.symlink.0, &mut objects.first)?;
+    let (fs, node) = call.server.exports.file(id)?;
+    let attr = fs.attr(node)?;
+    if attr.kind != Kind::Symlink {
+        return Err(Nfsstat3::INVAL);
+    }
+    call.ok(&Some(fattr(id.export, &attr)));
+    fs.read_link(node, call.now.wall, &mut |content| call.reply.encoder.opaque(content))?;
+    Ok(())
+}
