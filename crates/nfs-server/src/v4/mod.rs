@@ -16,6 +16,11 @@ use crate::server::Shared;
 use crate::state::session::Session;
 use crate::state::{ClientId, Effects};
 
+#[allow(dead_code)] // Until the loop calls it.
+mod client_ops;
+#[allow(dead_code)] // Until the loop calls it.
+mod session_ops;
+
 /// A request on its way through its operations.
 #[allow(dead_code)] // Signatures first.
 pub(crate) struct Compound<'r> {

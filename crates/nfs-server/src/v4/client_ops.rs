@@ -1,0 +1,107 @@
+//! Operations of clients of 4.0: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.28, §16.33, §16.34).
+
+use std::net::SocketAddr;
+
+use benchmaster_nfs_proto::portmap::UniversalAddress;
+use benchmaster_nfs_proto::v4::{
+    Netaddr4, Nfsstat4, RenewArgs, SetclientidArgs, SetclientidConfirmArgs, SetclientidOk,
+};
+
+use super::{Compound, Failure, OpResult};
+use crate::state::client::{CallbackTarget, ClidInUse, Principal, SetClientId};
+use crate::state::{ClientId, Tables};
+
+/// SETCLIENTID. CLID_INUSE has a body: who uses the name.
+pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> OpResult {
+    let location = args.callback.cb_location;
+    let callback = CallbackTarget {
+        program: args.callback.cb_program,
+        ident: args.callback_ident,
+        netid: location.r_netid.0.to_vec(),
+        universal: location.r_addr.0.to_vec(),
+        address: callback_address(&location, c.peer.address),
+    };
+    let request = SetClientId { verifier: args.client.verifier, owner: args.client.id.0, callback };
+    let outcome = {
+        let mut tables = c.server.state.write();
+        let Tables { clients, files } = &mut *tables;
+        clients.setclientid(files, request, Principal::from(c.who), c.now.instant, c.effects)
+    };
+    match outcome {
+        Ok((client, setclientid_confirm)) => {
+            c.client = Some(client);
+            c.reply.encoder.put(&SetclientidOk { clientid: client.0, setclientid_confirm });
+            Ok(())
+        }
+        Err(ClidInUse::By(netid, universal)) => {
+            let using = Netaddr4 { r_netid: netid.as_slice().into(), r_addr: universal.as_slice().into() };
+            c.reply.encoder.put(&using);
+            Err(Failure { status: Nfsstat4::CLID_INUSE, keep_body: true })
+        }
+        Err(ClidInUse::Full) => Err(Nfsstat4::RESOURCE.into()),
+    }
+}
+
+/// SETCLIENTID_CONFIRM.
+pub(crate) fn setclientid_confirm(c: &mut Compound<'_>, args: SetclientidConfirmArgs) -> OpResult {
+    let (id, confirm) = (ClientId(args.clientid), args.setclientid_confirm);
+    {
+        let mut tables = c.server.state.write();
+        let Tables { clients, files } = &mut *tables;
+        clients.setclientid_confirm(files, id, confirm, Principal::from(c.who), c.now.instant, c.effects)?;
+    }
+    c.client = Some(id);
+    Ok(())
+}
+
+/// RENEW.
+pub(crate) fn renew(c: &mut Compound<'_>, args: RenewArgs) -> OpResult {
+    let id = ClientId(args.clientid);
+    let tables = c.server.state.read();
+    tables.clients.renew_operation(&tables.files, id, Principal::from(c.who), c.now.instant)?;
+    c.client = Some(id);
+    Ok(())
+}
+
+/// Where the server will connect to: only to the client itself, so that nobody can make it talk to others. Port 0 is no
+/// address: clients that take no callbacks give it.
+fn callback_address(location: &Netaddr4<'_>, peer: SocketAddr) -> Option<SocketAddr> {
+    let UniversalAddress(address) = UniversalAddress::from_bytes(location.r_addr.0).ok()?;
+    let family = match location.r_netid.0 {
+        b"tcp" => address.is_ipv4(),
+        b"tcp6" => address.is_ipv6(),
+        _ => false,
+    };
+    let (ip, from) = (address.ip().to_canonical(), peer.ip().to_canonical());
+    let own = ip == from || ip.is_loopback() && from.is_loopback();
+    (family && own && address.port() != 0).then_some(address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callbacks_go_to_the_client_itself_over_tcp() {
+        let cases: [(&str, &str, &str, Option<&str>); 9] = [
+            ("tcp", "127.0.0.1.8.1", "127.0.0.1:700", Some("127.0.0.1:2049")),
+            ("tcp", "127.0.0.2.8.1", "127.0.0.1:700", Some("127.0.0.2:2049")),
+            ("tcp", "10.0.0.7.8.1", "10.0.0.7:700", Some("10.0.0.7:2049")),
+            ("tcp", "10.0.0.7.8.1", "[::ffff:10.0.0.7]:700", Some("10.0.0.7:2049")),
+            ("tcp6", "fd00::7.8.1", "[fd00::7]:700", Some("[fd00::7]:2049")),
+            ("tcp", "10.0.0.8.8.1", "10.0.0.7:700", None),
+            ("tcp", "127.0.0.1.8.1", "10.0.0.7:700", None),
+            ("tcp", "10.0.0.7.0.0", "10.0.0.7:700", None),
+            ("udp", "10.0.0.7.8.1", "10.0.0.7:700", None),
+        ];
+        for (netid, universal, peer, expected) in cases {
+            let location = Netaddr4 { r_netid: netid.into(), r_addr: universal.into() };
+            let address = callback_address(&location, peer.parse().unwrap());
+            assert_eq!(
+                address,
+                expected.map(|text| text.parse().unwrap()),
+                "{netid} {universal} from {peer}"
+            );
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Operations of clients with sessions (RFC 8881 §18.33 to §18.37, §18.46, §18.47, §18.50, §18.51).
+
+use benchmaster_nfs_proto::v4::{
+    BackchannelCtlArgs, BindConnToSessionArgs, BindConnToSessionOk, CreateSessionArgs, DestroyClientidArgs,
+    DestroySessionArgs, EXCHGID_CONFIRMED_R, EXCHGID_USE_NON_PNFS, ExchangeIdArgs, ExchangeIdOk, NfsImplId4,
+    Nfsstat4, Nfstime4, ReclaimCompleteArgs, SequenceArgs, ServerOwner4, SetSsvArgs, StateProtect4A,
+    StateProtect4R,
+};
+
+use super::{Compound, OpResult};
+use crate::cred::Credentials;
+use crate::dispatch::{Moment, Peer};
+use crate::server::Shared;
+use crate::state::backchannel::{BackConnection, Credential};
+use crate::state::client::{CreateSession, ExchangeId, Principal};
+use crate::state::session::{Begun, Request};
+use crate::state::{ClientId, Tables};
+
+/// A leading SEQUENCE: finds the session and claims the slot.
+#[inline]
+pub(crate) fn begin(
+    server: &Shared,
+    peer: &Peer,
+    who: &Credentials,
+    args: &SequenceArgs,
+    request: &Request<'_>,
+    now: Moment,
+) -> Begun {
+    match server.state.session(&args.sessionid) {
+        Some(session) => session.begin(peer.connection, who, args, request, now.instant),
+        None => Begun::Status(Nfsstat4::BADSESSION),
+    }
+}
+
+/// EXCHANGE_ID.
+pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpResult {
+    match args.state_protect {
+        StateProtect4A::None => {}
+        // Both need RPCSEC_GSS, which is not served: the machine credential cannot be one (RFC 8881 §18.35.3), and no
+        // algorithm that the client can offer is known.
+        StateProtect4A::MachCred(_) => return Err(Nfsstat4::INVAL.into()),
+        StateProtect4A::Ssv(_) => return Err(Nfsstat4::ENCR_ALG_UNSUPP.into()),
+    }
+    let request = ExchangeId {
+        verifier: args.clientowner.verifier,
+        owner: args.clientowner.ownerid.0,
+        flags: args.flags,
+        minor: c.minor,
+    };
+    let exchanged = {
+        let mut tables = c.server.state.write();
+        let Tables { clients, files } = &mut *tables;
+        clients.exchange_id(files, &request, Principal::from(c.who), c.now.instant, c.effects)?
+    };
+    c.client = c.client.or(Some(exchanged.client));
+    // One name for owner and scope: nobody else shares client ids or state with this server.
+    let name = format!("benchmaster-{:08x}@{}", c.server.instance, c.server.address);
+    let implementation = NfsImplId4 {
+        domain: "benchmaster".into(),
+        name: concat!("benchmaster ", env!("CARGO_PKG_VERSION")).into(),
+        date: Nfstime4::default(),
+    };
+    c.reply.encoder.put(&ExchangeIdOk {
+        clientid: exchanged.client.0,
+        sequenceid: exchanged.sequence,
+        flags: EXCHGID_USE_NON_PNFS | if exchanged.confirmed { EXCHGID_CONFIRMED_R } else { 0 },
+        state_protect: StateProtect4R::None,
+        server_owner: ServerOwner4 { minor_id: 0, major_id: name.as_bytes().into() },
+        server_scope: name.as_bytes().into(),
+        server_impl_id: Some(implementation),
+    });
+    Ok(())
+}
+
+/// CREATE_SESSION.
+pub(crate) fn create_session(c: &mut Compound<'_>, args: CreateSessionArgs<'_>) -> OpResult {
+    let request = CreateSession { args: &args, connection: c.peer.connection, back: back_connection(c.peer) };
+    let created = {
+        let mut tables = c.server.state.write();
+        let Tables { clients, files } = &mut *tables;
+        clients.create_session(files, request, Principal::from(c.who), c.now.instant, c.effects)?
+    };
+    c.client = c.client.or(Some(ClientId(args.clientid)));
+    c.reply.encoder.put(&created);
+    Ok(())
+}
+
+/// DESTROY_SESSION.
+pub(crate) fn destroy_session(c: &mut Compound<'_>, args: DestroySessionArgs) -> OpResult {
+    let own = c.session.as_ref().filter(|(session, _)| session.id() == args.sessionid).map(|(_, slot)| *slot);
+    c.server.state.write().clients.destroy_session(&args.sessionid, c.peer.connection, own)?;
+    Ok(())
+}
+
+/// BIND_CONN_TO_SESSION.
+pub(crate) fn bind_conn_to_session(c: &mut Compound<'_>, args: BindConnToSessionArgs) -> OpResult {
+    let session = c.server.state.session(&args.sessid).ok_or(Nfsstat4::BADSESSION)?;
+    let dir = session.bind(c.peer.connection, back_connection(c.peer), args.dir)?;
+    c.client = c.client.or(Some(session.client()));
+    c.server.state.write().clients.back_channel_changed(session.client(), c.effects);
+    c.reply.encoder.put(&BindConnToSessionOk { sessid: args.sessid, dir, use_conn_in_rdma_mode: false });
+    Ok(())
+}
+
+/// BACKCHANNEL_CTL.
+pub(crate) fn backchannel_ctl(c: &mut Compound<'_>, args: BackchannelCtlArgs<'_>) -> OpResult {
+    let (session, _) = c.session.as_ref().ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+    let credential = Credential::choose(&args.sec_parms)?;
+    {
+        let mut back = session.back().lock();
+        back.program = args.cb_program;
+        if !args.sec_parms.is_empty() {
+            back.credential = credential;
+        }
+    }
+    let client = session.client();
+    c.server.state.write().clients.back_channel_changed(client, c.effects);
+    Ok(())
+}
+
+/// DESTROY_CLIENTID.
+pub(crate) fn destroy_clientid(c: &mut Compound<'_>, args: DestroyClientidArgs) -> OpResult {
+    let own = c.session.as_ref().map(|(session, _)| session.client());
+    let mut tables = c.server.state.write();
+    let Tables { clients, files } = &mut *tables;
+    clients.destroy_clientid(files, ClientId(args.clientid), own, c.now.instant, c.effects)?;
+    Ok(())
+}
+
+/// RECLAIM_COMPLETE. For one file system it means the end of a migration, of which there are none here: without effect
+/// (RFC 8881 §18.51.3).
+pub(crate) fn reclaim_complete(c: &mut Compound<'_>, args: ReclaimCompleteArgs) -> OpResult {
+    if args.one_fs {
+        c.file()?;
+        return Ok(());
+    }
+    let (session, _) = c.session.as_ref().ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+    c.server.state.write().clients.reclaim_complete(session.client())?;
+    Ok(())
+}
+
+/// SET_SSV: for clients with SP4_SSV only, of which there are none (RFC 8881 §18.47.3: INVAL otherwise).
+pub(crate) fn set_ssv(_: &mut Compound<'_>, _: SetSsvArgs<'_>) -> OpResult {
+    Err(Nfsstat4::INVAL.into())
+}
+
+fn back_connection(peer: &Peer) -> Option<BackConnection> {
+    peer.outbox.clone().map(|outbox| BackConnection { id: peer.connection, outbox })
+}
