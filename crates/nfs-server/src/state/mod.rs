@@ -19,6 +19,7 @@ pub mod delegation;
 pub mod file;
 pub mod lease;
 pub mod lock;
+pub mod nlm;
 pub mod open;
 pub mod session;
 
@@ -79,7 +80,7 @@ pub enum Effect {
         owner: Vec<u8>,
     },
     /// Tell a waiting NLM client that it has the lock (NLM_GRANTED).
-    NlmGranted(lock::NlmWaiter),
+    NlmGranted(nlm::NlmWaiter),
     /// An open ended: [`crate::fs::FileSystem::release`].
     Release(FileId),
 }
