@@ -1,8 +1,16 @@
 //! What is exported: one file system per export, and the pseudo file system that leads to them (RFC 7530 §7.3).
+//!
+//! Each export is mounted on a directory of the file system that its path leads through: the export with the longest path
+//! above it, or else the pseudo file system. So `/a` and `/a/b` nest: `b` is a directory of `/a`, made at the start,
+//! that nobody can remove; if somebody renames it, the inner export moves along.
 
-use crate::config::ServerConfig;
+use hashbrown::HashMap;
+
+use crate::config::{ExportConfig, ServerConfig};
 use crate::cred::Credentials;
-use crate::fs::{Attr, FileSystem, FsError, Node, Time};
+use crate::fs::{
+    Attr, FileSystem, FsConfig, FsError, Kind, NAME_MAX, NewFile, Node, SetAttr, Time, access, permits,
+};
 use crate::handle::FileId;
 
 /// One export.
@@ -12,6 +20,8 @@ pub struct Export {
     pub path: String,
     /// Whether changes are refused.
     pub read_only: bool,
+    /// Whether this is the pseudo file system: not configured, cannot be mounted by MOUNT.
+    pub pseudo: bool,
     /// Its files.
     pub fs: FileSystem,
 }
@@ -21,6 +31,10 @@ pub struct Export {
 #[derive(Debug)]
 pub struct Exports {
     list: Vec<Export>,
+    /// Which export is mounted on a directory.
+    mounts: HashMap<(u32, Node), u32>,
+    /// Directory that an export is mounted on, by export number.
+    mounted_on: Vec<Option<FileId>>,
 }
 
 /// Exports that make no name space.
@@ -35,18 +49,94 @@ pub enum ExportError {
     /// The path is there twice.
     #[error("export '{0}' is given twice")]
     Twice(String),
+    /// What was loaded has something else where the export's directory should be.
+    #[error("export '{0}': {1}")]
+    Mount(String, FsError),
 }
 
-#[allow(unused_variables, clippy::todo)] // Signatures first.
+/// Mode of an export's root and of directories on the way: an export's root is for everybody, as that of a scratch disk.
+const ROOT_MODE: u32 = 0o1777;
+const WAY_MODE: u32 = 0o755;
+
 impl Exports {
     /// Makes the exports that `config` names, empty.
     pub fn new(config: &ServerConfig, now: Time) -> Result<Self, ExportError> {
-        todo!()
+        let fs = |limit| FsConfig {
+            limit,
+            null_data: config.null_data,
+            change_granularity: config.change_granularity,
+        };
+        Self::with(config, now, |export| FileSystem::new(fs(export.limit), ROOT_MODE, now))
+    }
+
+    /// Makes the exports that `config` names; `make` gives each its files.
+    pub(crate) fn with(
+        config: &ServerConfig,
+        now: Time,
+        mut make: impl FnMut(&ExportConfig) -> FileSystem,
+    ) -> Result<Self, ExportError> {
+        if config.exports.is_empty() {
+            return Err(ExportError::None);
+        }
+        let mut list = Vec::new();
+        if !config.exports.iter().any(|export| export.path == "/") {
+            let fs = FileSystem::new(FsConfig::default(), WAY_MODE, now);
+            list.push(Export { path: "/".into(), read_only: true, pseudo: true, fs });
+        }
+        for export in &config.exports {
+            let names = || export.path.split('/').skip(1);
+            let named = |name: &str| !matches!(name, "" | "." | "..") && name.len() <= NAME_MAX;
+            if !export.path.starts_with('/') || (export.path != "/" && !names().all(named)) {
+                return Err(ExportError::Path(export.path.clone()));
+            }
+            if list.iter().any(|other: &Export| !other.pseudo && other.path == export.path) {
+                return Err(ExportError::Twice(export.path.clone()));
+            }
+            let made = Export {
+                path: export.path.clone(),
+                read_only: export.read_only,
+                pseudo: false,
+                fs: make(export),
+            };
+            // `/` is number 0, wherever it stands.
+            let at = if export.path == "/" { 0 } else { list.len() };
+            list.insert(at, made);
+        }
+        let mounted_on = list.iter().map(|_| None).collect();
+        let mut exports = Self { list, mounts: HashMap::new(), mounted_on };
+        exports.mount_all(now).map_err(|(path, error)| ExportError::Mount(path, error))?;
+        Ok(exports)
+    }
+
+    fn mount_all(&mut self, now: Time) -> Result<(), (String, FsError)> {
+        for (number, export) in self.list.iter().enumerate().skip(1) {
+            let below = |outer: &Export| {
+                let rest = export.path.strip_prefix(outer.path.trim_end_matches('/'))?;
+                rest.strip_prefix('/').filter(|rest| !rest.is_empty())
+            };
+            let outer = self.list.iter().enumerate().filter(|(at, _)| *at != number);
+            let outer = outer.filter_map(|(at, outer)| Some((outer.path.len(), at, outer, below(outer)?)));
+            let Some((_, at, outer, way)) = outer.max_by_key(|(len, ..)| *len) else { continue };
+            let mut dir = outer.fs.root();
+            for name in way.split('/') {
+                dir = enter(&outer.fs, dir, name.as_bytes(), now)
+                    .map_err(|error| (export.path.clone(), error))?;
+            }
+            outer.fs.pin(dir).map_err(|error| (export.path.clone(), error))?;
+            self.mounts.insert((at as u32, dir), number as u32);
+            self.mounted_on[number] = Some(id(at as u32, dir));
+        }
+        Ok(())
     }
 
     /// The file system that a handle's export number means. [`FsError::Stale`] when there is none.
     pub fn get(&self, export: u32) -> Result<&Export, FsError> {
         self.list.get(export as usize).ok_or(FsError::Stale)
+    }
+
+    /// All of them, by number.
+    pub fn list(&self) -> &[Export] {
+        &self.list
     }
 
     /// File system and node of a file, for reading.
@@ -66,37 +156,97 @@ impl Exports {
 
     /// Root of the whole name space (PUTROOTFH).
     pub fn root(&self) -> FileId {
-        todo!()
+        self.root_of(0)
     }
 
-    /// The exports a client may mount: path and root, in the order configured.
+    /// The exports a client may mount: path and root, in the order of their numbers.
     pub fn mountable(&self) -> impl Iterator<Item = (&str, FileId)> {
-        [].into_iter()
+        let numbered = self.list.iter().zip(0..);
+        numbered
+            .filter(|(export, _)| !export.pseudo)
+            .map(|(export, number)| (export.path.as_str(), id(number, export.fs.root())))
     }
 
-    /// Walks an absolute path (MOUNT): through the pseudo file system, exports and directories in them.
+    /// Walks an absolute path (MOUNT): through the pseudo file system, exports and directories in them. Symbolic links are
+    /// not followed ([`FsError::NotDirectory`] when more comes after one).
     pub fn walk(&self, who: &Credentials, path: &[u8]) -> Result<FileId, FsError> {
-        todo!()
+        let names = path.strip_prefix(b"/").ok_or(FsError::NotFound)?.split(|byte| *byte == b'/');
+        names
+            .filter(|name| !name.is_empty())
+            .try_fold(self.root(), |dir, name| Ok(self.lookup(who, dir, name)?.0))
     }
 
-    /// Looks a name up, crossing into an export where the pseudo file system has its mount point.
+    /// Looks a name up, crossing into an export where its mount point is, and out of it with "..".
     pub fn lookup(&self, who: &Credentials, dir: FileId, name: &[u8]) -> Result<(FileId, Attr), FsError> {
-        todo!()
+        let (fs, node) = self.file(dir)?;
+        if name == b".." && node == fs.root() {
+            let attr = fs.attr(node)?;
+            if !permits(&attr, who, access::EXECUTE) {
+                return Err(FsError::Access);
+            }
+            let parent = self.parent(dir)?.unwrap_or(dir);
+            let (fs, node) = self.file(parent)?;
+            return Ok((parent, fs.attr(node)?));
+        }
+        let (node, attr) = fs.lookup(who, node, name)?;
+        let found = self.cross(dir.export, node);
+        if found.export == dir.export {
+            return Ok((found, attr));
+        }
+        let (fs, node) = self.file(found)?;
+        Ok((found, fs.attr(node)?))
     }
 
     /// The parent directory, crossing out of an export's root; `None` at the root of the name space.
     pub fn parent(&self, dir: FileId) -> Result<Option<FileId>, FsError> {
-        todo!()
+        let (fs, node) = self.file(dir)?;
+        if node != fs.root() {
+            return Ok(Some(id(dir.export, fs.parent(node)?)));
+        }
+        let Some(Some(mounted_on)) = self.mounted_on.get(dir.export as usize) else { return Ok(None) };
+        let (fs, node) = self.file(*mounted_on)?;
+        // The directory it is mounted on is in one of its own file system, and that is not a mount point itself.
+        Ok(Some(id(mounted_on.export, fs.parent(node)?)))
     }
 
     /// What a directory entry of `export` leads to: the export's root where the entry is a mount point.
     pub fn cross(&self, export: u32, node: Node) -> FileId {
-        todo!()
+        // Nearly all file systems have no mount points.
+        match self.mounts.get(&(export, node)) {
+            Some(number) => self.root_of(*number),
+            None => id(export, node),
+        }
     }
 
     /// Inode number under which a file's directory lists it (`mounted_on_fileid`): differs from its own for the root of an
-    /// export below the pseudo file system.
+    /// export that is mounted in another file system.
     pub fn mounted_on(&self, id: FileId) -> u64 {
-        todo!()
+        match self.mounted_on.get(id.export as usize) {
+            Some(Some(dir)) if self.root_of(id.export) == id => dir.ino,
+            _ => id.ino,
+        }
+    }
+
+    fn root_of(&self, export: u32) -> FileId {
+        let root = self.list.get(export as usize).map_or(Node { ino: 0, generation: 0 }, |it| it.fs.root());
+        id(export, root)
+    }
+}
+
+fn id(export: u32, node: Node) -> FileId {
+    FileId { export, ino: node.ino, generation: node.generation }
+}
+
+/// The directory of that name, made when it is not there.
+fn enter(fs: &FileSystem, dir: Node, name: &[u8], now: Time) -> Result<Node, FsError> {
+    let root = Credentials::root();
+    match fs.lookup(&root, dir, name) {
+        Ok((node, attr)) if attr.kind == Kind::Directory => Ok(node),
+        Ok(_) => Err(FsError::NotDirectory),
+        Err(FsError::NotFound) => {
+            let mode = SetAttr { mode: Some(WAY_MODE), ..SetAttr::default() };
+            Ok(fs.create(&root, dir, name, NewFile::Directory, &mode, None, now)?.attr.node)
+        }
+        Err(error) => Err(error),
     }
 }

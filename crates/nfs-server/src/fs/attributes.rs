@@ -1,0 +1,154 @@
+//! Attributes: reading, setting (chmod(2), chown(2), utimensat(2), truncate(2)), and the time of last access.
+
+use super::data::SIZE_MAX;
+use super::inode::{Inode, SET_GROUP};
+use super::{Attr, Changed, FileSystem, FsError, Node, SetAttr, SetTime, Time, access, permits};
+use crate::cred::Credentials;
+
+/// Age at which a time of last access is renewed though nothing changed since: one day (relatime).
+const RELATIME_SECONDS: i64 = 24 * 60 * 60;
+
+impl FileSystem {
+    /// Attributes of a file. [`FsError::Stale`] when it is gone.
+    pub fn attr(&self, file: Node) -> Result<Attr, FsError> {
+        Ok(self.table.read(file)?.attr(file.ino))
+    }
+
+    /// Sets attributes. With `guard`, only when ctime still is that ([`FsError::NotSync`] otherwise, NFSv3 SETATTR).
+    /// Rules of chmod(2), chown(2), utimensat(2), truncate(2) apply; `size_checked` says that the right to write was
+    /// established elsewhere (open for writing). All is set or nothing.
+    ///
+    /// A size for something that has none gives the error that writing to it gives.
+    pub fn set_attr(
+        &self,
+        who: &Credentials,
+        file: Node,
+        set: &SetAttr,
+        guard: Option<Time>,
+        size_checked: bool,
+        now: Time,
+    ) -> Result<Changed, FsError> {
+        let mut inode = self.table.write(file)?;
+        let before = inode.attr(file.ino);
+        if guard.is_some_and(|guard| guard != before.ctime) {
+            return Err(FsError::NotSync);
+        }
+        may_set(&inode, &before, who, set, size_checked)?;
+        if *set != SetAttr::default() {
+            self.apply(&mut inode, who, set, now);
+        }
+        Ok(Changed { before, after: inode.attr(file.ino) })
+    }
+
+    /// Sets what [`may_set`] allowed.
+    fn apply(&self, inode: &mut Inode, who: &Credentials, set: &SetAttr, now: Time) {
+        inode.attributes_changed(self.clock, now);
+        if set.size.is_some() {
+            inode.data_changed(self.clock, now);
+            inode.drop_privileges(who);
+        }
+        if let Some(size) = set.size
+            && let Ok(data) = inode.regular_mut()
+        {
+            let used = data.used();
+            data.resize(size);
+            let now_used = data.used();
+            self.space.settle(0, used, now_used);
+        }
+        if set.uid.is_some() || set.gid.is_some() {
+            inode.uid = set.uid.unwrap_or(inode.uid);
+            inode.gid = set.gid.unwrap_or(inode.gid);
+            inode.drop_for_owner();
+        }
+        if let Some(mode) = set.mode {
+            // chmod(2): only members of the group may hand its rights over.
+            let keep = if who.uid == 0 || who.in_group(inode.gid) { 0o7777 } else { 0o7777 & !SET_GROUP };
+            inode.set_mode(mode & keep);
+        }
+        self.apply_times(inode, set, now);
+        if let Some(extra) = &mut inode.extra {
+            extra.verifier = None;
+        }
+    }
+
+    pub(super) fn apply_times(&self, inode: &mut Inode, set: &SetAttr, now: Time) {
+        let value = |time: SetTime| match time {
+            SetTime::Now => self.clock.time(now).into(),
+            SetTime::To(time) => time.into(),
+        };
+        inode.atime = set.atime.map_or(inode.atime, value);
+        inode.mtime = set.mtime.map_or(inode.mtime, value);
+        inode.birth = set.birth.map_or(inode.birth, Into::into);
+    }
+
+    /// Renews the time of last access where relatime says so: when the file changed since, or after a day. Only then the
+    /// inode is locked for writing. Returns the new time. No lock may be held.
+    pub(super) fn touch(&self, file: Node, attr: &Attr, now: Time) -> Option<Time> {
+        let now = self.clock.time(now);
+        let due = attr.atime <= attr.mtime
+            || attr.atime <= attr.ctime
+            || now.seconds.saturating_sub(attr.atime.seconds) >= RELATIME_SECONDS;
+        if !due || now <= attr.atime {
+            return None;
+        }
+        let mut inode = self.table.write(file).ok()?;
+        inode.atime = now.into();
+        Some(now)
+    }
+
+    /// The verifier of exclusive creation that the file was made with.
+    pub fn verifier(&self, file: Node) -> Result<Option<u64>, FsError> {
+        Ok(self.table.read(file)?.extra.as_ref().and_then(|extra| extra.verifier))
+    }
+
+    /// Keeps an unlinked file alive (an open of NFSv4); each hold needs one [`FileSystem::release`].
+    pub fn hold(&self, file: Node) -> Result<(), FsError> {
+        let mut inode = self.table.write(file)?;
+        inode.holds = inode.holds.checked_add(1).ok_or(FsError::TooManyLinks)?;
+        Ok(())
+    }
+
+    /// Ends one [`FileSystem::hold`].
+    pub fn release(&self, file: Node) {
+        let Ok(mut inode) = self.table.write(file) else { return };
+        inode.holds = inode.holds.saturating_sub(1);
+        drop(self.free_if_gone(file.ino, inode));
+    }
+}
+
+/// Whether `who` may set all of that.
+fn may_set(
+    inode: &Inode,
+    attr: &Attr,
+    who: &Credentials,
+    set: &SetAttr,
+    size_checked: bool,
+) -> Result<(), FsError> {
+    let owner = who.uid == 0 || who.uid == attr.uid;
+    let exact = |time| matches!(time, Some(SetTime::To(_)));
+    if (set.mode.is_some() || set.birth.is_some() || exact(set.atime) || exact(set.mtime)) && !owner {
+        return Err(FsError::NotOwner);
+    }
+    may_chown(attr, who, set)?;
+    if (set.atime.is_some() || set.mtime.is_some()) && !owner && !permits(attr, who, access::WRITE) {
+        return Err(FsError::Access);
+    }
+    if let Some(size) = set.size {
+        inode.regular()?;
+        if !size_checked && !permits(attr, who, access::WRITE) {
+            return Err(FsError::Access);
+        }
+        if size > SIZE_MAX {
+            return Err(FsError::TooLarge);
+        }
+    }
+    Ok(())
+}
+
+/// chown(2): only user 0 gives files away; the owner may choose among their own groups.
+pub(super) fn may_chown(attr: &Attr, who: &Credentials, set: &SetAttr) -> Result<(), FsError> {
+    let owner = who.uid == attr.uid;
+    let uid = set.uid.is_none_or(|uid| owner && uid == attr.uid);
+    let gid = set.gid.is_none_or(|gid| owner && (gid == attr.gid || who.in_group(gid)));
+    if who.uid == 0 || (uid && gid) { Ok(()) } else { Err(FsError::NotOwner) }
+}

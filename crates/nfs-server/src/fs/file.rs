@@ -1,0 +1,221 @@
+//! Reading and writing the data of regular files.
+
+use super::data::{Growth, SIZE_MAX};
+use super::inode::Inode;
+use super::table::WriteGuard;
+use super::{Changed, FileSystem, FsError, Node, PageSlice, ReadInfo, SeekKind, Time};
+use crate::cred::Credentials;
+
+impl FileSystem {
+    /// Reads up to `count` bytes at `offset` into `out` (cleared first) as references to pages. No permission check.
+    pub fn read(
+        &self,
+        file: Node,
+        offset: u64,
+        count: u32,
+        out: &mut Vec<PageSlice>,
+        now: Time,
+    ) -> Result<ReadInfo, FsError> {
+        out.clear();
+        let inode = self.table.read(file)?;
+        let data = inode.regular()?;
+        let start = offset.min(data.size);
+        let end = offset.saturating_add(u64::from(count)).min(data.size).max(start);
+        data.read(start..end, out);
+        let eof = end == data.size;
+        let mut attr = inode.attr(file.ino);
+        drop(inode);
+        if let Some(atime) = self.touch(file, &attr, now) {
+            attr.atime = atime;
+        }
+        Ok(ReadInfo { len: (end - start) as u32, eof, attr })
+    }
+
+    /// Writes `data` at `offset`. No permission check: `who` decides whether set-user-ID and set-group-ID survive (they do
+    /// for user 0). All of it is written or nothing.
+    pub fn write(
+        &self,
+        who: &Credentials,
+        file: Node,
+        offset: u64,
+        data: &[u8],
+        now: Time,
+    ) -> Result<Changed, FsError> {
+        let end = end(offset, data.len() as u64)?;
+        self.change_data(who, file, now, |inode| {
+            let content = inode.regular_mut()?;
+            if data.is_empty() {
+                return Ok(false);
+            }
+            if self.config.null_data {
+                content.size = content.size.max(end);
+                return Ok(true);
+            }
+            if content.overwrite(offset, data) {
+                return Ok(true);
+            }
+            let before = content.used();
+            let mut growth = Growth::Roomy;
+            let mut needs = content.write_needs(offset..end, growth);
+            if self.space.reserve(needs).is_err() {
+                growth = Growth::Tight;
+                needs = content.write_needs(offset..end, growth);
+                self.space.reserve(needs)?;
+            }
+            content.write(offset, data, growth);
+            self.space.settle(needs, before, content.used());
+            Ok(true)
+        })
+    }
+
+    /// Reserves space (ALLOCATE, RFC 7862 §15.1): extends the file when needed. `len` 0 is [`FsError::Invalid`].
+    pub fn allocate(
+        &self,
+        who: &Credentials,
+        file: Node,
+        offset: u64,
+        len: u64,
+        now: Time,
+    ) -> Result<Changed, FsError> {
+        let end = end(offset, len)?;
+        self.change_data(who, file, now, |inode| {
+            let content = inode.regular_mut()?;
+            if len == 0 {
+                return Err(FsError::Invalid);
+            }
+            if self.config.null_data {
+                content.size = content.size.max(end);
+                return Ok(true);
+            }
+            let before = content.used();
+            let needs = content.allocate_needs(offset..end);
+            self.space.reserve(needs)?;
+            content.allocate(offset..end);
+            self.space.settle(needs, before, content.used());
+            Ok(true)
+        })
+    }
+
+    /// Makes a hole (DEALLOCATE): the range reads as zeros; the size stays. `len` 0 is [`FsError::Invalid`].
+    pub fn deallocate(
+        &self,
+        who: &Credentials,
+        file: Node,
+        offset: u64,
+        len: u64,
+        now: Time,
+    ) -> Result<Changed, FsError> {
+        let end = end(offset, len)?;
+        self.change_data(who, file, now, |inode| {
+            let content = inode.regular_mut()?;
+            if len == 0 {
+                return Err(FsError::Invalid);
+            }
+            let before = content.used();
+            content.punch(offset..end);
+            self.space.settle(0, before, content.used());
+            Ok(true)
+        })
+    }
+
+    /// First data (or hole) at or after `offset`; `None`: there is none before the end of file (only for data: every file
+    /// ends in a hole). [`FsError::NoSuchRange`] when `offset` is at or after the end.
+    pub fn seek(&self, file: Node, offset: u64, what: SeekKind) -> Result<Option<u64>, FsError> {
+        let inode = self.table.read(file)?;
+        let data = inode.regular()?;
+        if self.config.null_data && offset < data.size {
+            return Ok(Some(if what == SeekKind::Data { offset } else { data.size }));
+        }
+        data.seek(offset, what)
+    }
+
+    /// Copies a range within this file system, sharing pages where it can; `len` 0 means to the end of `from`.
+    /// Returns the number of bytes: fewer where `from` ends earlier. Atomic. [`FsError::Invalid`] when both are one file
+    /// and the ranges overlap.
+    #[allow(clippy::too_many_arguments, reason = "two places, a length, who and when")]
+    pub fn copy_range(
+        &self,
+        who: &Credentials,
+        from: Node,
+        from_offset: u64,
+        to: Node,
+        to_offset: u64,
+        len: u64,
+        now: Time,
+    ) -> Result<(u64, Changed), FsError> {
+        let source = if from == to { None } else { Some(from) };
+        let (mut target, source) = match source {
+            None => (self.table.write(to)?, None),
+            Some(from) if from.ino < to.ino => {
+                let source = self.table.read(from)?;
+                (self.table.write(to)?, Some(source))
+            }
+            Some(from) => {
+                let target = self.table.write(to)?;
+                let source = self.table.read(from)?;
+                (target, Some(source))
+            }
+        };
+        let read_from: &Inode = source.as_deref().unwrap_or(&target);
+        let data = read_from.regular()?;
+        target.regular()?;
+        let left = data.size.saturating_sub(from_offset);
+        let len = if len == 0 { left } else { len.min(left) };
+        end(to_offset, len)?;
+        if source.is_none() && from_offset < to_offset + len && to_offset < from_offset + len {
+            return Err(FsError::Invalid);
+        }
+        let pieces = if len == 0 { Vec::new() } else { data.pieces(from_offset..from_offset + len) };
+        drop(source);
+        let changed = self.change_locked(who, to, &mut target, now, |inode| {
+            let content = inode.regular_mut()?;
+            if len == 0 {
+                return Ok(false);
+            }
+            if self.config.null_data {
+                content.size = content.size.max(to_offset + len);
+                return Ok(true);
+            }
+            let before = content.used();
+            let needs = content.paste_needs(to_offset, &pieces);
+            self.space.reserve(needs)?;
+            content.paste(to_offset, len, &pieces);
+            self.space.settle(needs, before, content.used());
+            Ok(true)
+        })?;
+        Ok((len, changed))
+    }
+
+    fn change_data(
+        &self,
+        who: &Credentials,
+        file: Node,
+        now: Time,
+        change: impl FnOnce(&mut Inode) -> Result<bool, FsError>,
+    ) -> Result<Changed, FsError> {
+        let mut inode = self.table.write(file)?;
+        self.change_locked(who, file, &mut inode, now, change)
+    }
+
+    /// Carries `change` out, which says whether anything changed.
+    fn change_locked(
+        &self,
+        who: &Credentials,
+        file: Node,
+        inode: &mut WriteGuard<'_>,
+        now: Time,
+        change: impl FnOnce(&mut Inode) -> Result<bool, FsError>,
+    ) -> Result<Changed, FsError> {
+        let before = inode.attr(file.ino);
+        if change(inode)? {
+            inode.drop_privileges(who);
+            inode.data_changed(self.clock, now);
+        }
+        Ok(Changed { before, after: inode.attr(file.ino) })
+    }
+}
+
+/// End of a range; [`FsError::TooLarge`] beyond what a file can hold.
+fn end(offset: u64, len: u64) -> Result<u64, FsError> {
+    offset.checked_add(len).filter(|end| *end <= SIZE_MAX).ok_or(FsError::TooLarge)
+}

@@ -1,0 +1,199 @@
+//! The inode table: from inode number and generation to a locked inode, without a lock of its own on the way.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use super::inode::{Body, Inode};
+use super::{FsError, Node};
+
+/// Slots of a chunk: allocated at once, never moved, never freed.
+const CHUNK: u64 = 1024;
+/// Chunks of a group.
+const GROUP: u64 = 4096;
+/// Groups of a table.
+const GROUPS: u64 = 1024;
+/// Inode numbers there can be.
+pub(super) const CAPACITY: u64 = CHUNK * GROUP * GROUPS;
+
+type Slot = RwLock<Inode>;
+type Chunk = OnceLock<Box<[Slot]>>;
+
+pub(super) type ReadGuard<'a> = RwLockReadGuard<'a, Inode>;
+pub(super) type WriteGuard<'a> = RwLockWriteGuard<'a, Inode>;
+
+/// All inodes of a file system.
+///
+/// The lock of a free slot is held for moments only, and never while waiting for another: whoever finds that the slot's
+/// generation is not the one looked for lets it go at once. So [`Table::allocate`] may wait for it under other locks.
+#[derive(Debug)]
+pub(super) struct Table {
+    groups: Box<[OnceLock<Box<[Chunk]>>]>,
+    free: Mutex<FreeList>,
+    used: AtomicU64,
+}
+
+#[derive(Debug)]
+struct FreeList {
+    /// Lowest number never used.
+    next: u64,
+    /// Numbers to use again, the latest first.
+    again: Vec<u32>,
+}
+
+impl Table {
+    pub(super) fn new() -> Self {
+        Self {
+            groups: (0..GROUPS).map(|_| OnceLock::new()).collect(),
+            free: Mutex::new(FreeList { next: 1, again: Vec::new() }),
+            used: AtomicU64::new(0),
+        }
+    }
+
+    /// Files there are.
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Locks a file for reading.
+    pub(super) fn read(&self, node: Node) -> Result<ReadGuard<'_>, FsError> {
+        let guard = self.slot(node.ino).ok_or(FsError::Stale)?.read();
+        if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) }
+    }
+
+    /// As [`Table::read`], `None` when that would wait.
+    pub(super) fn try_read(&self, node: Node) -> Option<Result<ReadGuard<'_>, FsError>> {
+        let Some(slot) = self.slot(node.ino) else { return Some(Err(FsError::Stale)) };
+        let guard = slot.try_read()?;
+        Some(if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) })
+    }
+
+    /// Locks a file for writing.
+    pub(super) fn write(&self, node: Node) -> Result<WriteGuard<'_>, FsError> {
+        let guard = self.slot(node.ino).ok_or(FsError::Stale)?.write();
+        if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) }
+    }
+
+    /// As [`Table::write`], `None` when that would wait.
+    pub(super) fn try_write(&self, node: Node) -> Option<Result<WriteGuard<'_>, FsError>> {
+        let Some(slot) = self.slot(node.ino) else { return Some(Err(FsError::Stale)) };
+        let guard = slot.try_write()?;
+        Some(if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) })
+    }
+
+    /// A free slot, locked, for the caller to fill.
+    pub(super) fn allocate(&self) -> Result<(Node, WriteGuard<'_>), FsError> {
+        let ino = {
+            let mut free = self.free.lock();
+            match free.again.pop() {
+                Some(ino) => u64::from(ino),
+                None if free.next == CAPACITY => return Err(FsError::NoSpace),
+                None => {
+                    free.next += 1;
+                    free.next - 1
+                }
+            }
+        };
+        self.used.fetch_add(1, Ordering::Relaxed);
+        let guard = self.make(ino).ok_or(FsError::NoSpace)?.write();
+        Ok((Node { ino, generation: guard.generation }, guard))
+    }
+
+    /// Frees a file's slot. What it contained is returned, to be dropped when no lock is held.
+    pub(super) fn free(&self, ino: u64, mut guard: WriteGuard<'_>) -> Body {
+        let body = std::mem::replace(&mut guard.body, Body::Free);
+        guard.extra = None;
+        guard.pinned = false;
+        // The number's last generation is not used up: then it could return to one that an old handle names.
+        let last = guard.generation == u32::MAX;
+        guard.generation = guard.generation.saturating_add(1);
+        drop(guard);
+        self.used.fetch_sub(1, Ordering::Relaxed);
+        if !last && let Ok(ino) = u32::try_from(ino) {
+            self.free.lock().again.push(ino);
+        }
+        body
+    }
+
+    /// Lowest number never used.
+    pub(super) fn end(&self) -> u64 {
+        self.free.lock().next
+    }
+
+    /// The slot of a number that is in use or was, for saving.
+    pub(super) fn peek(&self, ino: u64) -> Option<ReadGuard<'_>> {
+        Some(self.slot(ino)?.read())
+    }
+
+    /// Puts an inode (or a free one, for its generation) at a number, for loading: numbers ascend, each once.
+    pub(super) fn restore(&self, ino: u64, inode: Inode) -> Result<(), FsError> {
+        let mut free = self.free.lock();
+        if ino < free.next || ino >= CAPACITY {
+            return Err(FsError::Invalid);
+        }
+        free.next = ino + 1;
+        match inode.body {
+            Body::Free => free.again.push(ino as u32),
+            _ => drop(self.used.fetch_add(1, Ordering::Relaxed)),
+        }
+        *self.make(ino).ok_or(FsError::Invalid)?.write() = inode;
+        Ok(())
+    }
+
+    fn slot(&self, ino: u64) -> Option<&Slot> {
+        let group = self.groups.get(usize::try_from(ino / CHUNK / GROUP).ok()?)?.get()?;
+        let chunk = group.get((ino / CHUNK % GROUP) as usize)?.get()?;
+        chunk.get((ino % CHUNK) as usize)
+    }
+
+    /// The slot, made when it is the first of its chunk.
+    fn make(&self, ino: u64) -> Option<&Slot> {
+        let group = self.groups.get(usize::try_from(ino / CHUNK / GROUP).ok()?)?;
+        let group = group.get_or_init(|| (0..GROUP).map(|_| OnceLock::new()).collect());
+        let chunk = group.get((ino / CHUNK % GROUP) as usize)?;
+        let chunk = chunk.get_or_init(|| (0..CHUNK).map(|_| RwLock::new(Inode::free())).collect());
+        chunk.get((ino % CHUNK) as usize)
+    }
+}
+
+/// Whether a slot holds the file that is looked for.
+fn is(inode: &Inode, node: Node) -> bool {
+    inode.generation == node.generation && !matches!(inode.body, Body::Free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::Data;
+    use super::*;
+
+    #[test]
+    fn numbers_are_used_again_under_another_generation() {
+        let table = Table::new();
+        let (first, mut guard) = table.allocate().unwrap();
+        guard.body = Body::Regular(Data::default());
+        drop(guard);
+        assert_eq!(first, Node { ino: 1, generation: 1 });
+        assert!(table.read(first).is_ok());
+        assert_eq!(table.used(), 1);
+        table.free(1, table.write(first).unwrap());
+        assert_eq!(table.read(first).err(), Some(FsError::Stale));
+        let (again, guard) = table.allocate().unwrap();
+        assert_eq!(again, Node { ino: 1, generation: 2 });
+        drop(guard);
+        assert_eq!(table.read(again).err(), Some(FsError::Stale), "a slot that is not filled is no file");
+        for ino in [0, 2, 5000, CAPACITY, u64::MAX] {
+            assert_eq!(table.read(Node { ino, generation: 1 }).err(), Some(FsError::Stale));
+        }
+    }
+
+    #[test]
+    fn the_last_generation_is_not_used_up() {
+        let table = Table::new();
+        let (_, mut guard) = table.allocate().unwrap();
+        guard.generation = u32::MAX;
+        guard.body = Body::Regular(Data::default());
+        table.free(1, guard);
+        assert_eq!(table.allocate().unwrap().0, Node { ino: 2, generation: 1 });
+    }
+}

@@ -1,0 +1,147 @@
+//! Extended attributes (RFC 8276), and what else few files have.
+
+use super::inode::{Body, Inode};
+use super::{Changed, FileSystem, FsError, NAME_MAX, Node, Time, XATTR_SIZE_MAX, XattrSet};
+
+/// Bytes of names and values that one file may have in all.
+const TOTAL_MAX: u64 = 1 << 20;
+/// What an attribute counts beside name and value.
+const OVERHEAD: u64 = 64;
+
+/// What few files have.
+#[derive(Debug, Default)]
+pub(super) struct Extra {
+    /// Verifier of exclusive creation.
+    pub(super) verifier: Option<u64>,
+    /// By ascending cookie.
+    pub(super) xattrs: Vec<Xattr>,
+    pub(super) last_cookie: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Xattr {
+    pub(super) cookie: u64,
+    pub(super) name: Box<[u8]>,
+    pub(super) value: Box<[u8]>,
+}
+
+impl Xattr {
+    fn cost(name: &[u8], value: &[u8]) -> u64 {
+        (name.len() + value.len()) as u64 + OVERHEAD
+    }
+}
+
+impl Extra {
+    /// Bytes that count against the limit of the file system.
+    pub(super) fn cost(&self) -> u64 {
+        self.xattrs.iter().map(|it| Xattr::cost(&it.name, &it.value)).sum()
+    }
+}
+
+impl FileSystem {
+    /// Value of an extended attribute.
+    pub fn xattr(&self, file: Node, name: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<(), FsError> {
+        let inode = self.table.read(file)?;
+        check(&inode, name)?;
+        let found = inode.xattrs().iter().find(|it| *it.name == *name).ok_or(FsError::NoXattr)?;
+        visit(&found.value);
+        Ok(())
+    }
+
+    /// Sets an extended attribute.
+    pub fn set_xattr(
+        &self,
+        file: Node,
+        name: &[u8],
+        value: &[u8],
+        how: XattrSet,
+        now: Time,
+    ) -> Result<Changed, FsError> {
+        let mut inode = self.table.write(file)?;
+        check(&inode, name)?;
+        if value.len() > XATTR_SIZE_MAX {
+            return Err(FsError::XattrTooBig);
+        }
+        let before = inode.attr(file.ino);
+        let old = inode.xattrs().iter().position(|it| *it.name == *name);
+        match (how, old) {
+            (XattrSet::Create, Some(_)) => return Err(FsError::Exists),
+            (XattrSet::Replace, None) => return Err(FsError::NoXattr),
+            _ => {}
+        }
+        let extra = inode.extra.get_or_insert_default();
+        let total = extra.cost();
+        let gone = old.and_then(|at| extra.xattrs.get(at)).map_or(0, |it| Xattr::cost(&it.name, &it.value));
+        let cost = Xattr::cost(name, value);
+        if total - gone + cost > TOTAL_MAX {
+            return Err(FsError::NoSpace);
+        }
+        self.space.reserve(cost.saturating_sub(gone))?;
+        self.space.release(gone.saturating_sub(cost));
+        match old.and_then(|at| extra.xattrs.get_mut(at)) {
+            Some(xattr) => xattr.value = value.into(),
+            None => {
+                extra.last_cookie += 1;
+                extra.xattrs.push(Xattr {
+                    cookie: extra.last_cookie,
+                    name: name.into(),
+                    value: value.into(),
+                });
+            }
+        }
+        inode.attributes_changed(self.clock, now);
+        Ok(Changed { before, after: inode.attr(file.ino) })
+    }
+
+    /// Removes an extended attribute.
+    pub fn remove_xattr(&self, file: Node, name: &[u8], now: Time) -> Result<Changed, FsError> {
+        let mut inode = self.table.write(file)?;
+        check(&inode, name)?;
+        let before = inode.attr(file.ino);
+        let extra = inode.extra.as_mut().ok_or(FsError::NoXattr)?;
+        let at = extra.xattrs.iter().position(|it| *it.name == *name).ok_or(FsError::NoXattr)?;
+        let gone = extra.xattrs.remove(at);
+        self.space.release(Xattr::cost(&gone.name, &gone.value));
+        inode.attributes_changed(self.clock, now);
+        Ok(Changed { before, after: inode.attr(file.ino) })
+    }
+
+    /// Names of extended attributes after `cookie` (0: from the start), with the cookie after each, until `visit` returns
+    /// `false`. Returns whether the end was reached. A name that comes again was removed and made anew.
+    pub fn list_xattrs(
+        &self,
+        file: Node,
+        cookie: u64,
+        visit: &mut dyn FnMut(u64, &[u8]) -> bool,
+    ) -> Result<bool, FsError> {
+        let inode = self.table.read(file)?;
+        carries(&inode)?;
+        let xattrs = inode.xattrs();
+        let first = xattrs.partition_point(|it| it.cookie <= cookie);
+        Ok(xattrs.iter().skip(first).all(|it| visit(it.cookie, &it.name)))
+    }
+}
+
+impl Inode {
+    fn xattrs(&self) -> &[Xattr] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.xattrs)
+    }
+}
+
+/// Regular files and directories have extended attributes of users, others do not (as in xattr(7)).
+fn carries(inode: &Inode) -> Result<(), FsError> {
+    match inode.body {
+        Body::Regular(_) | Body::Directory(_) => Ok(()),
+        _ => Err(FsError::WrongKind),
+    }
+}
+
+fn check(inode: &Inode, name: &[u8]) -> Result<(), FsError> {
+    carries(inode)?;
+    match name.len() {
+        0 => Err(FsError::BadName),
+        _ if name.contains(&0) => Err(FsError::BadName),
+        len if len > NAME_MAX => Err(FsError::NameTooLong),
+        _ => Ok(()),
+    }
+}
