@@ -10,6 +10,7 @@ pub struct Reply {
     /// Encoded bytes; its `n`-th cut is the place of `pages[n]`.
     pub encoder: Encoder,
     pages: Vec<PageSlice>,
+    scratch: Vec<PageSlice>,
 }
 
 /// A position in a [`Reply`].
@@ -72,6 +73,17 @@ impl Reply {
         }
         self.encoder.pad(len);
         self.encoder.patch_u32(count, len as u32);
+    }
+
+    /// An empty vector to read pages into; [`Reply::put_pages`] takes it back, so that its memory serves again.
+    pub fn scratch(&mut self) -> Vec<PageSlice> {
+        std::mem::take(&mut self.scratch)
+    }
+
+    /// As [`Reply::put_data`], emptying a vector that came from [`Reply::scratch`].
+    pub fn put_pages(&mut self, mut pages: Vec<PageSlice>) {
+        self.put_data(pages.drain(..));
+        self.scratch = pages;
     }
 
     /// The bytes after `mark`, pages copied in: what a reply cache keeps.

@@ -6,23 +6,113 @@
 
 use std::sync::Arc;
 
-use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
+use benchmaster_nfs_proto::rpc::CallHeader;
+use benchmaster_nfs_proto::v4::{
+    ChangeInfo4, CompoundArgs, Nfsstat4, Opnum, PROC_COMPOUND, PROC_NULL, Stateid4, Verifier4,
+};
+use benchmaster_nfs_proto::xdr::Decoder;
 
 use crate::cred::Credentials;
 use crate::dispatch::{Moment, Peer};
+use crate::fs::{Attr, Changed, FileSystem, FsError, Node};
 use crate::handle::FileId;
-use crate::reply::Reply;
+use crate::reply::{Reply, ReplyMark};
 use crate::server::Shared;
 use crate::state::session::Session;
-use crate::state::{ClientId, Effects};
+use crate::state::{ClientId, Conflict, Effects};
 
-#[allow(dead_code)] // Until the loop calls it.
+mod attrs;
 mod client_ops;
-#[allow(dead_code)] // Until the loop calls it.
+mod compound;
+mod dir_ops;
+mod file_ops;
+mod io_ops;
+mod names;
 mod session_ops;
+mod space_ops;
+mod xattr_ops;
+
+#[cfg(test)]
+pub(crate) mod testing;
+
+/// What became of a call of NFS version 4.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Called {
+    /// Results are in the reply.
+    Done(Done),
+    /// The arguments did not decode; nothing was appended.
+    GarbageArgs,
+    /// No such procedure; nothing was appended.
+    ProcUnavail,
+}
+
+/// What the caller of [`call`] has to know besides the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Done {
+    /// Whether something was changed that a repetition would change again, and no session guards against it: the reply
+    /// belongs into the duplicate request cache.
+    pub(crate) cache: bool,
+    /// Which client it was, as far as the operations told.
+    pub(crate) client: Option<ClientId>,
+}
+
+/// Length of the header of an accepted RPC reply with an empty verifier, which precedes the results: sizes of sessions
+/// count it (RFC 8881 §18.36.3, `ca_maxresponsesize`).
+pub(crate) const REPLY_HEADER: usize = 24;
+
+/// Executes a call: `args` follows the header `call`; results are appended to `reply`, what is to be done outside to
+/// `effects`.
+#[allow(clippy::too_many_arguments)] // All of a request's circumstances.
+pub(crate) fn call(
+    server: &Shared,
+    peer: &Peer,
+    who: &Credentials,
+    call: &CallHeader<'_>,
+    args: &[u8],
+    reply: &mut Reply,
+    effects: &mut Effects,
+    now: Moment,
+) -> Called {
+    match call.procedure {
+        PROC_NULL => Called::Done(Done::default()),
+        PROC_COMPOUND => {
+            let Ok(compound) = Decoder::new(args).get::<CompoundArgs<'_>>() else {
+                return Called::GarbageArgs;
+            };
+            let padded = |len: usize| len.div_ceil(4) * 4;
+            let header = 40 + padded(call.cred.body.0.len()) + padded(call.verf.body.0.len());
+            let start = reply.mark();
+            let mut c = Compound {
+                server,
+                peer,
+                who,
+                now,
+                minor: compound.minorversion,
+                args,
+                request_len: header + args.len(),
+                count: compound.ops.left(),
+                index: 0,
+                next: None,
+                limit: Limit::default(),
+                start,
+                current: None,
+                saved: None,
+                current_stateid: None,
+                saved_stateid: None,
+                session: None,
+                client: None,
+                reply,
+                effects,
+                non_idempotent: false,
+            };
+            compound::run(&mut c, &compound);
+            Called::Done(Done { cache: c.non_idempotent && c.minor == 0, client: c.client })
+        }
+        _ => Called::ProcUnavail,
+    }
+}
 
 /// A request on its way through its operations.
-#[allow(dead_code)] // Signatures first.
 pub(crate) struct Compound<'r> {
     /// The server.
     pub(crate) server: &'r Shared,
@@ -34,11 +124,25 @@ pub(crate) struct Compound<'r> {
     pub(crate) now: Moment,
     /// Minor version.
     pub(crate) minor: u32,
+    /// The arguments of COMPOUND as received (to tell a retry from another request on the same slot).
+    pub(crate) args: &'r [u8],
+    /// Length of the whole request with its RPC header (`ca_maxrequestsize`).
+    pub(crate) request_len: usize,
+    /// Number of operations.
+    pub(crate) count: usize,
+    /// Which of them runs, from 0.
+    pub(crate) index: usize,
+    /// The operation after it, where one can be made out.
+    pub(crate) next: Option<Opnum>,
+    /// How long the reply may become.
+    pub(crate) limit: Limit,
+    /// Where the results of COMPOUND start in the reply.
+    pub(crate) start: ReplyMark,
     /// Current file handle.
     pub(crate) current: Option<FileId>,
     /// Saved file handle.
     pub(crate) saved: Option<FileId>,
-    /// Current stateid (RFC 8881 §16.2.3.1.2).
+    /// Current stateid (RFC 8881 §16.2.3.1.2); `None` is the all-zeros one.
     pub(crate) current_stateid: Option<Stateid4>,
     /// Saved stateid.
     pub(crate) saved_stateid: Option<Stateid4>,
@@ -53,6 +157,21 @@ pub(crate) struct Compound<'r> {
     /// Whether an operation changed something that a repetition would change again (decides on the duplicate request
     /// cache of 4.0).
     pub(crate) non_idempotent: bool,
+}
+
+/// The longest reply, RPC header included, and what is said when it does not suffice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit {
+    /// Bytes.
+    pub(crate) bytes: usize,
+    /// REP_TOO_BIG or REP_TOO_BIG_TO_CACHE (RFC 8881 §2.10.6.4), in 4.0 RESOURCE.
+    pub(crate) status: Nfsstat4,
+}
+
+impl Default for Limit {
+    fn default() -> Self {
+        Self { bytes: usize::MAX, status: Nfsstat4::RESOURCE }
+    }
 }
 
 /// Why an operation failed.
@@ -70,11 +189,42 @@ impl From<Nfsstat4> for Failure {
     }
 }
 
+/// Statuses as 4.1 has them; the loop turns those that 4.0 does not know into its own.
+impl From<FsError> for Failure {
+    fn from(error: FsError) -> Self {
+        let status = match error {
+            FsError::NotOwner => Nfsstat4::PERM,
+            FsError::NotFound => Nfsstat4::NOENT,
+            FsError::Access => Nfsstat4::ACCESS,
+            FsError::Exists => Nfsstat4::EXIST,
+            FsError::CrossDevice => Nfsstat4::XDEV,
+            FsError::NotDirectory => Nfsstat4::NOTDIR,
+            FsError::IsDirectory => Nfsstat4::ISDIR,
+            FsError::Invalid => Nfsstat4::INVAL,
+            FsError::IsSymlink => Nfsstat4::SYMLINK,
+            FsError::WrongKind => Nfsstat4::WRONG_TYPE,
+            FsError::TooLarge => Nfsstat4::FBIG,
+            FsError::NoSpace => Nfsstat4::NOSPC,
+            FsError::ReadOnly => Nfsstat4::ROFS,
+            FsError::TooManyLinks => Nfsstat4::MLINK,
+            FsError::NameTooLong => Nfsstat4::NAMETOOLONG,
+            FsError::BadName => Nfsstat4::BADCHAR,
+            FsError::NotEmpty => Nfsstat4::NOTEMPTY,
+            FsError::Stale => Nfsstat4::STALE,
+            // Guards are NFSv3's.
+            FsError::NotSync => Nfsstat4::SERVERFAULT,
+            FsError::NoXattr => Nfsstat4::NOXATTR,
+            FsError::XattrTooBig => Nfsstat4::XATTR2BIG,
+            FsError::NoSuchRange => Nfsstat4::NXIO,
+        };
+        status.into()
+    }
+}
+
 /// Outcome of an operation.
 pub(crate) type OpResult = Result<(), Failure>;
 
-#[allow(dead_code)] // Signatures first.
-impl Compound<'_> {
+impl<'r> Compound<'r> {
     /// The current file handle, or NOFILEHANDLE.
     pub(crate) fn file(&self) -> Result<FileId, Failure> {
         self.current.ok_or(Nfsstat4::NOFILEHANDLE.into())
@@ -84,4 +234,56 @@ impl Compound<'_> {
     pub(crate) fn saved_file(&self) -> Result<FileId, Failure> {
         self.saved.ok_or(Nfsstat4::NOFILEHANDLE.into())
     }
+
+    /// Changes the current file handle, by which the current stateid becomes all zeros.
+    pub(crate) fn set_current(&mut self, file: FileId) {
+        self.current = Some(file);
+        self.current_stateid = None;
+    }
+
+    /// Remembers a stateid that the operation returns (RFC 8881 §16.2.3.1.2). 4.0 has no current stateid.
+    pub(crate) fn set_stateid(&mut self, stateid: Stateid4) {
+        if self.minor > 0 {
+            self.current_stateid = Some(stateid);
+        }
+    }
+
+    /// The stateid that an argument means: from 4.1 on {1, zeros} is the current one, which must be there.
+    pub(crate) fn stateid(&self, given: Stateid4) -> Result<Stateid4, Failure> {
+        if self.minor > 0 && given == Stateid4::CURRENT {
+            return self.current_stateid.ok_or(Nfsstat4::BAD_STATEID.into());
+        }
+        Ok(given)
+    }
+
+    /// File system, node and attributes of a file, for reading. Borrows from the server, not from the request.
+    pub(crate) fn look(&self, file: FileId) -> Result<(&'r FileSystem, Node, Attr), Failure> {
+        let server: &'r Shared = self.server;
+        let (fs, node) = server.exports.file(file)?;
+        Ok((fs, node, fs.attr(node)?))
+    }
+
+    /// File system and node of a file, for changing.
+    pub(crate) fn for_change(&self, file: FileId) -> Result<(&'r FileSystem, Node), Failure> {
+        let server: &'r Shared = self.server;
+        Ok(server.exports.file_mut(file)?)
+    }
+
+    /// Recalls what other clients' delegations on `file` are in the way of; DELAY until they are back.
+    pub(crate) fn check_conflict(&mut self, file: FileId, conflict: Conflict) -> OpResult {
+        if !self.server.config.delegations {
+            return Ok(());
+        }
+        Ok(self.server.state.check_conflict(file, conflict, self.client, self.now.instant, self.effects)?)
+    }
+
+    /// Verifier of WRITE and COMMIT: tells the client when unstable data may have been lost.
+    pub(crate) fn write_verifier(&self) -> Verifier4 {
+        self.server.boot.to_be_bytes()
+    }
+}
+
+/// Change of a directory, seen atomically.
+pub(crate) fn change_info(change: &Changed) -> ChangeInfo4 {
+    ChangeInfo4 { atomic: true, before: change.before.change, after: change.after.change }
 }

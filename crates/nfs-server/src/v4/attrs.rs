@@ -1,0 +1,399 @@
+//! File attributes: encoded straight from the file system's, and decoded into what is to be set.
+
+use benchmaster_nfs_proto::v4::{
+    AttrError, Attributes, Bitmap4, ChangeAttrType4, FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4,
+    Nfsstat4, Nfstime4, Settime4, Specdata4, Utf8, V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
+};
+use benchmaster_nfs_proto::xdr::Encoder;
+
+use super::Failure;
+use crate::fs::{Attr, FsStat, Kind, LINK_MAX, NAME_MAX, SetAttr, SetTime, Time};
+use crate::handle::{self, FileId};
+use crate::server::Shared;
+
+/// Everything this server supports. ACLs, named attributes, quotas, labels, retention, layouts are not among them.
+const SUPPORTED: Bitmap4 = Bitmap4::of(&[
+    fattr4::SUPPORTED_ATTRS,
+    fattr4::TYPE,
+    fattr4::FH_EXPIRE_TYPE,
+    fattr4::CHANGE,
+    fattr4::SIZE,
+    fattr4::LINK_SUPPORT,
+    fattr4::SYMLINK_SUPPORT,
+    fattr4::NAMED_ATTR,
+    fattr4::FSID,
+    fattr4::UNIQUE_HANDLES,
+    fattr4::LEASE_TIME,
+    fattr4::RDATTR_ERROR,
+    fattr4::ACLSUPPORT,
+    fattr4::CANSETTIME,
+    fattr4::CASE_INSENSITIVE,
+    fattr4::CASE_PRESERVING,
+    fattr4::CHOWN_RESTRICTED,
+    fattr4::FILEHANDLE,
+    fattr4::FILEID,
+    fattr4::FILES_AVAIL,
+    fattr4::FILES_FREE,
+    fattr4::FILES_TOTAL,
+    fattr4::FS_LOCATIONS,
+    fattr4::HOMOGENEOUS,
+    fattr4::MAXFILESIZE,
+    fattr4::MAXLINK,
+    fattr4::MAXNAME,
+    fattr4::MAXREAD,
+    fattr4::MAXWRITE,
+    fattr4::MODE,
+    fattr4::NO_TRUNC,
+    fattr4::NUMLINKS,
+    fattr4::OWNER,
+    fattr4::OWNER_GROUP,
+    fattr4::RAWDEV,
+    fattr4::SPACE_AVAIL,
+    fattr4::SPACE_FREE,
+    fattr4::SPACE_TOTAL,
+    fattr4::SPACE_USED,
+    fattr4::TIME_ACCESS,
+    fattr4::TIME_ACCESS_SET,
+    fattr4::TIME_CREATE,
+    fattr4::TIME_DELTA,
+    fattr4::TIME_METADATA,
+    fattr4::TIME_MODIFY,
+    fattr4::TIME_MODIFY_SET,
+    fattr4::MOUNTED_ON_FILEID,
+    fattr4::MODE_SET_MASKED,
+    fattr4::SUPPATTR_EXCLCREAT,
+    fattr4::FS_CHARSET_CAP,
+    fattr4::CLONE_BLKSIZE,
+    fattr4::SPACE_FREED,
+    fattr4::CHANGE_ATTR_TYPE,
+    fattr4::MODE_UMASK,
+    fattr4::XATTR_SUPPORT,
+]);
+
+/// What can be set at all.
+const SETTABLE: Bitmap4 = Bitmap4::of(&[
+    fattr4::SIZE,
+    fattr4::MODE,
+    fattr4::OWNER,
+    fattr4::OWNER_GROUP,
+    fattr4::TIME_ACCESS_SET,
+    fattr4::TIME_CREATE,
+    fattr4::TIME_MODIFY_SET,
+    fattr4::MODE_SET_MASKED,
+    fattr4::MODE_UMASK,
+]);
+
+/// Attributes of the whole file system, which need a look at its counters.
+const COUNTED: Bitmap4 = Bitmap4::of(&[
+    fattr4::FILES_AVAIL,
+    fattr4::FILES_FREE,
+    fattr4::FILES_TOTAL,
+    fattr4::SPACE_AVAIL,
+    fattr4::SPACE_FREE,
+    fattr4::SPACE_TOTAL,
+]);
+
+/// What a client with a write delegation may know better than the server (RFC 8881 §18.7.4).
+const DELEGATED: Bitmap4 = Bitmap4::of(&[
+    fattr4::CHANGE,
+    fattr4::SIZE,
+    fattr4::SPACE_USED,
+    fattr4::TIME_ACCESS,
+    fattr4::TIME_METADATA,
+    fattr4::TIME_MODIFY,
+]);
+
+/// Attributes supported in a minor version.
+pub(crate) fn supported(minor: u32) -> Bitmap4 {
+    const V40: Bitmap4 = intersection(&SUPPORTED, &V40_ATTRS);
+    const V41: Bitmap4 = intersection(&SUPPORTED, &V41_ATTRS);
+    match minor {
+        0 => V40,
+        1 => V41,
+        _ => SUPPORTED,
+    }
+}
+
+/// Attributes that an exclusive create of 4.1 can set at once (`suppattr_exclcreat`): the verifier has a place of its own, so all.
+pub(crate) fn exclusive_create(minor: u32) -> Bitmap4 {
+    SETTABLE & supported(minor)
+}
+
+const fn intersection(a: &Bitmap4, b: &Bitmap4) -> Bitmap4 {
+    let mut both = Bitmap4::EMPTY;
+    let mut bit = 0;
+    while bit < 96 {
+        if a.contains(bit) && b.contains(bit) {
+            both = both.with(bit);
+        }
+        bit += 1;
+    }
+    both
+}
+
+/// Refuses to read what can only be written (RFC 8881 §5.5).
+pub(crate) fn check_readable(requested: Bitmap4, minor: u32) -> Result<(), Failure> {
+    if requested.intersects(&(WRITE_ONLY_ATTRS & supported(minor))) {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    Ok(())
+}
+
+/// Whether another client's write delegation makes the server's own knowledge of these doubtful.
+pub(crate) fn concern_delegations(requested: Bitmap4) -> bool {
+    requested.intersects(&DELEGATED)
+}
+
+/// Attributes of one file as a client sees them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    server: &'a Shared,
+    minor: u32,
+    mask: Bitmap4,
+    counts: Option<FsStat>,
+}
+
+impl<'a> View<'a> {
+    /// Prepares for the `requested` attributes of files of the export `export`; those not supported are left out.
+    pub(crate) fn new(server: &'a Shared, minor: u32, export: u32, requested: Bitmap4) -> Self {
+        let mask = requested & supported(minor);
+        let counted = || server.exports.get(export).ok().map(|export| export.fs.stat());
+        let counts = if mask.intersects(&COUNTED) { counted() } else { None };
+        Self { server, minor, mask, counts }
+    }
+
+    /// Appends mask and values (`fattr4`).
+    pub(crate) fn put(&self, e: &mut Encoder, file: FileId, attr: &Attr) {
+        e.put(&self.mask);
+        let len = e.mark();
+        e.put(&0u32);
+        let start = e.mark();
+        for bit in self.mask.iter() {
+            self.put_value(e, bit, file, attr);
+        }
+        e.patch_u32(len, e.len_since(start) as u32);
+    }
+
+    /// Appends one value.
+    #[inline]
+    fn put_value(&self, e: &mut Encoder, bit: u32, file: FileId, attr: &Attr) {
+        let config = &self.server.config;
+        let count = |of: fn(&FsStat) -> u64| self.counts.as_ref().map_or(0, of);
+        match bit {
+            fattr4::SUPPORTED_ATTRS => e.put(&supported(self.minor)),
+            fattr4::TYPE => e.put(&file_type(attr.kind)),
+            // Handles never expire.
+            fattr4::FH_EXPIRE_TYPE => e.put(&0u32),
+            fattr4::CHANGE => e.put(&attr.change),
+            fattr4::SIZE => e.put(&attr.size),
+            fattr4::FSID => {
+                e.put(&Fsid4 { major: u64::from(self.server.instance), minor: u64::from(file.export) + 1 });
+            }
+            fattr4::LEASE_TIME => e.put(&u32::try_from(config.lease.as_secs()).unwrap_or(u32::MAX)),
+            fattr4::RDATTR_ERROR => e.put(&Nfsstat4::OK),
+            fattr4::ACLSUPPORT => e.put(&0u32),
+            fattr4::LINK_SUPPORT
+            | fattr4::SYMLINK_SUPPORT
+            | fattr4::UNIQUE_HANDLES
+            | fattr4::CANSETTIME
+            | fattr4::CASE_PRESERVING
+            | fattr4::CHOWN_RESTRICTED
+            | fattr4::HOMOGENEOUS
+            | fattr4::NO_TRUNC
+            | fattr4::XATTR_SUPPORT => e.put(&true),
+            fattr4::NAMED_ATTR | fattr4::CASE_INSENSITIVE => e.put(&false),
+            fattr4::FILEHANDLE => e.opaque(&handle::encode(self.server.instance, file)),
+            fattr4::FILEID => e.put(&attr.node.ino),
+            fattr4::FILES_AVAIL | fattr4::FILES_FREE => e.put(&count(|stat| stat.free_files)),
+            fattr4::FILES_TOTAL => e.put(&count(|stat| stat.total_files)),
+            fattr4::FS_LOCATIONS => self.put_fs_locations(e, file),
+            fattr4::MAXFILESIZE => e.put(&MAX_FILE_SIZE),
+            fattr4::MAXLINK => e.put(&LINK_MAX),
+            fattr4::MAXNAME => e.put(&(NAME_MAX as u32)),
+            fattr4::MAXREAD | fattr4::MAXWRITE => e.put(&u64::from(config.max_io)),
+            fattr4::MODE => e.put(&(attr.mode & MODE_BITS)),
+            fattr4::NUMLINKS => e.put(&attr.nlink),
+            fattr4::OWNER => put_number(e, attr.uid),
+            fattr4::OWNER_GROUP => put_number(e, attr.gid),
+            fattr4::RAWDEV => e.put(&Specdata4 { specdata1: attr.device.0, specdata2: attr.device.1 }),
+            fattr4::SPACE_AVAIL | fattr4::SPACE_FREE => e.put(&count(|stat| stat.free_bytes)),
+            fattr4::SPACE_TOTAL => e.put(&count(|stat| stat.total_bytes)),
+            fattr4::SPACE_USED => e.put(&attr.used),
+            fattr4::TIME_ACCESS => e.put(&time(attr.atime)),
+            fattr4::TIME_CREATE => e.put(&time(attr.birth)),
+            fattr4::TIME_METADATA => e.put(&time(attr.ctime)),
+            fattr4::TIME_MODIFY => e.put(&time(attr.mtime)),
+            fattr4::TIME_DELTA => {
+                let step = config.change_granularity.unwrap_or(std::time::Duration::from_nanos(1));
+                let seconds = i64::try_from(step.as_secs()).unwrap_or(i64::MAX);
+                e.put(&Nfstime4 { seconds, nseconds: step.subsec_nanos() });
+            }
+            fattr4::MOUNTED_ON_FILEID => e.put(&self.server.exports.mounted_on(file)),
+            fattr4::SUPPATTR_EXCLCREAT => e.put(&exclusive_create(self.minor)),
+            fattr4::FS_CHARSET_CAP => e.put(&FS_CHARSET_CAP_ALLOWS_ONLY_UTF8),
+            // Ranges of any alignment can be cloned.
+            fattr4::CLONE_BLKSIZE => e.put(&1u32),
+            fattr4::SPACE_FREED => e.put(&if attr.nlink > 1 { 0 } else { attr.used }),
+            fattr4::CHANGE_ATTR_TYPE => e.put(&ChangeAttrType4::MonotonicIncr),
+            // Of SUPPORTED only the write-only ones are left, which `check_readable` keeps out.
+            _ => {}
+        }
+    }
+
+    /// The path of the export, and no other place (RFC 8881 §11.16): the client is where the data is.
+    fn put_fs_locations(&self, e: &mut Encoder, file: FileId) {
+        let path = self.server.exports.get(file.export).map_or("", |export| export.path.as_str());
+        let names = || path.split('/').filter(|name| !name.is_empty());
+        e.put(&(names().count() as u32));
+        names().for_each(|name| e.opaque(name.as_bytes()));
+        e.put(&0u32);
+    }
+}
+
+/// Largest file: what the Linux client and POSIX can address.
+pub(crate) const MAX_FILE_SIZE: u64 = i64::MAX as u64;
+
+/// Permission bits, set-user-ID, set-group-ID, sticky.
+const MODE_BITS: u32 = 0o7777;
+
+/// Type of a file on the wire.
+pub(crate) fn file_type(kind: Kind) -> Ftype4 {
+    match kind {
+        Kind::Regular => Ftype4::Reg,
+        Kind::Directory => Ftype4::Dir,
+        Kind::Symlink => Ftype4::Lnk,
+        Kind::Block => Ftype4::Blk,
+        Kind::Character => Ftype4::Chr,
+        Kind::Fifo => Ftype4::Fifo,
+        Kind::Socket => Ftype4::Sock,
+    }
+}
+
+fn time(time: Time) -> Nfstime4 {
+    Nfstime4 { seconds: time.seconds, nseconds: time.nanos }
+}
+
+/// Users and groups are their numbers in decimal (RFC 7530 §5.9): AUTH_SYS knows no names.
+fn put_number(e: &mut Encoder, number: u32) {
+    let mut digits = [0; 10];
+    let mut at = digits.len();
+    let mut rest = number;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    e.opaque(&digits[at..]);
+}
+
+/// What attributes are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A new regular file (OPEN).
+    NewFile,
+    /// Another new object (CREATE).
+    NewObject,
+    /// A file that is there, with this mode.
+    Existing {
+        /// Its mode, to which MODE_SET_MASKED applies.
+        mode: u32,
+    },
+}
+
+/// Decodes attributes to be set: ATTRNOTSUPP for what is not supported, INVAL for what cannot be set or makes no sense,
+/// BADOWNER for names that are no numbers. The mask of `attrs` is what will have been set on success.
+pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result<SetAttr, Failure> {
+    if !attrs.attrmask.is_subset(&supported(minor)) {
+        return Err(Nfsstat4::ATTRNOTSUPP.into());
+    }
+    if !attrs.attrmask.is_subset(&SETTABLE) {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let given = Attributes::decode(attrs).map_err(AttrError::status)?;
+    if given.size.is_some() && purpose == Purpose::NewObject {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let mode = match (given.mode, given.mode_set_masked, given.mode_umask) {
+        (None, None, None) => None,
+        (Some(mode), None, None) => Some(mode),
+        (None, Some(masked), None) => {
+            let before = match purpose {
+                Purpose::Existing { mode } => mode,
+                _ => 0,
+            };
+            if masked.value_to_set & !masked.mask_bits != 0 || masked.mask_bits & !MODE_BITS != 0 {
+                return Err(Nfsstat4::INVAL.into());
+            }
+            Some(before & MODE_BITS & !masked.mask_bits | masked.value_to_set)
+        }
+        // RFC 8275 §4.2: only of use for new objects.
+        (None, None, Some(new)) if !matches!(purpose, Purpose::Existing { .. }) => {
+            if new.umask & !0o777 != 0 {
+                return Err(Nfsstat4::INVAL.into());
+            }
+            Some(new.mode & !new.umask)
+        }
+        // More than one of them (RFC 8881 §6.2.5, RFC 8275 §4.2).
+        _ => return Err(Nfsstat4::INVAL.into()),
+    };
+    if mode.is_some_and(|mode| mode & !MODE_BITS != 0) {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    Ok(SetAttr {
+        mode,
+        uid: given.owner.map(number).transpose()?,
+        gid: given.owner_group.map(number).transpose()?,
+        size: given.size,
+        atime: given.time_access_set.map(set_time).transpose()?,
+        mtime: given.time_modify_set.map(set_time).transpose()?,
+        birth: given.time_create.map(to_time).transpose()?,
+    })
+}
+
+fn to_time(time: Nfstime4) -> Result<Time, Failure> {
+    if time.nseconds >= 1_000_000_000 {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    Ok(Time { seconds: time.seconds, nanos: time.nseconds })
+}
+
+fn set_time(time: Settime4) -> Result<SetTime, Failure> {
+    match time {
+        Settime4::ServerTime => Ok(SetTime::Now),
+        Settime4::ClientTime(time) => to_time(time).map(SetTime::To),
+    }
+}
+
+/// A user or group in decimal, as RFC 7530 §5.9 has it: no sign, no leading zeros.
+fn number(name: Utf8<'_>) -> Result<u32, Failure> {
+    let text = std::str::from_utf8(name.0).map_err(|_| Nfsstat4::INVAL)?;
+    if text.is_empty() {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    match text.parse() {
+        // All ones means "leave as is" to chown(2).
+        Ok(number) if canonical && number != u32::MAX => Ok(number),
+        _ => Err(Nfsstat4::BADOWNER.into()),
+    }
+}
+
+/// Checks the attributes of VERIFY and NVERIFY: those that can be compared (RFC 8881 §18.31.3).
+pub(crate) fn check_comparable(given: &Fattr4<'_>, minor: u32) -> Result<(), Failure> {
+    let mask = given.attrmask;
+    if !mask.is_subset(&supported(minor)) {
+        return Err(Nfsstat4::ATTRNOTSUPP.into());
+    }
+    if mask.intersects(&WRITE_ONLY_ATTRS) || mask.contains(fattr4::RDATTR_ERROR) {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let values = Attributes::decode(given).map_err(AttrError::status)?;
+    // RFC 7530 §6.2.4.
+    if values.mode.is_some_and(|mode| mode & !MODE_BITS != 0) {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    Ok(())
+}

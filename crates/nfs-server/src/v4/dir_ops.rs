@@ -1,0 +1,198 @@
+//! Operations on directories.
+
+use benchmaster_nfs_proto::v4::{
+    Bitmap4, CreateArgs, CreateOk, Createtype4, LinkArgs, LinkOk, Nfsstat4, ReaddirArgs, RemoveArgs,
+    RemoveOk, RenameArgs, RenameOk, Specdata4, fattr4,
+};
+
+use super::attrs::{self, Purpose, View};
+use super::compound::room;
+use super::names::check_name;
+use super::{Compound, Failure, OpResult, change_info};
+use crate::fs::{FileSystem, FsError, Kind, NewFile, Node, PATH_MAX, RemoveKind};
+use crate::handle::FileId;
+use crate::state::Conflict;
+
+/// CREATE (RFC 7530 §16.4, RFC 8881 §18.4): anything but regular files.
+pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
+    let dir = c.file()?;
+    let name = check_name(args.objname)?;
+    let device = |dev: Specdata4| (dev.specdata1, dev.specdata2);
+    let new = match args.objtype {
+        Createtype4::Dir => NewFile::Directory,
+        Createtype4::Blk(dev) => NewFile::Special(Kind::Block, device(dev)),
+        Createtype4::Chr(dev) => NewFile::Special(Kind::Character, device(dev)),
+        Createtype4::Lnk(target) if target.0.is_empty() => return Err(Nfsstat4::INVAL.into()),
+        Createtype4::Lnk(target) if target.0.len() > PATH_MAX => return Err(Nfsstat4::NAMETOOLONG.into()),
+        Createtype4::Lnk(target) => NewFile::Symlink(target.0),
+        Createtype4::Sock => NewFile::Special(Kind::Socket, (0, 0)),
+        Createtype4::Fifo => NewFile::Special(Kind::Fifo, (0, 0)),
+        Createtype4::Other(_) => return Err(Nfsstat4::BADTYPE.into()),
+    };
+    let set = attrs::to_set(&args.createattrs, c.minor, Purpose::NewObject)?;
+    let (fs, node) = directory_for_change(c, dir)?;
+    if matches!(new, NewFile::Special(Kind::Block | Kind::Character, _)) && c.who.uid != 0 {
+        return Err(Nfsstat4::PERM.into());
+    }
+    let created = fs.create(c.who, node, name, new, &set, None, c.now.wall)?;
+    c.reply.encoder.put(&CreateOk { cinfo: change_info(&created.dir), attrset: args.createattrs.attrmask });
+    c.set_current(file_id(dir.export, created.attr.node));
+    Ok(())
+}
+
+/// LINK (RFC 7530 §16.9, RFC 8881 §18.9): the saved file gets a name in the current directory.
+pub(crate) fn link(c: &mut Compound<'_>, args: LinkArgs<'_>) -> OpResult {
+    let (file, dir) = (c.saved_file()?, c.file()?);
+    let name = check_name(args.newname)?;
+    let (_, node, attr) = c.look(file)?;
+    if attr.kind == Kind::Directory {
+        return Err(Nfsstat4::ISDIR.into());
+    }
+    let (fs, dir_node) = directory_for_change(c, dir)?;
+    if file.export != dir.export {
+        return Err(Nfsstat4::XDEV.into());
+    }
+    // The number of links is an attribute that delegations promise to keep.
+    c.check_conflict(file, Conflict::Change)?;
+    let linked = fs.link(c.who, node, dir_node, name, c.now.wall)?;
+    c.reply.encoder.put(&LinkOk { cinfo: change_info(&linked.dir) });
+    Ok(())
+}
+
+/// REMOVE (RFC 7530 §16.26, RFC 8881 §18.25).
+pub(crate) fn remove(c: &mut Compound<'_>, args: RemoveArgs<'_>) -> OpResult {
+    let dir = c.file()?;
+    let name = check_name(args.target)?;
+    let (fs, node) = directory_for_change(c, dir)?;
+    let (target, _) = fs.lookup(c.who, node, name)?;
+    c.check_conflict(file_id(dir.export, target), Conflict::Change)?;
+    let removed = fs.remove(c.who, node, name, RemoveKind::Any, c.now.wall)?;
+    c.reply.encoder.put(&RemoveOk { cinfo: change_info(&removed.dir) });
+    Ok(())
+}
+
+/// RENAME (RFC 7530 §16.27, RFC 8881 §18.26): from the saved directory to the current one.
+pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
+    let (from, to) = (c.saved_file()?, c.file()?);
+    let old = check_name(args.oldname)?;
+    let new = check_name(args.newname)?;
+    let (_, from_node) = directory_for_change(c, from)?;
+    let (fs, to_node) = directory_for_change(c, to)?;
+    if from.export != to.export {
+        return Err(Nfsstat4::XDEV.into());
+    }
+    let (source, _) = fs.lookup(c.who, from_node, old)?;
+    let target = fs.lookup(c.who, to_node, new).map(|(target, _)| target);
+    if target != Ok(source) {
+        c.check_conflict(file_id(from.export, source), Conflict::Change)?;
+        if let Ok(target) = target {
+            c.check_conflict(file_id(to.export, target), Conflict::Change)?;
+        }
+    }
+    let renamed =
+        fs.rename(c.who, from_node, old, to_node, new, c.now.wall).map_err(|error| match error {
+            // A file in the way of a directory, a directory in the way of a file, or one that is not empty.
+            FsError::IsDirectory | FsError::NotDirectory | FsError::NotEmpty => Nfsstat4::EXIST.into(),
+            error => Failure::from(error),
+        })?;
+    c.reply
+        .encoder
+        .put(&RenameOk { source_cinfo: change_info(&renamed.from), target_cinfo: change_info(&renamed.to) });
+    Ok(())
+}
+
+/// READDIR (RFC 7530 §16.24, RFC 8881 §18.23).
+pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
+    /// End of the list and `eof`.
+    const TAIL: usize = 8;
+    let dir = c.file()?;
+    let (fs, node, attr) = c.look(dir)?;
+    if attr.kind != Kind::Directory {
+        return Err(Nfsstat4::NOTDIR.into());
+    }
+    attrs::check_readable(args.attr_request, c.minor)?;
+    let verifier = fs.cookie_verifier(node)?.to_be_bytes();
+    match args.cookie {
+        0 => {}
+        1 | 2 => return Err(Nfsstat4::BAD_COOKIE.into()),
+        _ if args.cookieverf != verifier => return Err(Nfsstat4::NOT_SAME.into()),
+        _ => {}
+    }
+    let max = (args.maxcount as usize).min(room(c));
+    let (server, minor) = (c.server, c.minor);
+    let view = View::new(server, minor, dir.export, args.attr_request);
+    let body = c.reply.mark();
+    let encoder = &mut c.reply.encoder;
+    encoder.put(&verifier);
+    let (mut entries, mut name_bytes) = (0, 0);
+    let mut failure = None;
+    let want_attr = !args.attr_request.is_empty();
+    let end = fs.read_dir(c.who, node, args.cookie, want_attr, c.now.wall, &mut |entry| {
+        let at = encoder.mark();
+        encoder.put(&true);
+        encoder.put(&entry.cookie);
+        encoder.opaque(entry.name);
+        name_bytes += 8 + 4 + entry.name.len().div_ceil(4) * 4;
+        let file = server.exports.cross(dir.export, entry.node);
+        if file.export == dir.export {
+            match &entry.attr {
+                Some(attr) => view.put(encoder, file, attr),
+                None => put_no_attributes(encoder),
+            }
+        } else {
+            // The root of an export: its own attributes (RFC 8881 §5.8.2.23).
+            let root = server.exports.file(file).and_then(|(fs, node)| fs.attr(node));
+            match root {
+                Ok(attr) => {
+                    View::new(server, minor, file.export, args.attr_request).put(encoder, file, &attr);
+                }
+                Err(error) if args.attr_request.contains(fattr4::RDATTR_ERROR) => {
+                    encoder.put(&Bitmap4::of(&[fattr4::RDATTR_ERROR]));
+                    encoder.put(&4u32);
+                    encoder.put(&Failure::from(error).status);
+                }
+                Err(error) => {
+                    failure = Some(Failure::from(error));
+                    return false;
+                }
+            }
+        }
+        let full = encoder.len_since(body) + TAIL > max;
+        // `dircount` is a hint; 0 says nothing.
+        let enough = entries > 0 && args.dircount > 0 && name_bytes > args.dircount as usize;
+        if full || enough {
+            encoder.rollback(at);
+            return false;
+        }
+        entries += 1;
+        true
+    })?;
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    if entries == 0 && !end || encoder.len_since(body) + TAIL > args.maxcount as usize {
+        let too_small = (args.maxcount as usize) <= max;
+        return Err(if too_small { Nfsstat4::TOOSMALL } else { c.limit.status }.into());
+    }
+    encoder.put(&false);
+    encoder.put(&end);
+    Ok(())
+}
+
+fn put_no_attributes(encoder: &mut benchmaster_nfs_proto::xdr::Encoder) {
+    encoder.put(&Bitmap4::EMPTY);
+    encoder.put(&0u32);
+}
+
+fn file_id(export: u32, node: Node) -> FileId {
+    FileId { export, ino: node.ino, generation: node.generation }
+}
+
+/// File system and node of a directory that is about to be changed.
+fn directory_for_change<'r>(c: &Compound<'r>, dir: FileId) -> Result<(&'r FileSystem, Node), Failure> {
+    let (_, _, attr) = c.look(dir)?;
+    if attr.kind != Kind::Directory {
+        return Err(Nfsstat4::NOTDIR.into());
+    }
+    c.for_change(dir)
+}

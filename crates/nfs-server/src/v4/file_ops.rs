@@ -1,0 +1,248 @@
+//! Operations on objects and file handles.
+
+use benchmaster_nfs_proto::rpc::AuthFlavor;
+use benchmaster_nfs_proto::v4::{
+    ACCESS_DELETE, ACCESS_EXECUTE, ACCESS_EXTEND, ACCESS_LOOKUP, ACCESS_MODIFY, ACCESS_READ, ACCESS_XALIST,
+    ACCESS_XAREAD, ACCESS_XAWRITE, AccessArgs, AccessOk, Fattr4, GetattrArgs, LookupArgs, Nfsstat4, Opnum,
+    PutfhArgs, SecinfoArgs, SecinfoStyle4, SetattrArgs, VerifyArgs,
+};
+
+use super::attrs::{self, Purpose, View};
+use super::names::check_name;
+use super::{Compound, Failure, OpResult};
+use crate::fs::{FsError, Kind, access as right, permits};
+use crate::handle::{self, FileId};
+use crate::state::Conflict;
+
+/// ACCESS (RFC 7530 §16.1, RFC 8881 §18.1, RFC 8276 §8.5).
+pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
+    const DIRECTORY: u32 = ACCESS_READ | ACCESS_LOOKUP | ACCESS_MODIFY | ACCESS_EXTEND | ACCESS_DELETE;
+    const OTHER: u32 = ACCESS_READ | ACCESS_MODIFY | ACCESS_EXTEND | ACCESS_EXECUTE;
+    const XATTR: u32 = ACCESS_XAREAD | ACCESS_XAWRITE | ACCESS_XALIST;
+    let file = c.file()?;
+    let known = if c.minor >= 2 { DIRECTORY | OTHER | XATTR } else { DIRECTORY | OTHER };
+    if args.access & !known != 0 {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let (_, _, attr) = c.look(file)?;
+    let meaningful = match attr.kind {
+        Kind::Directory => DIRECTORY | XATTR,
+        Kind::Regular => OTHER | XATTR,
+        _ => OTHER,
+    };
+    let supported = args.access & meaningful;
+    let read_only = c.for_change(file).is_err();
+    let may = |bits: u32, rights: u32, changes: bool| {
+        if !(changes && read_only) && permits(&attr, c.who, rights) { bits } else { 0 }
+    };
+    let change_entries = right::WRITE | right::EXECUTE;
+    let granted = if attr.kind == Kind::Directory {
+        may(ACCESS_READ, right::READ, false)
+            | may(ACCESS_LOOKUP, right::EXECUTE, false)
+            | may(ACCESS_MODIFY | ACCESS_EXTEND | ACCESS_DELETE, change_entries, true)
+    } else {
+        may(ACCESS_READ, right::READ, false)
+            | may(ACCESS_EXECUTE, right::EXECUTE, false)
+            | may(ACCESS_MODIFY | ACCESS_EXTEND, right::WRITE, true)
+    };
+    let granted = granted
+        | may(ACCESS_XAREAD | ACCESS_XALIST, right::READ, false)
+        | may(ACCESS_XAWRITE, right::WRITE, true);
+    c.reply.encoder.put(&AccessOk { supported, access: granted & supported });
+    Ok(())
+}
+
+/// GETATTR (RFC 7530 §16.7, RFC 8881 §18.7).
+pub(crate) fn getattr(c: &mut Compound<'_>, args: GetattrArgs) -> OpResult {
+    let file = c.file()?;
+    attrs::check_readable(args.attr_request, c.minor)?;
+    // 4.0 does not say whose GETATTR it is, and the holder of a delegation may well ask.
+    if c.client.is_some() && attrs::concern_delegations(args.attr_request) {
+        c.check_conflict(file, Conflict::Read)?;
+    }
+    let (_, _, attr) = c.look(file)?;
+    View::new(c.server, c.minor, file.export, args.attr_request).put(&mut c.reply.encoder, file, &attr);
+    Ok(())
+}
+
+/// SETATTR (RFC 7530 §16.32, RFC 8881 §18.30).
+pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
+    let file = c.file()?;
+    let (_, _, attr) = c.look(file)?;
+    let set = attrs::to_set(&args.obj_attributes, c.minor, Purpose::Existing { mode: attr.mode })?;
+    let (fs, node) = c.for_change(file)?;
+    let stateid = c.stateid(args.stateid)?;
+    let mut size_checked = false;
+    if let Some(size) = set.size {
+        match attr.kind {
+            Kind::Regular => {}
+            Kind::Directory if c.minor == 0 => return Err(Nfsstat4::ISDIR.into()),
+            _ => return Err(Nfsstat4::WRONG_TYPE.into()),
+        }
+        if size > attrs::MAX_FILE_SIZE {
+            return Err(Nfsstat4::FBIG.into());
+        }
+        size_checked = !c.check_io(stateid, file, true)?.check_permission;
+    } else if c.client.is_none() && !stateid.is_special() {
+        // Only to learn whose delegation need not be recalled: without a size the stateid has no other use.
+        c.learn_client(stateid, file);
+    }
+    c.check_conflict(file, Conflict::Change)?;
+    fs.set_attr(c.who, node, &set, None, size_checked, c.now.wall)?;
+    c.reply.encoder.put(&args.obj_attributes.attrmask);
+    Ok(())
+}
+
+/// VERIFY (RFC 7530 §16.35, RFC 8881 §18.31).
+pub(crate) fn verify(c: &mut Compound<'_>, args: VerifyArgs<'_>) -> OpResult {
+    if same(c, &args.obj_attributes)? { Ok(()) } else { Err(Nfsstat4::NOT_SAME.into()) }
+}
+
+/// NVERIFY (RFC 7530 §16.15, RFC 8881 §18.15).
+pub(crate) fn nverify(c: &mut Compound<'_>, args: VerifyArgs<'_>) -> OpResult {
+    if same(c, &args.obj_attributes)? { Err(Nfsstat4::SAME.into()) } else { Ok(()) }
+}
+
+/// Whether the current file's attributes are these: compared as encoded.
+fn same(c: &mut Compound<'_>, given: &Fattr4<'_>) -> Result<bool, Failure> {
+    let file = c.file()?;
+    attrs::check_comparable(given, c.minor)?;
+    if c.client.is_some() && attrs::concern_delegations(given.attrmask) {
+        c.check_conflict(file, Conflict::Read)?;
+    }
+    let (_, _, attr) = c.look(file)?;
+    let start = c.reply.mark();
+    View::new(c.server, c.minor, file.export, given.attrmask).put(&mut c.reply.encoder, file, &attr);
+    let mask_and_count = 4 + 4 * given.attrmask.wire_words() + 4;
+    let ours = c.reply.encoder.buffer().get(start.buffer + mask_and_count..);
+    let same = ours == Some(given.attr_vals.0);
+    c.reply.rollback(start);
+    Ok(same)
+}
+
+/// PUTFH (RFC 7530 §16.20, RFC 8881 §18.19).
+pub(crate) fn putfh(c: &mut Compound<'_>, args: PutfhArgs<'_>) -> OpResult {
+    /// Operations that themselves notice that the file is gone, so that PUTFH need not look for it.
+    const NOTICING: [Opnum; 5] = [Opnum::READ, Opnum::WRITE, Opnum::GETATTR, Opnum::LOOKUP, Opnum::ACCESS];
+    let (instance, file) = handle::decode(args.object.0).map_err(|_| Nfsstat4::BADHANDLE)?;
+    if instance != c.server.instance {
+        return Err(Nfsstat4::STALE.into());
+    }
+    if !c.next.is_some_and(|next| NOTICING.contains(&next)) {
+        c.look(file)?;
+    }
+    c.set_current(file);
+    Ok(())
+}
+
+/// PUTROOTFH and PUTPUBFH: the public file handle is the root (RFC 8881 §18.20.4).
+pub(crate) fn putrootfh(c: &mut Compound<'_>) -> OpResult {
+    c.set_current(c.server.exports.root());
+    Ok(())
+}
+
+/// GETFH.
+pub(crate) fn getfh(c: &mut Compound<'_>) -> OpResult {
+    let file = c.file()?;
+    c.reply.encoder.opaque(&handle::encode(c.server.instance, file));
+    Ok(())
+}
+
+/// SAVEFH: file handle and stateid.
+pub(crate) fn savefh(c: &mut Compound<'_>) -> OpResult {
+    c.saved = Some(c.file()?);
+    c.saved_stateid = c.current_stateid;
+    Ok(())
+}
+
+/// RESTOREFH: file handle and stateid.
+pub(crate) fn restorefh(c: &mut Compound<'_>) -> OpResult {
+    c.current = Some(c.saved_file()?);
+    c.current_stateid = c.saved_stateid;
+    Ok(())
+}
+
+/// LOOKUP (RFC 7530 §16.13, RFC 8881 §18.13).
+pub(crate) fn lookup(c: &mut Compound<'_>, args: LookupArgs<'_>) -> OpResult {
+    let dir = c.file()?;
+    let name = check_name(args.objname)?;
+    let (file, _) =
+        c.server.exports.lookup(c.who, dir, name).map_err(|error| lookup_failure(c, dir, error))?;
+    c.set_current(file);
+    Ok(())
+}
+
+/// Where a directory was needed: SYMLINK for a symbolic link (RFC 8881 §18.13.4).
+fn lookup_failure(c: &Compound<'_>, dir: FileId, error: FsError) -> Failure {
+    match error {
+        FsError::NotDirectory if c.look(dir).is_ok_and(|(_, _, attr)| attr.kind == Kind::Symlink) => {
+            Nfsstat4::SYMLINK.into()
+        }
+        error => error.into(),
+    }
+}
+
+/// LOOKUPP (RFC 7530 §16.14, RFC 8881 §18.14).
+pub(crate) fn lookupp(c: &mut Compound<'_>) -> OpResult {
+    let parent = parent(c)?;
+    c.set_current(parent);
+    Ok(())
+}
+
+fn parent(c: &Compound<'_>) -> Result<FileId, Failure> {
+    let dir = c.file()?;
+    let (_, _, attr) = c.look(dir)?;
+    if attr.kind != Kind::Directory {
+        return Err(Nfsstat4::NOTDIR.into());
+    }
+    if !permits(&attr, c.who, right::EXECUTE) {
+        return Err(Nfsstat4::ACCESS.into());
+    }
+    Ok(c.server.exports.parent(dir)?.ok_or(Nfsstat4::NOENT)?)
+}
+
+/// READLINK (RFC 7530 §16.25, RFC 8881 §18.24).
+pub(crate) fn readlink(c: &mut Compound<'_>) -> OpResult {
+    let file = c.file()?;
+    let (fs, node, attr) = c.look(file)?;
+    if attr.kind != Kind::Symlink {
+        return Err(Nfsstat4::WRONG_TYPE.into());
+    }
+    let encoder = &mut c.reply.encoder;
+    fs.read_link(node, c.now.wall, &mut |content| encoder.opaque(content))?;
+    Ok(())
+}
+
+/// SECINFO (RFC 7530 §16.31, RFC 8881 §18.29).
+pub(crate) fn secinfo(c: &mut Compound<'_>, args: SecinfoArgs<'_>) -> OpResult {
+    let dir = c.file()?;
+    let name = check_name(args.name)?;
+    c.server.exports.lookup(c.who, dir, name)?;
+    put_flavors(c);
+    Ok(())
+}
+
+/// SECINFO_NO_NAME (RFC 8881 §18.45).
+pub(crate) fn secinfo_no_name(c: &mut Compound<'_>, style: SecinfoStyle4) -> OpResult {
+    match style {
+        SecinfoStyle4::CurrentFh => {
+            c.look(c.file()?)?;
+        }
+        SecinfoStyle4::Parent => {
+            parent(c)?;
+        }
+    }
+    put_flavors(c);
+    Ok(())
+}
+
+/// The flavours, best first. From 4.1 on the question uses up the current file handle (RFC 8881 §2.6.3.1.1.8).
+fn put_flavors(c: &mut Compound<'_>) {
+    let flavors = [AuthFlavor::SYS, AuthFlavor::NONE];
+    c.reply.encoder.put(&(flavors.len() as u32));
+    flavors.iter().for_each(|flavor| c.reply.encoder.put(flavor));
+    if c.minor > 0 {
+        c.current = None;
+        c.current_stateid = None;
+    }
+}

@@ -1,0 +1,122 @@
+//! READ, WRITE, COMMIT, and the right to them.
+
+use benchmaster_nfs_proto::v4::{CommitArgs, CommitOk, Nfsstat4, ReadArgs, Stateid4, WriteArgs, WriteOk};
+
+use super::attrs::MAX_FILE_SIZE;
+use super::{Compound, Failure, OpResult};
+use crate::fs::{Kind, access as right, permits};
+use crate::handle::FileId;
+use crate::state::Conflict;
+use crate::state::file::IoRight;
+
+/// READ (RFC 7530 §16.23, RFC 8881 §18.22).
+pub(crate) fn read(c: &mut Compound<'_>, args: ReadArgs) -> OpResult {
+    let file = c.file()?;
+    let stateid = c.stateid(args.stateid)?;
+    c.authorize(stateid, file, false)?;
+    let (fs, node) = c.server.exports.file(file)?;
+    let mut pages = c.reply.scratch();
+    let count = args.count.min(c.server.config.max_io);
+    let info = fs.read(node, args.offset, count, &mut pages, c.now.wall)?;
+    c.reply.encoder.put(&info.eof);
+    c.reply.put_pages(pages);
+    Ok(())
+}
+
+/// WRITE (RFC 7530 §16.36, RFC 8881 §18.32).
+pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
+    let file = c.file()?;
+    let stateid = c.stateid(args.stateid)?;
+    c.authorize(stateid, file, true)?;
+    let (fs, node) = c.for_change(file)?;
+    let data = args.data.bytes().unwrap_or_default();
+    check_end(args.offset, data.len() as u64)?;
+    fs.write(c.who, node, args.offset, data, c.now.wall)?;
+    c.reply.encoder.put(&WriteOk {
+        count: data.len() as u32,
+        committed: args.stable,
+        writeverf: c.write_verifier(),
+    });
+    Ok(())
+}
+
+/// COMMIT (RFC 7530 §16.3, RFC 8881 §18.3): there is nothing more stable to write to than memory.
+pub(crate) fn commit(c: &mut Compound<'_>, args: CommitArgs) -> OpResult {
+    let file = c.file()?;
+    let (_, _, attr) = c.look(file)?;
+    check_kind(attr.kind)?;
+    if args.offset.checked_add(u64::from(args.count)).is_none() {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    c.reply.encoder.put(&CommitOk { writeverf: c.write_verifier() });
+    Ok(())
+}
+
+/// Refuses to let a file grow beyond what can be addressed.
+pub(crate) fn check_end(offset: u64, len: u64) -> OpResult {
+    match offset.checked_add(len) {
+        Some(end) if end <= MAX_FILE_SIZE => Ok(()),
+        _ => Err(Nfsstat4::FBIG.into()),
+    }
+}
+
+/// Data is in regular files only (RFC 8881 §18.22.3).
+pub(crate) fn check_kind(kind: Kind) -> OpResult {
+    match kind {
+        Kind::Regular => Ok(()),
+        Kind::Directory => Err(Nfsstat4::ISDIR.into()),
+        Kind::Symlink => Err(Nfsstat4::SYMLINK.into()),
+        _ => Err(Nfsstat4::WRONG_TYPE.into()),
+    }
+}
+
+impl Compound<'_> {
+    /// Checks a stateid for I/O and renews the lease of its client (RFC 7530 §9.5).
+    pub(crate) fn check_io(
+        &mut self,
+        stateid: Stateid4,
+        file: FileId,
+        write: bool,
+    ) -> Result<IoRight, Failure> {
+        let tables = self.server.state.read();
+        let client = if self.minor > 0 { self.client } else { None };
+        let now = self.now.instant;
+        let right = tables.files.check_io(&tables.clients, self.minor, client, stateid, file, write, now)?;
+        if let Some(client) = right.client {
+            if self.minor == 0 {
+                tables.clients.renew(client, now);
+            }
+            self.client.get_or_insert(client);
+        } else if tables.clients.in_grace() {
+            // Locks that are not reclaimed yet may be in the way (RFC 8881 §8.4.2.1).
+            return Err(Nfsstat4::GRACE.into());
+        }
+        Ok(right)
+    }
+
+    /// Learns from a stateid, if it is good for anything, which client asks (4.0).
+    pub(crate) fn learn_client(&mut self, stateid: Stateid4, file: FileId) {
+        let tables = self.server.state.read();
+        let right =
+            tables.files.check_io(&tables.clients, self.minor, None, stateid, file, false, self.now.instant);
+        self.client = right.ok().and_then(|right| right.client);
+    }
+
+    /// Establishes the right to read or write the data of `file`: by the stateid, or for the special ones by the caller's
+    /// permission, and after delegations in the way are recalled.
+    pub(crate) fn authorize(&mut self, stateid: Stateid4, file: FileId, write: bool) -> OpResult {
+        if stateid.is_special() {
+            let (_, _, attr) = self.look(file)?;
+            check_kind(attr.kind)?;
+            let wanted = if write { right::WRITE } else { right::READ };
+            if !permits(&attr, self.who, wanted) {
+                return Err(Nfsstat4::ACCESS.into());
+            }
+        }
+        let right = self.check_io(stateid, file, write)?;
+        if right.check_permission {
+            self.check_conflict(file, if write { Conflict::Change } else { Conflict::Read })?;
+        }
+        Ok(())
+    }
+}
