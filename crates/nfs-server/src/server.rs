@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 
+use crate::callback::Callbacks;
 use crate::config::ServerConfig;
 use crate::drc::ReplyCache;
 use crate::exports::Exports;
 use crate::inject::Injector;
-use crate::state::{Effects, State};
+use crate::state::{Effect, Effects, State};
 use crate::stats::Statistics;
 
 /// What all threads of a server share.
@@ -18,6 +19,8 @@ pub struct Shared {
     pub exports: Exports,
     /// Clients.
     pub state: State,
+    /// Calls to clients: a thread of the server runs [`Callbacks::run`], and REPLY records go to [`Callbacks::reply`].
+    pub callbacks: Callbacks,
     /// Injected behaviour.
     pub injector: Injector,
     /// Counters.
@@ -35,7 +38,16 @@ pub struct Shared {
 impl Shared {
     /// Carries out what state changes asked for. Call it with no lock held.
     pub fn apply(&self, effects: &mut Effects) {
-        effects.clear();
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Release(id) => {
+                    if let Ok((fs, node)) = self.exports.file(id) {
+                        fs.release(node);
+                    }
+                }
+                callback => self.callbacks.submit(callback),
+            }
+        }
     }
 }
 

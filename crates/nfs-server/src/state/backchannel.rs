@@ -24,6 +24,8 @@ pub struct BackChannel {
     pub credential: Credential,
     /// Largest CB_COMPOUND call.
     pub max_request: u32,
+    /// Minor version that the session was made with, for CB_COMPOUND.
+    pub minor: u32,
     connections: Vec<BackConnection>,
     slots: Vec<BackSlot>,
 }
@@ -65,9 +67,15 @@ pub struct BackClaim {
 }
 
 impl BackChannel {
-    pub(super) fn new(program: u32, credential: Credential, max_request: u32, slots: u32) -> Self {
+    pub(super) fn new(
+        program: u32,
+        credential: Credential,
+        minor: u32,
+        max_request: u32,
+        slots: u32,
+    ) -> Self {
         let slots = vec![BackSlot::default(); slots.min(MAX_SLOTS) as usize];
-        Self { program, credential, max_request, connections: Vec::new(), slots }
+        Self { program, credential, max_request, minor, connections: Vec::new(), slots }
     }
 
     /// Adds a connection; the newest is used first.

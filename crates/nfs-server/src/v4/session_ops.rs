@@ -74,7 +74,8 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
 
 /// CREATE_SESSION.
 pub(crate) fn create_session(c: &mut Compound<'_>, args: CreateSessionArgs<'_>) -> OpResult {
-    let request = CreateSession { args: &args, connection: c.peer.connection, back: back_connection(c.peer) };
+    let (connection, back) = (c.peer.connection, back_connection(c.peer));
+    let request = CreateSession { args: &args, minor: c.minor, connection, back };
     let created = {
         let mut tables = c.server.state.write();
         let Tables { clients, files } = &mut *tables;

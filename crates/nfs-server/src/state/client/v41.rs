@@ -64,6 +64,8 @@ pub struct Exchanged {
 pub struct CreateSession<'a> {
     /// Arguments.
     pub args: &'a CreateSessionArgs<'a>,
+    /// Minor version of the request.
+    pub minor: u32,
     /// The connection.
     pub connection: ConnectionId,
     /// The same, where it can carry calls to the client.
@@ -132,7 +134,7 @@ impl Clients {
         now: Instant,
         effects: &mut Effects,
     ) -> Result<CreateSessionOk, Nfsstat4> {
-        let CreateSession { args, connection, back } = request;
+        let CreateSession { args, minor, connection, back } = request;
         let id = ClientId(args.clientid);
         let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
         let Kind::Session(state) = &client.kind else { return Err(Nfsstat4::STALE_CLIENTID) };
@@ -163,7 +165,7 @@ impl Clients {
             max_operations: fore_chan_attrs.maxoperations,
         };
         let (back_request, back_slots) = (back_chan_attrs.maxrequestsize, back_chan_attrs.maxrequests);
-        let mut channel = BackChannel::new(args.cb_program, credential, back_request, back_slots);
+        let mut channel = BackChannel::new(args.cb_program, credential, minor, back_request, back_slots);
         let wanted = args.flags & CREATE_SESSION_CONN_BACK_CHAN != 0 && back_slots > 0;
         let back = back.filter(|_| wanted);
         let flags = if back.is_some() { CREATE_SESSION_CONN_BACK_CHAN } else { 0 };

@@ -1,0 +1,146 @@
+//! Callback messages: calls built, replies read (RFC 7530 §16, RFC 8881 §20).
+
+use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
+use benchmaster_nfs_proto::v4::{
+    CbArgop, CbCompoundHeader, CbNotifyLockArgs, CbRecallArgs, CbResop, CbSequenceArgs, CompoundRes,
+    LockOwner4, NFS_CB, Nfsstat4, PROC_COMPOUND, PROC_NULL, ReferringCall4, ReferringCallList4, Sessionid4,
+    Stateid4,
+};
+use benchmaster_nfs_proto::xdr::{Decoder, Encoder, List};
+
+use crate::handle::{self, FileId};
+use crate::state::ClientId;
+use crate::state::backchannel::{BackClaim, Credential};
+
+/// What a client is told or asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum What {
+    /// Nothing: whether it answers.
+    Null,
+    /// To return a delegation.
+    Recall { stateid: Stateid4, file: FileId, truncate: bool },
+    /// That a lock may be free.
+    NotifyLock { file: FileId, owner: Vec<u8> },
+}
+
+/// How a client is called.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Address<'a> {
+    pub(super) program: u32,
+    pub(super) credential: &'a Credential,
+}
+
+/// What precedes the operation in a CB_COMPOUND.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Frame {
+    /// 4.0: `callback_ident`.
+    Ident(u32),
+    /// From 4.1 on: CB_SEQUENCE.
+    Sequence {
+        minor: u32,
+        session: Sessionid4,
+        claim: BackClaim,
+        /// Session, slot and sequence number of the request whose reply the client must see first.
+        refers: Option<(Sessionid4, u32, u32)>,
+    },
+}
+
+/// What a client answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// RPC did not get through to the callback program.
+    Refused,
+    /// CB_NULL was answered.
+    Alive,
+    /// CB_COMPOUND: status of CB_SEQUENCE (OK in 4.0, which has none), and of the operation where it was executed.
+    Compound { sequence: Nfsstat4, operation: Option<Nfsstat4> },
+}
+
+/// A CB_NULL call.
+pub(super) fn null(xid: u32, to: Address<'_>) -> Vec<u8> {
+    let mut e = Encoder::new();
+    header(&mut e, xid, to, PROC_NULL);
+    e.buffer().to_vec()
+}
+
+/// A CB_COMPOUND call. `None`: there is no operation to send.
+pub(super) fn compound(
+    xid: u32,
+    to: Address<'_>,
+    frame: Frame,
+    client: ClientId,
+    instance: u32,
+    what: &What,
+) -> Option<Vec<u8>> {
+    let mut e = Encoder::new();
+    header(&mut e, xid, to, PROC_COMPOUND);
+    let (minorversion, callback_ident, count) = match frame {
+        Frame::Ident(ident) => (0, ident, 1),
+        Frame::Sequence { minor, .. } => (minor, 0, 2),
+    };
+    e.put(&CbCompoundHeader { tag: "".into(), minorversion, callback_ident, count });
+    if let Frame::Sequence { session, claim, refers, .. } = frame {
+        let call = refers.map(|(_, slotid, sequenceid)| ReferringCall4 { sequenceid, slotid });
+        let calls = refers.map(|(sessionid, ..)| ReferringCallList4 {
+            sessionid,
+            referring_calls: List::Items(call.as_slice()),
+        });
+        // The reply is a few bytes and not worth a cache: Linux refuses to keep any (REP_TOO_BIG_TO_CACHE).
+        e.put(&CbArgop::Sequence(CbSequenceArgs {
+            sessionid: session,
+            sequenceid: claim.sequence,
+            slotid: claim.slot,
+            highest_slotid: claim.highest,
+            cachethis: false,
+            referring_call_lists: List::Items(calls.as_slice()),
+        }));
+    }
+    match what {
+        What::Null => return None,
+        What::Recall { stateid, file, truncate } => {
+            let fh = handle::encode(instance, *file);
+            let (stateid, truncate) = (*stateid, *truncate);
+            e.put(&CbArgop::Recall(CbRecallArgs { stateid, truncate, fh: fh.as_slice().into() }));
+        }
+        What::NotifyLock { file, owner } => {
+            let fh = handle::encode(instance, *file);
+            let lock_owner = LockOwner4 { clientid: client.0, owner: owner.as_slice().into() };
+            e.put(&CbArgop::NotifyLock(CbNotifyLockArgs { fh: fh.as_slice().into(), lock_owner }));
+        }
+    }
+    Some(e.buffer().to_vec())
+}
+
+/// The transaction number of a reply.
+pub(super) fn xid(message: &[u8]) -> Option<u32> {
+    message.first_chunk().map(|word| u32::from_be_bytes(*word))
+}
+
+/// Reads the reply to a call of `what`; `sequenced`: the call had a CB_SEQUENCE. What does not decode is a refusal.
+pub(super) fn answer(message: &[u8], what: &What, sequenced: bool) -> Answer {
+    let mut d = Decoder::new(message);
+    let Ok(Message::Reply { reply: RpcReply::Success(_), .. }) = d.get() else { return Answer::Refused };
+    if *what == What::Null {
+        return Answer::Alive;
+    }
+    let Ok(mut compound) = d.get::<CompoundRes<'_>>() else { return Answer::Refused };
+    let mut next =
+        || compound.results.take::<CbResop<'_>>().and_then(Result::ok).map(|result| result.status());
+    let sequence = if sequenced { next() } else { Some(Nfsstat4::OK) };
+    match sequence {
+        // Not even CB_SEQUENCE: the compound as such was refused.
+        None => Answer::Compound { sequence: compound.status, operation: None },
+        Some(Nfsstat4::OK) => {
+            let operation = next().or((compound.status != Nfsstat4::OK).then_some(compound.status));
+            Answer::Compound { sequence: Nfsstat4::OK, operation }
+        }
+        Some(sequence) => Answer::Compound { sequence, operation: None },
+    }
+}
+
+fn header(e: &mut Encoder, xid: u32, to: Address<'_>, procedure: u32) {
+    let cred = OpaqueAuth { flavor: to.credential.flavor, body: to.credential.body.as_slice().into() };
+    let verf = OpaqueAuth::NONE;
+    let (program, version) = (to.program, NFS_CB);
+    e.put(&CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, cred, verf });
+}
