@@ -33,7 +33,11 @@ mod space_ops;
 mod xattr_ops;
 
 #[cfg(test)]
+#[allow(clippy::expect_used, clippy::panic)]
 pub(crate) mod testing;
+#[cfg(test)]
+#[allow(clippy::panic)]
+mod tests;
 
 /// What became of a call of NFS version 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
