@@ -13,6 +13,7 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, Opaque};
 
 use super::{Called, Done, REPLY_HEADER, call};
+use crate::callback::Callbacks;
 use crate::config::ServerConfig;
 use crate::cred::Credentials;
 use crate::dispatch::{Moment, Peer};
@@ -37,6 +38,7 @@ pub(crate) fn server(config: ServerConfig) -> Shared {
     Shared {
         exports: Exports::new(&config, now).unwrap(),
         state: State::new(&config, BOOT, Instant::now(), Vec::new()),
+        callbacks: Callbacks::new(config.lease).unwrap(),
         injector: Injector::new(config.rules.clone(), config.seed),
         statistics: Statistics::new(1),
         replies: ReplyCache {},
