@@ -1,0 +1,184 @@
+# shellcheck shell=bash
+# Machines with the real Linux NFS client: user-mode Linux guests on a bridge, in namespaces of their own.
+# Sourced by `run`. Functions: packages, build_guest, network, boot, on, halt; see README.md for the traps they avoid.
+
+gateway=10.78.0.1
+declare -A guest_address=([a]=10.78.0.11 [b]=10.78.0.12)
+declare -A guest_process=()
+
+# Installs what is missing. Fails, saying why, where this machine cannot do it.
+packages() {
+    local -A package_of=([linux.uml]=user-mode-linux [mount.nfs]=nfs-common [rpcbind]=rpcbind [kmod]=kmod [cpio]=cpio [ip]=iproute2
+        [gcc]=gcc [unshare]=util-linux [busybox]=busybox-static)
+    local command wanted=()
+    export PATH=$PATH:/usr/sbin:/sbin
+    for command in "${!package_of[@]}"; do
+        command -v "$command" >/dev/null || wanted+=("${package_of[$command]}")
+    done
+    [ -e /usr/include/stdlib.h ] || wanted+=(libc6-dev)
+    if command -v busybox >/dev/null && [ -n "$(libraries "$(command -v busybox)")" ]; then wanted+=(busybox-static); fi
+    install_packages "${wanted[@]}"
+}
+
+install_packages() {
+    [ $# -gt 0 ] || return 0
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        echo "these packages are missing, and only root on Debian installs them here: $*"
+        return 1
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    echo "installing $*"
+    timeout 300 apt-get update -qq && timeout 600 apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# The shared libraries of a program, one per line; nothing for a static one.
+libraries() { ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true; }
+
+# The guests' root file system as an initramfs: busybox, the tools of the NFS client, the kernel's modules, our helper.
+# Sets `image`. It is kept in the cache, under a name made of all that goes into it.
+build_guest() {
+    local cache=${XDG_CACHE_HOME:-$HOME/.cache}/benchmaster-lab
+    local modules version key root program module
+    modules=$(find /usr/lib/uml/modules -mindepth 1 -maxdepth 1 | sort -V | tail -n 1)
+    version=${modules##*/}
+    key=$({ echo "$version"; dpkg-query -W nfs-common rpcbind busybox-static kmod iproute2 libc6; cat "$here"/machines.sh "$here"/helper.c "$here"/guest/{init,shell}; } 2>/dev/null | sha256sum | cut -c1-16)
+    image=$cache/guest-$key.cpio
+    [ ! -e "$image" ] || return 0
+    echo "building the guests' root file system: $image"
+    mkdir -p "$cache"
+    root=$(mktemp -d "$cache/root.XXXXXX")
+    chmod 755 "$root"
+    mkdir -p "$root"/{bin,sbin,usr/bin,usr/sbin,etc,proc,sys,dev,tmp,run,mnt,host,var/lib/nfs/{sm,sm.bak,v4recovery,rpc_pipefs,nfsdcld}}
+    cp "$(command -v busybox)" "$root/bin/busybox"
+    for program in $("$root/bin/busybox" --list); do
+        [ "$program" = busybox ] || ln -s busybox "$root/bin/$program"
+    done
+    for program in /sbin/ip /sbin/mount.nfs /bin/mount /bin/umount /sbin/rpc.statd /usr/sbin/rpcinfo /sbin/rpcbind /bin/kmod; do
+        rm -f "$root/bin/${program##*/}"
+        add_program "$root" "$program"
+    done
+    # Programs of the kernel's server, where they are installed: see servers/linux.
+    for program in exportfs rpc.mountd rpc.nfsd nfsdcld; do
+        ! command -v "$program" >/dev/null || add_program "$root" "$(command -v "$program")" "/usr/sbin/$program"
+    done
+    ln -sf mount.nfs "$root/sbin/mount.nfs4"
+    ln -sf mount.nfs "$root/sbin/umount.nfs"
+    ln -sf mount.nfs "$root/sbin/umount.nfs4"
+    for program in modprobe insmod lsmod; do
+        rm -f "$root/bin/$program"
+        ln -s ../bin/kmod "$root/sbin/$program"
+    done
+    gcc -O2 -Wall -Wextra -static -o "$root/bin/helper" "$here/helper.c"
+    install -m 755 "$here/guest/init" "$root/init"
+    install -m 755 "$here/guest/shell" "$root/bin/shell"
+
+    printf 'root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n_rpc:x:101:65534::/run:/bin/false\nstatd:x:102:65534::/var/lib/nfs:/bin/false\n' >"$root/etc/passwd"
+    printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
+    printf 'passwd: files\ngroup: files\nhosts: files\nprotocols: files\nservices: files\nrpc: files\n' >"$root/etc/nsswitch.conf"
+    cp /etc/netconfig /etc/rpc "$root/etc/"
+    printf 'tcp 6 TCP\nudp 17 UDP\n' >"$root/etc/protocols"
+    printf 'sunrpc 111/tcp portmapper\nsunrpc 111/udp portmapper\nnfs 2049/tcp\n' >"$root/etc/services"
+    ln -s /proc/mounts "$root/etc/mtab"
+    ln -s /run "$root/var/run"
+    : >"$root/etc/nfs.conf"
+
+    mkdir -p "$root/lib/modules/$version"
+    for module in nfs nfsv3 nfsv4 lockd nfsd nfs_layout_nfsv41_files nfs_layout_flexfiles; do
+        sed -n "s|^\([^:]*/$module\.ko[^:]*\): *|\1 |p" "$modules/modules.dep"
+    done | tr ' ' '\n' | sort -u | sed '/^$/d' | while read -r module; do
+        install -D -m 644 "$modules/$module" "$root/lib/modules/$version/$module"
+        strip --strip-debug "$root/lib/modules/$version/$module" 2>/dev/null || true
+    done
+    cp "$modules"/modules.{builtin,builtin.modinfo,order} "$root/lib/modules/$version/"
+    depmod -b "$root" "$version"
+
+    (cd "$root" && find . | cpio -o -H newc --quiet) >"$root.cpio"
+    mv "$root.cpio" "$image"
+    rm -rf "$root"
+    find "$cache" -name 'guest-*.cpio' ! -path "$image" -mtime +30 -delete
+}
+
+add_program() { # ROOT PROGRAM [PLACE]: with its shared libraries
+    local library place=${3:-$2}
+    mkdir -p "$1${place%/*}"
+    cp -L "$2" "$1$place"
+    while read -r library; do
+        [ -n "$library" ] && [ ! -e "$1$library" ] || continue
+        mkdir -p "$1${library%/*}"
+        cp -L "$library" "$1$library"
+    done < <(libraries "$2")
+}
+
+# A bridge with the server's address, and a TAP device per guest. The namespaces are ours alone, so names cannot collide.
+network() {
+    local guest
+    ip link set lo up
+    ip link add bridge type bridge
+    ip addr add "$gateway/24" dev bridge
+    ip addr add "$server_address/24" dev bridge
+    ip link set bridge up
+    for guest in "${!guest_address[@]}" server; do tap "tap-$guest"; done
+}
+
+tap() {
+    ip tuntap add dev "$1" mode tap
+    ip link set "$1" master bridge
+    ip link set "$1" up
+}
+
+# boot NAME...: (re)starts these guests and waits until they answer.
+boot() {
+    local guest
+    for guest in "$@"; do
+        halt "$guest"
+        start_guest "$guest" "${guest_address[$guest]}" 448M &
+        guest_process[$guest]=$!
+    done
+    for guest in "$@"; do
+        for _ in {1..150}; do
+            kill -0 "${guest_process[$guest]}" 2>/dev/null || break
+            if [ "$(TIME=2 on "$guest" 'echo up' 2>/dev/null)" = up ]; then continue 2; fi
+            sleep 0.2
+        done
+        echo "guest $guest does not answer; its console:" >&2
+        tail -n 20 "$work/guest-$guest.log" >&2
+        return 1
+    done
+}
+
+# start_guest NAME ADDRESS MEMORY [ARGUMENT...]: becomes the guest; its console goes to $work/guest-NAME.log.
+start_guest() {
+    local name=$1 address=$2 memory=$3
+    shift 3
+    # In a process group of its own (timeout makes it), so that halt reaches the threads that play the guest's processes.
+    exec timeout -k 1 "$guest_limit" linux.uml "mem=$memory" "initrd=$image" "vec0:transport=tap,ifname=tap-$name,depth=64,gro=1" \
+        "real.name=client-$name" "real.address=$address" "real.gateway=$gateway" "real.share=$work" "$@" \
+        con=null con0=null,fd:1 quiet "umid=benchmaster-$$-$name-$RANDOM" </dev/null >>"$work/guest-$name.log" 2>&1
+}
+
+# halt NAME...: as if the power failed.
+halt() {
+    local guest process
+    for guest in "$@"; do
+        process=${guest_process[$guest]:-}
+        [ -n "$process" ] || continue
+        kill -KILL -- "-$process" 2>/dev/null || true
+        wait "$process" 2>/dev/null || true
+        unset "guest_process[$guest]"
+    done
+}
+
+# on GUEST COMMANDS: runs shell commands in the guest (`set -eu`), prints their output, returns their status.
+# TIME: seconds until it is given up (default 60).
+on() {
+    local output status=
+    output=$(printf '. /host/guest/library.sh\n%s\n' "$2" | timeout "${TIME:-60}" busybox nc "${guest_address[$1]}" 7) || true
+    status=${output##*status }
+    if [[ ! $status =~ ^[0-9]+$ ]]; then
+        printf '%s\nno answer from guest %s within %s s\n' "$output" "$1" "${TIME:-60}"
+        return 124
+    fi
+    output=${output%status *}
+    printf '%s' "$output"
+    return "$status"
+}
