@@ -1,5 +1,8 @@
 //! Behaviour of the file system as its callers see it.
 
+mod model;
+mod threads;
+
 use super::*;
 use crate::cred::Credentials;
 
