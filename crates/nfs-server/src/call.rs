@@ -43,6 +43,8 @@ pub(crate) enum Refusal {
     ProcUnavail,
     /// The arguments do not decode.
     GarbageArgs,
+    /// Nothing is sent: the client will ask again (NFS version 2 has no JUKEBOX).
+    NoReply,
 }
 
 /// The procedure's status (0: success), for the statistics.
