@@ -1,9 +1,143 @@
-//! MOUNT versions 1, 2 and 3. (Signatures first.)
-#![allow(dead_code, unused_variables, clippy::todo)]
+//! MOUNT versions 1, 2 and 3 (RFC 1813 appendix I): handles of exported directories, and who asked for them.
 
-use crate::call::{Call, Served};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use benchmaster_nfs_proto::mount::{
+    DirPath, ExportNode, FhStatus, MountBody, MountOk3, MountRes3, Mountstat3, Ppathcnf, Proc, VERSION_1,
+    VERSION_2, VERSION_3,
+};
+use benchmaster_nfs_proto::rpc::AuthFlavor;
+use benchmaster_nfs_proto::xdr::{Chain, List};
+use parking_lot::Mutex;
+
+use crate::call::{Call, Refusal, Served};
+use crate::fs::{FsError, Kind, LINK_MAX, NAME_MAX, PATH_MAX};
+use crate::handle::FileId;
+
+/// Lowest and highest version served.
+pub(crate) const VERSIONS: (u32, u32) = (VERSION_1, VERSION_3);
+
+/// Who mounted what: only told, never relied upon (RFC 1813 §5.2.2).
+#[derive(Debug, Default)]
+pub(crate) struct Mounts {
+    list: Mutex<BTreeSet<(IpAddr, Box<[u8]>)>>,
+}
+
+/// Most mounts remembered.
+const MOST_MOUNTS: usize = 10_000;
 
 /// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
-    todo!()
+    match Proc(call.procedure) {
+        Proc::NULL => Ok(0),
+        Proc::MNT => {
+            let path: DirPath<'_> = call.args()?;
+            Ok(mount(call, path.0).0)
+        }
+        Proc::DUMP => {
+            for (host, path) in call.server.mounts.list.lock().iter() {
+                let host = host.to_string();
+                put_next(call, &MountBody { hostname: host[..].into(), directory: path[..].into() });
+            }
+            call.reply.encoder.put(&false);
+            Ok(0)
+        }
+        Proc::UMNT => {
+            let path: DirPath<'_> = call.args()?;
+            call.server.mounts.list.lock().remove(&(call.peer.address.ip(), path.0.into()));
+            Ok(0)
+        }
+        Proc::UMNTALL => {
+            call.server.mounts.list.lock().retain(|(host, _)| *host != call.peer.address.ip());
+            Ok(0)
+        }
+        Proc::EXPORT => export(call),
+        Proc::EXPORTALL if call.version < VERSION_3 => export(call),
+        Proc::PATHCONF if call.version == VERSION_2 => {
+            let _: DirPath<'_> = call.args()?;
+            call.reply.encoder.put(&pathconf());
+            Ok(0)
+        }
+        _ => Err(Refusal::ProcUnavail),
+    }
 }
+
+fn mount(call: &mut Call<'_>, path: &[u8]) -> Mountstat3 {
+    let found = directory(call, path);
+    let status = match found {
+        Ok(_) => Mountstat3::OK,
+        Err(error) => status(error),
+    };
+    let handle = found.map(|id| call.handle(id));
+    if handle.is_ok() {
+        let mut list = call.server.mounts.list.lock();
+        if list.len() < MOST_MOUNTS {
+            list.insert((call.peer.address.ip(), path.into()));
+        }
+    }
+    let e = &mut call.reply.encoder;
+    match handle {
+        Ok(handle) if call.version < VERSION_3 => e.put(&FhStatus::Ok(handle)),
+        Ok(handle) => {
+            let auth_flavors = List::Items(&[AuthFlavor::SYS.0, AuthFlavor::NONE.0][..]);
+            e.put(&MountRes3::Ok(MountOk3 { fhandle: handle[..].into(), auth_flavors }));
+        }
+        // The numbers of UNIX errors are the same.
+        Err(_) => e.put(&status),
+    }
+    status
+}
+
+fn directory(call: &Call<'_>, path: &[u8]) -> Result<FileId, FsError> {
+    let id = call.server.exports.walk(call.who, path)?;
+    match call.attr(id)?.kind {
+        Kind::Directory => Ok(id),
+        _ => Err(FsError::NotDirectory),
+    }
+}
+
+fn status(error: FsError) -> Mountstat3 {
+    match error {
+        FsError::NotFound => Mountstat3::NOENT,
+        FsError::NotOwner | FsError::Access => Mountstat3::ACCES,
+        FsError::NotDirectory => Mountstat3::NOTDIR,
+        FsError::NameTooLong => Mountstat3::NAMETOOLONG,
+        FsError::BadName | FsError::Invalid | FsError::IsSymlink => Mountstat3::INVAL,
+        _ => Mountstat3::SERVERFAULT,
+    }
+}
+
+fn export(call: &mut Call<'_>) -> Served {
+    for (path, _) in call.server.exports.mountable() {
+        put_next(call, &ExportNode { dir: path.into(), groups: Chain::default() });
+    }
+    call.reply.encoder.put(&false);
+    Ok(0)
+}
+
+fn put_next(call: &mut Call<'_>, node: &impl benchmaster_nfs_proto::xdr::Encode) {
+    call.reply.encoder.put(&true);
+    call.reply.encoder.put(node);
+}
+
+fn pathconf() -> Ppathcnf {
+    // Terminals and pipes are the client's own affair: 0 and the mask say so.
+    Ppathcnf {
+        link_max: LINK_MAX as i32,
+        max_canon: 0,
+        max_input: 0,
+        name_max: NAME_MAX as i32,
+        path_max: PATH_MAX as i32,
+        pipe_buf: 0,
+        vdisable: 0,
+        xxx: 0,
+        mask: PC_MAX_CANON | PC_MAX_INPUT | PC_PIPE_BUF | PC_VDISABLE,
+        mask_high: 0,
+    }
+}
+
+const PC_MAX_CANON: i32 = 1 << 1;
+const PC_MAX_INPUT: i32 = 1 << 2;
+const PC_PIPE_BUF: i32 = 1 << 5;
+const PC_VDISABLE: i32 = 1 << 8;

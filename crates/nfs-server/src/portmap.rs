@@ -1,9 +1,188 @@
-//! Portmapper version 2 and rpcbind versions 3 and 4. (Signatures first.)
-#![allow(dead_code, unused_variables, clippy::todo)]
+//! Portmapper version 2 and rpcbind versions 3 and 4 (RFC 1833), for the programs of this server only: clients find
+//! them with a plain `mount`. Nobody can register here, and calls are not passed on.
 
-use crate::call::{Call, Served};
+use std::net::{IpAddr, SocketAddr};
+
+use benchmaster_nfs_proto::portmap::{
+    IPPROTO_TCP, IPPROTO_UDP, Mapping, Netbuf, PROGRAM, PmapProc, Rpcb, RpcbEntry, RpcbProc, SOCKADDR,
+    UniversalAddress, VERSION_2, VERSION_3, VERSION_4,
+};
+use benchmaster_nfs_proto::xdr::Opaque;
+use benchmaster_nfs_proto::{mount, nlm, nsm, v2, v3};
+
+use crate::call::{Call, Refusal, Served};
+
+/// Lowest and highest version served.
+pub(crate) const VERSIONS: (u32, u32) = (VERSION_2, VERSION_4);
+
+/// Who is said to have registered the programs.
+const OWNER: &str = "superuser";
+
+/// A program in a version, and whether it is served over UDP too (over TCP all are).
+struct Service {
+    program: u32,
+    version: u32,
+    udp: bool,
+}
+
+const fn service(program: u32, version: u32, udp: bool) -> Service {
+    Service { program, version, udp }
+}
+
+/// All that is served.
+const SERVICES: [Service; 13] = [
+    service(PROGRAM, VERSION_2, true),
+    service(PROGRAM, VERSION_3, true),
+    service(PROGRAM, VERSION_4, true),
+    service(v2::PROGRAM, v2::VERSION, true),
+    service(v3::PROGRAM, v3::VERSION, true),
+    service(v3::PROGRAM, 4, false),
+    service(mount::PROGRAM, mount::VERSION_1, true),
+    service(mount::PROGRAM, mount::VERSION_2, true),
+    service(mount::PROGRAM, mount::VERSION_3, true),
+    service(nlm::PROGRAM, nlm::v1::VERSION, true),
+    service(nlm::PROGRAM, nlm::v1::VERSION_3, true),
+    service(nlm::PROGRAM, nlm::v4::VERSION, true),
+    service(nsm::PROGRAM, nsm::VERSION, true),
+];
 
 /// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
-    todo!()
+    if call.version == VERSION_2 { portmapper(call) } else { rpcbind(call) }
+}
+
+fn portmapper(call: &mut Call<'_>) -> Served {
+    match PmapProc(call.procedure) {
+        PmapProc::NULL => {}
+        PmapProc::SET | PmapProc::UNSET => {
+            let _: Mapping = call.args()?;
+            call.reply.encoder.put(&false);
+        }
+        PmapProc::GETPORT => {
+            let asked: Mapping = call.args()?;
+            let port = find(asked.prog, asked.vers, asked.prot, false).map_or(0, |found| port(call, found));
+            call.reply.encoder.put(&u32::from(port));
+        }
+        PmapProc::DUMP => {
+            for (service, prot) in registrations() {
+                let (prog, vers) = (service.program, service.version);
+                let mapping = Mapping { prog, vers, prot, port: port(call, service).into() };
+                call.reply.encoder.put(&true);
+                call.reply.encoder.put(&mapping);
+            }
+            call.reply.encoder.put(&false);
+        }
+        // RFC 1833 §3.2: a failure is not answered.
+        PmapProc::CALLIT => return Err(Refusal::NoReply),
+        _ => return Err(Refusal::ProcUnavail),
+    }
+    Ok(0)
+}
+
+fn rpcbind(call: &mut Call<'_>) -> Served {
+    match RpcbProc(call.procedure) {
+        RpcbProc::NULL => {}
+        RpcbProc::SET | RpcbProc::UNSET => {
+            let _: Rpcb<'_> = call.args()?;
+            call.reply.encoder.put(&false);
+        }
+        RpcbProc::GETADDR => getaddr(call, false)?,
+        RpcbProc::GETVERSADDR if call.version == VERSION_4 => getaddr(call, true)?,
+        RpcbProc::DUMP => {
+            for (service, prot) in registrations() {
+                let address = address(call, service);
+                let (netid, text) = (address.netid(prot).unwrap_or_default(), address.to_string());
+                let (prog, vers) = (service.program, service.version);
+                let rpcb =
+                    Rpcb { prog, vers, netid: netid.into(), addr: text[..].into(), owner: OWNER.into() };
+                call.reply.encoder.put(&true);
+                call.reply.encoder.put(&rpcb);
+            }
+            call.reply.encoder.put(&false);
+        }
+        RpcbProc::GETADDRLIST if call.version == VERSION_4 => {
+            let asked: Rpcb<'_> = call.args()?;
+            let exact = |service: &Service| service.program == asked.prog && service.version == asked.vers;
+            for (service, prot) in registrations().filter(|(service, _)| exact(service)) {
+                let address = address(call, service);
+                let text = address.to_string();
+                let entry = RpcbEntry {
+                    maddr: text[..].into(),
+                    netid: address.netid(prot).unwrap_or_default().into(),
+                    // Connection-oriented with graceful close, or connectionless.
+                    semantics: if prot == IPPROTO_TCP { 3 } else { 1 },
+                    protofmly: if address.0.is_ipv6() { "inet6" } else { "inet" }.into(),
+                    proto: if prot == IPPROTO_TCP { "tcp" } else { "udp" }.into(),
+                };
+                call.reply.encoder.put(&true);
+                call.reply.encoder.put(&entry);
+            }
+            call.reply.encoder.put(&false);
+        }
+        RpcbProc::GETTIME => {
+            let seconds = call.now.wall.seconds as u32;
+            call.reply.encoder.put(&seconds);
+        }
+        RpcbProc::UADDR2TADDR => {
+            let text: Opaque<'_> = call.args()?;
+            let (raw, len) = UniversalAddress::from_bytes(text.0)
+                .map_or(([0; SOCKADDR], 0), |address| address.to_sockaddr());
+            let buf = raw.get(..len).unwrap_or_default().into();
+            call.reply.encoder.put(&Netbuf { maxlen: len as u32, buf });
+        }
+        RpcbProc::TADDR2UADDR => {
+            let netbuf: Netbuf<'_> = call.args()?;
+            let address = UniversalAddress::from_sockaddr(netbuf.buf.0);
+            let text = address.map(|address| address.to_string()).unwrap_or_default();
+            call.reply.encoder.opaque(text.as_bytes());
+        }
+        // RFC 1833 §2.2.1: a failure is not answered.
+        RpcbProc::CALLIT => return Err(Refusal::NoReply),
+        _ => return Err(Refusal::ProcUnavail),
+    }
+    Ok(0)
+}
+
+/// Universal address of a program, empty when there is none. `exact`: in this very version.
+fn getaddr(call: &mut Call<'_>, exact: bool) -> Result<(), Refusal> {
+    let asked: Rpcb<'_> = call.args()?;
+    let prot = match asked.netid.0 {
+        b"tcp" | b"tcp6" => IPPROTO_TCP,
+        b"udp" | b"udp6" => IPPROTO_UDP,
+        // The transport on which the question came.
+        _ if call.peer.outbox.is_some() => IPPROTO_TCP,
+        _ => IPPROTO_UDP,
+    };
+    let found = find(asked.prog, asked.vers, prot, exact);
+    let text = found.map(|service| address(call, service).to_string()).unwrap_or_default();
+    call.reply.encoder.opaque(text.as_bytes());
+    Ok(())
+}
+
+/// The program in this version; otherwise, unless `exact`, in any: calling it will tell which there are.
+fn find(program: u32, version: u32, prot: u32, exact: bool) -> Option<&'static Service> {
+    let served = |service: &&Service| {
+        service.program == program && (prot == IPPROTO_TCP || prot == IPPROTO_UDP && service.udp)
+    };
+    let all = || SERVICES.iter().filter(served);
+    all().find(|service| service.version == version).or_else(|| all().next().filter(|_| !exact))
+}
+
+fn registrations() -> impl Iterator<Item = (&'static Service, u32)> {
+    SERVICES.iter().flat_map(|service| {
+        let udp = service.udp.then_some((service, IPPROTO_UDP));
+        std::iter::once((service, IPPROTO_TCP)).chain(udp)
+    })
+}
+
+/// Programs are on the server's port; the portmapper is where it was asked.
+fn port(call: &Call<'_>, service: &Service) -> u16 {
+    if service.program == PROGRAM { call.peer.local.port() } else { call.server.address.port() }
+}
+
+/// Where the client reaches a program: at the address that it used already.
+fn address(call: &Call<'_>, service: &Service) -> UniversalAddress {
+    let used = call.peer.local.ip();
+    let ip: IpAddr = if used.is_unspecified() { call.server.address.ip() } else { used };
+    UniversalAddress(SocketAddr::new(ip, port(call, service)))
 }

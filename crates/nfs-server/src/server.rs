@@ -7,6 +7,8 @@ use crate::config::ServerConfig;
 use crate::drc::ReplyCache;
 use crate::exports::Exports;
 use crate::inject::Injector;
+use crate::mount::Mounts;
+use crate::nlm::{LockCallbacks, Shares};
 use crate::state::{Effect, Effects, State};
 use crate::stats::Statistics;
 
@@ -27,6 +29,12 @@ pub struct Shared {
     pub statistics: Statistics,
     /// Replies to requests that must not be executed twice.
     pub replies: ReplyCache,
+    /// Mounts that clients told of.
+    pub(crate) mounts: Mounts,
+    /// DOS share modes of NLM clients.
+    pub(crate) shares: Shares,
+    /// Calls to lock managers of clients: locks granted after waiting.
+    pub(crate) lock_callbacks: LockCallbacks,
     /// Number of this server in its handles; the same after a restart with state.
     pub instance: u32,
     /// Differs at every start: verifier of WRITE and COMMIT, part of client ids and stateids.
@@ -45,6 +53,7 @@ impl Shared {
                         fs.release(node);
                     }
                 }
+                Effect::NlmGranted(waiter) => self.lock_callbacks.granted(&waiter),
                 callback => self.callbacks.submit(callback),
             }
         }

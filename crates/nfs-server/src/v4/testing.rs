@@ -22,7 +22,9 @@ use crate::exports::Exports;
 use crate::fs::Time;
 use crate::handle::{self, FileId};
 use crate::inject::Injector;
+use crate::mount::Mounts;
 use crate::net::Outbox;
+use crate::nlm::{LockCallbacks, Shares};
 use crate::reply::Reply;
 use crate::server::Shared;
 use crate::state::{ConnectionId, Effects, State};
@@ -42,6 +44,9 @@ pub(crate) fn server(config: ServerConfig) -> Shared {
         injector: Injector::new(config.rules.clone(), config.seed),
         statistics: Statistics::new(1),
         replies: ReplyCache {},
+        mounts: Mounts::default(),
+        shares: Shares::default(),
+        lock_callbacks: LockCallbacks::default(),
         instance: INSTANCE,
         boot: BOOT,
         address: config.listen,

@@ -1,0 +1,342 @@
+//! Calls to the lock managers of clients: GRANTED for locks that had to wait, and answers to `_MSG` calls.
+//!
+//! Each client with something to be told has a thread for as long: it asks the client's portmapper for the lock manager,
+//! calls, and calls again until there is an answer. A client that does not want its lock any more, or cannot be reached,
+//! loses it.
+
+use std::collections::VecDeque;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use benchmaster_nfs_proto::nlm::{self as proto, NlmStats, Proc, Res, v4};
+use benchmaster_nfs_proto::portmap::{self, IPPROTO_TCP, Mapping, PmapProc};
+use benchmaster_nfs_proto::record::{self, Joiner, RecordError};
+use benchmaster_nfs_proto::rpc::{
+    AuthFlavor, AuthSys, CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply,
+};
+use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, List};
+use hashbrown::HashMap;
+use parking_lot::{Condvar, Mutex};
+
+use super::args::put_granted;
+use crate::state::nlm::{NlmLock, NlmWaiter};
+
+/// How patient callbacks are, and where portmappers listen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Port of the client's portmapper.
+    pub(crate) portmap_port: u16,
+    /// Longest wait for a connection or an answer.
+    pub(crate) answer: Duration,
+    /// Pause before the second try; it doubles with every further one.
+    pub(crate) pause: Duration,
+    /// Tries in all.
+    pub(crate) tries: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            portmap_port: portmap::PORT,
+            answer: Duration::from_secs(5),
+            pause: Duration::from_millis(500),
+            tries: 6,
+        }
+    }
+}
+
+/// Callbacks to be made, and what came of them.
+#[derive(Debug)]
+pub(crate) struct LockCallbacks {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    patience: Patience,
+    work: Mutex<Work>,
+    stopped: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Work {
+    /// Calls by client; a client is here while a thread attends to it.
+    hosts: HashMap<IpAddr, VecDeque<Job>>,
+    /// Locks that clients did not take.
+    refused: Vec<NlmLock>,
+    /// Numbers of calls.
+    next: u32,
+    stop: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Job {
+    version: u32,
+    procedure: Proc,
+    args: Vec<u8>,
+    /// The lock that this grants.
+    granted: Option<NlmLock>,
+}
+
+/// Most clients attended to at a time, and most calls waiting for one: beyond, a call counts as failed.
+const MOST_HOSTS: usize = 64;
+const MOST_JOBS: usize = 1024;
+/// Longest reply read.
+const LONGEST_REPLY: usize = 1 << 16;
+
+impl Default for LockCallbacks {
+    fn default() -> Self {
+        Self::new(Patience::default())
+    }
+}
+
+impl LockCallbacks {
+    /// Nothing to be told.
+    pub(crate) fn new(patience: Patience) -> Self {
+        Self { inner: Arc::new(Inner { patience, work: Mutex::default(), stopped: Condvar::new() }) }
+    }
+
+    /// Tells a client that it has its lock ([`crate::state::Effect::NlmGranted`]).
+    pub(crate) fn granted(&self, waiter: &NlmWaiter) {
+        let lock = &waiter.lock;
+        let cookie = {
+            let mut work = self.inner.work.lock();
+            work.next = work.next.wrapping_add(1);
+            work.next.to_be_bytes()
+        };
+        let mut e = Encoder::new();
+        let alock = v4::Lock {
+            caller_name: lock.owner.host[..].into(),
+            fh: waiter.handle[..].into(),
+            oh: lock.owner.oh[..].into(),
+            svid: lock.owner.svid,
+            l_offset: lock.range.offset,
+            l_len: if lock.range.len == u64::MAX { 0 } else { lock.range.len },
+        };
+        let args = v4::TestArgs { cookie: cookie[..].into(), exclusive: lock.exclusive, alock };
+        put_granted(&mut e, waiter.version, args);
+        self.enqueue(
+            waiter.address,
+            Job {
+                version: waiter.version,
+                procedure: Proc::GRANTED,
+                args: e.buffer().to_vec(),
+                granted: Some(lock.clone()),
+            },
+        );
+    }
+
+    /// Calls a procedure of a client's lock manager, whatever it says.
+    pub(super) fn message(&self, host: IpAddr, version: u32, procedure: Proc, args: &[u8]) {
+        self.enqueue(host, Job { version, procedure, args: args.to_vec(), granted: None });
+    }
+
+    /// The locks that clients did not take, since the last time.
+    pub(super) fn refused(&self) -> Vec<NlmLock> {
+        std::mem::take(&mut self.inner.work.lock().refused)
+    }
+
+    fn enqueue(&self, host: IpAddr, job: Job) {
+        let mut work = self.inner.work.lock();
+        if let Some(jobs) = work.hosts.get_mut(&host) {
+            if jobs.len() < MOST_JOBS {
+                jobs.push_back(job);
+            } else {
+                work.refused.extend(job.granted);
+            }
+            return;
+        }
+        if work.stop || work.hosts.len() >= MOST_HOSTS {
+            work.refused.extend(job.granted);
+            return;
+        }
+        let granted = job.granted.clone();
+        work.hosts.insert(host, VecDeque::from([job]));
+        drop(work);
+        let inner = Arc::clone(&self.inner);
+        let thread = std::thread::Builder::new().name("nlm-callback".into());
+        if let Err(error) = thread.spawn(move || inner.attend(host)) {
+            tracing::warn!(%host, %error, "no thread for callbacks");
+            let mut work = self.inner.work.lock();
+            work.hosts.remove(&host);
+            work.refused.extend(granted);
+        }
+    }
+}
+
+impl Drop for LockCallbacks {
+    fn drop(&mut self) {
+        self.inner.work.lock().stop = true;
+        self.inner.stopped.notify_all();
+    }
+}
+
+/// What became of a call.
+enum Verdict {
+    /// Answered.
+    Done,
+    /// Answered: the client does not want the lock.
+    Refused,
+    /// No answer, or "later".
+    Again,
+}
+
+impl Inner {
+    /// Makes the calls of one client, one after the other, until there are none.
+    fn attend(&self, host: IpAddr) {
+        let mut line = None;
+        loop {
+            let job = {
+                let mut work = self.work.lock();
+                let next =
+                    if work.stop { None } else { work.hosts.get_mut(&host).and_then(VecDeque::pop_front) };
+                let Some(job) = next else {
+                    work.hosts.remove(&host);
+                    return;
+                };
+                job
+            };
+            if !self.deliver(host, &job, &mut line) {
+                tracing::debug!(%host, procedure = %job.procedure, "lock manager did not take a callback");
+                self.work.lock().refused.extend(job.granted);
+            }
+        }
+    }
+
+    /// Calls until there is an answer; `false` when there is none, or the lock is not wanted.
+    fn deliver(&self, host: IpAddr, job: &Job, line: &mut Option<(u32, Line)>) -> bool {
+        let mut pause = self.patience.pause;
+        for attempt in 0..self.patience.tries {
+            if attempt > 0 {
+                let mut work = self.work.lock();
+                self.stopped.wait_for(&mut work, pause);
+                if work.stop {
+                    return false;
+                }
+                drop(work);
+                pause = pause.saturating_mul(2);
+            }
+            match self.call(host, job, line) {
+                Ok(Verdict::Done) => return true,
+                Ok(Verdict::Refused) => return false,
+                Ok(Verdict::Again) => {}
+                Err(error) => {
+                    tracing::debug!(%host, %error, "callback to lock manager");
+                    *line = None;
+                }
+            }
+        }
+        false
+    }
+
+    fn call(&self, host: IpAddr, job: &Job, line: &mut Option<(u32, Line)>) -> io::Result<Verdict> {
+        let line = match line {
+            Some((version, line)) if *version == job.version => line,
+            _ => {
+                let port = self.lock_manager(host, job.version)?;
+                let connected = Line::connect(SocketAddr::new(host, port), self.patience.answer)?;
+                &mut line.insert((job.version, connected)).1
+            }
+        };
+        let xid = self.number();
+        let results = line.call(xid, (proto::PROGRAM, job.version, job.procedure.0), &job.args)?;
+        if job.granted.is_none() {
+            return Ok(Verdict::Done);
+        }
+        let res: Res<'_> = Decoder::new(&results).get().map_err(io::Error::other)?;
+        Ok(match res.stat {
+            NlmStats::GRANTED => Verdict::Done,
+            NlmStats::DENIED_GRACE_PERIOD => Verdict::Again,
+            _ => Verdict::Refused,
+        })
+    }
+
+    /// Asks the client's portmapper for the port of its lock manager.
+    fn lock_manager(&self, host: IpAddr, version: u32) -> io::Result<u16> {
+        let mapping = Mapping { prog: proto::PROGRAM, vers: version, prot: IPPROTO_TCP, port: 0 };
+        let mut args = Encoder::new();
+        args.put(&mapping);
+        let address = SocketAddr::new(host, self.patience.portmap_port);
+        let mut line = Line::connect(address, self.patience.answer)?;
+        let getport = (portmap::PROGRAM, portmap::VERSION_2, PmapProc::GETPORT.0);
+        let results = line.call(self.number(), getport, args.buffer())?;
+        let port: u32 = Decoder::new(&results).get().map_err(io::Error::other)?;
+        match u16::try_from(port) {
+            Ok(port) if port != 0 => Ok(port),
+            _ => Err(io::Error::new(io::ErrorKind::NotFound, "no lock manager registered")),
+        }
+    }
+
+    fn number(&self) -> u32 {
+        let mut work = self.work.lock();
+        work.next = work.next.wrapping_add(1);
+        work.next
+    }
+}
+
+/// A connection to a program of a client.
+struct Line {
+    stream: TcpStream,
+}
+
+impl Line {
+    fn connect(address: SocketAddr, patience: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(patience))?;
+        Ok(Self { stream })
+    }
+
+    /// Calls a procedure (program, version, procedure) and waits for its results.
+    fn call(
+        &mut self,
+        xid: u32,
+        (program, version, procedure): (u32, u32, u32),
+        args: &[u8],
+    ) -> io::Result<Vec<u8>> {
+        let mut body = Encoder::new();
+        let machine_name = "benchmaster".into();
+        AuthSys { stamp: 0, machine_name, uid: 0, gid: 0, gids: List::default() }.encode(&mut body);
+        let cred = OpaqueAuth { flavor: AuthFlavor::SYS, body: body.buffer().into() };
+        let rpc_version = RPC_VERSION;
+        let mut e = Encoder::new();
+        let mark = record::begin(&mut e);
+        e.put(&CallHeader { xid, rpc_version, program, version, procedure, cred, verf: OpaqueAuth::NONE });
+        e.raw(args);
+        record::end(&mut e, mark);
+        self.stream.write_all(e.buffer())?;
+        loop {
+            let record = self.receive()?;
+            let mut d = Decoder::new(&record);
+            match d.get().map_err(io::Error::other)? {
+                Message::Reply { xid: of, reply } if of == xid => {
+                    return match reply {
+                        RpcReply::Success(_) => Ok(d.rest().to_vec()),
+                        reply => Err(io::Error::other(format!("{reply:?}"))),
+                    };
+                }
+                // The late answer to a call given up.
+                _ => {}
+            }
+        }
+    }
+
+    /// The next record. Nothing follows it: there is one call at a time.
+    fn receive(&mut self) -> io::Result<Vec<u8>> {
+        let invalid = |error: RecordError| io::Error::new(io::ErrorKind::InvalidData, error);
+        let (mut joiner, mut chunk) = (Joiner::new(), [0; 4096]);
+        loop {
+            let len = self.stream.read(&mut chunk)?;
+            if len == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let fed = joiner.feed(chunk.get(..len).unwrap_or_default(), LONGEST_REPLY).map_err(invalid)?;
+            if fed.complete {
+                return Ok(joiner.record().to_vec());
+            }
+        }
+    }
+}
