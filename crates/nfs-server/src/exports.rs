@@ -9,7 +9,7 @@ use hashbrown::HashMap;
 use crate::config::{ExportConfig, ServerConfig};
 use crate::cred::Credentials;
 use crate::fs::{
-    Attr, FileSystem, FsConfig, FsError, Kind, NAME_MAX, NewFile, Node, SetAttr, Time, access, permits,
+    Attr, FileSystem, FsConfig, FsError, Kind, NewFile, Node, SetAttr, Time, access, check_name, permits,
 };
 use crate::handle::FileId;
 
@@ -61,47 +61,54 @@ const WAY_MODE: u32 = 0o755;
 impl Exports {
     /// Makes the exports that `config` names, empty.
     pub fn new(config: &ServerConfig, now: Time) -> Result<Self, ExportError> {
-        let fs = |limit| FsConfig {
-            limit,
+        Self::with(config, now, |_, _| None)
+    }
+
+    /// What the exports of `config` will be, by number: path, whether it is the pseudo file system, options.
+    pub(crate) fn numbered(config: &ServerConfig) -> Vec<(&str, bool, FsConfig)> {
+        let exports = || config.exports.iter();
+        let root = exports().filter(|export| export.path == "/");
+        let others = exports().filter(|export| export.path != "/");
+        let pseudo = (!exports().any(|export| export.path == "/")).then(|| ("/", true, FsConfig::default()));
+        let options = |export: &ExportConfig| FsConfig {
+            limit: export.limit,
             null_data: config.null_data,
             change_granularity: config.change_granularity,
         };
-        Self::with(config, now, |export| FileSystem::new(fs(export.limit), ROOT_MODE, now))
+        let real = root.chain(others).map(|export| (export.path.as_str(), false, options(export)));
+        pseudo.into_iter().chain(real).collect()
     }
 
-    /// Makes the exports that `config` names; `make` gives each its files.
+    /// Makes the exports that `config` names; `loaded` gives the files of those that have some (by path and number).
     pub(crate) fn with(
         config: &ServerConfig,
         now: Time,
-        mut make: impl FnMut(&ExportConfig) -> FileSystem,
+        mut loaded: impl FnMut(&str, usize) -> Option<FileSystem>,
     ) -> Result<Self, ExportError> {
         if config.exports.is_empty() {
             return Err(ExportError::None);
         }
-        let mut list = Vec::new();
-        if !config.exports.iter().any(|export| export.path == "/") {
-            let fs = FileSystem::new(FsConfig::default(), WAY_MODE, now);
-            list.push(Export { path: "/".into(), read_only: true, pseudo: true, fs });
-        }
-        for export in &config.exports {
-            let names = || export.path.split('/').skip(1);
-            let named = |name: &str| !matches!(name, "" | "." | "..") && name.len() <= NAME_MAX;
-            if !export.path.starts_with('/') || (export.path != "/" && !names().all(named)) {
+        for (at, export) in config.exports.iter().enumerate() {
+            let named = |name: &str| !matches!(name, "" | "." | "..") && check_name(name.as_bytes()).is_ok();
+            let absolute = export.path.strip_prefix('/');
+            if export.path != "/" && !absolute.is_some_and(|path| path.split('/').all(named)) {
                 return Err(ExportError::Path(export.path.clone()));
             }
-            if list.iter().any(|other: &Export| !other.pseudo && other.path == export.path) {
+            if config.exports.iter().skip(at + 1).any(|other| other.path == export.path) {
                 return Err(ExportError::Twice(export.path.clone()));
             }
-            let made = Export {
-                path: export.path.clone(),
-                read_only: export.read_only,
-                pseudo: false,
-                fs: make(export),
-            };
-            // `/` is number 0, wherever it stands.
-            let at = if export.path == "/" { 0 } else { list.len() };
-            list.insert(at, made);
         }
+        let read_only =
+            |path: &str| config.exports.iter().any(|export| export.path == path && export.read_only);
+        let list: Vec<Export> = Self::numbered(config)
+            .into_iter()
+            .enumerate()
+            .map(|(number, (path, pseudo, options))| {
+                let mode = if pseudo { WAY_MODE } else { ROOT_MODE };
+                let fs = loaded(path, number).unwrap_or_else(|| FileSystem::new(options, mode, now));
+                Export { path: path.to_owned(), read_only: pseudo || read_only(path), pseudo, fs }
+            })
+            .collect();
         let mounted_on = list.iter().map(|_| None).collect();
         let mut exports = Self { list, mounts: HashMap::new(), mounted_on };
         exports.mount_all(now).map_err(|(path, error)| ExportError::Mount(path, error))?;

@@ -22,6 +22,7 @@ pub mod inject;
 pub mod net;
 pub mod reply;
 pub mod server;
+pub mod snapshot;
 pub mod state;
 pub mod stats;
 

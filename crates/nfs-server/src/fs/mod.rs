@@ -19,6 +19,7 @@ mod attributes;
 mod data;
 mod directory;
 mod file;
+pub(crate) mod image;
 mod inode;
 mod namespace;
 mod page;
@@ -33,6 +34,9 @@ mod tests;
 
 pub use page::PageSlice;
 pub use types::*;
+
+pub(crate) use image::ImageError;
+pub(crate) use namespace::check_name;
 
 use inode::{Body, Clock, Inode};
 use space::Space;

@@ -348,7 +348,7 @@ fn body(new: NewFile<'_>, dir: Node) -> Result<Body, FsError> {
 }
 
 /// Whether something can be called that.
-pub(super) fn check_name(name: &[u8]) -> Result<(), FsError> {
+pub(crate) fn check_name(name: &[u8]) -> Result<(), FsError> {
     match name.len() {
         0 => Err(FsError::BadName),
         _ if name.iter().any(|byte| matches!(byte, 0 | b'/')) => Err(FsError::BadName),

@@ -134,6 +134,7 @@ impl Table {
         }
         free.next = ino + 1;
         match inode.body {
+            Body::Free if inode.generation == u32::MAX => {}
             Body::Free => free.again.push(ino as u32),
             _ => drop(self.used.fetch_add(1, Ordering::Relaxed)),
         }

@@ -1,0 +1,245 @@
+//! Keeping all files and client names over a restart (`--state FILE`).
+//!
+//! The file: magic, version, then what a check sum covers (instance, client names, exports), then the check sum. It is
+//! replaced as a whole: written beside, synchronised, renamed.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use hashbrown::HashMap;
+
+use crate::config::ServerConfig;
+use crate::exports::{ExportError, Exports};
+use crate::fs::{FileSystem, ImageError, Time, image};
+
+const MAGIC: [u8; 8] = *b"bmnfsdat";
+const VERSION: u32 = 1;
+/// Magic and version.
+const HEADER: u64 = 12;
+/// CRC-32 of what comes between.
+const TRAILER: u64 = 4;
+const BUFFER: usize = 1 << 20;
+
+/// Most bytes of a client name, and of an export's path.
+const NAME_BYTES: usize = 64 * 1024;
+
+/// What is kept beside the files.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Meta {
+    /// Number of the server in its handles.
+    pub instance: u32,
+    /// Names of the clients that had state: they may reclaim it. Opaque; at most 64 KiB each.
+    pub clients: Vec<Vec<u8>>,
+}
+
+/// Why state cannot be kept or found again.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// Writing failed; the file that was there before still is.
+    #[error("cannot write state to {}: {source}", path.display())]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Reading failed.
+    #[error("cannot read state from {}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Something else's file.
+    #[error("{} is not a state file", path.display())]
+    Foreign {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// From another version of this program.
+    #[error("{}: state of version {found}, this program reads version {VERSION}", path.display())]
+    Version {
+        /// Which file.
+        path: PathBuf,
+        /// What it says.
+        found: u32,
+    },
+    /// Not as it was written.
+    #[error("{} is damaged: {what}", path.display())]
+    Damaged {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// It was written with other exports. They must be there again, in the same order; new ones come after them.
+    #[error("{}: has '{export}' as export {number}, which is not so now", path.display())]
+    Exports {
+        /// Which file.
+        path: PathBuf,
+        /// Path of the export in it.
+        export: String,
+        /// Its number.
+        number: usize,
+    },
+    /// The exports now make no name space.
+    #[error(transparent)]
+    Config(#[from] ExportError),
+}
+
+/// Writes everything to `path`, atomically: afterwards the file is either the old or the new one. Nothing may be served
+/// meanwhile.
+pub fn save(path: &Path, exports: &Exports, meta: &Meta) -> Result<(), SnapshotError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    let beside = PathBuf::from(beside);
+    write_beside(&beside, exports, meta)
+        .and_then(|()| std::fs::rename(&beside, path))
+        .and_then(|()| File::open(directory(path))?.sync_all())
+        .map_err(|source| {
+            // Nobody misses it: failing to remove it as well says nothing new.
+            let _ = std::fs::remove_file(&beside);
+            SnapshotError::Write { path: path.to_owned(), source }
+        })
+}
+
+/// Reads what [`save`] wrote; `None` when there is no file. Exports that are new since are empty.
+pub fn load(path: &Path, config: &ServerConfig, now: Time) -> Result<Option<(Exports, Meta)>, SnapshotError> {
+    let read = |source| SnapshotError::Read { path: path.to_owned(), source };
+    let damaged = |what: &str| SnapshotError::Damaged { path: path.to_owned(), what: what.to_owned() };
+    let mut file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(read)?,
+    };
+    let len = file.metadata().map_err(read)?.len();
+    let mut header = [0; HEADER as usize];
+    match file.read_exact(&mut header) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(SnapshotError::Foreign { path: path.to_owned() });
+        }
+        done => done.map_err(read)?,
+    }
+    let (magic, version) = header.split_at(MAGIC.len());
+    if magic != MAGIC {
+        return Err(SnapshotError::Foreign { path: path.to_owned() });
+    }
+    let found = version.try_into().map_or(0, u32::from_le_bytes);
+    if found != VERSION {
+        return Err(SnapshotError::Version { path: path.to_owned(), found });
+    }
+    let body = len.checked_sub(HEADER + TRAILER).ok_or_else(|| damaged("it ends too early"))?;
+
+    // First the sum: after that, anything impossible inside is a fault of whoever wrote it.
+    let mut sum = crc32fast::Hasher::new();
+    let mut buffer = vec![0; BUFFER];
+    let mut left = body;
+    while left > 0 {
+        let most = usize::try_from(left).map_or(BUFFER, |left| left.min(BUFFER));
+        let some = file.read(&mut buffer[..most]).map_err(read)?;
+        if some == 0 {
+            return Err(damaged("it ends too early"));
+        }
+        sum.update(&buffer[..some]);
+        left -= some as u64;
+    }
+    let mut trailer = [0; TRAILER as usize];
+    file.read_exact(&mut trailer).map_err(read)?;
+    if u32::from_le_bytes(trailer) != sum.finalize() {
+        return Err(damaged("its check sum is wrong"));
+    }
+    file.seek(SeekFrom::Start(HEADER)).map_err(read)?;
+
+    let mut input = BufReader::with_capacity(BUFFER, file.take(body));
+    let (meta, mut loaded) = read_content(path, config, &mut input)?;
+    let exports = Exports::with(config, now, |path, _| loaded.remove(path))?;
+    Ok(Some((exports, meta)))
+}
+
+fn read_content(
+    path: &Path,
+    config: &ServerConfig,
+    input: &mut dyn Read,
+) -> Result<(Meta, HashMap<String, FileSystem>), SnapshotError> {
+    let failed = |error: ImageError| match error {
+        ImageError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            SnapshotError::Damaged { path: path.to_owned(), what: "it ends too early".into() }
+        }
+        ImageError::Io(source) => SnapshotError::Read { path: path.to_owned(), source },
+        ImageError::Content(what) => SnapshotError::Damaged { path: path.to_owned(), what: what.into() },
+    };
+    let mut meta = Meta { instance: image::get_u32(input).map_err(failed)?, clients: Vec::new() };
+    for _ in 0..image::get_u32(input).map_err(failed)? {
+        meta.clients.push(image::get_bytes(input, NAME_BYTES).map_err(failed)?);
+    }
+    let expected = Exports::numbered(config);
+    let mut loaded = HashMap::new();
+    for number in 0..image::get_u32(input).map_err(failed)? as usize {
+        let export = image::get_bytes(input, NAME_BYTES).map_err(failed)?;
+        let export = String::from_utf8_lossy(&export).into_owned();
+        let pseudo = image::get_u32(input).map_err(failed)? != 0;
+        let Some(config) = expected
+            .get(number)
+            .filter(|(path, is_pseudo, _)| (*path == export) && *is_pseudo == pseudo)
+            .map(|(.., config)| config.clone())
+        else {
+            return Err(SnapshotError::Exports { path: path.to_owned(), export, number });
+        };
+        loaded.insert(export, FileSystem::load(config, input).map_err(failed)?);
+    }
+    Ok((meta, loaded))
+}
+
+fn write_beside(beside: &Path, exports: &Exports, meta: &Meta) -> io::Result<()> {
+    let mut file = File::create(beside)?;
+    file.write_all(&MAGIC)?;
+    file.write_all(&VERSION.to_le_bytes())?;
+    let summed = Summed { out: file, sum: crc32fast::Hasher::new() };
+    let mut out = BufWriter::with_capacity(BUFFER, summed);
+    write_content(&mut out, exports, meta)?;
+    let mut summed = out.into_inner().map_err(io::IntoInnerError::into_error)?;
+    summed.out.write_all(&summed.sum.finalize().to_le_bytes())?;
+    summed.out.sync_all()
+}
+
+fn write_content(out: &mut dyn Write, exports: &Exports, meta: &Meta) -> io::Result<()> {
+    image::put_u32(out, meta.instance)?;
+    image::put_u32(out, meta.clients.len() as u32)?;
+    for client in &meta.clients {
+        image::put_bytes(out, client)?;
+    }
+    image::put_u32(out, exports.list().len() as u32)?;
+    for export in exports.list() {
+        image::put_bytes(out, export.path.as_bytes())?;
+        image::put_u32(out, u32::from(export.pseudo))?;
+        export.fs.save(out)?;
+    }
+    Ok(())
+}
+
+/// Directory of a file, for synchronising the rename.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Sums up what is written.
+struct Summed {
+    out: File,
+    sum: crc32fast::Hasher,
+}
+
+impl Write for Summed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let some = self.out.write(bytes)?;
+        self.sum.update(&bytes[..some]);
+        Ok(some)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests;
