@@ -363,10 +363,11 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             return Sent::Yes;
         }
         // A callback that may have been executed is repeated where it was sent, or else where it is executed anew.
-        if let Some((session, claim)) = job.bound.take() {
-            if !session.is_dead() && session.flags() & SEQ_STATUS_BACKCHANNEL_FAULT == 0 {
-                return self.send_on(job, &sessions, session, Some(claim), now);
-            }
+        if let Some((session, claim)) = job.bound.take()
+            && !session.is_dead()
+            && session.flags() & SEQ_STATUS_BACKCHANNEL_FAULT == 0
+        {
+            return self.send_on(job, &sessions, session, Some(claim), now);
         }
         let mut left = Sent::Later(job);
         for session in sessions.iter().rev() {

@@ -1,6 +1,7 @@
 //! The back channel of a session: its connections, its slots, and how the client wants to be called
 //! (RFC 8881 §2.10.3.1, §18.36.3).
 
+use std::fmt;
 use std::sync::Arc;
 
 use benchmaster_nfs_proto::rpc::AuthFlavor;
@@ -45,7 +46,26 @@ pub struct BackConnection {
     /// Which.
     pub id: ConnectionId,
     /// Where to put calls.
-    pub outbox: Arc<Outbox>,
+    pub outbox: Arc<dyn CallSink>,
+}
+
+/// The sending end of a connection, for calls to the client.
+pub trait CallSink: fmt::Debug + Send + Sync {
+    /// Takes an RPC call message (without record mark). `false`: the connection is closed.
+    fn send(&self, message: Vec<u8>) -> bool;
+
+    /// Whether the connection still stands.
+    fn is_open(&self) -> bool;
+}
+
+impl CallSink for Outbox {
+    fn send(&self, message: Vec<u8>) -> bool {
+        self.send(message)
+    }
+
+    fn is_open(&self) -> bool {
+        self.is_open()
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

@@ -16,6 +16,9 @@ use super::slot::{self, Claim, Slot};
 use super::{ClientId, ConnectionId};
 use crate::cred::Credentials;
 
+#[cfg(test)]
+mod tests;
+
 pub use super::slot::{Begun, Request, SlotGuard};
 
 /// Bytes of a reply that has SEQUENCE's result alone and no tag: RPC header 24, COMPOUND 12, SEQUENCE 44.

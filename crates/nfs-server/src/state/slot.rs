@@ -152,6 +152,12 @@ impl Slot {
         }
     }
 
+    /// As if the request with this number had been answered.
+    #[cfg(test)]
+    pub(super) fn set_sequence(&self, sequence: u32) {
+        self.state.lock().sequence = sequence;
+    }
+
     pub(super) fn running(&self) -> bool {
         self.state.lock().running
     }

@@ -146,5 +146,6 @@ pub(crate) fn set_ssv(_: &mut Compound<'_>, _: SetSsvArgs<'_>) -> OpResult {
 }
 
 fn back_connection(peer: &Peer) -> Option<BackConnection> {
-    peer.outbox.clone().map(|outbox| BackConnection { id: peer.connection, outbox })
+    let outbox = peer.outbox.clone()?;
+    Some(BackConnection { id: peer.connection, outbox })
 }
