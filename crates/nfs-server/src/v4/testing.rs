@@ -115,7 +115,8 @@ impl<'s> Client<'s> {
         let mut client = Self::new(server, minor, number);
         client.create_session(number, channel);
         let done = client.run(&[Argop::ReclaimComplete(ReclaimCompleteArgs { one_fs: false })]);
-        assert_eq!(done.status(), Nfsstat4::OK);
+        // A client that is made anew with the same number is the same to the server.
+        assert!(matches!(done.status(), Nfsstat4::OK | Nfsstat4::COMPLETE_ALREADY));
         client
     }
 

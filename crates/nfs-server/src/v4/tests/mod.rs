@@ -8,7 +8,14 @@ use crate::config::{ExportConfig, ServerConfig};
 use crate::cred::Credentials;
 use crate::server::Shared;
 
+mod attributes;
+mod compounds;
+mod data;
+mod directories;
 mod files;
+mod random;
+mod ranges;
+mod xattrs;
 
 /// Two exports, one of them read-only, and below `/export` a file, a directory, and one of each other kind.
 fn populated() -> Shared {
