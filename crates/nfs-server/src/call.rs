@@ -62,3 +62,109 @@ impl<'r> Call<'r> {
         Ok(self.args.get()?)
     }
 }
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! Calls without sockets: encoded arguments in, encoded results out.
+
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder};
+
+    use super::{Call, Refusal, Served};
+    use crate::cred::Credentials;
+    use crate::dispatch::{Moment, Peer};
+    use crate::fs::Time;
+    use crate::net::Outbox;
+    use crate::reply::Reply;
+    use crate::server::Shared;
+    use crate::state::{ConnectionId, Effects};
+
+    /// A client of one user.
+    pub(crate) struct Caller<'s> {
+        pub(crate) server: &'s Shared,
+        pub(crate) peer: Peer,
+        pub(crate) who: Credentials,
+        pub(crate) now: Moment,
+        pub(crate) effects: Effects,
+        pub(crate) injected: Option<u32>,
+    }
+
+    impl<'s> Caller<'s> {
+        pub(crate) fn new(server: &'s Shared, uid: u32) -> Self {
+            Self {
+                server,
+                peer: Peer {
+                    connection: ConnectionId(1),
+                    address: SocketAddr::from(([127, 0, 0, 1], 700)),
+                    local: server.address,
+                    outbox: Some(Arc::new(Outbox::default())),
+                },
+                who: Credentials { uid, gid: uid, ..Credentials::root() },
+                now: Moment { instant: Instant::now(), wall: Time { seconds: 1_700_000_001, nanos: 0 } },
+                effects: Effects::new(),
+                injected: None,
+            }
+        }
+
+        /// Calls a procedure with arguments as bytes. Time passes.
+        pub(crate) fn raw(
+            &mut self,
+            serve: fn(&mut Call<'_>) -> Served,
+            (version, procedure): (u32, u32),
+            args: &[u8],
+        ) -> (Served, Vec<u8>) {
+            self.now.wall.nanos += 1;
+            let mut reply = Reply::new();
+            let mark = reply.mark();
+            let served = serve(&mut Call {
+                server: self.server,
+                peer: &self.peer,
+                who: &self.who,
+                machine: b"client",
+                version,
+                procedure,
+                args: Decoder::new(args),
+                now: self.now,
+                reply: &mut reply,
+                effects: &mut self.effects,
+                injected: self.injected,
+            });
+            (served, reply.copy_since(mark))
+        }
+
+        /// Calls a procedure that is not refused.
+        pub(crate) fn call(
+            &mut self,
+            serve: fn(&mut Call<'_>) -> Served,
+            procedure: (u32, u32),
+            args: &impl Encode,
+        ) -> Vec<u8> {
+            let mut e = Encoder::new();
+            e.put(args);
+            let (served, results) = self.raw(serve, procedure, e.buffer());
+            assert!(served.is_ok(), "{served:?}");
+            results
+        }
+
+        /// Calls a procedure that is refused.
+        pub(crate) fn refused(
+            &mut self,
+            serve: fn(&mut Call<'_>) -> Served,
+            procedure: (u32, u32),
+            args: &[u8],
+        ) -> Refusal {
+            self.raw(serve, procedure, args).0.unwrap_err()
+        }
+    }
+
+    /// Decodes results, all of them.
+    pub(crate) fn decode<'a, T: Decode<'a>>(results: &'a [u8]) -> T {
+        let mut d = Decoder::new(results);
+        let value = d.get().unwrap();
+        assert!(d.rest().is_empty(), "{} bytes after the result", d.rest().len());
+        value
+    }
+}

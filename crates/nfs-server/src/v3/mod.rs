@@ -12,6 +12,8 @@ mod convert;
 mod data;
 mod listing;
 mod names;
+#[cfg(test)]
+mod tests;
 
 use convert::fattr;
 
