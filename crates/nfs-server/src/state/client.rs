@@ -64,6 +64,14 @@ struct Owner {
     unconfirmed: Option<ClientId>,
 }
 
+/// A record to be added.
+struct NewRecord<'a> {
+    owner: &'a [u8],
+    verifier: Verifier4,
+    principal: Principal,
+    kind: Kind,
+}
+
 impl Clients {
     /// No clients. `boot` differs at every start of the server; `known`: names from before a restart, who may reclaim.
     pub fn new(
@@ -98,7 +106,7 @@ impl Clients {
         if self.grace.tick(now) {
             self.grace_ended();
         }
-        self.drop_unconfirmed(now);
+        self.drop_unconfirmed(files, now, effects);
         if now < self.next_scan {
             return;
         }
@@ -269,13 +277,11 @@ impl Clients {
     fn add_unconfirmed(
         &mut self,
         files: &mut Files,
-        owner: &[u8],
-        verifier: Verifier4,
-        principal: Principal,
-        kind: Kind,
+        new: NewRecord<'_>,
         now: Instant,
         effects: &mut Effects,
     ) -> Option<ClientId> {
+        let NewRecord { owner, verifier, principal, kind } = new;
         let minor = kind.minor();
         if let Some(old) = self.owner_records(minor, owner).unconfirmed {
             self.remove(files, old, effects);
@@ -345,21 +351,13 @@ impl Clients {
         self.by_id.get(&id).is_some_and(|client| !client.confirmed)
     }
 
-    fn drop_unconfirmed(&mut self, now: Instant) {
+    fn drop_unconfirmed(&mut self, files: &mut Files, now: Instant, effects: &mut Effects) {
         while let Some(&oldest) = self.unconfirmed.front() {
-            match self.by_id.get(&oldest).filter(|client| !client.confirmed) {
-                Some(client) if client.lease.age(now) <= self.lease => return,
-                Some(client) => {
-                    let (minor, owner) = (client.kind.minor(), client.owner.clone());
-                    self.by_id.remove(&oldest);
-                    if let Some(records) = self.owners(minor).get_mut(&owner) {
-                        records.unconfirmed = None;
-                        if records.confirmed.is_none() {
-                            self.owners(minor).remove(&owner);
-                        }
-                    }
+            if self.is_unconfirmed(oldest) {
+                if !self.is_courtesy(oldest, now) {
+                    return;
                 }
-                None => {}
+                self.remove(files, oldest, effects);
             }
             self.unconfirmed.pop_front();
         }

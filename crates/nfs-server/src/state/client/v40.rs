@@ -5,7 +5,7 @@ use std::time::Instant;
 use benchmaster_nfs_proto::v4::{Nfsstat4, Verifier4};
 
 use super::record::{CallbackTarget, Kind, Principal, Setclientid};
-use super::{ClientId, Clients};
+use super::{ClientId, Clients, NewRecord};
 use crate::state::file::Files;
 use crate::state::{Effect, Effects};
 
@@ -68,9 +68,8 @@ impl Clients {
             callback_up: false,
             update: None,
         });
-        self.add_unconfirmed(files, args.owner, args.verifier, principal, kind, now, effects)
-            .map(|id| (id, confirm))
-            .ok_or(ClidInUse::Full)
+        let new = NewRecord { owner: args.owner, verifier: args.verifier, principal, kind };
+        self.add_unconfirmed(files, new, now, effects).map(|id| (id, confirm)).ok_or(ClidInUse::Full)
     }
 
     /// SETCLIENTID_CONFIRM.

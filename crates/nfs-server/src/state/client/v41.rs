@@ -11,7 +11,7 @@ use benchmaster_nfs_proto::v4::{
 };
 
 use super::record::{Kind, Principal, Sessioned};
-use super::{ClientId, Clients};
+use super::{ClientId, Clients, NewRecord};
 use crate::state::backchannel::{BackChannel, BackConnection, Credential};
 use crate::state::file::Files;
 use crate::state::session::{Limits, MIN_REPLY, MIN_REQUEST, Session};
@@ -119,9 +119,8 @@ impl Clients {
             created: Err(Nfsstat4::SEQ_MISORDERED),
             reclaim_complete: false,
         });
-        let client = self
-            .add_unconfirmed(files, args.owner, args.verifier, principal, kind, now, effects)
-            .ok_or(Nfsstat4::DELAY)?;
+        let new = NewRecord { owner: args.owner, verifier: args.verifier, principal, kind };
+        let client = self.add_unconfirmed(files, new, now, effects).ok_or(Nfsstat4::DELAY)?;
         Ok(Exchanged { client, sequence: FIRST_SEQUENCE, confirmed: false })
     }
 

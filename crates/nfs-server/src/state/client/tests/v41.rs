@@ -341,7 +341,7 @@ fn opens_wait_for_reclaim_complete() {
 fn grace_ends_with_the_last_known_client() {
     let mut w = World::restarted(&[b"a", b"b"]);
     assert_eq!(w.clients.known_clients(), [b"a".to_vec(), b"b".to_vec()]);
-    let (a, session) = w.client41("a", 1);
+    let (a, _) = w.client41("a", 1);
     let (b, _) = w.client41("b", 1);
     let (stranger, _) = w.client41("c", 1);
     let flags = |w: &World, id| w.clients.by_id[&id].lease.flags() & SEQ_STATUS_RESTART_RECLAIM_NEEDED != 0;
@@ -357,7 +357,6 @@ fn grace_ends_with_the_last_known_client() {
     assert!(!w.clients.in_grace());
     assert_eq!(w.clients.may_claim(a), Ok(()));
     assert_eq!(w.clients.known_clients().len(), 3);
-    drop(session);
 }
 
 #[test]
