@@ -257,3 +257,106 @@ fn enter(fs: &FileSystem, dir: Node, name: &[u8], now: Time) -> Result<Node, FsE
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Time {
+        Time { seconds, nanos: 0 }
+    }
+
+    fn exports(paths: &[&str]) -> Result<Exports, ExportError> {
+        let export = |path: &&str| ExportConfig {
+            path: path.to_string(),
+            read_only: path.ends_with("ro"),
+            limit: Some(1 << 20),
+        };
+        let config = ServerConfig { exports: paths.iter().map(export).collect(), ..ServerConfig::default() };
+        Exports::new(&config, at(1))
+    }
+
+    /// Every export is found by walking, from the root and back; junctions are crossed both ways.
+    #[test]
+    fn all_sets_of_paths_make_one_name_space() {
+        let root = Credentials::root();
+        for paths in [
+            &["/export"][..],
+            &["/a/b/c"],
+            &["/a/b", "/a/c", "/a/bb"],
+            &["/"],
+            &["/", "/x", "/y/z"],
+            &["/a", "/a/b", "/a/b/c/d"],
+            &["/a/b/c/d", "/a/b", "/a"],
+        ] {
+            let exports = exports(paths).unwrap();
+            assert_eq!(exports.parent(exports.root()), Ok(None));
+            assert_eq!(exports.lookup(&root, exports.root(), b"..").unwrap().0, exports.root());
+            let mut found: Vec<&str> = exports.mountable().map(|(path, _)| path).collect();
+            found.sort_unstable();
+            let mut expected = paths.to_vec();
+            expected.sort_unstable();
+            assert_eq!(found, expected);
+            for (path, file) in exports.mountable() {
+                assert_eq!(exports.walk(&root, path.as_bytes()), Ok(file), "{path}");
+                assert_eq!(exports.file(file).unwrap().0.root().ino, file.ino);
+                let (mut up, mut steps) = (file, 0);
+                while let Some(parent) = exports.parent(up).unwrap() {
+                    assert_eq!(exports.lookup(&root, up, b"..").unwrap().0, parent);
+                    (up, steps) = (parent, steps + 1);
+                }
+                assert_eq!(up, exports.root());
+                assert_eq!(steps, path.split('/').filter(|name| !name.is_empty()).count(), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_mount_point_is_listed_under_its_own_number_and_leads_across() {
+        let root = Credentials::root();
+        let exports = exports(&["/a", "/a/b"]).unwrap();
+        let (a, b) = (exports.walk(&root, b"/a").unwrap(), exports.walk(&root, b"//a/b/").unwrap());
+        let (fs, node) = exports.file(a).unwrap();
+        let mut listed = Vec::new();
+        fs.read_dir(&root, node, 0, false, at(2), &mut |entry| {
+            listed.push((entry.name.to_vec(), entry.node));
+            true
+        })
+        .unwrap();
+        assert_eq!(listed[0].0, b"b");
+        assert_eq!(exports.cross(a.export, listed[0].1), b);
+        assert_eq!(exports.mounted_on(b), listed[0].1.ino);
+        assert_ne!(exports.mounted_on(b), b.ino);
+        let removed = fs.remove(&root, node, b"b", crate::fs::RemoveKind::Any, at(2));
+        assert_eq!(removed.err(), Some(FsError::NotEmpty));
+        // A file inside is listed under the number it has.
+        let (inner, top) = exports.file_mut(b).unwrap();
+        let made =
+            inner.create(&root, top, b"f", NewFile::Regular, &SetAttr::default(), None, at(2)).unwrap();
+        let file = id(b.export, made.attr.node);
+        assert_eq!(exports.walk(&root, b"/a/b/f"), Ok(file));
+        assert_eq!((exports.mounted_on(file), exports.cross(b.export, made.attr.node)), (file.ino, file));
+    }
+
+    #[test]
+    fn what_may_not_change_is_refused() {
+        let exports = exports(&["/x/ro", "/x/rw"]).unwrap();
+        let root = Credentials::root();
+        let walk = |path: &[u8]| exports.walk(&root, path).unwrap();
+        assert!(exports.file_mut(walk(b"/x/rw")).is_ok());
+        assert_eq!(exports.file_mut(walk(b"/x/ro")).err(), Some(FsError::ReadOnly));
+        assert_eq!(exports.file_mut(walk(b"/x")).err(), Some(FsError::ReadOnly));
+        assert_eq!(exports.walk(&root, b"/x/none"), Err(FsError::NotFound));
+        assert_eq!(exports.walk(&root, b"x"), Err(FsError::NotFound));
+        assert_eq!(exports.get(9).err(), Some(FsError::Stale));
+    }
+
+    #[test]
+    fn paths_that_are_none_are_refused() {
+        for path in ["", "a", "/a/", "//a", "/a/../b", "/.", "/a//b"] {
+            assert_eq!(exports(&[path]).err(), Some(ExportError::Path(path.into())));
+        }
+        assert_eq!(exports(&["/a", "/b", "/a"]).err(), Some(ExportError::Twice("/a".into())));
+        assert_eq!(exports(&[]).err(), Some(ExportError::None));
+    }
+}

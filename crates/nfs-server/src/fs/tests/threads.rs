@@ -118,7 +118,7 @@ fn work(fs: &FileSystem, dirs: &[Node], seed: u64) {
 }
 
 fn count_links(fs: &FileSystem, dir: Node) {
-    let below = super::model::listing(fs, dir);
+    let below = model::listing(fs, dir);
     let dirs: Vec<Node> =
         below.into_values().filter(|node| fs.attr(*node).unwrap().kind == Kind::Directory).collect();
     assert_eq!(fs.attr(dir).unwrap().nlink as usize, 2 + dirs.len());
