@@ -149,7 +149,7 @@ large_file() { # 5 GiB, with data at its ends and across the limits of 31 and 32
     helper check "$f" 4294967290 12 9
     helper check "$f" 4294967302 1000 1
     # Reading all of it takes long: one version does.
-    if [ "$V" = 4.1 ]; then dd if="$f" of=/dev/null bs=1M 2>&1 | grep '^5368709120 bytes'; fi
+    if [ "$V" = 4.1 ]; then dd if="$f" of=/dev/null bs=1M 2>&1 | grep -F '5120+0 records in'; fi
     truncate -s 4294967297 "$f"
     forget
     same "$(stat -c %s "$f")" 4294967297 "size after truncation"

@@ -35,10 +35,10 @@ delegate() {
     at_most 5 $((after - before)) "OPEN calls for 50 opens by a client that should hold a delegation"
 }
 
-delegation_granted() { delegate "$1/$2"; }
+delegation_granted() { delegate "$1/${1##*/}-$2"; }
 
 delegation_recalled() { # DIRECTORY NAME COMMAND: of b, on a file that a holds a delegation of
-    local file=$1/delegated-$2 before after took
+    local file=$1/${1##*/}-$2 before after took
     delegate "$file"
     before=$(on a "calls $1 DELEGRETURN")
     took=$(date +%s%N)
@@ -56,14 +56,14 @@ delegation_recalled() { # DIRECTORY NAME COMMAND: of b, on a file that a holds a
 }
 
 delegation_own_write() { # the holder's own writing need not wait for anything
-    local file=$1/delegated-own
+    local file=$1/${1##*/}-own
     delegate "$file"
     at_most 2000 "$(on a "helper put $file own")" "milliseconds that the holder's own write took"
     equal "$(on b "cat $file")" own "read by b"
 }
 
 delegation_both() { # several clients may hold read delegations of one file; a write by one takes the other's
-    local file=$1/delegated-both before after
+    local file=$1/${1##*/}-both before after
     delegate "$file"
     before=$(on a "calls $1 DELEGRETURN")
     equal "$(on b "helper reopen $file 20")" o "read by b"
