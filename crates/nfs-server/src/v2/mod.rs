@@ -8,6 +8,8 @@ use crate::call::{Call, Refusal, Served};
 mod convert;
 mod data;
 mod names;
+#[cfg(test)]
+mod tests;
 
 use convert::Stop;
 
