@@ -103,9 +103,19 @@ impl Bitmap4 {
     }
 
     /// The numbers, rising.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> + use<> {
-        let set = *self;
-        (0..96).filter(move |bit| set.contains(*bit))
+        let words = self.words;
+        let (mut at, mut left) = (0, words[0]);
+        std::iter::from_fn(move || {
+            while left == 0 {
+                at += 1;
+                left = *words.get(at)?;
+            }
+            let bit = left.trailing_zeros();
+            left &= left - 1;
+            Some(at as u32 * 32 + bit)
+        })
     }
 
     /// Words it takes on the wire, without the count.
