@@ -1,0 +1,184 @@
+//! The servers that are measured, each a process of its own, and iperf3.
+//!
+//! nfs-ganesha cannot do without an rpcbind, so all runs in namespaces of its own: network, mounts, processes. What is left
+//! behind there goes away with them.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio, exit};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::calls::Target;
+
+/// Set inside the namespaces.
+const INSIDE: &str = "LOAD_IN_NAMESPACE";
+
+/// An address besides those of loopback makes resolvers accept 127.0.0.1.
+const NAMESPACE: &str = r#"
+set -e
+mount -t tmpfs tmpfs /run
+mount -t tmpfs tmpfs /var/lib/nfs
+mkdir -p /run/export /run/rpcbind /run/ganesha /var/lib/nfs/ganesha
+ip link set lo up
+ip addr add 198.51.100.1/32 dev lo
+rpcbind
+exec "$0" "$@"
+"#;
+
+/// Runs this program again in namespaces of its own, unless it is there already; does not return where it did.
+pub fn enter_namespace() -> Result<()> {
+    if std::env::var_os(INSIDE).is_some() {
+        return Ok(());
+    }
+    let mut unshare = Command::new("unshare");
+    unshare.args(["--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+    if !rustix::process::geteuid().is_root() {
+        unshare.arg("--map-root-user");
+    }
+    unshare.args(["sh", "-c", NAMESPACE]).arg(std::env::current_exe()?).args(std::env::args_os().skip(1));
+    let status = unshare.env(INSIDE, "1").status().context("unshare")?;
+    exit(status.code().unwrap_or(1));
+}
+
+/// A kind of server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    /// This crate's server.
+    Ours,
+    /// nfs-ganesha with its back end in memory.
+    GaneshaMem,
+    /// nfs-ganesha on a directory of a tmpfs.
+    GaneshaVfs,
+}
+
+impl Peer {
+    pub const ALL: [Self; 3] = [Self::Ours, Self::GaneshaMem, Self::GaneshaVfs];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "benchmaster",
+            Self::GaneshaMem => "ganesha MEM",
+            Self::GaneshaVfs => "ganesha VFS",
+        }
+    }
+}
+
+/// A running server; ends with this value.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    pub target: Target,
+    /// Keeps the configuration.
+    _files: tempfile::TempDir,
+}
+
+impl Process {
+    /// Starts a server and waits until it listens.
+    pub fn start(peer: Peer) -> Result<Self> {
+        let files = tempfile::tempdir()?;
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (child, target) = match peer {
+            Peer::Ours => {
+                let target = Target {
+                    nfs: local(22049),
+                    mount: local(22049),
+                    export: "/export".into(),
+                    path: "/export".into(),
+                };
+                let mut serve = Command::new(std::env::current_exe()?);
+                (serve.args(["serve", "22049"]).stdin(Stdio::piped()).spawn()?, target)
+            }
+            Peer::GaneshaMem => ganesha(files.path(), "MEM", "/export", local(23049), local(23050))?,
+            Peer::GaneshaVfs => ganesha(files.path(), "VFS", "/run/export", local(24049), local(24050))?,
+        };
+        let mut process = Self { child, target, _files: files };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while TcpStream::connect(process.target.nfs).is_err()
+            || TcpStream::connect(process.target.mount).is_err()
+        {
+            if let Some(status) = process.child.try_wait()? {
+                bail!("{} ended: {status}", peer.name());
+            }
+            ensure!(Instant::now() < deadline, "{} does not listen", peer.name());
+            sleep(Duration::from_millis(20));
+        }
+        Ok(process)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Nothing can be done where it has ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn ganesha(
+    files: &Path,
+    fsal: &str,
+    path: &str,
+    nfs: SocketAddr,
+    mount: SocketAddr,
+) -> Result<(Child, Target)> {
+    let config = format!(
+        "NFS_CORE_PARAM {{ Protocols = 3, 4; Bind_addr = 127.0.0.1; NFS_Port = {}; MNT_Port = {}; Enable_UDP = false;
+            Enable_NLM = false; Enable_RQUOTA = false; }}
+        NFSV4 {{ Graceless = true; Minor_Versions = 0, 1, 2; RecoveryBackend = fs; Delegations = false; }}
+        EXPORT {{ Export_Id = 77; Path = {path}; Pseudo = /export; Access_Type = RW; Squash = None; SecType = sys;
+            Protocols = 3, 4; Transports = TCP; MaxRead = 1048576; MaxWrite = 1048576; FSAL {{ Name = {fsal}; }} }}
+        LOG {{ Default_Log_Level = CRIT; }}\n",
+        nfs.port(),
+        mount.port(),
+    );
+    let (file, log, pid) = (files.join("ganesha.conf"), files.join("ganesha.log"), files.join("ganesha.pid"));
+    std::fs::write(&file, config)?;
+    let mut command = Command::new("ganesha.nfsd");
+    command.arg("-F").arg("-f").arg(file).arg("-L").arg(&log).arg("-p").arg(pid);
+    let child = command
+        .stdout(File::create(files.join("out"))?)
+        .spawn()
+        .context("ganesha.nfsd (package nfs-ganesha)")?;
+    Ok((child, Target { nfs, mount, export: path.into(), path: "/export".into() }))
+}
+
+/// What iperf3 finds: bytes per second, and CPU time of the sender per second.
+#[derive(Debug, Clone, Copy)]
+pub struct Stream {
+    pub bytes_per_second: f64,
+    pub sender_cores: f64,
+}
+
+/// Sends for some seconds with iperf3 over one connection, in pieces of 1 MiB.
+pub fn iperf3(seconds: u64) -> Result<Stream> {
+    let mut server = Command::new("iperf3")
+        .args(["--server", "--one-off", "--bind", "127.0.0.1", "--port", "25201"])
+        .stdout(Stdio::null())
+        .spawn()
+        .context("iperf3")?;
+    sleep(Duration::from_millis(300));
+    let args = ["--client", "127.0.0.1", "--port", "25201", "--length", "1M", "--json", "--time"];
+    let output = Command::new("iperf3").args(args).arg(seconds.to_string()).output();
+    let _ = server.kill();
+    server.wait()?;
+    let json: serde_json::Value = serde_json::from_slice(&output?.stdout)?;
+    let number =
+        |path: &str| json.pointer(path).and_then(serde_json::Value::as_f64).with_context(|| path.to_owned());
+    Ok(Stream {
+        bytes_per_second: number("/end/sum_sent/bits_per_second")? / 8.0,
+        sender_cores: number("/end/cpu_utilization_percent/host_total")? / 100.0,
+    })
+}
+
+/// Whether this process was started to be the server, and has been: `PROGRAM serve PORT`.
+pub fn served() -> Result<bool> {
+    Ok(false)
+}
