@@ -15,11 +15,14 @@ use super::Version;
 use super::client::{Client, Session, credential, handle, header, results_of};
 
 /// Bytes of the file that is read and written.
-pub const FILE_SIZE: u64 = 16 << 20;
+pub(crate) const FILE_SIZE: u64 = 16 << 20;
+
+/// Such files; connections share them.
+const FILES: usize = 8;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     Getattr,
     /// So many bytes.
     Read(u32),
@@ -29,13 +32,13 @@ pub enum Kind {
     OpenClose,
     /// CREATE, with 4.1 OPEN and CLOSE, of a new file.
     Create,
-    /// OPEN by a new owner each time, never closed.
+    /// OPEN of a new file, which stays open.
     Open,
 }
 
 impl Kind {
     /// Bytes of the file's data that one operation moves.
-    pub fn bytes(self) -> u64 {
+    pub(crate) fn bytes(self) -> u64 {
         match self {
             Self::Read(size) | Self::Write(size) => size.into(),
             _ => 0,
@@ -61,13 +64,13 @@ impl std::fmt::Display for Kind {
 
 /// Where a server's NFS and MOUNT are, and what it exports.
 #[derive(Debug, Clone)]
-pub struct Target {
-    pub nfs: SocketAddr,
-    pub mount: SocketAddr,
+pub(crate) struct Target {
+    pub(crate) nfs: SocketAddr,
+    pub(crate) mount: SocketAddr,
     /// Path for MOUNT.
-    pub export: String,
+    pub(crate) export: String,
     /// Path below the root filehandle of version 4.
-    pub path: String,
+    pub(crate) path: String,
 }
 
 /// Values that differ from call to call.
@@ -83,7 +86,7 @@ struct Values {
 
 /// The calls of one connection.
 #[derive(Debug)]
-pub struct Calls {
+pub(crate) struct Calls {
     template: Template,
     xid: Field<u32>,
     sequence: Option<(Field<u32>, Field<u32>)>,
@@ -98,15 +101,15 @@ pub struct Calls {
 
 /// A connection ready for load.
 #[derive(Debug)]
-pub struct Prepared {
-    pub stream: TcpStream,
-    pub calls: Calls,
+pub(crate) struct Prepared {
+    pub(crate) stream: TcpStream,
+    pub(crate) calls: Calls,
     /// Calls that may be outstanding.
-    pub window: u32,
+    pub(crate) window: u32,
 }
 
 /// Connects to a server and makes ready what `kind` needs. `number` tells connections apart, `unique` runs.
-pub fn prepare(
+pub(crate) fn prepare(
     target: &Target,
     version: Version,
     kind: Kind,
@@ -126,8 +129,8 @@ fn prepare3(target: &Target, kind: Kind, window: u32, number: usize, unique: &st
     let object = match kind {
         Kind::Create => client.mkdir3(&root, &format!("d-{unique}-{number}"))?,
         _ => {
-            let file = client.create3(&root, &format!("f-{}", number % 64))?;
-            if kind.bytes() > 0 {
+            let file = client.create3(&root, &format!("f-{}", number % FILES))?;
+            if kind.bytes() > 0 && client.size3(&file)? < FILE_SIZE {
                 client.fill3(&file, FILE_SIZE)?;
             }
             file
@@ -169,9 +172,9 @@ fn prepare41(target: &Target, kind: Kind, window: u32, number: usize, unique: &s
     let mut session = Session::new(target.nfs, &format!("load-{number}"), window)?;
     let window = window.min(session.slots);
     let root = session.lookup(&target.path)?;
-    let (file, dir) = (format!("f-{}", number % 64), format!("d-{unique}-{number}"));
+    let (file, dir) = (format!("f-{}", number % FILES), format!("d-{unique}-{number}"));
     let (object, stateid) = match kind {
-        Kind::Create => {
+        Kind::Create | Kind::Open => {
             let mut e = Encoder::new();
             e.put(&Attributes { mode: Some(0o777), ..Attributes::default() });
             let args = CreateArgs {
@@ -185,7 +188,7 @@ fn prepare41(target: &Target, kind: Kind, window: u32, number: usize, unique: &s
         }
         _ => {
             let (fh, stateid) = open_file(&mut session, &root, &file)?;
-            if kind.bytes() > 0 {
+            if kind.bytes() > 0 && session.size(&fh)? < FILE_SIZE {
                 fill41(&mut session, &fh, stateid)?;
             }
             if kind == Kind::OpenClose {
@@ -222,13 +225,13 @@ fn prepare41(target: &Target, kind: Kind, window: u32, number: usize, unique: &s
                 let claim = OpenClaim4::Null(values.name[..].into());
                 ops.extend([Argop::Open(open(clientid, &values.owner, Openflag4::NoCreate, claim)), close]);
             }
-            Kind::Create => {
+            Kind::Create | Kind::Open => {
                 let how = Openflag4::Create(Createhow4::Guarded(createattrs));
                 let claim = OpenClaim4::Null(values.name[..].into());
-                ops.extend([Argop::Open(open(clientid, b"owner", how, claim)), close]);
-            }
-            Kind::Open => {
-                ops.push(Argop::Open(open(clientid, &values.owner, Openflag4::NoCreate, OpenClaim4::Fh)));
+                ops.push(Argop::Open(open(clientid, b"owner", how, claim)));
+                if kind == Kind::Create {
+                    ops.push(close);
+                }
             }
         }
         let mark = record::begin(e);
@@ -326,10 +329,10 @@ impl Calls {
     }
 
     /// Appends the next call, on `slot`; its transaction number modulo `window` is the slot.
-    pub fn next(&mut self, slot: u32, window: u32, e: &mut Encoder) {
+    pub(crate) fn next(&mut self, slot: u32, window: u32, e: &mut Encoder) {
         let mut call = self.template.append(e);
-        // Away from the numbers of the preparation.
-        let xid = ((self.made as u32 & 0x000f_ffff) + 4096).wrapping_mul(window) + slot;
+        // Away from the numbers of the preparation, and without overflow.
+        let xid = ((self.made as u32 & 0x000f_ffff) + 4096) * window + slot;
         call.set(self.xid, xid);
         if let Some((sequenceid, slotid)) = self.sequence {
             let last = &mut self.sequences[slot as usize];

@@ -16,27 +16,27 @@ use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encode, Encoder, List};
 use benchmaster_nfs_proto::{mount, record, v3, v4};
 
 /// AUTH_SYS of the superuser, encoded.
-pub fn credential() -> Vec<u8> {
+pub(crate) fn credential() -> Vec<u8> {
     let mut e = Encoder::new();
     e.put(&AuthSys { stamp: 0, machine_name: "load".into(), uid: 0, gid: 0, gids: List::Items(&[]) });
     e.buffer().to_vec()
 }
 
 /// Header of a call with the [`credential`] given.
-pub fn header(xid: u32, program: u32, version: u32, procedure: u32, cred: &[u8]) -> CallHeader<'_> {
+pub(crate) fn header(xid: u32, program: u32, version: u32, procedure: u32, cred: &[u8]) -> CallHeader<'_> {
     let cred = OpaqueAuth { flavor: AuthFlavor::SYS, body: cred.into() };
     CallHeader { xid, rpc_version: RPC_VERSION, program, version, procedure, cred, verf: OpaqueAuth::NONE }
 }
 
 /// A connection on which one call is outstanding.
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     xid: u32,
 }
 
 impl Client {
-    pub fn connect(address: SocketAddr) -> Result<Self> {
+    pub(crate) fn connect(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_secs(60)))?;
@@ -44,12 +44,12 @@ impl Client {
     }
 
     /// The connection, for the load.
-    pub fn into_stream(self) -> TcpStream {
+    pub(crate) fn into_stream(self) -> TcpStream {
         self.stream
     }
 
     /// Calls a procedure and returns its results.
-    pub fn call(
+    pub(crate) fn call(
         &mut self,
         program: u32,
         version: u32,
@@ -84,7 +84,7 @@ impl Client {
     }
 
     /// Filehandle of an export, from MOUNT.
-    pub fn mount(&mut self, path: &str) -> Result<Vec<u8>> {
+    pub(crate) fn mount(&mut self, path: &str) -> Result<Vec<u8>> {
         let results = self.call(mount::PROGRAM, mount::VERSION_3, mount::Proc::MNT.0, |e| {
             e.put(&mount::DirPath::from(path));
         })?;
@@ -95,13 +95,13 @@ impl Client {
     }
 
     /// Calls a procedure of NFS version 3.
-    pub fn v3(&mut self, procedure: v3::Proc3, args: &impl Encode) -> Result<Vec<u8>> {
+    pub(crate) fn v3(&mut self, procedure: v3::Proc3, args: &impl Encode) -> Result<Vec<u8>> {
         self.call(v3::PROGRAM, v3::VERSION, procedure.0, |e| e.put(args))
     }
 
-    /// Creates a file, or empties it.
-    pub fn create3(&mut self, dir: &[u8], name: &str) -> Result<Vec<u8>> {
-        let attributes = v3::Sattr3 { mode: Some(0o666), size: Some(0), ..v3::Sattr3::NONE };
+    /// Creates a file, if it is not there.
+    pub(crate) fn create3(&mut self, dir: &[u8], name: &str) -> Result<Vec<u8>> {
+        let attributes = v3::Sattr3 { mode: Some(0o666), ..v3::Sattr3::NONE };
         let how = v3::CreateHow::Unchecked(attributes);
         let where_ = v3::DirOpArgs { dir: dir.into(), name: name.into() };
         let results = self.v3(v3::Proc3::CREATE, &v3::CreateArgs { where_, how })?;
@@ -110,7 +110,7 @@ impl Client {
     }
 
     /// Makes a directory.
-    pub fn mkdir3(&mut self, dir: &[u8], name: &str) -> Result<Vec<u8>> {
+    pub(crate) fn mkdir3(&mut self, dir: &[u8], name: &str) -> Result<Vec<u8>> {
         let attributes = v3::Sattr3 { mode: Some(0o777), ..v3::Sattr3::NONE };
         let where_ = v3::DirOpArgs { dir: dir.into(), name: name.into() };
         let results = self.v3(v3::Proc3::MKDIR, &v3::MkdirArgs { where_, attributes })?;
@@ -130,8 +130,16 @@ impl Client {
         Ok(ok.object.0.to_vec())
     }
 
+    /// Size of a file.
+    pub(crate) fn size3(&mut self, file: &[u8]) -> Result<u64> {
+        let results = self.v3(v3::Proc3::GETATTR, &v3::GetattrArgs { object: file.into() })?;
+        let result: v3::GetattrRes = Decoder::new(&results).get()?;
+        let ok = result.ok().map_err(|status| anyhow::anyhow!("attributes: {status}"))?;
+        Ok(ok.obj_attributes.size)
+    }
+
     /// Writes `size` bytes from the start of a file.
-    pub fn fill3(&mut self, file: &[u8], size: u64) -> Result<()> {
+    pub(crate) fn fill3(&mut self, file: &[u8], size: u64) -> Result<()> {
         let block = vec![0x5a; 1 << 16];
         let mut offset = 0;
         while offset < size {
@@ -151,20 +159,20 @@ impl Client {
 
 /// A client of 4.1 with one session on one connection.
 #[derive(Debug)]
-pub struct Session {
-    pub client: Client,
-    pub id: Sessionid4,
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) id: Sessionid4,
     /// Client id.
-    pub clientid: u64,
+    pub(crate) clientid: u64,
     /// Slots granted.
-    pub slots: u32,
+    pub(crate) slots: u32,
     /// Sequence number of slot 0.
     sequence: u32,
 }
 
 impl Session {
     /// Introduces client `owner` and makes a session of up to `slots` slots, without a back channel.
-    pub fn new(address: SocketAddr, owner: &str, slots: u32) -> Result<Self> {
+    pub(crate) fn new(address: SocketAddr, owner: &str, slots: u32) -> Result<Self> {
         let mut client = Client::connect(address)?;
         let verifier = std::time::UNIX_EPOCH.elapsed()?.as_nanos().to_be_bytes();
         let mut instance = [0; 8];
@@ -209,7 +217,7 @@ impl Session {
     }
 
     /// Sends SEQUENCE and `ops`; returns the results, all of which are good.
-    pub fn compound(&mut self, ops: &[Argop<'_>]) -> Result<Vec<u8>> {
+    pub(crate) fn compound(&mut self, ops: &[Argop<'_>]) -> Result<Vec<u8>> {
         self.sequence += 1;
         let sequence = SequenceArgs {
             sessionid: self.id,
@@ -224,12 +232,21 @@ impl Session {
     }
 
     /// Last sequence number used on slot 0; that of the others is 0.
-    pub fn sequence(&self) -> u32 {
+    pub(crate) fn sequence(&self) -> u32 {
         self.sequence
     }
 
+    /// Size of a file.
+    pub(crate) fn size(&mut self, file: &[u8]) -> Result<u64> {
+        let putfh = Argop::Putfh(v4::PutfhArgs { object: file.into() });
+        let attr_request = v4::Bitmap4::of(&[v4::fattr4::SIZE]);
+        let results = self.compound(&[putfh, Argop::Getattr(v4::GetattrArgs { attr_request })])?;
+        let Some(Resop::Getattr(Ok(ok))) = results_of(&results)?.pop() else { bail!("GETATTR") };
+        v4::Attributes::decode(&ok.obj_attributes)?.size.context("a file without a size")
+    }
+
     /// Filehandle of a path of names.
-    pub fn lookup(&mut self, path: &str) -> Result<Vec<u8>> {
+    pub(crate) fn lookup(&mut self, path: &str) -> Result<Vec<u8>> {
         let mut ops = vec![Argop::Putrootfh];
         let names = path.split('/').filter(|name| !name.is_empty());
         ops.extend(names.map(|name| Argop::Lookup(v4::LookupArgs { objname: name.into() })));
@@ -240,7 +257,7 @@ impl Session {
 }
 
 /// The filehandle that GETFH returned.
-pub fn handle(results: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn handle(results: &[u8]) -> Result<Vec<u8>> {
     results_of(results)?
         .iter()
         .find_map(|result| match result {
@@ -251,7 +268,7 @@ pub fn handle(results: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The results of a compound, decoded.
-pub fn results_of(bytes: &[u8]) -> Result<Vec<Resop<'_>>> {
+pub(crate) fn results_of(bytes: &[u8]) -> Result<Vec<Resop<'_>>> {
     let mut res: CompoundRes<'_> = Decoder::new(bytes).get()?;
     let mut out = Vec::new();
     while let Some(result) = res.results.take() {

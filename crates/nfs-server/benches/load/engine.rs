@@ -18,32 +18,32 @@ const FRONT: usize = 32;
 
 /// What a measurement found.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Outcome {
-    pub operations: u64,
-    pub elapsed: Duration,
+pub(crate) struct Outcome {
+    pub(crate) operations: u64,
+    pub(crate) elapsed: Duration,
     /// CPU time of the server.
-    pub cpu: Duration,
+    pub(crate) cpu: Duration,
     /// Bytes of replies.
-    pub received: u64,
+    pub(crate) received: u64,
     /// Receives of the client: how well replies come together.
-    pub receives: u64,
+    pub(crate) receives: u64,
 }
 
 impl Outcome {
     /// Operations per second.
-    pub fn rate(&self) -> f64 {
+    pub(crate) fn rate(&self) -> f64 {
         self.operations as f64 / self.elapsed.as_secs_f64()
     }
 
     /// CPU time of the server per operation, in microseconds.
-    pub fn cost(&self) -> f64 {
+    pub(crate) fn cost(&self) -> f64 {
         self.cpu.as_secs_f64() * 1e6 / self.operations as f64
     }
 }
 
 /// When to stop.
 #[derive(Debug, Clone, Copy)]
-pub enum Until {
+pub(crate) enum Until {
     /// After a warm-up and then this time, of which the latter is measured.
     Time(Duration),
     /// After this many operations, all measured.
@@ -68,8 +68,8 @@ struct Connection {
     waits_to_send: bool,
 }
 
-/// Runs load on connections that were prepared, and measures the server's process `pid`.
-pub fn run(prepared: Vec<Prepared>, until: Until, pid: u32) -> Result<Outcome> {
+/// Runs load on connections that were prepared, and measures the server's process `pid`. The connections come back, for more.
+pub(crate) fn run(prepared: Vec<Prepared>, until: Until, pid: u32) -> Result<(Outcome, Vec<Prepared>)> {
     let poll = epoll::create(CreateFlags::CLOEXEC)?;
     let mut connections = Vec::new();
     for Prepared { stream, calls, window } in prepared {
@@ -139,15 +139,20 @@ pub fn run(prepared: Vec<Prepared>, until: Until, pid: u32) -> Result<Outcome> {
             }
         }
         if let Some((end, elapsed, cpu)) = measured
-            && connections.iter().all(|connection| connection.outstanding == 0)
+            && connections.iter().all(Connection::is_idle)
         {
-            return Ok(Outcome {
+            let outcome = Outcome {
                 operations: end.operations - base.operations,
                 elapsed,
                 cpu,
                 received: end.received - base.received,
                 receives: end.receives - base.receives,
+            };
+            let again = connections.into_iter().map(|Connection { stream, calls, window, .. }| {
+                stream.set_nonblocking(false)?;
+                Ok(Prepared { stream, calls, window })
             });
+            return Ok((outcome, again.collect::<Result<_>>()?));
         }
     }
 }
@@ -159,6 +164,11 @@ impl Connection {
             self.outstanding += 1;
             self.calls.next(slot, self.window, &mut self.out);
         }
+    }
+
+    /// Whether nothing is to be sent and every reply has come to its end.
+    fn is_idle(&self) -> bool {
+        self.outstanding == 0 && self.skip == 0 && self.front.is_empty() && !self.continued
     }
 
     /// Sends as much as goes; asks to be told when more goes.
@@ -226,7 +236,6 @@ impl Connection {
                 let slot = word(1) % self.window;
                 self.outstanding = self.outstanding.checked_sub(1).context("a reply nobody waits for")?;
                 total.operations += 1;
-                self.front.clear();
                 self.start(slot, to_start);
             }
             self.front.clear();

@@ -1,15 +1,15 @@
 //! A load client that costs little: calls are templates patched in place, all calls that one receive makes possible leave in
 //! one send, and of the replies only the status is looked at.
 
-pub mod calls;
-pub mod client;
-pub mod engine;
-pub mod peers;
-pub mod process;
+pub(crate) mod calls;
+pub(crate) mod client;
+pub(crate) mod engine;
+pub(crate) mod peers;
+pub(crate) mod process;
 
 /// Version of NFS that is spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub(crate) enum Version {
     V3,
     V41,
 }
@@ -24,7 +24,7 @@ impl std::fmt::Display for Version {
 }
 
 /// The middle value; of an even number of values the mean of the two.
-pub fn median(values: &[f64]) -> f64 {
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     match (sorted.len(), sorted.len() / 2) {
@@ -35,7 +35,7 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// The value of `--name VALUE`, if it is given.
-pub fn option(name: &str) -> Option<String> {
+pub(crate) fn option(name: &str) -> Option<String> {
     let mut args = std::env::args().skip_while(|arg| arg != name);
     args.next()?;
     args.next()

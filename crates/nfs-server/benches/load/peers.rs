@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 
 use super::calls::Target;
+use super::option;
 
 /// Set inside the namespaces.
 const INSIDE: &str = "LOAD_IN_NAMESPACE";
@@ -30,7 +31,7 @@ exec "$0" "$@"
 "#;
 
 /// Runs this program again in namespaces of its own, unless it is there already; does not return where it did.
-pub fn enter_namespace() -> Result<()> {
+pub(crate) fn enter_namespace() -> Result<()> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(());
     }
@@ -46,7 +47,7 @@ pub fn enter_namespace() -> Result<()> {
 
 /// A kind of server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
+pub(crate) enum Peer {
     /// This crate's server.
     Ours,
     /// nfs-ganesha with its back end in memory.
@@ -56,9 +57,9 @@ pub enum Peer {
 }
 
 impl Peer {
-    pub const ALL: [Self; 3] = [Self::Ours, Self::GaneshaMem, Self::GaneshaVfs];
+    pub(crate) const ALL: [Self; 3] = [Self::Ours, Self::GaneshaMem, Self::GaneshaVfs];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ours => "benchmaster",
             Self::GaneshaMem => "ganesha MEM",
@@ -69,16 +70,16 @@ impl Peer {
 
 /// A running server; ends with this value.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
-    pub target: Target,
+    pub(crate) target: Target,
     /// Keeps the configuration.
     _files: tempfile::TempDir,
 }
 
 impl Process {
     /// Starts a server and waits until it listens.
-    pub fn start(peer: Peer) -> Result<Self> {
+    pub(crate) fn start(peer: Peer) -> Result<Self> {
         let files = tempfile::tempdir()?;
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (child, target) = match peer {
@@ -89,8 +90,15 @@ impl Process {
                     export: "/export".into(),
                     path: "/export".into(),
                 };
-                let mut serve = Command::new(std::env::current_exe()?);
-                (serve.args(["serve", "22049"]).stdin(Stdio::piped()).spawn()?, target)
+                let command = option("--server").context("--server 'COMMAND on {port}'")?;
+                let command = format!("exec {}", command.replace("{port}", "22049"));
+                (
+                    Command::new("sh")
+                        .args(["-c", &command])
+                        .stdout(File::create(files.path().join("out"))?)
+                        .spawn()?,
+                    target,
+                )
             }
             Peer::GaneshaMem => ganesha(files.path(), "MEM", "/export", local(23049), local(23050))?,
             Peer::GaneshaVfs => ganesha(files.path(), "VFS", "/run/export", local(24049), local(24050))?,
@@ -109,7 +117,7 @@ impl Process {
         Ok(process)
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
@@ -152,13 +160,13 @@ fn ganesha(
 
 /// What iperf3 finds: bytes per second, and CPU time of the sender per second.
 #[derive(Debug, Clone, Copy)]
-pub struct Stream {
-    pub bytes_per_second: f64,
-    pub sender_cores: f64,
+pub(crate) struct Stream {
+    pub(crate) bytes_per_second: f64,
+    pub(crate) sender_cores: f64,
 }
 
 /// Sends for some seconds with iperf3 over one connection, in pieces of 1 MiB.
-pub fn iperf3(seconds: u64) -> Result<Stream> {
+pub(crate) fn iperf3(seconds: u64) -> Result<Stream> {
     let mut server = Command::new("iperf3")
         .args(["--server", "--one-off", "--bind", "127.0.0.1", "--port", "25201"])
         .stdout(Stdio::null())
@@ -176,9 +184,4 @@ pub fn iperf3(seconds: u64) -> Result<Stream> {
         bytes_per_second: number("/end/sum_sent/bits_per_second")? / 8.0,
         sender_cores: number("/end/cpu_utilization_percent/host_total")? / 100.0,
     })
-}
-
-/// Whether this process was started to be the server, and has been: `PROGRAM serve PORT`.
-pub fn served() -> Result<bool> {
-    Ok(false)
 }

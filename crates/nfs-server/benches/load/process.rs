@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 /// CPU time of all threads of process `pid`, in nanoseconds as the scheduler counts them. Threads that have ended are not in
 /// it: servers keep theirs.
-pub fn cpu_time(pid: u32) -> Result<Duration> {
+pub(crate) fn cpu_time(pid: u32) -> Result<Duration> {
     let mut sum = 0;
     for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
         let text = fs::read_to_string(thread?.path().join("schedstat"))?;
@@ -18,7 +18,7 @@ pub fn cpu_time(pid: u32) -> Result<Duration> {
 }
 
 /// User and system time of process `pid` as `stat` has them: coarse, but with ended threads.
-pub fn user_and_system(pid: u32) -> Result<[Duration; 2]> {
+pub(crate) fn user_and_system(pid: u32) -> Result<[Duration; 2]> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     // The name may contain anything, its closing parenthesis is the last.
     let fields: Vec<&str> = text.rsplit(") ").next().context("stat")?.split(' ').collect();
@@ -30,7 +30,7 @@ pub fn user_and_system(pid: u32) -> Result<[Duration; 2]> {
 }
 
 /// Resident memory of process `pid`, in bytes.
-pub fn resident(pid: u32) -> Result<u64> {
+pub(crate) fn resident(pid: u32) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm"))?;
     let pages: u64 = text.split(' ').nth(1).context("statm")?.parse()?;
     Ok(pages * rustix::param::page_size() as u64)

@@ -1,0 +1,139 @@
+//! How cost per operation grows, or does not, with connections, files and opens; and memory per file and open.
+//!
+//! `cargo bench -p benchmaster-nfs-server --bench scaling -- --server 'COMMAND' [--peer NAME] [--files 1000000]
+//! [--opens 1000000] [--seconds 1]`, where COMMAND serves `/export` on TCP port `{port}`.
+
+#![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
+#![allow(dead_code, reason = "the load client serves two benches")]
+
+mod load;
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use load::calls::{Kind, Prepared, prepare};
+use load::engine::{Outcome, Until, run};
+use load::peers::{Peer, Process, enter_namespace};
+use load::process::resident;
+use load::{Version, median, option};
+
+/// Calls outstanding on one connection.
+const WINDOW: u32 = 64;
+/// Measurements of one point.
+const ROUNDS: usize = 3;
+
+fn main() -> Result<()> {
+    // Run by `cargo test`, too, which has no time for it.
+    if !std::env::args().any(|arg| arg == "--bench") {
+        return Ok(());
+    }
+    enter_namespace()?;
+    let number = |name: &str, otherwise: u64| option(name).map_or(Ok(otherwise), |text| text.parse());
+    let (files, opens) = (number("--files", 1_000_000)?, number("--opens", 1_000_000)?);
+    let time = Duration::from_secs_f64(option("--seconds").map_or(Ok(1.0), |text| text.parse())?);
+    let name = option("--peer").unwrap_or_else(|| Peer::Ours.name().into());
+    let peer = Peer::ALL.into_iter().find(|peer| peer.name() == name).context("--peer: no such server")?;
+    // Descriptors for a thousand connections on both sides.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let limit = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
+
+    println!("## {name}: connections\n");
+    println!(
+        "| operation | v | connections | calls on each | 1/s | µs CPU | to one connection |\n|---|---|---|---|---|---|---|"
+    );
+    let server = Process::start(peer)?;
+    for (kind, version) in [
+        (Kind::Read(4 << 10), Version::V3),
+        (Kind::Read(4 << 10), Version::V41),
+        (Kind::Getattr, Version::V41),
+    ] {
+        for window in [WINDOW, 1] {
+            let mut one = None;
+            for connections in [1, 10, 100, 1000] {
+                let outcomes = rounds(&server, kind, version, connections, window, Until::Time(time))?;
+                let cost = median_of(&outcomes, Outcome::cost);
+                let one = *one.get_or_insert(cost);
+                let rate = median_of(&outcomes, Outcome::rate);
+                let to_one = cost / one;
+                println!(
+                    "| {kind} | {version} | {connections} | {window} | {rate:.0} | {cost:.2} | {to_one:.2} |"
+                );
+            }
+        }
+    }
+    drop(server);
+
+    println!("\n## {name}: files, in one directory\n");
+    println!(
+        "| files | CREATE v3 µs CPU | OPEN+CLOSE v4.1 | GETATTR v3 | bytes per new file |\n|---|---|---|---|---|"
+    );
+    grow(
+        peer,
+        Kind::Create,
+        Version::V3,
+        files,
+        time,
+        [(Kind::OpenClose, Version::V41), (Kind::Getattr, Version::V3)],
+    )?;
+
+    println!("\n## {name}: opens of one client, each of a new file\n");
+    println!(
+        "| opens | OPEN v4.1 µs CPU | READ 4 KiB v4.1 | OPEN+CLOSE v4.1 | bytes per new file and open |\n|---|---|---|---|---|"
+    );
+    let others = [(Kind::Read(4 << 10), Version::V41), (Kind::OpenClose, Version::V41)];
+    grow(peer, Kind::Open, Version::V41, opens, time, others)
+}
+
+/// Makes things by `kind`, tenfold each time, and measures other operations beside them.
+fn grow(
+    peer: Peer,
+    kind: Kind,
+    version: Version,
+    most: u64,
+    time: Duration,
+    others: [(Kind, Version); 2],
+) -> Result<()> {
+    let server = Process::start(peer)?;
+    let mut grower = vec![prepare(&server.target, version, kind, WINDOW, 1_000_000, "grow")?];
+    let (mut made, mut next) = (0, 10);
+    while next <= most {
+        let before = resident(server.pid())?;
+        let (outcome, again) = run(grower, Until::Operations(next - made), server.pid())?;
+        grower = again;
+        let per_new = resident(server.pid())?.saturating_sub(before) as f64 / (next - made) as f64;
+        made = next;
+        print!("| {made} | {:.2} |", outcome.cost());
+        for (kind, version) in others {
+            let outcomes = rounds(&server, kind, version, 1, WINDOW, Until::Time(time))?;
+            print!(" {:.2} |", median_of(&outcomes, Outcome::cost));
+        }
+        println!(" {per_new:.0} |");
+        next *= 10;
+    }
+    Ok(())
+}
+
+/// Measures one point a few times.
+fn rounds(
+    server: &Process,
+    kind: Kind,
+    version: Version,
+    connections: usize,
+    window: u32,
+    until: Until,
+) -> Result<Vec<Outcome>> {
+    (0..ROUNDS)
+        .map(|_| {
+            let prepared: Vec<Prepared> = (0..connections)
+                .map(|number| prepare(&server.target, version, kind, window, number, ""))
+                .collect::<Result<_>>()
+                .with_context(|| format!("{kind} with version {version} on {connections} connections"))?;
+            run(prepared, until, server.pid()).map(|(outcome, _)| outcome)
+        })
+        .collect()
+}
+
+fn median_of(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
+    median(&outcomes.iter().map(value).collect::<Vec<_>>())
+}
