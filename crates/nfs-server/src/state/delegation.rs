@@ -1,1 +1,483 @@
-//! Delegations: granting, recall, return, revocation. (Signatures first.)
+//! Delegations: granting, recall, return, revocation (RFC 7530 §10.4, RFC 8881 §10.4).
+//!
+//! A read delegation is granted to who opens for reading only, while nobody has the file open for writing, when callbacks
+//! reach the client. A write delegation is granted when the server is configured so or the client asks for one, while no other
+//! client has the file open. Others' GETATTR recalls write delegations: CB_GETATTR is not used.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
+use hashbrown::HashMap;
+
+use super::arena::NONE;
+use super::client::Clients;
+use super::file::{BY_PARENT, End, Entry, Files, What, check_seqid};
+use super::{ClientId, Conflict, Effect, Effects};
+use crate::handle::FileId;
+
+/// Until a recall is repeated that the client did not understand: the reply with the delegation may not have arrived yet.
+const RETRY: Duration = Duration::from_millis(250);
+/// How long a file is not delegated after a recall to clients that state no preference, at most.
+const CONTENDED: Duration = Duration::from_secs(30);
+/// Opens looked through for those of other clients before a write delegation; a file with more is taken as shared.
+const LOOK_THROUGH: usize = 64;
+
+/// A delegation.
+#[derive(Debug)]
+pub(super) struct Delegation {
+    /// Whether it is one for writing.
+    pub(super) write: bool,
+    /// Whether it was taken back; kept until the client frees the stateid (4.1).
+    pub(super) revoked: bool,
+    recall: Option<Recall>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Recall {
+    since: Instant,
+    retry: Option<Instant>,
+    truncate: bool,
+}
+
+/// Delegations of a client, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DelegationCounts {
+    /// Granted.
+    pub granted: u64,
+    /// Held now.
+    pub held: u64,
+    /// Recalled.
+    pub recalled: u64,
+    /// Returned.
+    pub returned: u64,
+    /// Revoked.
+    pub revoked: u64,
+}
+
+impl DelegationCounts {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.granted += other.granted;
+        self.recalled += other.recalled;
+        self.returned += other.returned;
+        self.revoked += other.revoked;
+    }
+}
+
+/// Which delegation an OPEN or WANT_DELEGATION asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// What the server thinks best.
+    NoPreference,
+    /// One for reading.
+    Read,
+    /// One for writing.
+    Write,
+    /// Any.
+    Any,
+    /// None.
+    Nothing,
+    /// None, and no longer what was wanted before.
+    Cancel,
+}
+
+/// Who asks for a delegation, on what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wish {
+    /// The client.
+    pub(crate) client: ClientId,
+    /// Whether it is one of 4.0.
+    pub(crate) v40: bool,
+    /// The file.
+    pub(crate) file: FileId,
+    /// Which delegation.
+    pub(crate) want: Want,
+    /// Modes of the OPEN (or 0).
+    pub(crate) access: u8,
+    /// Whether the caller may write the file.
+    pub(crate) may_write: bool,
+}
+
+/// Files whose delegations were recalled lately: to delegate them again at once would only cost more recalls.
+#[derive(Debug, Default)]
+pub(super) struct Contention {
+    last: HashMap<FileId, Instant>,
+    order: VecDeque<(Instant, FileId)>,
+}
+
+impl Contention {
+    fn note(&mut self, file: FileId, now: Instant) {
+        if self.last.insert(file, now) != Some(now) {
+            self.order.push_back((now, file));
+        }
+    }
+
+    fn contains(&self, file: FileId, now: Instant, length: Duration) -> bool {
+        self.last.get(&file).is_some_and(|since| now.saturating_duration_since(*since) < length)
+    }
+
+    fn tick(&mut self, now: Instant, length: Duration) {
+        while let Some((since, file)) = self.order.front().copied()
+            && now.saturating_duration_since(since) >= length
+        {
+            self.order.pop_front();
+            if self.last.get(&file) == Some(&since) {
+                self.last.remove(&file);
+            }
+        }
+    }
+}
+
+impl Files {
+    /// Whether anyone has a delegation on the file.
+    pub fn delegated(&self, file: FileId) -> bool {
+        self.record(file).is_some_and(|(_, record)| record.delegations != NONE)
+    }
+
+    /// Recalls delegations of others than `holder` that conflict; `Err(DELAY)` until they are back.
+    pub fn recall_conflicting(
+        &mut self,
+        clients: &mut Clients,
+        file: FileId,
+        conflict: Conflict,
+        holder: Option<ClientId>,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        self.recall(clients, file, conflict, holder, false, now, effects)
+    }
+
+    /// As [`Files::recall_conflicting`]; `truncate`: the file is about to be truncated to nothing.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn recall(
+        &mut self,
+        clients: &mut Clients,
+        file: FileId,
+        conflict: Conflict,
+        holder: Option<ClientId>,
+        truncate: bool,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        let Some((_, record)) = self.record(file) else { return Ok(()) };
+        let conflicting: Vec<(u32, ClientId)> = self
+            .states
+            .list(BY_PARENT, record.delegations)
+            .filter(|(_, entry)| Some(entry.client) != holder && entry.delegation_conflicts(conflict))
+            .map(|(at, entry)| (at, entry.client))
+            .collect();
+        let mut busy = false;
+        for (at, client) in conflicting {
+            if clients.is_courtesy(client, now) {
+                self.drop_client(clients, client, effects);
+            } else {
+                busy = true;
+                self.begin_recall(at, truncate, now, effects);
+            }
+        }
+        if busy { Err(Nfsstat4::DELAY) } else { Ok(()) }
+    }
+
+    /// Answer to [`super::Effect::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be reached in
+    /// time. (Retries for DELAY and lost connections are made by [`crate::callback`] meanwhile.)
+    pub fn recall_answered(
+        &mut self,
+        _clients: &mut Clients,
+        client: ClientId,
+        stateid: Stateid4,
+        status: Nfsstat4,
+        now: Instant,
+        _effects: &mut Effects,
+    ) {
+        let minor = if self.has_v40_state(&stateid) { 0 } else { 1 };
+        let Ok(at) = self.find(minor, Some(client), &stateid, None) else { return };
+        let Some(Entry { what: What::Delegation(delegation), .. }) = self.states.get_mut(at) else { return };
+        let Some(recall) = &mut delegation.recall else { return };
+        if status == Nfsstat4::OK {
+            return;
+        }
+        recall.retry = Some(now + RETRY);
+        if !matches!(status, Nfsstat4::BADHANDLE | Nfsstat4::BAD_STATEID | Nfsstat4::DELAY)
+            && let Some(holdings) = self.holdings.get_mut(&client)
+        {
+            holdings.recall_failed = Some(now);
+        }
+    }
+
+    /// Delegations of a client.
+    pub fn delegation_counts(&self, client: ClientId) -> DelegationCounts {
+        self.holdings.get(&client).map_or_else(DelegationCounts::default, |holdings| DelegationCounts {
+            held: u64::from(holdings.delegated),
+            ..holdings.counts
+        })
+    }
+
+    /// Delegations of all clients, those that are gone included.
+    pub fn delegation_totals(&self) -> DelegationCounts {
+        let mut total = self.past;
+        for holdings in self.holdings.values() {
+            total.add(&holdings.counts);
+            total.held += u64::from(holdings.delegated);
+        }
+        total
+    }
+
+    /// Grants a delegation, when the rules allow it: its stateid and whether it is one for writing. The caller has taken a hold of
+    /// the file, for which [`Effect::Release`] comes at the end.
+    pub(crate) fn delegate(
+        &mut self,
+        clients: &Clients,
+        wish: &Wish,
+        now: Instant,
+    ) -> Result<(Stateid4, bool), OpenNoneDelegation4> {
+        let write = self.choose(clients, wish, now)?;
+        Ok((self.add_delegation(wish, write), write))
+    }
+
+    /// Gives a delegation back that a client had before the server's restart (RFC 8881 §10.2.1). The last value says whether
+    /// it has to be returned at once: the server cannot keep the promise.
+    pub(crate) fn redelegate(
+        &mut self,
+        clients: &Clients,
+        wish: &Wish,
+        write: bool,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> (Stateid4, bool) {
+        let want = if write { Want::Write } else { Want::Read };
+        let kept = self.choose(clients, &Wish { want, may_write: true, ..*wish }, now) == Ok(write);
+        let stateid = self.add_delegation(wish, write);
+        if !kept && let Ok(at) = self.find(u32::from(!wish.v40), Some(wish.client), &stateid, None) {
+            self.begin_recall(at, false, now, effects);
+        }
+        (stateid, !kept)
+    }
+
+    /// Checks the delegation under which a client opens its file (CLAIM_DELEGATE_CUR, CLAIM_DELEG_CUR_FH).
+    pub(crate) fn check_delegation(
+        &self,
+        minor: u32,
+        client: ClientId,
+        stateid: &Stateid4,
+        file: FileId,
+    ) -> Result<(), Nfsstat4> {
+        let at = self.find(minor, Some(client), stateid, Some(file))?;
+        match self.states.get(at) {
+            Some(Entry { what: What::Delegation(_), seqid, .. }) => check_seqid(minor, *seqid, stateid.seqid),
+            _ => Err(Nfsstat4::BAD_STATEID),
+        }
+    }
+
+    /// A delegation is returned (DELEGRETURN): whose it was.
+    pub(crate) fn return_delegation(
+        &mut self,
+        minor: u32,
+        client: Option<ClientId>,
+        stateid: &Stateid4,
+        file: FileId,
+        effects: &mut Effects,
+    ) -> Result<ClientId, Nfsstat4> {
+        let at = self.find(minor, client, stateid, Some(file))?;
+        let Some(Entry { what: What::Delegation(_), client, seqid, .. }) = self.states.get(at) else {
+            return Err(Nfsstat4::BAD_STATEID);
+        };
+        let (client, seqid) = (*client, *seqid);
+        check_seqid(minor, seqid, stateid.seqid)?;
+        self.drop_state(at, End::Freed, effects);
+        if let Some(holdings) = self.holdings.get_mut(&client) {
+            holdings.counts.returned += 1;
+        }
+        Ok(client)
+    }
+
+    /// Frees the stateid of a delegation that was revoked (FREE_STATEID).
+    pub(super) fn free_revoked(
+        &mut self,
+        clients: &mut Clients,
+        client: ClientId,
+        stateid: &Stateid4,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        let [_, _, _, _, a, b, c, d, ..] = stateid.other;
+        self.drop_state(u32::from_be_bytes([a, b, c, d]), End::Freed, effects);
+        clients.revoked_delegations(client, self.revoked(client));
+        Ok(())
+    }
+
+    /// Repeats recalls, revokes what was not returned within a lease (RFC 8881 §10.4.5).
+    pub(super) fn tick_delegations(&mut self, clients: &mut Clients, now: Instant, effects: &mut Effects) {
+        self.contention.tick(now, self.lease.min(CONTENDED));
+        let recalled: Vec<u32> = self.recalled.iter().copied().collect();
+        for at in recalled {
+            let Some(Entry { what: What::Delegation(delegation), client, .. }) = self.states.get_mut(at)
+            else {
+                self.recalled.remove(&at);
+                continue;
+            };
+            let (client, Some(recall)) = (*client, &mut delegation.recall) else { continue };
+            if clients.is_courtesy(client, now) {
+                // Somebody waits for it.
+                self.drop_client(clients, client, effects);
+            } else if now.saturating_duration_since(recall.since) >= self.lease {
+                self.revoke_delegation(clients, at, now, effects);
+            } else if recall.retry.is_some_and(|retry| retry <= now) {
+                recall.retry = None;
+                let truncate = recall.truncate;
+                self.send_recall(at, truncate, effects);
+            }
+        }
+    }
+
+    /// Takes a delegation out of what stands in the way on its file.
+    pub(super) fn leave_file(&mut self, at: u32, effects: &mut Effects) {
+        self.recalled.remove(&at);
+        let Some(file) = self.states.get(at).map(|entry| entry.file) else { return };
+        if let Some(record) = self.files.get_mut(file) {
+            self.states.unlink(BY_PARENT, &mut record.delegations, at);
+            effects.push(Effect::Release(record.id));
+        }
+    }
+
+    /// Whether a delegation may be granted: one for writing, or for reading; or why not.
+    fn choose(&self, clients: &Clients, wish: &Wish, now: Instant) -> Result<bool, OpenNoneDelegation4> {
+        use OpenNoneDelegation4::{
+            Cancelled, Contention, NotSuppDowngrade, NotSuppUpgrade, NotWanted, Resource,
+        };
+        let writes = wish.access & 2 != 0;
+        let write = match wish.want {
+            Want::Nothing => return Err(NotWanted),
+            Want::Cancel => return Err(Cancelled),
+            Want::Read => false,
+            Want::Write => true,
+            Want::Any => writes,
+            Want::NoPreference => writes && self.write_delegations,
+        };
+        let failed = |since: &Instant| now.saturating_duration_since(*since) < self.lease;
+        let holdings = self.holdings.get(&wish.client);
+        if !self.delegations
+            || !clients.callback_up(wish.client)
+            || holdings.and_then(|holdings| holdings.recall_failed).is_some_and(|since| failed(&since))
+        {
+            return Err(Resource(false));
+        }
+        if write && !wish.may_write {
+            return Err(Resource(false));
+        }
+        if wish.want == Want::NoPreference
+            && self.contention.contains(wish.file, now, self.lease.min(CONTENDED))
+        {
+            return Err(Contention(false));
+        }
+        let Some((_, record)) = self.record(wish.file) else { return Ok(write) };
+        for (_, entry) in self.states.list(BY_PARENT, record.delegations) {
+            let What::Delegation(held) = &entry.what else { continue };
+            if entry.client == wish.client {
+                return Err(match (held.write, write) {
+                    (false, true) => NotSuppUpgrade,
+                    (true, false) => NotSuppDowngrade,
+                    // It has what it wants.
+                    _ => Resource(false),
+                });
+            }
+            if held.write || write || held.recall.is_some() {
+                return Err(Contention(false));
+            }
+        }
+        let in_the_way = if write {
+            self.states
+                .list(BY_PARENT, record.opens)
+                .enumerate()
+                .any(|(n, (_, entry))| n >= LOOK_THROUGH || entry.client != wish.client)
+        } else {
+            record.access[1] > 0
+        };
+        if in_the_way { Err(Contention(false)) } else { Ok(write) }
+    }
+
+    fn add_delegation(&mut self, wish: &Wish, write: bool) -> Stateid4 {
+        let file = self.record_or_new(wish.file);
+        let what = What::Delegation(Delegation { write, revoked: false, recall: None });
+        let at = self.add_state(Entry { client: wish.client, file, seqid: 1, v40: wish.v40, what });
+        let holdings = self.holdings.entry(wish.client).or_default();
+        holdings.delegated += 1;
+        holdings.counts.granted += 1;
+        self.stateid(at)
+    }
+
+    fn begin_recall(&mut self, at: u32, truncate: bool, now: Instant, effects: &mut Effects) {
+        let Some(Entry { what: What::Delegation(delegation), client, file, .. }) = self.states.get_mut(at)
+        else {
+            return;
+        };
+        if delegation.recall.is_some() {
+            return;
+        }
+        delegation.recall = Some(Recall { since: now, retry: None, truncate });
+        let (client, file) = (*client, *file);
+        self.recalled.insert(at);
+        if let Some(holdings) = self.holdings.get_mut(&client) {
+            holdings.counts.recalled += 1;
+        }
+        if let Some(record) = self.files.get(file) {
+            self.contention.note(record.id, now);
+        }
+        self.send_recall(at, truncate, effects);
+    }
+
+    fn send_recall(&self, at: u32, truncate: bool, effects: &mut Effects) {
+        let Some(entry) = self.states.get(at) else { return };
+        let Some(record) = self.files.get(entry.file) else { return };
+        effects.push(Effect::Recall {
+            client: entry.client,
+            stateid: self.stateid(at),
+            file: record.id,
+            truncate,
+        });
+    }
+
+    /// Takes a delegation from its holder. A client of 4.1 learns of it by status flags and FREE_STATEID.
+    fn revoke_delegation(&mut self, clients: &mut Clients, at: u32, now: Instant, effects: &mut Effects) {
+        let Some(Entry { client, v40, .. }) = self.states.get(at) else { return };
+        let (client, v40) = (*client, *v40);
+        if let Some(holdings) = self.holdings.get_mut(&client) {
+            holdings.counts.revoked += 1;
+            holdings.recall_failed = Some(now);
+        }
+        if v40 {
+            self.drop_state(at, End::Revoked, effects);
+            return;
+        }
+        self.leave_file(at, effects);
+        let Some(Entry { what: What::Delegation(delegation), file, .. }) = self.states.get_mut(at) else {
+            return;
+        };
+        delegation.revoked = true;
+        delegation.recall = None;
+        let file = std::mem::replace(file, NONE);
+        self.forget_file(file);
+        if let Some(holdings) = self.holdings.get_mut(&client) {
+            holdings.delegated = holdings.delegated.saturating_sub(1);
+            holdings.live = holdings.live.saturating_sub(1);
+            holdings.revoked += 1;
+        }
+        clients.revoked_delegations(client, self.revoked(client));
+    }
+
+    fn revoked(&self, client: ClientId) -> usize {
+        self.holdings.get(&client).map_or(0, |holdings| holdings.revoked as usize)
+    }
+
+    fn has_v40_state(&self, stateid: &Stateid4) -> bool {
+        let [_, _, _, _, a, b, c, d, ..] = stateid.other;
+        self.states.get(u32::from_be_bytes([a, b, c, d])).is_some_and(|entry| entry.v40)
+    }
+}
+
+impl Entry {
+    fn delegation_conflicts(&self, conflict: Conflict) -> bool {
+        match &self.what {
+            What::Delegation(delegation) => delegation.write || conflict == Conflict::Change,
+            _ => false,
+        }
+    }
+}

@@ -1,17 +1,147 @@
-//! What clients hold on files: the tables of opens, locks and delegations. (Signatures first.)
-#![allow(missing_docs, unused_variables, clippy::todo)]
+//! What clients hold on files: the tables of opens, locks and delegations, by stateid, by file, by client and by owner.
+//!
+//! Every table is reached by number or by hash, and what belongs together is linked: no operation's cost grows with the
+//! number of opens.
 
-use std::time::Instant;
+use std::collections::{BTreeSet, VecDeque};
+use std::hash::BuildHasher;
+use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
+use super::arena::{Arena, NONE};
 use super::client::Clients;
-use super::{ClientId, Conflict, Effects};
+use super::delegation::{Contention, Delegation, DelegationCounts};
+use super::lock::FileLocks;
+use super::owner::{OwnerId, OwnerKind, Owners};
+use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
 use crate::handle::FileId;
 
+/// Lists of states: opens and delegations of a file, lock states of an open.
+pub(super) const BY_PARENT: usize = 0;
+/// Lists of states: all of a client.
+pub(super) const BY_CLIENT: usize = 1;
+/// Lists of states: all of an owner.
+pub(super) const BY_OWNER: usize = 2;
+
+/// All that is held on files.
 #[derive(Debug)]
-pub struct Files {}
+pub struct Files {
+    /// Part of every stateid: tells those of an earlier start.
+    pub(super) boot: u32,
+    pub(super) lease: Duration,
+    pub(super) delegations: bool,
+    pub(super) write_delegations: bool,
+    pub(super) states: Arena<Entry, 3>,
+    pub(super) files: Arena<FileRecord, 0>,
+    by_id: HashTable<u32>,
+    pub(super) owners: Owners,
+    /// Opens and lock states by owner and file.
+    by_owner: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    pub(super) holdings: HashMap<ClientId, Holdings>,
+    /// Delegations that are being recalled.
+    pub(super) recalled: BTreeSet<u32>,
+    /// Files with waiting lock requests.
+    pub(super) waiting: BTreeSet<u32>,
+    /// 4.0 owners to look at when they have not been heard of for a lease.
+    pub(super) idle: VecDeque<(Instant, OwnerId)>,
+    pub(super) contention: Contention,
+    /// Owners of NLM locks by host.
+    pub(super) nlm_hosts: HashMap<Box<[u8]>, Vec<u32>>,
+    /// NLM owners are in no client's list.
+    pub(super) nlm_owners: u32,
+    /// Counts of clients that are gone.
+    pub(super) past: DelegationCounts,
+}
+
+/// A state: what a stateid names.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) client: ClientId,
+    pub(super) file: u32,
+    pub(super) seqid: u32,
+    /// Whether it belongs to minor version 0.
+    pub(super) v40: bool,
+    pub(super) what: What,
+}
+
+/// Kinds of state.
+#[derive(Debug)]
+pub(super) enum What {
+    Open(Open),
+    Lock(LockState),
+    Delegation(Delegation),
+    /// An open of 4.0 that was closed by its owner's last request.
+    Closed {
+        /// Its owner.
+        owner: u32,
+    },
+}
+
+/// An open: what an owner has opened a file for, by one OPEN or several.
+#[derive(Debug)]
+pub(super) struct Open {
+    pub(super) owner: u32,
+    pub(super) access: u8,
+    pub(super) deny: u8,
+    /// Which combinations were opened, one bit each (RFC 7530 §16.19.4).
+    pub(super) combinations: u16,
+    /// Lock states.
+    pub(super) locks: u32,
+}
+
+/// The locks of an owner on a file, through an open.
+#[derive(Debug)]
+pub(super) struct LockState {
+    pub(super) owner: u32,
+    pub(super) open: u32,
+}
+
+/// A file on which something is held.
+#[derive(Debug)]
+pub(super) struct FileRecord {
+    pub(super) id: FileId,
+    pub(super) opens: u32,
+    pub(super) delegations: u32,
+    /// Opens that read, and that write.
+    pub(super) access: [u32; 2],
+    /// Opens that deny reading, and that deny writing.
+    pub(super) deny: [u32; 2],
+    pub(super) locks: Option<Box<FileLocks>>,
+}
+
+/// What a client has.
+#[derive(Debug)]
+pub(super) struct Holdings {
+    pub(super) states: u32,
+    pub(super) owners: u32,
+    /// States that are neither closed nor revoked.
+    pub(super) live: u32,
+    /// Delegations held.
+    pub(super) delegated: u32,
+    /// Delegations revoked and not yet freed.
+    pub(super) revoked: u32,
+    /// When a recall last came to nothing.
+    pub(super) recall_failed: Option<Instant>,
+    pub(super) counts: DelegationCounts,
+}
+
+impl Default for Holdings {
+    fn default() -> Self {
+        Self {
+            states: NONE,
+            owners: NONE,
+            live: 0,
+            delegated: 0,
+            revoked: 0,
+            recall_failed: None,
+            counts: DelegationCounts::default(),
+        }
+    }
+}
 
 /// What a READ, WRITE or SETATTR(size) with a stateid may do, once its stateid is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,30 +152,49 @@ pub struct IoRight {
     pub check_permission: bool,
 }
 
+/// Numbers of things held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FileCounts {
+    /// Opens, lock states and delegations.
+    pub states: usize,
+    /// Files on which something is held.
+    pub files: usize,
+    /// Open owners and lock owners.
+    pub owners: usize,
+}
+
 impl Files {
-    pub fn new(config: &ServerConfig) -> Self {
-        Self {}
+    /// Nothing held. `boot` differs at every start of the server.
+    pub fn new(config: &ServerConfig, boot: u64) -> Self {
+        // Neither all zeros nor all ones, which are special stateids.
+        let boot = ((boot ^ boot >> 32) as u32).clamp(1, u32::MAX - 1);
+        Self {
+            boot,
+            lease: config.lease,
+            delegations: config.delegations,
+            write_delegations: config.write_delegations,
+            states: Arena::new(),
+            files: Arena::new(),
+            by_id: HashTable::new(),
+            owners: Owners::new(),
+            by_owner: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            holdings: HashMap::new(),
+            recalled: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            idle: VecDeque::new(),
+            contention: Contention::default(),
+            nlm_hosts: HashMap::new(),
+            nlm_owners: NONE,
+            past: DelegationCounts::default(),
+        }
     }
 
-    /// Revokes overdue delegations, repeats recalls.
-    pub fn tick(&mut self, clients: &mut Clients, now: Instant, effects: &mut Effects) {}
-
-    /// Whether anyone has a delegation on the file.
-    pub fn delegated(&self, file: FileId) -> bool {
-        false
-    }
-
-    /// Recalls delegations of others than `holder` that conflict; `Err(DELAY)` until they are back.
-    pub fn recall_conflicting(
-        &mut self,
-        clients: &mut Clients,
-        file: FileId,
-        conflict: Conflict,
-        holder: Option<ClientId>,
-        now: Instant,
-        effects: &mut Effects,
-    ) -> Result<(), Nfsstat4> {
-        todo!()
+    /// Revokes overdue delegations, repeats recalls, lets waiting lock requests move up, forgets owners that are not used.
+    pub fn tick(&mut self, clients: &mut Clients, now: Instant, effects: &mut Effects) {
+        self.tick_delegations(clients, now, effects);
+        self.tick_waiters(now, effects);
+        self.tick_owners(now, effects);
     }
 
     /// Checks a stateid for I/O on `file` (RFC 7530 §9.1.4, RFC 8881 §8.2): OLD_STATEID, BAD_STATEID, EXPIRED, OPENMODE,
@@ -53,45 +202,403 @@ impl Files {
     /// the size, else READ.
     pub fn check_io(
         &self,
-        clients: &Clients,
+        _clients: &Clients,
         minor: u32,
         client: Option<ClientId>,
         stateid: Stateid4,
         file: FileId,
         write: bool,
-        now: Instant,
+        _now: Instant,
     ) -> Result<IoRight, Nfsstat4> {
-        todo!()
+        if stateid.is_special() {
+            // All ones lets READ pass where it would be denied, and is like all zeros for WRITE.
+            if stateid != Stateid4::ANONYMOUS && stateid != Stateid4::READ_BYPASS {
+                return Err(Nfsstat4::BAD_STATEID);
+            }
+            if (write || stateid == Stateid4::ANONYMOUS) && self.denied(file, write) {
+                return Err(Nfsstat4::LOCKED);
+            }
+            return Ok(IoRight { client: None, check_permission: true });
+        }
+        let at = self.find(minor, client, &stateid, Some(file))?;
+        let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
+        let open = match &entry.what {
+            What::Open(open) => Some(open),
+            What::Lock(lock) => match self.states.get(lock.open) {
+                Some(Entry { what: What::Open(open), .. }) => Some(open),
+                _ => return Err(Nfsstat4::BAD_STATEID),
+            },
+            What::Delegation(_) => None,
+            What::Closed { .. } => return Err(Nfsstat4::BAD_STATEID),
+        };
+        if let Some(open) = open
+            && !self.owners.get(open.owner).is_some_and(|owner| owner.is_confirmed())
+        {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        check_seqid(minor, entry.seqid, stateid.seqid)?;
+        let allowed = match &entry.what {
+            What::Delegation(delegation) => !write || delegation.write,
+            _ => open.is_some_and(|open| open.access & if write { 2 } else { 1 } != 0),
+        };
+        if !allowed {
+            return Err(Nfsstat4::OPENMODE);
+        }
+        Ok(IoRight { client: Some(entry.client), check_permission: false })
     }
 
     /// Whether deny modes of NFSv4 opens forbid this I/O to requests without open state (NFS v2 and v3, special stateids).
     pub fn denied(&self, file: FileId, write: bool) -> bool {
-        false
+        self.record(file).is_some_and(|(_, record)| record.deny[usize::from(write)] > 0)
     }
 
     /// Whether a client holds any open, lock or delegation (DESTROY_CLIENTID: CLIENTID_BUSY).
     pub fn client_has_state(&self, client: ClientId) -> bool {
-        false
+        self.holdings.get(&client).is_some_and(|holdings| holdings.live > 0)
     }
 
     /// Whether a client holds any delegation (RENEW: CB_PATH_DOWN).
     pub fn client_has_delegations(&self, client: ClientId) -> bool {
-        false
-    }
-
-    /// Answer to [`super::Effect::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be reached in
-    /// time. (Retries for DELAY and lost connections are made by [`crate::callback`] meanwhile.)
-    pub fn recall_answered(
-        &mut self,
-        clients: &mut Clients,
-        client: ClientId,
-        stateid: Stateid4,
-        status: Nfsstat4,
-        now: Instant,
-        effects: &mut Effects,
-    ) {
+        self.holdings.get(&client).is_some_and(|holdings| holdings.delegated > 0)
     }
 
     /// Drops all that a client holds.
-    pub fn purge_client(&mut self, client: ClientId, effects: &mut Effects) {}
+    pub fn purge_client(&mut self, client: ClientId, effects: &mut Effects) {
+        self.drop_waiters_of(client, effects);
+        while let Some(at) = self.holdings.get(&client).and_then(|holdings| some(holdings.states)) {
+            self.drop_state(at, End::Revoked, effects);
+        }
+        while let Some(at) = self.holdings.get(&client).and_then(|holdings| some(holdings.owners)) {
+            self.drop_owner(at, End::Revoked, effects);
+        }
+        if let Some(holdings) = self.holdings.remove(&client) {
+            self.past.add(&holdings.counts);
+        }
+    }
+
+    /// How much is held.
+    pub fn counts(&self) -> FileCounts {
+        FileCounts { states: self.states.len(), files: self.files.len(), owners: self.owners.len() }
+    }
+
+    /// The stateid of a state.
+    pub(super) fn stateid(&self, at: u32) -> Stateid4 {
+        let mut other = [0; 12];
+        other[0..4].copy_from_slice(&self.boot.to_be_bytes());
+        other[4..8].copy_from_slice(&at.to_be_bytes());
+        other[8..12].copy_from_slice(&self.states.generation(at).to_be_bytes());
+        Stateid4 { seqid: self.states.get(at).map_or(0, |entry| entry.seqid), other }
+    }
+
+    /// The stateid of a state after a change of it.
+    pub(super) fn next_stateid(&mut self, at: u32) -> Stateid4 {
+        if let Some(entry) = self.states.get_mut(at) {
+            entry.seqid = entry.seqid.checked_add(1).unwrap_or(1);
+        }
+        self.stateid(at)
+    }
+
+    /// Finds the state that a stateid names, all but the seqid checked (RFC 7530 §9.1.4.4, RFC 8881 §8.2.4). `client` is that
+    /// of the session; `file` the current file handle where it has to match.
+    pub(super) fn find(
+        &self,
+        minor: u32,
+        client: Option<ClientId>,
+        stateid: &Stateid4,
+        file: Option<FileId>,
+    ) -> Result<u32, Nfsstat4> {
+        if stateid.is_special() {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = stateid.other;
+        let boot = u32::from_be_bytes([a, b, c, d]);
+        let at = u32::from_be_bytes([e, f, g, h]);
+        let generation = u32::from_be_bytes([i, j, k, l]);
+        if boot != self.boot {
+            return Err(if minor == 0 { Nfsstat4::STALE_STATEID } else { Nfsstat4::BAD_STATEID });
+        }
+        let entry = match self.states.get(at) {
+            Some(entry) if self.states.generation(at) == generation => entry,
+            _ if self.states.was_revoked(at, generation) => return Err(Nfsstat4::EXPIRED),
+            _ => return Err(Nfsstat4::BAD_STATEID),
+        };
+        let wrong_file =
+            file.is_some_and(|file| self.files.get(entry.file).is_some_and(|record| record.id != file));
+        if wrong_file || client.is_some_and(|client| client != entry.client) || entry.v40 != (minor == 0) {
+            return Err(Nfsstat4::BAD_STATEID);
+        }
+        match &entry.what {
+            What::Delegation(delegation) if delegation.revoked => Err(Nfsstat4::DELEG_REVOKED),
+            _ => Ok(at),
+        }
+    }
+
+    /// The record of a file on which something is held.
+    pub(super) fn record(&self, file: FileId) -> Option<(u32, &FileRecord)> {
+        let hash = self.hasher.hash_one(file);
+        let at = self.by_id.find(hash, |at| self.files.get(*at).is_some_and(|record| record.id == file))?;
+        Some((*at, self.files.get(*at)?))
+    }
+
+    /// The record of a file, made when there is none.
+    pub(super) fn record_or_new(&mut self, file: FileId) -> u32 {
+        if let Some((at, _)) = self.record(file) {
+            return at;
+        }
+        let record = FileRecord {
+            id: file,
+            opens: NONE,
+            delegations: NONE,
+            access: [0; 2],
+            deny: [0; 2],
+            locks: None,
+        };
+        let at = self.files.insert(record);
+        let Self { files, by_id, hasher, .. } = self;
+        by_id.insert_unique(hasher.hash_one(file), at, |at| {
+            files.get(*at).map_or(0, |record| hasher.hash_one(record.id))
+        });
+        at
+    }
+
+    /// Forgets a file on which nothing is held any more.
+    pub(super) fn forget_file(&mut self, at: u32) {
+        let Some(record) = self.files.get_mut(at) else { return };
+        if record.locks.as_ref().is_some_and(|locks| locks.is_empty()) {
+            record.locks = None;
+        }
+        if record.opens != NONE || record.delegations != NONE || record.locks.is_some() {
+            return;
+        }
+        let hash = self.hasher.hash_one(record.id);
+        if let Ok(entry) = self.by_id.find_entry(hash, |other| *other == at) {
+            entry.remove();
+        }
+        self.waiting.remove(&at);
+        self.files.remove(at);
+    }
+
+    /// The open or lock state of an owner on a file.
+    pub(super) fn state_of(&self, owner: u32, file: u32) -> Option<u32> {
+        let same = |at: &u32| self.states.get(*at).and_then(Entry::key) == Some((owner, file));
+        self.by_owner.find(self.hasher.hash_one((owner, file)), same).copied()
+    }
+
+    /// Adds a state to all lists it belongs to.
+    pub(super) fn add_state(&mut self, entry: Entry) -> u32 {
+        let (client, file, owner, key) = (entry.client, entry.file, entry.owner(), entry.key());
+        let holdings = self.holdings.entry(client).or_default();
+        holdings.live += 1;
+        let parent = match &entry.what {
+            What::Lock(lock) => lock.open,
+            _ => NONE,
+        };
+        let is_open = matches!(entry.what, What::Open(_));
+        let at = self.states.insert(entry);
+        self.states.link(BY_CLIENT, &mut holdings.states, at);
+        if parent != NONE {
+            let mut head = self.lock_list(parent);
+            self.states.link(BY_PARENT, &mut head, at);
+            self.set_lock_list(parent, head);
+        } else if let Some(record) = self.files.get_mut(file) {
+            let head = if is_open { &mut record.opens } else { &mut record.delegations };
+            self.states.link(BY_PARENT, head, at);
+        }
+        if let Some(owner) = owner.and_then(|owner| self.owners.get_mut(owner)) {
+            self.states.link(BY_OWNER, &mut owner.states, at);
+        }
+        if let Some(key) = key {
+            let Self { states, by_owner, hasher, .. } = self;
+            by_owner.insert_unique(hasher.hash_one(key), at, |at| {
+                states.get(*at).and_then(Entry::key).map_or(0, |key| hasher.hash_one(key))
+            });
+        }
+        at
+    }
+
+    /// Takes a state out of the lists of file, owner and client, and what depends on it with it: an open's locks, a lock state's
+    /// ranges.
+    pub(super) fn drop_state(&mut self, at: u32, end: End, effects: &mut Effects) {
+        if let Some(Entry { what: What::Open(_), .. }) = self.states.get(at) {
+            while let Some(lock) = some(self.lock_list(at)) {
+                self.drop_state(lock, if end == End::Closed { End::Freed } else { end }, effects);
+            }
+        }
+        let Some(entry) = self.states.get(at) else { return };
+        let (client, file, owner, key) = (entry.client, entry.file, entry.owner(), entry.key());
+        let mut holdings = self.holdings.remove(&client).unwrap_or_default();
+        let mut counted = true;
+        let mut freed_owner = None;
+        match &entry.what {
+            What::Open(open) => {
+                let (access, deny) = (open.access, open.deny);
+                if let Some(record) = self.files.get_mut(file) {
+                    record.count(access, deny, -1);
+                    self.states.unlink(BY_PARENT, &mut record.opens, at);
+                    effects.push(Effect::Release(record.id));
+                }
+            }
+            What::Lock(lock) => {
+                let open = lock.open;
+                freed_owner = Some(lock.owner);
+                let mut head = self.lock_list(open);
+                self.states.unlink(BY_PARENT, &mut head, at);
+                self.set_lock_list(open, head);
+            }
+            What::Delegation(delegation) if delegation.revoked => {
+                counted = false;
+                holdings.revoked = holdings.revoked.saturating_sub(1);
+            }
+            What::Delegation(_) => {
+                holdings.delegated = holdings.delegated.saturating_sub(1);
+                self.leave_file(at, effects);
+            }
+            What::Closed { .. } => counted = false,
+        }
+        holdings.live = holdings.live.saturating_sub(u32::from(counted));
+        if end != End::Closed {
+            self.states.unlink(BY_CLIENT, &mut holdings.states, at);
+        }
+        if let Some(owner) = owner.and_then(|owner| self.owners.get_mut(owner)) {
+            self.states.unlink(BY_OWNER, &mut owner.states, at);
+        }
+        if let Some(key) = key
+            && let Ok(place) = self.by_owner.find_entry(self.hasher.hash_one(key), |other| *other == at)
+        {
+            place.remove();
+        }
+        self.holdings.insert(client, holdings);
+        match end {
+            End::Freed => drop(self.states.remove(at)),
+            End::Revoked => drop(self.states.revoke(at)),
+            End::Closed => {
+                if let (Some(entry), Some(owner)) = (self.states.get_mut(at), owner) {
+                    entry.file = NONE;
+                    entry.what = What::Closed { owner };
+                }
+            }
+        }
+        if let Some(locker) = freed_owner {
+            self.unlock_all(file, locker, effects);
+        }
+        if let Some(owner) = owner {
+            self.drop_owner_if_idle(owner);
+        }
+        self.forget_file(file);
+    }
+
+    /// Head of the list of an open's lock states.
+    pub(super) fn lock_list(&self, open: u32) -> u32 {
+        match self.states.get(open) {
+            Some(Entry { what: What::Open(open), .. }) => open.locks,
+            _ => NONE,
+        }
+    }
+
+    fn set_lock_list(&mut self, open: u32, head: u32) {
+        if let Some(Entry { what: What::Open(open), .. }) = self.states.get_mut(open) {
+            open.locks = head;
+        }
+    }
+
+    /// Drops an owner and all its state.
+    pub(super) fn drop_owner(&mut self, at: u32, end: End, effects: &mut Effects) {
+        let id = self.owners.id(at);
+        while let Some(state) = self.owners.get(at).and_then(|owner| some(owner.states)) {
+            self.drop_state(state, end, effects);
+        }
+        if self.owners.is_current(id) {
+            self.forget_owner(at);
+        }
+    }
+
+    /// Owners without state are forgotten, but open owners of 4.0, which are kept for a while: their last request may be
+    /// repeated (RFC 7530 §9.1.10).
+    fn drop_owner_if_idle(&mut self, at: u32) {
+        let Some(owner) = self.owners.get(at) else { return };
+        if owner.states != NONE {
+            return;
+        }
+        if owner.kind == OwnerKind::Open && owner.sequence.is_some() {
+            self.queue_owner(at);
+        } else if owner.kind != OwnerKind::Nlm {
+            self.forget_owner(at);
+        }
+    }
+
+    pub(super) fn forget_owner(&mut self, at: u32) {
+        let Some(owner) = self.owners.get(at) else { return };
+        let client = owner.client;
+        if let Some(closed) = owner.sequence.as_ref().map(|sequence| sequence.closed) {
+            self.forget_closed(closed);
+        }
+        match self.holdings.get_mut(&client) {
+            Some(holdings) => self.owners.remove(at, &mut holdings.owners),
+            None => self.owners.remove(at, &mut NONE.clone()),
+        };
+    }
+
+    /// Frees the place of a closed state.
+    pub(super) fn forget_closed(&mut self, at: u32) {
+        let Some(Entry { what: What::Closed { .. }, client, .. }) = self.states.get(at) else { return };
+        let client = *client;
+        if let Some(holdings) = self.holdings.get_mut(&client) {
+            self.states.unlink(BY_CLIENT, &mut holdings.states, at);
+        }
+        self.states.remove(at);
+    }
+}
+
+/// How a state ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// By its holder: BAD_STATEID afterwards.
+    Freed,
+    /// By CLOSE in 4.0: its place stays until the owner's next request.
+    Closed,
+    /// Without its holder: EXPIRED afterwards, for as long as that can be told.
+    Revoked,
+}
+
+impl Entry {
+    /// The owner of an open or lock state.
+    fn owner(&self) -> Option<u32> {
+        match &self.what {
+            What::Open(open) => Some(open.owner),
+            What::Lock(lock) => Some(lock.owner),
+            What::Delegation(_) | What::Closed { .. } => None,
+        }
+    }
+
+    fn key(&self) -> Option<(u32, u32)> {
+        Some((self.owner()?, self.file))
+    }
+}
+
+impl FileRecord {
+    /// Counts an open's modes in (1) or out (-1).
+    pub(super) fn count(&mut self, access: u8, deny: u8, by: i32) {
+        for bit in 0..2 {
+            for (counts, modes) in [(&mut self.access, access), (&mut self.deny, deny)] {
+                if modes & 1 << bit != 0 {
+                    counts[bit] = counts[bit].saturating_add_signed(by);
+                }
+            }
+        }
+    }
+}
+
+/// The first member of a list is its head.
+fn some(head: u32) -> Option<u32> {
+    (head != NONE).then_some(head)
+}
+
+/// Compares a stateid's seqid with the current one (RFC 7530 §9.1.3, RFC 8881 §8.2.2).
+pub(super) fn check_seqid(minor: u32, current: u32, given: u32) -> Result<(), Nfsstat4> {
+    if given == current || minor > 0 && given == 0 {
+        return Ok(());
+    }
+    // Zero comes before all others; otherwise less than half the numbers away is earlier.
+    let earlier = given == 0 || current.wrapping_sub(given) < 1 << 31;
+    Err(if earlier { Nfsstat4::OLD_STATEID } else { Nfsstat4::BAD_STATEID })
 }

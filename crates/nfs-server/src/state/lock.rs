@@ -1,1 +1,566 @@
-//! Byte-range locks of NFSv4 and NLM clients, one table for both. (Signatures first.)
+//! Byte-range locks of NFSv4 clients: lock owners, lock states, and the queue of those who wait (RFC 7530 §9.2–9.4,
+//! RFC 8881 §9.1–9.6). [`super::nlm`] puts NLM clients on the same table and into the same queue.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
+
+use super::arena::NONE;
+use super::client::Clients;
+use super::file::{BY_OWNER, End, Entry, Files, LockState, What, check_seqid};
+use super::nlm::NlmWaiter;
+use super::owner::{Owner, OwnerId, OwnerKind};
+use super::ranges::{Held, LockTable, Range};
+use super::{ClientId, Effect, Effects};
+use crate::handle::FileId;
+
+/// Waiting requests per file that are remembered. Others poll, only less fairly.
+const MAX_WAITERS: usize = 4096;
+/// How long a lock is kept for a client that was told by CB_NOTIFY_LOCK.
+const NOTIFIED: Duration = Duration::from_secs(5);
+
+/// Locks of a file, and who waits for one.
+#[derive(Debug, Default)]
+pub(super) struct FileLocks {
+    pub(super) table: LockTable,
+    pub(super) waiters: VecDeque<Waiter>,
+    /// Keeps the record while a request is at work on it.
+    pub(super) pinned: bool,
+}
+
+/// A request that was denied and would wait.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) who: Who,
+    pub(super) range: Range,
+    pub(super) write: bool,
+    /// When it was last repeated; `None`: NLM clients need not.
+    pub(super) heard: Option<Instant>,
+    pub(super) offer: Offer,
+}
+
+/// Who waits.
+#[derive(Debug)]
+pub(super) enum Who {
+    /// A client that polls.
+    V4 {
+        client: ClientId,
+        owner: Box<[u8]>,
+        /// Whether it can be told (4.1).
+        notify: bool,
+    },
+    /// A client that is granted the lock when it is free.
+    Nlm(Box<NlmWaiter>),
+}
+
+/// Whether a lock has become free for a waiter, and is kept for it (RFC 7530 §9.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// It is not free.
+    No,
+    /// It is, since a moment ago.
+    New,
+    /// It is kept until then.
+    Until(Instant),
+}
+
+/// A lock that an NFSv4 client asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LockRequest<'a> {
+    /// The owner's client.
+    pub(crate) client: ClientId,
+    /// Name of the owner.
+    pub(crate) owner: &'a [u8],
+    /// Where.
+    pub(crate) range: Range,
+    /// Whether it is exclusive.
+    pub(crate) write: bool,
+    /// Whether the client will wait for it.
+    pub(crate) blocking: bool,
+}
+
+/// A lock that stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LockHolder {
+    /// Where.
+    pub(crate) range: Range,
+    /// Whether it is exclusive.
+    pub(crate) write: bool,
+    /// Its owner's client; 0 for NLM.
+    pub(crate) client: ClientId,
+    /// Its owner's name.
+    pub(crate) owner: Vec<u8>,
+    /// Its process, for NLM.
+    pub(crate) svid: i32,
+}
+
+/// Why a lock is not granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LockFailure {
+    /// Another lock is in the way.
+    Denied(LockHolder),
+    /// Something else.
+    Status(Nfsstat4),
+}
+
+impl From<Nfsstat4> for LockFailure {
+    fn from(status: Nfsstat4) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl Files {
+    /// The lock state that a stateid names in LOCK and LOCKU, seqid not checked.
+    pub(crate) fn find_lock(
+        &self,
+        minor: u32,
+        client: Option<ClientId>,
+        stateid: &Stateid4,
+        file: FileId,
+    ) -> Result<u32, Nfsstat4> {
+        let at = self.find(minor, client, stateid, Some(file))?;
+        match self.states.get(at).map(|entry| &entry.what) {
+            Some(What::Lock(_)) => Ok(at),
+            _ => Err(Nfsstat4::BAD_STATEID),
+        }
+    }
+
+    /// Compares a stateid's seqid with that of its state.
+    pub(crate) fn check_state_seqid(&self, minor: u32, at: u32, stateid: &Stateid4) -> Result<(), Nfsstat4> {
+        let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
+        check_seqid(minor, entry.seqid, stateid.seqid)
+    }
+
+    /// Client and owner name of a lock state.
+    pub(crate) fn lock_owner_of(&self, at: u32) -> Result<(ClientId, Box<[u8]>), Nfsstat4> {
+        match self.states.get(at) {
+            Some(Entry { what: What::Lock(lock), client, .. }) => {
+                let owner = self.owners.get(lock.owner).ok_or(Nfsstat4::BAD_STATEID)?;
+                Ok((*client, owner.name.clone()))
+            }
+            _ => Err(Nfsstat4::BAD_STATEID),
+        }
+    }
+
+    /// Client and owner of an open.
+    pub(crate) fn opener(&self, at: u32) -> Result<(ClientId, OwnerId), Nfsstat4> {
+        match self.states.get(at) {
+            Some(Entry { what: What::Open(open), client, .. }) => Ok((*client, self.owners.id(open.owner))),
+            _ => Err(Nfsstat4::BAD_STATEID),
+        }
+    }
+
+    /// A lock owner that is known, and whether it has a lock state on the file of the open `at`.
+    pub(crate) fn known_lock_owner(&self, client: ClientId, name: &[u8], at: u32) -> Option<(OwnerId, bool)> {
+        let owner = self.owners.find(client, OwnerKind::Lock, name)?;
+        let file = self.states.get(at)?.file;
+        Some((self.owners.id(owner), self.state_of(owner, file).is_some()))
+    }
+
+    /// Whether a request of a 4.0 lock owner is its next one.
+    pub(crate) fn lock_turn(&self, owner: OwnerId, seqid: u32) -> Result<super::owner::Turn, Nfsstat4> {
+        self.owners.turn(owner.at, seqid, benchmaster_nfs_proto::v4::Opnum::LOCK)
+    }
+
+    /// Locks a range through the open or lock state `at` (LOCK): the lock stateid, and the owner. A new lock owner of 4.0 starts
+    /// with `seqid`. Lock states and owners come to be only with the first lock granted.
+    pub(crate) fn lock(
+        &mut self,
+        clients: &mut Clients,
+        at: u32,
+        request: &LockRequest<'_>,
+        seqid: u32,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(Stateid4, OwnerId), LockFailure> {
+        let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
+        let (file, v40) = (entry.file, entry.v40);
+        let (open_at, lock_at) = match &entry.what {
+            What::Open(_) => (at, None),
+            What::Lock(lock) => (lock.open, Some(at)),
+            _ => return Err(Nfsstat4::BAD_STATEID.into()),
+        };
+        match self.states.get(open_at) {
+            Some(Entry { what: What::Open(open), .. })
+                if open.access & if request.write { 2 } else { 1 } != 0 => {}
+            _ => return Err(Nfsstat4::OPENMODE.into()),
+        }
+        let owner = self.owners.find(request.client, OwnerKind::Lock, request.owner);
+        self.admit_lock(clients, file, owner.unwrap_or(NONE), request, now, effects)?;
+        let owner = owner.unwrap_or_else(|| {
+            let owner = Owner::new(request.client, OwnerKind::Lock, request.owner);
+            let owner = if v40 { owner.with_sequence(seqid, true, now) } else { owner };
+            let holdings = self.holdings.entry(request.client).or_default();
+            self.owners.insert(owner, &mut holdings.owners)
+        });
+        if let Some(record) = self.files.get_mut(file) {
+            record.locks.get_or_insert_default().table.lock(owner, request.range, request.write);
+        }
+        // A downgrade may be what a reader waits for, as may the end of this owner's own waiting.
+        self.wake(file, effects);
+        let stateid = match lock_at.or_else(|| self.state_of(owner, file)) {
+            Some(at) => self.next_stateid(at),
+            None => {
+                let what = What::Lock(LockState { owner, open: open_at });
+                let at = self.add_state(Entry { client: request.client, file, seqid: 1, v40, what });
+                self.stateid(at)
+            }
+        };
+        Ok((stateid, self.owners.id(owner)))
+    }
+
+    /// The lock in the way of a request (LOCKT), if any.
+    pub(crate) fn test_lock(
+        &mut self,
+        clients: &mut Clients,
+        file: FileId,
+        request: &LockRequest<'_>,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Option<LockHolder> {
+        let owner = self.owners.find(request.client, OwnerKind::Lock, request.owner).unwrap_or(NONE);
+        let held = loop {
+            let (at, _) = self.record(file)?;
+            match self.standing(clients, at, owner, request.range, request.write, now) {
+                Standing::Free => return None,
+                Standing::Courtesy(client) => self.drop_client(clients, client, effects),
+                Standing::Held(held) => break held,
+            }
+        };
+        Some(self.holder(held))
+    }
+
+    /// Unlocks a range (LOCKU): the lock stateid.
+    pub(crate) fn unlock(
+        &mut self,
+        at: u32,
+        range: Range,
+        effects: &mut Effects,
+    ) -> Result<Stateid4, Nfsstat4> {
+        let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
+        let What::Lock(LockState { owner, .. }) = entry.what else { return Err(Nfsstat4::BAD_STATEID) };
+        let file = entry.file;
+        if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
+            locks.table.unlock(owner, range);
+        }
+        self.wake(file, effects);
+        Ok(self.next_stateid(at))
+    }
+
+    /// Forgets a 4.0 lock owner that has locked nothing (RELEASE_LOCKOWNER).
+    pub(crate) fn release_lock_owner(
+        &mut self,
+        client: ClientId,
+        name: &[u8],
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        let Some(at) = self.owners.find(client, OwnerKind::Lock, name) else { return Ok(()) };
+        let Some(owner) = self.owners.get(at) else { return Ok(()) };
+        let states: Vec<(u32, u32)> =
+            self.states.list(BY_OWNER, owner.states).map(|(state, entry)| (state, entry.file)).collect();
+        if states.iter().any(|(_, file)| self.holds_locks(*file, at)) {
+            return Err(Nfsstat4::LOCKS_HELD);
+        }
+        for (state, _) in states {
+            self.drop_state(state, End::Freed, effects);
+        }
+        Ok(())
+    }
+
+    /// Status of a stateid (TEST_STATEID, RFC 8881 §18.48).
+    pub(crate) fn test_stateid(&self, client: ClientId, stateid: &Stateid4) -> Nfsstat4 {
+        let checked = self.find(1, Some(client), stateid, None).and_then(|at| {
+            let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
+            check_seqid(1, entry.seqid, stateid.seqid)
+        });
+        checked.err().unwrap_or(Nfsstat4::OK)
+    }
+
+    /// Frees a stateid without locks, or one whose delegation was revoked (FREE_STATEID, RFC 8881 §18.38).
+    pub(crate) fn free_stateid(
+        &mut self,
+        clients: &mut Clients,
+        client: ClientId,
+        stateid: &Stateid4,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        let at = match self.find(1, Some(client), stateid, None) {
+            Err(Nfsstat4::DELEG_REVOKED) => return self.free_revoked(clients, client, stateid, effects),
+            found => found?,
+        };
+        let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
+        check_seqid(1, entry.seqid, stateid.seqid)?;
+        match &entry.what {
+            What::Lock(lock) if !self.holds_locks(entry.file, lock.owner) => {
+                self.drop_state(at, End::Freed, effects);
+                Ok(())
+            }
+            _ => Err(Nfsstat4::LOCKS_HELD),
+        }
+    }
+
+    /// Whether an owner has locked anything in a file.
+    pub(super) fn holds_locks(&self, file: u32, owner: u32) -> bool {
+        self.files
+            .get(file)
+            .and_then(|record| record.locks.as_ref())
+            .is_some_and(|locks| locks.table.holds(owner))
+    }
+
+    /// Unlocks all that an owner has in a file.
+    pub(super) fn unlock_all(&mut self, file: u32, owner: u32, effects: &mut Effects) {
+        if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut())
+            && locks.table.unlock_all(owner)
+        {
+            self.wake(file, effects);
+        }
+    }
+
+    /// Whether a lock can be granted now; else the request is put into the queue, or out of it (RFC 7530 §9.4).
+    fn admit_lock(
+        &mut self,
+        clients: &mut Clients,
+        file: u32,
+        owner: u32,
+        request: &LockRequest<'_>,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(), LockFailure> {
+        let me = |who: &Who| matches!(who, Who::V4 { client, owner, .. } if *client == request.client && **owner == *request.owner);
+        let held = loop {
+            match self.standing(clients, file, owner, request.range, request.write, now) {
+                Standing::Free => break None,
+                Standing::Courtesy(client) => self.drop_client(clients, client, effects),
+                Standing::Held(held) => break Some(self.holder(held)),
+            }
+        };
+        let notify = clients.minor(request.client) > 0;
+        let Some(locks) = self.files.get_mut(file).map(|record| &mut record.locks) else {
+            return Err(Nfsstat4::BAD_STATEID.into());
+        };
+        let reserved = || locks.as_ref()?.reserved(me, request.range, request.write, now);
+        let Some(holder) = held.or_else(reserved) else {
+            if let Some(locks) = locks {
+                locks.waiters.retain(|waiter| !(me(&waiter.who) && waiter.range.meets(request.range)));
+            }
+            return Ok(());
+        };
+        let locks = locks.get_or_insert_default();
+        let waiting = locks.waiters.iter().position(|waiter| {
+            me(&waiter.who) && waiter.range == request.range && waiter.write == request.write
+        });
+        match (request.blocking, waiting) {
+            (true, Some(at)) => {
+                if let Some(waiter) = locks.waiters.get_mut(at) {
+                    waiter.heard = Some(now);
+                }
+            }
+            (true, None) if locks.waiters.len() < MAX_WAITERS => {
+                locks.waiters.push_back(Waiter {
+                    who: Who::V4 { client: request.client, owner: request.owner.into(), notify },
+                    range: request.range,
+                    write: request.write,
+                    heard: Some(now),
+                    offer: Offer::No,
+                });
+                self.waiting.insert(file);
+            }
+            (false, Some(at)) => drop(locks.waiters.remove(at)),
+            _ => {}
+        }
+        if locks.is_empty() {
+            if let Some(record) = self.files.get_mut(file) {
+                record.locks = None;
+            }
+        }
+        Err(LockFailure::Denied(holder))
+    }
+
+    /// What stands in the way of a lock.
+    pub(super) fn standing(
+        &self,
+        clients: &Clients,
+        file: u32,
+        owner: u32,
+        range: Range,
+        write: bool,
+        now: Instant,
+    ) -> Standing {
+        let held = self
+            .files
+            .get(file)
+            .and_then(|record| record.locks.as_ref())
+            .and_then(|locks| locks.table.conflict(owner, range, write));
+        match held {
+            None => Standing::Free,
+            Some(held) => match self.owners.get(held.owner) {
+                Some(owner) if owner.kind == OwnerKind::Lock && clients.is_courtesy(owner.client, now) => {
+                    Standing::Courtesy(owner.client)
+                }
+                _ => Standing::Held(held),
+            },
+        }
+    }
+
+    /// Who holds a lock.
+    pub(super) fn holder(&self, held: Held) -> LockHolder {
+        let Held { range, write, owner } = held;
+        let owner = self.owners.get(owner);
+        let nlm = owner.and_then(|owner| owner.nlm.as_ref());
+        LockHolder {
+            range,
+            write,
+            client: owner.map_or(ClientId(0), |owner| owner.client),
+            owner: match (nlm, owner) {
+                (Some(nlm), _) => nlm.owner.oh.to_vec(),
+                (None, Some(owner)) => owner.name.to_vec(),
+                (None, None) => Vec::new(),
+            },
+            svid: nlm.map_or(0, |nlm| nlm.owner.svid),
+        }
+    }
+
+    /// Something became free in a file: in the order in which they came, those who wait are granted what they wait for (NLM), or
+    /// it is kept for them and they are told (4.1).
+    pub(super) fn wake(&mut self, file: u32, effects: &mut Effects) {
+        let mut at = 0;
+        loop {
+            let Some(record) = self.files.get(file) else { return };
+            let id = record.id;
+            let Some(locks) = record.locks.as_ref() else { return };
+            let Some(waiter) = locks.waiters.get(at) else { break };
+            let (range, write, offered) = (waiter.range, waiter.write, waiter.offer != Offer::No);
+            if offered {
+                at += 1;
+                continue;
+            }
+            let owner = match &waiter.who {
+                Who::V4 { client, owner, .. } => self.owners.find(*client, OwnerKind::Lock, owner),
+                Who::Nlm(waiter) => self.nlm_owner(&waiter.lock.owner),
+            };
+            let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) else {
+                return;
+            };
+            let kept = locks.waiters.iter().take(at).any(|earlier| {
+                earlier.offer != Offer::No && (earlier.write || write) && earlier.range.meets(range)
+            });
+            if kept || locks.table.conflict(owner.unwrap_or(NONE), range, write).is_some() {
+                at += 1;
+                continue;
+            }
+            let Some(waiter) = locks.waiters.get_mut(at) else { return };
+            match &waiter.who {
+                Who::V4 { client, owner, notify } => {
+                    if *notify {
+                        effects.push(Effect::NotifyLock { client: *client, file: id, owner: owner.to_vec() });
+                    }
+                    waiter.offer = Offer::New;
+                    at += 1;
+                }
+                Who::Nlm(_) => {
+                    if let Some(Waiter { who: Who::Nlm(granted), .. }) = locks.waiters.remove(at) {
+                        self.nlm_grant(file, &granted.lock.owner, range, write);
+                        effects.push(Effect::NlmGranted(*granted));
+                    }
+                }
+            }
+        }
+        if self
+            .files
+            .get(file)
+            .and_then(|record| record.locks.as_ref())
+            .is_none_or(|locks| locks.waiters.is_empty())
+        {
+            self.waiting.remove(&file);
+        }
+    }
+
+    /// Lets go of those who wait no more, and of what was kept for them too long.
+    pub(super) fn tick_waiters(&mut self, now: Instant, effects: &mut Effects) {
+        let lease = self.lease;
+        let files: Vec<u32> = self.waiting.iter().copied().collect();
+        for file in files {
+            let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) else {
+                self.waiting.remove(&file);
+                continue;
+            };
+            let before = locks.waiters.len();
+            locks.waiters.retain_mut(|waiter| {
+                let notify = matches!(waiter.who, Who::V4 { notify: true, .. });
+                match (waiter.offer, waiter.heard) {
+                    (Offer::New, _) => {
+                        waiter.offer = Offer::Until(now + if notify { lease.min(NOTIFIED) } else { lease });
+                        true
+                    }
+                    (Offer::Until(end), _) => now < end,
+                    (Offer::No, Some(heard)) => now.saturating_duration_since(heard) < lease,
+                    (Offer::No, None) => true,
+                }
+            });
+            if locks.waiters.len() < before {
+                self.wake(file, effects);
+                self.forget_file(file);
+            }
+        }
+    }
+
+    pub(super) fn drop_waiters_of(&mut self, client: ClientId, effects: &mut Effects) {
+        self.drop_waiters(
+            |who| matches!(who, Who::V4 { client: waiting, .. } if *waiting == client),
+            effects,
+        );
+    }
+
+    /// Drops waiting requests.
+    pub(super) fn drop_waiters(&mut self, gone: impl Fn(&Who) -> bool, effects: &mut Effects) {
+        let files: Vec<u32> = self.waiting.iter().copied().collect();
+        for file in files {
+            if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
+                locks.waiters.retain(|waiter| !gone(&waiter.who));
+            }
+            self.wake(file, effects);
+            self.forget_file(file);
+        }
+    }
+}
+
+/// What stands in the way of a lock.
+pub(super) enum Standing {
+    Free,
+    /// A lock of a client that is kept by courtesy.
+    Courtesy(ClientId),
+    Held(Held),
+}
+
+impl FileLocks {
+    pub(super) fn is_empty(&self) -> bool {
+        !self.pinned && self.table.is_empty() && self.waiters.is_empty()
+    }
+
+    /// The waiter for whom the range is kept and who came before `me`.
+    pub(super) fn reserved(
+        &self,
+        me: impl Fn(&Who) -> bool,
+        range: Range,
+        write: bool,
+        now: Instant,
+    ) -> Option<LockHolder> {
+        let waiter =
+            self.waiters.iter().take_while(|waiter| !(me(&waiter.who) && waiter.range == range)).find(
+                |waiter| {
+                    let kept = match waiter.offer {
+                        Offer::No => false,
+                        Offer::New => true,
+                        Offer::Until(end) => now < end,
+                    };
+                    kept && (write || waiter.write) && waiter.range.meets(range) && !me(&waiter.who)
+                },
+            )?;
+        let (client, owner, svid) = match &waiter.who {
+            Who::V4 { client, owner, .. } => (*client, owner.to_vec(), 0),
+            Who::Nlm(waiter) => (ClientId(0), waiter.lock.owner.oh.to_vec(), waiter.lock.owner.svid),
+        };
+        Some(LockHolder { range: waiter.range, write: waiter.write, client, owner, svid })
+    }
+}

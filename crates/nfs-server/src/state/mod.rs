@@ -13,6 +13,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use crate::config::ServerConfig;
 use crate::handle::FileId;
 
+mod arena;
 pub mod backchannel;
 pub mod client;
 pub mod delegation;
@@ -24,6 +25,9 @@ pub mod open;
 pub mod session;
 
 mod grace;
+mod interval;
+pub(crate) mod owner;
+pub(crate) mod ranges;
 mod slot;
 
 use client::Clients;
@@ -103,7 +107,7 @@ impl State {
     pub fn new(config: &ServerConfig, boot: u64, now: Instant, known_clients: Vec<Vec<u8>>) -> Self {
         let sessions = Arc::new(Sessions::new(boot));
         let clients = Clients::new(config, boot, sessions.clone(), now, known_clients);
-        Self { tables: RwLock::new(Tables { clients, files: Files::new(config) }), sessions }
+        Self { tables: RwLock::new(Tables { clients, files: Files::new(config, boot) }), sessions }
     }
 
     /// The session with this id, found without the tables.

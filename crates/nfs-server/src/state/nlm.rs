@@ -1,12 +1,15 @@
-//! Locks of NLM clients (NFS v2 and v3): what `nlm` asks of the table that they share with NFSv4. (Signatures first.)
-#![allow(unused_variables, clippy::todo)]
+//! Locks of NLM clients (NFS v2 and v3): what `nlm` asks of the table that they share with NFSv4.
 
 use std::net::IpAddr;
 use std::time::Instant;
 
-use super::Effects;
+use super::arena::NONE;
 use super::client::Clients;
 use super::file::Files;
+use super::lock::{LockHolder, Offer, Standing, Waiter, Who};
+use super::owner::{NlmPart, Owner, OwnerKind};
+use super::ranges::Range;
+use super::{ClientId, Effects};
 use crate::handle::FileId;
 
 /// A process of an NLM client that owns locks.
@@ -87,11 +90,15 @@ pub enum NlmOutcome {
 
 impl Files {
     /// The lock that is in the way, if any (TEST).
-    pub fn nlm_test(&self, clients: &Clients, lock: &NlmLock) -> Option<NlmHolder> {
-        todo!()
+    pub fn nlm_test(&self, _clients: &Clients, lock: &NlmLock) -> Option<NlmHolder> {
+        let (_, record) = self.record(lock.file)?;
+        let owner = self.nlm_owner(&lock.owner).unwrap_or(NONE);
+        let held = record.locks.as_ref()?.table.conflict(owner, lock.range.into(), lock.exclusive)?;
+        Some(self.holder(held).into())
     }
 
-    /// Locks. `wait`: what is to be told when the lock is granted later; `reclaim`: held before the restart.
+    /// Locks. `wait`: what is to be told when the lock is granted later; `reclaim`: held before the restart. A write delegation
+    /// is for the caller to recall before: its holder may lock without telling.
     pub fn nlm_lock(
         &mut self,
         clients: &mut Clients,
@@ -101,21 +108,181 @@ impl Files {
         now: Instant,
         effects: &mut Effects,
     ) -> NlmOutcome {
-        todo!()
+        if reclaim != clients.in_grace() {
+            return NlmOutcome::Grace;
+        }
+        let range = Range::from(lock.range);
+        let owner = self.nlm_owner(&lock.owner).unwrap_or(NONE);
+        let file = self.record_or_new(lock.file);
+        let me = |who: &Who| matches!(who, Who::Nlm(waiter) if waiter.lock.owner == lock.owner);
+        let held = loop {
+            match self.standing(clients, file, owner, range, lock.exclusive, now) {
+                Standing::Free => break false,
+                Standing::Courtesy(client) => {
+                    // That client's locks may be all that keeps the file's record.
+                    let keep = self.files.get_mut(file).map(|record| &mut record.locks);
+                    let Some(locks) = keep else { return NlmOutcome::Denied };
+                    locks.get_or_insert_default().pinned = true;
+                    self.drop_client(clients, client, effects);
+                    if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
+                        locks.pinned = false;
+                    }
+                }
+                Standing::Held(_) => break true,
+            }
+        };
+        let Some(record) = self.files.get_mut(file) else { return NlmOutcome::Denied };
+        let locks = record.locks.get_or_insert_default();
+        if !held && locks.reserved(me, range, lock.exclusive, now).is_none() {
+            locks.waiters.retain(|waiter| !(me(&waiter.who) && waiter.range.meets(range)));
+            self.nlm_grant(file, &lock.owner, range, lock.exclusive);
+            self.wake(file, effects);
+            return NlmOutcome::Granted;
+        }
+        let waiting = locks.waiters.iter().any(|waiter| waiter.is_for(&lock));
+        match wait {
+            Some(_) if waiting => NlmOutcome::Blocked,
+            Some(wait) => {
+                locks.waiters.push_back(Waiter {
+                    who: Who::Nlm(Box::new(wait)),
+                    range,
+                    write: lock.exclusive,
+                    heard: None,
+                    offer: Offer::No,
+                });
+                self.waiting.insert(file);
+                NlmOutcome::Blocked
+            }
+            None => {
+                self.forget_file(file);
+                NlmOutcome::Denied
+            }
+        }
     }
 
     /// Takes a waiting request back; `false` when none like it waits (it may have been granted).
     pub fn nlm_cancel(&mut self, lock: &NlmLock) -> bool {
-        todo!()
+        let Some((file, _)) = self.record(lock.file) else { return false };
+        let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) else {
+            return false;
+        };
+        let before = locks.waiters.len();
+        locks.waiters.retain(|waiter| !waiter.is_for(lock));
+        let found = locks.waiters.len() < before;
+        if locks.waiters.is_empty() {
+            self.waiting.remove(&file);
+        }
+        self.forget_file(file);
+        found
     }
 
     /// Unlocks a range, whatever is locked in it.
     pub fn nlm_unlock(&mut self, file: FileId, owner: &NlmOwner, range: NlmRange, effects: &mut Effects) {
-        todo!()
+        let Some((file, _)) = self.record(file) else { return };
+        let Some(owner) = self.nlm_owner(owner) else { return };
+        if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
+            locks.table.unlock(owner, range.into());
+        }
+        self.wake(file, effects);
+        if !self.holds_locks(file, owner) {
+            self.nlm_leave(file, owner);
+        }
+        self.forget_file(file);
     }
 
     /// Drops all locks and waiting requests of a machine: it restarted.
     pub fn nlm_free_all(&mut self, host: &[u8], effects: &mut Effects) {
-        todo!()
+        self.drop_waiters(|who| matches!(who, Who::Nlm(waiter) if *waiter.lock.owner.host == *host), effects);
+        for owner in self.nlm_hosts.get(host).cloned().unwrap_or_default() {
+            let files =
+                self.owners.get(owner).and_then(|owner| owner.nlm.as_ref()).map(|nlm| nlm.files.clone());
+            for file in files.unwrap_or_default() {
+                self.unlock_all(file, owner, effects);
+                self.nlm_leave(file, owner);
+                self.forget_file(file);
+            }
+        }
+    }
+
+    /// Number of an NLM owner that has locks.
+    pub(super) fn nlm_owner(&self, owner: &NlmOwner) -> Option<u32> {
+        self.owners.find(ClientId(0), OwnerKind::Nlm, &owner.key())
+    }
+
+    /// Locks a range that is free.
+    pub(super) fn nlm_grant(&mut self, file: u32, owner: &NlmOwner, range: Range, exclusive: bool) {
+        let at = self.nlm_owner(owner).unwrap_or_else(|| {
+            let mut new = Owner::new(ClientId(0), OwnerKind::Nlm, &owner.key());
+            new.nlm = Some(Box::new(NlmPart { owner: owner.clone(), files: Vec::new() }));
+            let at = self.owners.insert(new, &mut self.nlm_owners);
+            self.nlm_hosts.entry(owner.host.clone()).or_default().push(at);
+            at
+        });
+        if let Some(nlm) = self.owners.get_mut(at).and_then(|owner| owner.nlm.as_mut())
+            && !nlm.files.contains(&file)
+        {
+            nlm.files.push(file);
+        }
+        if let Some(record) = self.files.get_mut(file) {
+            record.locks.get_or_insert_default().table.lock(at, range, exclusive);
+        }
+    }
+
+    /// An owner has nothing locked in a file any more; one without any lock is forgotten.
+    fn nlm_leave(&mut self, file: u32, owner: u32) {
+        let Some(nlm) = self.owners.get_mut(owner).and_then(|owner| owner.nlm.as_mut()) else { return };
+        nlm.files.retain(|other| *other != file);
+        if !nlm.files.is_empty() {
+            return;
+        }
+        let host = nlm.owner.host.clone();
+        if let Some(owners) = self.nlm_hosts.get_mut(&host) {
+            owners.retain(|other| *other != owner);
+            if owners.is_empty() {
+                self.nlm_hosts.remove(&host);
+            }
+        }
+        self.owners.remove(owner, &mut self.nlm_owners);
+    }
+}
+
+impl NlmOwner {
+    /// The parts as one name, each as long as it is.
+    fn key(&self) -> Vec<u8> {
+        let mut key = Vec::with_capacity(8 + self.host.len() + self.oh.len());
+        key.extend_from_slice(&self.svid.to_be_bytes());
+        key.extend_from_slice(&(self.host.len() as u32).to_be_bytes());
+        key.extend_from_slice(&self.host);
+        key.extend_from_slice(&self.oh);
+        key
+    }
+}
+
+impl Waiter {
+    fn is_for(&self, lock: &NlmLock) -> bool {
+        let same = |waiter: &NlmWaiter| waiter.lock.owner == lock.owner;
+        matches!(&self.who, Who::Nlm(waiter) if same(waiter))
+            && self.range == lock.range.into()
+            && self.write == lock.exclusive
+    }
+}
+
+impl From<NlmRange> for Range {
+    /// NLM knows no errors of ranges: what goes beyond 64 bits goes to the end.
+    fn from(range: NlmRange) -> Self {
+        let length = if range.len == 0 { u64::MAX } else { range.len };
+        Self::new(range.offset, length).unwrap_or(Self { first: range.offset, last: u64::MAX })
+    }
+}
+
+impl From<LockHolder> for NlmHolder {
+    fn from(holder: LockHolder) -> Self {
+        let len = if holder.range.last == u64::MAX { 0 } else { holder.range.length() };
+        Self {
+            exclusive: holder.write,
+            oh: holder.owner,
+            svid: holder.svid,
+            range: NlmRange { offset: holder.range.first, len },
+        }
     }
 }
