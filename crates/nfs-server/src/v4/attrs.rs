@@ -1,17 +1,18 @@
 //! File attributes: encoded straight from the file system's, and decoded into what is to be set.
 
 use benchmaster_nfs_proto::v4::{
-    AttrError, Attributes, Bitmap4, ChangeAttrType4, FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4,
-    Nfsstat4, Nfstime4, Settime4, Specdata4, Utf8, V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
+    ACL_SUPPORT_ALLOW, ACL_SUPPORT_DENY, AttrError, Attributes, Bitmap4, ChangeAttrType4,
+    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, Settime4, Specdata4, Utf8,
+    V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
 };
 use benchmaster_nfs_proto::xdr::Encoder;
 
-use super::Failure;
+use super::{Failure, acl};
 use crate::fs::{Attr, FsStat, Kind, LINK_MAX, NAME_MAX, SetAttr, SetTime, Time};
 use crate::handle::{self, FileId};
 use crate::server::Shared;
 
-/// Everything this server supports. ACLs, named attributes, quotas, labels, retention, layouts are not among them.
+/// Everything this server supports. Named attributes, quotas, labels, retention, layouts are not among them.
 const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     fattr4::SUPPORTED_ATTRS,
     fattr4::TYPE,
@@ -25,6 +26,7 @@ const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     fattr4::UNIQUE_HANDLES,
     fattr4::LEASE_TIME,
     fattr4::RDATTR_ERROR,
+    fattr4::ACL,
     fattr4::ACLSUPPORT,
     fattr4::CANSETTIME,
     fattr4::CASE_INSENSITIVE,
@@ -73,6 +75,7 @@ const SUPPORTED: Bitmap4 = Bitmap4::of(&[
 /// What can be set at all.
 const SETTABLE: Bitmap4 = Bitmap4::of(&[
     fattr4::SIZE,
+    fattr4::ACL,
     fattr4::MODE,
     fattr4::OWNER,
     fattr4::OWNER_GROUP,
@@ -191,7 +194,8 @@ impl<'a> View<'a> {
             }
             fattr4::LEASE_TIME => e.put(&u32::try_from(config.lease.as_secs()).unwrap_or(u32::MAX)),
             fattr4::RDATTR_ERROR => e.put(&Nfsstat4::OK),
-            fattr4::ACLSUPPORT => e.put(&0u32),
+            fattr4::ACL => acl::put(e, attr.mode, attr.kind == Kind::Directory),
+            fattr4::ACLSUPPORT => e.put(&(ACL_SUPPORT_ALLOW | ACL_SUPPORT_DENY)),
             fattr4::LINK_SUPPORT
             | fattr4::SYMLINK_SUPPORT
             | fattr4::UNIQUE_HANDLES
@@ -316,18 +320,18 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
     if given.size.is_some() && purpose == Purpose::NewObject {
         return Err(Nfsstat4::INVAL.into());
     }
+    let before = match purpose {
+        Purpose::Existing { mode } => mode & MODE_BITS,
+        _ => 0,
+    };
     let mode = match (given.mode, given.mode_set_masked, given.mode_umask) {
         (None, None, None) => None,
         (Some(mode), None, None) => Some(mode),
         (None, Some(masked), None) => {
-            let before = match purpose {
-                Purpose::Existing { mode } => mode,
-                _ => 0,
-            };
             if masked.value_to_set & !masked.mask_bits != 0 || masked.mask_bits & !MODE_BITS != 0 {
                 return Err(Nfsstat4::INVAL.into());
             }
-            Some(before & MODE_BITS & !masked.mask_bits | masked.value_to_set)
+            Some(before & !masked.mask_bits | masked.value_to_set)
         }
         // RFC 8275 §4.2: only of use for new objects.
         (None, None, Some(new)) if !matches!(purpose, Purpose::Existing { .. }) => {
@@ -342,6 +346,11 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
     if mode.is_some_and(|mode| mode & !MODE_BITS != 0) {
         return Err(Nfsstat4::INVAL.into());
     }
+    // With both, the ACL has the last word about permissions (RFC 8881 §6.4.1.3).
+    let mode = match given.acl {
+        Some(acl) => Some(mode.unwrap_or(before) & !0o777 | acl::mode(&acl)?),
+        None => mode,
+    };
     Ok(SetAttr {
         mode,
         uid: given.owner.map(number).transpose()?,
@@ -368,7 +377,7 @@ fn set_time(time: Settime4) -> Result<SetTime, Failure> {
 }
 
 /// A user or group in decimal, as RFC 7530 §5.9 has it: no sign, no leading zeros.
-fn number(name: Utf8<'_>) -> Result<u32, Failure> {
+pub(crate) fn number(name: Utf8<'_>) -> Result<u32, Failure> {
     let text = std::str::from_utf8(name.0).map_err(|_| Nfsstat4::INVAL)?;
     if text.is_empty() {
         return Err(Nfsstat4::INVAL.into());

@@ -21,6 +21,7 @@ use crate::server::Shared;
 use crate::state::session::Session;
 use crate::state::{ClientId, Conflict, Effects};
 
+mod acl;
 mod attrs;
 mod client_ops;
 mod compound;
@@ -92,7 +93,6 @@ pub(crate) fn call(
                 who,
                 now,
                 minor: compound.minorversion,
-                args,
                 request_len: header + args.len(),
                 count: compound.ops.left(),
                 index: 0,
@@ -128,8 +128,6 @@ pub(crate) struct Compound<'r> {
     pub(crate) now: Moment,
     /// Minor version.
     pub(crate) minor: u32,
-    /// The arguments of COMPOUND as received (to tell a retry from another request on the same slot).
-    pub(crate) args: &'r [u8],
     /// Length of the whole request with its RPC header (`ca_maxrequestsize`).
     pub(crate) request_len: usize,
     /// Number of operations.

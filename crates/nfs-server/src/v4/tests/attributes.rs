@@ -54,7 +54,7 @@ fn values_are_those_of_the_file() {
         assert_eq!(got.filehandle.unwrap().0, handle);
         assert_eq!(got.rdattr_error, Some(Nfsstat4::OK));
         assert_eq!((got.lease_time, got.maxread, got.maxwrite), (Some(90), Some(1 << 20), Some(1 << 20)));
-        assert_eq!((got.maxname, got.aclsupport, got.named_attr), (Some(255), Some(0), Some(false)));
+        assert_eq!((got.maxname, got.aclsupport, got.named_attr), (Some(255), Some(3), Some(false)));
         assert_eq!(got.mounted_on_fileid, got.fileid);
         assert_eq!(got.time_delta, Some(Nfstime4 { seconds: 0, nseconds: 1 }));
         assert_eq!(got.time_modify.unwrap().seconds, attr.mtime.seconds);
@@ -125,7 +125,6 @@ fn setattr_has_its_errors_and_then_sets_nothing() {
             (Attrs::none().with(fattr4::CHANGE, &2u64), Nfsstat4::INVAL),
             (Attrs::none().with(fattr4::RDATTR_ERROR, &0u32), Nfsstat4::INVAL),
             (Attrs::none().with(fattr4::TIME_METADATA, &Nfstime4::default()), Nfsstat4::INVAL),
-            (Attrs::none().with(fattr4::ACL, &0u32), Nfsstat4::ATTRNOTSUPP),
             (Attrs::none().with(fattr4::ARCHIVE, &true), Nfsstat4::ATTRNOTSUPP),
             (Attrs::none().with(fattr4::MODE, &0o10_000u32), Nfsstat4::INVAL),
             (with_mode().with(fattr4::OWNER, &name(b"")), Nfsstat4::INVAL),
@@ -210,6 +209,46 @@ fn modes_can_be_set_by_mask_and_with_an_umask() {
             assert_eq!(mode(&mut c, &format!("/export/{name}")), 0o750);
             assert_eq!(set(&mut c, "/export/dir", &umask).status, Nfsstat4::INVAL);
         }
+    }
+}
+
+#[test]
+fn acls_are_modes_in_another_form() {
+    let server = populated();
+    for mut c in of_every_minor(&server) {
+        let ace = |ace_type, access_mask, who: &'static str| Nfsace4 {
+            ace_type,
+            flag: 0,
+            access_mask,
+            who: who.into(),
+        };
+        let aces = [
+            ace(Acetype4::ACCESS_DENIED, ACE_WRITE_DATA, "GROUP@"),
+            ace(Acetype4::ACCESS_ALLOWED, ACE_READ_DATA | ACE_WRITE_DATA | ACE_APPEND_DATA, "EVERYONE@"),
+        ];
+        let acl = benchmaster_nfs_proto::xdr::List::<Nfsace4<'_>>::Items(&aces);
+        let attrs = Attrs::none().with(fattr4::ACL, &acl).with(fattr4::MODE, &0o2777u32);
+        let result = set(&mut c, "/export/dir", &attrs);
+        assert_eq!(result, SetattrRes { status: Nfsstat4::OK, attrsset: attrs.get().attrmask });
+        let results = get(&mut c, "/export/dir", &[fattr4::ACL, fattr4::MODE]);
+        let got = attributes(&results);
+        assert_eq!(got.mode, Some(0o2646));
+        let again = Attrs::none().with(fattr4::ACL, &got.acl.unwrap());
+        assert_eq!(set(&mut c, "/export/dir", &again).status, Nfsstat4::OK);
+        assert_eq!(attributes(&get(&mut c, "/export/dir", &[fattr4::MODE])).mode, Some(0o2646));
+        let many: Vec<String> = (0..20).map(|uid| uid.to_string()).collect();
+        let aces: Vec<_> = many
+            .iter()
+            .map(|who| Nfsace4 {
+                ace_type: Acetype4::ACCESS_ALLOWED,
+                flag: 0,
+                access_mask: 0,
+                who: who.as_str().into(),
+            })
+            .collect();
+        let acl = benchmaster_nfs_proto::xdr::List::<Nfsace4<'_>>::Items(&aces);
+        let result = set(&mut c, "/export/dir", &Attrs::none().with(fattr4::ACL, &acl));
+        assert_eq!(result.status, Nfsstat4::OK);
     }
 }
 
