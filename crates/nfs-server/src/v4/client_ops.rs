@@ -79,7 +79,55 @@ fn callback_address(location: &Netaddr4<'_>, peer: SocketAddr) -> Option<SocketA
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_nfs_proto::v4::{Argop, CbClient4, NfsClientId4, Resop, SetclientidRes};
+
     use super::*;
+    use crate::config::ServerConfig;
+    use crate::state::Effect;
+    use crate::v4::testing::{Client, server};
+
+    fn set(verifier: u8) -> Argop<'static> {
+        let location = Netaddr4 { r_netid: "tcp".into(), r_addr: "127.0.0.1.3.4".into() };
+        Argop::Setclientid(SetclientidArgs {
+            client: NfsClientId4 { verifier: [verifier; 8], id: b"owner"[..].into() },
+            callback: CbClient4 { cb_program: 5, cb_location: location },
+            callback_ident: 6,
+        })
+    }
+
+    #[test]
+    fn a_client_sets_confirms_and_renews_its_id() {
+        let server = server(ServerConfig::default());
+        let mut client = Client::new(&server, 0, 1);
+        let results = client.run(&[set(1)]);
+        let Resop::Setclientid(SetclientidRes::Ok(SetclientidOk { clientid, setclientid_confirm })) =
+            results.last()
+        else {
+            panic!("{results:?}")
+        };
+        let renew = Argop::Renew(RenewArgs { clientid });
+        assert_eq!(client.run(&[renew]).status(), Nfsstat4::STALE_CLIENTID);
+        let confirm = Argop::SetclientidConfirm(SetclientidConfirmArgs { clientid, setclientid_confirm });
+        assert_eq!(client.run(&[confirm]).status(), Nfsstat4::OK);
+        assert_eq!(client.effects, [Effect::Probe(ClientId(clientid))]);
+        assert_eq!(client.run(&[renew]).status(), Nfsstat4::OK);
+        assert_eq!(client.done.client, Some(ClientId(clientid)));
+        let tables = server.state.read();
+        let target = tables.clients.callback_target(ClientId(clientid)).unwrap();
+        assert_eq!((target.program, target.ident), (5, 6));
+        assert_eq!(target.address, Some("127.0.0.1:772".parse().unwrap()));
+        drop(tables);
+
+        let mut other = Client::new(&server, 0, 2);
+        other.who.uid = 5;
+        let results = other.run(&[set(1)]);
+        let Resop::Setclientid(SetclientidRes::ClidInuse(using)) = results.last() else {
+            panic!("{results:?}")
+        };
+        assert_eq!((using.r_netid.0, using.r_addr.0), (&b"tcp"[..], &b"127.0.0.1.3.4"[..]));
+        assert_eq!(other.run(&[renew]).status(), Nfsstat4::ACCESS);
+        assert_eq!(other.run(&[confirm]).status(), Nfsstat4::CLID_INUSE);
+    }
 
     #[test]
     fn callbacks_go_to_the_client_itself_over_tcp() {

@@ -149,3 +149,6 @@ fn back_connection(peer: &Peer) -> Option<BackConnection> {
     let outbox = peer.outbox.clone()?;
     Some(BackConnection { id: peer.connection, outbox })
 }
+
+#[cfg(test)]
+mod tests;
