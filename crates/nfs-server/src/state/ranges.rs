@@ -290,12 +290,12 @@ mod tests {
     #[test]
     fn hundred_thousand_shared_locks_do_not_slow_down() {
         let mut table = LockTable::default();
-        for owner in 0..100_000 {
+        for owner in 0u32..100_000 {
             let at = u64::from(owner) * 4;
             table.lock(owner, Range { first: at, last: at + 100 }, false);
         }
         // A hundred thousand look-ups that would each pass over all locks if they were in a list.
-        for owner in 0..100_000 {
+        for owner in 0u32..100_000 {
             let at = u64::from(owner) * 4;
             let held = table.conflict(u32::MAX - 1, Range { first: at, last: at }, true).unwrap();
             assert!(held.range.first <= at && at <= held.range.last);

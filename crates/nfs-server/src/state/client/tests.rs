@@ -30,7 +30,7 @@ impl World {
         let boot = 0x1111_2222_3333_4444;
         let known = known.iter().map(|name| name.to_vec()).collect();
         let clients = Clients::new(&config, boot, Arc::new(Sessions::new(boot)), now, known);
-        Self { clients, files: Files::new(&config), effects: Effects::new(), now }
+        Self { clients, files: Files::new(&config, boot), effects: Effects::new(), now }
     }
 
     /// Moves the clock, in steps as a server would.
