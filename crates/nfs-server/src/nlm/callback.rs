@@ -340,3 +340,158 @@ impl Line {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Instant;
+
+    use benchmaster_nfs_proto::rpc;
+
+    use super::*;
+    use crate::handle::FileId;
+    use crate::state::nlm::{NlmOwner, NlmRange};
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    /// How a lock manager takes a call.
+    #[derive(Debug, Clone, Copy)]
+    enum Take {
+        Answer(NlmStats),
+        HangUp,
+    }
+
+    /// Portmapper and lock manager of a client: takes calls as scripted, and tells of each.
+    fn client(script: Vec<Take>) -> (u16, mpsc::Receiver<(u32, Proc, Vec<u8>)>) {
+        let portmapper = TcpListener::bind((HERE, 0)).unwrap();
+        let lock_manager = TcpListener::bind((HERE, 0)).unwrap();
+        let portmap_port = portmapper.local_addr().unwrap().port();
+        let port = lock_manager.local_addr().unwrap().port();
+        thread::spawn(move || {
+            for stream in portmapper.incoming() {
+                let mut line = Line { stream: stream.unwrap() };
+                let asked = line.receive().unwrap();
+                let mut d = Decoder::new(&asked);
+                let call: CallHeader<'_> = d.get().unwrap();
+                let mapping: Mapping = d.get().unwrap();
+                assert_eq!((mapping.prog, mapping.prot), (proto::PROGRAM, IPPROTO_TCP));
+                answer(&mut line.stream, call.xid, &u32::from(port));
+            }
+        });
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let mut script = script.into_iter();
+            for stream in lock_manager.incoming() {
+                let mut line = Line { stream: stream.unwrap() };
+                while let Ok(record) = line.receive() {
+                    let mut d = Decoder::new(&record);
+                    let call: CallHeader<'_> = d.get().unwrap();
+                    assert!(call.cred.sys().is_ok());
+                    let args = d.rest().to_vec();
+                    let Some(take) = script.next() else { return };
+                    let cookie = Decoder::new(&args).get().unwrap();
+                    tell.send((call.version, Proc(call.procedure), args.clone())).unwrap();
+                    match take {
+                        Take::Answer(stat) => answer(&mut line.stream, call.xid, &Res { cookie, stat }),
+                        Take::HangUp => break,
+                    }
+                }
+            }
+        });
+        (portmap_port, told)
+    }
+
+    fn answer(stream: &mut TcpStream, xid: u32, results: &impl Encode) {
+        let mut e = Encoder::new();
+        let mark = record::begin(&mut e);
+        rpc::put_reply(&mut e, xid, RpcReply::Success(OpaqueAuth::NONE));
+        e.put(results);
+        record::end(&mut e, mark);
+        stream.write_all(e.buffer()).unwrap();
+    }
+
+    fn callbacks(portmap_port: u16) -> LockCallbacks {
+        let answer = Duration::from_secs(5);
+        LockCallbacks::new(Patience { portmap_port, answer, pause: Duration::from_millis(5), tries: 4 })
+    }
+
+    fn waiter(version: u32) -> NlmWaiter {
+        let owner = NlmOwner { host: b"client"[..].into(), oh: b"77@client"[..].into(), svid: 77 };
+        let range = NlmRange { offset: 10, len: u64::MAX };
+        let file = FileId { export: 1, ino: 2, generation: 3 };
+        NlmWaiter {
+            lock: NlmLock { file, owner, range, exclusive: true },
+            version,
+            address: HERE,
+            handle: b"handle"[..].into(),
+            cookie: b"cookie"[..].into(),
+        }
+    }
+
+    fn wait_for_refusal(callbacks: &LockCallbacks) -> Vec<NlmLock> {
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            let refused = callbacks.refused();
+            if !refused.is_empty() || Instant::now() > end {
+                return refused;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn a_grant_is_repeated_until_it_is_taken() {
+        let script =
+            [Take::HangUp, Take::Answer(NlmStats::DENIED_GRACE_PERIOD), Take::Answer(NlmStats::GRANTED)];
+        let (port, told) = client(script.to_vec());
+        let callbacks = callbacks(port);
+        callbacks.granted(&waiter(4));
+        let calls: Vec<_> = (0..3).map(|_| told.recv_timeout(Duration::from_secs(20)).unwrap()).collect();
+        assert!(calls.iter().all(|call| *call == calls[0]), "the same call every time");
+        let (version, procedure, args) = &calls[0];
+        assert_eq!((*version, *procedure), (4, Proc::GRANTED));
+        let args: v4::TestArgs<'_> = Decoder::new(args).get().unwrap();
+        assert!(args.exclusive);
+        assert_eq!((args.alock.fh.0, args.alock.caller_name.0), (&b"handle"[..], &b"client"[..]));
+        assert_eq!((args.alock.oh.0, args.alock.svid), (&b"77@client"[..], 77));
+        assert_eq!((args.alock.l_offset, args.alock.l_len), (10, 0));
+        // Nothing to be taken back, and nobody attended to any more.
+        let end = Instant::now() + Duration::from_secs(20);
+        while !callbacks.inner.work.lock().hosts.is_empty() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert!(callbacks.inner.work.lock().hosts.is_empty());
+        assert_eq!(callbacks.refused(), []);
+    }
+
+    #[test]
+    fn a_grant_that_is_not_wanted_or_not_deliverable_is_taken_back() {
+        let (port, told) = client(vec![Take::Answer(NlmStats::DENIED)]);
+        let callbacks1 = callbacks(port);
+        callbacks1.granted(&waiter(1));
+        let (version, _, args) = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(version, 1);
+        let args: proto::v1::TestArgs<'_> = Decoder::new(&args).get().unwrap();
+        assert_eq!((args.alock.l_offset, args.alock.l_len), (10, 0));
+        assert_eq!(wait_for_refusal(&callbacks1), [waiter(1).lock]);
+
+        // A port where nobody listens.
+        let nobody = TcpListener::bind((HERE, 0)).unwrap().local_addr().unwrap().port();
+        let callbacks2 = callbacks(nobody);
+        callbacks2.granted(&waiter(4));
+        assert_eq!(wait_for_refusal(&callbacks2), [waiter(4).lock]);
+    }
+
+    #[test]
+    fn answers_to_messages_are_calls_too() {
+        let (port, told) = client(vec![Take::Answer(NlmStats::GRANTED)]);
+        let callbacks = callbacks(port);
+        let mut e = Encoder::new();
+        e.put(&Res { cookie: "abc".into(), stat: NlmStats::BLOCKED });
+        callbacks.message(HERE, 4, Proc::LOCK_RES, e.buffer());
+        let call = told.recv_timeout(Duration::from_secs(20)).unwrap();
+        assert_eq!(call, (4, Proc::LOCK_RES, e.buffer().to_vec()));
+    }
+}

@@ -20,6 +20,8 @@ mod args;
 pub(crate) mod callback;
 pub(crate) mod nsm;
 mod share;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use callback::LockCallbacks;
 pub(crate) use share::Shares;
@@ -144,9 +146,14 @@ fn cancel(call: &mut Call<'_>, args: &CancelArgs<'_>) -> Result<NlmStats, NlmSta
 }
 
 fn unlock(call: &mut Call<'_>, args: &UnlockArgs<'_>) -> Result<NlmStats, NlmStats> {
-    let lock = described(call, &args.alock, false)?;
-    // A request that still waits is given up too: the client may have lost the answer to its CANCEL.
-    call.server.state.write().files.nlm_unlock(lock.file, &lock.owner, lock.range, call.effects);
+    let mut lock = described(call, &args.alock, false)?;
+    let files = &mut call.server.state.write().files;
+    // A request that still waits is given up too: the answer to its CANCEL, or to the LOCK itself, may have been lost.
+    for exclusive in [false, true] {
+        lock.exclusive = exclusive;
+        files.nlm_cancel(&lock);
+    }
+    files.nlm_unlock(lock.file, &lock.owner, lock.range, call.effects);
     Ok(NlmStats::GRANTED)
 }
 
