@@ -9,6 +9,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Node;
+use super::table::CAPACITY;
 
 /// First cookie: 1 and 2 are left to "." and "..".
 const FIRST_COOKIE: u64 = 3;
@@ -36,20 +37,27 @@ pub(super) struct Directory {
 struct Segment {
     number: u64,
     entries: Vec<Entry>,
-    /// Names of all entries, and of removed ones until they are half of it. At most 256 × 255 bytes.
+    /// Long names of all entries, and of removed ones until they are half of it. At most 256 × 255 bytes.
     names: Vec<u8>,
     garbage: u32,
+    /// [`Entry::low`] of the first entry: finding one looks at no other.
+    first: u8,
 }
 
-/// An entry: 16 bytes and its name.
+/// Longest name that is in the entry itself.
+const SHORT: usize = 22;
+
+/// An entry: half a cache line, so that finding a file costs one look into memory here.
 #[derive(Debug, Clone, Copy)]
+#[repr(align(32))]
 struct Entry {
-    ino: u64,
+    ino: u32,
     generation: u32,
-    name_at: u16,
-    name_len: u8,
     /// Lowest bits of the cookie.
     low: u8,
+    name_len: u8,
+    /// The name, or where it begins among the segment's names.
+    name: [u8; SHORT],
 }
 
 /// What the index knows of an entry: enough to grow without looking at names.
@@ -117,17 +125,16 @@ impl Directory {
                 full.names.shrink_to_fit();
                 self.empty += usize::from(full.entries.is_empty());
             }
-            self.segments.push(Segment { number, entries: Vec::new(), names: Vec::new(), garbage: 0 });
+            self.segments.push(Segment {
+                number,
+                entries: Vec::new(),
+                names: Vec::new(),
+                garbage: 0,
+                first: cookie as u8,
+            });
         }
         if let Some(segment) = self.segments.last_mut() {
-            segment.entries.push(Entry {
-                ino: node.ino,
-                generation: node.generation,
-                name_at: segment.names.len() as u16,
-                name_len: name.len() as u8,
-                low: cookie as u8,
-            });
-            segment.names.extend_from_slice(name);
+            segment.push(cookie as u8, name, node);
         }
         self.index.insert(Key { hash: hash(hasher, name), cookie: [(cookie >> 32) as u32, cookie as u32] });
     }
@@ -137,7 +144,7 @@ impl Directory {
         if let Some((segment, at)) = self.position(cookie)
             && let Some(entry) = self.segments.get_mut(segment).and_then(|it| it.entries.get_mut(at))
         {
-            entry.ino = node.ino;
+            entry.ino = node.ino as u32;
             entry.generation = node.generation;
         }
     }
@@ -197,7 +204,7 @@ impl Directory {
         self.next_cookie
     }
 
-    /// Adds an entry under the cookie that it had, for loading: cookies ascend.
+    /// Adds an entry under the cookie that it had, for loading: cookies ascend. `false` when it cannot be.
     pub(super) fn restore(
         &mut self,
         hasher: &DefaultHashBuilder,
@@ -205,12 +212,12 @@ impl Directory {
         name: &[u8],
         node: Node,
     ) -> bool {
-        let ascends = cookie >= self.next_cookie && cookie < u64::MAX;
-        if ascends {
+        let fits = cookie >= self.next_cookie && cookie < u64::MAX && node.ino < CAPACITY;
+        if fits {
             self.next_cookie = cookie + 1;
             self.put(hasher, cookie, name, node);
         }
-        ascends
+        fits
     }
 
     /// Sets the cookie that the next entry gets, for loading.
@@ -237,9 +244,10 @@ impl Directory {
 
     fn position(&self, cookie: u64) -> Option<(usize, usize)> {
         let at = self.segment(cookie >> SEGMENT_BITS).ok()?;
-        let entries = &self.segments.get(at)?.entries;
+        let segment = self.segments.get(at)?;
+        let entries = &segment.entries;
         let low = cookie as u8;
-        let guess = usize::from(low.checked_sub(entries.first()?.low)?);
+        let guess = usize::from(low.checked_sub(segment.first)?);
         if entries.get(guess).is_some_and(|entry| entry.low == low) {
             return Some((at, guess));
         }
@@ -248,39 +256,76 @@ impl Directory {
 }
 
 impl Segment {
-    fn found(&self, entry: &Entry) -> Found<'_> {
-        Found {
-            cookie: self.number << SEGMENT_BITS | u64::from(entry.low),
-            name: self.name(entry),
-            node: Node { ino: entry.ino, generation: entry.generation },
+    fn push(&mut self, low: u8, name: &[u8], node: Node) {
+        let mut entry = Entry {
+            // The table has no higher numbers.
+            ino: node.ino as u32,
+            generation: node.generation,
+            low,
+            name_len: name.len() as u8,
+            name: [0; SHORT],
+        };
+        match entry.name.get_mut(..name.len()) {
+            Some(short) => short.copy_from_slice(name),
+            None => {
+                entry.set_place(self.names.len());
+                self.names.extend_from_slice(name);
+            }
         }
+        if self.entries.is_empty() {
+            self.first = low;
+        }
+        self.entries.push(entry);
     }
 
-    fn name(&self, entry: &Entry) -> &[u8] {
-        let at = usize::from(entry.name_at);
-        self.names.get(at..at + usize::from(entry.name_len)).unwrap_or_default()
+    fn found<'a>(&'a self, entry: &'a Entry) -> Found<'a> {
+        Found {
+            cookie: self.number << SEGMENT_BITS | u64::from(entry.low),
+            name: entry.name(&self.names),
+            node: Node { ino: u64::from(entry.ino), generation: entry.generation },
+        }
     }
 
     fn remove(&mut self, at: usize) {
         let entry = self.entries.remove(at);
-        self.garbage += u32::from(entry.name_len);
-        if self.entries.is_empty() {
+        self.garbage += entry.outside();
+        let Some(first) = self.entries.first() else {
             self.entries = Vec::new();
             self.names = Vec::new();
             self.garbage = 0;
-        } else if self.garbage as usize * 2 > self.names.len() {
+            return;
+        };
+        self.first = first.low;
+        if self.entries.len() * 4 <= self.entries.capacity() {
+            self.entries.shrink_to(self.entries.len() * 2);
+        }
+        if self.garbage as usize * 2 > self.names.len() {
             let mut names = Vec::with_capacity(self.names.len() - self.garbage as usize);
-            for entry in &mut self.entries {
-                let at = usize::from(entry.name_at);
-                entry.name_at = names.len() as u16;
-                names.extend_from_slice(
-                    self.names.get(at..at + usize::from(entry.name_len)).unwrap_or_default(),
-                );
+            for entry in self.entries.iter_mut().filter(|entry| entry.outside() > 0) {
+                let place = names.len();
+                names.extend_from_slice(entry.name(&self.names));
+                entry.set_place(place);
             }
             self.names = names;
             self.garbage = 0;
-            self.entries.shrink_to(self.entries.len() * 2);
         }
+    }
+}
+
+impl Entry {
+    fn name<'a>(&'a self, names: &'a [u8]) -> &'a [u8] {
+        let len = usize::from(self.name_len);
+        let place = usize::from(u16::from_le_bytes([self.name[0], self.name[1]]));
+        self.name.get(..len).or_else(|| names.get(place..place + len)).unwrap_or_default()
+    }
+
+    /// Bytes that it has among the segment's names.
+    fn outside(&self) -> u32 {
+        if usize::from(self.name_len) > SHORT { u32::from(self.name_len) } else { 0 }
+    }
+
+    fn set_place(&mut self, place: usize) {
+        [self.name[0], self.name[1]] = (place as u16).to_le_bytes();
     }
 }
 
@@ -353,4 +398,87 @@ fn hash(hasher: &DefaultHashBuilder, name: &[u8]) -> u32 {
 /// The table takes the place from the lowest bits and its tags from the highest: both must depend on the hash.
 fn spread(hash: u32) -> u64 {
     u64::from(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn node(ino: u64) -> Node {
+        Node { ino, generation: 1 }
+    }
+
+    /// Short names and long ones.
+    fn name(number: u16) -> Vec<u8> {
+        format!("{number:03}").repeat(if number.is_multiple_of(3) { 80 } else { 1 }).into_bytes()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+        #[test]
+        fn entries_are_found_by_name_and_listed_by_cookie(steps in vec((0..900u16, 0..5u8), 1..3000)) {
+            let hasher = DefaultHashBuilder::default();
+            let mut dir = Directory::new(node(1));
+            let mut model: BTreeMap<u64, (u16, Node)> = BTreeMap::new();
+            for (at, (number, what)) in (2..).zip(&steps) {
+                let cookie = model.iter().find(|(_, (it, _))| it == number).map(|(cookie, _)| *cookie);
+                let found = dir.find(&hasher, &name(*number)).map(|found| (found.cookie, found.node));
+                prop_assert_eq!(found, cookie.map(|cookie| (cookie, model[&cookie].1)));
+                match (cookie, what) {
+                    (None, 0) => prop_assert!(!dir.remove(&hasher, &name(*number))),
+                    (None, _) => {
+                        model.insert(dir.next_cookie(), (*number, node(at)));
+                        dir.insert(&hasher, &name(*number), node(at));
+                    }
+                    (Some(cookie), 1) => {
+                        dir.replace(cookie, node(at));
+                        model.insert(cookie, (*number, node(at)));
+                    }
+                    (Some(cookie), _) => {
+                        prop_assert!(dir.remove(&hasher, &name(*number)));
+                        model.remove(&cookie);
+                        prop_assert!(dir.get(cookie).is_none());
+                    }
+                }
+                prop_assert_eq!(dir.len(), model.len());
+            }
+            for from in [0, 2, 3, 255, 256, 257, 511, 700, 1000, u64::MAX] {
+                let listed: Vec<_> =
+                    dir.after(from).map(|found| (found.cookie, found.name.to_vec(), found.node)).collect();
+                let after = model.iter().filter(|(cookie, _)| **cookie > from);
+                let expected: Vec<_> = after.map(|(cookie, (it, node))| (*cookie, name(*it), *node)).collect();
+                prop_assert_eq!(listed, expected, "from {}", from);
+            }
+        }
+    }
+
+    #[test]
+    fn memory_follows_the_entries_that_are_left() {
+        let hasher = DefaultHashBuilder::default();
+        let mut dir = Directory::new(node(1));
+        for number in 0..100_000u64 {
+            dir.insert(&hasher, format!("{number}").as_bytes(), node(number + 2));
+        }
+        assert!(matches!(dir.index, Index::Split(..)));
+        for number in (0..100_000u64).filter(|number| number % 1000 != 5) {
+            assert!(dir.remove(&hasher, format!("{number}").as_bytes()));
+        }
+        assert_eq!(dir.len(), 100);
+        assert!(dir.segments.len() <= 202, "{}", dir.segments.len());
+        let entries: usize = dir.segments.iter().map(|segment| segment.entries.capacity()).sum();
+        assert!(entries <= 100 * 8 + 256, "{entries}");
+        // Making and removing for ever takes no more.
+        for number in 0..100_000u64 {
+            dir.insert(&hasher, b"again", node(number + 2));
+            assert!(dir.remove(&hasher, b"again"));
+        }
+        assert!(dir.segments.len() <= 204, "{}", dir.segments.len());
+        assert_eq!(dir.after(0).count(), 100);
+    }
 }

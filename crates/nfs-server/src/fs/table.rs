@@ -17,7 +17,11 @@ const GROUPS: u64 = 1024;
 /// Inode numbers there can be.
 pub(super) const CAPACITY: u64 = CHUNK * GROUP * GROUPS;
 
-type Slot = RwLock<Inode>;
+/// Two cache lines, never three.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Slot(RwLock<Inode>);
+
 type Chunk = OnceLock<Box<[Slot]>>;
 
 pub(super) type ReadGuard<'a> = RwLockReadGuard<'a, Inode>;
@@ -58,27 +62,27 @@ impl Table {
 
     /// Locks a file for reading.
     pub(super) fn read(&self, node: Node) -> Result<ReadGuard<'_>, FsError> {
-        let guard = self.slot(node.ino).ok_or(FsError::Stale)?.read();
+        let guard = self.slot(node.ino).ok_or(FsError::Stale)?.0.read();
         if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) }
     }
 
     /// As [`Table::read`], `None` when that would wait.
     pub(super) fn try_read(&self, node: Node) -> Option<Result<ReadGuard<'_>, FsError>> {
         let Some(slot) = self.slot(node.ino) else { return Some(Err(FsError::Stale)) };
-        let guard = slot.try_read()?;
+        let guard = slot.0.try_read()?;
         Some(if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) })
     }
 
     /// Locks a file for writing.
     pub(super) fn write(&self, node: Node) -> Result<WriteGuard<'_>, FsError> {
-        let guard = self.slot(node.ino).ok_or(FsError::Stale)?.write();
+        let guard = self.slot(node.ino).ok_or(FsError::Stale)?.0.write();
         if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) }
     }
 
     /// As [`Table::write`], `None` when that would wait.
     pub(super) fn try_write(&self, node: Node) -> Option<Result<WriteGuard<'_>, FsError>> {
         let Some(slot) = self.slot(node.ino) else { return Some(Err(FsError::Stale)) };
-        let guard = slot.try_write()?;
+        let guard = slot.0.try_write()?;
         Some(if is(&guard, node) { Ok(guard) } else { Err(FsError::Stale) })
     }
 
@@ -96,7 +100,7 @@ impl Table {
             }
         };
         self.used.fetch_add(1, Ordering::Relaxed);
-        let guard = self.make(ino).ok_or(FsError::NoSpace)?.write();
+        let guard = self.make(ino).ok_or(FsError::NoSpace)?.0.write();
         Ok((Node { ino, generation: guard.generation }, guard))
     }
 
@@ -123,7 +127,7 @@ impl Table {
 
     /// The slot of a number that is in use or was, for saving.
     pub(super) fn peek(&self, ino: u64) -> Option<ReadGuard<'_>> {
-        Some(self.slot(ino)?.read())
+        Some(self.slot(ino)?.0.read())
     }
 
     /// Puts an inode (or a free one, for its generation) at a number, for loading: numbers ascend, each once.
@@ -138,7 +142,7 @@ impl Table {
             Body::Free => free.again.push(ino as u32),
             _ => drop(self.used.fetch_add(1, Ordering::Relaxed)),
         }
-        *self.make(ino).ok_or(FsError::Invalid)?.write() = inode;
+        *self.make(ino).ok_or(FsError::Invalid)?.0.write() = inode;
         Ok(())
     }
 
@@ -153,7 +157,7 @@ impl Table {
         let group = self.groups.get(usize::try_from(ino / CHUNK / GROUP).ok()?)?;
         let group = group.get_or_init(|| (0..GROUP).map(|_| OnceLock::new()).collect());
         let chunk = group.get((ino / CHUNK % GROUP) as usize)?;
-        let chunk = chunk.get_or_init(|| (0..CHUNK).map(|_| RwLock::new(Inode::free())).collect());
+        let chunk = chunk.get_or_init(|| (0..CHUNK).map(|_| Slot(RwLock::new(Inode::free()))).collect());
         chunk.get((ino % CHUNK) as usize)
     }
 }
