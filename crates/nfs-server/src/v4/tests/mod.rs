@@ -8,6 +8,7 @@ use crate::config::{ExportConfig, ServerConfig};
 use crate::cred::Credentials;
 use crate::server::Shared;
 
+mod allocation;
 mod attributes;
 mod compounds;
 mod data;
