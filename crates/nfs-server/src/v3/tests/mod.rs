@@ -12,6 +12,7 @@ mod attributes;
 mod data;
 mod listing;
 mod names;
+mod others;
 
 type Handle = Vec<u8>;
 
