@@ -15,9 +15,12 @@ forget() {
     echo 3 >/proc/sys/vm/drop_caches
 }
 
-# calls DIRECTORY OPERATION: how often the operation was sent for this mount
+# calls DIRECTORY OPERATION...: how often these operations were sent for this mount
 calls() {
-    awk -v at="$1" -v operation="$2:" '$1 == "device" { here = $5 == at } here && $1 == operation { print $2 }' /proc/self/mountstats
+    at=$1
+    shift
+    awk -v at="$at" -v operations=" $* " '$1 == "device" { here = $5 == at }
+        here && sub(":$", "", $1) && index(operations, " " $1 " ") { sum += $2 } END { print sum + 0 }' /proc/self/mountstats
 }
 
 # transports DIRECTORY: the lines of the mount's connections
