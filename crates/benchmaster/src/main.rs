@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         Command::Analyze(args) => commands::results::analyze(&args),
         Command::Report(args) => commands::results::report(&args),
         Command::Export(args) => commands::results::export(&args),
+        Command::Serve(args) => commands::serve::serve(&args),
         Command::Workloads(args) => commands::built_in::workloads(&args),
         Command::Schema => commands::built_in::schema(),
         Command::Completions { shell } => commands::built_in::completions(shell),

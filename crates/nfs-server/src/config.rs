@@ -2,7 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
+
+use benchmaster_units::ByteSize;
 
 use crate::inject::Rule;
 
@@ -53,6 +56,42 @@ pub struct ExportConfig {
     pub limit: Option<u64>,
 }
 
+/// Why an export could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("export `{export}`: {problem}")]
+pub struct ExportError {
+    export: String,
+    problem: String,
+}
+
+impl FromStr for ExportConfig {
+    type Err = ExportError;
+
+    /// `/path`, `/path:ro`, `/path:limit=10GiB`, `/path:ro,limit=10GiB`.
+    fn from_str(text: &str) -> Result<Self, ExportError> {
+        let fail = |problem: String| ExportError { export: text.to_owned(), problem };
+        let (path, options) = text.split_once(':').unwrap_or((text, ""));
+        let mut components = path.strip_prefix('/').unwrap_or_default().split('/');
+        let bad = |name: &str| matches!(name, "" | "." | "..") || name.len() > 255 || name.contains('\0');
+        if !path.starts_with('/') || (path != "/" && components.any(bad)) {
+            return Err(fail("is no absolute path; write one such as /export".into()));
+        }
+        let mut export = Self { path: path.to_owned(), read_only: false, limit: None };
+        for option in options.split(',').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                None if option == "ro" => export.read_only = true,
+                None if option == "rw" => export.read_only = false,
+                Some(("limit", size)) => {
+                    let size: ByteSize = size.parse().map_err(|error| fail(format!("{error}")))?;
+                    export.limit = Some(size.bytes());
+                }
+                _ => return Err(fail(format!("`{option}` is not known; options are ro, rw, limit=SIZE"))),
+            }
+        }
+        Ok(export)
+    }
+}
+
 impl Default for ServerConfig {
     fn default() -> Self {
         Self {
@@ -71,6 +110,21 @@ impl Default for ServerConfig {
             seed: 0,
             state: None,
             root_squash: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exports_as_written() {
+        let export: ExportConfig = "/a/b:ro,limit=1KiB".parse().unwrap();
+        assert_eq!(export, ExportConfig { path: "/a/b".into(), read_only: true, limit: Some(1024) });
+        assert_eq!("/".parse::<ExportConfig>().unwrap().path, "/");
+        for bad in ["", "export", "/a//b", "/a/", "/a/../b", "/a:wo", "/a:limit=1k"] {
+            assert!(bad.parse::<ExportConfig>().is_err(), "{bad}");
         }
     }
 }

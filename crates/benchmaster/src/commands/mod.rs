@@ -13,6 +13,7 @@ pub(crate) mod built_in;
 pub(crate) mod plan;
 pub(crate) mod results;
 pub(crate) mod run;
+pub(crate) mod serve;
 
 /// How a command ended; see the exit status in the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,173 @@
+//! `serve`: the in-memory NFS server.
+
+use std::io::{ErrorKind, Write};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use anyhow::Context;
+use benchmaster_nfs_server::{Server, ServerConfig};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::iterator::Signals;
+
+use super::{Failure, Result, Status};
+use crate::cli::ServeArgs;
+use crate::output;
+
+/// Serves until SIGINT or SIGTERM.
+pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
+    let config = config(args)?;
+    log(args);
+    // Before the first thread: signals are then handled here alone.
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(Failure::failed)?;
+    let exports: Vec<_> = config.exports.iter().map(|export| export.path.clone()).collect();
+    let server = Arc::new(Server::start(config).map_err(Failure::wrong_input)?);
+    let socket = match &args.stats_socket {
+        Some(path) => Some(StatsSocket::open(path, &server)?),
+        None => None,
+    };
+    output::note(&format!("serving {} on {}", exports.join(", "), server.address()));
+    if let Some(portmap) = server.portmap_address() {
+        output::note(&format!("portmapper on {portmap}"));
+    }
+    for signal in signals.forever() {
+        if signal != SIGUSR1 {
+            break;
+        }
+        statistics(args, &server)?;
+    }
+    drop(socket);
+    let stopped = server.stop().map_err(Failure::failed);
+    // Statistics even when the state could not be written.
+    statistics(args, &server)?;
+    stopped.map(|()| Status::Fine)
+}
+
+fn config(args: &ServeArgs) -> Result<ServerConfig> {
+    let portmap = args.portmap.map(|given| given.unwrap_or(SocketAddr::new(args.listen.ip(), 111)));
+    let remote = [Some(args.listen), portmap].into_iter().flatten().find(|a| !a.ip().is_loopback());
+    if let Some(address) = remote {
+        if !args.allow_remote {
+            return Err(Failure::wrong_input(anyhow::anyhow!(
+                "{address} can be reached from other hosts; add --allow-remote if that is meant"
+            )));
+        }
+        output::note(&format!(
+            "warning: every host that reaches {address} can read and change all files: AUTH_SYS users are believed"
+        ));
+    }
+    let mut paths: Vec<_> = args.export.iter().map(|export| &export.path).collect();
+    paths.sort();
+    if let Some(twice) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Failure::wrong_input(anyhow::anyhow!("export `{}` is given twice", twice[0])));
+    }
+    let defaults = ServerConfig::default();
+    Ok(ServerConfig {
+        listen: args.listen,
+        portmap,
+        exports: args.export.clone(),
+        threads: args.threads.map_or(defaults.threads, usize::from),
+        lease: args.lease.0,
+        slots: args.slots,
+        max_io: args.max_io.bytes() as u32,
+        delegations: !args.no_delegations,
+        write_delegations: args.write_delegations,
+        null_data: args.null_data,
+        change_granularity: args.change_granularity.map(|span| span.0),
+        rules: args.inject.clone(),
+        seed: args.seed,
+        state: args.state.clone(),
+        root_squash: args.root_squash,
+    })
+}
+
+fn log(args: &ServeArgs) {
+    // Only the first subscriber of a process is taken; there is no other.
+    let _ = tracing_subscriber::fmt()
+        .with_max_level(args.log)
+        .with_writer(std::io::stderr)
+        .with_ansi(output::color(&std::io::stderr()))
+        .try_init();
+}
+
+/// Prints the statistics, or writes them to the file chosen for them.
+fn statistics(args: &ServeArgs, server: &Server) -> Result<()> {
+    let text = serde_json::to_string(&server.report()).map_err(Failure::failed)?;
+    match &args.stats {
+        None => output::print(&text),
+        Some(path) => write_whole(path, &text)
+            .with_context(|| format!("cannot write statistics to {}", path.display()))
+            .map_err(Failure::failed),
+    }
+}
+
+/// Replaces a file in one step, so that a reader never sees half of it.
+fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    std::fs::write(&part, format!("{text}\n"))?;
+    std::fs::rename(&part, path)
+}
+
+/// The Unix socket that gives out statistics; dropping it removes it.
+struct StatsSocket {
+    path: PathBuf,
+    closing: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl StatsSocket {
+    fn open(path: &Path, server: &Arc<Server>) -> Result<Self> {
+        let listener = bind(path)
+            .with_context(|| format!("cannot listen on {}", path.display()))
+            .map_err(Failure::wrong_input)?;
+        let closing = Arc::new(AtomicBool::new(false));
+        let (server, stop) = (Arc::clone(server), Arc::clone(&closing));
+        let thread = thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stop.load(Ordering::Acquire) {
+                    return;
+                }
+                let (Ok(mut stream), Ok(text)) = (stream, serde_json::to_string(&server.report())) else {
+                    continue;
+                };
+                // A reader that does not read must not hold up the next one for long.
+                let _ = stream.set_write_timeout(Some(std::time::Duration::from_secs(1)));
+                let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.write_all(b"\n"));
+            }
+        });
+        Ok(Self { path: path.to_owned(), closing, thread: Some(thread) })
+    }
+}
+
+/// Binds the socket; one left behind by a process that was killed is replaced, one in use is not.
+fn bind(path: &Path) -> std::io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let abandoned = std::os::unix::net::UnixStream::connect(path)
+                .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
+            if !abandoned {
+                return Err(error);
+            }
+            std::fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        bound => bound,
+    }
+}
+
+impl Drop for StatsSocket {
+    fn drop(&mut self) {
+        self.closing.store(true, Ordering::Release);
+        // Wakes the thread out of accept.
+        let _ = std::os::unix::net::UnixStream::connect(&self.path);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
