@@ -2,13 +2,30 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_proto::rpc::{
+    self, AuthFlavor, AuthStat, CALL, CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply,
+};
+use benchmaster_nfs_proto::v2::Proc2;
+use benchmaster_nfs_proto::v3::{self, Proc3};
+use benchmaster_nfs_proto::v4::{CompoundArgs, PROC_COMPOUND};
+use benchmaster_nfs_proto::xdr::Decoder;
+use benchmaster_nfs_proto::{mount, nlm, nsm, portmap as pmap, v2 as nfs2};
+
+use crate::call::{Call, Refusal, Served};
+use crate::cred::Credentials;
+use crate::drc::{Key, Lookup};
 use crate::fs::Time;
+use crate::inject::Decision;
 use crate::net::Outbox;
-use crate::reply::Reply;
+use crate::reply::{Reply, ReplyMark};
 use crate::server::Shared;
-use crate::state::ConnectionId;
+use crate::state::{ConnectionId, Effects};
+use crate::stats::{ClientIndex, Operation, Sample};
+use crate::v4::Called;
+use crate::{nlm as locks, portmap, v2, v3 as nfs3, v4};
 
 /// One reading of both clocks, shared by all requests of a receive.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +34,15 @@ pub struct Moment {
     pub instant: Instant,
     /// Wall clock: file times.
     pub wall: Time,
+}
+
+impl Moment {
+    /// Reads both clocks.
+    pub fn now() -> Self {
+        let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        let wall = Time { seconds: wall.as_secs() as i64, nanos: wall.subsec_nanos() };
+        Self { instant: Instant::now(), wall }
+    }
 }
 
 /// Where requests come from.
@@ -45,8 +71,293 @@ pub enum Disposition {
     Disconnect,
 }
 
+/// Shortest call: six words, credential and verifier without bodies.
+const SHORTEST_CALL: usize = 40;
+
 /// Handles one RPC message (without record mark): appends the reply message (without record mark) to `reply`.
-#[allow(unused_variables, clippy::todo)] // Signatures first.
 pub fn handle(server: &Shared, peer: &Peer, message: &[u8], reply: &mut Reply, now: Moment) -> Disposition {
-    todo!()
+    let transport = &server.statistics.transport;
+    let mut d = Decoder::new(message);
+    match d.get::<Message<'_>>() {
+        Ok(Message::Call(call)) => {
+            count(&transport.calls);
+            Request { server, peer, message, now, call, args: d }.handle(reply)
+        }
+        Ok(Message::Reply { .. }) => {
+            server.callbacks.reply(peer.connection, message);
+            Disposition::Send
+        }
+        Err(_) => {
+            count(&transport.bad_format);
+            bad_header(message, reply)
+        }
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A message whose header does not decode: with a whole call header it can only be a credential or verifier beyond its
+/// limit; anything else is no RPC.
+fn bad_header(message: &[u8], reply: &mut Reply) -> Disposition {
+    let mut d = Decoder::new(message);
+    match (d.get::<u32>(), d.get::<u32>()) {
+        (Ok(xid), Ok(CALL)) if message.len() >= SHORTEST_CALL => {
+            rpc::put_reply(&mut reply.encoder, xid, RpcReply::AuthError(AuthStat::BADCRED));
+            Disposition::Send
+        }
+        _ => Disposition::Disconnect,
+    }
+}
+
+/// The programs served, each with a function for its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Program {
+    Nfs2,
+    Nfs3,
+    Nfs4,
+    Mount,
+    Nlm,
+    Nsm,
+    Portmap,
+}
+
+impl Program {
+    fn find(server: &Shared, peer: &Peer, program: u32, version: u32) -> Result<Self, RpcReply<'static>> {
+        let versions = |low, high, served: bool, found| match served {
+            true => Ok(found),
+            false => Err(RpcReply::ProgMismatch(low, high)),
+        };
+        if server.portmap.is_some_and(|portmap| portmap == peer.local) {
+            // Elsewhere these programs have ports of their own.
+            return match program {
+                pmap::PROGRAM => {
+                    let (low, high) = portmap::VERSIONS;
+                    versions(low, high, (low..=high).contains(&version), Self::Portmap)
+                }
+                _ => Err(RpcReply::ProgUnavail),
+            };
+        }
+        let datagram = peer.outbox.is_none();
+        match (program, version) {
+            (v3::PROGRAM, nfs2::VERSION) => Ok(Self::Nfs2),
+            (v3::PROGRAM, v3::VERSION) => Ok(Self::Nfs3),
+            // RFC 7530 §3.1: not over a transport without congestion control.
+            (v3::PROGRAM, 4) if !datagram => Ok(Self::Nfs4),
+            (v3::PROGRAM, _) => Err(RpcReply::ProgMismatch(nfs2::VERSION, if datagram { 3 } else { 4 })),
+            (mount::PROGRAM, _) => versions(1, 3, (1..=3).contains(&version), Self::Mount),
+            (nlm::PROGRAM, _) => {
+                let (low, high) = locks::VERSIONS;
+                versions(low, high, matches!(version, 1 | 3 | 4), Self::Nlm)
+            }
+            (nsm::PROGRAM, _) => versions(nsm::VERSION, nsm::VERSION, version == nsm::VERSION, Self::Nsm),
+            _ => Err(RpcReply::ProgUnavail),
+        }
+    }
+
+    fn operation(self, procedure: u32) -> Operation {
+        match self {
+            Self::Nfs2 => Operation::V2(Proc2(procedure)),
+            Self::Nfs3 => Operation::V3(Proc3(procedure)),
+            Self::Nfs4 => Operation::Compound,
+            Self::Mount => Operation::Mount,
+            Self::Nlm | Self::Nsm => Operation::Nlm,
+            Self::Portmap => Operation::Portmap,
+        }
+    }
+}
+
+/// A call on its way.
+struct Request<'r> {
+    server: &'r Shared,
+    peer: &'r Peer,
+    message: &'r [u8],
+    now: Moment,
+    call: CallHeader<'r>,
+    args: Decoder<'r>,
+}
+
+impl Request<'_> {
+    fn handle(self, reply: &mut Reply) -> Disposition {
+        let (server, call) = (self.server, &self.call);
+        let transport = &server.statistics.transport;
+        if call.rpc_version != RPC_VERSION {
+            count(&transport.bad_format);
+            return self.refuse(reply, RpcReply::RpcMismatch(RPC_VERSION, RPC_VERSION));
+        }
+        let program = match Program::find(server, self.peer, call.program, call.version) {
+            Ok(program) => program,
+            Err(refusal) => {
+                count(&transport.bad_calls);
+                return self.refuse(reply, refusal);
+            }
+        };
+        let who = match Credentials::from_rpc(&call.cred, server.config.root_squash) {
+            Ok(who) => who,
+            Err(stat) => {
+                count(&transport.bad_auth);
+                return self.refuse(reply, RpcReply::AuthError(stat));
+            }
+        };
+        let machine = match call.cred.flavor {
+            AuthFlavor::SYS => call.cred.sys().map_or(&[][..], |sys| sys.machine_name.0),
+            _ => &[],
+        };
+        let client = server.statistics.client(self.peer.address.ip(), machine);
+        if let Some(outbox) = &self.peer.outbox {
+            outbox.note_client(client);
+        }
+        let operation = program.operation(call.procedure);
+        let decision = match server.injector.is_idle() {
+            true => Decision::default(),
+            false => server.injector.decide(operation, client, self.bulk(program), self.now.instant),
+        };
+        let key = self
+            .must_not_repeat(program)
+            .then(|| server.replies.key(self.peer.address.ip(), call.xid, self.message));
+        match key.map_or(Lookup::New, |key| server.replies.begin(key)) {
+            Lookup::New => {}
+            Lookup::InProgress => {
+                count(&transport.dropped_duplicates);
+                return Disposition::Send;
+            }
+            Lookup::Done(kept) => {
+                count(&transport.replayed);
+                reply.encoder.raw(&kept);
+                return disposition(decision);
+            }
+        }
+        let decision = decision.and(self.execute(program, &who, machine, client, decision.error, key, reply));
+        disposition(decision)
+    }
+
+    /// Executes the call, keeps its reply where that is due, and counts it. Returns what its operations suffer (v4).
+    #[allow(clippy::too_many_arguments)] // All of a call's circumstances.
+    fn execute(
+        &self,
+        program: Program,
+        who: &Credentials,
+        machine: &[u8],
+        client: ClientIndex,
+        injected: Option<u32>,
+        key: Option<Key>,
+        reply: &mut Reply,
+    ) -> Decision {
+        let (server, call) = (self.server, &self.call);
+        let began = server.clock.raw();
+        let mut effects = Effects::new();
+        let start = reply.mark();
+        rpc::put_reply(&mut reply.encoder, call.xid, RpcReply::Success(OpaqueAuth::NONE));
+        let results = reply.mark();
+        let mut decision = Decision::default();
+        let mut keep = key.is_some();
+        let served: Served = if program == Program::Nfs4 {
+            let args = self.args.rest();
+            match v4::call(server, self.peer, who, client, call, args, reply, &mut effects, self.now) {
+                Called::Done(done) => {
+                    decision = done.injected;
+                    keep = done.cache;
+                    Ok(first_word(reply, results))
+                }
+                Called::GarbageArgs => Err(Refusal::GarbageArgs),
+                Called::ProcUnavail => Err(Refusal::ProcUnavail),
+            }
+        } else {
+            let mut call = Call {
+                server,
+                peer: self.peer,
+                who,
+                machine,
+                version: call.version,
+                procedure: call.procedure,
+                args: self.args,
+                now: self.now,
+                reply,
+                effects: &mut effects,
+                injected,
+            };
+            match program {
+                Program::Nfs2 => v2::serve(&mut call),
+                Program::Nfs3 => nfs3::serve(&mut call),
+                Program::Mount => crate::mount::serve(&mut call),
+                Program::Nlm => locks::serve(&mut call),
+                Program::Nsm => locks::nsm::serve(&mut call),
+                Program::Portmap | Program::Nfs4 => portmap::serve(&mut call),
+            }
+        };
+        let refusal = served.err().map(|refusal| match refusal {
+            Refusal::ProcUnavail => RpcReply::ProcUnavail,
+            Refusal::GarbageArgs => RpcReply::GarbageArgs,
+            Refusal::NoReply => RpcReply::SystemErr,
+        });
+        if let Some(refusal) = refusal {
+            keep = false;
+            reply.rollback(start);
+            if served == Err(Refusal::NoReply) {
+                // As if it had not come.
+            } else {
+                count(&server.statistics.transport.bad_calls);
+                rpc::put_reply(&mut reply.encoder, call.xid, refusal);
+            }
+        }
+        if let Some(key) = key {
+            server.replies.finish(key, keep.then(|| reply.copy_since(start)));
+        }
+        server.apply(&mut effects);
+        let sample = Sample {
+            received: self.message.len() as u64,
+            sent: reply.encoder.len_since(start) as u64,
+            service: server.clock.delta(began, server.clock.raw()),
+            error: served.map_or(true, |status| status != 0),
+        };
+        server.statistics.record(client, program.operation(call.procedure), sample);
+        decision
+    }
+
+    fn refuse(&self, reply: &mut Reply, refusal: RpcReply<'_>) -> Disposition {
+        rpc::put_reply(&mut reply.encoder, self.call.xid, refusal);
+        Disposition::Send
+    }
+
+    /// Whether a repetition must be answered from the duplicate request cache. Compounds of 4.0 say only when they are
+    /// executed; from 4.1 on sessions do it.
+    fn must_not_repeat(&self, program: Program) -> bool {
+        match program {
+            Program::Nfs2 => v2::must_not_repeat(self.call.procedure),
+            Program::Nfs3 => nfs3::must_not_repeat(self.call.procedure),
+            Program::Nfs4 => {
+                let args = self.args.clone().get::<CompoundArgs<'_>>();
+                self.call.procedure == PROC_COMPOUND && args.is_ok_and(|args| args.minorversion == 0)
+            }
+            Program::Mount | Program::Nlm | Program::Nsm | Program::Portmap => false,
+        }
+    }
+
+    /// Bytes of data that the call moves, for injected bandwidth.
+    fn bulk(&self, program: Program) -> u64 {
+        match (program, Proc3(self.call.procedure)) {
+            (Program::Nfs3, Proc3::READ) => {
+                self.args.clone().get::<v3::ReadArgs<'_>>().map_or(0, |args| args.count.into())
+            }
+            (Program::Nfs2, _) if self.call.procedure == Proc2::READ.0 => {
+                self.args.clone().get::<nfs2::ReadArgs>().map_or(0, |args| args.count.into())
+            }
+            _ => self.message.len() as u64,
+        }
+    }
+}
+
+/// The status with which NFS results begin, at `mark`; 0 when there are none (NULL).
+fn first_word(reply: &Reply, mark: ReplyMark) -> u32 {
+    Decoder::new(reply.encoder.buffer().get(mark.buffer..).unwrap_or_default()).get().unwrap_or(0)
+}
+
+fn disposition(decision: Decision) -> Disposition {
+    match decision {
+        Decision { disconnect: true, .. } => Disposition::Disconnect,
+        Decision { drop_reply: true, .. } => Disposition::Drop,
+        Decision { delay, .. } if !delay.is_zero() => Disposition::Hold(delay),
+        _ => Disposition::Send,
+    }
 }

@@ -86,6 +86,35 @@ impl Reply {
         self.scratch = pages;
     }
 
+    /// Gives the bytes from position `from` of the whole message on, piece by piece, to `visit` until it returns `false`.
+    pub(crate) fn pieces<'r>(&'r self, from: usize, mut visit: impl FnMut(&'r [u8]) -> bool) {
+        let buffer = self.encoder.buffer();
+        let mut skip = from;
+        let mut give = |piece: &'r [u8]| {
+            let skipped = skip.min(piece.len());
+            skip -= skipped;
+            skipped == piece.len() || visit(&piece[skipped..])
+        };
+        let mut at = 0;
+        for (cut, page) in self.encoder.cuts().iter().zip(&self.pages) {
+            if !give(&buffer[at..cut.at]) || !give(page.as_slice()) {
+                return;
+            }
+            at = cut.at;
+        }
+        give(&buffer[at..]);
+    }
+
+    /// All bytes, pages copied in.
+    pub(crate) fn copy_all(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(self.len());
+        self.pieces(0, |piece| {
+            out.extend_from_slice(piece);
+            true
+        });
+        out
+    }
+
     /// The bytes after `mark`, pages copied in: what a reply cache keeps.
     pub fn copy_since(&self, mark: ReplyMark) -> Vec<u8> {
         let mut out = Vec::new();

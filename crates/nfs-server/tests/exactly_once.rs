@@ -121,7 +121,9 @@ fn v3_by_the_duplicate_request_cache() {
     };
     let at = |name: &str| -> (Vec<u8>, String) { (root.clone(), name.to_owned()) };
     let model = run(40_000, 1, |action, model| {
-        let nfs = |wire: &mut Wire, procedure: Proc3, arguments: &dyn Fn(&mut benchmaster_nfs_proto::xdr::Encoder)| {
+        let nfs = |wire: &mut Wire,
+                   procedure: Proc3,
+                   arguments: &dyn Fn(&mut benchmaster_nfs_proto::xdr::Encoder)| {
             let reply = wire.call(100_003, 3, procedure.0, arguments);
             outcome(Decoder::new(&reply).get().unwrap())
         };
@@ -180,13 +182,16 @@ fn into_export() -> Vec<Vec<u8>> {
     vec![op(Opnum::PUTROOTFH, ()), op(Opnum::LOOKUP, Opaque::<1024>(b"export"))]
 }
 
+fn create<'a>(name: &'a str, kind: v4::Createtype4<'a>) -> v4::CreateArgs<'a> {
+    v4::CreateArgs {
+        objtype: kind,
+        objname: Opaque(name.as_bytes()),
+        createattrs: v4::Fattr4 { attrmask: v4::Bitmap4::default(), attr_vals: Opaque(&[]) },
+    }
+}
+
 /// The operations of an action in the export's root; files are made as FIFOs, which need no open state.
 fn ops4(action: &Action) -> Vec<Vec<u8>> {
-    let create = |name: &str, kind| v4::CreateArgs {
-        objtype: kind,
-        objname: Opaque(name.as_bytes()).0.into(),
-        createattrs: v4::Fattr4 { attrmask: v4::Bitmap4::default(), attr_vals: Opaque(&[]) },
-    };
     let mut ops = into_export();
     match action {
         Action::MakeDirectory(name) => ops.push(op(Opnum::CREATE, create(name, v4::Createtype4::Dir))),
@@ -194,8 +199,7 @@ fn ops4(action: &Action) -> Vec<Vec<u8>> {
         Action::Remove(name) => ops.push(op(Opnum::REMOVE, Opaque::<1024>(name.as_bytes()))),
         Action::Rename(from, to) => {
             ops.push(op(Opnum::SAVEFH, ()));
-            let names =
-                v4::RenameArgs { oldname: from.as_bytes().into(), newname: to.as_bytes().into() };
+            let names = v4::RenameArgs { oldname: from.as_bytes().into(), newname: to.as_bytes().into() };
             ops.push(op(Opnum::RENAME, names));
         }
     }

@@ -1,22 +1,95 @@
-//! Sockets: event loops that receive many records at once and answer them with one vectored send. (Signatures first.)
+//! Sockets: event loops that receive many records at once and answer them with one vectored send.
+//!
+//! Every thread has an epoll and connections of its own; the first one accepts, and hands each new connection to the
+//! thread with the fewest. What has to reach a connection from another thread (callbacks, requests to close) goes through its
+//! thread's [`Mailbox`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
+
+use crate::stats::ClientIndex;
+
+mod connection;
+mod datagram;
+mod held;
+mod listener;
+mod mailbox;
+mod output;
+mod worker;
+
+pub(crate) use datagram::Datagrams;
+pub(crate) use listener::Listener;
+pub(crate) use mailbox::{Mailbox, Message};
+pub(crate) use worker::Worker;
+
+/// Most bytes of calls to a client that wait to be sent; a client that reads nothing gets no more.
+const MOST_QUEUED: usize = 1 << 20;
 
 /// Calls to a client waiting to be sent over its own connection (RFC 8881 §2.10.3.1: the back channel).
 #[derive(Debug, Default)]
 pub struct Outbox {
-    queue: Mutex<Vec<Vec<u8>>>,
+    queue: Mutex<Queue>,
+    /// The thread to wake, and the connection's place there. None in tests without sockets.
+    owner: Option<(Arc<Mailbox>, u64)>,
+    /// Who sent the last request, 0 before the first.
+    client: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    messages: Vec<Vec<u8>>,
+    bytes: usize,
+    closed: bool,
 }
 
 impl Outbox {
-    /// Queues an RPC call message (without record mark) and wakes the connection's thread. `false`: the connection is closed.
+    pub(crate) fn new(mailbox: Arc<Mailbox>, token: u64) -> Self {
+        Self { owner: Some((mailbox, token)), ..Self::default() }
+    }
+
+    /// Queues an RPC call message (without record mark) and wakes the connection's thread. `false`: the connection is
+    /// closed, or its client has not read what was sent before.
     pub fn send(&self, message: Vec<u8>) -> bool {
-        self.queue.lock().push(message);
+        {
+            let mut queue = self.queue.lock();
+            if queue.closed || queue.bytes + message.len() > MOST_QUEUED {
+                return false;
+            }
+            queue.bytes += message.len();
+            queue.messages.push(message);
+        }
+        if let Some((mailbox, token)) = &self.owner {
+            mailbox.post(Message::Outbox(*token));
+        }
         true
     }
 
     /// Whether the connection still stands.
     pub fn is_open(&self) -> bool {
-        true
+        !self.queue.lock().closed
+    }
+
+    /// What is to be sent.
+    pub(crate) fn take(&self) -> Vec<Vec<u8>> {
+        let mut queue = self.queue.lock();
+        queue.bytes = 0;
+        std::mem::take(&mut queue.messages)
+    }
+
+    pub(crate) fn close(&self) {
+        let mut queue = self.queue.lock();
+        *queue = Queue { closed: true, ..Queue::default() };
+    }
+
+    /// Remembers whose connection it is.
+    #[inline]
+    pub(crate) fn note_client(&self, client: ClientIndex) {
+        self.client.store(client.0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn client(&self) -> ClientIndex {
+        ClientIndex(self.client.load(Ordering::Relaxed))
     }
 }

@@ -12,6 +12,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::config::ServerConfig;
 use crate::handle::FileId;
+use crate::stats::StateReport;
 
 mod arena;
 pub mod backchannel;
@@ -123,6 +124,25 @@ impl State {
     /// The tables, for changing.
     pub fn write(&self) -> RwLockWriteGuard<'_, Tables> {
         self.tables.write()
+    }
+
+    /// Counts of what clients hold, for the statistics.
+    pub fn report(&self) -> StateReport {
+        let tables = self.read();
+        let files = tables.files.counts();
+        let delegations = tables.files.delegation_totals();
+        StateReport {
+            clients: tables.clients.len() as u64,
+            sessions: self.sessions.len() as u64,
+            stateids: files.states as u64,
+            owners: files.owners as u64,
+            files: files.files as u64,
+            delegations_held: delegations.held,
+            delegations_granted: delegations.granted,
+            delegations_recalled: delegations.recalled,
+            delegations_returned: delegations.returned,
+            delegations_revoked: delegations.revoked,
+        }
     }
 
     /// Called about ten times a second: expires leases, revokes delegations that were not returned, repeats recalls, ends

@@ -55,10 +55,12 @@ pub struct StateReport {
     pub clients: u64,
     /// Sessions of 4.1 and 4.2.
     pub sessions: u64,
-    /// Opens held.
-    pub opens: u64,
-    /// Byte-range locks held.
-    pub locks: u64,
+    /// Opens, lock states and delegations.
+    pub stateids: u64,
+    /// Open owners and lock owners.
+    pub owners: u64,
+    /// Files on which something is held.
+    pub files: u64,
     /// Delegations held now.
     pub delegations_held: u64,
     /// Delegations granted since the start.

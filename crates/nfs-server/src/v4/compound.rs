@@ -8,6 +8,7 @@ use super::{
 };
 use crate::reply::ReplyMark;
 use crate::state::session::{Begun, Request, SlotGuard};
+use crate::stats::{Operation, Sample};
 
 /// Highest minor version.
 const MINOR_MAX: u32 = 2;
@@ -64,13 +65,20 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
                         }
                     }
                 }
-                Ok(op) => result(c, op.opnum(), |c| {
-                    admit(c, op.opnum())?;
-                    reserve(c, &op)?;
-                    let outcome = execute(c, op);
-                    let has_body = outcome.map_or_else(|failure| failure.keep_body, |()| true);
-                    if has_body && !fits(c, 0) { Err(c.limit.status.into()) } else { outcome }
-                }),
+                Ok(op) => {
+                    c.bulk = match &op {
+                        Argop::Read(args) => args.count.into(),
+                        Argop::Write(args) => args.data.len() as u64,
+                        _ => 0,
+                    };
+                    result(c, op.opnum(), |c| {
+                        admit(c, op.opnum())?;
+                        reserve(c, &op)?;
+                        let outcome = execute(c, op);
+                        let has_body = outcome.map_or_else(|failure| failure.keep_body, |()| true);
+                        if has_body && !fits(c, 0) { Err(c.limit.status.into()) } else { outcome }
+                    })
+                }
                 Err(bad) => result(c, bad.opnum, |_| Err(bad.status.into())),
             };
             if status != Nfsstat4::OK {
@@ -105,8 +113,19 @@ fn result(c: &mut Compound<'_>, opnum: Opnum, run: impl FnOnce(&mut Compound<'_>
     let status_at = c.reply.mark();
     c.reply.encoder.put(&Nfsstat4::OK);
     let body = c.reply.mark();
-    // The place for injected behaviour (instead of `run`) and for statistics (after it).
-    let Err(Failure { status, keep_body }) = run(c) else { return Nfsstat4::OK };
+    let began = c.server.clock.raw();
+    let outcome = match injected(c, opnum) {
+        Some(status) => Err(status.into()),
+        None => run(c),
+    };
+    let sample = Sample {
+        received: c.bulk,
+        sent: len_since(c, status_at) as u64,
+        service: c.server.clock.delta(began, c.server.clock.raw()),
+        error: outcome.is_err(),
+    };
+    c.server.statistics.record(c.host, Operation::V4(opnum), sample);
+    let Err(Failure { status, keep_body }) = outcome else { return Nfsstat4::OK };
     let status = if c.minor == 0 { status_in_v40(opnum, status) } else { status };
     c.reply.encoder.patch_u32(status_at, status.0);
     if !keep_body {
@@ -117,6 +136,18 @@ fn result(c: &mut Compound<'_>, opnum: Opnum, run: impl FnOnce(&mut Compound<'_>
         }
     }
     status
+}
+
+/// What rules do to an operation: an error in its place, or something that befalls the whole reply.
+#[inline]
+fn injected(c: &mut Compound<'_>, opnum: Opnum) -> Option<Nfsstat4> {
+    if c.server.injector.is_idle() {
+        return None;
+    }
+    let operation = Operation::V4(opnum);
+    let decision = c.server.injector.decide(operation, c.host, c.bulk, c.now.instant);
+    c.injected = c.injected.and(decision);
+    decision.error.map(Nfsstat4)
 }
 
 /// Whether the reply stays within its limit with `more` bytes, and another operation could still say that it does not.

@@ -16,10 +16,12 @@ use crate::cred::Credentials;
 use crate::dispatch::{Moment, Peer};
 use crate::fs::{Attr, Changed, FileSystem, FsError, Node};
 use crate::handle::FileId;
+use crate::inject::Decision;
 use crate::reply::{Reply, ReplyMark};
 use crate::server::Shared;
 use crate::state::session::Session;
 use crate::state::{ClientId, Conflict, Effects};
+use crate::stats::ClientIndex;
 
 mod acl;
 mod attrs;
@@ -54,6 +56,8 @@ pub(crate) enum Called {
 /// What the caller of [`call`] has to know besides the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Done {
+    /// What operations suffer by injection, as far as it concerns the whole reply.
+    pub(crate) injected: Decision,
     /// Whether something was changed that a repetition would change again, and no session guards against it: the reply
     /// belongs into the duplicate request cache.
     pub(crate) cache: bool,
@@ -72,6 +76,7 @@ pub(crate) fn call(
     server: &Shared,
     peer: &Peer,
     who: &Credentials,
+    host: ClientIndex,
     call: &CallHeader<'_>,
     args: &[u8],
     reply: &mut Reply,
@@ -91,6 +96,9 @@ pub(crate) fn call(
                 server,
                 peer,
                 who,
+                host,
+                injected: Decision::default(),
+                bulk: 0,
                 now,
                 minor: compound.minorversion,
                 request_len: header + args.len(),
@@ -110,7 +118,8 @@ pub(crate) fn call(
                 non_idempotent: false,
             };
             compound::run(&mut c, &compound);
-            Called::Done(Done { cache: c.non_idempotent && c.minor == 0, client: c.client })
+            let cache = c.non_idempotent && c.minor == 0;
+            Called::Done(Done { injected: c.injected, cache, client: c.client })
         }
         _ => Called::ProcUnavail,
     }
@@ -124,6 +133,12 @@ pub(crate) struct Compound<'r> {
     pub(crate) peer: &'r Peer,
     /// In whose name.
     pub(crate) who: &'r Credentials,
+    /// The client's number in rules and statistics.
+    pub(crate) host: ClientIndex,
+    /// What operations suffer by injection.
+    pub(crate) injected: Decision,
+    /// Bytes of data that the operation asks for (READ) or brings (WRITE).
+    pub(crate) bulk: u64,
     /// When.
     pub(crate) now: Moment,
     /// Minor version.

@@ -13,22 +13,17 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, Opaque};
 
 use super::{Called, Done, REPLY_HEADER, call};
-use crate::callback::Callbacks;
 use crate::config::ServerConfig;
 use crate::cred::Credentials;
 use crate::dispatch::{Moment, Peer};
-use crate::drc::ReplyCache;
 use crate::exports::Exports;
 use crate::fs::Time;
 use crate::handle::{self, FileId};
-use crate::inject::Injector;
-use crate::mount::Mounts;
 use crate::net::Outbox;
-use crate::nlm::{LockCallbacks, Shares};
 use crate::reply::Reply;
-use crate::server::Shared;
-use crate::state::{ConnectionId, Effects, State};
-use crate::stats::Statistics;
+use crate::server::{Identity, Shared};
+use crate::state::{ConnectionId, Effects};
+use crate::stats::ClientIndex;
 
 /// What all test servers call themselves.
 const INSTANCE: u32 = 77;
@@ -37,21 +32,10 @@ const BOOT: u64 = 0x1122_3344_5566_7788;
 /// A server without sockets.
 pub(crate) fn server(config: ServerConfig) -> Shared {
     let now = Time { seconds: 1_700_000_000, nanos: 5 };
-    Shared {
-        exports: Exports::new(&config, now).unwrap(),
-        state: State::new(&config, BOOT, Instant::now(), Vec::new()),
-        callbacks: Callbacks::new(config.lease).unwrap(),
-        injector: Injector::new(config.rules.clone(), config.seed),
-        statistics: Statistics::new(1),
-        replies: ReplyCache {},
-        mounts: Mounts::default(),
-        shares: Shares::default(),
-        lock_callbacks: LockCallbacks::default(),
-        instance: INSTANCE,
-        boot: BOOT,
-        address: config.listen,
-        config,
-    }
+    let exports = Exports::new(&config, now).unwrap();
+    let identity = Identity { instance: INSTANCE, boot: BOOT, known_clients: Vec::new() };
+    let address = config.listen;
+    Shared::new(config, exports, identity, address, None).unwrap()
 }
 
 /// A client: one connection, one user, perhaps one session, of which it uses slot 0.
@@ -207,8 +191,17 @@ impl<'s> Client<'s> {
         // Another reply of the same receive, and the header of this one.
         reply.encoder.raw(&[0xee; 100 + REPLY_HEADER]);
         let start = reply.mark();
-        let called =
-            call(self.server, &self.peer, &self.who, &header, args, &mut reply, &mut self.effects, self.now);
+        let called = call(
+            self.server,
+            &self.peer,
+            &self.who,
+            ClientIndex(1),
+            &header,
+            args,
+            &mut reply,
+            &mut self.effects,
+            self.now,
+        );
         let Called::Done(done) = called else { panic!("{called:?}") };
         self.done = done;
         let bytes = reply.copy_since(start);

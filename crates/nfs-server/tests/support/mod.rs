@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use benchmaster_nfs_proto::record;
 use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthSys, CallHeader, Message, OpaqueAuth, RpcReply};
-use benchmaster_nfs_proto::v4::{self, Nfsstat4, Opnum};
+use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum};
 use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, List, Opaque};
 
 /// A connection that heals itself.
@@ -31,13 +31,20 @@ impl Wire {
         let machine_name = Opaque(machine.as_bytes());
         e.put(&AuthSys { stamp: 0, machine_name, uid, gid: uid, gids: List::Items(&[]) });
         let credential = e.buffer().to_vec();
-        let xid = machine.bytes().fold(17, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) << 8;
+        let xid =
+            machine.bytes().fold(17, |sum: u32, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) << 8;
         let patience = Duration::from_millis(100);
         Self { address, stream: None, credential, xid, patience, retries: 0, others: Vec::new() }
     }
 
     /// Calls and returns the results after a successful RPC header.
-    pub fn call(&mut self, program: u32, version: u32, procedure: u32, arguments: impl FnOnce(&mut Encoder)) -> Vec<u8> {
+    pub fn call(
+        &mut self,
+        program: u32,
+        version: u32,
+        procedure: u32,
+        arguments: impl FnOnce(&mut Encoder),
+    ) -> Vec<u8> {
         self.xid = self.xid.wrapping_add(1);
         let mut e = Encoder::new();
         let mark = record::begin(&mut e);
@@ -143,6 +150,3 @@ pub fn result(d: &mut Decoder<'_>, number: Opnum) -> Nfsstat4 {
     assert_eq!(d.get::<Opnum>().unwrap(), number);
     d.get().unwrap()
 }
-
-/// Flags of SEQUENCE and friends that tests look at.
-pub use v4::Stateid4;

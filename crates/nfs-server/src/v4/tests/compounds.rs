@@ -4,6 +4,7 @@ use benchmaster_nfs_proto::xdr::{Encoder, Opaque};
 
 use super::super::REPLY_HEADER;
 use super::*;
+use crate::stats::ClientIndex;
 
 fn encoded(tag: &[u8], minorversion: u32, count: u32, ops: &[Argop<'_>], tail: &[u8]) -> Vec<u8> {
     let mut e = Encoder::new();
@@ -112,7 +113,17 @@ fn arguments_without_a_header_are_garbage() {
     let mut effects = Vec::new();
     let mut call = |procedure, args: &[u8]| {
         let header = benchmaster_nfs_proto::rpc::CallHeader { procedure, ..header };
-        super::super::call(&server, &c.peer, &c.who, &header, args, &mut reply, &mut effects, c.now)
+        super::super::call(
+            &server,
+            &c.peer,
+            &c.who,
+            ClientIndex(1),
+            &header,
+            args,
+            &mut reply,
+            &mut effects,
+            c.now,
+        )
     };
     assert_eq!(call(PROC_COMPOUND, &[0, 0, 0, 9, 1]), super::super::Called::GarbageArgs);
     assert_eq!(call(2, &[]), super::super::Called::ProcUnavail);

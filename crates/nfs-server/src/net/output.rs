@@ -1,0 +1,117 @@
+//! Replies on their way into a socket.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use crate::reply::Reply;
+
+/// Most pieces of one send (IOV_MAX).
+const MOST_PIECES: usize = 1024;
+
+/// Replies that the socket did not take yet.
+#[derive(Debug, Default)]
+pub(super) struct Output {
+    queue: VecDeque<Reply>,
+    /// Bytes of the first that are sent.
+    sent: usize,
+    bytes: usize,
+}
+
+/// Whether a socket took everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flushed {
+    /// Everything.
+    All,
+    /// Its buffer is full.
+    Blocked,
+    /// The connection is broken.
+    Broken,
+}
+
+impl Output {
+    /// Bytes waiting.
+    pub(super) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Sends `reply`, or queues what the socket does not take; `reply` is empty afterwards.
+    pub(super) fn send(&mut self, socket: impl AsFd, reply: &mut Reply) -> Flushed {
+        if reply.is_empty() {
+            return self.flush(socket);
+        }
+        if !self.is_empty() {
+            self.queue(std::mem::take(reply), 0);
+            return self.flush(socket);
+        }
+        let len = reply.len();
+        let mut sent = 0;
+        match send_from(&socket, reply, &mut sent) {
+            Ok(()) => {
+                reply.clear();
+                Flushed::All
+            }
+            Err(Errno::AGAIN) => {
+                let rest = std::mem::take(reply);
+                debug_assert!(sent < len);
+                self.queue(rest, sent);
+                Flushed::Blocked
+            }
+            Err(_) => {
+                reply.clear();
+                Flushed::Broken
+            }
+        }
+    }
+
+    fn queue(&mut self, reply: Reply, sent: usize) {
+        if self.queue.is_empty() {
+            self.sent = sent;
+        }
+        self.bytes += reply.len() - sent;
+        self.queue.push_back(reply);
+    }
+
+    /// Sends what waits.
+    pub(super) fn flush(&mut self, socket: impl AsFd) -> Flushed {
+        while let Some(first) = self.queue.front() {
+            let before = self.sent;
+            let outcome = send_from(&socket, first, &mut self.sent);
+            self.bytes -= self.sent - before;
+            match outcome {
+                Ok(()) => {
+                    self.queue.pop_front();
+                    self.sent = 0;
+                }
+                Err(Errno::AGAIN) => return Flushed::Blocked,
+                Err(_) => return Flushed::Broken,
+            }
+        }
+        Flushed::All
+    }
+}
+
+/// Sends the bytes of `reply` from `*sent` on, in as few calls as it takes.
+fn send_from(socket: impl AsFd, reply: &Reply, sent: &mut usize) -> Result<(), Errno> {
+    let len = reply.len();
+    while *sent < len {
+        let mut pieces: smallvec::SmallVec<[IoSlice<'_>; 64]> = smallvec::SmallVec::new();
+        reply.pieces(*sent, |piece| {
+            pieces.push(IoSlice::new(piece));
+            pieces.len() < MOST_PIECES
+        });
+        match sendmsg(&socket, &pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL) {
+            Ok(taken) => *sent += taken,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

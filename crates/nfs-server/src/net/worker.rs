@@ -1,0 +1,425 @@
+//! A serving thread.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_proto::record;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::net::sockopt;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
+
+use super::connection::{Connection, Control, Input, Received};
+use super::held::{Destination, Held};
+use super::output::{Flushed, Output};
+use super::{Datagrams, Listener, Mailbox, Message, Outbox};
+use crate::dispatch::{self, Disposition, Moment, Peer};
+use crate::reply::Reply;
+use crate::server::Shared;
+use crate::state::ConnectionId;
+
+/// Most bytes of one receive: what a connection is served before others get their turn.
+const RECEIVE: usize = 512 << 10;
+/// Replies are sent when there is so much, even before all requests of a receive are handled.
+const SEND_AT: usize = 1 << 20;
+/// Unread replies at which nothing more is read from a client.
+const MOST_UNREAD: usize = 4 << 20;
+/// Longest record beyond its data: header, credential, handles, names.
+const RECORD_SPARE: usize = 64 << 10;
+/// Most datagrams answered in a row.
+const DATAGRAMS: usize = 64;
+
+const MAILBOX: u64 = u64::MAX;
+const TIMER: u64 = u64::MAX - 1;
+/// Listeners count down from here,
+const LISTENER: u64 = u64::MAX - 8;
+/// and datagram sockets from here.
+const DATAGRAM: u64 = u64::MAX - 16;
+
+/// The thread's possessions.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    shared: Arc<Shared>,
+    mailbox: Arc<Mailbox>,
+    listeners: Vec<Listener>,
+    sockets: Vec<Datagrams>,
+    epoll: OwnedFd,
+    timer: OwnedFd,
+    /// What the timer is set for.
+    timer_at: Option<Instant>,
+    connections: Vec<Place>,
+    free: Vec<u32>,
+    held: Held,
+    reply: Reply,
+    buffer: Vec<u8>,
+    spare: Vec<u8>,
+}
+
+/// A place in the table of connections; its number changes with every use, so that nothing meant for one connection
+/// reaches another.
+#[derive(Debug, Default)]
+struct Place {
+    uses: u32,
+    connection: Option<Box<Connection>>,
+}
+
+fn token(index: u32, uses: u32) -> u64 {
+    // The top bit is free for the special tokens.
+    u64::from(uses & 0x7fff_ffff) << 32 | u64::from(index)
+}
+
+impl Worker {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        mailbox: Arc<Mailbox>,
+        listeners: Vec<Listener>,
+        sockets: Vec<Datagrams>,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        let watch =
+            |fd: &dyn AsFd, token| epoll::add(&epoll, fd.as_fd(), EventData::new_u64(token), EventFlags::IN);
+        watch(&*mailbox, MAILBOX)?;
+        watch(&timer, TIMER)?;
+        for (index, listener) in listeners.iter().enumerate() {
+            watch(listener, LISTENER - index as u64)?;
+        }
+        for (index, socket) in sockets.iter().enumerate() {
+            watch(socket, DATAGRAM - index as u64)?;
+        }
+        Ok(Self {
+            shared,
+            mailbox,
+            listeners,
+            sockets,
+            epoll,
+            timer,
+            timer_at: None,
+            connections: Vec::new(),
+            free: Vec::new(),
+            held: Held::default(),
+            reply: Reply::new(),
+            buffer: vec![0; RECEIVE],
+            spare: Vec::new(),
+        })
+    }
+
+    /// Serves until [`Message::Stop`].
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events: Vec<Event> = Vec::with_capacity(256);
+        loop {
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            for event in &events {
+                let flags = event.flags;
+                match event.data.u64() {
+                    MAILBOX => {
+                        if self.open_mail() {
+                            return Ok(());
+                        }
+                    }
+                    TIMER => self.release_held(),
+                    token if token > DATAGRAM => {
+                        if let Some(listener) = self.listeners.get_mut((LISTENER - token) as usize) {
+                            listener.accept();
+                        }
+                    }
+                    token if token > DATAGRAM - 8 => self.datagrams((DATAGRAM - token) as usize),
+                    token => self.attend(token, flags),
+                }
+            }
+            self.set_timer();
+        }
+    }
+
+    /// Whether it is time to stop.
+    fn open_mail(&mut self) -> bool {
+        for message in self.mailbox.take() {
+            match message {
+                Message::Serve(socket, address) => self.serve(socket, address),
+                Message::Outbox(token) => self.send_outbox(token),
+                Message::Close(client) => {
+                    for index in 0..self.connections.len() {
+                        let close = self.connections[index].connection.as_ref().is_some_and(|connection| {
+                            let outbox = connection.peer.outbox.as_ref();
+                            client.is_none_or(|client| outbox.is_some_and(|o| o.client() == client))
+                        });
+                        if close {
+                            self.close(index);
+                        }
+                    }
+                }
+                Message::Stop => {
+                    (0..self.connections.len()).for_each(|index| self.close(index));
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn serve(&mut self, socket: TcpStream, address: SocketAddr) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let transport = &self.shared.statistics.transport;
+        transport.connections.fetch_add(1, Ordering::Relaxed);
+        let local = socket.local_addr().unwrap_or(self.shared.address);
+        let ready = socket
+            .set_nonblocking(true)
+            .and_then(|()| socket.set_nodelay(true))
+            .and_then(|()| Ok(sockopt::set_socket_keepalive(&socket, true)?));
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.connections.push(Place::default());
+            (self.connections.len() - 1) as u32
+        });
+        let place = &mut self.connections[index as usize];
+        let token = token(index, place.uses);
+        let watched = EventFlags::IN;
+        let added =
+            ready.and_then(|()| Ok(epoll::add(&self.epoll, &socket, EventData::new_u64(token), watched)?));
+        if let Err(error) = added {
+            tracing::warn!(%error, %address, "cannot serve a connection");
+            self.free.push(index);
+            self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
+            return;
+        }
+        let outbox = Some(Arc::new(Outbox::new(Arc::clone(&self.mailbox), token)));
+        let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
+        place.connection = Some(Box::new(Connection {
+            socket,
+            peer: Peer { connection, address, local, outbox },
+            input: Input::default(),
+            output: Output::default(),
+            held: 0,
+            watched,
+            ended: false,
+        }));
+    }
+
+    fn index_of(&self, token: u64) -> Option<usize> {
+        let (uses, index) = ((token >> 32) as u32, token as u32 as usize);
+        self.connections.get(index).filter(|place| place.uses & 0x7fff_ffff == uses)?.connection.as_ref()?;
+        Some(index)
+    }
+
+    fn close(&mut self, index: usize) {
+        let Some(place) = self.connections.get_mut(index) else { return };
+        if let Some(connection) = place.connection.take() {
+            self.bury(index, connection);
+        }
+    }
+
+    fn bury(&mut self, index: usize, connection: Box<Connection>) {
+        if let Some(outbox) = &connection.peer.outbox {
+            outbox.close();
+        }
+        // Closing the socket takes it off the epoll.
+        drop(connection);
+        self.connections[index].uses = self.connections[index].uses.wrapping_add(1);
+        self.free.push(index as u32);
+        self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Something happened on a connection.
+    fn attend(&mut self, token: u64, flags: EventFlags) {
+        let Some(index) = self.index_of(token) else { return };
+        let Some(mut connection) = self.connections[index].connection.take() else { return };
+        let mut open = true;
+        if flags.contains(EventFlags::OUT) {
+            open = connection.output.flush(&connection.socket) != Flushed::Broken;
+        }
+        if open && connection.input.is_paused() {
+            open = self.resume(&mut connection, token);
+        }
+        if open && flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) && !connection.ended {
+            open = self.receive(&mut connection, token);
+        }
+        self.put_back(index, connection, open);
+    }
+
+    /// Takes a connection that was attended to back into the table, or closes it.
+    fn put_back(&mut self, index: usize, mut connection: Box<Connection>, open: bool) {
+        let done = connection.ended && connection.output.is_empty() && connection.held == 0;
+        if !open || done {
+            self.bury(index, connection);
+            return;
+        }
+        let mut wanted = EventFlags::empty();
+        if !connection.ended && !connection.input.is_paused() && !full(&connection) {
+            wanted |= EventFlags::IN;
+        }
+        if !connection.output.is_empty() {
+            wanted |= EventFlags::OUT;
+        }
+        if wanted != connection.watched {
+            let data = EventData::new_u64(token(index as u32, self.connections[index].uses));
+            if epoll::modify(&self.epoll, &connection.socket, data, wanted).is_err() {
+                self.bury(index, connection);
+                return;
+            }
+            connection.watched = wanted;
+        }
+        self.connections[index].connection = Some(connection);
+    }
+
+    /// One receive and all it brings. `false`: the connection is to be closed.
+    fn receive(&mut self, connection: &mut Connection, token: u64) -> bool {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let received = connection.input.receive(&connection.socket, &mut buffer);
+        let open = match received {
+            Received::Bytes(len) => self.process(connection, token, &buffer[..len]),
+            Received::Blocked => true,
+            Received::End => {
+                connection.ended = true;
+                true
+            }
+            Received::Broken => false,
+        };
+        self.buffer = buffer;
+        open
+    }
+
+    /// Goes on with records that were left when the client did not read its replies.
+    fn resume(&mut self, connection: &mut Connection, token: u64) -> bool {
+        full(connection) || self.process(connection, token, &[])
+    }
+
+    fn process(&mut self, connection: &mut Connection, token: u64, data: &[u8]) -> bool {
+        let Connection { socket, peer, input, output, held, .. } = connection;
+        let now = Moment::now();
+        let limit = self.shared.config.max_io as usize + RECORD_SPARE;
+        let mut spare = std::mem::take(&mut self.spare);
+        let control = input.process(data, limit, &mut spare, &mut |message| {
+            let mark = record::begin(&mut self.reply.encoder);
+            match dispatch::handle(&self.shared, peer, message, &mut self.reply, now) {
+                Disposition::Send => {
+                    if self.reply.encoder.len_since(mark) == record::HEADER {
+                        self.reply.rollback(mark);
+                    } else {
+                        record::end(&mut self.reply.encoder, mark);
+                    }
+                }
+                Disposition::Hold(delay) => {
+                    if self.reply.encoder.len_since(mark) > record::HEADER {
+                        record::end(&mut self.reply.encoder, mark);
+                        let bytes = self.reply.copy_since(mark);
+                        *held += bytes.len();
+                        self.held.push(now.instant + delay, Destination::Connection(token), bytes);
+                    }
+                    self.reply.rollback(mark);
+                }
+                Disposition::Drop => self.reply.rollback(mark),
+                Disposition::Disconnect => {
+                    self.reply.rollback(mark);
+                    return Control::Close;
+                }
+            }
+            if self.reply.len() >= SEND_AT && output.send(&*socket, &mut self.reply) == Flushed::Broken {
+                return Control::Close;
+            }
+            match output.len() + *held > MOST_UNREAD {
+                true => Control::Pause,
+                false => Control::Continue,
+            }
+        });
+        self.spare = spare;
+        output.send(&*socket, &mut self.reply) != Flushed::Broken && control != Control::Close
+    }
+
+    fn send_outbox(&mut self, token: u64) {
+        let Some(index) = self.index_of(token) else { return };
+        let Some(mut connection) = self.connections[index].connection.take() else { return };
+        let calls = connection.peer.outbox.as_ref().map(|outbox| outbox.take()).unwrap_or_default();
+        for call in calls {
+            let mark = record::begin(&mut self.reply.encoder);
+            self.reply.encoder.raw(&call);
+            record::end(&mut self.reply.encoder, mark);
+        }
+        let open = connection.output.send(&connection.socket, &mut self.reply) != Flushed::Broken;
+        self.put_back(index, connection, open);
+    }
+
+    /// Sends replies whose time has come.
+    fn release_held(&mut self) {
+        let mut count = [0; 8];
+        // How often the timer went off does not matter.
+        let _ = rustix::io::read(&self.timer, &mut count);
+        self.timer_at = None;
+        let now = Instant::now();
+        while let Some((destination, bytes)) = self.held.pop(now) {
+            match destination {
+                Destination::Datagram(socket, to) => {
+                    if let Some(socket) = self.sockets.get(socket) {
+                        socket.send_bytes(&bytes, to);
+                    }
+                }
+                Destination::Connection(token) => {
+                    let Some(index) = self.index_of(token) else { continue };
+                    let Some(mut connection) = self.connections[index].connection.take() else { continue };
+                    connection.held = connection.held.saturating_sub(bytes.len());
+                    self.reply.encoder.raw(&bytes);
+                    let mut open =
+                        connection.output.send(&connection.socket, &mut self.reply) != Flushed::Broken;
+                    if open && connection.input.is_paused() {
+                        open = self.resume(&mut connection, token);
+                    }
+                    self.put_back(index, connection, open);
+                }
+            }
+        }
+    }
+
+    /// Sets the timer for the first held reply.
+    fn set_timer(&mut self) {
+        let due = self.held.due();
+        if due == self.timer_at || due.is_none() {
+            return;
+        }
+        // Zero would turn the timer off.
+        let wait = due
+            .map_or(Duration::ZERO, |due| due.saturating_duration_since(Instant::now()))
+            .max(Duration::from_nanos(1));
+        let value = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
+        match timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once) {
+            Ok(_) => self.timer_at = due,
+            Err(error) => tracing::error!(%error, "timer"),
+        }
+    }
+
+    fn datagrams(&mut self, index: usize) {
+        static NEXT: AtomicU64 = AtomicU64::new(1 << 63);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for _ in 0..DATAGRAMS {
+            let Some(socket) = self.sockets.get(index) else { break };
+            let Some((len, address)) = socket.receive(&mut buffer) else { break };
+            self.shared.statistics.transport.datagrams.fetch_add(1, Ordering::Relaxed);
+            let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
+            let peer = Peer { connection, address, local: socket.local, outbox: None };
+            let now = Moment::now();
+            match dispatch::handle(&self.shared, &peer, &buffer[..len], &mut self.reply, now) {
+                Disposition::Send if !self.reply.is_empty() => socket.send(&self.reply, address),
+                Disposition::Hold(delay) if !self.reply.is_empty() => {
+                    let bytes = self.reply.copy_all();
+                    self.held.push(now.instant + delay, Destination::Datagram(index, address), bytes);
+                }
+                _ => {}
+            }
+            self.reply.clear();
+        }
+        self.buffer = buffer;
+    }
+}
+
+/// Whether a client has so many replies before it that it must read some first.
+fn full(connection: &Connection) -> bool {
+    connection.output.len() + connection.held > MOST_UNREAD
+}
