@@ -222,20 +222,24 @@ impl Files {
         total
     }
 
-    /// Grants a delegation, when the rules allow it: its stateid and whether it is one for writing. The caller has taken a hold of
-    /// the file, for which [`Effect::Release`] comes at the end.
+    /// Grants a delegation, when the rules allow it: its stateid and whether it is one for writing. `hold` has to keep the file
+    /// alive; [`Effect::Release`] comes at the end.
     pub(crate) fn delegate(
         &mut self,
         clients: &Clients,
         wish: &Wish,
         now: Instant,
+        hold: impl FnOnce() -> bool,
     ) -> Result<(Stateid4, bool), OpenNoneDelegation4> {
         let write = self.choose(clients, wish, now)?;
+        if !hold() {
+            return Err(OpenNoneDelegation4::Resource(false));
+        }
         Ok((self.add_delegation(wish, write), write))
     }
 
     /// Gives a delegation back that a client had before the server's restart (RFC 8881 §10.2.1). The last value says whether
-    /// it has to be returned at once: the server cannot keep the promise.
+    /// it has to be returned at once: the server cannot keep the promise. The caller has taken a hold of the file.
     pub(crate) fn redelegate(
         &mut self,
         clients: &Clients,

@@ -83,6 +83,31 @@ impl Files {
         Ok((at, self.owners.id(owner), self.owners.turn(owner, seqid, op)?))
     }
 
+    /// As [`Files::state_turn`], for OPEN_CONFIRM: when it is out of sequence the client will not confirm, and what it opened is
+    /// dropped (RFC 7530 §16.18.4).
+    pub(crate) fn confirm_turn(
+        &mut self,
+        stateid: &Stateid4,
+        file: FileId,
+        seqid: u32,
+        effects: &mut Effects,
+    ) -> Result<(u32, OwnerId, Turn), Nfsstat4> {
+        let outcome = self.state_turn(stateid, file, OwnerKind::Open, seqid, Opnum::OPEN_CONFIRM);
+        if outcome == Err(Nfsstat4::BAD_SEQID)
+            && let Ok(at) = self.find(0, None, stateid, Some(file))
+            && let Ok((_, owner)) = self.opener(at)
+            && !self.is_confirmed(owner)
+        {
+            self.drop_owner(owner.at, End::Freed, effects);
+        }
+        outcome
+    }
+
+    /// Whose a state is.
+    pub(crate) fn client_of(&self, at: u32) -> Option<ClientId> {
+        self.states.get(at).map(|entry| entry.client)
+    }
+
     /// Notes the outcome of a 4.0 request in its owner's sequence.
     pub(crate) fn record_turn(&mut self, owner: OwnerId, seqid: u32, replay: Replay, now: Instant) {
         let closed = self.owners.record(owner, seqid, replay, now);
@@ -98,13 +123,6 @@ impl Files {
     pub(crate) fn set_confirmed(&mut self, owner: OwnerId) {
         if let Some(sequence) = self.owners.get_mut(owner.at).and_then(|owner| owner.sequence.as_mut()) {
             sequence.confirmed = true;
-        }
-    }
-
-    /// Drops an open owner that did not confirm, with what it opened.
-    pub(crate) fn cancel_owner(&mut self, owner: OwnerId, effects: &mut Effects) {
-        if self.owners.is_current(owner) {
-            self.drop_owner(owner.at, End::Freed, effects);
         }
     }
 

@@ -3,8 +3,8 @@
 use benchmaster_nfs_proto::v4::{Argop, Bitmap4, CompoundArgs, Nfsstat4, Opnum};
 
 use super::{
-    Compound, Failure, Limit, OpResult, REPLY_HEADER, client_ops, dir_ops, file_ops, io_ops, session_ops,
-    space_ops, xattr_ops,
+    Compound, Failure, Limit, OpResult, REPLY_HEADER, client_ops, deleg_ops, dir_ops, file_ops, io_ops,
+    lock_ops, open_ops, session_ops, space_ops, xattr_ops,
 };
 use crate::reply::ReplyMark;
 use crate::state::session::{Begun, Request, SlotGuard};
@@ -302,7 +302,20 @@ fn execute(c: &mut Compound<'_>, op: Argop<'_>) -> OpResult {
         Argop::DestroyClientid(args) => session_ops::destroy_clientid(c, args),
         Argop::ReclaimComplete(args) => session_ops::reclaim_complete(c, args),
         Argop::SetSsv(args) => session_ops::set_ssv(c, args),
-        // Optional, and not offered: named attributes, pNFS, copies between servers, asynchronous copies, WRITE_SAME.
+        Argop::Open(args) => open_ops::open(c, args),
+        Argop::OpenConfirm(args) => open_ops::open_confirm(c, args),
+        Argop::OpenDowngrade(args) => open_ops::open_downgrade(c, args),
+        Argop::Close(args) => open_ops::close(c, args),
+        Argop::Lock(args) => lock_ops::lock(c, args),
+        Argop::Lockt(args) => lock_ops::lockt(c, args),
+        Argop::Locku(args) => lock_ops::locku(c, args),
+        Argop::ReleaseLockowner(args) => lock_ops::release_lockowner(c, args),
+        Argop::TestStateid(args) => lock_ops::test_stateid(c, args),
+        Argop::FreeStateid(args) => lock_ops::free_stateid(c, args),
+        Argop::Delegreturn(args) => deleg_ops::delegreturn(c, args),
+        Argop::WantDelegation(args) => deleg_ops::want_delegation(c, args),
+        // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE) or are on
+        // directories, pNFS, copies between servers, asynchronous copies, WRITE_SAME.
         _ => Err(Nfsstat4::NOTSUPP.into()),
     }
 }

@@ -1,0 +1,142 @@
+//! DELEGRETURN and WANT_DELEGATION; how delegations are told. DELEGPURGE and GET_DIR_DELEGATION are not supported: no
+//! delegation outlives a client's restart, and directories are not delegated.
+
+use benchmaster_nfs_proto::v4::{
+    Acetype4, DelegClaim4, DelegreturnArgs, Nfsace4, Nfsstat4, OpenDelegation4, OpenDelegationType4,
+    OpenNoneDelegation4, OpenReadDelegation4, OpenWriteDelegation4, SHARE_ACCESS_BOTH, SpaceLimit4, Stateid4,
+    WANT_ANY_DELEG, WANT_CANCEL, WANT_DELEG_MASK, WANT_NO_DELEG, WANT_NO_PREFERENCE,
+    WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_READ_DELEG, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, WANT_WRITE_DELEG,
+    WantDelegationArgs,
+};
+
+use super::{Compound, OpResult};
+use crate::fs::{Kind, access as right, permits};
+use crate::state::Tables;
+use crate::state::delegation::{Want, Wish};
+
+/// DELEGRETURN (RFC 7530 §16.6, RFC 8881 §18.6).
+pub(crate) fn delegreturn(c: &mut Compound<'_>, args: DelegreturnArgs) -> OpResult {
+    let file = c.file()?;
+    let stateid = c.stateid(args.deleg_stateid)?;
+    let session_client = if c.minor > 0 { c.client } else { None };
+    let mut tables = c.server.state.write();
+    let Tables { clients, files } = &mut *tables;
+    let client = files.return_delegation(c.minor, session_client, &stateid, file, c.effects)?;
+    if c.minor == 0 {
+        clients.renew(client, c.now.instant);
+        c.client = Some(client);
+    }
+    Ok(())
+}
+
+/// WANT_DELEGATION (RFC 8881 §18.49). Wants are not remembered: what cannot be granted now is refused.
+pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) -> OpResult {
+    const KNOWN: u32 = SHARE_ACCESS_BOTH
+        | WANT_DELEG_MASK
+        | WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL
+        | WANT_PUSH_DELEG_WHEN_UNCONTENDED;
+    let file = c.file()?;
+    let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
+    let want = match want(args.want) {
+        Some(Want::NoPreference | Want::Nothing) | None => return Err(Nfsstat4::INVAL.into()),
+        _ if args.want & !KNOWN != 0 => return Err(Nfsstat4::INVAL.into()),
+        Some(want) => want,
+    };
+    let (fs, node, attr) = c.look(file)?;
+    let read_only = c.server.exports.get(file.export)?.read_only;
+    let may_write = !read_only && permits(&attr, c.who, right::WRITE);
+    let mut tables = c.server.state.write();
+    let Tables { clients, files } = &mut *tables;
+    match args.claim {
+        DelegClaim4::DelegPrevFh => return Err(Nfsstat4::NOTSUPP.into()),
+        DelegClaim4::Previous(_) => clients.may_reclaim(client)?,
+        DelegClaim4::Fh => clients.may_claim(client)?,
+    }
+    let wish = Wish { client, v40: false, file, want, access: 0, may_write };
+    let now = c.now.instant;
+    let promise = match (attr.kind, args.claim) {
+        (Kind::Directory, _) => Promise::Refused(OpenNoneDelegation4::IsDir),
+        (kind, _) if kind != Kind::Regular && want == Want::Write => {
+            Promise::Refused(OpenNoneDelegation4::WriteDelegNotSuppFtype)
+        }
+        (kind, _) if kind != Kind::Regular => Promise::Refused(OpenNoneDelegation4::NotSuppFtype),
+        (_, DelegClaim4::Previous(kind @ (OpenDelegationType4::Read | OpenDelegationType4::Write))) => {
+            let write = kind == OpenDelegationType4::Write;
+            fs.hold(node)?;
+            let (stateid, recall) = files.redelegate(clients, &wish, write, now, c.effects);
+            Promise::Granted { stateid, write, recall }
+        }
+        _ if !permits(&attr, c.who, right::READ) => Promise::Refused(OpenNoneDelegation4::Resource(false)),
+        _ => match files.delegate(clients, &wish, now, || fs.hold(node).is_ok()) {
+            Ok((stateid, write)) => Promise::Granted { stateid, write, recall: false },
+            Err(why) => Promise::Refused(why),
+        },
+    };
+    drop(tables);
+    note(c, &promise);
+    c.reply.encoder.put(&promise.encode(true));
+    Ok(())
+}
+
+/// What an operation says about a delegation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Promise {
+    /// It is granted.
+    Granted {
+        /// Its stateid.
+        stateid: Stateid4,
+        /// Whether it is one for writing.
+        write: bool,
+        /// Whether it has to be returned at once.
+        recall: bool,
+    },
+    /// It is not, for this reason.
+    Refused(OpenNoneDelegation4),
+    /// There is nothing to say.
+    None,
+}
+
+impl Promise {
+    /// As it is told; `reasons`: to a client that understands reasons and asked.
+    pub(crate) fn encode(&self, reasons: bool) -> OpenDelegation4<'static> {
+        // Nobody is spared the ACCESS operation.
+        const NOBODY: Nfsace4<'static> =
+            Nfsace4 { ace_type: Acetype4::ACCESS_ALLOWED, flag: 0, access_mask: 0, who: OPAQUE_EMPTY };
+        const OPAQUE_EMPTY: benchmaster_nfs_proto::v4::Utf8<'static> =
+            benchmaster_nfs_proto::xdr::Opaque(&[]);
+        match *self {
+            Self::Granted { stateid, write: false, recall } => {
+                OpenDelegation4::Read(OpenReadDelegation4 { stateid, recall, permissions: NOBODY })
+            }
+            Self::Granted { stateid, write: true, recall } => OpenDelegation4::Write(OpenWriteDelegation4 {
+                stateid,
+                recall,
+                space_limit: SpaceLimit4::Size(u64::MAX),
+                permissions: NOBODY,
+            }),
+            Self::Refused(why) if reasons => OpenDelegation4::NoneExt(why),
+            Self::None if reasons => OpenDelegation4::NoneExt(OpenNoneDelegation4::Resource(false)),
+            Self::Refused(_) | Self::None => OpenDelegation4::None,
+        }
+    }
+}
+
+/// Remembers on the session's slot what was granted: a recall names the request until its reply was surely seen.
+pub(crate) fn note(c: &Compound<'_>, promise: &Promise) {
+    if let (Promise::Granted { stateid, .. }, Some((session, slot))) = (promise, &c.session) {
+        session.granted(*slot, stateid.other);
+    }
+}
+
+/// What delegation the flags of `share_access` want; `None` where they make no sense.
+pub(crate) fn want(flags: u32) -> Option<Want> {
+    Some(match flags & WANT_DELEG_MASK {
+        WANT_NO_PREFERENCE => Want::NoPreference,
+        WANT_READ_DELEG => Want::Read,
+        WANT_WRITE_DELEG => Want::Write,
+        WANT_ANY_DELEG => Want::Any,
+        WANT_NO_DELEG => Want::Nothing,
+        WANT_CANCEL => Want::Cancel,
+        _ => return None,
+    })
+}
