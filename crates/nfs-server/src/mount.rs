@@ -8,7 +8,7 @@ use benchmaster_nfs_proto::mount::{
     VERSION_2, VERSION_3,
 };
 use benchmaster_nfs_proto::rpc::AuthFlavor;
-use benchmaster_nfs_proto::xdr::{Chain, List};
+use benchmaster_nfs_proto::xdr::{Chain, Encode, List};
 use parking_lot::Mutex;
 
 use crate::call::{Call, Refusal, Served};
@@ -116,7 +116,7 @@ fn export(call: &mut Call<'_>) -> Served {
     Ok(0)
 }
 
-fn put_next(call: &mut Call<'_>, node: &impl benchmaster_nfs_proto::xdr::Encode) {
+fn put_next(call: &mut Call<'_>, node: &impl Encode) {
     call.reply.encoder.put(&true);
     call.reply.encoder.put(node);
 }
@@ -162,7 +162,7 @@ mod tests {
         let exports = vec![export("/a"), export("/b/c")];
         let server = testing::server(ServerConfig { exports, ..ServerConfig::default() });
         let mut caller = Caller::new(&server, 0);
-        let mut mount = |caller: &mut Caller<'_>, path: &str| {
+        let mount = |caller: &mut Caller<'_>, path: &str| {
             let results = caller.call(serve, (3, Proc::MNT.0), &DirPath::from(path));
             match decode::<MountRes3<'_>>(&results) {
                 MountRes3::Ok(ok) => {

@@ -61,11 +61,24 @@ impl<'r> Call<'r> {
             } else {
                 permits(&attr, self.who, access::READ) || permits(&attr, self.who, access::EXECUTE)
             };
-        if !permitted || self.server.state.read().files.denied(id, write) {
+        let (denied, delegated) = {
+            let files = &self.server.state.read().files;
+            (files.denied(id, write), files.delegated(id))
+        };
+        if !permitted || denied {
             return Err(FsError::Access.into());
         }
-        self.conflict(id, if write { Conflict::Change } else { Conflict::Read })?;
+        if delegated {
+            self.conflict(id, if write { Conflict::Change } else { Conflict::Read })?;
+        }
         Ok((fs, node))
+    }
+
+    /// Largest READ and WRITE: over UDP they must fit a datagram.
+    pub(crate) fn max_io(&self) -> u32 {
+        const MAX_UDP: u32 = 32 << 10;
+        let limit = if self.peer.outbox.is_some() { u32::MAX } else { MAX_UDP };
+        self.server.config.max_io.min(limit)
     }
 
     /// Recalls the delegations that are in the way.

@@ -6,7 +6,7 @@
 use benchmaster_nfs_proto::nlm::{
     self as proto, CallerName, Netobj, NlmStats, Notify, Proc, Res, ShareArgs, ShareRes,
 };
-use benchmaster_nfs_proto::xdr::{Encode, Encoder};
+use benchmaster_nfs_proto::xdr::Encoder;
 use proto::v4::{CancelArgs, LockArgs, TestArgs, TestReply, UnlockArgs};
 
 use crate::call::{Call, Refusal, Served};

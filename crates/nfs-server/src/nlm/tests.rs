@@ -2,6 +2,7 @@
 
 use benchmaster_nfs_proto::nlm::{FshAccess, FshMode, Share, v1};
 use benchmaster_nfs_proto::nsm as nsm_proto;
+use benchmaster_nfs_proto::xdr::Encode;
 use proto::v4::{Lock, TestRes};
 
 use super::*;

@@ -109,7 +109,7 @@ pub(super) fn fsinfo(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Object
     let obj_attributes = Some(fattr(id.export, &call.attr(id)?));
     let config = &call.server.config;
     let delta = config.change_granularity.unwrap_or_default();
-    let max = config.max_io;
+    let max = call.max_io();
     call.ok(&FsinfoOk {
         obj_attributes,
         rtmax: max,

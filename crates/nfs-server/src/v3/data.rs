@@ -20,7 +20,7 @@ thread_local! {
 pub(super) fn read(call: &mut Call<'_>, args: ReadArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
     let id = call.object(args.file.0, &mut objects.first)?;
     let (fs, node) = call.io(id, false).map_err(|trouble| no_directory(trouble.into()))?;
-    let count = args.count.min(call.server.config.max_io);
+    let count = args.count.min(call.max_io());
     let mut pages = PAGES.take();
     let result = fs.read(node, args.offset, count, &mut pages, call.now.wall).map(|info| {
         let e = &mut call.reply.encoder;
@@ -42,7 +42,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>, objects: &mut Obje
         return Err(Nfsstat3::INVAL);
     }
     // More than wtmax: the client sends the rest again.
-    let data = &data[..data.len().min(call.server.config.max_io as usize)];
+    let data = &data[..data.len().min(call.max_io() as usize)];
     if args.offset.checked_add(data.len() as u64).is_none_or(|end| end > MAX_FILE_SIZE) {
         return Err(Nfsstat3::FBIG);
     }

@@ -53,8 +53,7 @@ fn list(
     }
     let attr = fs.attr(node)?;
     let (instance, plus) = (call.server.instance, dircount.is_some());
-    let room =
-        (count.min(call.server.config.max_io) as usize).checked_sub(FRAME).ok_or(Nfsstat3::TOOSMALL)?;
+    let room = (count.min(call.max_io()) as usize).checked_sub(FRAME).ok_or(Nfsstat3::TOOSMALL)?;
     let parent = exports.parent(dir)?.unwrap_or(dir);
     let dots = [(DOT, &b"."[..], dir), (DOT_DOT, b"..", parent)];
     // The parent's attributes before the listing begins, which holds the directory's lock.

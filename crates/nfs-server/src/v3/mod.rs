@@ -113,8 +113,15 @@ fn fail(call: &mut Call<'_>, status: Nfsstat3, objects: Objects) {
             e.put(&first);
             e.put(&wcc(second));
         }
-        Proc3::COMMIT => e.put(&wcc(first)),
-        procedure if must_not_repeat(procedure.0) => e.put(&wcc(first)),
+        Proc3::SETATTR
+        | Proc3::WRITE
+        | Proc3::CREATE
+        | Proc3::MKDIR
+        | Proc3::SYMLINK
+        | Proc3::MKNOD
+        | Proc3::REMOVE
+        | Proc3::RMDIR
+        | Proc3::COMMIT => e.put(&wcc(first)),
         _ => e.put(&first),
     }
 }

@@ -40,6 +40,13 @@ fn limits_of_reading_and_writing() {
     assert_eq!(caller.write(&file, 0, &data).ok().unwrap().count, 65_536);
     assert_eq!(caller.write(&file, 65_536, &data[65_536..]).ok().unwrap().count, 4464);
     assert_eq!(caller.read(&file, 0, 70_000).map(|(data, eof)| (data.len(), eof)), Ok((65_536, false)));
+    // Over UDP all must fit a datagram.
+    let outbox = caller.peer.outbox.take();
+    assert_eq!(caller.read(&file, 0, 70_000).map(|(data, _)| data.len()), Ok(32_768));
+    let info =
+        decode::<FsinfoRes>(&caller.v3(Proc3::FSINFO, &FsArgs { fsroot: dir[..].into() })).ok().unwrap();
+    assert_eq!((info.rtmax, info.wtmax), (32_768, 32_768));
+    caller.peer.outbox = outbox;
     assert_eq!(caller.write(&file, i64::MAX as u64, b"x").status(), Nfsstat3::FBIG);
     assert_eq!(caller.write(&file, u64::MAX, b"x").status(), Nfsstat3::FBIG);
     let args = WriteArgs {
@@ -52,6 +59,18 @@ fn limits_of_reading_and_writing() {
     assert_eq!(decode::<WriteRes>(&caller.v3(Proc3::WRITE, &args)).status(), Nfsstat3::INVAL);
     assert_eq!(caller.read(&dir, 0, 1), Err(Nfsstat3::INVAL));
     assert_eq!(caller.write(&dir, 0, b"x").status(), Nfsstat3::INVAL);
+}
+
+#[test]
+fn a_full_export() {
+    let export = ExportConfig { path: "/export".into(), read_only: false, limit: Some(100_000) };
+    let server = testing::server(ServerConfig { exports: vec![export], ..ServerConfig::default() });
+    let mut caller = Caller::new(&server, 0);
+    let file = caller.file(&root(&server, "/export"), "a");
+    assert_eq!(caller.write(&file, 0, &[1; 50_000]).status(), Nfsstat3::OK);
+    let Res::Err(Nfsstat3::NOSPC, wcc) = caller.write(&file, 50_000, &[1; 60_000]) else { panic!("NOSPC") };
+    assert_eq!(wcc.after.map(|attr| attr.size), Some(50_000));
+    assert_eq!(caller.write(&file, 0, &[2; 50_000]).status(), Nfsstat3::OK);
 }
 
 #[test]

@@ -48,12 +48,11 @@ fn delegations_of_others_are_recalled_first() {
     assert_eq!(caller.rename((&dir, "b"), (&dir, "a")).status(), Nfsstat3::JUKEBOX);
     assert_eq!(caller.link(&file, (&dir, "c")).status(), Nfsstat3::JUKEBOX);
     // Version 2 has no such status: the client is left to ask again.
-    let mut e = benchmaster_nfs_proto::xdr::Encoder::new();
-    let v2_file: benchmaster_nfs_proto::v2::Fhandle = file[..].try_into().unwrap();
-    let attributes =
-        benchmaster_nfs_proto::v2::Sattr { mode: 0o600, ..benchmaster_nfs_proto::v2::Sattr::NONE };
-    e.put(&benchmaster_nfs_proto::v2::SetattrArgs { file: v2_file, attributes });
-    assert_eq!(caller.refused(crate::v2::serve, (2, 2), e.buffer()), Refusal::NoReply);
+    let mut e = Encoder::new();
+    let attributes = v2::Sattr { mode: 0o600, ..v2::Sattr::NONE };
+    e.put(&v2::SetattrArgs { file: file[..].try_into().unwrap(), attributes });
+    let setattr = (v2::VERSION, v2::Proc2::SETATTR.0);
+    assert_eq!(caller.refused(crate::v2::serve, setattr, e.buffer()), Refusal::NoReply);
 
     let mut effects = Effects::new();
     server.state.write().files.purge_client(ClientId(holder.clientid), &mut effects);
