@@ -124,7 +124,7 @@ impl Session {
     /// Claims the slot that a SEQUENCE names, renews the lease, and ties the connection to the session (RFC 8881
     /// §2.10.3.1: with SP4_NONE a SEQUENCE is enough).
     pub fn begin(
-        self: &Arc<Self>,
+        self: Arc<Self>,
         connection: ConnectionId,
         who: &Credentials,
         args: &SequenceArgs,

@@ -54,8 +54,9 @@ pub struct SlotGuard {
     finished: bool,
 }
 
-/// One slot.
+/// One slot, in cache lines of its own: neighbours are used by other threads.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub(super) struct Slot {
     state: Mutex<SlotState>,
 }
@@ -250,15 +251,19 @@ pub(super) fn uncached(result: &SequenceOk, request: &Request<'_>) -> Vec<u8> {
 /// Tells requests apart: the number of operations, their length and the beginning of what follows SEQUENCE. Neither xid
 /// nor tag nor SEQUENCE's own arguments: these may differ in an honest retry.
 fn fingerprint(request: &Request<'_>) -> u64 {
-    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let head = request.rest.get(..FINGERPRINT_BYTES).unwrap_or(request.rest);
-    let (words, tail) = head.as_chunks();
-    let tail = tail.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
-    let start = u64::from(request.operations) << 32 ^ request.rest.len() as u64;
-    let mix = |sum: u64, word: u64| {
-        let product = u128::from(sum ^ word) * u128::from(FACTOR);
-        (product as u64) ^ (product >> 64) as u64 ^ FACTOR.rotate_left(17)
+    const KEY: u64 = 0x9e37_79b9_7f4a_7c15;
+    // Sixteen bytes a multiplication; the halves of the product depend on all bits of both factors.
+    let fold = |a: u64, b: u64| {
+        let product = u128::from(a) * u128::from(b);
+        (product as u64) ^ (product >> 64) as u64
     };
-    let sum = words.iter().fold(start, |sum, word| mix(sum, u64::from_be_bytes(*word)));
-    mix(sum, tail)
+    let head = request.rest.get(..FINGERPRINT_BYTES).unwrap_or(request.rest);
+    let start = fold(KEY ^ u64::from(request.operations), KEY.rotate_left(32) ^ request.rest.len() as u64);
+    let (blocks, tail) = head.as_chunks::<16>();
+    let mut last = [0; 16];
+    last.iter_mut().zip(tail).for_each(|(to, from)| *to = *from);
+    blocks.iter().chain([&last]).fold(start, |sum, block| {
+        let block = u128::from_le_bytes(*block);
+        fold(block as u64 ^ KEY, (block >> 64) as u64 ^ sum)
+    })
 }

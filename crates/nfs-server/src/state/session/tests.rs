@@ -38,7 +38,7 @@ fn request(rest: &[u8]) -> Request<'_> {
 }
 
 fn begin(session: &Arc<Session>, args: SequenceArgs, rest: &[u8]) -> Begun {
-    session.begin(CONNECTION, &Credentials::root(), &args, &request(rest), Instant::now())
+    session.clone().begin(CONNECTION, &Credentials::root(), &args, &request(rest), Instant::now())
 }
 
 fn new(begun: Begun) -> SlotGuard {
@@ -151,7 +151,8 @@ fn a_false_retry_gets_no_reply_of_another() {
         (who(0, AuthFlavor::NONE), false),
         (Credentials { gid: 9, ..Credentials::root() }, true),
     ] {
-        let begun = session.begin(CONNECTION, &who, &args(0, 1, true), &request(&original), Instant::now());
+        let begun =
+            session.clone().begin(CONNECTION, &who, &args(0, 1, true), &request(&original), Instant::now());
         match begun {
             Begun::Replay(reply) => assert!(same && reply == kept),
             begun => assert!(!same && status(begun) == Nfsstat4::SEQ_FALSE_RETRY),
@@ -160,7 +161,7 @@ fn a_false_retry_gets_no_reply_of_another() {
     // An honest retry may have another tag, and another idea of the highest slot and of caching.
     let retry = Request { tag: b"other", ..request(&original) };
     let again = SequenceArgs { highest_slotid: 3, cachethis: false, ..args(0, 1, true) };
-    let begun = session.begin(ConnectionId(8), &Credentials::root(), &again, &retry, Instant::now());
+    let begun = session.clone().begin(ConnectionId(8), &Credentials::root(), &again, &retry, Instant::now());
     assert_eq!(replay(begun), kept);
 }
 
@@ -176,10 +177,10 @@ fn limits_hold_before_the_slot_is_touched() {
     for (limits, much, cache, expected) in cases {
         let session = session_with(limits);
         let who = Credentials::root();
-        let begun = session.begin(CONNECTION, &who, &args(0, 1, cache), &much, Instant::now());
+        let begun = session.clone().begin(CONNECTION, &who, &args(0, 1, cache), &much, Instant::now());
         assert_eq!(status(begun), expected);
         let small = Request { tag: b"", ..request(&[]) };
-        let begun = session.begin(CONNECTION, &who, &args(0, 1, false), &small, Instant::now());
+        let begun = session.clone().begin(CONNECTION, &who, &args(0, 1, false), &small, Instant::now());
         assert!(matches!(begun, Begun::New(_)), "{expected}");
     }
 }
@@ -191,7 +192,8 @@ fn sequence_reports_slots_and_flags_and_renews_the_lease() {
     session.set_flags(0x200, true);
     session.lease.set_flags(0x40, true);
     let later = start + Duration::from_secs(50);
-    let begun = session.begin(CONNECTION, &Credentials::root(), &args(1, 1, false), &request(ROOT), later);
+    let begun =
+        session.clone().begin(CONNECTION, &Credentials::root(), &args(1, 1, false), &request(ROOT), later);
     let guard = new(begun);
     let result = *guard.result();
     assert_eq!((result.highest_slotid, result.target_highest_slotid), (SLOTS - 1, SLOTS - 1));
@@ -200,7 +202,7 @@ fn sequence_reports_slots_and_flags_and_renews_the_lease() {
     // An error renews nothing.
     let much_later = later + Duration::from_secs(50);
     let who = Credentials::root();
-    status(session.begin(CONNECTION, &who, &args(1, 7, false), &request(ROOT), much_later));
+    status(session.clone().begin(CONNECTION, &who, &args(1, 7, false), &request(ROOT), much_later));
     assert!(session.lease.age(much_later) >= Duration::from_secs(49));
 }
 
@@ -272,7 +274,7 @@ fn connections_are_remembered_within_bounds() {
     assert!(!session.has_connection(ConnectionId(u64::MAX)));
     // After all were forgotten, a SEQUENCE on one of them brings it back.
     for id in [0, 16, 32] {
-        drop(session.begin(
+        drop(session.clone().begin(
             ConnectionId(id),
             &Credentials::root(),
             &args(0, id as u32 / 16 + 1, false),
@@ -353,7 +355,7 @@ proptest! {
                     let rest = [0, 0, 0, content];
                     let who = Credentials { uid, ..Credentials::root() };
                     let args = args(slot, sequence, cache);
-                    let begun = session.begin(CONNECTION, &who, &args, &request(&rest), Instant::now());
+                    let begun = session.clone().begin(CONNECTION, &who, &args, &request(&rest), Instant::now());
                     let busy = matches!(model.last, Some((_, _, Fate::Running)));
                     match (delta, &model.last) {
                         (1, _) if busy => prop_assert_eq!(status(begun), Nfsstat4::DELAY),
