@@ -129,7 +129,8 @@ impl Program {
             true => Ok(found),
             false => Err(RpcReply::ProgMismatch(low, high)),
         };
-        if server.portmap.is_some_and(|portmap| portmap == peer.local) {
+        // By port: a socket that listens on all addresses accepts on each.
+        if server.portmap.is_some_and(|portmap| portmap.port() == peer.local.port()) {
             // Elsewhere these programs have ports of their own.
             return match program {
                 pmap::PROGRAM => {

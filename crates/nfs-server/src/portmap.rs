@@ -1,7 +1,7 @@
 //! Portmapper version 2 and rpcbind versions 3 and 4 (RFC 1833), for the programs of this server only: clients find
 //! them with a plain `mount`. Nobody can register here, and calls are not passed on.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use benchmaster_nfs_proto::portmap::{
     IPPROTO_TCP, IPPROTO_UDP, Mapping, Netbuf, PROGRAM, PmapProc, Rpcb, RpcbEntry, RpcbProc, SOCKADDR,
@@ -183,8 +183,18 @@ fn port(call: &Call<'_>, service: &Service) -> u16 {
 /// Where the client reaches a program: at the address that it used already.
 fn address(call: &Call<'_>, service: &Service) -> UniversalAddress {
     let used = call.peer.local.ip();
-    let ip: IpAddr = if used.is_unspecified() { call.server.address.ip() } else { used };
+    let ip = if used.is_unspecified() { towards(call.peer.address).unwrap_or(used) } else { used };
     UniversalAddress(SocketAddr::new(ip, port(call, service)))
+}
+
+/// The address from which this host would send to a client: where a datagram to all addresses is likely to have come to.
+fn towards(client: SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr =
+        if client.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    // Sends nothing.
+    socket.connect(client).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 #[cfg(test)]
@@ -253,6 +263,11 @@ mod tests {
         assert_eq!(ask(&mut caller, get_exact, 4, ""), "");
         caller.peer.local = "[::1]:111".parse().unwrap();
         assert_eq!(ask(&mut caller, get, 3, "tcp6"), "::1.8.1");
+
+        // A datagram to a socket on all addresses: the address that the client sees.
+        caller.peer.local = ([0, 0, 0, 0], 111).into();
+        assert_eq!(ask(&mut caller, get, 3, "udp"), "127.0.0.1.8.1");
+        caller.peer.local = "[::1]:111".parse().unwrap();
 
         let results = caller.call(serve, (4, RpcbProc::DUMP.0), &());
         let list: RpcbList<'_> = decode(&results);
