@@ -51,23 +51,29 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
                         operations: u32::try_from(c.count).unwrap_or(u32::MAX),
                         rest: ops.rest(),
                     };
-                    match session_ops::begin(c.server, c.peer, c.who, &sequence, &request, c.now) {
-                        Begun::New(guard) => result(c, Opnum::SEQUENCE, |c| {
-                            enter(c, &guard);
-                            slot = Some(guard);
-                            Ok(())
-                        }),
-                        Begun::Status(status) => result(c, Opnum::SEQUENCE, |_| Err(status.into())),
-                        Begun::Replay(reply) => {
-                            c.reply.rollback(c.start);
-                            c.reply.encoder.raw(&reply);
-                            return;
+                    let mut replay = None;
+                    // Within `result`: an injected error must come before the slot is claimed.
+                    let status = result(c, Opnum::SEQUENCE, |c| {
+                        match session_ops::begin(c.server, c.peer, c.who, &sequence, &request, c.now) {
+                            Begun::New(guard) => {
+                                enter(c, &guard);
+                                slot = Some(guard);
+                            }
+                            Begun::Status(status) => return Err(status.into()),
+                            Begun::Replay(reply) => replay = Some(reply),
                         }
+                        Ok(())
+                    });
+                    if let Some(reply) = replay {
+                        c.reply.rollback(c.start);
+                        c.reply.encoder.raw(&reply);
+                        return;
                     }
+                    status
                 }
                 Ok(op) => {
                     c.bulk = match &op {
-                        Argop::Read(args) => args.count.into(),
+                        Argop::Read(args) => args.count.min(c.server.config.max_io).into(),
                         Argop::Write(args) => args.data.len() as u64,
                         _ => 0,
                     };

@@ -317,3 +317,35 @@ fn the_current_stateid_must_be_there_and_goes_with_the_handle() {
     let ops = [putfh(&handle), Argop::Savefh, Argop::Putrootfh, Argop::Restorefh, current];
     assert_eq!(c.run(&ops).status(), Nfsstat4::BAD_STATEID);
 }
+
+#[test]
+fn injected_errors_stand_for_operations_and_leave_slots_alone() {
+    let rules = |rules: &[&str]| rules.iter().map(|rule| rule.parse().unwrap()).collect();
+    let config = |list: &[&str]| ServerConfig { rules: rules(list), ..ServerConfig::default() };
+    let server = populated_with(config(&["REMOVE error=NFS4ERR_IO", "GETFH delay=3ms"]));
+    for mut c in of_every_minor(&server) {
+        let remove = Argop::Remove(RemoveArgs { target: "file".into() });
+        let results = c.run_at("/export", &[Argop::Getfh, remove, Argop::Getfh]);
+        assert_eq!(results.last(), Resop::Remove(Err(Nfsstat4::IO)));
+        assert_eq!(c.done.injected.delay, std::time::Duration::from_millis(3));
+        c.id("/export/file");
+    }
+    let server = populated_with(config(&["SEQUENCE error=NFS4ERR_DELAY count=2"]));
+    let mut c = Client::new(&server, 1, 1);
+    c.create_session(
+        1,
+        ChannelAttrs4 {
+            headerpadsize: 0,
+            maxrequestsize: 8192,
+            maxresponsesize: 8192,
+            maxresponsesize_cached: 4096,
+            maxoperations: 8,
+            maxrequests: 2,
+            rdma_ird: None,
+        },
+    );
+    let ops = [c.sequence(), Argop::Putrootfh];
+    for status in [Nfsstat4::DELAY, Nfsstat4::DELAY, Nfsstat4::OK] {
+        assert_eq!(c.plain(&ops).status(), status);
+    }
+}
