@@ -16,6 +16,7 @@ mod directories;
 mod files;
 mod random;
 mod ranges;
+mod state;
 mod xattrs;
 
 /// Two exports, one of them read-only, and below `/export` a file, a directory, and one of each other kind.
