@@ -1,8 +1,8 @@
 //! This server beside Debian's nfs-ganesha, on loopback: operations per second, and CPU time of the server per operation with 64
 //! requests outstanding on one connection; and the largest READs beside iperf3.
 //!
-//! `cargo bench -p benchmaster-nfs-server --bench against_ganesha -- --server 'COMMAND'
-//! [--seconds 1] [--rounds 5] [--only OPERATION]`, where COMMAND serves `/export` on TCP port `{port}`; without it the peers only.
+//! `cargo bench -p benchmaster-nfs-server --bench against_ganesha -- [--seconds 1] [--rounds 5] [--only OPERATION] [--alone]
+//! [--server 'COMMAND']`, where COMMAND serves `/export` on TCP port `{port}` in place of the library in this program.
 //!
 //! Needs the packages nfs-ganesha, nfs-ganesha-mem, nfs-ganesha-vfs, rpcbind and iperf3, and namespaces (root for the VFS back
 //! end, which opens files by handle). Rounds go over all servers in turn; figures are medians over rounds.
@@ -33,6 +33,9 @@ const KINDS: [Kind; 7] = [
 ];
 
 fn main() -> Result<()> {
+    if load::peers::served()? {
+        return Ok(());
+    }
     // Run by `cargo test`, too, which has no time for it.
     if !std::env::args().any(|arg| arg == "--bench") {
         return Ok(());
@@ -41,7 +44,8 @@ fn main() -> Result<()> {
     let seconds: f64 = option("--seconds").map_or(Ok(1.0), |text| text.parse())?;
     let rounds: usize = option("--rounds").map_or(Ok(5), |text| text.parse())?;
     let only = option("--only").unwrap_or_default();
-    let peers: &[Peer] = if option("--server").is_some() { &Peer::ALL } else { &Peer::ALL[1..] };
+    let alone = std::env::args().any(|arg| arg == "--alone");
+    let peers: &[Peer] = if alone { &[Peer::Ours] } else { &Peer::ALL };
     let servers: Vec<Process> = peers.iter().map(|peer| Process::start(*peer)).collect::<Result<_>>()?;
 
     print!("| operation | v |");

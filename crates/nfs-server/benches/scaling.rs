@@ -1,7 +1,7 @@
 //! How cost per operation grows, or does not, with connections, files and opens; and memory per file and open.
 //!
-//! `cargo bench -p benchmaster-nfs-server --bench scaling -- --server 'COMMAND' [--peer NAME] [--files 1000000]
-//! [--opens 1000000] [--seconds 1]`, where COMMAND serves `/export` on TCP port `{port}`.
+//! `cargo bench -p benchmaster-nfs-server --bench scaling -- [--only connections|files|opens] [--peer 'ganesha MEM']
+//! [--server 'COMMAND'] [--files 1000000] [--opens 1000000] [--seconds 1]`, where COMMAND serves `/export` on TCP port `{port}`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints what it measured")]
 #![allow(dead_code, reason = "the load client serves two benches")]
@@ -23,6 +23,9 @@ const WINDOW: u32 = 64;
 const ROUNDS: usize = 3;
 
 fn main() -> Result<()> {
+    if load::peers::served()? {
+        return Ok(());
+    }
     // Run by `cargo test`, too, which has no time for it.
     if !std::env::args().any(|arg| arg == "--bench") {
         return Ok(());
@@ -38,7 +41,33 @@ fn main() -> Result<()> {
     let limit = rustix::process::Rlimit { current: limit.maximum, ..limit };
     rustix::process::setrlimit(rustix::process::Resource::Nofile, limit)?;
 
-    println!("## {name}: connections\n");
+    let only = option("--only").unwrap_or_default();
+    if "connections".contains(&only) {
+        connections(peer, time)?;
+    }
+    if "files".contains(&only) {
+        println!("\n## {name}: files, in one directory\n");
+        println!(
+            "| files | CREATE v3 µs CPU | OPEN+CLOSE v4.1 | GETATTR v3 | bytes per new file |\n|---|---|---|---|---|"
+        );
+        let others = [(Kind::OpenClose, Version::V41), (Kind::Getattr, Version::V3)];
+        grow(peer, Kind::Create, Version::V3, files, time, others)?;
+    }
+    if "opens".contains(&only) {
+        println!("\n## {name}: opens of one client, each of a new file\n");
+        println!(
+            "| opens | OPEN v4.1 µs CPU | READ 4 KiB v4.1 | OPEN+CLOSE v4.1 | bytes per new file and open |"
+        );
+        println!("|---|---|---|---|---|");
+        let others = [(Kind::Read(4 << 10), Version::V41), (Kind::OpenClose, Version::V41)];
+        grow(peer, Kind::Open, Version::V41, opens, time, others)?;
+    }
+    Ok(())
+}
+
+/// Measures the same load on more and more connections.
+fn connections(peer: Peer, time: Duration) -> Result<()> {
+    println!("## {}: connections\n", peer.name());
     println!(
         "| operation | v | connections | calls on each | 1/s | µs CPU | to one connection |\n|---|---|---|---|---|---|---|"
     );
@@ -62,27 +91,7 @@ fn main() -> Result<()> {
             }
         }
     }
-    drop(server);
-
-    println!("\n## {name}: files, in one directory\n");
-    println!(
-        "| files | CREATE v3 µs CPU | OPEN+CLOSE v4.1 | GETATTR v3 | bytes per new file |\n|---|---|---|---|---|"
-    );
-    grow(
-        peer,
-        Kind::Create,
-        Version::V3,
-        files,
-        time,
-        [(Kind::OpenClose, Version::V41), (Kind::Getattr, Version::V3)],
-    )?;
-
-    println!("\n## {name}: opens of one client, each of a new file\n");
-    println!(
-        "| opens | OPEN v4.1 µs CPU | READ 4 KiB v4.1 | OPEN+CLOSE v4.1 | bytes per new file and open |\n|---|---|---|---|---|"
-    );
-    let others = [(Kind::Read(4 << 10), Version::V41), (Kind::OpenClose, Version::V41)];
-    grow(peer, Kind::Open, Version::V41, opens, time, others)
+    Ok(())
 }
 
 /// Makes things by `kind`, tenfold each time, and measures other operations beside them.

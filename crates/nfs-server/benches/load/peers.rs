@@ -11,6 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use benchmaster_nfs_server::{Server, ServerConfig};
 
 use super::calls::Target;
 use super::option;
@@ -90,15 +91,20 @@ impl Process {
                     export: "/export".into(),
                     path: "/export".into(),
                 };
-                let command = option("--server").context("--server 'COMMAND on {port}'")?;
-                let command = format!("exec {}", command.replace("{port}", "22049"));
-                (
-                    Command::new("sh")
-                        .args(["-c", &command])
-                        .stdout(File::create(files.path().join("out"))?)
-                        .spawn()?,
-                    target,
-                )
+                let mut command = match option("--server") {
+                    Some(command) => {
+                        let mut shell = Command::new("sh");
+                        shell.args(["-c", &format!("exec {}", command.replace("{port}", "22049"))]);
+                        shell
+                    }
+                    None => {
+                        let mut serve = Command::new(std::env::current_exe()?);
+                        serve.args(["serve", "22049"]);
+                        serve
+                    }
+                };
+                let out = File::create(files.path().join("out"))?;
+                (command.stdin(Stdio::piped()).stdout(out).spawn()?, target)
             }
             Peer::GaneshaMem => ganesha(files.path(), "MEM", "/export", local(23049), local(23050))?,
             Peer::GaneshaVfs => ganesha(files.path(), "VFS", "/run/export", local(24049), local(24050))?,
@@ -184,4 +190,18 @@ pub(crate) fn iperf3(seconds: u64) -> Result<Stream> {
         bytes_per_second: number("/end/sum_sent/bits_per_second")? / 8.0,
         sender_cores: number("/end/cpu_utilization_percent/host_total")? / 100.0,
     })
+}
+
+/// Whether this program was started to be the server, and has been, until its input ended: `PROGRAM serve PORT`.
+pub(crate) fn served() -> Result<bool> {
+    let mut args = std::env::args().skip(1);
+    if args.next().as_deref() != Some("serve") {
+        return Ok(false);
+    }
+    let port = args.next().context("serve PORT")?.parse()?;
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let server = Server::start(ServerConfig { listen, ..ServerConfig::default() })?;
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())?;
+    server.stop()?;
+    Ok(true)
 }
