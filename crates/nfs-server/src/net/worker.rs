@@ -256,7 +256,9 @@ impl Worker {
         if !connection.ended && !connection.input.is_paused() && !full(&connection) {
             wanted |= EventFlags::IN;
         }
-        if !connection.output.is_empty() {
+        // Where the client has read its replies since the pause nothing else would resume the connection.
+        let resumes = connection.input.is_paused() && !full(&connection);
+        if !connection.output.is_empty() || resumes {
             wanted |= EventFlags::OUT;
         }
         if wanted != connection.watched {
