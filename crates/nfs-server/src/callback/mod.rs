@@ -61,7 +61,7 @@ impl Callbacks {
             inbox: Mutex::default(),
             wake: eventfd(0, flags)?,
             stop: AtomicBool::new(false),
-            timing: Timing { reply, job: lease },
+            timing: Timing { reply, job: lease.min(Duration::from_secs(3600)) },
         })
     }
 
