@@ -9,6 +9,7 @@ mod memory;
 mod place;
 mod results;
 mod run;
+mod serve;
 mod space;
 mod terminal;
 mod usage;

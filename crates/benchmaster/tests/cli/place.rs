@@ -154,17 +154,16 @@ impl Running {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// Waits for a line that begins so.
-    pub(crate) fn wait_for(&mut self, start: &str) {
+    /// Waits for a line that begins so, and gives it.
+    pub(crate) fn wait_for(&mut self, start: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
-                    let found = line.starts_with(start);
-                    self.seen.push(line);
-                    if found {
-                        return;
+                    self.seen.push(line.clone());
+                    if line.starts_with(start) {
+                        return line;
                     }
                 }
                 Err(_) => panic!("no line `{start}…` came:\n{}", self.seen.join("\n")),

@@ -2,8 +2,19 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 10] =
-    ["run", "quick", "plan", "analyze", "report", "export", "workloads", "schema", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "run",
+    "quick",
+    "plan",
+    "analyze",
+    "report",
+    "export",
+    "serve",
+    "workloads",
+    "schema",
+    "completions",
+    "man",
+];
 
 #[test]
 fn without_arguments_the_help_is_shown_as_an_error() {
@@ -55,12 +66,19 @@ fn the_version_is_that_of_the_package() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&str, &[&str]); 5] = [
+    let cases: [(&str, &[&str]); 12] = [
         ("unknown_command", &["analyse", "results"]),
         ("unknown_option", &["run", "--outptu", "x", "study.toml"]),
         ("missing_argument", &["quick"]),
         ("duration_without_unit", &["quick", "--duration", "5", "."]),
         ("unknown_format", &["export", "results", "--format", "xlsx"]),
+        ("serve_unknown_operation", &["serve", "--inject", "FLY delay=1ms"]),
+        ("serve_rule_without_action", &["serve", "--inject", "READ p=0.5"]),
+        ("serve_bad_export", &["serve", "--export", "export"]),
+        ("serve_export_twice", &["serve", "--export", "/a", "--export", "/a:ro"]),
+        ("serve_bad_address", &["serve", "--listen", "everywhere"]),
+        ("serve_remote", &["serve", "--listen", "0.0.0.0:0"]),
+        ("serve_portmap_remote", &["serve", "--listen", "0", "--portmap", "0.0.0.0:0"]),
     ];
     for (name, arguments) in cases {
         let output = place.run(arguments);
