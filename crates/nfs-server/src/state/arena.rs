@@ -3,6 +3,9 @@
 
 use std::collections::VecDeque;
 
+/// Places whose last use was revoked that are not used again yet.
+const REVOKED: usize = 16_384;
+
 /// No place.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -10,7 +13,8 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Arena<T, const L: usize> {
     cells: Vec<Cell<T, L>>,
-    free: VecDeque<u32>,
+    free: Vec<u32>,
+    revoked: VecDeque<u32>,
 }
 
 #[derive(Debug)]
@@ -32,12 +36,12 @@ const UNLINKED: Link = Link { before: NONE, after: NONE };
 
 impl<T, const L: usize> Arena<T, L> {
     pub(super) const fn new() -> Self {
-        Self { cells: Vec::new(), free: VecDeque::new() }
+        Self { cells: Vec::new(), free: Vec::new(), revoked: VecDeque::new() }
     }
 
     /// Puts a value in; [`NONE`] when four thousand million places are taken.
     pub(super) fn insert(&mut self, value: T) -> u32 {
-        if let Some(at) = self.free.pop_back()
+        if let Some(at) = self.free.pop().or_else(|| self.oldest_revoked())
             && let Some(cell) = self.cells.get_mut(at as usize)
         {
             cell.value = Some(value);
@@ -74,16 +78,20 @@ impl<T, const L: usize> Arena<T, L> {
     /// Takes a member out. It must be in no list any more.
     pub(super) fn remove(&mut self, at: u32) -> Option<T> {
         let value = self.vacate(at, false)?;
-        self.free.push_back(at);
+        self.free.push(at);
         Some(value)
     }
 
-    /// Takes a member out against its holder's will, which [`Arena::was_revoked`] tells until the place is used again (as late
-    /// as possible).
+    /// Takes a member out against its holder's will, which [`Arena::was_revoked`] tells until the place is used again: not before
+    /// many others were revoked.
     pub(super) fn revoke(&mut self, at: u32) -> Option<T> {
         let value = self.vacate(at, true)?;
-        self.free.push_front(at);
+        self.revoked.push_back(at);
         Some(value)
+    }
+
+    fn oldest_revoked(&mut self) -> Option<u32> {
+        if self.revoked.len() < REVOKED { None } else { self.revoked.pop_front() }
     }
 
     fn vacate(&mut self, at: u32, revoked: bool) -> Option<T> {
@@ -139,7 +147,7 @@ impl<T, const L: usize> Arena<T, L> {
 
     /// Number of members.
     pub(super) fn len(&self) -> usize {
-        self.cells.len() - self.free.len()
+        self.cells.len() - self.free.len() - self.revoked.len()
     }
 
     fn link_mut(&mut self, list: usize, at: u32) -> Option<&mut Link> {
@@ -184,8 +192,15 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(arena.revoke(a), Some(2));
         assert!(arena.was_revoked(a, second) && !arena.was_revoked(a, first));
-        arena.insert(3);
-        assert!(!arena.was_revoked(a, second));
+        assert_ne!(arena.insert(3), a);
         assert_eq!(arena.len(), 1);
+        for _ in 1..REVOKED {
+            assert!(arena.was_revoked(a, second));
+            let at = arena.insert(4);
+            assert_ne!(at, a);
+            arena.revoke(at);
+        }
+        assert_eq!(arena.insert(5), a);
+        assert!(!arena.was_revoked(a, second));
     }
 }

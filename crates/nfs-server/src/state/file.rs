@@ -161,6 +161,8 @@ pub struct FileCounts {
     pub files: usize,
     /// Open owners and lock owners.
     pub owners: usize,
+    /// Files with lock requests that wait.
+    pub waiting: usize,
 }
 
 impl Files {
@@ -202,13 +204,11 @@ impl Files {
     /// the size, else READ.
     pub fn check_io(
         &self,
-        _clients: &Clients,
         minor: u32,
         client: Option<ClientId>,
         stateid: Stateid4,
         file: FileId,
         write: bool,
-        _now: Instant,
     ) -> Result<IoRight, Nfsstat4> {
         if stateid.is_special() {
             // All ones lets READ pass where it would be denied, and is like all zeros for WRITE.
@@ -278,7 +278,12 @@ impl Files {
 
     /// How much is held.
     pub fn counts(&self) -> FileCounts {
-        FileCounts { states: self.states.len(), files: self.files.len(), owners: self.owners.len() }
+        FileCounts {
+            states: self.states.len(),
+            files: self.files.len(),
+            owners: self.owners.len(),
+            waiting: self.waiting.len(),
+        }
     }
 
     /// The stateid of a state.

@@ -76,6 +76,7 @@ impl Intervals {
     }
 
     /// Whether there are none.
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.root == NIL
     }

@@ -369,10 +369,10 @@ impl Files {
             (false, Some(at)) => drop(locks.waiters.remove(at)),
             _ => {}
         }
-        if locks.is_empty() {
-            if let Some(record) = self.files.get_mut(file) {
-                record.locks = None;
-            }
+        if locks.is_empty()
+            && let Some(record) = self.files.get_mut(file)
+        {
+            record.locks = None;
         }
         Err(LockFailure::Denied(holder))
     }

@@ -81,7 +81,7 @@ impl Compound<'_> {
         let tables = self.server.state.read();
         let client = if self.minor > 0 { self.client } else { None };
         let now = self.now.instant;
-        let right = tables.files.check_io(&tables.clients, self.minor, client, stateid, file, write, now)?;
+        let right = tables.files.check_io(self.minor, client, stateid, file, write)?;
         if let Some(client) = right.client {
             if self.minor == 0 {
                 tables.clients.renew(client, now);
@@ -97,8 +97,7 @@ impl Compound<'_> {
     /// Learns from a stateid, if it is good for anything, which client asks (4.0).
     pub(crate) fn learn_client(&mut self, stateid: Stateid4, file: FileId) {
         let tables = self.server.state.read();
-        let right =
-            tables.files.check_io(&tables.clients, self.minor, None, stateid, file, false, self.now.instant);
+        let right = tables.files.check_io(self.minor, None, stateid, file, false);
         self.client = right.ok().and_then(|right| right.client);
     }
 

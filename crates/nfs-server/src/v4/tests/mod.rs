@@ -14,6 +14,7 @@ mod compounds;
 mod data;
 mod directories;
 mod files;
+mod held;
 mod random;
 mod ranges;
 mod state;

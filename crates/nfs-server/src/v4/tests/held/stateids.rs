@@ -1,0 +1,131 @@
+use super::*;
+
+fn test(c: &mut Holder<'_>, stateids: &[Stateid4]) -> Vec<Nfsstat4> {
+    let mut e = benchmaster_nfs_proto::xdr::Encoder::new();
+    e.put(&(stateids.len() as u32));
+    stateids.iter().for_each(|stateid| e.put(stateid));
+    let args = benchmaster_nfs_proto::xdr::Decoder::new(e.buffer()).get().unwrap();
+    let results = c.c.run(&[Argop::TestStateid(args)]);
+    let Resop::TestStateid(Ok(ok)) = results.last() else { panic!("{results:?}") };
+    ok.status_codes.iter().collect()
+}
+
+fn free(c: &mut Holder<'_>, stateid: Stateid4) -> Nfsstat4 {
+    c.c.run(&[Argop::FreeStateid(FreeStateidArgs { stateid })]).status()
+}
+
+#[test]
+fn stateids_are_checked_field_by_field() {
+    let server = server_without_delegations();
+    for minor in [0, 1] {
+        let mut c = Holder::new(&server, minor, 1);
+        c.open("file", R, 0);
+        let now = c.open("file", R, 0).stateid;
+        let with = |seqid, at: usize, xor: u8| {
+            let mut stateid = Stateid4 { seqid, ..now };
+            stateid.other[at] ^= xor;
+            stateid
+        };
+        let of_another_boot = if minor == 0 { Nfsstat4::STALE_STATEID } else { Nfsstat4::BAD_STATEID };
+        let latest = if minor == 0 { Nfsstat4::OLD_STATEID } else { Nfsstat4::OK };
+        for (stateid, expected) in [
+            (now, Nfsstat4::OK),
+            (with(0, 0, 0), latest),
+            (with(now.seqid - 1, 0, 0), Nfsstat4::OLD_STATEID),
+            (with(now.seqid + 1, 0, 0), Nfsstat4::BAD_STATEID),
+            (with(now.seqid, 0, 1), of_another_boot),
+            (with(now.seqid, 7, 0x40), Nfsstat4::BAD_STATEID),
+            (with(now.seqid, 11, 1), Nfsstat4::BAD_STATEID),
+            (Stateid4::INVALID, Nfsstat4::BAD_STATEID),
+            (Stateid4 { seqid: 5, other: [0; 12] }, Nfsstat4::BAD_STATEID),
+            (Stateid4 { seqid: 5, other: [0xff; 12] }, Nfsstat4::BAD_STATEID),
+            // Without a current stateid.
+            (Stateid4::CURRENT, Nfsstat4::BAD_STATEID),
+            (Stateid4::ANONYMOUS, Nfsstat4::OK),
+            (Stateid4::READ_BYPASS, Nfsstat4::OK),
+        ] {
+            assert_eq!(c.read("file", stateid), expected, "{minor} {stateid:?}");
+        }
+        // Of another file, of another client.
+        make_file(&c.c, "/export", &format!("other {minor}"), b"x");
+        assert_eq!(c.read(&format!("other {minor}"), now), Nfsstat4::BAD_STATEID);
+        let mut stranger = Holder::new(&server, 1, 7);
+        assert_eq!(stranger.read("file", now), Nfsstat4::BAD_STATEID);
+        assert_eq!(c.close("file", Stateid4::ANONYMOUS), Err(Nfsstat4::BAD_STATEID));
+        c.seqid -= 1;
+        let closed = c.close("file", now).unwrap();
+        if minor == 1 {
+            assert_eq!(closed, Stateid4::INVALID);
+        }
+        assert_eq!(c.read("file", now), Nfsstat4::BAD_STATEID);
+        assert_eq!(c.read("file", closed), Nfsstat4::BAD_STATEID);
+    }
+}
+
+#[test]
+fn deny_modes_hold_against_io_without_an_open() {
+    let server = server_without_delegations();
+    for minor in [0, 1] {
+        let (mut one, mut two) = (Holder::new(&server, minor, 1), Holder::new(&server, minor, 2));
+        let opened = one.open("file", RW, RW);
+        assert_eq!(two.read("file", Stateid4::ANONYMOUS), Nfsstat4::LOCKED);
+        assert_eq!(two.read("file", Stateid4::READ_BYPASS), Nfsstat4::OK);
+        assert_eq!(two.write("file", Stateid4::ANONYMOUS), Nfsstat4::LOCKED);
+        assert_eq!(two.write("file", Stateid4::READ_BYPASS), Nfsstat4::LOCKED);
+        assert_eq!(one.write("file", opened.stateid), Nfsstat4::OK);
+        one.close("file", opened.stateid).unwrap();
+        assert_eq!(two.write("file", Stateid4::ANONYMOUS), Nfsstat4::OK);
+    }
+}
+
+#[test]
+fn the_current_stateid_goes_from_operation_to_operation() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 1, 1);
+    let current = Stateid4::CURRENT;
+    let open = || {
+        Argop::Open(OpenArgs {
+            seqid: 0,
+            share_access: RW,
+            share_deny: 0,
+            owner: StateOwner4 { clientid: 0, owner: "me".into() },
+            openhow: Openflag4::NoCreate,
+            claim: OpenClaim4::Null("file".into()),
+        })
+    };
+    let read = Argop::Read(ReadArgs { stateid: current, offset: 0, count: 1 });
+    let close = Argop::Close(CloseArgs { seqid: 0, open_stateid: current });
+    let all = c.c.run_at("/export", &[open(), read, close]);
+    assert_eq!(all.status(), Nfsstat4::OK, "{all:?}");
+    // CLOSE leaves one that is good for nothing (RFC 8881 §8.2.3).
+    let after = c.c.run_at("/export", &[open(), close, close]);
+    assert_eq!((after.status(), after.ops().len()), (Nfsstat4::BAD_STATEID, 4));
+    // Another file handle takes it away.
+    let handle = c.c.handle("/export/file");
+    let moved = c.c.run_at("/export", &[open(), putfh(&handle), close]);
+    assert_eq!(moved.status(), Nfsstat4::BAD_STATEID);
+}
+
+#[test]
+fn stateids_are_tested_and_freed() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 1, 1);
+    let old = c.open("file", R, 0).stateid;
+    let now = c.open("file", W, 0).stateid;
+    let unknown = Stateid4 { seqid: 1, other: [3; 12] };
+    let special = [Stateid4::ANONYMOUS, Stateid4::READ_BYPASS, Stateid4::CURRENT, Stateid4::INVALID];
+    let bad = Nfsstat4::BAD_STATEID;
+    assert_eq!(test(&mut c, &[now, old, unknown]), [Nfsstat4::OK, Nfsstat4::OLD_STATEID, bad]);
+    assert_eq!(test(&mut c, &special), [bad; 4]);
+    assert_eq!(test(&mut c, &[]), []);
+    assert_eq!(free(&mut c, now), Nfsstat4::LOCKS_HELD);
+    assert_eq!(free(&mut c, old), Nfsstat4::OLD_STATEID);
+    assert_eq!(free(&mut c, unknown), bad);
+    let lock = locks::lock(&mut c, "file", now, "l", LockType4::Write, 0, 10).unwrap();
+    assert_eq!(free(&mut c, lock), Nfsstat4::LOCKS_HELD);
+    let lock = locks::unlock(&mut c, "file", lock, 0, u64::MAX).unwrap();
+    assert_eq!(free(&mut c, lock), Nfsstat4::OK);
+    assert_eq!((free(&mut c, lock), test(&mut c, &[lock])), (bad, vec![bad]));
+    assert_eq!(c.close("file", now), Ok(Stateid4::INVALID));
+    assert_eq!(test(&mut c, &[now]), [bad]);
+}
