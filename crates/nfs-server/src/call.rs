@@ -71,7 +71,13 @@ pub(crate) mod testing {
     use std::sync::Arc;
     use std::time::Instant;
 
-    use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder};
+    use std::fs;
+    use std::io::Write as _;
+    use std::path::Path;
+
+    use benchmaster_nfs_proto::record;
+    use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthSys, CallHeader, OpaqueAuth, RPC_VERSION};
+    use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder, List};
 
     use super::{Call, Refusal, Served};
     use crate::cred::Credentials;
@@ -81,6 +87,43 @@ pub(crate) mod testing {
     use crate::reply::Reply;
     use crate::server::Shared;
     use crate::state::{ConnectionId, Effects};
+
+    /// A program's number and its function.
+    pub(crate) type Program = (u32, fn(&mut Call<'_>) -> Served);
+
+    /// Appends a call to the recorded traffic of this test, as a record, when asked to:
+    /// `UPDATE_CORPUS=1 cargo test -p benchmaster-nfs-server`. What the fuzz target of the dispatcher mutates.
+    pub(crate) fn keep((program, version, procedure): (u32, u32, u32), uid: u32, args: &[u8]) {
+        /// Longest file of traffic: mutating much data tells no more than mutating little.
+        const LONGEST: u64 = 16 << 10;
+        let thread = std::thread::current();
+        let (Some(name), Some(_)) = (thread.name(), std::env::var_os("UPDATE_CORPUS")) else { return };
+        let mut body = Encoder::new();
+        let gids = List::Items(&[]);
+        body.put(&AuthSys { stamp: 0, machine_name: "client".into(), uid, gid: uid, gids });
+        let cred = OpaqueAuth { flavor: AuthFlavor::SYS, body: body.buffer().into() };
+        let (rpc_version, verf) = (RPC_VERSION, OpaqueAuth::NONE);
+        let mut e = Encoder::new();
+        let mark = record::begin(&mut e);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/dispatch");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(name.replace("::", "-"));
+        let len = fs::metadata(&path).map_or(0, |metadata| metadata.len());
+        // The place in the file makes calls differ that are otherwise the same.
+        let xid = len as u32 + 1;
+        e.put(&CallHeader { xid, rpc_version, program, version, procedure, cred, verf });
+        e.raw(args);
+        record::end(&mut e, mark);
+        if len + e.len() as u64 <= LONGEST {
+            fs::OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .unwrap()
+                .write_all(e.buffer())
+                .unwrap();
+        }
+    }
 
     /// A client of one user.
     pub(crate) struct Caller<'s> {
@@ -112,10 +155,11 @@ pub(crate) mod testing {
         /// Calls a procedure with arguments as bytes. Time passes.
         pub(crate) fn raw(
             &mut self,
-            serve: fn(&mut Call<'_>) -> Served,
+            (program, serve): Program,
             (version, procedure): (u32, u32),
             args: &[u8],
         ) -> (Served, Vec<u8>) {
+            keep((program, version, procedure), self.who.uid, args);
             self.now.wall.nanos += 1;
             let mut reply = Reply::new();
             let mark = reply.mark();
@@ -138,25 +182,20 @@ pub(crate) mod testing {
         /// Calls a procedure that is not refused.
         pub(crate) fn call(
             &mut self,
-            serve: fn(&mut Call<'_>) -> Served,
+            program: Program,
             procedure: (u32, u32),
             args: &impl Encode,
         ) -> Vec<u8> {
             let mut e = Encoder::new();
             e.put(args);
-            let (served, results) = self.raw(serve, procedure, e.buffer());
+            let (served, results) = self.raw(program, procedure, e.buffer());
             assert!(served.is_ok(), "{served:?}");
             results
         }
 
         /// Calls a procedure that is refused.
-        pub(crate) fn refused(
-            &mut self,
-            serve: fn(&mut Call<'_>) -> Served,
-            procedure: (u32, u32),
-            args: &[u8],
-        ) -> Refusal {
-            self.raw(serve, procedure, args).0.unwrap_err()
+        pub(crate) fn refused(&mut self, program: Program, procedure: (u32, u32), args: &[u8]) -> Refusal {
+            self.raw(program, procedure, args).0.unwrap_err()
         }
     }
 

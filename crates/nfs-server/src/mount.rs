@@ -144,7 +144,7 @@ const PC_VDISABLE: i32 = 1 << 8;
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_nfs_proto::mount::{Exports, MountList};
+    use benchmaster_nfs_proto::mount::{Exports, MountList, PROGRAM};
 
     use super::*;
     use crate::call::testing::{Caller, decode};
@@ -163,7 +163,7 @@ mod tests {
         let server = testing::server(ServerConfig { exports, ..ServerConfig::default() });
         let mut caller = Caller::new(&server, 0);
         let mount = |caller: &mut Caller<'_>, path: &str| {
-            let results = caller.call(serve, (3, Proc::MNT.0), &DirPath::from(path));
+            let results = caller.call((PROGRAM, serve), (3, Proc::MNT.0), &DirPath::from(path));
             match decode::<MountRes3<'_>>(&results) {
                 MountRes3::Ok(ok) => {
                     assert_eq!(ok.auth_flavors.iter().next(), Some(AuthFlavor::SYS.0));
@@ -179,28 +179,29 @@ mod tests {
         assert!(mount(&mut caller, "/").is_ok());
         assert_eq!(mount(&mut caller, "/none"), Err(Mountstat3::NOENT));
         // Version 1 has the same handle without a count.
-        let old = caller.call(serve, (1, Proc::MNT.0), &DirPath::from("/a"));
+        let old = caller.call((PROGRAM, serve), (1, Proc::MNT.0), &DirPath::from("/a"));
         assert_eq!(decode::<FhStatus>(&old), FhStatus::Ok(handle.try_into().unwrap()));
 
         let dump = |caller: &mut Caller<'_>| {
-            let results = caller.call(serve, (3, Proc::DUMP.0), &());
+            let results = caller.call((PROGRAM, serve), (3, Proc::DUMP.0), &());
             let list: MountList<'_> = decode(&results);
             list.iter().map(|m| (text(m.hostname.0), text(m.directory.0))).collect::<Vec<_>>()
         };
         let here = |path: &str| ("127.0.0.1".to_owned(), path.to_owned());
         assert_eq!(dump(&mut caller), [here("/"), here("/a"), here("/b/c")]);
-        caller.call(serve, (3, Proc::UMNT.0), &DirPath::from("/a"));
+        caller.call((PROGRAM, serve), (3, Proc::UMNT.0), &DirPath::from("/a"));
         assert_eq!(dump(&mut caller), [here("/"), here("/b/c")]);
-        caller.call(serve, (3, Proc::UMNTALL.0), &());
+        caller.call((PROGRAM, serve), (3, Proc::UMNTALL.0), &());
         assert_eq!(dump(&mut caller), []);
 
-        let results = caller.call(serve, (3, Proc::EXPORT.0), &());
+        let results = caller.call((PROGRAM, serve), (3, Proc::EXPORT.0), &());
         let list: Exports<'_> = decode(&results);
         let paths: Vec<_> = list.iter().map(|node| text(node.dir.0)).collect();
         assert_eq!(paths, ["/a", "/b/c"]);
-        assert_eq!(caller.call(serve, (1, Proc::EXPORTALL.0), &()), results);
-        assert_eq!(caller.refused(serve, (3, Proc::EXPORTALL.0), b""), Refusal::ProcUnavail);
-        let limits: Ppathcnf = decode(&caller.call(serve, (2, Proc::PATHCONF.0), &DirPath::from("/a")));
+        assert_eq!(caller.call((PROGRAM, serve), (1, Proc::EXPORTALL.0), &()), results);
+        assert_eq!(caller.refused((PROGRAM, serve), (3, Proc::EXPORTALL.0), b""), Refusal::ProcUnavail);
+        let limits: Ppathcnf =
+            decode(&caller.call((PROGRAM, serve), (2, Proc::PATHCONF.0), &DirPath::from("/a")));
         assert_eq!(limits.name_max, 255);
     }
 
@@ -212,13 +213,13 @@ mod tests {
         let (fs, node) = server.exports.file(root).unwrap();
         let (who, now) = (Credentials::root(), caller.now.wall);
         fs.create(&who, node, b"file", crate::fs::NewFile::Regular, &Default::default(), None, now).unwrap();
-        let results = caller.call(serve, (3, Proc::MNT.0), &DirPath::from("/export/file"));
+        let results = caller.call((PROGRAM, serve), (3, Proc::MNT.0), &DirPath::from("/export/file"));
         assert_eq!(decode::<MountRes3<'_>>(&results), MountRes3::Err(Mountstat3::NOTDIR.0));
-        assert_eq!(caller.refused(serve, (3, Proc::MNT.0), &[0, 0, 4, 1]), Refusal::GarbageArgs);
+        assert_eq!(caller.refused((PROGRAM, serve), (3, Proc::MNT.0), &[0, 0, 4, 1]), Refusal::GarbageArgs);
         // "/export", "//export", "///export" … are different texts for one directory.
         for n in 1..=1000 {
             let path = "/".repeat(n) + "export";
-            caller.call(serve, (3, Proc::MNT.0), &DirPath::from(&path[..]));
+            caller.call((PROGRAM, serve), (3, Proc::MNT.0), &DirPath::from(&path[..]));
         }
         assert!(server.mounts.list.lock().len() <= MOST_MOUNTS);
     }

@@ -228,18 +228,18 @@ mod tests {
             (100_011, 1, IPPROTO_UDP, 0),
         ] {
             let asked = Mapping { prog, vers, prot, port: 0 };
-            let found: u32 = decode(&caller.call(serve, (2, PmapProc::GETPORT.0), &asked));
+            let found: u32 = decode(&caller.call((PROGRAM, serve), (2, PmapProc::GETPORT.0), &asked));
             assert_eq!(found, port, "{asked:?}");
         }
-        let results = caller.call(serve, (2, PmapProc::DUMP.0), &());
+        let results = caller.call((PROGRAM, serve), (2, PmapProc::DUMP.0), &());
         let list: PmapList<'_> = decode(&results);
         let has = |vers, prot| list.iter().any(|m| m == Mapping { prog: NFS, vers, prot, port: 2345 });
         assert!(has(2, IPPROTO_UDP) && has(3, IPPROTO_TCP) && has(4, IPPROTO_TCP) && !has(4, IPPROTO_UDP));
         let mapping = Mapping { prog: 1, vers: 1, prot: 6, port: 1 };
-        assert!(!decode::<bool>(&caller.call(serve, (2, PmapProc::SET.0), &mapping)));
-        assert!(!decode::<bool>(&caller.call(serve, (2, PmapProc::UNSET.0), &mapping)));
-        assert_eq!(caller.refused(serve, (2, PmapProc::CALLIT.0), b""), Refusal::NoReply);
-        assert_eq!(caller.refused(serve, (2, 6), b""), Refusal::ProcUnavail);
+        assert!(!decode::<bool>(&caller.call((PROGRAM, serve), (2, PmapProc::SET.0), &mapping)));
+        assert!(!decode::<bool>(&caller.call((PROGRAM, serve), (2, PmapProc::UNSET.0), &mapping)));
+        assert_eq!(caller.refused((PROGRAM, serve), (2, PmapProc::CALLIT.0), b""), Refusal::NoReply);
+        assert_eq!(caller.refused((PROGRAM, serve), (2, 6), b""), Refusal::ProcUnavail);
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
         let mut caller = Caller::new(&server, 0);
         let ask = |caller: &mut Caller<'_>, procedure: (u32, RpcbProc), vers, netid: &str| {
             let asked = Rpcb { prog: NFS, vers, netid: netid.into(), addr: "".into(), owner: "".into() };
-            let results = caller.call(serve, (procedure.0, procedure.1.0), &asked);
+            let results = caller.call((PROGRAM, serve), (procedure.0, procedure.1.0), &asked);
             String::from_utf8(decode::<Opaque<'_>>(&results).0.to_vec()).unwrap()
         };
         let (get, get_exact) = ((3, RpcbProc::GETADDR), (4, RpcbProc::GETVERSADDR));
@@ -269,29 +269,34 @@ mod tests {
         assert_eq!(ask(&mut caller, get, 3, "udp"), "127.0.0.1.8.1");
         caller.peer.local = "[::1]:111".parse().unwrap();
 
-        let results = caller.call(serve, (4, RpcbProc::DUMP.0), &());
+        let results = caller.call((PROGRAM, serve), (4, RpcbProc::DUMP.0), &());
         let list: RpcbList<'_> = decode(&results);
         assert!(
             list.iter()
                 .any(|r| r.prog == NFS && r.vers == 4 && r.netid.0 == b"tcp6" && r.addr.0 == b"::1.8.1")
         );
         let asked = Rpcb { prog: NFS, vers: 3, netid: "".into(), addr: "".into(), owner: "".into() };
-        let results = caller.call(serve, (4, RpcbProc::GETADDRLIST.0), &asked);
+        let results = caller.call((PROGRAM, serve), (4, RpcbProc::GETADDRLIST.0), &asked);
         let networks: Vec<_> = decode::<RpcbEntryList<'_>>(&results)
             .iter()
             .map(|entry| (entry.netid, entry.semantics))
             .collect();
         assert_eq!(networks, [("tcp6".into(), 3), ("udp6".into(), 1)]);
 
-        let results =
-            caller.call(serve, (3, RpcbProc::UADDR2TADDR.0), &Opaque::<'_, 64>::from("10.0.0.1.8.1"));
-        let back = caller.call(serve, (3, RpcbProc::TADDR2UADDR.0), &decode::<Netbuf<'_>>(&results));
+        let results = caller.call(
+            (PROGRAM, serve),
+            (3, RpcbProc::UADDR2TADDR.0),
+            &Opaque::<'_, 64>::from("10.0.0.1.8.1"),
+        );
+        let back =
+            caller.call((PROGRAM, serve), (3, RpcbProc::TADDR2UADDR.0), &decode::<Netbuf<'_>>(&results));
         assert_eq!(decode::<Opaque<'_>>(&back).0, b"10.0.0.1.8.1");
-        let none = caller.call(serve, (3, RpcbProc::UADDR2TADDR.0), &Opaque::<'_, 64>::from("nowhere"));
+        let none =
+            caller.call((PROGRAM, serve), (3, RpcbProc::UADDR2TADDR.0), &Opaque::<'_, 64>::from("nowhere"));
         assert_eq!(decode::<Netbuf<'_>>(&none), Netbuf { maxlen: 0, buf: Opaque(&[]) });
-        let time: u32 = decode(&caller.call(serve, (3, RpcbProc::GETTIME.0), &()));
+        let time: u32 = decode(&caller.call((PROGRAM, serve), (3, RpcbProc::GETTIME.0), &()));
         assert_eq!(time, 1_700_000_001);
         // Only version 4 has it.
-        assert_eq!(caller.refused(serve, (3, RpcbProc::GETVERSADDR.0), b""), Refusal::ProcUnavail);
+        assert_eq!(caller.refused((PROGRAM, serve), (3, RpcbProc::GETVERSADDR.0), b""), Refusal::ProcUnavail);
     }
 }

@@ -36,7 +36,7 @@ const COOKIE: &[u8] = b"cook";
 
 impl Caller<'_> {
     fn nlm(&mut self, procedure: Proc, args: &impl Encode) -> NlmStats {
-        let results = self.call(serve, (4, procedure.0), args);
+        let results = self.call((proto::PROGRAM, serve), (4, procedure.0), args);
         let res: Res<'_> = decode(&results);
         assert_eq!(res.cookie.0, COOKIE);
         res.stat
@@ -57,8 +57,11 @@ impl Caller<'_> {
 
     /// The holder's process and range, if any lock is in the way.
     fn test(&mut self, alock: Lock<'_>, exclusive: bool) -> Option<(i32, u64, u64)> {
-        let results =
-            self.call(serve, (4, Proc::TEST.0), &TestArgs { cookie: COOKIE.into(), exclusive, alock });
+        let results = self.call(
+            (proto::PROGRAM, serve),
+            (4, Proc::TEST.0),
+            &TestArgs { cookie: COOKIE.into(), exclusive, alock },
+        );
         match decode::<TestRes<'_>>(&results).stat {
             TestReply::Denied(holder) => Some((holder.svid, holder.l_offset, holder.l_len)),
             TestReply::Other(stat) => {
@@ -129,10 +132,10 @@ fn a_machine_that_restarted_loses_its_locks() {
     assert_eq!(caller.lock(a, true, false), NlmStats::GRANTED);
     assert_eq!(caller.lock(b, true, true), NlmStats::BLOCKED);
     let notify = nsm_proto::StatChge { mon_name: "a".into(), state: 3 };
-    assert_eq!(caller.call(nsm::serve, (1, nsm_proto::Proc::NOTIFY.0), &notify), b"");
+    assert_eq!(caller.call((nsm_proto::PROGRAM, nsm::serve), (1, nsm_proto::Proc::NOTIFY.0), &notify), b"");
     assert_eq!(caller.granted(), [1]);
     assert_eq!(caller.lock(a, true, false), NlmStats::DENIED);
-    caller.call(serve, (4, Proc::FREE_ALL.0), &Notify { name: "b".into(), state: 0 });
+    caller.call((proto::PROGRAM, serve), (4, Proc::FREE_ALL.0), &Notify { name: "b".into(), state: 0 });
     assert_eq!(caller.lock(a, true, false), NlmStats::GRANTED);
 }
 
@@ -144,13 +147,13 @@ fn version_1_has_32_bits_and_fewer_statuses() {
     let alock =
         |fh| v1::Lock { caller_name: "a".into(), fh, oh: "a".into(), svid: 1, l_offset: 0, l_len: u32::MAX };
     let args = |fh| v1::TestArgs { cookie: COOKIE.into(), exclusive: true, alock: alock(fh) };
-    let results = caller.call(serve, (1, Proc::TEST.0), &args(file[..].into()));
+    let results = caller.call((proto::PROGRAM, serve), (1, Proc::TEST.0), &args(file[..].into()));
     let stat = decode::<v1::TestRes<'_>>(&results).stat;
     let holder = v1::Holder { exclusive: true, svid: 7, oh: "b".into(), l_offset: u32::MAX, l_len: 5 };
     assert_eq!(stat, v1::TestReply::Denied(holder));
-    let results = caller.call(serve, (1, Proc::TEST.0), &args("no handle".into()));
+    let results = caller.call((proto::PROGRAM, serve), (1, Proc::TEST.0), &args("no handle".into()));
     assert_eq!(decode::<v1::TestRes<'_>>(&results).stat.stat(), NlmStats::DENIED_NOLOCKS);
-    assert_eq!(caller.refused(serve, (1, Proc::SHARE.0), b""), Refusal::ProcUnavail);
+    assert_eq!(caller.refused((proto::PROGRAM, serve), (1, Proc::SHARE.0), b""), Refusal::ProcUnavail);
 }
 
 #[test]
@@ -170,8 +173,8 @@ fn requests_that_cannot_be() {
     assert_eq!(user.lock(alock("a", 1, &file, (0, 1)), true, false), NlmStats::DENIED);
     let granted = TestArgs { cookie: COOKIE.into(), exclusive: true, alock: alock("a", 1, &file, (0, 1)) };
     assert_eq!(caller.nlm(Proc::GRANTED, &granted), NlmStats::DENIED);
-    assert_eq!(caller.refused(serve, (4, 17), b""), Refusal::ProcUnavail);
-    assert_eq!(caller.refused(serve, (4, Proc::LOCK.0), b"1234"), Refusal::GarbageArgs);
+    assert_eq!(caller.refused((proto::PROGRAM, serve), (4, 17), b""), Refusal::ProcUnavail);
+    assert_eq!(caller.refused((proto::PROGRAM, serve), (4, Proc::LOCK.0), b"1234"), Refusal::GarbageArgs);
 }
 
 #[test]
@@ -181,7 +184,7 @@ fn shares_by_call() {
     let mut share = |procedure: Proc, host: &str, mode, access, reclaim| {
         let share = Share { caller_name: host.into(), fh: file[..].into(), oh: "o".into(), mode, access };
         let args = ShareArgs { cookie: COOKIE.into(), share, reclaim };
-        decode::<ShareRes<'_>>(&caller.call(serve, (3, procedure.0), &args)).stat
+        decode::<ShareRes<'_>>(&caller.call((proto::PROGRAM, serve), (3, procedure.0), &args)).stat
     };
     let (none, write) = (FshMode::DenyNone, FshMode::DenyWrite);
     assert_eq!(share(Proc::SHARE, "a", write, FshAccess::Read, false), NlmStats::GRANTED);
@@ -197,8 +200,8 @@ fn this_server_monitors_nobody() {
     let (server, _) = server();
     let mut caller = Caller::new(&server, 0);
     let name = nsm_proto::SmName { mon_name: "a".into() };
-    let results = caller.call(nsm::serve, (1, nsm_proto::Proc::STAT.0), &name);
+    let results = caller.call((nsm_proto::PROGRAM, nsm::serve), (1, nsm_proto::Proc::STAT.0), &name);
     let stat: nsm_proto::SmStatRes = decode(&results);
     assert_eq!((stat.res_stat, stat.state & 1), (nsm_proto::ResStat::Fail, 1));
-    assert_eq!(caller.refused(nsm::serve, (1, 7), b""), Refusal::ProcUnavail);
+    assert_eq!(caller.refused((nsm_proto::PROGRAM, nsm::serve), (1, 7), b""), Refusal::ProcUnavail);
 }

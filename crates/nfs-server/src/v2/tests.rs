@@ -26,7 +26,7 @@ const MODE: Sattr = Sattr { mode: 0o644, ..Sattr::NONE };
 
 impl Caller<'_> {
     fn v2(&mut self, procedure: Proc2, args: &impl Encode) -> Vec<u8> {
-        self.call(super::serve, (2, procedure.0), args)
+        self.call((PROGRAM, super::serve), (2, procedure.0), args)
     }
 
     fn dir_op(&mut self, procedure: Proc2, args: &impl Encode) -> Result<DirOpOk, Nfsstat2> {
@@ -100,7 +100,10 @@ fn thirty_two_bits() {
     assert_eq!(caller.attr_op(Proc2::WRITE, &write(u32::MAX, b"x")), Err(Nfsstat2::FBIG));
     let mut e = Encoder::new();
     e.put(&write(0, &[0; 8193]));
-    assert_eq!(caller.refused(super::serve, (2, Proc2::WRITE.0), e.buffer()), Refusal::GarbageArgs);
+    assert_eq!(
+        caller.refused((PROGRAM, super::serve), (2, Proc2::WRITE.0), e.buffer()),
+        Refusal::GarbageArgs
+    );
     // A file that another version made larger.
     let (_, id) = crate::handle::decode(&made.file).unwrap();
     let (fs, node) = server.exports.file(id).unwrap();
@@ -189,8 +192,8 @@ fn obsolete_and_unknown_procedures() {
     for procedure in [Proc2::NULL, Proc2::ROOT, Proc2::WRITECACHE] {
         assert_eq!(caller.v2(procedure, &()), b"");
     }
-    assert_eq!(caller.refused(super::serve, (2, 18), b""), Refusal::ProcUnavail);
-    assert_eq!(caller.refused(super::serve, (2, Proc2::LOOKUP.0), b"1234"), Refusal::GarbageArgs);
+    assert_eq!(caller.refused((PROGRAM, super::serve), (2, 18), b""), Refusal::ProcUnavail);
+    assert_eq!(caller.refused((PROGRAM, super::serve), (2, Proc2::LOOKUP.0), b"1234"), Refusal::GarbageArgs);
     caller.injected = Some(Nfsstat2::IO.0);
     assert_eq!(caller.attr_op(Proc2::GETATTR, &root(&server)), Err(Nfsstat2::IO));
 }

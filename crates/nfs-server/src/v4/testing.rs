@@ -13,6 +13,7 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, Opaque};
 
 use super::{Called, Done, REPLY_HEADER, call};
+use crate::call::testing::keep;
 use crate::config::ServerConfig;
 use crate::cred::Credentials;
 use crate::dispatch::{Moment, Peer};
@@ -187,6 +188,7 @@ impl<'s> Client<'s> {
             cred: OpaqueAuth { flavor: AuthFlavor::SYS, body: Opaque(&[0; 20]) },
             verf: OpaqueAuth::NONE,
         };
+        keep((NFS_PROGRAM, NFS_V4, PROC_COMPOUND), self.who.uid, args);
         let mut reply = Reply::new();
         // Another reply of the same receive, and the header of this one.
         reply.encoder.raw(&[0xee; 100 + REPLY_HEADER]);

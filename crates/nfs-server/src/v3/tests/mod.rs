@@ -37,7 +37,7 @@ fn at<'a>(dir: &'a [u8], name: &'a str) -> DirOpArgs<'a> {
 
 impl Caller<'_> {
     fn v3(&mut self, procedure: Proc3, args: &impl Encode) -> Vec<u8> {
-        self.call(super::serve, (3, procedure.0), args)
+        self.call((PROGRAM, super::serve), (3, procedure.0), args)
     }
 
     fn create(&mut self, dir: &[u8], name: &str, how: CreateHow) -> Result<Handle, Nfsstat3> {
@@ -106,10 +106,10 @@ fn null_and_unknown_procedures_and_garbage() {
     let server = server();
     let mut caller = Caller::new(&server, 0);
     assert_eq!(caller.v3(Proc3::NULL, &()), b"");
-    assert_eq!(caller.refused(super::serve, (3, 22), b""), Refusal::ProcUnavail);
+    assert_eq!(caller.refused((PROGRAM, super::serve), (3, 22), b""), Refusal::ProcUnavail);
     for procedure in 1..22 {
         assert_eq!(
-            caller.refused(super::serve, (3, procedure), b"\0\0\0"),
+            caller.refused((PROGRAM, super::serve), (3, procedure), b"\0\0\0"),
             Refusal::GarbageArgs,
             "{procedure}"
         );

@@ -52,7 +52,7 @@ fn delegations_of_others_are_recalled_first() {
     let attributes = v2::Sattr { mode: 0o600, ..v2::Sattr::NONE };
     e.put(&v2::SetattrArgs { file: file[..].try_into().unwrap(), attributes });
     let setattr = (v2::VERSION, v2::Proc2::SETATTR.0);
-    assert_eq!(caller.refused(crate::v2::serve, setattr, e.buffer()), Refusal::NoReply);
+    assert_eq!(caller.refused((PROGRAM, crate::v2::serve), setattr, e.buffer()), Refusal::NoReply);
 
     let mut effects = Effects::new();
     server.state.write().files.purge_client(ClientId(holder.clientid), &mut effects);
