@@ -1,4 +1,5 @@
 //! What is fuzzed, by whom ever: cargo-fuzz (`targets/`) or the bounded run on stable Rust (`main.rs`).
 
 pub mod decoders;
+pub mod dispatch;
 pub mod mutation;

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use benchmaster_fuzz::decoders::TARGETS;
-use benchmaster_fuzz::mutation;
+use benchmaster_fuzz::decoders::{TARGETS, Target};
+use benchmaster_fuzz::{dispatch, mutation};
 
 /// An input that takes longer costs the sender too little.
 const SLOW: Duration = Duration::from_millis(200);
@@ -19,9 +19,11 @@ fn main() -> io::Result<ExitCode> {
     let total = arguments.next().transpose()?.unwrap_or(1_000_000);
     let seed = arguments.next().transpose()?.unwrap_or(1);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let each = total.div_ceil(TARGETS.len() as u64);
+    let dispatch: &[Target] = &[("dispatch", dispatch::session)];
+    let targets = TARGETS.iter().chain(dispatch);
+    let each = total.div_ceil(targets.clone().count() as u64);
     let mut failed = false;
-    for (name, target) in TARGETS {
+    for (name, target) in targets {
         let corpus = samples(&root.join("corpus").join(name))?;
         let outcome = mutation::run(&corpus, each, seed, target);
         println!(

@@ -17,6 +17,7 @@ use crate::exports::{ExportError, Exports};
 use crate::inject::Injector;
 use crate::mount::Mounts;
 use crate::net::{Datagrams, Listener, Mailbox, Message, Worker};
+use crate::nlm::callback::Patience;
 use crate::nlm::{self, LockCallbacks, Shares};
 use crate::snapshot::{self, Meta, SnapshotError};
 use crate::state::{Effect, Effects, State};
@@ -97,6 +98,22 @@ impl Shared {
             started,
             config,
         })
+    }
+
+    /// A server without sockets and threads: [`crate::dispatch::handle`] is all that happens. Servers of the same instance and
+    /// boot number give the same handles and identifiers for the same requests.
+    pub fn detached(
+        config: ServerConfig,
+        instance: u32,
+        boot: u64,
+        now: Moment,
+    ) -> Result<Self, ServerError> {
+        let exports = Exports::new(&config, now.wall)?;
+        let identity = Identity { instance, boot, known_clients: Vec::new() };
+        let address = config.listen;
+        let mut detached = Self::new(config, exports, identity, address, None)?;
+        detached.lock_callbacks = LockCallbacks::new(Patience { tries: 0, ..Patience::default() });
+        Ok(detached)
     }
 
     /// Carries out what state changes asked for. Call it with no lock held.

@@ -32,7 +32,7 @@ pub(crate) struct Patience {
     pub(crate) answer: Duration,
     /// Pause before the second try; it doubles with every further one.
     pub(crate) pause: Duration,
-    /// Tries in all.
+    /// Tries in all; none: nobody is called, and no thread is made.
     pub(crate) tries: u32,
 }
 
@@ -148,7 +148,7 @@ impl LockCallbacks {
             }
             return;
         }
-        if work.stop || work.hosts.len() >= MOST_HOSTS {
+        if work.stop || self.inner.patience.tries == 0 || work.hosts.len() >= MOST_HOSTS {
             work.refused.extend(job.granted);
             return;
         }
