@@ -18,8 +18,6 @@ pub(crate) struct Call<'r> {
     pub(crate) peer: &'r Peer,
     /// In whose name.
     pub(crate) who: &'r Credentials,
-    /// Name of the caller's machine (AUTH_SYS), or empty.
-    pub(crate) machine: &'r [u8],
     /// Version of the program.
     pub(crate) version: u32,
     /// Procedure number.
@@ -167,7 +165,6 @@ pub(crate) mod testing {
                 server: self.server,
                 peer: &self.peer,
                 who: &self.who,
-                machine: b"client",
                 version,
                 procedure,
                 args: Decoder::new(args),

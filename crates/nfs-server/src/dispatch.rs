@@ -229,7 +229,7 @@ impl Request<'_> {
                 return disposition(decision);
             }
         }
-        let decision = decision.and(self.execute(program, &who, machine, client, decision.error, key, reply));
+        let decision = decision.and(self.execute(program, &who, client, decision.error, key, reply));
         disposition(decision)
     }
 
@@ -239,7 +239,6 @@ impl Request<'_> {
         &self,
         program: Program,
         who: &Credentials,
-        machine: &[u8],
         client: ClientIndex,
         injected: Option<u32>,
         key: Option<Key>,
@@ -269,7 +268,6 @@ impl Request<'_> {
                 server,
                 peer: self.peer,
                 who,
-                machine,
                 version: call.version,
                 procedure: call.procedure,
                 args: self.args,

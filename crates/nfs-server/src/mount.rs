@@ -15,9 +15,6 @@ use crate::call::{Call, Refusal, Served};
 use crate::fs::{FsError, Kind, LINK_MAX, NAME_MAX, PATH_MAX};
 use crate::handle::FileId;
 
-/// Lowest and highest version served.
-pub(crate) const VERSIONS: (u32, u32) = (VERSION_1, VERSION_3);
-
 /// Who mounted what: only told, never relied upon (RFC 1813 §5.2.2).
 #[derive(Debug, Default)]
 pub(crate) struct Mounts {

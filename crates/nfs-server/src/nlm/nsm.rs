@@ -7,9 +7,6 @@ use benchmaster_nfs_proto::nsm::{
 
 use crate::call::{Call, Refusal, Served};
 
-/// Lowest and highest version served.
-pub(crate) const VERSIONS: (u32, u32) = (VERSION, VERSION);
-
 /// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     let state = state(call.server.boot);
