@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use benchmaster_nfs_proto::mount::{
-    DirPath, ExportNode, FhStatus, MountBody, MountOk3, MountRes3, Mountstat3, Ppathcnf, Proc, VERSION_1,
-    VERSION_2, VERSION_3,
+    DirPath, ExportNode, FhStatus, MountBody, MountOk3, MountRes3, Mountstat3, Ppathcnf, Proc, VERSION_2,
+    VERSION_3,
 };
 use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::xdr::{Chain, Encode, List};

@@ -1,9 +1,7 @@
 //! Network status monitor version 1: the reboot of a client, told by its own monitor, ends its locks. Nobody is
 //! monitored for anybody else.
 
-use benchmaster_nfs_proto::nsm::{
-    Mon, MonId, MyId, Proc, ResStat, SmName, SmStat, SmStatRes, StatChge, VERSION,
-};
+use benchmaster_nfs_proto::nsm::{Mon, MonId, MyId, Proc, ResStat, SmName, SmStat, SmStatRes, StatChge};
 
 use crate::call::{Call, Refusal, Served};
 
