@@ -30,7 +30,7 @@ pub(super) struct Delegation {
     pub(super) write: bool,
     /// Whether it was taken back; kept until the client frees the stateid (4.1).
     pub(super) revoked: bool,
-    recall: Option<Recall>,
+    recall: Option<Box<Recall>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -416,7 +416,7 @@ impl Files {
         if delegation.recall.is_some() {
             return;
         }
-        delegation.recall = Some(Recall { since: now, retry: None, truncate });
+        delegation.recall = Some(Box::new(Recall { since: now, retry: None, truncate }));
         let (client, file) = (*client, *file);
         self.recalled.insert(at);
         if let Some(holdings) = self.holdings.get_mut(&client) {

@@ -607,3 +607,32 @@ pub(super) fn check_seqid(minor: u32, current: u32, given: u32) -> Result<(), Nf
     let earlier = given == 0 || current.wrapping_sub(given) < 1 << 31;
     Err(if earlier { Nfsstat4::OLD_STATEID } else { Nfsstat4::BAD_STATEID })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A million opens are to fit into memory with all else.
+    #[test]
+    fn what_an_open_takes_is_small() {
+        assert!(size_of::<Entry>() <= 48, "{}", size_of::<Entry>());
+        assert!(size_of::<FileRecord>() <= 64, "{}", size_of::<FileRecord>());
+        assert!(size_of::<super::super::owner::Owner>() <= 56);
+    }
+
+    #[test]
+    fn seqids_compare_with_wraparound() {
+        let (old, bad) = (Err(Nfsstat4::OLD_STATEID), Err(Nfsstat4::BAD_STATEID));
+        for (minor, current, given, expected) in [
+            (0, 5, 5, Ok(())),
+            (0, 5, 0, old),
+            (1, 5, 0, Ok(())),
+            (1, 5, 4, old),
+            (1, 5, 6, bad),
+            (1, 3, u32::MAX - 3, old),
+            (1, u32::MAX - 3, 3, bad),
+        ] {
+            assert_eq!(check_seqid(minor, current, given), expected, "{minor} {current} {given}");
+        }
+    }
+}

@@ -6,9 +6,12 @@ use super::*;
 use crate::state::{ClientId, Effect};
 
 mod delegations;
+mod grace;
 mod locks;
+mod nlm;
 mod opens;
 mod owners;
+mod shares;
 mod stateids;
 
 /// Access and deny modes.

@@ -1,0 +1,94 @@
+//! One table for the locks of NFSv4 and NLM.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::*;
+use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter};
+
+fn owner(svid: i32) -> NlmOwner {
+    NlmOwner { host: (*b"old").into(), oh: (*b"process").into(), svid }
+}
+
+fn lock_of(c: &Holder<'_>, svid: i32, offset: u64, len: u64, exclusive: bool) -> NlmLock {
+    NlmLock { file: c.c.id("/export/file"), owner: owner(svid), range: NlmRange { offset, len }, exclusive }
+}
+
+fn ask(c: &mut Holder<'_>, lock: NlmLock, wait: bool) -> NlmOutcome {
+    let waiter = NlmWaiter {
+        lock: lock.clone(),
+        version: 4,
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        handle: [].into(),
+        cookie: [].into(),
+    };
+    let mut tables = c.c.server.state.write();
+    let tables = &mut *tables;
+    let now = c.c.now.instant;
+    tables.files.nlm_lock(&mut tables.clients, lock, wait.then_some(waiter), false, now, &mut c.c.effects)
+}
+
+#[test]
+fn either_stands_in_the_way_of_the_other() {
+    let server = server_without_delegations();
+    for minor in [0, 1] {
+        let mut c = Holder::new(&server, minor, 1);
+        let open = c.open("file", RW, 0).stateid;
+        let held = locks::lock(&mut c, "file", open, "l", LockType4::Write, 10, 10).unwrap();
+        let whole = lock_of(&c, 1, 0, 0, true);
+        assert_eq!(ask(&mut c, whole.clone(), false), NlmOutcome::Denied);
+        let tables = server.state.read();
+        let holder = tables.files.nlm_test(&tables.clients, &whole).unwrap();
+        drop(tables);
+        assert_eq!((holder.exclusive, holder.range), (true, NlmRange { offset: 10, len: 10 }));
+        assert_eq!(ask(&mut c, whole.clone(), true), NlmOutcome::Blocked);
+        assert_eq!(ask(&mut c, whole.clone(), true), NlmOutcome::Blocked);
+        // It is granted when it can be.
+        locks::unlock(&mut c, "file", held, 0, u64::MAX).unwrap();
+        let told = c.callbacks();
+        assert!(matches!(&told[..], [Effect::NlmGranted(waiter)] if waiter.lock == whole), "{told:?}");
+        assert_eq!(locks::lock(&mut c, "file", open, "l2", LockType4::Read, 5, 1), Err(Nfsstat4::DENIED));
+        let mut tables = server.state.write();
+        let (id, range) = (whole.file, NlmRange { offset: 0, len: 8 });
+        tables.files.nlm_unlock(id, &owner(1), range, &mut Vec::new());
+        drop(tables);
+        assert!(locks::lock(&mut c, "file", open, "l3", LockType4::Write, 5, 3).is_ok());
+        assert_eq!(locks::lock(&mut c, "file", open, "l4", LockType4::Write, 8, 1), Err(Nfsstat4::DENIED));
+        server.state.write().files.nlm_free_all(b"old", &mut Vec::new());
+        assert!(locks::lock(&mut c, "file", open, "l5", LockType4::Write, 8, 1).is_ok());
+        let mut tables = server.state.write();
+        let tables = &mut *tables;
+        tables.clients.expire(&mut tables.files, c.id(), &mut Vec::new());
+        assert_eq!(tables.files.counts(), Default::default());
+    }
+}
+
+#[test]
+fn waiting_is_taken_back_and_ends_with_the_host() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 1, 1);
+    let first = lock_of(&c, 1, 0, 10, true);
+    assert_eq!(ask(&mut c, first.clone(), false), NlmOutcome::Granted);
+    let second = lock_of(&c, 2, 5, 10, false);
+    assert_eq!(ask(&mut c, second.clone(), true), NlmOutcome::Blocked);
+    assert!(server.state.write().files.nlm_cancel(&second));
+    assert!(!server.state.write().files.nlm_cancel(&second));
+    assert_eq!(ask(&mut c, second, true), NlmOutcome::Blocked);
+    server.state.write().files.nlm_free_all(b"old", &mut c.c.effects);
+    assert_eq!(c.callbacks(), []);
+    assert_eq!(server.state.read().files.counts(), Default::default());
+}
+
+#[test]
+fn a_client_whose_lease_ran_out_gives_way_even_when_nothing_else_is_on_the_file() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 1, 1);
+    let open = c.open("file", RW, 0).stateid;
+    locks::lock(&mut c, "file", open, "l", LockType4::Write, 0, 10).unwrap();
+    c.c.wait(LEASE * 2);
+    let mine = lock_of(&c, 1, 0, 1, true);
+    assert_eq!(ask(&mut c, mine.clone(), false), NlmOutcome::Granted);
+    let counts = server.state.read().files.counts();
+    assert_eq!((counts.states, counts.files, counts.owners), (0, 1, 1));
+    server.state.write().files.nlm_unlock(mine.file, &mine.owner, mine.range, &mut Vec::new());
+    assert_eq!(server.state.read().files.counts(), Default::default());
+}
