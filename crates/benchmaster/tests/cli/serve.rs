@@ -208,10 +208,12 @@ fn libnfs_reads_what_it_wrote() {
     }
     let place = Place::new();
     let (running, address) = serve(&place, &[]);
-    place.write("file", &"content\n".repeat(100_000));
     let port = address.port();
-    for version in [format!("version=3&nfsport={port}&mountport={port}"), format!("version=4&nfsport={port}")]
-    {
+    let v3 = format!("version=3&nfsport={port}&mountport={port}");
+    let v4 = format!("version=4&nfsport={port}");
+    // libnfs 4.0 cannot encode larger writes of v4.
+    for (version, lines) in [(v3, 100_000), (v4, 300)] {
+        place.write("file", &"content\n".repeat(lines));
         let url = format!("nfs://127.0.0.1/export/file-{}?{version}", &version[8..9]);
         let copy = |from: &str, to: &str| {
             let done = Command::new("nfs-cp").args([from, to]).current_dir(place.root()).output().unwrap();
