@@ -308,7 +308,7 @@ impl Request<'_> {
             received: self.message.len() as u64,
             sent: reply.encoder.len_since(start) as u64,
             service: server.clock.delta(began, server.clock.raw()),
-            error: served.map_or(true, |status| status != 0),
+            error: served != Ok(0),
         };
         server.statistics.record(client, program.operation(call.procedure), sample);
         decision

@@ -105,14 +105,29 @@ impl Reply {
         give(&buffer[at..]);
     }
 
-    /// All bytes, pages copied in.
-    pub(crate) fn copy_all(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(self.len());
-        self.pieces(0, |piece| {
-            out.extend_from_slice(piece);
-            true
-        });
-        out
+    /// Moves everything after `mark` into a reply of its own: encoded bytes are copied, pages are not.
+    pub(crate) fn split_off(&mut self, mark: ReplyMark) -> Self {
+        let mut tail = Self::new();
+        tail.copy_encoded(self, mark);
+        tail.pages.extend(self.pages.drain(mark.cuts..));
+        self.rollback(mark);
+        tail
+    }
+
+    /// Appends all of `other`: encoded bytes are copied, pages are not.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.copy_encoded(&other, Self::new().mark());
+        self.pages.append(&mut other.pages);
+    }
+
+    fn copy_encoded(&mut self, from: &Self, mark: ReplyMark) {
+        let (buffer, mut at) = (from.encoder.buffer(), mark.buffer);
+        for cut in &from.encoder.cuts()[mark.cuts..] {
+            self.encoder.raw(&buffer[at..cut.at]);
+            self.encoder.cut(cut.len);
+            at = cut.at;
+        }
+        self.encoder.raw(&buffer[at..]);
     }
 
     /// The bytes after `mark`, pages copied in: what a reply cache keeps.
@@ -132,5 +147,63 @@ impl Reply {
             from = cut.at;
         }
         out.extend_from_slice(&self.encoder.buffer()[from..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ServerConfig;
+    use crate::cred::Credentials;
+    use crate::exports::Exports;
+    use crate::fs::{NewFile, SetAttr, Time};
+
+    fn bytes(reply: &Reply, from: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        reply.pieces(from, |piece| {
+            assert!(!piece.is_empty());
+            out.extend_from_slice(piece);
+            true
+        });
+        out
+    }
+
+    /// Pages of a file of so many bytes.
+    fn pages(len: u32) -> Vec<PageSlice> {
+        let now = Time { seconds: 0, nanos: 0 };
+        let exports = Exports::new(&ServerConfig::default(), now).unwrap();
+        let (who, path) = (Credentials::root(), b"/export");
+        let (fs, dir) = exports.file(exports.walk(&who, path).unwrap()).unwrap();
+        let created = fs.create(&who, dir, b"f", NewFile::Regular, &SetAttr::default(), None, now).unwrap();
+        let data: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+        fs.write(&who, created.attr.node, 0, &data, now).unwrap();
+        let mut out = Vec::new();
+        fs.read(created.attr.node, 0, len, &mut out, now).unwrap();
+        out
+    }
+
+    #[test]
+    fn a_tail_taken_off_and_put_back_is_the_same_and_copies_no_page() {
+        let mut reply = Reply::new();
+        reply.encoder.put(&1u32);
+        reply.put_data(pages(5000));
+        let mark = reply.mark();
+        reply.encoder.put(&2u32);
+        reply.put_data(pages(200_001));
+        reply.encoder.put(&3u32);
+        let whole = bytes(&reply, 0);
+        let copied = reply.copy_since(mark);
+        let places: Vec<*const u8> = reply.pages().iter().map(|page| page.as_slice().as_ptr()).collect();
+        let tail = reply.split_off(mark);
+        assert_eq!(bytes(&tail, 0), copied);
+        assert_eq!((reply.len(), tail.len()), (whole.len() - copied.len(), copied.len()));
+        assert_eq!(bytes(&reply, 0), whole[..reply.len()]);
+        reply.append(tail);
+        assert_eq!(bytes(&reply, 0), whole);
+        for from in [1, 4, 9, 4096, 5001, 100_000, whole.len() - 1, whole.len()] {
+            assert_eq!(bytes(&reply, from), whole[from..], "from {from}");
+        }
+        let after: Vec<*const u8> = reply.pages().iter().map(|page| page.as_slice().as_ptr()).collect();
+        assert_eq!(after, places);
     }
 }

@@ -9,9 +9,15 @@ use rustix::io::Errno;
 
 use super::output::Output;
 use crate::dispatch::Peer;
+use crate::reply::Reply;
 
 /// Length to which a record's buffer grows before the sender has sent so much.
 const FIRST_GROWTH: usize = 64 << 10;
+
+/// Records longer than this are received into a buffer of their own, not along with others.
+const LARGE: usize = 256 << 10;
+/// What is received where a large record is expected: its beginning, so that hardly anything of it has to be copied.
+const PEEK: usize = 4 << 10;
 
 /// A connection.
 #[derive(Debug)]
@@ -20,12 +26,48 @@ pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) input: Input,
     pub(super) output: Output,
-    /// Bytes of replies held back for later.
-    pub(super) held: usize,
+    pub(super) held: Holding,
+    /// Whether calls to the client wait in its outbox until it reads.
+    pub(super) calls: bool,
     /// What epoll watches for.
     pub(super) watched: EventFlags,
     /// The client will send no more.
     pub(super) ended: bool,
+}
+
+/// Replies of a connection that are held back for later.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Holding {
+    replies: usize,
+    /// Bytes of their own.
+    encoded: usize,
+    /// Bytes of files that they refer to.
+    referred: usize,
+}
+
+impl Holding {
+    pub(super) fn add(&mut self, reply: &Reply) {
+        let encoded = reply.encoder.buffer().len();
+        self.replies += 1;
+        self.encoded += encoded;
+        self.referred += reply.len() - encoded;
+    }
+
+    pub(super) fn remove(&mut self, reply: &Reply) {
+        let encoded = reply.encoder.buffer().len();
+        self.replies -= 1;
+        self.encoded -= encoded;
+        self.referred -= reply.len() - encoded;
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.replies == 0
+    }
+
+    /// Whether there are so many that the client must wait. Pages cost memory only when their file changes meanwhile.
+    pub(super) fn is_full(&self) -> bool {
+        self.replies >= 16 << 10 || self.encoded >= 4 << 20 || self.referred >= 256 << 20
+    }
 }
 
 /// What is to become of the input after a record.
@@ -33,7 +75,7 @@ pub(super) struct Connection {
 pub(super) enum Control {
     /// Go on.
     Continue,
-    /// Keep the rest for later: the client does not read its replies.
+    /// Keep the rest for later: the client does not read its replies, or others must have their turn.
     Pause,
     /// Close the connection.
     Close,
@@ -49,6 +91,8 @@ pub(super) struct Input {
     need: usize,
     /// Whether `storage` was never looked at.
     paused: bool,
+    /// Whether the last record was [`LARGE`]: the next one probably is, too.
+    large: bool,
     /// A record of several fragments.
     joiner: Option<Box<Joiner>>,
 }
@@ -72,15 +116,23 @@ impl Input {
         self.paused
     }
 
+    /// Whether the beginning of a large record has just been received, and its rest has a place to go to.
+    pub(super) fn is_large_begun(&self) -> bool {
+        self.large && self.filled > 0 && self.filled <= PEEK && self.need > LARGE
+    }
+
     /// One receive: the rest of the stored record first, what follows into `buffer`.
     pub(super) fn receive(&mut self, socket: &TcpStream, buffer: &mut [u8]) -> Received {
         let wanted = match self.filled > 0 && self.joiner.is_none() {
             true => self.make_room(),
             false => 0,
         };
+        let peek = PEEK.min(buffer.len());
         let room = &mut self.storage[self.filled..self.filled + wanted];
         let taken = match wanted {
+            0 if self.large => rustix::io::read(socket, &mut buffer[..peek]),
             0 => rustix::io::read(socket, &mut *buffer),
+            _ if self.large => rustix::io::read(socket, room),
             _ => rustix::io::readv(socket, &mut [IoSliceMut::new(room), IoSliceMut::new(buffer)]),
         };
         match taken {
@@ -95,10 +147,10 @@ impl Input {
         }
     }
 
-    /// Room in the storage for more of its record: all of it once the sender has shown that it means it, so that a
-    /// header alone costs little.
+    /// Room in the storage for more of its record: all of it once the sender has shown that it means it, with this record
+    /// or the one before, so that a header alone costs little.
     fn make_room(&mut self) -> usize {
-        let target = self.need.min((self.filled * 4).max(FIRST_GROWTH));
+        let target = if self.large { self.need } else { self.need.min((self.filled * 4).max(FIRST_GROWTH)) };
         if self.storage.len() < target {
             self.storage.resize(target, 0);
         }
@@ -118,7 +170,11 @@ impl Input {
             stored.truncate(std::mem::take(&mut self.filled));
             self.paused = false;
             stored.extend_from_slice(data);
-            return self.process(&stored, limit, spare, handle);
+            let control = self.process(&stored, limit, spare, handle);
+            if stored.capacity() > spare.capacity() {
+                *spare = stored;
+            }
+            return control;
         }
         while self.filled > 0 {
             let missing = self.need.saturating_sub(self.filled).min(data.len());
@@ -134,6 +190,7 @@ impl Input {
             }
             match record::next_record(&self.storage[..self.filled], limit) {
                 Ok(Scan::Record { payload, .. }) => {
+                    self.large = payload.end > LARGE;
                     let control = handle(&self.storage[payload]);
                     self.filled = 0;
                     self.recycle(spare);
@@ -181,6 +238,7 @@ impl Input {
             }
             match record::next_record(data, limit) {
                 Ok(Scan::Record { payload, consumed }) => {
+                    self.large = false;
                     let control = handle(&data[payload]);
                     data = &data[consumed..];
                     if control != Control::Continue {

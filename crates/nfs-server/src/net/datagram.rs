@@ -46,13 +46,6 @@ impl Datagrams {
             tracing::debug!(%error, %to, "reply lost");
         }
     }
-
-    /// Sends bytes.
-    pub(super) fn send_bytes(&self, bytes: &[u8], to: SocketAddr) {
-        if let Err(error) = self.socket.send_to(bytes, to) {
-            tracing::debug!(%error, %to, "reply lost");
-        }
-    }
 }
 
 impl AsFd for Datagrams {

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use crate::reply::Reply;
+
 /// Where a held reply goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
@@ -20,7 +22,7 @@ struct Item {
     /// Keeps the order of replies that are due at the same time.
     number: u64,
     destination: Destination,
-    bytes: Vec<u8>,
+    reply: Reply,
 }
 
 /// Replies by the time they are due.
@@ -31,10 +33,10 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn push(&mut self, due: Instant, destination: Destination, bytes: Vec<u8>) {
+    pub(super) fn push(&mut self, due: Instant, destination: Destination, reply: Reply) {
         let number = self.next;
         self.next += 1;
-        self.heap.push(Reverse(Item { due, number, destination, bytes }));
+        self.heap.push(Reverse(Item { due, number, destination, reply }));
     }
 
     /// When the first is due.
@@ -43,11 +45,11 @@ impl Held {
     }
 
     /// The next one that is due by `now`.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<(Destination, Vec<u8>)> {
+    pub(super) fn pop(&mut self, now: Instant) -> Option<(Destination, Reply)> {
         if self.due()? > now {
             return None;
         }
-        self.heap.pop().map(|Reverse(item)| (item.destination, item.bytes))
+        self.heap.pop().map(|Reverse(item)| (item.destination, item.reply))
     }
 }
 
@@ -83,13 +85,15 @@ mod tests {
         let now = Instant::now();
         let at = |ms| now + Duration::from_millis(ms);
         for (ms, name) in [(3, b"c"), (1, b"a"), (1, b"b")] {
-            held.push(at(ms), Destination::Connection(0), name.to_vec());
+            let mut reply = Reply::new();
+            reply.encoder.raw(name);
+            held.push(at(ms), Destination::Connection(0), reply);
         }
         assert_eq!(held.due(), Some(at(1)));
-        assert_eq!(held.pop(now), None);
-        assert_eq!(held.pop(at(2)).unwrap().1, b"a");
-        assert_eq!(held.pop(at(2)).unwrap().1, b"b");
-        assert_eq!(held.pop(at(2)), None);
-        assert_eq!(held.pop(at(3)).unwrap().1, b"c");
+        let mut due = |ms| {
+            let names = std::iter::from_fn(|| held.pop(at(ms)));
+            names.flat_map(|(_, reply)| reply.encoder.buffer().to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!([due(0), due(2), due(2), due(3)], [&b""[..], b"ab", b"", b"c"]);
     }
 }

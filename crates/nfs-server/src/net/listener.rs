@@ -47,6 +47,14 @@ impl Listener {
                     self.reserve = File::open("/dev/null").ok();
                     return;
                 }
+                // No memory, for this and therefore for the next.
+                Err(error)
+                    if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
+                        || error.kind() == io::ErrorKind::OutOfMemory =>
+                {
+                    tracing::warn!(%error, "no memory for a new connection");
+                    return;
+                }
                 // The client gave up (ECONNABORTED) or the like.
                 Err(error) => tracing::debug!(%error, "accept"),
             }

@@ -1,5 +1,6 @@
 //! A serving thread.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,7 +15,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use super::connection::{Connection, Control, Input, Received};
+use super::connection::{Connection, Control, Holding, Input, Received};
 use super::held::{Destination, Held};
 use super::output::{Flushed, Output};
 use super::{Datagrams, Listener, Mailbox, Message, Outbox};
@@ -31,6 +32,14 @@ const SEND_AT: usize = 1 << 20;
 const MOST_UNREAD: usize = 4 << 20;
 /// Longest record beyond its data: header, credential, handles, names.
 const RECORD_SPARE: usize = 64 << 10;
+/// Requests executed, and bytes sent, after which other connections have their turn.
+const TURN_REQUESTS: usize = 1024;
+const TURN_BYTES: usize = 4 << 20;
+/// A dead peer is noticed after so long without traffic and some probes; meanwhile its connection costs memory.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long clients have to read the last replies when the server stops.
+const STOP_WAIT: Duration = Duration::from_millis(300);
 /// Most datagrams answered in a row.
 const DATAGRAMS: usize = 64;
 
@@ -159,7 +168,7 @@ impl Worker {
                     }
                 }
                 Message::Stop => {
-                    (0..self.connections.len()).for_each(|index| self.close(index));
+                    self.finish();
                     return true;
                 }
             }
@@ -167,15 +176,33 @@ impl Worker {
         false
     }
 
+    /// Gives clients a moment to take the replies that wait, then closes all connections.
+    fn finish(&mut self) {
+        let deadline = Instant::now() + STOP_WAIT;
+        loop {
+            let connections = self.connections.iter_mut().filter_map(|place| place.connection.as_mut());
+            let blocked =
+                connections.filter(|connection| !connection.output.is_empty()).fold(0, |n, connection| {
+                    n + usize::from(connection.output.flush(&connection.socket) == Flushed::Blocked)
+                });
+            if blocked == 0 || Instant::now() >= deadline {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        (0..self.connections.len()).for_each(|index| self.close(index));
+    }
+
     fn serve(&mut self, socket: TcpStream, address: SocketAddr) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let transport = &self.shared.statistics.transport;
         transport.connections.fetch_add(1, Ordering::Relaxed);
         let local = socket.local_addr().unwrap_or(self.shared.address);
-        let ready = socket
-            .set_nonblocking(true)
-            .and_then(|()| socket.set_nodelay(true))
-            .and_then(|()| Ok(sockopt::set_socket_keepalive(&socket, true)?));
+        let ready = socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).and_then(|()| {
+            sockopt::set_socket_keepalive(&socket, true)?;
+            sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
+            Ok(sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?)
+        });
         let index = self.free.pop().unwrap_or_else(|| {
             self.connections.push(Place::default());
             (self.connections.len() - 1) as u32
@@ -198,7 +225,8 @@ impl Worker {
             peer: Peer { connection, address, local, outbox },
             input: Input::default(),
             output: Output::default(),
-            held: 0,
+            held: Holding::default(),
+            calls: false,
             watched,
             ended: false,
         }));
@@ -232,14 +260,18 @@ impl Worker {
     fn attend(&mut self, token: u64, flags: EventFlags) {
         let Some(index) = self.index_of(token) else { return };
         let Some(mut connection) = self.connections[index].connection.take() else { return };
-        let mut open = true;
-        if flags.contains(EventFlags::OUT) {
+        // Reset, or closed in both directions: nobody reads what is not sent yet.
+        let mut open = !flags.intersects(EventFlags::HUP | EventFlags::ERR);
+        if open && flags.contains(EventFlags::OUT) {
             open = connection.output.flush(&connection.socket) != Flushed::Broken;
+        }
+        if open && connection.calls {
+            open = self.send_calls(&mut connection);
         }
         if open && connection.input.is_paused() {
             open = self.resume(&mut connection, token);
         }
-        if open && flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) && !connection.ended {
+        if open && flags.contains(EventFlags::IN) && connection.takes_input() {
             open = self.receive(&mut connection, token);
         }
         self.put_back(index, connection, open);
@@ -247,22 +279,26 @@ impl Worker {
 
     /// Takes a connection that was attended to back into the table, or closes it.
     fn put_back(&mut self, index: usize, mut connection: Box<Connection>, open: bool) {
-        let done = connection.ended && connection.output.is_empty() && connection.held == 0;
+        let done = connection.ended
+            && connection.output.is_empty()
+            && connection.held.is_empty()
+            && !connection.input.is_paused();
         if !open || done {
             self.bury(index, connection);
             return;
         }
         let mut wanted = EventFlags::empty();
-        if !connection.ended && !connection.input.is_paused() && !full(&connection) {
+        if connection.takes_input() {
             wanted |= EventFlags::IN;
         }
-        // Where the client has read its replies since the pause nothing else would resume the connection.
-        let resumes = connection.input.is_paused() && !full(&connection);
+        // A pause to let others have their turn, or one whose reason is over already: nothing else would end it.
+        let resumes = connection.input.is_paused() && !connection.is_full();
         if !connection.output.is_empty() || resumes {
             wanted |= EventFlags::OUT;
         }
+        let token = token(index as u32, self.connections[index].uses);
         if wanted != connection.watched {
-            let data = EventData::new_u64(token(index as u32, self.connections[index].uses));
+            let data = EventData::new_u64(token);
             if epoll::modify(&self.epoll, &connection.socket, data, wanted).is_err() {
                 self.bury(index, connection);
                 return;
@@ -277,7 +313,18 @@ impl Worker {
         let mut buffer = std::mem::take(&mut self.buffer);
         let received = connection.input.receive(&connection.socket, &mut buffer);
         let open = match received {
-            Received::Bytes(len) => self.process(connection, token, &buffer[..len]),
+            Received::Bytes(len) => {
+                let mut open = self.process(connection, token, &buffer[..len]);
+                if open && connection.takes_input() && connection.input.is_large_begun() {
+                    open = match connection.input.receive(&connection.socket, &mut []) {
+                        Received::Bytes(_) => self.process(connection, token, &[]),
+                        // The next event will tell again.
+                        Received::Blocked | Received::End => true,
+                        Received::Broken => false,
+                    };
+                }
+                open
+            }
             Received::Blocked => true,
             Received::End => {
                 connection.ended = true;
@@ -291,7 +338,7 @@ impl Worker {
 
     /// Goes on with records that were left when the client did not read its replies.
     fn resume(&mut self, connection: &mut Connection, token: u64) -> bool {
-        full(connection) || self.process(connection, token, &[])
+        connection.is_full() || self.process(connection, token, &[])
     }
 
     fn process(&mut self, connection: &mut Connection, token: u64, data: &[u8]) -> bool {
@@ -299,6 +346,7 @@ impl Worker {
         let now = Moment::now();
         let limit = self.shared.config.max_io as usize + RECORD_SPARE;
         let mut spare = std::mem::take(&mut self.spare);
+        let (mut requests, mut sent) = (0, 0);
         let control = input.process(data, limit, &mut spare, &mut |message| {
             let mark = record::begin(&mut self.reply.encoder);
             match dispatch::handle(&self.shared, peer, message, &mut self.reply, now) {
@@ -312,9 +360,9 @@ impl Worker {
                 Disposition::Hold(delay) => {
                     if self.reply.encoder.len_since(mark) > record::HEADER {
                         record::end(&mut self.reply.encoder, mark);
-                        let bytes = self.reply.copy_since(mark);
-                        *held += bytes.len();
-                        self.held.push(now.instant + delay, Destination::Connection(token), bytes);
+                        let reply = self.reply.split_off(mark);
+                        held.add(&reply);
+                        self.held.push(now.instant + delay, Destination::Connection(token), reply);
                     }
                     self.reply.rollback(mark);
                 }
@@ -324,10 +372,15 @@ impl Worker {
                     return Control::Close;
                 }
             }
-            if self.reply.len() >= SEND_AT && output.send(&*socket, &mut self.reply) == Flushed::Broken {
-                return Control::Close;
+            requests += 1;
+            if self.reply.len() >= SEND_AT {
+                sent += self.reply.len();
+                if output.send(&*socket, &mut self.reply) == Flushed::Broken {
+                    return Control::Close;
+                }
             }
-            match output.len() + *held > MOST_UNREAD {
+            let enough = requests >= TURN_REQUESTS || sent >= TURN_BYTES;
+            match enough || output.len() > MOST_UNREAD || held.is_full() {
                 true => Control::Pause,
                 false => Control::Continue,
             }
@@ -339,14 +392,23 @@ impl Worker {
     fn send_outbox(&mut self, token: u64) {
         let Some(index) = self.index_of(token) else { return };
         let Some(mut connection) = self.connections[index].connection.take() else { return };
+        let open = self.send_calls(&mut connection);
+        self.put_back(index, connection, open);
+    }
+
+    /// Sends the calls in a connection's outbox, unless too much waits to be read already. `false`: broken.
+    fn send_calls(&mut self, connection: &mut Connection) -> bool {
+        connection.calls = connection.is_full();
+        if connection.calls {
+            return true;
+        }
         let calls = connection.peer.outbox.as_ref().map(|outbox| outbox.take()).unwrap_or_default();
         for call in calls {
             let mark = record::begin(&mut self.reply.encoder);
             self.reply.encoder.raw(&call);
             record::end(&mut self.reply.encoder, mark);
         }
-        let open = connection.output.send(&connection.socket, &mut self.reply) != Flushed::Broken;
-        self.put_back(index, connection, open);
+        connection.output.send(&connection.socket, &mut self.reply) != Flushed::Broken
     }
 
     /// Sends replies whose time has come.
@@ -356,24 +418,26 @@ impl Worker {
         let _ = rustix::io::read(&self.timer, &mut count);
         self.timer_at = None;
         let now = Instant::now();
-        while let Some((destination, bytes)) = self.held.pop(now) {
+        let mut due: VecDeque<(Destination, Reply)> = std::iter::from_fn(|| self.held.pop(now)).collect();
+        while let Some((destination, reply)) = due.pop_front() {
             match destination {
                 Destination::Datagram(socket, to) => {
                     if let Some(socket) = self.sockets.get(socket) {
-                        socket.send_bytes(&bytes, to);
+                        socket.send(&reply, to);
                     }
                 }
                 Destination::Connection(token) => {
                     let Some(index) = self.index_of(token) else { continue };
                     let Some(mut connection) = self.connections[index].connection.take() else { continue };
-                    connection.held = connection.held.saturating_sub(bytes.len());
-                    self.reply.encoder.raw(&bytes);
-                    let mut open =
-                        connection.output.send(&connection.socket, &mut self.reply) != Flushed::Broken;
-                    if open && connection.input.is_paused() {
-                        open = self.resume(&mut connection, token);
+                    connection.held.remove(&reply);
+                    self.reply.append(reply);
+                    // Those for the same connection leave together.
+                    while let Some((_, next)) = due.pop_front_if(|(to, _)| *to == destination) {
+                        connection.held.remove(&next);
+                        self.reply.append(next);
                     }
-                    self.put_back(index, connection, open);
+                    let sent = connection.output.send(&connection.socket, &mut self.reply);
+                    self.put_back(index, connection, sent != Flushed::Broken);
                 }
             }
         }
@@ -410,8 +474,8 @@ impl Worker {
             match dispatch::handle(&self.shared, &peer, &buffer[..len], &mut self.reply, now) {
                 Disposition::Send if !self.reply.is_empty() => socket.send(&self.reply, address),
                 Disposition::Hold(delay) if !self.reply.is_empty() => {
-                    let bytes = self.reply.copy_all();
-                    self.held.push(now.instant + delay, Destination::Datagram(index, address), bytes);
+                    let reply = std::mem::take(&mut self.reply);
+                    self.held.push(now.instant + delay, Destination::Datagram(index, address), reply);
                 }
                 _ => {}
             }
@@ -421,7 +485,14 @@ impl Worker {
     }
 }
 
-/// Whether a client has so many replies before it that it must read some first.
-fn full(connection: &Connection) -> bool {
-    connection.output.len() + connection.held > MOST_UNREAD
+impl Connection {
+    /// Whether a client has so many replies before it that it must read some first.
+    fn is_full(&self) -> bool {
+        self.output.len() > MOST_UNREAD || self.held.is_full()
+    }
+
+    /// Whether more is received from the client now.
+    fn takes_input(&self) -> bool {
+        !self.ended && !self.input.is_paused() && !self.is_full()
+    }
 }
