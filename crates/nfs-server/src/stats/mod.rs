@@ -61,8 +61,11 @@ struct Registry {
 #[derive(Default)]
 struct Shard {
     /// By client index − 1; operations by their index.
-    clients: Vec<Option<Box<[Option<Box<Counts>>]>>>,
+    clients: Vec<Option<PerOperation>>,
 }
+
+/// Counts of a client's operations, those that it has used.
+type PerOperation = Box<[Option<Box<Counts>>]>;
 
 /// Counts of one operation of one client.
 #[derive(Debug, Clone)]
