@@ -12,7 +12,8 @@ use hashbrown::HashMap;
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::file::{BY_PARENT, End, Entry, Files, What, check_seqid};
+use super::entry::{BY_PARENT, End, Entry, What, check_seqid};
+use super::file::Files;
 use super::{ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
 

@@ -8,7 +8,8 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::file::{BY_OWNER, End, Entry, Files, LockState, What, check_seqid};
+use super::entry::{BY_OWNER, End, Entry, LockState, What, check_seqid};
+use super::file::Files;
 use super::nlm::NlmWaiter;
 use super::owner::{Owner, OwnerId, OwnerKind};
 use super::ranges::{Held, LockTable, Range};

@@ -14,7 +14,6 @@ use crate::config::ServerConfig;
 use crate::handle::FileId;
 use crate::stats::StateReport;
 
-mod arena;
 pub mod backchannel;
 pub mod client;
 pub mod delegation;
@@ -25,6 +24,8 @@ pub mod nlm;
 pub mod open;
 pub mod session;
 
+mod arena;
+mod entry;
 mod grace;
 mod interval;
 pub(crate) mod owner;

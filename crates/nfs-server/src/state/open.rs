@@ -6,7 +6,8 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum, Stateid4};
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::file::{BY_PARENT, End, Entry, FileRecord, Files, Open, What, check_seqid};
+use super::entry::{BY_PARENT, End, Entry, FileRecord, Open, What, check_seqid};
+use super::file::Files;
 use super::owner::{Owner, OwnerId, OwnerKind, Replay, Turn};
 use super::{ClientId, Effects};
 use crate::handle::FileId;
