@@ -92,7 +92,7 @@ trap 'exit 130' INT TERM
 gcc -O2 -Wall -Wextra -o "$work/client" "$here/libnfs.c" -lnfs
 server_port=$(free_port)
 server_start
-sleep "${SERVER_GRACE:-0}" # libnfs does not repeat what is refused in a grace period; servers that have one at their first start set this
+sleep "${SERVER_GRACE:-0}" # libnfs does not repeat what is refused in a grace period; set this for servers that have one at their first start
 for version in 3 4; do one_version "$version"; done
 status=0
 server_stop || status=$?

@@ -150,8 +150,8 @@ boot() {
 start_guest() {
     local name=$1 address=$2 memory=$3
     shift 3
-    # In a process group of its own (timeout makes it), so that halt reaches the threads that play the guest's processes.
-    exec timeout -k 1 "$guest_limit" linux.uml "mem=$memory" "initrd=$image" "vec0:transport=tap,ifname=tap-$name,depth=64,gro=1" \
+    # In a session of its own, so that halt reaches the processes that play the guest's.
+    exec setsid linux.uml "mem=$memory" "initrd=$image" "vec0:transport=tap,ifname=tap-$name,depth=64,gro=1" \
         "real.name=client-$name" "real.address=$address" "real.gateway=$gateway" "real.share=$work" "$@" \
         con=null con0=null,fd:1 quiet "umid=benchmaster-$$-$name-$RANDOM" </dev/null >>"$work/guest-$name.log" 2>&1
 }

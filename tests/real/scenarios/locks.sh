@@ -102,7 +102,7 @@ client_gone() {
     local second
     for second in {1..45}; do
         case $(on a "hold two helper lock $1 w 0 0 try; release two") in
-        conflict) sleep 1 ;;
+        conflict*) sleep 1 ;;
         locked*) more_than 2 "$second" "seconds until the lease ended"; return ;;
         esac
     done
