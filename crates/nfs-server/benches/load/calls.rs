@@ -17,8 +17,8 @@ use super::client::{Client, Session, credential, handle, header, results_of};
 /// Bytes of the file that is read and written.
 pub(crate) const FILE_SIZE: u64 = 16 << 20;
 
-/// Such files; connections share them.
-const FILES: usize = 8;
+/// Name of that file, which all connections share: with files of their own, more connections would also mean more memory.
+const FILE: &str = "file";
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ fn prepare3(target: &Target, kind: Kind, window: u32, number: usize, unique: &st
     let object = match kind {
         Kind::Create => client.mkdir3(&root, &format!("d-{unique}-{number}"))?,
         _ => {
-            let file = client.create3(&root, &format!("f-{}", number % FILES))?;
+            let file = client.create3(&root, FILE)?;
             if kind.bytes() > 0 && client.size3(&file)? < FILE_SIZE {
                 client.fill3(&file, FILE_SIZE)?;
             }
@@ -172,7 +172,7 @@ fn prepare41(target: &Target, kind: Kind, window: u32, number: usize, unique: &s
     let mut session = Session::new(target.nfs, &format!("load-{number}"), window)?;
     let window = window.min(session.slots);
     let root = session.lookup(&target.path)?;
-    let (file, dir) = (format!("f-{}", number % FILES), format!("d-{unique}-{number}"));
+    let dir = format!("d-{unique}-{number}");
     let (object, stateid) = match kind {
         Kind::Create | Kind::Open => {
             let mut e = Encoder::new();
@@ -187,7 +187,7 @@ fn prepare41(target: &Target, kind: Kind, window: u32, number: usize, unique: &s
             (handle(&results)?, Stateid4::ANONYMOUS)
         }
         _ => {
-            let (fh, stateid) = open_file(&mut session, &root, &file)?;
+            let (fh, stateid) = open_file(&mut session, &root, FILE)?;
             if kind.bytes() > 0 && session.size(&fh)? < FILE_SIZE {
                 fill41(&mut session, &fh, stateid)?;
             }
