@@ -1,5 +1,7 @@
 //! The transport over real sockets: records however they are cut, clients that flood, send nonsense or leave.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};

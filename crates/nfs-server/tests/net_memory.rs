@@ -1,6 +1,8 @@
 //! What connections cost the server: many idle ones, and those whose clients do not read. In a program of their own, so
 //! that no other test changes the memory of the process meanwhile.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
