@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use benchmaster_nfs_proto::record::{self, Joiner, Scan};
 use benchmaster_nfs_proto::rpc::Message;
 use benchmaster_nfs_proto::xdr::Decoder;
-use benchmaster_nfs_server::dispatch::{Disposition, Moment, Peer, handle};
+use benchmaster_nfs_server::dispatch::{Conversation, Disposition, Moment, Peer, handle};
 use benchmaster_nfs_server::fs::Time;
 use benchmaster_nfs_server::net::Outbox;
 use benchmaster_nfs_server::reply::Reply;
@@ -41,11 +41,12 @@ pub fn session(stream: &[u8]) {
     };
 
     let (mut rest, mut joiner, mut reply) = (stream, Joiner::new(), Reply::new());
+    let mut conversation = Conversation::default();
     for second in 1.. {
         let now = moment(second);
         let mut call = |message: &[u8]| {
             reply.clear();
-            let disposition = handle(&server, &peer, message, &mut reply, now);
+            let disposition = handle(&server, &peer, &mut conversation, message, &mut reply, now);
             if disposition == Disposition::Send && !reply.is_empty() {
                 let bytes = reply.copy_since(Reply::new().mark());
                 let answer = Decoder::new(&bytes).get::<Message<'_>>();

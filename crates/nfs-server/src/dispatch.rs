@@ -1,6 +1,6 @@
 //! From a record to a reply: RPC header, authentication, injected behaviour, program, version, procedure, statistics.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -58,6 +58,61 @@ pub struct Peer {
     pub outbox: Option<Arc<Outbox>>,
 }
 
+/// What is remembered from one request of a connection to the next.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    /// The next call has most likely the credential of the last, byte for byte.
+    caller: Option<Box<Caller>>,
+    calls: u64,
+}
+
+/// In whose name a call comes.
+#[derive(Debug)]
+struct Caller {
+    flavor: AuthFlavor,
+    credential: Box<[u8]>,
+    address: IpAddr,
+    who: Credentials,
+    client: ClientIndex,
+}
+
+impl Conversation {
+    /// Calls received since this was asked last.
+    pub(crate) fn take_calls(&mut self) -> u64 {
+        std::mem::take(&mut self.calls)
+    }
+
+    #[inline]
+    fn identify(&mut self, server: &Shared, peer: &Peer, cred: &OpaqueAuth<'_>) -> Result<&Caller, AuthStat> {
+        let address = peer.address.ip();
+        let same = self.caller.take().filter(|last| {
+            last.flavor == cred.flavor && *last.credential == *cred.body.0 && last.address == address
+        });
+        let caller = match same {
+            Some(caller) => caller,
+            None => Box::new(Caller::new(server, peer, cred)?),
+        };
+        Ok(self.caller.insert(caller))
+    }
+}
+
+impl Caller {
+    fn new(server: &Shared, peer: &Peer, cred: &OpaqueAuth<'_>) -> Result<Self, AuthStat> {
+        let who = Credentials::from_rpc(cred, server.config.root_squash)?;
+        let machine = match cred.flavor {
+            AuthFlavor::SYS => cred.sys().map_err(|_| AuthStat::BADCRED)?.machine_name.0,
+            _ => &[],
+        };
+        let address = peer.address.ip();
+        let client = server.statistics.client(address, machine);
+        if let Some(outbox) = &peer.outbox {
+            outbox.note_client(client);
+        }
+        let (flavor, credential) = (cred.flavor, cred.body.0.into());
+        Ok(Self { flavor, credential, address, who, client })
+    }
+}
+
 /// What to do with what was appended to the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
@@ -75,13 +130,20 @@ pub enum Disposition {
 const SHORTEST_CALL: usize = 40;
 
 /// Handles one RPC message (without record mark): appends the reply message (without record mark) to `reply`.
-pub fn handle(server: &Shared, peer: &Peer, message: &[u8], reply: &mut Reply, now: Moment) -> Disposition {
+pub fn handle(
+    server: &Shared,
+    peer: &Peer,
+    conversation: &mut Conversation,
+    message: &[u8],
+    reply: &mut Reply,
+    now: Moment,
+) -> Disposition {
     let transport = &server.statistics.transport;
     let mut d = Decoder::new(message);
     match d.get::<Message<'_>>() {
         Ok(Message::Call(call)) => {
-            count(&transport.calls);
-            Request { server, peer, message, now, call, args: d }.handle(reply)
+            conversation.calls += 1;
+            Request { server, peer, message, now, call, args: d }.handle(conversation, reply)
         }
         Ok(Message::Reply { .. }) => {
             server.callbacks.reply(peer.connection, message);
@@ -180,7 +242,7 @@ struct Request<'r> {
 }
 
 impl Request<'_> {
-    fn handle(self, reply: &mut Reply) -> Disposition {
+    fn handle(self, conversation: &mut Conversation, reply: &mut Reply) -> Disposition {
         let (server, call) = (self.server, &self.call);
         let transport = &server.statistics.transport;
         if call.rpc_version != RPC_VERSION {
@@ -194,21 +256,14 @@ impl Request<'_> {
                 return self.refuse(reply, refusal);
             }
         };
-        let who = match Credentials::from_rpc(&call.cred, server.config.root_squash) {
-            Ok(who) => who,
+        let caller = match conversation.identify(server, self.peer, &call.cred) {
+            Ok(caller) => caller,
             Err(stat) => {
                 count(&transport.bad_auth);
                 return self.refuse(reply, RpcReply::AuthError(stat));
             }
         };
-        let machine = match call.cred.flavor {
-            AuthFlavor::SYS => call.cred.sys().map_or(&[][..], |sys| sys.machine_name.0),
-            _ => &[],
-        };
-        let client = server.statistics.client(self.peer.address.ip(), machine);
-        if let Some(outbox) = &self.peer.outbox {
-            outbox.note_client(client);
-        }
+        let client = caller.client;
         let operation = program.operation(call.procedure);
         let decision = match server.injector.is_idle() {
             true => Decision::default(),
@@ -229,22 +284,20 @@ impl Request<'_> {
                 return disposition(decision);
             }
         }
-        let decision = decision.and(self.execute(program, &who, client, decision.error, key, reply));
+        let decision = decision.and(self.execute(program, caller, decision.error, key, reply));
         disposition(decision)
     }
 
     /// Executes the call, keeps its reply where that is due, and counts it. Returns what its operations suffer (v4).
-    #[allow(clippy::too_many_arguments)] // All of a call's circumstances.
     fn execute(
         &self,
         program: Program,
-        who: &Credentials,
-        client: ClientIndex,
+        caller: &Caller,
         injected: Option<u32>,
         key: Option<Key>,
         reply: &mut Reply,
     ) -> Decision {
-        let (server, call) = (self.server, &self.call);
+        let (server, call, who) = (self.server, &self.call, &caller.who);
         let began = server.clock.raw();
         let mut effects = Effects::new();
         let start = reply.mark();
@@ -254,7 +307,7 @@ impl Request<'_> {
         let mut keep = key.is_some();
         let served: Served = if program == Program::Nfs4 {
             let args = self.args.rest();
-            match v4::call(server, self.peer, who, client, call, args, reply, &mut effects, self.now) {
+            match v4::call(server, self.peer, who, caller.client, call, args, reply, &mut effects, self.now) {
                 Called::Done(done) => {
                     decision = done.injected;
                     keep = done.cache;
@@ -310,7 +363,7 @@ impl Request<'_> {
             service: server.clock.delta(began, server.clock.raw()),
             error: served != Ok(0),
         };
-        server.statistics.record(client, program.operation(call.procedure), sample);
+        server.statistics.record(caller.client, program.operation(call.procedure), sample);
         decision
     }
 

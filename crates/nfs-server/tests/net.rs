@@ -394,6 +394,34 @@ fn connections_are_closed_from_outside_all_or_those_of_a_client() {
 }
 
 #[test]
+fn callers_who_share_a_connection_are_told_apart() {
+    let server = start(&[]);
+    let mut client = Client::new(&server);
+    let credential = |name: &str| {
+        let mut e = Encoder::new();
+        let machine_name = Opaque(name.as_bytes());
+        e.put(&AuthSys { stamp: 0, machine_name, uid: 0, gid: 0, gids: List::Items(&[]) });
+        e.buffer().to_vec()
+    };
+    for (xid, name) in ["a", "a", "b", "a", "", "b", "a"].into_iter().enumerate() {
+        let body = credential(name);
+        let cred = match name {
+            "" => OpaqueAuth::NONE,
+            _ => OpaqueAuth { flavor: AuthFlavor::SYS, body: Opaque(&body) },
+        };
+        client.send(&framed(&with_cred(xid as u32, cred, NFS, 3, 0, &[])));
+        assert!(client.reply().is_some());
+    }
+    let report = serde_json::to_value(server.report()).unwrap();
+    let calls = |name: &str| {
+        let clients = report["clients"].as_array().unwrap();
+        let client = clients.iter().find(|client| client["machine"] == name).unwrap();
+        client["operations"][0]["ops"].as_u64().unwrap()
+    };
+    assert_eq!([calls("a"), calls("b"), calls("")], [4, 2, 1]);
+}
+
+#[test]
 fn stopping_while_busy_is_prompt_and_final() {
     let server = Server::start(ServerConfig { threads: 2, ..config() }).unwrap();
     let address = server.address();

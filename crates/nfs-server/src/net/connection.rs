@@ -8,7 +8,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::output::Output;
-use crate::dispatch::Peer;
+use crate::dispatch::{Conversation, Peer};
 use crate::reply::Reply;
 
 /// Length to which a record's buffer grows before the sender has sent so much.
@@ -24,6 +24,7 @@ const PEEK: usize = 4 << 10;
 pub(super) struct Connection {
     pub(super) socket: TcpStream,
     pub(super) peer: Peer,
+    pub(super) conversation: Conversation,
     pub(super) input: Input,
     pub(super) output: Output,
     pub(super) held: Holding,

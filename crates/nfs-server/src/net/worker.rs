@@ -19,7 +19,7 @@ use super::connection::{Connection, Control, Holding, Input, Received};
 use super::held::{Destination, Held};
 use super::output::{Flushed, Output};
 use super::{Datagrams, Listener, Mailbox, Message, Outbox};
-use crate::dispatch::{self, Disposition, Moment, Peer};
+use crate::dispatch::{self, Conversation, Disposition, Moment, Peer};
 use crate::reply::Reply;
 use crate::server::Shared;
 use crate::state::ConnectionId;
@@ -57,6 +57,7 @@ pub(crate) struct Worker {
     mailbox: Arc<Mailbox>,
     listeners: Vec<Listener>,
     sockets: Vec<Datagrams>,
+    datagram_senders: Conversation,
     epoll: OwnedFd,
     timer: OwnedFd,
     /// What the timer is set for.
@@ -107,6 +108,7 @@ impl Worker {
             mailbox,
             listeners,
             sockets,
+            datagram_senders: Conversation::default(),
             epoll,
             timer,
             timer_at: None,
@@ -223,6 +225,7 @@ impl Worker {
         place.connection = Some(Box::new(Connection {
             socket,
             peer: Peer { connection, address, local, outbox },
+            conversation: Conversation::default(),
             input: Input::default(),
             output: Output::default(),
             held: Holding::default(),
@@ -342,14 +345,14 @@ impl Worker {
     }
 
     fn process(&mut self, connection: &mut Connection, token: u64, data: &[u8]) -> bool {
-        let Connection { socket, peer, input, output, held, .. } = connection;
+        let Connection { socket, peer, conversation, input, output, held, .. } = connection;
         let now = Moment::now();
         let limit = self.shared.config.max_io as usize + RECORD_SPARE;
         let mut spare = std::mem::take(&mut self.spare);
         let (mut requests, mut sent) = (0, 0);
         let control = input.process(data, limit, &mut spare, &mut |message| {
             let mark = record::begin(&mut self.reply.encoder);
-            match dispatch::handle(&self.shared, peer, message, &mut self.reply, now) {
+            match dispatch::handle(&self.shared, peer, conversation, message, &mut self.reply, now) {
                 Disposition::Send => {
                     if self.reply.encoder.len_since(mark) == record::HEADER {
                         self.reply.rollback(mark);
@@ -386,6 +389,7 @@ impl Worker {
             }
         });
         self.spare = spare;
+        self.shared.statistics.transport.calls.fetch_add(conversation.take_calls(), Ordering::Relaxed);
         output.send(&*socket, &mut self.reply) != Flushed::Broken && control != Control::Close
     }
 
@@ -471,7 +475,14 @@ impl Worker {
             let connection = ConnectionId(NEXT.fetch_add(1, Ordering::Relaxed));
             let peer = Peer { connection, address, local: socket.local, outbox: None };
             let now = Moment::now();
-            match dispatch::handle(&self.shared, &peer, &buffer[..len], &mut self.reply, now) {
+            match dispatch::handle(
+                &self.shared,
+                &peer,
+                &mut self.datagram_senders,
+                &buffer[..len],
+                &mut self.reply,
+                now,
+            ) {
                 Disposition::Send if !self.reply.is_empty() => socket.send(&self.reply, address),
                 Disposition::Hold(delay) if !self.reply.is_empty() => {
                     let reply = std::mem::take(&mut self.reply);
@@ -481,6 +492,8 @@ impl Worker {
             }
             self.reply.clear();
         }
+        let calls = self.datagram_senders.take_calls();
+        self.shared.statistics.transport.calls.fetch_add(calls, Ordering::Relaxed);
         self.buffer = buffer;
     }
 }
