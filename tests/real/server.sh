@@ -27,7 +27,7 @@ server_start() {
     export SERVER_ADDRESS=$server_address SERVER_PORT=$server_port SERVER_DIRECTORY=$work/server
     mkdir -p "$SERVER_DIRECTORY"
     if [ -z "$command" ]; then
-        command="exec '${BENCHMASTER:-$repository/target/release/benchmaster}' serve --listen '$server_address:$server_port' \
+        command="exec '${BENCHMASTER:-$repository/target/release/benchmaster}' serve --allow-remote --listen '$server_address:$server_port' \
             --export /export --lease 10s ${server_options:-} $*"
     fi
     bash -c "$command" >>"$work/server.log" 2>&1 </dev/null &
