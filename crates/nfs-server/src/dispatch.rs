@@ -16,7 +16,7 @@ use benchmaster_nfs_proto::{mount, nlm, nsm, portmap as pmap, v2 as nfs2};
 
 use crate::call::{Call, Refusal, Served};
 use crate::cred::Credentials;
-use crate::drc::{Key, Lookup};
+use crate::drc::{Lookup, Place};
 use crate::fs::Time;
 use crate::inject::Decision;
 use crate::net::Outbox;
@@ -272,19 +272,20 @@ impl Request<'_> {
         let key = self
             .must_not_repeat(program)
             .then(|| server.replies.key(self.peer.address.ip(), call.xid, self.message));
-        match key.map_or(Lookup::New, |key| server.replies.begin(key)) {
-            Lookup::New => {}
-            Lookup::InProgress => {
+        let place = match key.map(|key| server.replies.begin(key)) {
+            None => None,
+            Some(Lookup::New(place)) => Some(place),
+            Some(Lookup::InProgress) => {
                 count(&transport.dropped_duplicates);
                 return Disposition::Send;
             }
-            Lookup::Done(kept) => {
+            Some(Lookup::Done(kept)) => {
                 count(&transport.replayed);
                 reply.encoder.raw(&kept);
                 return disposition(decision);
             }
-        }
-        let decision = decision.and(self.execute(program, caller, decision.error, key, reply));
+        };
+        let decision = decision.and(self.execute(program, caller, decision.error, place, reply));
         disposition(decision)
     }
 
@@ -294,7 +295,7 @@ impl Request<'_> {
         program: Program,
         caller: &Caller,
         injected: Option<u32>,
-        key: Option<Key>,
+        place: Option<Place>,
         reply: &mut Reply,
     ) -> Decision {
         let (server, call, who) = (self.server, &self.call, &caller.who);
@@ -304,7 +305,7 @@ impl Request<'_> {
         rpc::put_reply(&mut reply.encoder, call.xid, RpcReply::Success(OpaqueAuth::NONE));
         let results = reply.mark();
         let mut decision = Decision::default();
-        let mut keep = key.is_some();
+        let mut keep = place.is_some();
         let served: Served = if program == Program::Nfs4 {
             let args = self.args.rest();
             match v4::call(server, self.peer, who, caller.client, call, args, reply, &mut effects, self.now) {
@@ -353,8 +354,10 @@ impl Request<'_> {
                 rpc::put_reply(&mut reply.encoder, call.xid, refusal);
             }
         }
-        if let Some(key) = key {
-            server.replies.finish(key, keep.then(|| reply.copy_since(start)));
+        if let Some(place) = place {
+            server
+                .replies
+                .finish(place, keep.then_some(|out: &mut Vec<u8>| reply.copy_since_into(start, out)));
         }
         server.apply(&mut effects);
         let sample = Sample {

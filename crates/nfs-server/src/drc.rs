@@ -6,21 +6,21 @@
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 
-use hashbrown::hash_map::Entry;
-use hashbrown::{DefaultHashBuilder, HashMap};
+use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
-use std::collections::VecDeque;
 
 /// So many bytes of a request are hashed: header, credential, handles and names; of data a little.
 const HASHED: usize = 320;
 const SHARDS: usize = 64;
-/// Most replies kept per shard.
-const MOST_REPLIES: usize = 512;
-/// Most bytes of replies kept per shard.
-const MOST_BYTES: usize = 1 << 20;
+/// Replies kept per shard.
+const PLACES: usize = 512;
+/// A place's buffer that grew beyond this is given back when another reply takes it.
+const KEEP_CAPACITY: usize = 1024;
+/// Larger replies are not kept: those of requests that must not be repeated are small.
+const LARGEST: usize = 64 << 10;
 
 /// What identifies a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     host: IpAddr,
     xid: u32,
@@ -31,12 +31,19 @@ pub(crate) struct Key {
 /// What is known of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// Nothing: execute it, then [`ReplyCache::finish`].
-    New,
+    /// Nothing: execute it, then [`ReplyCache::finish`] the place.
+    New(Place),
     /// It is being executed: this repetition gets no reply.
     InProgress,
-    /// It was executed: the reply.
+    /// It was executed, and this is the reply.
     Done(Vec<u8>),
+}
+
+/// Where the reply to a request in execution will be kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    shard: usize,
+    index: usize,
 }
 
 /// The cache.
@@ -46,13 +53,20 @@ pub struct ReplyCache {
     hasher: DefaultHashBuilder,
 }
 
+/// A ring of replies: a new request takes the place of the oldest, buffer and all, so that nothing is allocated per request.
 #[derive(Debug, Default)]
 struct Shard {
-    /// `None`: in progress.
-    replies: HashMap<Key, Option<Box<[u8]>>>,
-    /// Finished requests, oldest first.
-    order: VecDeque<Key>,
-    bytes: usize,
+    entries: Vec<Kept>,
+    next: usize,
+    index: HashTable<u16>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// `None`: forgotten.
+    key: Option<Key>,
+    running: bool,
+    reply: Vec<u8>,
 }
 
 impl Default for ReplyCache {
@@ -73,41 +87,81 @@ impl ReplyCache {
         Key { host, xid, len: message.len(), hash: hasher.finish() }
     }
 
-    fn shard(&self, key: &Key) -> &Mutex<Shard> {
-        &self.shards[key.hash as usize % SHARDS]
-    }
-
-    /// Looks a request up and marks a new one as being in progress.
+    /// Looks a request up; a new one gets a place.
     #[inline]
     pub(crate) fn begin(&self, key: Key) -> Lookup {
-        match self.shard(&key).lock().replies.entry(key) {
-            Entry::Vacant(place) => {
-                place.insert(None);
-                Lookup::New
-            }
-            Entry::Occupied(known) => match known.get() {
-                Some(reply) => Lookup::Done(reply.to_vec()),
+        let number = key.hash as usize % SHARDS;
+        let mut shard = self.shards[number].lock();
+        match shard.find(&key) {
+            Some(kept) if kept.running => Lookup::InProgress,
+            Some(kept) => Lookup::Done(kept.reply.clone()),
+            None => match shard.take_place(key) {
+                Some(index) => Lookup::New(Place { shard: number, index }),
                 None => Lookup::InProgress,
             },
         }
     }
 
-    /// A new request is done: keeps its reply, or forgets it when it may as well be executed again.
+    /// A new request is done: `keep` writes its reply, or it is forgotten, when it may as well be executed again.
     #[inline]
-    pub(crate) fn finish(&self, key: Key, reply: Option<Vec<u8>>) {
-        let mut shard = self.shard(&key).lock();
-        let Some(reply) = reply else {
-            shard.replies.remove(&key);
-            return;
-        };
-        shard.bytes += reply.len();
-        shard.replies.insert(key, Some(reply.into()));
-        shard.order.push_back(key);
-        while shard.order.len() > MOST_REPLIES || shard.bytes > MOST_BYTES {
-            let Some(oldest) = shard.order.pop_front() else { break };
-            if let Some(Some(reply)) = shard.replies.remove(&oldest) {
-                shard.bytes -= reply.len();
+    pub(crate) fn finish(&self, place: Place, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
+        let mut shard = self.shards[place.shard].lock();
+        let Some(kept) = shard.entries.get_mut(place.index) else { return };
+        kept.running = false;
+        if let Some(keep) = keep {
+            keep(&mut kept.reply);
+            if kept.reply.len() <= LARGEST {
+                return;
             }
+            kept.reply = Vec::new();
+        }
+        shard.forget(place.index);
+    }
+}
+
+impl Shard {
+    fn find(&self, key: &Key) -> Option<&Kept> {
+        let same = |index: &u16| self.entries[usize::from(*index)].key.as_ref() == Some(key);
+        self.index.find(key.hash, same).map(|index| &self.entries[usize::from(*index)])
+    }
+
+    /// The oldest place whose request is not being executed; `None` when all are (more threads than places).
+    fn take_place(&mut self, key: Key) -> Option<usize> {
+        let index = if self.entries.len() < PLACES {
+            self.entries.push(Kept { key: None, running: false, reply: Vec::new() });
+            self.entries.len() - 1
+        } else {
+            let mut tried = 0;
+            loop {
+                let index = self.next;
+                self.next = (self.next + 1) % PLACES;
+                if !self.entries[index].running {
+                    break index;
+                }
+                tried += 1;
+                if tried == PLACES {
+                    return None;
+                }
+            }
+        };
+        self.forget(index);
+        let kept = &mut self.entries[index];
+        kept.key = Some(key);
+        kept.running = true;
+        kept.reply.clear();
+        if kept.reply.capacity() > KEEP_CAPACITY {
+            kept.reply = Vec::new();
+        }
+        let entries = &self.entries;
+        let hash = |index: &u16| entries[usize::from(*index)].key.map_or(0, |key| key.hash);
+        self.index.insert_unique(key.hash, index as u16, hash);
+        Some(index)
+    }
+
+    fn forget(&mut self, index: usize) {
+        let Some(key) = self.entries[index].key.take() else { return };
+        if let Ok(entry) = self.index.find_entry(key.hash, |known| usize::from(*known) == index) {
+            entry.remove();
         }
     }
 }
@@ -120,13 +174,19 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
+    /// Executes a request that must be new.
+    fn execute(cache: &ReplyCache, key: Key, reply: Option<&[u8]>) {
+        let Lookup::New(place) = cache.begin(key) else { panic!("not new") };
+        cache.finish(place, reply.map(|reply| |out: &mut Vec<u8>| out.extend_from_slice(reply)));
+    }
+
     #[test]
     fn a_repetition_is_told_apart_from_another_request() {
         let cache = ReplyCache::default();
         let key = cache.key(HERE, 7, b"request");
-        assert_eq!(cache.begin(key), Lookup::New);
+        let Lookup::New(place) = cache.begin(key) else { panic!("not new") };
         assert_eq!(cache.begin(key), Lookup::InProgress);
-        cache.finish(key, Some(b"reply".to_vec()));
+        cache.finish(place, Some(|out: &mut Vec<u8>| out.extend_from_slice(b"reply")));
         assert_eq!(cache.begin(key), Lookup::Done(b"reply".to_vec()));
         for other in [
             cache.key(HERE, 8, b"request"),
@@ -134,7 +194,7 @@ mod tests {
             cache.key(HERE, 7, b"request "),
             cache.key(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7, b"request"),
         ] {
-            assert_eq!(cache.begin(other), Lookup::New);
+            execute(&cache, other, Some(b"other"));
         }
     }
 
@@ -142,26 +202,39 @@ mod tests {
     fn what_may_be_repeated_is_forgotten() {
         let cache = ReplyCache::default();
         let key = cache.key(HERE, 7, b"request");
-        assert_eq!(cache.begin(key), Lookup::New);
-        cache.finish(key, None);
-        assert_eq!(cache.begin(key), Lookup::New);
+        execute(&cache, key, None);
+        execute(&cache, key, Some(&[0; LARGEST + 1]));
+        execute(&cache, key, Some(b"kept"));
+        assert_eq!(cache.begin(key), Lookup::Done(b"kept".to_vec()));
     }
 
     #[test]
-    fn count_and_bytes_are_bounded() {
+    fn the_oldest_make_room_and_nothing_grows_without_end() {
         let cache = ReplyCache::default();
-        for xid in 0..200_000u32 {
-            let key = cache.key(HERE, xid, &xid.to_be_bytes());
-            cache.begin(key);
-            cache.finish(key, Some(vec![0; 400]));
+        let key = |xid: u32| cache.key(HERE, xid, &xid.to_be_bytes());
+        let reply = |xid: u32| vec![xid as u8; if xid % 100 == 0 { 5000 } else { 200 }];
+        for xid in 0..200_000 {
+            execute(&cache, key(xid), Some(&reply(xid)));
         }
-        let replies: usize = cache.shards.iter().map(|shard| shard.lock().replies.len()).sum();
-        assert!((SHARDS * MOST_REPLIES / 2..=SHARDS * MOST_REPLIES).contains(&replies), "{replies}");
-        let last = 199_999u32;
-        assert!(matches!(cache.begin(cache.key(HERE, last, &last.to_be_bytes())), Lookup::Done(_)));
-        let big = cache.key(HERE, 1, b"big");
-        cache.begin(big);
-        cache.finish(big, Some(vec![0; 2 << 20]));
-        assert!(cache.shards.iter().all(|shard| shard.lock().bytes <= MOST_BYTES));
+        for xid in 199_000..200_000 {
+            assert_eq!(cache.begin(key(xid)), Lookup::Done(reply(xid)));
+        }
+        for shard in &cache.shards {
+            let shard = shard.lock();
+            assert_eq!((shard.entries.len(), shard.index.len()), (PLACES, PLACES));
+        }
+    }
+
+    #[test]
+    fn requests_in_execution_keep_their_places() {
+        let cache = ReplyCache::default();
+        let slow = cache.key(HERE, 0, b"slow");
+        let Lookup::New(place) = cache.begin(slow) else { panic!("not new") };
+        for xid in 1..100_000u32 {
+            execute(&cache, cache.key(HERE, xid, &xid.to_be_bytes()), Some(b"quick"));
+        }
+        assert_eq!(cache.begin(slow), Lookup::InProgress);
+        cache.finish(place, Some(|out: &mut Vec<u8>| out.extend_from_slice(b"at last")));
+        assert_eq!(cache.begin(slow), Lookup::Done(b"at last".to_vec()));
     }
 }

@@ -133,11 +133,10 @@ fn a_lock_denied_names_what_is_in_the_way() {
             test(&mut one, "file", "first", LockType4::Read, u64::MAX - 1, 1).unwrap_err().1,
             to_the_end
         );
-        // Locks go before opens.
-        assert_eq!(one.close("file", a), Err(Nfsstat4::LOCKS_HELD));
-        let held = unlock(&mut one, "file", held, 0, u64::MAX).unwrap();
-        unlock(&mut two, "file", free, 30, u64::MAX).unwrap();
+        // Locks go with their open.
         one.close("file", a).unwrap();
+        assert_eq!(test(&mut two, "file", "second", LockType4::Write, 0, 30), Ok(()));
+        unlock(&mut two, "file", free, 30, u64::MAX).unwrap();
         two.close("file", b).unwrap();
         assert_eq!(unlock(&mut one, "file", held, 0, 1), Err(Nfsstat4::BAD_STATEID));
         assert_eq!(server.state.read().files.counts().files, 0);
