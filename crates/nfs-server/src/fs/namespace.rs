@@ -114,8 +114,7 @@ impl FileSystem {
         let inherits = dir.mode & SET_GROUP != 0;
         let mut attr = Attr {
             kind,
-            // Nothing asks for the mode of a symbolic link, and clients take off the umask from it that POSIX keeps out.
-            mode: set.mode.filter(|_| kind != Kind::Symlink).unwrap_or(mode) & 0o7777,
+            mode: set.mode.unwrap_or(mode) & 0o7777,
             uid: who.uid,
             gid: if inherits { dir.gid } else { who.gid },
             ..*dir

@@ -300,6 +300,8 @@ pub(crate) enum Purpose {
     NewFile,
     /// Another new object (CREATE).
     NewObject,
+    /// A new symbolic link (CREATE): the umask leaves its mode alone, as POSIX has it for symlink().
+    NewLink,
     /// A file that is there, with this mode.
     Existing {
         /// Its mode, to which MODE_SET_MASKED applies.
@@ -317,7 +319,7 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
         return Err(Nfsstat4::INVAL.into());
     }
     let given = Attributes::decode(attrs).map_err(AttrError::status)?;
-    if given.size.is_some() && purpose == Purpose::NewObject {
+    if given.size.is_some() && matches!(purpose, Purpose::NewObject | Purpose::NewLink) {
         return Err(Nfsstat4::INVAL.into());
     }
     let before = match purpose {
@@ -338,7 +340,7 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
             if new.umask & !0o777 != 0 {
                 return Err(Nfsstat4::INVAL.into());
             }
-            Some(new.mode & !new.umask)
+            Some(if purpose == Purpose::NewLink { new.mode } else { new.mode & !new.umask })
         }
         // More than one of them (RFC 8881 §6.2.5, RFC 8275 §4.2).
         _ => return Err(Nfsstat4::INVAL.into()),

@@ -29,7 +29,11 @@ pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
         Createtype4::Fifo => NewFile::Special(Kind::Fifo, (0, 0)),
         Createtype4::Other(_) => return Err(Nfsstat4::BADTYPE.into()),
     };
-    let set = attrs::to_set(&args.createattrs, c.minor, Purpose::NewObject)?;
+    let purpose = match args.objtype {
+        Createtype4::Lnk(_) => Purpose::NewLink,
+        _ => Purpose::NewObject,
+    };
+    let set = attrs::to_set(&args.createattrs, c.minor, purpose)?;
     let (fs, node) = directory_for_change(c, dir)?;
     if matches!(new, NewFile::Special(Kind::Block | Kind::Character, _)) && c.who.uid != 0 {
         return Err(Nfsstat4::PERM.into());

@@ -208,6 +208,10 @@ fn modes_can_be_set_by_mask_and_with_an_umask() {
             assert_eq!(made, Nfsstat4::OK);
             assert_eq!(mode(&mut c, &format!("/export/{name}")), 0o750);
             assert_eq!(set(&mut c, "/export/dir", &umask).status, Nfsstat4::INVAL);
+            let objtype = Createtype4::Lnk("target".into());
+            let args = CreateArgs { objtype, objname: "masked link".into(), createattrs: umask.get() };
+            assert_eq!(c.run_at("/export", &[Argop::Create(args)]).status(), Nfsstat4::OK);
+            assert_eq!(mode(&mut c, "/export/masked link"), 0o777);
         }
     }
 }
