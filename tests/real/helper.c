@@ -729,12 +729,12 @@ static uint64_t digest(uint64_t h, const void *data, size_t length)
     return h;
 }
 struct step { unsigned kind, x, y, length, offset; };
-struct outcome { int error; uint64_t value; };
+struct outcome { int error; uint64_t value; char detail[128]; };
 static struct outcome perform(int directory, const struct step *s)
 {
     static char text[1 << 17], target[256];
     char from[32], to[32];
-    struct outcome o = { 0, 0 };
+    struct outcome o = { 0, 0, "" };
     struct stat st;
     long long status = 0;
     int file = -1;
@@ -769,6 +769,7 @@ static struct outcome perform(int directory, const struct step *s)
     case 11:
         if ((status = fstatat(directory, from, &st, AT_SYMLINK_NOFOLLOW)) == 0 && !S_ISDIR(st.st_mode)) {
             o.value = st.st_mode * 31u + st.st_nlink + (uint64_t)st.st_size * 997u;
+            snprintf(o.detail, sizeof o.detail, "%s: mode %o, %lu links, %lld bytes", from, st.st_mode, (unsigned long)st.st_nlink, (long long)st.st_size);
             if (S_ISLNK(st.st_mode) && (status = readlinkat(directory, from, target, sizeof target)) > 0)
                 o.value = digest(o.value, target, (size_t)status);
         }
@@ -814,8 +815,8 @@ static void verb_model(char **a)
             fail("step %lld, operation %u (%u, %u): %s, expected %s", i, s.kind, s.x, s.y, got.error ? strerror(got.error) : "success",
                  expected.error ? strerror(expected.error) : "success");
         if (got.value != expected.value)
-            fail("step %lld, operation %u (%u, %u): outcome %llx, expected %llx", i, s.kind, s.x, s.y, (unsigned long long)got.value,
-                 (unsigned long long)expected.value);
+            fail("step %lld, operation %u (%u, %u): outcome %llx %s, expected %llx %s", i, s.kind, s.x, s.y, (unsigned long long)got.value, got.detail,
+                 (unsigned long long)expected.value, expected.detail);
         done += !got.error;
         if (i % 1000 == 999)
             posix_fadvise(tested, 0, 0, POSIX_FADV_DONTNEED);

@@ -2,6 +2,7 @@
 # Debian's libnfs, its tools and a program of ours on its library, against a server on the loopback interface: see README.md.
 # Needs no privileges but for installing packages.
 set -euo pipefail
+# shellcheck disable=SC2034 # for server.sh
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$(cd "$here/../.." && pwd)
 server_address=127.0.0.1

@@ -3,10 +3,10 @@
 # nothing but the pause: writes go on, open files stay open, locks are reclaimed in the grace period.
 
 restart() {
-    local version status=0
+    local version status=0 server_options="$server_options --state '$work/server/state'"
     # Started again with --state, so that there is something to keep.
     server_stop || true
-    server_options="--state '$work/server/state'" server_start
+    server_start
     boot a b
     for version in 3 4.0 4.1 4.2; do
         check "restart/$version/mount" sharing_mount "$version"
@@ -16,7 +16,7 @@ restart() {
     server_stop || status=$?
     if [ "$status" = 0 ]; then result ok restart/stop; else result FAILED restart/stop "status $status after SIGTERM"; fi
     sleep 2
-    server_options="--state '$work/server/state'" server_start
+    server_start
     for version in 3 4.0 4.1 4.2; do
         check "restart/$version/write_continues" restart_write "/mnt/$version"
         check "restart/$version/open_file" restart_open "/mnt/$version"
