@@ -93,3 +93,21 @@ impl Outbox {
         ClientIndex(self.client.load(Ordering::Relaxed))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outbox_takes_so_much_and_after_closing_nothing() {
+        let outbox = Outbox::default();
+        let sent = (0..10_000).take_while(|_| outbox.send(vec![0; 1000])).count();
+        assert_eq!(sent, MOST_QUEUED / 1000);
+        assert!(outbox.is_open());
+        assert_eq!(outbox.take().len(), sent);
+        assert!(outbox.send(vec![0; 1000]), "room again");
+        outbox.close();
+        assert!(!outbox.is_open() && !outbox.send(Vec::new()));
+        assert!(outbox.take().is_empty());
+    }
+}
