@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
 use quanta::Clock;
+use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::callback::Callbacks;
 use crate::config::ServerConfig;
@@ -182,8 +183,14 @@ struct Stopping {
 const TICK: Duration = Duration::from_millis(100);
 
 impl Server {
-    /// Starts serving. When it returns, clients can connect.
+    /// Starts serving. When it returns, clients can connect. Raises the process's limit of open files as far as it may: every
+    /// connection takes one.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
+        let mut files = getrlimit(Resource::Nofile);
+        files.current = files.maximum;
+        if let Err(error) = setrlimit(Resource::Nofile, files) {
+            tracing::debug!(%error, "limit of open files");
+        }
         let (listener, socket) = bind(config.listen)?;
         let address = listener.local_addr()?;
         let portmap = config.portmap.map(bind).transpose()?;
