@@ -212,7 +212,7 @@ mod tests {
     fn the_oldest_make_room_and_nothing_grows_without_end() {
         let cache = ReplyCache::default();
         let key = |xid: u32| cache.key(HERE, xid, &xid.to_be_bytes());
-        let reply = |xid: u32| vec![xid as u8; if xid % 100 == 0 { 5000 } else { 200 }];
+        let reply = |xid: u32| vec![xid as u8; if xid.is_multiple_of(100) { 5000 } else { 200 }];
         for xid in 0..200_000 {
             execute(&cache, key(xid), Some(&reply(xid)));
         }

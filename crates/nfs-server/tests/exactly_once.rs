@@ -1,6 +1,8 @@
 //! Exactly-once semantics: tens of thousands of operations that must not be executed twice, over connections that break and
 //! replies that get lost, end in the state that a model predicts, and each reports what the model says.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
 mod support;
 
 use std::collections::BTreeMap;

@@ -14,20 +14,20 @@ use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, List, Opaque};
 
 /// A connection that heals itself.
 #[derive(Debug)]
-pub struct Wire {
+pub(crate) struct Wire {
     address: SocketAddr,
     stream: Option<TcpStream>,
     credential: Vec<u8>,
     xid: u32,
     patience: Duration,
     /// Requests sent again because the reply did not come or the connection broke.
-    pub retries: u64,
+    pub(crate) retries: u64,
     /// Messages received that were not the awaited reply: calls of the server and late replies.
-    pub others: Vec<Vec<u8>>,
+    pub(crate) others: Vec<Vec<u8>>,
 }
 
 impl Wire {
-    pub fn new(address: SocketAddr, machine: &str, uid: u32) -> Self {
+    pub(crate) fn new(address: SocketAddr, machine: &str, uid: u32) -> Self {
         let mut e = Encoder::new();
         let machine_name = Opaque(machine.as_bytes());
         e.put(&AuthSys { stamp: 0, machine_name, uid, gid: uid, gids: List::Items(&[]) });
@@ -39,7 +39,7 @@ impl Wire {
     }
 
     /// Calls and returns the results after a successful RPC header.
-    pub fn call(
+    pub(crate) fn call(
         &mut self,
         program: u32,
         version: u32,
@@ -107,7 +107,7 @@ impl Wire {
 
     /// Sends a COMPOUND; returns its status and, for each operation carried out, number, status and body. `ops` puts each
     /// operation with [`op`].
-    pub fn compound(&mut self, minor: u32, ops: &[Vec<u8>]) -> Compound {
+    pub(crate) fn compound(&mut self, minor: u32, ops: &[Vec<u8>]) -> Compound {
         let results = self.call(100_003, 4, 1, |e| {
             e.opaque(b"");
             e.put(&minor);
@@ -119,7 +119,7 @@ impl Wire {
 }
 
 /// An operation of a COMPOUND with its arguments, encoded.
-pub fn op(number: Opnum, arguments: impl Encode) -> Vec<u8> {
+pub(crate) fn op(number: Opnum, arguments: impl Encode) -> Vec<u8> {
     let mut e = Encoder::new();
     e.put(&number);
     e.put(&arguments);
@@ -128,18 +128,18 @@ pub fn op(number: Opnum, arguments: impl Encode) -> Vec<u8> {
 
 /// The results of a COMPOUND.
 #[derive(Debug)]
-pub struct Compound {
+pub(crate) struct Compound {
     results: Vec<u8>,
 }
 
 impl Compound {
     /// Status of the last operation.
-    pub fn status(&self) -> Nfsstat4 {
+    pub(crate) fn status(&self) -> Nfsstat4 {
         Decoder::new(&self.results).get().unwrap()
     }
 
     /// The decoder after status, tag and count of results.
-    pub fn ops(&self) -> Decoder<'_> {
+    pub(crate) fn ops(&self) -> Decoder<'_> {
         let mut d = Decoder::new(&self.results);
         let _: (Nfsstat4, Opaque<'_>, u32) = (d.get().unwrap(), d.get().unwrap(), d.get().unwrap());
         d
@@ -147,7 +147,7 @@ impl Compound {
 }
 
 /// Takes the result of one operation: it must be `number`; its body is left in the decoder when it succeeded.
-pub fn result(d: &mut Decoder<'_>, number: Opnum) -> Nfsstat4 {
+pub(crate) fn result(d: &mut Decoder<'_>, number: Opnum) -> Nfsstat4 {
     assert_eq!(d.get::<Opnum>().unwrap(), number);
     d.get().unwrap()
 }

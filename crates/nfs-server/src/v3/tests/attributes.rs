@@ -52,7 +52,7 @@ fn access_bits_by_kind_and_rights() {
     let file = rootly.file(&dir, "a");
     let sub = rootly.mkdir(&dir, "d", 0o755).unwrap();
     let fixed = root(&server, "/fixed");
-    let mut access = |uid: u32, object: &[u8]| {
+    let access = |uid: u32, object: &[u8]| {
         let mut caller = Caller::new(&server, uid);
         let results = caller.v3(Proc3::ACCESS, &AccessArgs { object: object.into(), access: 0x3f });
         decode::<AccessRes>(&results).ok().unwrap().access
