@@ -129,6 +129,7 @@ transfer_size() {
 }
 
 statistics() {
+    # shellcheck disable=SC2046
     set -- $(stat -f -c '%b %f %a %c %l' "$D")
     [ "$1" -gt 0 ] && [ "$2" -gt 0 ] && [ "$3" -gt 0 ] && [ "$5" = 255 ] || { echo "statfs: $*"; return 1; }
 }
