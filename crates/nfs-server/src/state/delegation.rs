@@ -394,7 +394,8 @@ impl Files {
                 .enumerate()
                 .any(|(n, (_, entry))| n >= LOOK_THROUGH || entry.client != wish.client)
         } else {
-            record.access[1] > 0
+            // Who holds one reads without asking: nobody may write, or deny reading (RFC 8881 §10.4).
+            record.access[1] > 0 || record.deny[0] > 0
         };
         if in_the_way { Err(Contention(false)) } else { Ok(write) }
     }

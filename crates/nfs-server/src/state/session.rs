@@ -26,6 +26,10 @@ pub(crate) const MIN_REPLY: u32 = 80;
 /// Bytes of a request of SEQUENCE alone, without tag and with AUTH_NONE: RPC header 40, COMPOUND 12, SEQUENCE 36.
 pub(crate) const MIN_REQUEST: u32 = 88;
 
+/// Longest result of an operation that fails: number, status, and SETATTR's empty bitmap. So much is kept free for the
+/// next operation to be able to say that the reply is too big.
+pub(crate) const ERROR_RESULT: usize = 12;
+
 /// Connections that a session remembers; all are forgotten when there are more (a SEQUENCE brings them back).
 const MAX_CONNECTIONS: usize = 4096;
 const SHARDS: usize = 64;
@@ -162,7 +166,8 @@ impl Session {
         if request.operations > limits.max_operations {
             return Err(Nfsstat4::TOO_MANY_OPS);
         }
-        let smallest = MIN_REPLY as usize + request.tag.len().next_multiple_of(4);
+        let second = if request.operations > 1 { ERROR_RESULT } else { 0 };
+        let smallest = MIN_REPLY as usize + request.tag.len().next_multiple_of(4) + second;
         if smallest > limits.max_reply as usize {
             return Err(Nfsstat4::REP_TOO_BIG);
         }

@@ -7,7 +7,7 @@ use super::{
     lock_ops, open_ops, session_ops, space_ops, xattr_ops,
 };
 use crate::reply::ReplyMark;
-use crate::state::session::{Begun, Request, SlotGuard};
+use crate::state::session::{Begun, ERROR_RESULT, Request, SlotGuard};
 use crate::stats::{Operation, Sample};
 
 /// Highest minor version.
@@ -16,9 +16,6 @@ const MINOR_MAX: u32 = 2;
 const OPS_MAX: usize = 256;
 /// Reply of a 4.0 COMPOUND beyond the data of one READ.
 const REPLY_SPARE: usize = 128 * 1024;
-/// Longest result of an operation that fails: number, status, and SETATTR's empty bitmap. So much is kept free for the
-/// next operation to be able to say that the reply is too big.
-const ERROR_RESULT: usize = 12;
 
 /// Executes the operations and appends the results of COMPOUND.
 pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
@@ -230,6 +227,7 @@ fn most_of_change(op: &Argop<'_>) -> Option<usize> {
         | Argop::Locku(_)
         | Argop::OpenConfirm(_)
         | Argop::OpenDowngrade(_) => STATEID,
+        Argop::WantDelegation(_) => DELEGATION,
         Argop::Copy(_) => 4 + 8 + 4 + 8 + 8,
         Argop::Allocate(_)
         | Argop::Deallocate(_)

@@ -268,12 +268,30 @@ impl<'r> Compound<'r> {
         }
     }
 
-    /// The stateid that an argument means: from 4.1 on {1, zeros} is the current one, which must be there.
+    /// The stateid that an argument means: from 4.1 on {1, zeros} is the current one, which must be there, in whichever
+    /// version the state has by now (RFC 8881 §8.2.3).
     pub(crate) fn stateid(&self, given: Stateid4) -> Result<Stateid4, Failure> {
-        if self.minor > 0 && given == Stateid4::CURRENT {
-            return self.current_stateid.ok_or(Nfsstat4::BAD_STATEID.into());
+        Ok(if self.means_current(given) { any_version(self.exact_stateid(given)?) } else { given })
+    }
+
+    /// As [`Compound::stateid`], for the source of COPY and CLONE: the saved stateid takes the place of the current one.
+    pub(crate) fn source_stateid(&self, given: Stateid4) -> Result<Stateid4, Failure> {
+        if !self.means_current(given) {
+            return Ok(given);
         }
-        Ok(given)
+        Ok(any_version(self.saved_stateid.ok_or(Nfsstat4::BAD_STATEID)?))
+    }
+
+    /// As [`Compound::stateid`], for CLOSE and OPEN_DOWNGRADE: they mean the version that was returned.
+    pub(crate) fn exact_stateid(&self, given: Stateid4) -> Result<Stateid4, Failure> {
+        if !self.means_current(given) {
+            return Ok(given);
+        }
+        Ok(self.current_stateid.ok_or(Nfsstat4::BAD_STATEID)?)
+    }
+
+    fn means_current(&self, given: Stateid4) -> bool {
+        self.minor > 0 && given == Stateid4::CURRENT
     }
 
     /// File system, node and attributes of a file, for reading. Borrows from the server, not from the request.
@@ -301,6 +319,11 @@ impl<'r> Compound<'r> {
     pub(crate) fn write_verifier(&self) -> Verifier4 {
         self.server.boot.to_be_bytes()
     }
+}
+
+/// The state that a stateid names, in its current version. A special stateid is what it is by its number.
+fn any_version(stateid: Stateid4) -> Stateid4 {
+    if stateid.is_special() { stateid } else { Stateid4 { seqid: 0, ..stateid } }
 }
 
 /// Change of a directory, seen atomically.

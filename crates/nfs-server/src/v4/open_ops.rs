@@ -93,7 +93,7 @@ fn with_open(
     run: impl FnOnce(&mut Compound<'_>, &mut Tables, u32) -> OpResult,
 ) -> OpResult {
     let file = c.file()?;
-    let stateid = c.stateid(stateid)?;
+    let stateid = c.exact_stateid(stateid)?;
     let server = c.server;
     let tables = &mut *server.state.write();
     if c.minor > 0 {

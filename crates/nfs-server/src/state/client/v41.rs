@@ -124,8 +124,36 @@ impl Clients {
         Ok(Exchanged { client, sequence: FIRST_SEQUENCE, confirmed: false })
     }
 
-    /// CREATE_SESSION (RFC 8881 §18.36.4). A request that fails leaves the client's sequence number as it was.
+    /// CREATE_SESSION (RFC 8881 §18.36.4). A request that fails uses up its sequence number, but not for good: what comes
+    /// with the same number again is executed, as nothing was done, be it a retry or a better request of a client that
+    /// counts successes only.
     pub fn create_session(
+        &mut self,
+        files: &mut Files,
+        request: CreateSession<'_>,
+        principal: Principal,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<CreateSessionOk, Nfsstat4> {
+        let (id, sequence) = (ClientId(request.args.clientid), request.args.sequence);
+        let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let Kind::Session(state) = &client.kind else { return Err(Nfsstat4::STALE_CLIENTID) };
+        if sequence == state.sequence {
+            if matches!(state.created, Ok(_) | Err(Nfsstat4::SEQ_MISORDERED)) {
+                return state.created;
+            }
+        } else if sequence != state.sequence.wrapping_add(1) {
+            return Err(Nfsstat4::SEQ_MISORDERED);
+        }
+        let created = self.make_session(files, request, principal, now, effects);
+        if let Some(Kind::Session(state)) = self.by_id.get_mut(&id).map(|client| &mut client.kind) {
+            (state.sequence, state.created) = (sequence, created);
+        }
+        created
+    }
+
+    /// Confirms the client and creates the session: the last two phases of CREATE_SESSION.
+    fn make_session(
         &mut self,
         files: &mut Files,
         request: CreateSession<'_>,
@@ -137,12 +165,6 @@ impl Clients {
         let id = ClientId(args.clientid);
         let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
         let Kind::Session(state) = &client.kind else { return Err(Nfsstat4::STALE_CLIENTID) };
-        if args.sequence == state.sequence {
-            return state.created;
-        }
-        if args.sequence != state.sequence.wrapping_add(1) {
-            return Err(Nfsstat4::SEQ_MISORDERED);
-        }
         if !client.confirmed && client.principal != principal {
             return Err(Nfsstat4::CLID_INUSE);
         }
@@ -185,7 +207,6 @@ impl Clients {
         client.lease.renew(now);
         if let Kind::Session(state) = &mut client.kind {
             state.sessions.push(session);
-            (state.sequence, state.created) = (args.sequence, Ok(created));
         }
         client.refresh_paths();
         effects.push(Effect::Probe(id));

@@ -265,6 +265,46 @@ fn nothing_is_changed_when_the_answer_would_not_fit() {
 }
 
 #[test]
+fn a_delegation_is_not_granted_when_the_answer_would_not_fit() {
+    let server = populated();
+    let mut c = session(&server, 34, 1 << 12, 400);
+    c.run(&[Argop::ReclaimComplete(ReclaimCompleteArgs { one_fs: false })]);
+    let id = c.handle("/export/file");
+    let want = WantDelegationArgs { want: WANT_READ_DELEG, claim: DelegClaim4::Fh };
+    let mut refused = 0;
+    for fill in (0..40).rev() {
+        let mut ops = vec![putfh(&id)];
+        ops.extend(std::iter::repeat_n(Argop::Savefh, fill));
+        ops.push(Argop::WantDelegation(want));
+        let results = c.run(&ops);
+        let done = results.status() == Nfsstat4::OK;
+        assert!(done || results.status() == Nfsstat4::REP_TOO_BIG, "{results:?}");
+        assert_eq!(server.state.report().delegations_granted, u64::from(done));
+        refused += usize::from(!done && results.ops().len() == ops.len());
+        if done {
+            break;
+        }
+    }
+    assert!(refused > 0 && server.state.report().delegations_held == 1);
+}
+
+#[test]
+fn a_session_for_sequence_alone_has_no_room_for_other_operations() {
+    let server = populated();
+    let mut c = session(&server, 35, 84, 84);
+    for cached in [false, true] {
+        c.cache_this = cached;
+        let results = c.run(&[]);
+        assert_eq!((results.status(), REPLY_HEADER + results.bytes.len()), (Nfsstat4::OK, 84));
+        let results = c.run(&[Argop::Putrootfh]);
+        // SEQUENCE itself fails, and its slot is as it was (RFC 8881 §2.10.6.4).
+        assert_eq!((results.status(), results.all().len()), (Nfsstat4::REP_TOO_BIG, 1));
+        let (_, last) = c.session.as_mut().unwrap();
+        *last -= 1;
+    }
+}
+
+#[test]
 fn v40_bounds_operations_and_replies_by_resource() {
     let server = populated();
     let mut c = Client::new(&server, 0, 1);

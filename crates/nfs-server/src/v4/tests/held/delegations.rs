@@ -309,6 +309,11 @@ fn delegations_without_an_open() {
     assert_eq!(want(&mut two, "file", WANT_WRITE_DELEG, fh), Ok(Err(OpenNoneDelegation4::Contention(false))));
     assert_eq!(two.callbacks(), []);
     assert_eq!(give_back(&mut one, "file", stateid), Nfsstat4::OK);
+    // Under a delegation reads would not be denied.
+    let alone = two.open("file", R | WANT_NO_DELEG, R);
+    assert_eq!(want(&mut one, "file", WANT_READ_DELEG, fh), Ok(Err(OpenNoneDelegation4::Contention(false))));
+    two.close("file", alone.stateid).unwrap();
+    assert!(want(&mut one, "file", WANT_READ_DELEG, fh).unwrap().is_ok());
     for op in [
         Argop::Delegpurge(DelegpurgeArgs { clientid: 0 }),
         Argop::Openattr(OpenattrArgs { createdir: false }),

@@ -100,6 +100,20 @@ fn the_current_stateid_goes_from_operation_to_operation() {
     // CLOSE leaves one that is good for nothing (RFC 8881 §8.2.3).
     let after = c.c.run_at("/export", &[open(), close, close]);
     assert_eq!((after.status(), after.ops().len()), (Nfsstat4::BAD_STATEID, 4));
+    // A saved one means the state, not its version, which has moved on; but CLOSE means the version (RFC 8881 §8.2.3).
+    let dir = c.c.handle("/export");
+    let narrow = Argop::OpenDowngrade(OpenDowngradeArgs {
+        open_stateid: current,
+        seqid: 0,
+        share_access: RW,
+        share_deny: 0,
+    });
+    for (op, status) in
+        [(read, Nfsstat4::OK), (close, Nfsstat4::OLD_STATEID), (narrow, Nfsstat4::OLD_STATEID)]
+    {
+        let all = c.c.run_at("/export", &[open(), Argop::Savefh, putfh(&dir), open(), Argop::Restorefh, op]);
+        assert_eq!((all.status(), all.ops().len()), (status, 7), "{all:?}");
+    }
     // Another file handle takes it away.
     let handle = c.c.handle("/export/file");
     let moved = c.c.run_at("/export", &[open(), putfh(&handle), close]);
