@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +19,10 @@ use benchmaster_nfs_proto::rpc::{
 use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, List};
 use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::args::put_granted;
-use crate::state::nlm::{NlmLock, NlmWaiter};
+use crate::state::nlm::{NlmLock, NlmWaiter, Route};
 
 /// How patient callbacks are, and where portmappers listen.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +64,7 @@ struct Inner {
 #[derive(Debug, Default)]
 struct Work {
     /// Calls by client; a client is here while a thread attends to it.
-    hosts: HashMap<IpAddr, VecDeque<Job>>,
+    hosts: HashMap<Route, VecDeque<Job>>,
     /// Locks that clients did not take.
     refused: Vec<NlmLock>,
     /// Numbers of calls.
@@ -118,7 +119,7 @@ impl LockCallbacks {
         let args = v4::TestArgs { cookie: cookie[..].into(), exclusive: lock.exclusive, alock };
         put_granted(&mut e, waiter.version, args);
         self.enqueue(
-            waiter.address,
+            waiter.route,
             Job {
                 version: waiter.version,
                 procedure: Proc::GRANTED,
@@ -129,7 +130,7 @@ impl LockCallbacks {
     }
 
     /// Calls a procedure of a client's lock manager, whatever it says.
-    pub(super) fn message(&self, host: IpAddr, version: u32, procedure: Proc, args: &[u8]) {
+    pub(super) fn message(&self, host: Route, version: u32, procedure: Proc, args: &[u8]) {
         self.enqueue(host, Job { version, procedure, args: args.to_vec(), granted: None });
     }
 
@@ -138,7 +139,7 @@ impl LockCallbacks {
         std::mem::take(&mut self.inner.work.lock().refused)
     }
 
-    fn enqueue(&self, host: IpAddr, job: Job) {
+    fn enqueue(&self, host: Route, job: Job) {
         let mut work = self.inner.work.lock();
         if let Some(jobs) = work.hosts.get_mut(&host) {
             if jobs.len() < MOST_JOBS {
@@ -158,7 +159,7 @@ impl LockCallbacks {
         let inner = Arc::clone(&self.inner);
         let thread = std::thread::Builder::new().name("nlm-callback".into());
         if let Err(error) = thread.spawn(move || inner.attend(host)) {
-            tracing::warn!(%host, %error, "no thread for callbacks");
+            tracing::warn!(client = %host.client, %error, "no thread for callbacks");
             let mut work = self.inner.work.lock();
             work.hosts.remove(&host);
             work.refused.extend(granted);
@@ -185,7 +186,7 @@ enum Verdict {
 
 impl Inner {
     /// Makes the calls of one client, one after the other, until there are none.
-    fn attend(&self, host: IpAddr) {
+    fn attend(&self, host: Route) {
         let mut line = None;
         loop {
             let job = {
@@ -199,14 +200,14 @@ impl Inner {
                 job
             };
             if !self.deliver(host, &job, &mut line) {
-                tracing::debug!(%host, procedure = %job.procedure, "lock manager did not take a callback");
+                tracing::debug!(client = %host.client, procedure = %job.procedure, "lock manager did not take a callback");
                 self.work.lock().refused.extend(job.granted);
             }
         }
     }
 
     /// Calls until there is an answer; `false` when there is none, or the lock is not wanted.
-    fn deliver(&self, host: IpAddr, job: &Job, line: &mut Option<(u32, Line)>) -> bool {
+    fn deliver(&self, host: Route, job: &Job, line: &mut Option<(u32, Line)>) -> bool {
         let mut pause = self.patience.pause;
         for attempt in 0..self.patience.tries {
             if attempt > 0 {
@@ -223,7 +224,7 @@ impl Inner {
                 Ok(Verdict::Refused) => return false,
                 Ok(Verdict::Again) => {}
                 Err(error) => {
-                    tracing::debug!(%host, %error, "callback to lock manager");
+                    tracing::debug!(client = %host.client, %error, "callback to lock manager");
                     *line = None;
                 }
             }
@@ -231,12 +232,12 @@ impl Inner {
         false
     }
 
-    fn call(&self, host: IpAddr, job: &Job, line: &mut Option<(u32, Line)>) -> io::Result<Verdict> {
+    fn call(&self, host: Route, job: &Job, line: &mut Option<(u32, Line)>) -> io::Result<Verdict> {
         let line = match line {
             Some((version, line)) if *version == job.version => line,
             _ => {
                 let port = self.lock_manager(host, job.version)?;
-                let connected = Line::connect(SocketAddr::new(host, port), self.patience.answer)?;
+                let connected = Line::connect(host, port, self.patience.answer)?;
                 &mut line.insert((job.version, connected)).1
             }
         };
@@ -254,12 +255,11 @@ impl Inner {
     }
 
     /// Asks the client's portmapper for the port of its lock manager.
-    fn lock_manager(&self, host: IpAddr, version: u32) -> io::Result<u16> {
+    fn lock_manager(&self, host: Route, version: u32) -> io::Result<u16> {
         let mapping = Mapping { prog: proto::PROGRAM, vers: version, prot: IPPROTO_TCP, port: 0 };
         let mut args = Encoder::new();
         args.put(&mapping);
-        let address = SocketAddr::new(host, self.patience.portmap_port);
-        let mut line = Line::connect(address, self.patience.answer)?;
+        let mut line = Line::connect(host, self.patience.portmap_port, self.patience.answer)?;
         let getport = (portmap::PROGRAM, portmap::VERSION_2, PmapProc::GETPORT.0);
         let results = line.call(self.number(), getport, args.buffer())?;
         let port: u32 = Decoder::new(&results).get().map_err(io::Error::other)?;
@@ -282,8 +282,14 @@ struct Line {
 }
 
 impl Line {
-    fn connect(address: SocketAddr, patience: Duration) -> io::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, patience)?;
+    fn connect(route: Route, port: u16, patience: Duration) -> io::Result<Self> {
+        let address = SocketAddr::new(route.client, port);
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+        if !route.server.is_unspecified() {
+            socket.bind(&SocketAddr::new(route.server, 0).into())?;
+        }
+        socket.connect_timeout(&address.into(), patience)?;
+        let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
@@ -343,7 +349,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{IpAddr, TcpListener};
     use std::sync::mpsc;
     use std::thread;
     use std::time::Instant;
@@ -424,7 +430,7 @@ mod tests {
         NlmWaiter {
             lock: NlmLock { file, owner, range, exclusive: true },
             version,
-            address: HERE,
+            route: Route { client: HERE, server: HERE },
             handle: b"handle"[..].into(),
             cookie: b"cookie"[..].into(),
         }
@@ -490,7 +496,7 @@ mod tests {
         let callbacks = callbacks(port);
         let mut e = Encoder::new();
         e.put(&Res { cookie: "abc".into(), stat: NlmStats::BLOCKED });
-        callbacks.message(HERE, 4, Proc::LOCK_RES, e.buffer());
+        callbacks.message(Route { client: HERE, server: HERE }, 4, Proc::LOCK_RES, e.buffer());
         let call = told.recv_timeout(Duration::from_secs(20)).unwrap();
         assert_eq!(call, (4, Proc::LOCK_RES, e.buffer().to_vec()));
     }

@@ -14,7 +14,7 @@ use crate::fs::{FsError, Kind, access, permits};
 use crate::handle::FileId;
 use crate::server::Shared;
 use crate::state::Effects;
-use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter};
+use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter, Route};
 
 mod args;
 pub(crate) mod callback;
@@ -122,7 +122,7 @@ fn lock(call: &mut Call<'_>, args: &LockArgs<'_>) -> Result<NlmStats, NlmStats> 
     let wait = args.block.then(|| NlmWaiter {
         lock: lock.clone(),
         version: call.version,
-        address: call.peer.address.ip(),
+        route: route(call),
         handle: args.alock.fh.0.into(),
         cookie: args.cookie.0.into(),
     });
@@ -219,6 +219,10 @@ fn answer(call: &mut Call<'_>, cookie: Netobj<'_>, stat: NlmStats) -> u32 {
     if stat == NlmStats::BLOCKED { 0 } else { stat.0 }
 }
 
+fn route(call: &Call<'_>) -> Route {
+    Route { client: call.peer.address.ip(), server: call.peer.local.ip() }
+}
+
 fn send(call: &mut Call<'_>, put: impl FnOnce(&mut Encoder)) {
     match Proc(call.procedure) {
         Proc::TEST_MSG | Proc::LOCK_MSG | Proc::CANCEL_MSG | Proc::UNLOCK_MSG | Proc::GRANTED_MSG => {
@@ -227,8 +231,7 @@ fn send(call: &mut Call<'_>, put: impl FnOnce(&mut Encoder)) {
             /// From a message to its answer: TEST_MSG 6, TEST_RES 11, and so on.
             const ANSWER: u32 = Proc::TEST_RES.0 - Proc::TEST_MSG.0;
             let procedure = Proc(call.procedure + ANSWER);
-            let host = call.peer.address.ip();
-            call.server.lock_callbacks.message(host, call.version, procedure, e.buffer());
+            call.server.lock_callbacks.message(route(call), call.version, procedure, e.buffer());
         }
         _ => put(&mut call.reply.encoder),
     }

@@ -52,12 +52,21 @@ pub struct NlmWaiter {
     pub lock: NlmLock,
     /// Version of NLM that the client speaks.
     pub version: u32,
-    /// Where the client's lock manager is.
-    pub address: IpAddr,
+    /// The way to the client's lock manager.
+    pub route: Route,
     /// The file's handle as the client named it.
     pub handle: Box<[u8]>,
     /// Cookie of the LOCK call.
     pub cookie: Box<[u8]>,
+}
+
+/// Addresses between which a client and the server talk: clients take callbacks only from the address that they call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Route {
+    /// The client's.
+    pub client: IpAddr,
+    /// The server's; unspecified where it is not known.
+    pub server: IpAddr,
 }
 
 /// Who is in the way of an NLM lock; what an NFSv4 owner is called is up to the table.

@@ -73,6 +73,8 @@ pub(super) struct Sequence {
 pub(crate) struct Replay {
     /// The operation.
     pub(crate) op: Opnum,
+    /// Tells the request of an OPEN from others; 0 for other operations.
+    pub(crate) request: u64,
     /// Its status.
     pub(crate) status: Nfsstat4,
     /// What followed the status.

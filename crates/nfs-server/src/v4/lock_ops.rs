@@ -163,7 +163,7 @@ fn lock_new(
         Ok(())
     });
     if let Some(owner) = lock_owner {
-        let replay = c.replay_of(Opnum::LOCK, mark, &outcome);
+        let replay = c.replay_of(Opnum::LOCK, 0, mark, &outcome);
         tables.files.record_turn(owner, locker.lock_seqid, replay, c.now.instant);
     }
     outcome

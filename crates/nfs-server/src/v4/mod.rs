@@ -104,6 +104,7 @@ pub(crate) fn call(
                 bulk: 0,
                 now,
                 minor: compound.minorversion,
+                args,
                 request_len: header + args.len(),
                 count: compound.ops.left(),
                 index: 0,
@@ -146,6 +147,8 @@ pub(crate) struct Compound<'r> {
     pub(crate) now: Moment,
     /// Minor version.
     pub(crate) minor: u32,
+    /// The arguments of COMPOUND as received (to tell a repetition from another request).
+    pub(crate) args: &'r [u8],
     /// Length of the whole request with its RPC header (`ca_maxrequestsize`).
     pub(crate) request_len: usize,
     /// Number of operations.

@@ -1,5 +1,7 @@
 //! OPEN, OPEN_CONFIRM, OPEN_DOWNGRADE and CLOSE.
 
+use std::hash::Hasher as _;
+
 use benchmaster_nfs_proto::v4::{
     Bitmap4, ChangeInfo4, CloseArgs, CloseOk, Component4, Createhow4, Nfsstat4, OPEN_RESULT_CONFIRM,
     OPEN_RESULT_LOCKTYPE_POSIX, OPEN_RESULT_MAY_NOTIFY_LOCK, OPEN_RESULT_PRESERVE_UNLINKED, OpenArgs,
@@ -132,6 +134,9 @@ impl Compound<'_> {
     }
 
     /// Runs an operation of 4.0 in its owner's sequence: a repetition gets the reply of before.
+    ///
+    /// A failed OPEN is repeated only by the same request: some clients (libnfs) do not count it, and send another OPEN with
+    /// its sequence number.
     pub(crate) fn in_turn(
         &mut self,
         tables: &mut Tables,
@@ -141,12 +146,15 @@ impl Compound<'_> {
         op: Opnum,
         run: impl FnOnce(&mut Self, &mut Tables) -> OpResult,
     ) -> OpResult {
-        if let Turn::Replay(replay) = turn {
+        let request = if op == Opnum::OPEN { self.fingerprint() } else { 0 };
+        if let Turn::Replay(replay) = turn
+            && (replay.status == Nfsstat4::OK || replay.request == request)
+        {
             return self.replay(&replay);
         }
         let mark = self.reply.mark();
         let outcome = run(self, tables);
-        let replay = self.replay_of(op, mark, &outcome);
+        let replay = self.replay_of(op, request, mark, &outcome);
         tables.files.record_turn(owner, seqid, replay, self.now.instant);
         outcome
     }
@@ -164,14 +172,21 @@ impl Compound<'_> {
     }
 
     /// What has to be kept of an operation whose result starts at `mark`.
-    pub(crate) fn replay_of(&self, op: Opnum, mark: ReplyMark, outcome: &OpResult) -> Replay {
+    pub(crate) fn replay_of(&self, op: Opnum, request: u64, mark: ReplyMark, outcome: &OpResult) -> Replay {
         let (status, body) = match outcome {
             Ok(()) => (Nfsstat4::OK, self.reply.copy_since(mark)),
             Err(failure) if failure.keep_body => (failure.status, self.reply.copy_since(mark)),
             Err(failure) => (failure.status, Vec::new()),
         };
         let file = if op == Opnum::OPEN && status == Nfsstat4::OK { self.current } else { None };
-        Replay { op, status, body, file }
+        Replay { op, request, status, body, file }
+    }
+
+    /// Tells the request from others.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        hasher.write(self.args);
+        hasher.finish()
     }
 }
 

@@ -1,9 +1,9 @@
 //! One table for the locks of NFSv4 and NLM.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 
 use super::*;
-use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter};
+use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter, Route};
 
 fn owner(svid: i32) -> NlmOwner {
     NlmOwner { host: (*b"old").into(), oh: (*b"process").into(), svid }
@@ -17,7 +17,7 @@ fn ask(c: &mut Holder<'_>, lock: NlmLock, wait: bool) -> NlmOutcome {
     let waiter = NlmWaiter {
         lock: lock.clone(),
         version: 4,
-        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        route: Route { client: Ipv4Addr::LOCALHOST.into(), server: Ipv4Addr::LOCALHOST.into() },
         handle: [].into(),
         cookie: [].into(),
     };

@@ -91,6 +91,21 @@ fn what_is_out_of_sequence_is_refused() {
     assert_eq!(c.close("file", opened.stateid).err(), None);
 }
 
+/// libnfs 4.0 does not count an OPEN that failed.
+#[test]
+fn another_open_with_the_number_of_a_failed_one_is_executed() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 0, 1);
+    c.open("file", R, 0);
+    let next = c.seqid.wrapping_add(1);
+    for _ in 0..2 {
+        assert_eq!(open_with(&mut c, next, "missing").status(), Nfsstat4::NOENT);
+    }
+    assert_eq!(open_with(&mut c, next, "file").status(), Nfsstat4::OK);
+    // What succeeded is only repeated.
+    assert_eq!(open_with(&mut c, next, "missing").status(), Nfsstat4::OK);
+}
+
 #[test]
 fn numbers_wrap_around() {
     let server = server_without_delegations();
