@@ -65,13 +65,18 @@ impl<'r> Call<'r> {
             let files = &self.server.state.read().files;
             (files.denied(id, write), files.delegated(id))
         };
-        if !permitted || denied {
+        if !permitted || denied && self.denied(id, write) {
             return Err(FsError::Access.into());
         }
         if delegated {
             self.conflict(id, if write { Conflict::Change } else { Conflict::Read })?;
         }
         Ok((fs, node))
+    }
+
+    /// Whether deny modes of NFSv4 opens are in the way of reading or writing.
+    pub(crate) fn denied(&mut self, id: FileId, write: bool) -> bool {
+        self.server.state.check_deny(id, write, self.now.instant, self.effects).is_err()
     }
 
     /// Largest READ and WRITE: over UDP they must fit a datagram.

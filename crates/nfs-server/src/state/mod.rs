@@ -34,6 +34,7 @@ mod slot;
 
 use client::Clients;
 use file::Files;
+use open::Share;
 use session::Sessions;
 
 /// Short-hand number of a client, given by the server (RFC 7530 §9.1.1, RFC 8881 §2.4).
@@ -155,6 +156,27 @@ impl State {
         clients.tick(files, now, &mut effects);
         files.tick(clients, now, &mut effects);
         effects
+    }
+
+    /// Whether deny modes of NFSv4 opens let a request without open state read or write: LOCKED if not. Clients that are kept
+    /// by courtesy give way (RFC 7530 §9.6.3.1).
+    pub fn check_deny(
+        &self,
+        file: FileId,
+        write: bool,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> Result<(), Nfsstat4> {
+        // Hardly anyone denies anything: look before locking for change.
+        if !self.read().files.denied(file, write) {
+            return Ok(());
+        }
+        let mut tables = self.tables.write();
+        let Tables { clients, files } = &mut *tables;
+        let share = Share { access: if write { 2 } else { 1 }, deny: 0 };
+        // Nobody's own opens are excepted: who asks is not known.
+        let nobody = ClientId(0);
+        files.check_share(clients, nobody, file, share, now, effects).map_err(|_| Nfsstat4::LOCKED)
     }
 
     /// Before a request without NFSv4 open state (NFS v2 and v3, or NFSv4 operations such as REMOVE, SETATTR or I/O with

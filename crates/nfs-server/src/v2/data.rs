@@ -22,7 +22,7 @@ pub(super) fn setattr(call: &mut Call<'_>, args: SetattrArgs) -> Result<(), Stop
     let (fs, node) = call.server.exports.file_mut(id)?;
     let set = set_attr(&args.attributes);
     call.conflict(id, Conflict::Change)?;
-    if set.size.is_some() && call.server.state.read().files.denied(id, true) {
+    if set.size.is_some() && call.denied(id, true) {
         return Err(Nfsstat2::ACCES.into());
     }
     let owner = set.size.is_some() && fs.attr(node)?.uid == call.who.uid;

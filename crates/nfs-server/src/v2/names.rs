@@ -57,7 +57,7 @@ fn take(call: &mut Call<'_>, dir: FileId, name: &[u8], set: &SetAttr) -> Result<
     let id = file_id(dir.export, file);
     if set.size.is_some() {
         call.conflict(id, Conflict::Change)?;
-        if call.server.state.read().files.denied(id, true) {
+        if call.denied(id, true) {
             return Err(Nfsstat2::ACCES.into());
         }
         let set = SetAttr { size: set.size, ..SetAttr::default() };

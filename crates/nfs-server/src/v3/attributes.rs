@@ -41,7 +41,7 @@ pub(super) fn setattr(
         return Err(Nfsstat3::INVAL);
     }
     call.conflict(id, Conflict::Change)?;
-    if set.size.is_some() && call.server.state.read().files.denied(id, true) {
+    if set.size.is_some() && call.denied(id, true) {
         return Err(Nfsstat3::ACCES);
     }
     // The owner may cut off what it may not write, as if the file had been opened before.

@@ -130,7 +130,7 @@ fn take(call: &mut Call<'_>, dir: FileId, name: &[u8], set: &SetAttr) -> Result<
     if set.size.is_some() {
         let id = file_id(dir.export, file);
         call.conflict(id, Conflict::Change)?;
-        if call.server.state.read().files.denied(id, true) {
+        if call.denied(id, true) {
             return Err(Nfsstat3::ACCES);
         }
         let set = SetAttr { size: set.size, ..SetAttr::default() };

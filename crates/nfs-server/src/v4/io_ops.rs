@@ -78,10 +78,18 @@ impl Compound<'_> {
         file: FileId,
         write: bool,
     ) -> Result<IoRight, Failure> {
-        let tables = self.server.state.read();
+        let state = &self.server.state;
         let client = if self.minor > 0 { self.client } else { None };
         let now = self.now.instant;
-        let right = tables.files.check_io(self.minor, client, stateid, file, write)?;
+        let mut tables = state.read();
+        let mut right = tables.files.check_io(self.minor, client, stateid, file, write);
+        if right == Err(Nfsstat4::LOCKED) {
+            drop(tables);
+            state.check_deny(file, write, now, self.effects)?;
+            tables = state.read();
+            right = tables.files.check_io(self.minor, client, stateid, file, write);
+        }
+        let right = right?;
         if let Some(client) = right.client {
             if self.minor == 0 {
                 tables.clients.renew(client, now);

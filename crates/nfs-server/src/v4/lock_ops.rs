@@ -154,7 +154,8 @@ fn lock_new(
             // With a state of its own the owner has to use that (RFC 7530 §16.10.5).
             Some((_, true)) => return Err(Nfsstat4::BAD_SEQID.into()),
             Some((owner, false)) => match tables.files.lock_turn(owner, locker.lock_seqid)? {
-                Turn::Replay(replay) => return c.replay(&replay),
+                // A repetition would repeat the open owner's number, too.
+                Turn::Replay(_) => return Err(Nfsstat4::BAD_SEQID.into()),
                 Turn::Run => lock_owner = Some(owner),
             },
             None => {}

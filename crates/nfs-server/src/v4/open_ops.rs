@@ -319,7 +319,9 @@ fn share(minor: u32, access: u32, deny: u32) -> Result<(Share, Want), Failure> {
 
 /// Whether arguments have choices that came with 4.1: in 4.0 they do not decode.
 fn is_newer_than_v40(args: &OpenArgs<'_>) -> bool {
+    use OpenDelegationType4::{None, Read, Write};
     matches!(args.claim, OpenClaim4::Fh | OpenClaim4::DelegCurFh(_) | OpenClaim4::DelegPrevFh)
+        || matches!(args.claim, OpenClaim4::Previous(kind) if !matches!(kind, None | Read | Write))
         || matches!(args.openhow, Openflag4::Create(Createhow4::Exclusive41(_)))
 }
 
@@ -328,6 +330,8 @@ fn find(c: &Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<Found,
     match (args.claim, args.openhow) {
         (OpenClaim4::Null(name), how) => by_name(c, current, name, how),
         (OpenClaim4::DelegateCur(claim), how) => {
+            // What is delegated is there: nothing is made under this claim.
+            c.server.exports.lookup(c.who, current, check_name(claim.file)?)?;
             Ok(Found { again: true, ..by_name(c, current, claim.file, how)? })
         }
         // To create takes a name (RFC 8881 §18.16.3).

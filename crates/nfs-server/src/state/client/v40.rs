@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Verifier4};
 
-use super::record::{CallbackTarget, Kind, Principal, Setclientid};
+use super::record::{CallbackTarget, Client, Kind, Principal, Setclientid};
 use super::{ClientId, Clients, NewRecord};
 use crate::state::file::Files;
 use crate::state::{Effect, Effects};
@@ -49,6 +49,7 @@ impl Clients {
             confirmed = None;
         }
         let confirm = self.next_verifier();
+        let mut update = None;
         if let Some(client) = confirmed.and_then(|id| self.by_id.get_mut(&id)) {
             let id = client.id();
             let Kind::Setclientid(state) = &mut client.kind else { return Err(ClidInUse::Full) };
@@ -56,11 +57,21 @@ impl Clients {
                 let using = &state.callback;
                 return Err(ClidInUse::By(using.netid.clone(), using.universal.clone()));
             }
+            // What was not confirmed yet is replaced: of a name there is one such record at most.
+            state.update = None;
             if client.verifier == args.verifier {
-                // Same incarnation: an update of the callback, once confirmed.
-                state.update = Some((args.callback, confirm));
-                return Ok((id, confirm));
+                update = Some(id);
             }
+        }
+        if let Some(id) = update {
+            if let Some(old) = self.owner_records(0, args.owner).unconfirmed {
+                self.remove(files, old, effects);
+            }
+            // Same incarnation: an update of the callback, once confirmed.
+            if let Some(Client { kind: Kind::Setclientid(state), .. }) = self.by_id.get_mut(&id) {
+                state.update = Some((args.callback, confirm));
+            }
+            return Ok((id, confirm));
         }
         let kind = Kind::Setclientid(Setclientid {
             confirm,

@@ -84,6 +84,21 @@ fn the_same_incarnation_updates_its_callback_and_keeps_its_id() {
     assert_eq!(w.confirm40((id, second), 7), Ok(()), "the answer was lost");
 }
 
+/// RFC 7530 §16.33.5: of a name there is one record at most that is not confirmed.
+#[test]
+fn an_update_and_a_restart_replace_each_other() {
+    let mut w = World::new();
+    let id = w.client40("a", 1);
+    let update = w.set_with("a", 1, 7, target(2)).unwrap();
+    let restart = w.set("a", 2, 7).unwrap();
+    assert_eq!(w.confirm40(update, 7), STALE, "replaced by the restart");
+    let update = w.set_with("a", 1, 7, target(3)).unwrap();
+    assert_eq!(w.confirm40(restart, 7), STALE, "replaced by the update");
+    assert_eq!(w.confirm40(update, 7), Ok(()));
+    assert_eq!(w.clients.callback_target(id), Some(&target(3)));
+    assert_eq!(w.clients.check(id), Ok(()));
+}
+
 #[test]
 fn a_restarted_client_gets_a_new_id_and_the_old_one_dies_with_the_confirmation() {
     let mut w = World::new();

@@ -248,6 +248,26 @@ fn lock_owners_of_40_have_sequences_of_their_own() {
     assert_eq!(fourth.seqid, third.seqid + 1);
 }
 
+/// RFC 7530 §16.10.5: with the open owner's next number the request is no repetition, whatever the lock owner's number.
+#[test]
+fn a_lock_owner_goes_on_counting_in_another_file() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 0, 1);
+    make_file(&c.c, "/export", "other", b"");
+    let w = LockType4::Write;
+    let open = c.open("file", RW, 0).stateid;
+    let seqid = c.next();
+    lock_result(&mut c, "file", open, seqid, "l", 5, w, 0, 10).unwrap();
+    let open = c.open("other", RW, 0).stateid;
+    let seqid = c.next();
+    for wrong in [4, 5, 7] {
+        let outcome = lock_result(&mut c, "other", open, seqid, "l", wrong, w, 0, 10);
+        assert_eq!(outcome, Err((Nfsstat4::BAD_SEQID, None)), "{wrong}");
+    }
+    let first = lock_result(&mut c, "other", open, seqid, "l", 6, w, 0, 10).unwrap();
+    assert_eq!(lock_result(&mut c, "other", open, seqid, "l", 6, w, 0, 10), Ok(first), "a repetition");
+}
+
 #[test]
 fn lock_owners_are_released_when_they_hold_nothing() {
     let server = server_without_delegations();

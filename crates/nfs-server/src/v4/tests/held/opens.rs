@@ -225,12 +225,25 @@ fn claims_that_are_out_of_place() {
             ("/export", OpenClaim4::DelegatePrev("file".into()), Nfsstat4::NOTSUPP),
             ("/export/file", OpenClaim4::DelegPrevFh, only_41(Nfsstat4::NOTSUPP)),
             ("/export/file", OpenClaim4::DelegCurFh(bad), only_41(Nfsstat4::BAD_STATEID)),
+            ("/export/file", OpenClaim4::Previous(OpenDelegationType4::NoneExt), only_41(Nfsstat4::NO_GRACE)),
             ("/export/file", OpenClaim4::Fh, only_41(Nfsstat4::OK)),
             ("/export/dir", OpenClaim4::Fh, only_41(Nfsstat4::ISDIR)),
         ] {
             let results = c.open_in(at, claim, Openflag4::NoCreate, R, 0);
             assert_eq!(results.status(), expected, "{minor} {claim:?}");
         }
+    }
+}
+
+#[test]
+fn nothing_is_made_under_a_delegation() {
+    let server = server_without_delegations();
+    for minor in [0, 1] {
+        let mut c = Holder::new(&server, minor, 1);
+        let delegate_stateid = Stateid4 { seqid: 1, other: [9; 12] };
+        let claim = OpenClaim4::DelegateCur(OpenClaimDelegateCur4 { delegate_stateid, file: "new".into() });
+        assert_eq!(c.open_in("/export", claim, unchecked(), R, 0).status(), Nfsstat4::NOENT);
+        assert_eq!(c.try_open("new", R, 0).err(), Some(Nfsstat4::NOENT));
     }
 }
 

@@ -78,6 +78,31 @@ fn deny_modes_hold_against_io_without_an_open() {
     }
 }
 
+/// RFC 7530 §9.6.3.1: also to requests that have no open.
+#[test]
+fn deny_modes_of_a_client_whose_lease_ran_out_give_way() {
+    let server = server_without_delegations();
+    for minor in [0, 1] {
+        for write in [false, true] {
+            let (mut one, mut two) = (Holder::new(&server, minor, 1), Holder::new(&server, minor, 2));
+            let opened = one.open("file", R, RW);
+            let io = |two: &mut Holder<'_>| {
+                if write {
+                    two.write("file", Stateid4::ANONYMOUS)
+                } else {
+                    two.read("file", Stateid4::ANONYMOUS)
+                }
+            };
+            assert_eq!(io(&mut two), Nfsstat4::LOCKED);
+            two.c.wait(LEASE * 2);
+            assert_eq!(io(&mut two), Nfsstat4::OK);
+            let expected = if minor == 0 { Nfsstat4::EXPIRED } else { Nfsstat4::BADSESSION };
+            assert_eq!(one.read("file", opened.stateid), expected);
+            two.callbacks();
+        }
+    }
+}
+
 #[test]
 fn the_current_stateid_goes_from_operation_to_operation() {
     let server = server_without_delegations();
