@@ -3,13 +3,13 @@
 use super::{Bitmap4, Netaddr4, Nfsstat4, Nfstime4, StableHow4, Stateid4, Utf8, Verifier4};
 use crate::xdr::{Bulk, List, Opaque};
 
-xdr_enum! {
-    /// Content of a range of a file.
-    pub enum DataContent4 {
+xdr_code! {
+    /// Content of a range of a file. SEEK of a kind that is not known here is UNION_NOTSUPP, not BADXDR (RFC 7862 §11.2).
+    pub struct DataContent4("NFS4_CONTENT_") {
         /// Data.
-        Data = 0,
+        DATA = 0,
         /// A hole.
-        Hole = 1,
+        HOLE = 1,
     }
 }
 

@@ -60,8 +60,9 @@ pub(crate) fn seek(c: &mut Compound<'_>, args: SeekArgs) -> OpResult {
     let (fs, node, attr) = c.look(file)?;
     super::io_ops::check_kind(attr.kind)?;
     let what = match args.what {
-        DataContent4::Data => SeekKind::Data,
-        DataContent4::Hole => SeekKind::Hole,
+        DataContent4::DATA => SeekKind::Data,
+        DataContent4::HOLE => SeekKind::Hole,
+        _ => return Err(Nfsstat4::UNION_NOTSUPP.into()),
     };
     let found = fs.seek(node, args.offset, what)?;
     // The hole that ends every file is found, at the end.
@@ -70,11 +71,14 @@ pub(crate) fn seek(c: &mut Compound<'_>, args: SeekArgs) -> OpResult {
     Ok(())
 }
 
-/// IO_ADVISE (RFC 7862 §15.5): memory needs no advice.
+/// IO_ADVISE (RFC 7862 §15.5): memory needs no advice. Who only writes may advise, too: OPENMODE is no answer (§11.2).
 pub(crate) fn io_advise(c: &mut Compound<'_>, args: IoAdviseArgs) -> OpResult {
     let file = c.file()?;
     let stateid = c.stateid(args.stateid)?;
-    c.authorize(stateid, file, false)?;
+    match c.authorize(stateid, file, false) {
+        Err(failure) if failure.status == Nfsstat4::OPENMODE => c.authorize(stateid, file, true)?,
+        outcome => outcome?,
+    }
     let (_, _, attr) = c.look(file)?;
     super::io_ops::check_kind(attr.kind)?;
     if args.offset.checked_add(args.count).is_none() {
@@ -217,7 +221,7 @@ pub(crate) fn read_plus(c: &mut Compound<'_>, args: ReadPlusArgs) -> OpResult {
             break;
         }
         if data > at {
-            c.reply.encoder.put(&DataContent4::Hole);
+            c.reply.encoder.put(&DataContent4::HOLE);
             c.reply.encoder.put(&at);
             c.reply.encoder.put(&(data - at));
             at = data;
@@ -237,7 +241,7 @@ pub(crate) fn read_plus(c: &mut Compound<'_>, args: ReadPlusArgs) -> OpResult {
                 eof = true;
                 break;
             }
-            c.reply.encoder.put(&DataContent4::Data);
+            c.reply.encoder.put(&DataContent4::DATA);
             c.reply.encoder.put(&at);
             c.reply.put_pages(pages);
             at += u64::from(len);

@@ -55,7 +55,7 @@ fn operations_that_do_not_exist_are_illegal() {
         }
         let reclaim = Argop::ReclaimComplete(ReclaimCompleteArgs { one_fs: false });
         let seek =
-            Argop::Seek(SeekArgs { stateid: Stateid4::ANONYMOUS, offset: 0, what: DataContent4::Data });
+            Argop::Seek(SeekArgs { stateid: Stateid4::ANONYMOUS, offset: 0, what: DataContent4::DATA });
         if c.minor < 1 {
             assert_eq!(c.run(&[reclaim]).last(), Resop::Illegal(Nfsstat4::OP_ILLEGAL));
         }

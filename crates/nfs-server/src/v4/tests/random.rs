@@ -58,7 +58,7 @@ fn operation<'a>(which: u8, r: [u8; 4], handles: &'a [[u8; 32]], attrs: &'a Attr
         21 => Argop::SecinfoNoName(SecinfoStyle4::Parent),
         22 => Argop::Allocate(AllocateArgs { stateid, offset, length: u64::from(r[3]) }),
         23 => Argop::Deallocate(DeallocateArgs { stateid, offset, length: other }),
-        24 => Argop::Seek(SeekArgs { stateid, offset, what: DataContent4::Hole }),
+        24 => Argop::Seek(SeekArgs { stateid, offset, what: DataContent4::HOLE }),
         25 => Argop::ReadPlus(ReadPlusArgs { stateid, offset, count: u32::from(r[3]) * 300 }),
         26 => Argop::Clone(CloneArgs {
             src_stateid: stateid,

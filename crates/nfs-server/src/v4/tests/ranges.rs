@@ -87,13 +87,14 @@ fn data_and_holes_are_found() {
     assert_eq!(c.run_at(path, &[write(1 << 20, &[1; 1 << 16])]).status(), Nfsstat4::OK);
     let size = Attrs::none().with(fattr4::SIZE, &(2u64 << 20));
     assert_eq!(c.run_at(path, &[setattr(&size)]).status(), Nfsstat4::OK);
-    let (data, hole) = (DataContent4::Data, DataContent4::Hole);
+    let (data, hole) = (DataContent4::DATA, DataContent4::HOLE);
     assert_eq!(found(&mut c, path, seek(0, data)), Ok((false, 1 << 20)));
     assert_eq!(found(&mut c, path, seek(0, hole)), Ok((false, 0)));
     assert_eq!(found(&mut c, path, seek(1 << 20, hole)), Ok((false, (1 << 20) + (1 << 16))));
     assert_eq!(found(&mut c, path, seek((1 << 20) + (1 << 16), data)), Ok((true, 2 << 20)));
     assert_eq!(found(&mut c, path, seek(2 << 20, data)), Err(Nfsstat4::NXIO));
     assert_eq!(found(&mut c, path, seek(u64::MAX, hole)), Err(Nfsstat4::NXIO));
+    assert_eq!(found(&mut c, path, seek(0, DataContent4(2))), Err(Nfsstat4::UNION_NOTSUPP));
     // The hole that every file ends in.
     assert_eq!(found(&mut c, "/export/file", seek(0, hole)), Ok((true, 13)));
     assert_eq!(found(&mut c, "/export/dir", seek(0, data)), Err(Nfsstat4::ISDIR));

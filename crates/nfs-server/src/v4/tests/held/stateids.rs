@@ -104,6 +104,19 @@ fn deny_modes_of_a_client_whose_lease_ran_out_give_way() {
 }
 
 #[test]
+fn who_only_writes_may_advise() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 2, 1);
+    let opened = c.open("file", W, 0);
+    let advise =
+        |stateid| Argop::IoAdvise(IoAdviseArgs { stateid, offset: 0, count: 0, hints: Bitmap4::EMPTY });
+    assert_eq!(c.at("file", advise(opened.stateid)).status(), Nfsstat4::OK);
+    assert_eq!(c.read("file", opened.stateid), Nfsstat4::OPENMODE);
+    c.close("file", opened.stateid).unwrap();
+    assert_eq!(c.at("file", advise(opened.stateid)).status(), Nfsstat4::BAD_STATEID);
+}
+
+#[test]
 fn the_current_stateid_goes_from_operation_to_operation() {
     let server = server_without_delegations();
     let mut c = Holder::new(&server, 1, 1);
