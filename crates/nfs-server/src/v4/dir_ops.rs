@@ -70,7 +70,7 @@ pub(crate) fn remove(c: &mut Compound<'_>, args: RemoveArgs<'_>) -> OpResult {
     let (fs, node) = directory_for_change(c, dir)?;
     let (target, _) = fs.lookup(c.who, node, name)?;
     c.check_conflict(file_id(dir.export, target), Conflict::Change)?;
-    let removed = fs.remove(c.who, node, name, RemoveKind::Any, c.now.wall)?;
+    let removed = fs.remove(c.who, node, name, RemoveKind::Any, c.now.wall).map_err(removal_failure)?;
     c.reply.encoder.put(&RemoveOk { cinfo: change_info(&removed.dir) });
     Ok(())
 }
@@ -97,12 +97,20 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
         fs.rename(c.who, from_node, old, to_node, new, c.now.wall).map_err(|error| match error {
             // A file in the way of a directory, a directory in the way of a file, or one that is not empty.
             FsError::IsDirectory | FsError::NotDirectory | FsError::NotEmpty => Nfsstat4::EXIST.into(),
-            error => Failure::from(error),
+            error => removal_failure(error),
         })?;
     c.reply
         .encoder
         .put(&RenameOk { source_cinfo: change_info(&renamed.from), target_cinfo: change_info(&renamed.to) });
     Ok(())
+}
+
+/// Where only owners remove, others lack access: PERM is no status of REMOVE and RENAME (RFC 7530 §13.2, RFC 8881 §15.2).
+fn removal_failure(error: FsError) -> Failure {
+    match error {
+        FsError::NotOwner => Nfsstat4::ACCESS.into(),
+        error => error.into(),
+    }
 }
 
 /// READDIR (RFC 7530 §16.24, RFC 8881 §18.23).

@@ -13,6 +13,7 @@ mod attributes;
 mod compounds;
 mod data;
 mod directories;
+mod errors_of_40;
 mod files;
 mod held;
 mod random;

@@ -229,7 +229,7 @@ fn pass(time: Duration, clients: &mut [&mut Holder<'_>]) -> Vec<Effect> {
 }
 
 /// A client made by SETCLIENTID.
-fn client_of_40(server: &Shared, number: u16) -> Client<'_> {
+pub(super) fn client_of_40(server: &Shared, number: u16) -> Client<'_> {
     let mut c = Client::new(server, 0, number);
     let id = format!("client {number}");
     let location = Netaddr4 { r_netid: "tcp".into(), r_addr: "127.0.0.1.3.1".into() };
