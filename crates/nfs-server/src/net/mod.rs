@@ -2,7 +2,7 @@
 //!
 //! Every thread has an epoll and connections of its own; the first one accepts, and hands each new connection to the
 //! thread with the fewest. What has to reach a connection from another thread (callbacks, requests to close) goes through its
-//! thread's [`Mailbox`].
+//! thread's mailbox.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
