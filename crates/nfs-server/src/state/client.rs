@@ -250,6 +250,13 @@ impl Clients {
         }
     }
 
+    /// The confirmed clients, in order of their ids.
+    pub fn confirmed(&self) -> Vec<ClientId> {
+        let mut ids: Vec<_> = self.by_id.values().filter(|client| client.confirmed).map(Client::id).collect();
+        ids.sort();
+        ids
+    }
+
     /// Number of confirmed clients.
     pub fn len(&self) -> usize {
         self.by_id.values().filter(|client| client.confirmed).count()

@@ -42,7 +42,7 @@ struct Recall {
 }
 
 /// Delegations of a client, counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct DelegationCounts {
     /// Granted.
     pub granted: u64,

@@ -12,7 +12,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::config::ServerConfig;
 use crate::handle::FileId;
-use crate::stats::StateReport;
+use crate::stats::{Nfs4ClientReport, StateReport};
 
 pub mod backchannel;
 pub mod client;
@@ -132,18 +132,20 @@ impl State {
     pub fn report(&self) -> StateReport {
         let tables = self.read();
         let files = tables.files.counts();
-        let delegations = tables.files.delegation_totals();
+        let client = |id: ClientId| Nfs4ClientReport {
+            name: String::from_utf8_lossy(tables.clients.owner(id).unwrap_or_default()).into_owned(),
+            minor_version: tables.clients.minor(id),
+            sessions: tables.clients.sessions_of(id).len() as u64,
+            delegations: tables.files.delegation_counts(id),
+        };
         StateReport {
             clients: tables.clients.len() as u64,
             sessions: self.sessions.len() as u64,
             stateids: files.states as u64,
             owners: files.owners as u64,
             files: files.files as u64,
-            delegations_held: delegations.held,
-            delegations_granted: delegations.granted,
-            delegations_recalled: delegations.recalled,
-            delegations_returned: delegations.returned,
-            delegations_revoked: delegations.revoked,
+            delegations: tables.files.delegation_totals(),
+            nfs4_clients: tables.clients.confirmed().into_iter().map(client).collect(),
         }
     }
 

@@ -16,7 +16,9 @@ mod op;
 mod report;
 
 pub use op::Operation;
-pub use report::{ClientReport, OperationReport, Report, ServiceTime, StateReport, TransportReport};
+pub use report::{
+    ClientReport, Nfs4ClientReport, OperationReport, Report, ServiceTime, StateReport, TransportReport,
+};
 
 /// A client host, counted from 1 in order of its first call. One address and one machine name of AUTH_SYS make a client,
 /// whatever connections, sessions and versions it uses.

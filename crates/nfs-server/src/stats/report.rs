@@ -1,6 +1,5 @@
 //! Statistics as they are shown: JSON for programs, and the lines of Linux's `/proc/net/rpc/nfsd`.
 
-use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
 use benchmaster_nfs_proto::v2::Proc2;
@@ -9,6 +8,7 @@ use benchmaster_nfs_proto::v4::Opnum;
 use serde::Serialize;
 
 use super::{Counts, Operation, Statistics};
+use crate::state::delegation::DelegationCounts;
 
 /// All that a server counted since it started.
 #[derive(Debug, Clone, Serialize)]
@@ -25,6 +25,8 @@ pub struct Report {
     pub operations: Vec<OperationReport>,
     /// Each client, in order of first call.
     pub clients: Vec<ClientReport>,
+    /// The lines of Linux's `/proc/net/rpc/nfsd` that have a meaning here.
+    pub nfsd: Vec<String>,
 }
 
 /// Connections and RPC.
@@ -61,16 +63,23 @@ pub struct StateReport {
     pub owners: u64,
     /// Files on which something is held.
     pub files: u64,
-    /// Delegations held now.
-    pub delegations_held: u64,
-    /// Delegations granted since the start.
-    pub delegations_granted: u64,
-    /// Recalls begun.
-    pub delegations_recalled: u64,
-    /// Delegations given back.
-    pub delegations_returned: u64,
-    /// Delegations taken away after a recall went unanswered.
-    pub delegations_revoked: u64,
+    /// Delegations of all clients, those that are gone included.
+    pub delegations: DelegationCounts,
+    /// Each NFSv4 client.
+    pub nfs4_clients: Vec<Nfs4ClientReport>,
+}
+
+/// A confirmed NFSv4 client.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Nfs4ClientReport {
+    /// The name that it gave itself; bytes that are no text are replaced.
+    pub name: String,
+    /// 0 for clients of 4.0, 1 for those with sessions (4.1 and 4.2).
+    pub minor_version: u32,
+    /// Its sessions.
+    pub sessions: u64,
+    /// Its delegations.
+    pub delegations: DelegationCounts,
 }
 
 /// One client.
@@ -186,7 +195,7 @@ impl Statistics {
         };
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let transport = &self.transport;
-        Report {
+        let mut report = Report {
             uptime_seconds: uptime.as_secs_f64(),
             transport: TransportReport {
                 connections: load(&transport.connections),
@@ -202,14 +211,16 @@ impl Statistics {
             injected,
             operations: sums.iter().enumerate().filter_map(all).collect(),
             clients: per_client.into_iter().enumerate().map(client).collect(),
-        }
+            nfsd: Vec::new(),
+        };
+        report.nfsd = report.nfsd_lines();
+        report
     }
 }
 
 impl Report {
-    /// The lines of `/proc/net/rpc/nfsd` that have a meaning here: `rc`, `io`, `net`, `rpc`, `proc2`, `proc3`, `proc4`,
-    /// `proc4ops`.
-    pub fn nfsd(&self) -> String {
+    /// `rc`, `io`, `net`, `rpc`, `proc2`, `proc3`, `proc4`, `proc4ops`.
+    fn nfsd_lines(&self) -> Vec<String> {
         let of = |protocol: &str, name: &str| {
             self.operations.iter().find(|op| op.protocol == protocol && op.operation == name)
         };
@@ -218,32 +229,24 @@ impl Report {
             self.operations.iter().filter(|op| op.operation == name).map(field).sum()
         };
         let t = &self.transport;
-        let mut out = String::new();
         let bad = t.bad_format + t.bad_auth + t.bad_calls;
         let uncached = t.calls.saturating_sub(t.replayed);
-        // Writing to a String cannot fail.
-        let _ = writeln!(out, "rc {} 0 {uncached}", t.replayed);
-        let _ = writeln!(
-            out,
-            "io {} {}",
-            bytes("READ", |op| op.bytes_sent),
-            bytes("WRITE", |op| op.bytes_received)
-        );
-        let _ = writeln!(out, "net {} {} {} {}", t.calls + t.bad_format, t.datagrams, t.calls, t.connections);
-        let _ = writeln!(out, "rpc {} {bad} {} {} 0", t.calls, t.bad_format, t.bad_auth);
-        let mut line = |label: &str, counts: Vec<u64>| {
-            let _ = write!(out, "{label} {}", counts.len());
-            counts.iter().for_each(|count| {
-                let _ = write!(out, " {count}");
-            });
-            out.push('\n');
+        let (read, written) = (bytes("READ", |op| op.bytes_sent), bytes("WRITE", |op| op.bytes_received));
+        let counts = |label: &str, counts: Vec<u64>| {
+            let numbers = counts.iter().map(|count| format!(" {count}")).collect::<String>();
+            format!("{label} {}{numbers}", counts.len())
         };
-        let name = |operation: Operation| operation.name();
-        line("proc2", (0..18).map(|n| ops("v2", name(Operation::V2(Proc2(n))))).collect());
-        line("proc3", (0..22).map(|n| ops("v3", name(Operation::V3(Proc3(n))))).collect());
-        line("proc4", vec![0, ops("v4", "COMPOUND")]);
-        line("proc4ops", (0..76).map(|n| ops("v4", name(Operation::V4(Opnum(n))))).collect());
-        out
+        let named = |protocol: &str, operation: Operation| ops(protocol, operation.name());
+        vec![
+            format!("rc {} 0 {uncached}", t.replayed),
+            format!("io {read} {written}"),
+            format!("net {} {} {} {}", t.calls + t.bad_format, t.datagrams, t.calls, t.connections),
+            format!("rpc {} {bad} {} {} 0", t.calls, t.bad_format, t.bad_auth),
+            counts("proc2", (0..18).map(|n| named("v2", Operation::V2(Proc2(n)))).collect()),
+            counts("proc3", (0..22).map(|n| named("v3", Operation::V3(Proc3(n)))).collect()),
+            counts("proc4", vec![0, ops("v4", "COMPOUND")]),
+            counts("proc4ops", (0..76).map(|n| named("v4", Operation::V4(Opnum(n)))).collect()),
+        ]
     }
 }
 
@@ -271,9 +274,8 @@ mod tests {
         assert_eq!((read.protocol, read.operation, read.ops, read.bytes_sent), ("v3", "READ", 2, 40));
         let [(upper, 2)] = read.service.histogram.as_slice() else { panic!("{read:?}") };
         assert!((5000..5100).contains(upper), "{upper}");
-        let text = report.nfsd();
-        assert!(text.contains("\nproc3 22 0 0 0 0 0 0 2 0"), "{text}");
-        assert!(text.starts_with("rc 0 0 0\nio 40 0\n"), "{text}");
-        assert_eq!(text.lines().last().unwrap().split(' ').count(), 78);
+        assert_eq!(report.nfsd[..2], ["rc 0 0 0", "io 40 0"]);
+        assert!(report.nfsd[5].starts_with("proc3 22 0 0 0 0 0 0 2 0"), "{:?}", report.nfsd);
+        assert_eq!(report.nfsd.last().unwrap().split(' ').count(), 78);
     }
 }

@@ -279,13 +279,13 @@ fn a_delegation_is_not_granted_when_the_answer_would_not_fit() {
         let results = c.run(&ops);
         let done = results.status() == Nfsstat4::OK;
         assert!(done || results.status() == Nfsstat4::REP_TOO_BIG, "{results:?}");
-        assert_eq!(server.state.report().delegations_granted, u64::from(done));
+        assert_eq!(server.state.report().delegations.granted, u64::from(done));
         refused += usize::from(!done && results.ops().len() == ops.len());
         if done {
             break;
         }
     }
-    assert!(refused > 0 && server.state.report().delegations_held == 1);
+    assert!(refused > 0 && server.state.report().delegations.held == 1);
 }
 
 #[test]
