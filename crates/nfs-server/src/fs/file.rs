@@ -143,6 +143,10 @@ impl FileSystem {
         len: u64,
         now: Time,
     ) -> Result<(u64, Changed), FsError> {
+        // One number, two generations: one of them is gone. Both locks would be the same.
+        if from != to && from.ino == to.ino {
+            return Err(FsError::Stale);
+        }
         let source = if from == to { None } else { Some(from) };
         let (mut target, source) = match source {
             None => (self.table.write(to)?, None),

@@ -27,6 +27,24 @@ fn may_fail(error: FsError) {
     );
 }
 
+/// A handle of a file that is gone beside one of the file that has its number now: both would lock one slot.
+#[test]
+fn two_generations_of_a_number_are_not_locked_together() {
+    let fs = new_fs();
+    let root = Credentials::root();
+    let make =
+        |kind| fs.create(&root, fs.root(), b"x", kind, &SetAttr::default(), None, at(1)).unwrap().attr.node;
+    let gone = make(NewFile::Directory);
+    fs.remove(&root, fs.root(), b"x", RemoveKind::Any, at(2)).unwrap();
+    let here = make(NewFile::Directory);
+    assert_eq!((gone.ino, gone != here), (here.ino, true));
+    assert_eq!(fs.rename(&root, gone, b"a", here, b"b", at(3)).err(), Some(FsError::Stale));
+    assert_eq!(fs.rename(&root, here, b"a", gone, b"b", at(3)).err(), Some(FsError::Stale));
+    assert_eq!(fs.link(&root, gone, here, b"a", at(3)).err(), Some(FsError::Stale));
+    let copied = fs.copy_range(&root, gone, 0, here, 0, 1, at(3));
+    assert_eq!(copied.err(), Some(FsError::Stale));
+}
+
 #[test]
 fn threads_neither_block_each_other_for_ever_nor_break_counts() {
     let fs = new_fs();
