@@ -197,6 +197,14 @@ impl Running {
     }
 }
 
+impl Drop for Running {
+    /// A test that fails leaves nothing running.
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
