@@ -143,8 +143,7 @@ impl FileSystem {
         len: u64,
         now: Time,
     ) -> Result<(u64, Changed), FsError> {
-        // One number, two generations: one of them is gone. Both locks would be the same.
-        if from != to && from.ino == to.ino {
+        if from.excludes(to) {
             return Err(FsError::Stale);
         }
         let source = if from == to { None } else { Some(from) };

@@ -132,7 +132,7 @@ impl FileSystem {
     /// Locks files for writing, by ascending number; the guards come in that order. Different files.
     fn lock(&self, mut nodes: [Node; 2]) -> Result<SmallVec<[WriteGuard<'_>; 4]>, FsError> {
         nodes.sort_unstable();
-        // Two generations of one number: one is gone, and both locks would be the same.
+        // Of one number, even one generation: the second lock would wait for the first.
         if nodes[0].ino == nodes[1].ino {
             return Err(FsError::Stale);
         }
@@ -149,10 +149,9 @@ impl FileSystem {
         let mut order: SmallVec<[Node; 4]> = nodes.into_iter().flatten().collect();
         order.sort_unstable();
         order.dedup();
-        // One number, two generations: one of them is gone, and both locks would be the same.
-        if order.windows(2).any(|pair| pair[0].ino == pair[1].ino) {
+        if order.windows(2).any(|pair| pair[0].excludes(pair[1])) {
             let [from, to, ..] = nodes;
-            let given = from.zip(to).is_some_and(|(from, to)| from != to && from.ino == to.ino);
+            let given = from.zip(to).is_some_and(|(from, to)| from.excludes(to));
             return if given { Err(FsError::Stale) } else { Ok(None) };
         }
         let mut guards = SmallVec::new();

@@ -20,6 +20,13 @@ pub struct Node {
     pub generation: u32,
 }
 
+impl Node {
+    /// Whether both are different uses of one number: one of them is gone, and their locks would be the same.
+    pub(super) fn excludes(self, other: Self) -> bool {
+        self.ino == other.ino && self.generation != other.generation
+    }
+}
+
 /// Time since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time {
