@@ -9,7 +9,7 @@ lint:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
 test:
-    cargo test --workspace
+    cargo test --workspace --no-fail-fast
 
 # Needs cargo-deny (`cargo install cargo-deny --locked`).
 licences:
@@ -19,19 +19,33 @@ licences:
 schema:
     UPDATE_SCHEMA=1 cargo test -p benchmaster-study schema
 
+# Write the list of metrics in docs/metrics.md anew from the samplers.
+metrics:
+    UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test documentation
+
 # A million random mutations of recorded traffic through every decoder and the NFS server.
 mutate:
     cargo run --release --manifest-path fuzz/Cargo.toml -- 1000000
 
-# The NFS server against real clients: the Linux kernel's in user-mode Linux, and libnfs. Installs Debian's packages as root.
+# Real parts: the NFS server against the Linux kernel's client in user-mode Linux and against libnfs, the NFS client against the
+# Linux kernel's server. Installs Debian's packages as root.
 real:
     cargo build --release
     tests/real/libnfs.sh
     tests/real/run
+    SERVER_COMMAND="exec $PWD/tests/real/servers/linux" tests/real/run client
 
 # The figures of docs/performance.md.
 bench:
     cargo bench -p benchmaster-workload --bench executor
     cargo bench -p benchmaster --bench against_fio
+    cargo bench -p benchmaster --bench imported_fio
     cargo bench -p benchmaster-nfs-server --bench against_ganesha
     cargo bench -p benchmaster-nfs-server --bench scaling
+    cargo bench -p benchmaster-workload --bench against_nfs_clients
+    cargo bench -p benchmaster-telemetry --bench sampling
+
+# Diagnosis measured like a medical test: conditions are planted in studies that are really run. Prints the confusion matrix and
+# writes the figures of docs/diagnose.md; takes half an hour, on a host with nothing else to do.
+pathology *NAMES:
+    BENCHMASTER_PATHOLOGY=all UPDATE_PATHOLOGY=1 cargo test --release -p benchmaster --test pathology -- {{NAMES}}

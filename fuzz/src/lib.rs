@@ -3,3 +3,4 @@
 pub mod decoders;
 pub mod dispatch;
 pub mod mutation;
+pub mod telemetry;

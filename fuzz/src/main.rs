@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use benchmaster_fuzz::decoders::{TARGETS, Target};
-use benchmaster_fuzz::{dispatch, mutation};
+use benchmaster_fuzz::{dispatch, mutation, telemetry};
 
 /// An input that takes longer costs the sender too little.
 const SLOW: Duration = Duration::from_millis(200);
@@ -20,11 +20,18 @@ fn main() -> io::Result<ExitCode> {
     let seed = arguments.next().transpose()?.unwrap_or(1);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dispatch: &[Target] = &[("dispatch", dispatch::session)];
-    let targets = TARGETS.iter().chain(dispatch);
+    let targets = TARGETS.iter().chain(dispatch).chain(telemetry::PARSERS);
     let each = total.div_ceil(targets.clone().count() as u64);
     let mut failed = false;
     for (name, target) in targets {
-        let corpus = samples(&root.join("corpus").join(name))?;
+        let mut corpus = Vec::new();
+        if telemetry::PARSERS.iter().any(|(parser, _)| parser == name) {
+            for folder in telemetry::recorded(name).iter().filter(|folder| folder.is_dir()) {
+                corpus.extend(samples(folder)?);
+            }
+        } else {
+            corpus = samples(&root.join("corpus").join(name))?;
+        }
         let outcome = mutation::run(&corpus, each, seed, target);
         println!(
             "{name}: {} samples, {} mutations, slowest {:?}",
@@ -51,13 +58,14 @@ fn main() -> io::Result<ExitCode> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The files of a folder, in order of their names.
+/// The files of a folder but code, in order of their names.
 fn samples(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     let context = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", folder.display()));
     let mut paths = fs::read_dir(folder)
         .map_err(context)?
         .map(|entry| entry.map(|entry| entry.path()))
         .collect::<io::Result<Vec<_>>>()?;
+    paths.retain(|path| path.extension().is_none_or(|extension| extension != "rs"));
     paths.sort();
     paths.iter().map(fs::read).collect()
 }

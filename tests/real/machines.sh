@@ -34,18 +34,30 @@ install_packages() {
 # The shared libraries of a program, one per line; nothing for a static one.
 libraries() { ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true; }
 
+# Sets `uml`, the command that runs user-mode Linux here: see uml.c.
+find_uml() { # CACHE
+    uml=(linux.uml)
+    grep -qw amx_tile /proc/cpuinfo || return 0
+    local program
+    program=$1/uml-$(sha256sum "$here/uml.c" | cut -c1-16)
+    [ -x "$program" ] || { gcc -O2 -Wall -Wextra -static -o "$program.$$" "$here/uml.c" && mv "$program.$$" "$program"; }
+    # What is not a parameter of the kernel goes into init's environment, and from there to all programs.
+    uml=("$program" linux.uml "GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX,-AVX2,-AVX512F,-AVX512VL,-AVX512BW,-XSAVE,-XSAVEC")
+}
+
 # The guests' root file system as an initramfs: busybox, the tools of the NFS client, the kernel's modules, our helper.
-# Sets `image`. It is kept in the cache, under a name made of all that goes into it.
+# Sets `image` and `uml`. It is kept in the cache, under a name made of all that goes into it.
 build_guest() {
     local cache=${XDG_CACHE_HOME:-$HOME/.cache}/benchmaster-lab
     local modules version key root program module
     modules=$(find /usr/lib/uml/modules -mindepth 1 -maxdepth 1 | sort -V | tail -n 1)
     version=${modules##*/}
-    key=$({ echo "$version"; dpkg-query -W nfs-common rpcbind busybox-static kmod iproute2 libc6; cat "$here"/machines.sh "$here"/helper.c "$here"/guest/{init,shell}; } 2>/dev/null | sha256sum | cut -c1-16)
+    key=$({ echo "$version"; dpkg-query -W nfs-common nfs-kernel-server rpcbind busybox-static kmod iproute2 libc6; cat "$here"/machines.sh "$here"/helper.c "$here"/guest/{init,shell}; } 2>/dev/null | sha256sum | cut -c1-16)
     image=$cache/guest-$key.cpio
+    mkdir -p "$cache"
+    find_uml "$cache"
     [ ! -e "$image" ] || return 0
     echo "building the guests' root file system: $image"
-    mkdir -p "$cache"
     root=$(mktemp -d "$cache/root.XXXXXX")
     chmod 755 "$root"
     mkdir -p "$root"/{bin,sbin,usr/bin,usr/sbin,etc,proc,sys,dev,tmp,run,mnt,host,var/lib/nfs/{sm,sm.bak,v4recovery,rpc_pipefs,nfsdcld}}
@@ -151,7 +163,7 @@ start_guest() {
     local name=$1 address=$2 memory=$3
     shift 3
     # In a session of its own, so that halt reaches the processes that play the guest's.
-    exec setsid linux.uml "mem=$memory" "initrd=$image" "vec0:transport=tap,ifname=tap-$name,depth=64,gro=1" \
+    exec setsid "${uml[@]}" "mem=$memory" "initrd=$image" "vec0:transport=tap,ifname=tap-$name,depth=64,gro=1" \
         "real.name=client-$name" "real.address=$address" "real.gateway=$gateway" "real.share=$work" "$@" \
         con=null con0=null,fd:1 quiet "umid=benchmaster-$$-$name-$RANDOM" </dev/null >>"$work/guest-$name.log" 2>&1
 }

@@ -78,6 +78,7 @@ pub(crate) fn text_options() -> TextOptions {
         color: color(&io::stdout()),
         unicode,
         report: None,
+        directory: None,
     }
 }
 

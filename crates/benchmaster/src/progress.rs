@@ -8,7 +8,7 @@ use std::time::Instant;
 use benchmaster_report::format::{self, rounded};
 use benchmaster_store::record::{RunRecord, Severity, TreatmentRecord};
 use benchmaster_study::plan::{Estimate, Plan};
-use benchmaster_study::runner::Happening;
+use benchmaster_study::runner::{ClientProgress, ClientState, Happening};
 use benchmaster_telemetry::Environment;
 use benchmaster_workload::execute::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -80,7 +80,17 @@ impl Reporter {
                     bar.set_message(self.current.clone());
                 }
             }
-            Happening::Progress { workload, progress } => self.progress(workload, progress),
+            Happening::Waiting { block, until } => {
+                let text =
+                    format!("waits until {} for the block `{block}`", until.strftime("%Y-%m-%d %H:%M"));
+                if let Some(bar) = &self.bar {
+                    bar.set_message(text.clone());
+                }
+                self.line(&text);
+            }
+            Happening::Note(text) => self.line(text),
+            Happening::Retry { reason } => self.line(&format!("{}: tried again: {reason}", self.current)),
+            Happening::Progress { workload, progress, clients } => self.progress(workload, progress, clients),
             Happening::RunStored { run, treatment } => self.run_stored(run, treatment),
         }
     }
@@ -150,7 +160,7 @@ impl Reporter {
         format!("{}{more}", self.planned)
     }
 
-    fn progress(&self, workload: &str, progress: &Progress) {
+    fn progress(&self, workload: &str, progress: &Progress, clients: &[ClientProgress]) {
         let Some(bar) = &self.bar else { return };
         let time = match progress.length {
             Some(length) => format!("{:.0} of {:.0} s", progress.elapsed.as_secs_f64(), length.as_secs_f64()),
@@ -161,7 +171,8 @@ impl Reporter {
             (0, operations) => format!(", {} operations", format::count(operations)),
             (bytes, _) => format!(", {}", format::bytes(bytes)),
         };
-        bar.set_message(format!("{}: {workload}, {} {time}{done}", self.current, progress.phase));
+        let behind = slowest(clients);
+        bar.set_message(format!("{}: {workload}, {} {time}{done}{behind}", self.current, progress.phase));
     }
 
     fn run_stored(&mut self, run: &RunRecord, treatment: &TreatmentRecord) {
@@ -209,6 +220,22 @@ impl Reporter {
             Some(severity @ Severity::Invalid) => format!("{value}; INVALID ({})", ids(severity)),
             Some(severity @ Severity::Warning) => format!("{value}; warnings: {}", ids(severity)),
             _ => value,
+        }
+    }
+}
+
+/// The process of clients that has done least, of more than one: all others wait for it.
+fn slowest(clients: &[ClientProgress]) -> String {
+    let working = |client: &&ClientProgress| client.state == ClientState::Working;
+    let least = clients.iter().filter(working).min_by_key(|client| (client.bytes, client.operations));
+    match least.filter(|_| clients.len() > 1) {
+        None => String::new(),
+        Some(client) => {
+            let done = match client.bytes {
+                0 => format!("{} operations", format::count(client.operations)),
+                bytes => format::bytes(bytes),
+            };
+            format!("; {} clients, slowest {} with {done}", clients.len(), client.name)
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use thiserror::Error;
 
+use crate::error::FractionError;
+
 /// The most treatments a design may have (2²⁰).
 pub const MAX_TREATMENTS: u64 = 1 << 20;
 
@@ -25,6 +27,89 @@ pub enum DesignError {
         /// Levels per factor.
         levels: Vec<u32>,
     },
+    /// A row with too few or too many levels.
+    #[error("row {} of the design has {found} levels, but there are {factors} factors; give one level per factor", row + 1)]
+    RowLength {
+        /// Number of the row, from 0.
+        row: usize,
+        /// Levels it has.
+        found: usize,
+        /// Levels it needs.
+        factors: usize,
+    },
+    /// A row with a level that its factor has not.
+    #[error(
+        "row {} of the design has level number {level} of factor {}, which has {levels} levels, numbered from 0",
+        row + 1, factor + 1
+    )]
+    RowLevel {
+        /// Number of the row, from 0.
+        row: usize,
+        /// Number of the factor, from 0.
+        factor: usize,
+        /// The level number that is there.
+        level: u32,
+        /// How many levels the factor has.
+        levels: u32,
+    },
+    /// Nothing to find a structure in.
+    #[error("the design has no rows; give it at least one treatment")]
+    NoRows,
+    /// More terms than can be treated in reasonable time.
+    #[error(
+        "the terms up to order {max_order} ({terms} terms, {parameters} parameters) are more than can be told apart in \
+         reasonable time (limit: {limit}); ask for terms up to order {possible}"
+    )]
+    StructureTooLarge {
+        /// The order asked for.
+        max_order: u32,
+        /// Terms up to it.
+        terms: u64,
+        /// Their degrees of freedom.
+        parameters: u64,
+        /// What is too much.
+        limit: String,
+        /// The highest order that can be treated.
+        possible: u32,
+    },
+    /// Centre points with a factor that has no centre.
+    #[error(
+        "centre points need two numeric levels of every factor, and factor {} has {}; leave the centre points out, or \
+         make it a factor of two numbers",
+        factor + 1, if *levels == 2 { "levels that are no numbers".to_owned() } else { format!("{levels} levels") }
+    )]
+    NoCentre {
+        /// Number of the factor, from 0.
+        factor: usize,
+        /// Its levels.
+        levels: u32,
+    },
+    /// An orthogonal array that does not exist, or is not known.
+    #[error(
+        "no orthogonal array{} for factors with {levels} levels: {reason}{}",
+        runs.map(|runs| format!(" of {runs} runs")).unwrap_or_default(), sizes_that_will_do(sizes)
+    )]
+    NoArray {
+        /// The factors, as "2^5·3".
+        levels: String,
+        /// Runs asked for.
+        runs: Option<u32>,
+        /// Why.
+        reason: String,
+        /// Some numbers of runs for which an array is known.
+        sizes: Vec<u32>,
+    },
+    /// A two-level fraction, its search, its blocks or a Plackett-Burman design.
+    #[error(transparent)]
+    Fraction(#[from] FractionError),
+}
+
+fn sizes_that_will_do(sizes: &[u32]) -> String {
+    let sizes: Vec<_> = sizes.iter().map(u32::to_string).collect();
+    match sizes.is_empty() {
+        true => "; take a full design, or factors with fewer levels".to_owned(),
+        false => format!("; numbers of runs that will do: {}", sizes.join(", ")),
+    }
 }
 
 /// All combinations of the factors' levels in standard order: the first factor's level changes fastest.
@@ -63,6 +148,22 @@ pub fn one_at_a_time(levels: &[u32]) -> Result<Vec<Vec<u32>>, DesignError> {
     };
     let others = levels.iter().enumerate().flat_map(|(factor, &n)| (1..n).map(move |level| (factor, level)));
     Ok(std::iter::once(base.clone()).chain(others.map(|(factor, level)| alone(factor, level))).collect())
+}
+
+/// Checks rows that somebody else made: one level per factor, each below the factor's number of levels.
+pub fn check_rows(rows: &[Vec<u32>], levels: &[u32]) -> Result<(), DesignError> {
+    refuse_empty_factors(levels)?;
+    for (number, row) in rows.iter().enumerate() {
+        if row.len() != levels.len() {
+            return Err(DesignError::RowLength { row: number, found: row.len(), factors: levels.len() });
+        }
+        for (factor, (&level, &levels)) in row.iter().zip(levels).enumerate() {
+            if level >= levels {
+                return Err(DesignError::RowLevel { row: number, factor, level, levels });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn refuse_empty_factors(levels: &[u32]) -> Result<(), DesignError> {
@@ -117,6 +218,19 @@ mod tests {
         assert_eq!(
             one_at_a_time(&[0]).unwrap_err().to_string(),
             "factor 1 of the design has no levels; give it at least one"
+        );
+    }
+
+    #[test]
+    fn rows_are_checked_against_the_factors() {
+        assert_eq!(check_rows(&[vec![1, 2], vec![0, 0]], &[2, 3]), Ok(()));
+        assert_eq!(
+            check_rows(&[vec![0, 0], vec![1]], &[2, 3]).unwrap_err().to_string(),
+            "row 2 of the design has 1 levels, but there are 2 factors; give one level per factor"
+        );
+        assert_eq!(
+            check_rows(&[vec![0, 3]], &[2, 3]).unwrap_err().to_string(),
+            "row 1 of the design has level number 3 of factor 2, which has 3 levels, numbered from 0"
         );
     }
 

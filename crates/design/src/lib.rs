@@ -4,10 +4,29 @@
 //! every version of this crate: the draws do not depend on how a library samples bounded integers.
 #![deny(missing_docs)]
 
+mod aberration;
+pub mod array;
+pub mod augment;
+pub mod block;
+pub mod catalogue;
+pub mod centre;
+mod clear;
+mod coding;
 mod design;
+mod error;
+pub mod exclude;
+pub mod fold;
+mod linear;
+mod long_words;
 mod order;
-mod random;
+pub mod plackett_burman;
+pub mod regular;
+pub mod search;
+pub mod structure;
+pub mod term;
+pub mod word_length;
 
-pub use design::{DesignError, MAX_TREATMENTS, full, one_at_a_time};
-pub use order::{Order, round_order, run_order};
-pub use random::{GENERATOR, stream_seed};
+pub use benchmaster_stats::random::{GENERATOR, stream_seed};
+pub use design::{DesignError, MAX_TREATMENTS, check_rows, full, one_at_a_time};
+pub use error::FractionError;
+pub use order::{Order, OrderPlan, PlannedRun, planned_order, planned_round, round_order, run_order};

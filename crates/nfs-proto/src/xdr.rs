@@ -47,12 +47,20 @@ pub trait Encode {
 #[derive(Debug, Clone, Copy)]
 pub struct Decoder<'a> {
     rest: &'a [u8],
+    /// Bulk data may lie elsewhere.
+    detached: bool,
 }
 
 impl<'a> Decoder<'a> {
     /// Starts at the front of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self { rest: bytes, detached: false }
+    }
+
+    /// Starts at the front of a message of which only the beginning is here: [`Bulk`] data that are not decode as
+    /// [`Bulk::Detached`], and end what can be decoded.
+    pub fn of_front(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, detached: true }
     }
 
     /// Bytes not yet decoded.
@@ -387,7 +395,12 @@ impl<'a> Bulk<'a> {
 impl<'a> Decode<'a> for Bulk<'a> {
     #[inline]
     fn decode(d: &mut Decoder<'a>) -> Result<Self, XdrError> {
-        d.opaque(u32::MAX, "data").map(Self::Bytes)
+        let len: u32 = d.get()?;
+        if d.detached && len as usize > d.rest.len() {
+            d.rest = &[];
+            return Ok(Self::Detached(len));
+        }
+        d.bytes(len as usize, "data").map(Self::Bytes)
     }
 }
 

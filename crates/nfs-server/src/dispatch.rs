@@ -285,6 +285,7 @@ impl Request<'_> {
                 return disposition(decision);
             }
         };
+        reply.corrupt(decision.corrupt);
         let decision = decision.and(self.execute(program, caller, decision.error, place, reply));
         disposition(decision)
     }

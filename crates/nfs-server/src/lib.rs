@@ -11,6 +11,7 @@
 
 #![deny(missing_docs)]
 
+pub mod arrivals;
 pub mod callback;
 pub mod config;
 pub mod cred;

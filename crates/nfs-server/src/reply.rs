@@ -1,5 +1,7 @@
 //! A reply under construction: encoded bytes, and pages of files that are sent from where they are.
 
+use std::borrow::Cow;
+
 use benchmaster_nfs_proto::xdr::{Encoder, Mark};
 
 use crate::fs::PageSlice;
@@ -11,6 +13,8 @@ pub struct Reply {
     pub encoder: Encoder,
     pages: Vec<PageSlice>,
     scratch: Vec<PageSlice>,
+    /// Which byte of the next data is to be another one.
+    corrupt: Option<u64>,
 }
 
 /// A position in a [`Reply`].
@@ -54,8 +58,41 @@ impl Reply {
         self.pages.truncate(self.encoder.cuts().len());
     }
 
+    /// The operation that is about to be executed suffers a wrong byte in its data, at `place` modulo their length; or none.
+    pub(crate) fn corrupt(&mut self, place: Option<u64>) {
+        self.corrupt = place;
+    }
+
+    /// Data that a WRITE brought, as they are to be stored.
+    pub(crate) fn stored<'d>(&mut self, data: &'d [u8]) -> Cow<'d, [u8]> {
+        match self.corrupt.take().filter(|_| !data.is_empty()) {
+            Some(place) => {
+                let mut data = data.to_vec();
+                let at = (place % data.len() as u64) as usize;
+                data[at] = !data[at];
+                Cow::Owned(data)
+            }
+            None => Cow::Borrowed(data),
+        }
+    }
+
+    /// As [`Self::put_data`], with one wrong byte. The pages stay as they are.
+    #[cold]
+    fn put_wrong_data(&mut self, place: u64, slices: impl IntoIterator<Item = PageSlice>) {
+        let mut data = Vec::new();
+        slices.into_iter().for_each(|slice| data.extend_from_slice(slice.as_slice()));
+        if !data.is_empty() {
+            let at = (place % data.len() as u64) as usize;
+            data[at] = !data[at];
+        }
+        self.encoder.opaque(&data);
+    }
+
     /// Appends counted opaque data (READ's): pages by reference, small pieces copied.
     pub fn put_data(&mut self, slices: impl IntoIterator<Item = PageSlice>) {
+        if let Some(place) = self.corrupt.take() {
+            return self.put_wrong_data(place, slices);
+        }
         /// Below this, copying costs less than one more element of the vectored send.
         const COPY_BELOW: usize = 512;
         let count = self.encoder.mark();

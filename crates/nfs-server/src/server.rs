@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use quanta::Clock;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
+use crate::arrivals::Arrivals;
 use crate::callback::Callbacks;
 use crate::config::ServerConfig;
 use crate::dispatch::Moment;
@@ -39,6 +40,8 @@ pub struct Shared {
     pub injector: Injector,
     /// Counters.
     pub statistics: Statistics,
+    /// When clients began.
+    pub arrivals: Arrivals,
     /// Replies to requests that must not be executed twice.
     pub replies: ReplyCache,
     /// Mounts that clients told of.
@@ -87,6 +90,7 @@ impl Shared {
             callbacks: Callbacks::new(config.lease)?,
             injector: Injector::new(config.rules.clone(), config.seed),
             statistics: Statistics::new(config.threads + 1),
+            arrivals: Arrivals::default(),
             replies: ReplyCache::default(),
             mounts: Mounts::default(),
             shares: Shares::default(),
@@ -253,6 +257,11 @@ impl Server {
     /// Everything counted so far.
     pub fn report(&self) -> Report {
         self.shared.report()
+    }
+
+    /// When the first requests of connections came.
+    pub fn arrivals(&self) -> &Arrivals {
+        &self.shared.arrivals
     }
 
     /// Closes all connections, or those of a client, as an injected disconnect does.

@@ -1,22 +1,32 @@
-//! Exports: results as tidy tables (CSV, Parquet) or as one JSON document.
+//! Exports: results as tidy tables (CSV, Parquet), as one JSON document, as Markdown for people, and as OpenMetrics.
 //!
 //! Every table has one row per observation and begins with the columns that say which run it is of, one for each factor
 //! among them; see `docs/results.md` for all columns.
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_diagnosis::results::found;
+use benchmaster_store::record::{RunRecord, StudyRecord, StudyResults};
 use benchmaster_workload::recording::HistogramError;
 use parquet::errors::ParquetError;
 
 mod json;
+mod markdown;
+mod openmetrics;
 mod parquet_file;
 mod table;
 mod tables;
 
 pub use json::export_json;
+pub use markdown::markdown;
+pub use openmetrics::openmetrics;
+
+use self::parquet_file::ParquetWriter;
+use self::table::CsvWriter;
+use crate::details::Details;
 
 /// A format of export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,6 +37,10 @@ pub enum Format {
     Json,
     /// One Parquet file per table.
     Parquet,
+    /// A text for issues and pull requests, `results.md`.
+    Markdown,
+    /// Metrics for monitoring (OpenMetrics 1.0 text), `results.om`.
+    OpenMetrics,
 }
 
 /// Why results were not exported. Files that were complete before stay; none is left half written.
@@ -51,6 +65,14 @@ pub enum ExportError {
         /// The reason.
         source: ParquetError,
     },
+    /// The samples of a run cannot be read.
+    #[error("the samples of run {run} cannot be read: {reason}")]
+    Samples {
+        /// Position of the run in the order of execution.
+        run: u32,
+        /// The reason.
+        reason: String,
+    },
     /// A histogram does not decode.
     #[error("run {run}, workload `{workload}`, series `{series}`: {source}")]
     Histogram {
@@ -65,37 +87,107 @@ pub enum ExportError {
     },
 }
 
-/// Writes results into the directory `out`, which is made if needed, and returns the files in a fixed order.
+/// Writes results into the directory `out`, which is made if needed, and returns the files in a fixed order. Samples and
+/// outputs of attached commands are read from `details` a run at a time.
 ///
 /// Each file is written under a temporary name first, so that a file is there whole or not at all; files of an earlier
 /// export are replaced.
 ///
 /// # Errors
-/// When a file cannot be written or a stored histogram is damaged.
-pub fn export(results: &StudyResults, format: Format, out: &Path) -> Result<Vec<PathBuf>, ExportError> {
+/// When a file cannot be written, a stored histogram is damaged, or the details of a run cannot be read.
+pub fn export(
+    results: &StudyResults,
+    details: &dyn Details,
+    format: Format,
+    out: &Path,
+) -> Result<Vec<PathBuf>, ExportError> {
     fs::create_dir_all(out).map_err(at(out))?;
+    if format == Format::Markdown {
+        let (analysis, diagnosis) = found(results, details);
+        let path = out.join("results.md");
+        let text = markdown(results, &analysis, &diagnosis);
+        replace(&path, |mut file| file.write_all(text.as_bytes()).map_err(at(&path)))?;
+        return Ok(vec![path]);
+    }
+    if format == Format::OpenMetrics {
+        let (analysis, diagnosis) = found(results, details);
+        let path = out.join("results.om");
+        replace(&path, |file| openmetrics(results, &analysis, &diagnosis, file).map_err(at(&path)))?;
+        return Ok(vec![path]);
+    }
     if format == Format::Json {
-        let document = export_json(results)?;
+        let document = export_json(results, &found(results, details).1)?;
         let path = out.join("results.json");
         replace(&path, |file| {
             let mut writer = BufWriter::new(file);
             serde_json::to_writer(&mut writer, &document).map_err(|e| at(&path)(e.into()))?;
             writer.write_all(b"\n").and_then(|()| writer.flush()).map_err(at(&path))
         })?;
-        return Ok(vec![path]);
+        let samples = out.join("samples.jsonl");
+        replace(&samples, |file| {
+            let mut writer = BufWriter::new(file);
+            for run in &results.runs {
+                let run = whole(details, run)?;
+                json::samples(&run, &results.study, &mut writer).map_err(at(&samples))?;
+            }
+            writer.flush().map_err(at(&samples))
+        })?;
+        return Ok(vec![path, samples]);
     }
     let mut files = Vec::new();
     for table in tables::all(results)? {
-        let extension = if format == Format::Csv { "csv" } else { "parquet" };
-        let path = out.join(format!("{}.{extension}", table.name));
-        replace(&path, |file| match format {
-            Format::Parquet => parquet_file::write(&table, file)
-                .map_err(|source| ExportError::Parquet { path: path.clone(), source }),
-            _ => table.write_csv(BufWriter::new(file)).map_err(at(&path)),
-        })?;
-        files.push(path);
+        let name = table.name;
+        files.push(write_table(name, format, out, |put| put(&table))?);
+    }
+    for (name, of_run) in
+        [("samples", tables::beside::samples as OfRun), ("collected", tables::beside::collected)]
+    {
+        files.push(write_table(name, format, out, |put| {
+            // The columns are there even where no run has rows.
+            put(&of_run(None, &results.study))?;
+            results.runs.iter().try_for_each(|run| put(&of_run(Some(&*whole(details, run)?), &results.study)))
+        })?);
     }
     Ok(files)
+}
+
+/// The part of a table that is of one run; no rows without one.
+type OfRun = fn(Option<&RunRecord>, &StudyRecord) -> table::Table;
+
+/// Writes one table in parts, the first of which has all columns.
+fn write_table(
+    name: &str,
+    format: Format,
+    out: &Path,
+    parts: impl FnOnce(&mut dyn FnMut(&table::Table) -> Result<(), ExportError>) -> Result<(), ExportError>,
+) -> Result<PathBuf, ExportError> {
+    let extension = if format == Format::Csv { "csv" } else { "parquet" };
+    let path = out.join(format!("{name}.{extension}"));
+    replace(&path, |file| match format {
+        Format::Parquet => {
+            let fault = |source| ExportError::Parquet { path: path.clone(), source };
+            let mut writer = None;
+            parts(&mut |table| {
+                let writer = match &mut writer {
+                    Some(writer) => writer,
+                    none => none.insert(ParquetWriter::new(table, file).map_err(fault)?),
+                };
+                writer.put(table).map_err(fault)
+            })?;
+            writer.map_or(Ok(()), |writer| writer.finish().map_err(fault))
+        }
+        _ => {
+            let mut writer = CsvWriter::new(BufWriter::new(file));
+            parts(&mut |table| writer.put(table).map_err(at(&path)))?;
+            writer.finish().map_err(at(&path))
+        }
+    })?;
+    Ok(path)
+}
+
+fn whole<'r>(details: &dyn Details, run: &'r RunRecord) -> Result<Cow<'r, RunRecord>, ExportError> {
+    let read = details.whole(run).map_err(|reason| ExportError::Samples { run: run.position, reason })?;
+    Ok(read.map_or(Cow::Borrowed(run), Cow::Owned))
 }
 
 /// Writes the table of responses as CSV, as [`export`] does to `responses.csv`.
@@ -103,7 +195,8 @@ pub fn export(results: &StudyResults, format: Format, out: &Path) -> Result<Vec<
 /// # Errors
 /// When `out` refuses.
 pub fn responses_csv(results: &StudyResults, out: impl Write) -> Result<(), ExportError> {
-    tables::responses(results).write_csv(out).map_err(ExportError::Output)
+    let mut writer = CsvWriter::new(out);
+    writer.put(&tables::responses(results)).and_then(|()| writer.finish()).map_err(ExportError::Output)
 }
 
 /// Writes a file under a temporary name beside its place, and moves it there when it is whole.

@@ -1,19 +1,35 @@
 //! The report page: one HTML file with everything in it, which opens offline.
 
+mod bound;
+mod compare;
+mod effects;
 mod figure;
+mod hash_cast;
+mod load;
 mod page;
 mod plots;
+mod stack;
+mod standalone;
 mod table;
 mod trace;
 
-use std::path::PathBuf;
-
-use benchmaster_store::record::{RunRecord, StudyResults};
-use benchmaster_store::trace as stored;
+use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_store::record::StudyResults;
 use benchmaster_study::analysis::Analysis;
-use benchmaster_workload::recording::TraceRecord;
+use minijinja::HtmlEscape;
 use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};
+use serde::Serialize;
+
+use self::figure::Figure;
+use crate::details::Details;
+
+pub use compare::{Compared, compare, history};
+pub use hash_cast::{HashCast, HashCastCurve, HashCastPoint, HashCastPoints, hash_cast};
+pub use standalone::experiment;
+
+/// Treatments that can be chosen in plots over time and of latencies.
+pub(crate) use plots::CHOICES as TREATMENTS_DRAWN;
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -33,44 +49,6 @@ pub enum HtmlError {
     PlotLibrary,
 }
 
-/// Where the traces of runs come from.
-pub trait TraceSource {
-    /// Hands the trace of a workload of a run to `take`, batch by batch. `None` when there is none; `Some(Err)` with the
-    /// reason when it cannot be read, which the page then shows.
-    fn each(
-        &self,
-        run: &RunRecord,
-        workload: &str,
-        take: &mut dyn FnMut(&[TraceRecord]),
-    ) -> Option<Result<(), String>>;
-}
-
-/// The trace files of a results directory.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResultsDirectory(pub PathBuf);
-
-impl TraceSource for ResultsDirectory {
-    fn each(
-        &self,
-        run: &RunRecord,
-        workload: &str,
-        take: &mut dyn FnMut(&[TraceRecord]),
-    ) -> Option<Result<(), String>> {
-        let path = self.0.join(run.traces.get(workload)?);
-        Some(stored::read(&path, take).map(drop).map_err(|e| e.to_string()))
-    }
-}
-
-/// No traces, for results without a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoTraces;
-
-impl TraceSource for NoTraces {
-    fn each(&self, _: &RunRecord, _: &str, _: &mut dyn FnMut(&[TraceRecord])) -> Option<Result<(), String>> {
-        None
-    }
-}
-
 /// Makes the report page of a study.
 ///
 /// # Errors
@@ -78,22 +56,62 @@ impl TraceSource for NoTraces {
 pub fn render(
     results: &StudyResults,
     analysis: &Analysis,
-    traces: &dyn TraceSource,
+    diagnosis: &Diagnosis,
+    details: &dyn Details,
 ) -> Result<String, HtmlError> {
-    let mut figures = plots::figures(results, analysis);
-    let trace_problems = trace::figures(results, analysis, traces, &mut figures);
-    let page = page::page(results, analysis, &figures, trace_problems);
-    let data = json_for_script(&serde_json::to_string(&figures)?);
+    let mut figures = load::figures(analysis);
+    figures.extend(plots::figures(results, analysis));
+    let mut problems = trace::figures(results, analysis, details, &mut figures);
+    let (drawn, unread) = stack::figures(results, analysis, details, &mut figures);
+    problems.extend(unread);
+    let of_effects = analysis.effects.experiment().map(effects::of_experiment).unwrap_or_default();
+    let page = page::page(results, analysis, diagnosis, &of_effects, &figures, &drawn, problems);
+    // In the order in which they stand on the page.
+    let all: Vec<_> = of_effects.iter().chain(&figures).collect();
+    let title = format!("{} – Benchmaster report", results.study.name);
+    document("report.html", &title, &all, &page)
+}
 
+/// A page by one of the templates, with everything in it.
+fn document(
+    template: &str,
+    title: &str,
+    figures: &[&Figure],
+    page: &impl Serialize,
+) -> Result<String, HtmlError> {
     let mut environment = Environment::new();
+    environment.add_filter("coded", |text: &str| Value::from_safe_string(coded(text)));
+    environment.add_template("base.html", include_str!("../templates/base.html"))?;
+    environment.add_template("macros.html", include_str!("../templates/macros.html"))?;
     environment.add_template("report.html", include_str!("../templates/report.html"))?;
-    Ok(environment.get_template("report.html")?.render(context! {
-        page => Value::from(Serde(&page)),
+    environment.add_template("compare.html", include_str!("../templates/compare.html"))?;
+    environment.add_template("figures.html", include_str!("../templates/figures.html"))?;
+    // A line of JSON for each figure, so that the script reads those alone that are looked at.
+    let lines: Vec<String> = figures.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+    let data = json_for_script(&lines.join("\n"));
+    Ok(environment.get_template(template)?.render(context! {
+        title,
+        page => Value::from(Serde(page)),
         css => Value::from_safe_string(include_str!("../templates/report.css").into()),
         js => Value::from_safe_string(include_str!("../templates/report.js").into()),
         plotly => Value::from_safe_string(plot_library()?),
         data => Value::from_safe_string(data),
     })?)
+}
+
+/// A text as HTML, in which what stands between backticks is code.
+fn coded(text: &str) -> String {
+    let escaped = |part: &str| HtmlEscape(part).to_string();
+    let mut parts = text.split('`');
+    let mut html = parts.next().map(escaped).unwrap_or_default();
+    while let Some(code) = parts.next() {
+        match parts.next() {
+            Some(rest) => html.push_str(&format!("<code>{}</code>{}", escaped(code), escaped(rest))),
+            // The last of an odd number is none of a pair.
+            None => html.push_str(&format!("`{}", escaped(code))),
+        }
+    }
+    html
 }
 
 /// The text of plotly.js, which the `plotly` crate gives only within a script element and together with MathJax.
@@ -125,6 +143,15 @@ mod tests {
         assert!(library.trim_start().starts_with("/**\n* plotly.js v3"), "{}", &library[..80]);
         assert!(!library.contains("</script") && library.contains("Plotly"));
         assert!((3_000_000..5_000_000).contains(&library.len()), "{}", library.len());
+    }
+
+    #[test]
+    fn what_stands_between_backticks_is_code() {
+        assert_eq!(coded("use `sync`, or <wait>"), "use <code>sync</code>, or &lt;wait&gt;");
+        assert_eq!(coded("`a<b` and `c`"), "<code>a&lt;b</code> and <code>c</code>");
+        assert_eq!(coded("one ` alone, two `` none"), "one <code> alone, two </code>` none");
+        assert_eq!(coded("alone ` <"), "alone ` &lt;");
+        assert_eq!(coded(""), "");
     }
 
     #[test]

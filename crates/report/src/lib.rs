@@ -1,12 +1,18 @@
 //! Terminal tables, the HTML report and exports.
 //!
+//! * [`details`]: what is too large to be held for all runs at once.
 //! * [`terminal`]: what `run` and `analyze` print.
 //! * [`html`]: the self-contained report page.
+//! * [`lints`]: the rules of good measurement, and whether a report keeps them.
 //! * [`mod@format`]: numbers as people read them.
 #![deny(missing_docs)]
 
+pub mod details;
 pub mod export;
 pub mod format;
 pub mod html;
+pub mod lints;
+#[cfg(test)]
+mod made_up;
 mod overview;
 pub mod terminal;

@@ -1,10 +1,24 @@
 //! What both the terminal and the page show first: which response stands for a workload, which series, and the facts
 //! about the study in words.
 
+mod answer;
+mod fleet;
+mod validity;
+mod wire;
+
 use benchmaster_store::record::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
+use benchmaster_study::adaptive::Answer;
 use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 use benchmaster_workload::recording::Recording;
 
+pub(crate) use self::answer::{answer, question, short_question};
+pub(crate) use self::fleet::{
+    AgentSummary, StartSummary, agents, baseline_of, network_text, start_line, starts,
+};
+pub(crate) use self::validity::objections;
+pub(crate) use self::wire::{
+    events_text, kind_text, kinds, lab_lines, measured_rpcs, network_lines, phase_text,
+};
 use crate::format;
 
 /// The responses of a workload as a whole that are rates, the one that stands for it first.
@@ -140,10 +154,17 @@ pub(crate) fn place_lines(results: &StudyResults) -> Vec<String> {
 /// How the run of the study went: finished, failed, excluded, interrupted.
 pub(crate) fn progress_line(results: &StudyResults, analysis: &Analysis) -> String {
     let planned = match results.study.replicates {
-        Replication::Fixed(n) => format!(" of {}", n as usize * results.study.treatments.len()),
-        Replication::Sequential { .. } => String::new(),
+        Replication::Fixed(n) => Some(n as usize * results.study.treatments.len()),
+        Replication::Sequential { .. } => None,
     };
-    let mut line = format!("{}{planned} runs finished", analysis.runs);
+    let mut line = match planned {
+        Some(planned) if analysis.runs <= planned => format!("{} of {planned} runs finished", analysis.runs),
+        Some(planned) => {
+            let added = analysis.runs - planned;
+            format!("{} runs finished, {planned} as planned beforehand and {added} added", analysis.runs)
+        }
+        None => format!("{} runs finished", analysis.runs),
+    };
     if analysis.failed > 0 {
         line += &format!(", {} failed", analysis.failed);
     }
@@ -182,6 +203,29 @@ pub(crate) fn validity(
         0 => ("ok".into(), None),
         n => (format!("{n} warned"), Some(Severity::Warning)),
     }
+}
+
+/// What an adaptive study found, in sentences; none for other studies.
+pub(crate) fn adaptive_lines(analysis: &Analysis) -> Vec<String> {
+    match &analysis.adaptive {
+        None => Vec::new(),
+        Some(Answer::Finished(conclusion)) => conclusion.sentences.clone(),
+        Some(Answer::Open { reason }) => {
+            vec![format!("The study is not finished: {reason}. The same command goes on.")]
+        }
+    }
+}
+
+/// What load curves say, in sentences; none for studies without them.
+pub(crate) fn load_lines(analysis: &Analysis) -> Vec<String> {
+    let curves = analysis.load.iter().flat_map(|load| &load.curves);
+    let lines = curves.flat_map(|curve| {
+        curve.sentences.iter().enumerate().map(|(number, sentence)| match (number, curve.label.as_str()) {
+            (0, label) if !label.is_empty() => format!("{label}: {sentence}"),
+            _ => sentence.clone(),
+        })
+    });
+    lines.collect()
 }
 
 /// What to say when no check failed.

@@ -1,18 +1,30 @@
 //! What `run` and `analyze` print: plain text, made for 80 columns and better in more.
 
+mod compare;
 mod effects;
+mod findings;
+mod fleet;
 mod grid;
+mod load;
+mod rpc;
+mod summary;
 mod tables;
 
 use std::path::PathBuf;
 
-use benchmaster_store::record::{Severity, StudyResults};
-use benchmaster_study::analysis::{Analysis, WarningSummary};
+use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_store::record::StudyResults;
+use benchmaster_study::analysis::Analysis;
 
 use crate::overview;
 use grid::Text;
 
-pub(crate) use effects::{comparison_note, verdict};
+pub use compare::{comparison_text, history_text};
+pub(crate) use effects::{comparison_note, differs, p_cell, ranged, verdict};
+pub use effects::{experiment_text, sample_text};
+pub use grid::wrap;
+pub(crate) use load::word as load_word;
+pub use summary::summary;
 pub(crate) use tables::{operation, remarks};
 
 /// How text is to look.
@@ -26,43 +38,60 @@ pub struct TextOptions {
     pub unicode: bool,
     /// Where the HTML report is, to be told at the end.
     pub report: Option<PathBuf>,
+    /// The results directory, for commands that tell more.
+    pub directory: Option<PathBuf>,
 }
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { width: 80, color: false, unicode: true, report: None }
+        Self { width: 80, color: false, unicode: true, report: None, directory: None }
     }
 }
 
-/// The summary of a study: what was measured, the result with its uncertainty, and everything that speaks against it.
-pub fn summary(results: &StudyResults, analysis: &Analysis, options: &TextOptions) -> String {
+/// Everything: what was measured, the results with their uncertainty, every operation, every response, the effects of the
+/// factors, findings, and all that speaks against the numbers.
+pub fn analysis_text(
+    results: &StudyResults,
+    analysis: &Analysis,
+    diagnosis: &Diagnosis,
+    options: &TextOptions,
+) -> String {
     let mut text = Text::new(options);
     head(&mut text, results, analysis);
     tables::results(&mut text, results, analysis);
+    rpc::calls(&mut text, analysis);
+    tables::operations(&mut text, results, analysis);
+    tables::responses(&mut text, results, analysis);
+    rpc::phases(&mut text, analysis);
+    tables::fairness(&mut text, analysis);
+    fleet::fleet(&mut text, results, analysis);
+    effects::effects(&mut text, analysis);
+    load::curves(&mut text, analysis);
+    adaptive(&mut text, analysis);
+    findings::findings(&mut text, diagnosis);
     trouble(&mut text, analysis);
     stopping(&mut text, analysis);
-    report(&mut text);
     text.finish()
 }
 
-/// The summary, with every operation, every response and the effects of the factors.
-pub fn analysis_text(results: &StudyResults, analysis: &Analysis, options: &TextOptions) -> String {
-    let mut text = Text::new(options);
-    head(&mut text, results, analysis);
-    tables::results(&mut text, results, analysis);
-    tables::operations(&mut text, results, analysis);
-    tables::responses(&mut text, results, analysis);
-    tables::fairness(&mut text, analysis);
-    effects::effects(&mut text, results, analysis);
-    trouble(&mut text, analysis);
-    stopping(&mut text, analysis);
-    report(&mut text);
-    text.finish()
+/// What a study that decides by its results found.
+fn adaptive(text: &mut Text, analysis: &Analysis) {
+    let lines = overview::adaptive_lines(analysis);
+    if !lines.is_empty() {
+        text.section("answer");
+        lines.iter().for_each(|line| text.wrapped("", line));
+    }
 }
 
 fn head(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
     text.bold_line(&results.study.name);
     for line in overview::place_lines(results) {
+        text.wrapped("", &line);
+    }
+    for line in overview::lab_lines(results).into_iter().chain(overview::network_lines(results)) {
+        text.wrapped("", &line);
+    }
+    if let Some(line) = overview::start_line(results, analysis, text.options.unicode) {
         text.wrapped("", &line);
     }
     text.wrapped("", &overview::design_line(&results.study));
@@ -71,53 +100,18 @@ fn head(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
 
 /// Checks that did not pass, each once; failed runs; damage.
 fn trouble(text: &mut Text, analysis: &Analysis) {
-    let failures = analysis.treatments.iter().flat_map(|t| t.failed.iter().map(move |f| (t, f)));
-    let loud = analysis.failed > 0 || !analysis.damage.is_empty();
-    if analysis.warnings.is_empty() && !loud {
-        text.section("validity");
-        text.wrapped("", overview::all_well(analysis));
-        return;
-    }
     text.section("validity");
-    for (treatment, failed) in failures {
-        let line = format!("{}, replicate {}: {}", treatment.label, failed.run.replicate + 1, failed.reason);
-        text.marked(Severity::Invalid, "FAILED", &line);
+    let objections = overview::objections(analysis);
+    if objections.is_empty() {
+        text.wrapped("", overview::all_well(analysis));
     }
-    for damage in &analysis.damage {
-        text.marked(Severity::Invalid, "DAMAGED", damage);
-    }
-    for group in by_check(&analysis.warnings) {
-        let [first, ..] = group.as_slice() else { continue };
-        let mark = match first.severity {
-            Severity::Invalid => "INVALID",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
+    for objection in objections {
+        let line = match &objection.check {
+            Some(check) => format!("{check} ({}). {}", objection.seen, objection.text),
+            None => objection.text,
         };
-        let where_seen = |warning: &&WarningSummary| {
-            let runs = format!("{} of {} runs", warning.runs.len(), warning.of);
-            warning.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
-        };
-        let seen = group.iter().map(where_seen).collect::<Vec<_>>().join("; ");
-        let left_out = if first.severity == Severity::Invalid { ", left out of all means" } else { "" };
-        let example =
-            if group.len() > 1 { format!("for example {}", first.example) } else { first.example.clone() };
-        text.marked(first.severity, mark, &format!("{} ({seen}{left_out}). {example}", first.id));
+        text.marked(objection.severity, objection.mark, &line);
     }
-}
-
-/// Warnings of the same check and severity together, in the order of the first of each.
-fn by_check(warnings: &[WarningSummary]) -> Vec<Vec<&WarningSummary>> {
-    let mut groups: Vec<Vec<&WarningSummary>> = Vec::new();
-    for warning in warnings {
-        let same = |group: &&mut Vec<&WarningSummary>| {
-            group.first().is_some_and(|first| (first.severity, &first.id) == (warning.severity, &warning.id))
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(warning),
-            None => groups.push(vec![warning]),
-        }
-    }
-    groups
 }
 
 /// Whether there were enough replicates; one line for treatments that say the same.
@@ -139,13 +133,5 @@ fn stopping(text: &mut Text, analysis: &Analysis) {
             many => format!("{} ({} treatments): ", many.join(", "), many.len()),
         };
         text.wrapped("  ", &format!("{whose}{label}"));
-    }
-}
-
-fn report(text: &mut Text) {
-    if let Some(path) = text.options.report.clone() {
-        text.section("report");
-        // Never wrapped, so that it can be copied.
-        text.raw_line(&path.display().to_string());
     }
 }

@@ -72,35 +72,77 @@ pub enum Leverage {
     Jain,
 }
 
+const WHAT: &str = "a factorial design";
+
 /// Analyses the cells of a two-level design in standard order (the first factor fastest), each with the same number of
 /// replicates.
 pub fn effects(cells: &[Vec<f64>], confidence: f64) -> Result<FactorialEffects, StatsError> {
-    const WHAT: &str = "a factorial design";
-    check_confidence(confidence)?;
-    if cells.len() < 2 || !cells.len().is_power_of_two() || cells.len() > 1 << 30 {
-        return Err(StatsError::NotTwoLevel(cells.len()));
-    }
-    let replicates = cells[0].len();
+    let replicates = cells.first().map_or(0, Vec::len);
     for (cell, values) in cells.iter().enumerate() {
-        check_values(WHAT, values, 1)?;
         if values.len() != replicates {
             return Err(StatsError::Unbalanced { cell, expected: replicates, found: values.len() });
         }
     }
-    let runs = (cells.len() * replicates) as f64;
-    let means: Vec<_> = cells.iter().map(|cell| cell.iter().sum::<f64>() / replicates as f64).collect();
-    let qs = half_effects(means.clone());
+    analyse(cells.iter().map(Vec::as_slice), replicates, confidence)
+}
 
+/// The same from one list: the replicates of the first cell, then those of the second, and so on. A design of 2^20
+/// treatments does not have to be cut up.
+pub fn effects_flat(
+    values: &[f64],
+    replicates: usize,
+    confidence: f64,
+) -> Result<FactorialEffects, StatsError> {
+    if replicates == 0 {
+        return Err(StatsError::TooFew { what: WHAT, needed: 1, found: 0 });
+    }
+    if !values.len().is_multiple_of(replicates) {
+        let (cell, found) = (values.len() / replicates, values.len() % replicates);
+        return Err(StatsError::Unbalanced { cell, expected: replicates, found });
+    }
+    analyse(values.chunks_exact(replicates), replicates, confidence)
+}
+
+/// The half effects of the means of 2^k cells in standard order, by the fast transform: entry T is the half effect of
+/// term T.
+pub fn effects_of_means(means: Vec<f64>) -> Result<Vec<f64>, StatsError> {
+    check_values(WHAT, &means, 2)?;
+    check_two_level(means.len())?;
+    Ok(half_effects(means))
+}
+
+fn check_two_level(cells: usize) -> Result<(), StatsError> {
+    if cells < 2 || !cells.is_power_of_two() || cells > 1 << 30 {
+        return Err(StatsError::NotTwoLevel(cells));
+    }
+    Ok(())
+}
+
+/// Cells are slices of `replicates` values each.
+fn analyse<'a>(
+    cells: impl ExactSizeIterator<Item = &'a [f64]> + Clone,
+    replicates: usize,
+    confidence: f64,
+) -> Result<FactorialEffects, StatsError> {
+    check_confidence(confidence)?;
+    let count = cells.len();
+    check_two_level(count)?;
+    for cell in cells.clone() {
+        check_values(WHAT, cell, 1)?;
+    }
+    let runs = (count * replicates) as f64;
+    let means: Vec<_> = cells.clone().map(|cell| cell.iter().sum::<f64>() / replicates as f64).collect();
     let squares_around = |center: f64, cell: &[f64]| cell.iter().map(|y| (y - center).powi(2)).sum::<f64>();
-    let ssy: f64 = cells.iter().map(|cell| squares_around(0.0, cell)).sum();
-    let sst: f64 = cells.iter().map(|cell| squares_around(qs[0], cell)).sum();
-    let sse: f64 = cells.iter().zip(&means).map(|(cell, &mean)| squares_around(mean, cell)).sum();
+    let ssy: f64 = cells.clone().map(|cell| squares_around(0.0, cell)).sum();
+    let sse: f64 = cells.clone().zip(&means).map(|(cell, &mean)| squares_around(mean, cell)).sum();
+    let qs = half_effects(means);
+    let sst: f64 = cells.map(|cell| squares_around(qs[0], cell)).sum();
     if !ssy.is_finite() {
         return Err(StatsError::Overflow { what: WHAT });
     }
     let percent = |part: f64| (sst > 0.0).then(|| 100.0 * part / sst);
 
-    let df = cells.len() * (replicates - 1);
+    let df = count * (replicates - 1);
     let s_e = (df > 0).then(|| (sse / df as f64).sqrt());
     let s_q = s_e.map(|s| s / runs.sqrt());
     let half_width = s_q.map(|s| t_factor(confidence, df as f64) * s);
@@ -112,7 +154,7 @@ pub fn effects(cells: &[Vec<f64>], confidence: f64) -> Result<FactorialEffects, 
     };
     let terms: Vec<_> = qs.into_iter().enumerate().map(effect).collect();
     Ok(FactorialEffects {
-        factors: cells.len().ilog2(),
+        factors: count.ilog2(),
         replicates,
         confidence,
         ss0: terms[0].sum_of_squares,
@@ -232,6 +274,24 @@ mod tests {
         assert!(matches!(effects(&[vec![1e200], vec![0.0]], 0.95), Err(StatsError::Overflow { .. })));
         let constant = effects(&cells(&[2, 2]), 0.95).unwrap();
         assert_eq!((constant.terms[1].percent, constant.percent_error), (None, None));
+    }
+
+    #[test]
+    fn one_list_is_analysed_like_its_cells() {
+        let cells = vec![vec![15.0, 18.0], vec![45.0, 48.0], vec![25.0, 28.0], vec![75.0, 75.0]];
+        let flat = effects_flat(&cells.concat(), 2, 0.9).unwrap();
+        assert_eq!(flat, effects(&cells, 0.9).unwrap());
+        let means = cells.iter().map(|c| (c[0] + c[1]) / 2.0).collect();
+        let qs: Vec<_> = flat.terms.iter().map(|t| t.q).collect();
+        assert_eq!(effects_of_means(means), Ok(qs));
+        assert_eq!(
+            effects_flat(&[1.0, 2.0, 3.0], 2, 0.9),
+            Err(StatsError::Unbalanced { cell: 1, expected: 2, found: 1 })
+        );
+        assert_eq!(effects_flat(&[1.0; 6], 2, 0.9), Err(StatsError::NotTwoLevel(3)));
+        assert!(effects_flat(&[1.0, 2.0], 0, 0.9).is_err() && effects_flat(&[], 1, 0.9).is_err());
+        assert_eq!(effects_of_means(vec![1.0; 3]), Err(StatsError::NotTwoLevel(3)));
+        assert!(effects_of_means(vec![1.0, f64::NAN]).is_err());
     }
 
     #[test]

@@ -62,6 +62,16 @@ pub fn spikes(latencies_ns: &[u64], times_median: f64, least_ns: u64) -> Option<
     })
 }
 
+/// What a latency stands for when calls should have started every `expected_interval` and one of them held up the next
+/// ones: itself, and the latencies `value` − i, `value` − 2i, … ≥ i that those would have had. All in one unit.
+///
+/// This is the correction of HdrHistogram's `recordValueWithExpectedInterval` for coordinated omission. It is an
+/// estimate: an open loop that measures from the intended start needs none. An interval of 0 corrects nothing.
+pub fn with_expected_interval(value: u64, expected_interval: u64) -> impl Iterator<Item = u64> {
+    let missing = value.checked_div(expected_interval).unwrap_or(0).saturating_sub(1);
+    (0..=missing).map(move |calls| value - calls * expected_interval)
+}
+
 /// Little's law: by how much `rate`·`mean_latency` differs from the `concurrency`, relative to it.
 ///
 /// Rate and latency use the same unit of time. In a closed loop, −0.1 means that the workers spent a tenth of their
@@ -102,6 +112,16 @@ mod tests {
         assert_eq!(spikes(&[], 10.0, 0), None);
         assert_eq!(spikes(&[0, 0, 0], 10.0, 0), None);
         assert_eq!(spikes(&[5, 6], 0.0, 0), None);
+    }
+
+    #[test]
+    fn omitted_calls_are_added() {
+        let added = |value, interval| with_expected_interval(value, interval).collect::<Vec<_>>();
+        assert_eq!(added(35, 10), [35, 25, 15]);
+        assert_eq!(added(9, 10), [9]);
+        assert_eq!(added(19, 10), [19]);
+        assert_eq!(added(20, 10), [20, 10]);
+        assert_eq!(added(7, 0), [7]);
     }
 
     #[test]

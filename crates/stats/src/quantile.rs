@@ -30,8 +30,14 @@ pub fn t_quantile(p: f64, df: f64) -> f64 {
     if p < 0.5 { -magnitude } else { magnitude }
 }
 
-/// The probability that |t| is larger than `t`, the two-sided p value.
-pub(crate) fn t_two_sided_p(t: f64, df: f64) -> f64 {
+/// The probability that a standard normal variable is larger than `z`.
+pub(crate) fn normal_upper_p(z: f64) -> f64 {
+    erfc(z / SQRT_2) / 2.0
+}
+
+/// The probability that |t| is larger than |`t`| under Student's t distribution with `df` degrees of freedom, the
+/// two-sided p value.
+pub fn t_two_sided_p(t: f64, df: f64) -> f64 {
     if df > EXPANSION_DF {
         return erfc(normal_equivalent(t.abs(), df) / SQRT_2);
     }

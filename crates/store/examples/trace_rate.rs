@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use benchmaster_store::record::RunKey;
 use benchmaster_store::synthetic::trace_records;
-use benchmaster_store::trace::{self, TraceWriter};
+use benchmaster_store::trace::{self, TraceFacts, TraceWriter};
 use benchmaster_workload::recording::TraceSink;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for batch in records.chunks(4096) {
         writer.write(batch)?;
     }
-    let path = directory.path().join(writer.finish(&[])?);
+    let path = directory.path().join(writer.finish(&TraceFacts::default())?);
     let seconds = start.elapsed().as_secs_f64();
     let bytes = std::fs::metadata(&path)?.len() as f64 / COUNT as f64;
     println!("written: {:.1} million operations/s, {bytes:.1} bytes each", COUNT as f64 / seconds / 1e6);

@@ -1,5 +1,13 @@
 //! Records → rows. Every function works in the caller's transaction.
 
+mod beside;
+mod course;
+mod lab;
+mod wire;
+
+pub(crate) use self::course::hook;
+pub(crate) use self::wire::baseline;
+
 use std::collections::BTreeMap;
 
 use benchmaster_telemetry::Environment;
@@ -7,7 +15,7 @@ use benchmaster_workload::recording::{OperationStats, Recording, SeriesRecording
 use rusqlite::{Connection, Transaction, named_params, params};
 use serde::Serialize;
 
-use crate::record::{Check, Replication, RunRecord, StudyRecord};
+use crate::record::{Check, Replication, RunRecord, StageRecord, StudyRecord, TreatmentRecord};
 
 /// Why a record did not become rows.
 #[derive(Debug)]
@@ -30,13 +38,10 @@ type Rows = Result<(), RowError>;
 
 pub(crate) fn study(transaction: &Transaction<'_>, study: &StudyRecord) -> Rows {
     check_study(study)?;
-    let (min, max, width) = match study.replicates {
-        Replication::Fixed(n) => (n, n, None),
-        Replication::Sequential { min, max, relative_half_width } => (min, max, Some(relative_half_width)),
-    };
+    let (min, max, width) = columns_of(study.replicates);
     execute(
         transaction,
-        "INSERT INTO studies VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        "INSERT INTO studies VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
         params![
             study.id,
             study.name,
@@ -51,32 +56,93 @@ pub(crate) fn study(transaction: &Transaction<'_>, study: &StudyRecord) -> Rows 
             width,
             study.confidence,
             study.primary_response,
-            study.version
+            study.version,
+            json(&study.design_details)?
         ],
     )?;
     for (factor, record) in (0u32..).zip(&study.factors) {
         execute(transaction, "INSERT INTO factors VALUES (?1, ?2)", params![factor, record.name])?;
         for (level, (name, settings)) in (0u32..).zip(record.levels.iter().zip(&record.settings)) {
-            execute(transaction, "INSERT INTO levels VALUES (?1, ?2, ?3)", params![factor, level, name])?;
+            let value = record.values.as_ref().and_then(|values| values.get(level as usize));
+            let sql = "INSERT INTO levels VALUES (?1, ?2, ?3, ?4)";
+            execute(transaction, sql, params![factor, level, name, value])?;
             for (parameter, value) in settings {
                 let sql = "INSERT INTO settings VALUES (?1, ?2, ?3, ?4)";
                 execute(transaction, sql, params![factor, level, parameter, value])?;
             }
         }
     }
-    for treatment in &study.treatments {
-        let sql = "INSERT INTO treatments VALUES (?1, ?2)";
-        execute(transaction, sql, params![treatment.index, treatment.label])?;
-        for (factor, level) in (0u32..).zip(&treatment.levels) {
-            let sql = "INSERT INTO treatment_levels VALUES (?1, ?2, ?3)";
-            execute(transaction, sql, params![treatment.index, factor, level])?;
-        }
+    for record in &study.treatments {
+        treatment(transaction, record)?;
     }
     for (ordinal, workload) in (0u32..).zip(&study.workloads) {
         let sql = "INSERT INTO workloads VALUES (?1, ?2, ?3)";
         execute(transaction, sql, params![ordinal, workload.name, workload.use_name])?;
     }
+    for record in &study.stages {
+        stage(transaction, record)?;
+    }
     Ok(())
+}
+
+fn treatment(transaction: &Transaction<'_>, treatment: &TreatmentRecord) -> Rows {
+    execute(
+        transaction,
+        "INSERT INTO treatments VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            treatment.index,
+            treatment.label,
+            treatment.stage,
+            treatment.block,
+            treatment.whole_plot,
+            treatment.centre
+        ],
+    )?;
+    for (factor, level) in (0u32..).zip(&treatment.levels) {
+        let sql = "INSERT INTO treatment_levels VALUES (?1, ?2, ?3)";
+        execute(transaction, sql, params![treatment.index, factor, level])?;
+    }
+    Ok(())
+}
+
+fn stage(transaction: &Transaction<'_>, stage: &StageRecord) -> Rows {
+    let (min, max, width) = columns_of(stage.replicates);
+    let made = stage.made.to_string();
+    execute(
+        transaction,
+        "INSERT INTO stages VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![stage.number, name_of(&stage.kind)?, stage.reason, min, max, width, made],
+    )?;
+    for treatment in &stage.treatments {
+        let sql = "INSERT INTO stage_treatments VALUES (?1, ?2)";
+        execute(transaction, sql, params![stage.number, treatment])?;
+    }
+    Ok(())
+}
+
+/// Adds a stage to `study` and to the database; the new treatments are those at the end of `study`, which the caller has
+/// put there.
+pub(crate) fn add_stage(transaction: &Transaction<'_>, study: &StudyRecord, new: usize) -> Rows {
+    check_study(study)?;
+    let first = study.treatments.len().saturating_sub(new);
+    for record in study.treatments.iter().skip(first) {
+        treatment(transaction, record)?;
+    }
+    match study.stages.last() {
+        Some(added) => stage(transaction, added),
+        None => Ok(()),
+    }
+}
+
+fn columns_of(replicates: Replication) -> (u32, u32, Option<f64>) {
+    match replicates {
+        Replication::Fixed(n) => (n, n, None),
+        Replication::Sequential { min, max, relative_half_width } => (min, max, Some(relative_half_width)),
+    }
+}
+
+fn json<T: Serialize>(value: &T) -> Result<String, RowError> {
+    serde_json::to_string(value).map_err(|error| RowError::Record(error.to_string()))
 }
 
 /// What the tables cannot express, and would thus come back as something else.
@@ -85,6 +151,10 @@ fn check_study(study: &StudyRecord) -> Rows {
     for factor in &study.factors {
         if factor.levels.len() != factor.settings.len() {
             return fault(format!("factor `{}` does not have settings for each level", factor.name));
+        }
+        let values = factor.values.as_deref();
+        if values.is_some_and(|v| v.len() != factor.levels.len() || v.iter().any(|v| !v.is_finite())) {
+            return fault(format!("factor `{}` does not have a value for each level", factor.name));
         }
     }
     for (index, treatment) in (0u32..).zip(&study.treatments) {
@@ -101,12 +171,36 @@ fn check_study(study: &StudyRecord) -> Rows {
             return fault(format!("treatment `{}` does not have a level of each factor", treatment.label));
         }
     }
-    match study.replicates {
-        Replication::Sequential { relative_half_width, .. } if !relative_half_width.is_finite() => {
-            fault(format!("the relative half width {relative_half_width} is no number"))
+    for (number, stage) in (1u32..).zip(&study.stages) {
+        let label = stage.kind.name();
+        if stage.number != number {
+            return fault(format!("the stage `{label}` is number {number}, not {}", stage.number));
         }
-        _ => Ok(()),
+        let known = |treatment: &u32| {
+            study.treatments.get(*treatment as usize).is_some_and(|treatment| treatment.stage <= number)
+        };
+        let ascending = stage.treatments.is_sorted_by(|a, b| a < b);
+        if stage.treatments.is_empty() || !ascending || !stage.treatments.iter().all(known) {
+            return fault(format!("stage {number} does not run treatments of the study, each once"));
+        }
     }
+    let stages = study.stages.len();
+    if let Some(treatment) = study.treatments.iter().find(|treatment| treatment.stage as usize > stages) {
+        return fault(format!(
+            "treatment `{}` is of stage {}, which is not there",
+            treatment.label, treatment.stage
+        ));
+    }
+    let widths = std::iter::once(&study.replicates).chain(study.stages.iter().map(|stage| &stage.replicates));
+    for replicates in widths {
+        match replicates {
+            Replication::Sequential { relative_half_width, .. } if !relative_half_width.is_finite() => {
+                return fault(format!("the relative half width {relative_half_width} is no number"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn environments(
@@ -159,8 +253,8 @@ pub(crate) fn environments(
 pub(crate) fn run(transaction: &Transaction<'_>, run: &RunRecord) -> Rows {
     execute(
         transaction,
-        "INSERT INTO runs (treatment, replicate, position, session, started, elapsed_ns, failure) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO runs (treatment, replicate, position, session, started, elapsed_ns, failure, stage, block, \
+         whole_plot) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             run.key.treatment,
             run.key.replicate,
@@ -168,7 +262,10 @@ pub(crate) fn run(transaction: &Transaction<'_>, run: &RunRecord) -> Rows {
             run.session,
             run.started.to_string(),
             run.elapsed_ns,
-            run.failure
+            run.failure,
+            run.stage,
+            run.block,
+            run.whole_plot
         ],
     )?;
     let id = transaction.last_insert_rowid();
@@ -193,7 +290,11 @@ pub(crate) fn run(transaction: &Transaction<'_>, run: &RunRecord) -> Rows {
     for (workload, path) in &run.traces {
         execute(transaction, "INSERT INTO traces VALUES (?1, ?2, ?3)", params![id, workload, path])?;
     }
-    Ok(())
+    course::retries(transaction, id, &run.retries)?;
+    if let Some(record) = &run.lab {
+        lab::lab(transaction, id, record)?;
+    }
+    wire::run(transaction, id, run)
 }
 
 fn check(connection: &Connection, run: i64, ordinal: u32, check: &Check) -> Rows {
@@ -213,9 +314,9 @@ fn recording(connection: &Connection, run: i64, ordinal: u32, r: &Recording) -> 
         "INSERT INTO recordings (run_id, ordinal, workload, timed, started_unix_ns, length_ns, interval_ns, cut_ns, \
          cut_reason, cache_requested, cache_done, process_user_ns, process_system_ns, host_busy, host_steal, \
          processors, clock_step_ns, clock_drift, trace_stall_ns, free_before_bytes, free_after_bytes, null_rate, \
-         verified_bytes, corruption) VALUES (:run, :ordinal, :workload, :timed, :started, :length, :interval, :cut, \
+         verified_bytes, corruption, operations_hash) VALUES (:run, :ordinal, :workload, :timed, :started, :length, :interval, :cut, \
          :cut_reason, :cache_requested, :cache_done, :user, :system, :busy, :steal, :processors, :step, :drift, \
-         :stall, :free_before, :free_after, :null_rate, :verified, :corruption)",
+         :stall, :free_before, :free_after, :null_rate, :verified, :corruption, :operations_hash)",
         named_params! {
             ":run": run,
             ":ordinal": ordinal,
@@ -241,6 +342,7 @@ fn recording(connection: &Connection, run: i64, ordinal: u32, r: &Recording) -> 
             ":null_rate": r.host.null_rate,
             ":verified": r.verified_bytes,
             ":corruption": r.corruption,
+            ":operations_hash": r.operations_hash().map(hexadecimal),
         },
     )?;
     let id = connection.last_insert_rowid();
@@ -266,7 +368,10 @@ fn recording(connection: &Connection, run: i64, ordinal: u32, r: &Recording) -> 
     for (ordinal, record) in (0u32..).zip(&r.workers) {
         worker(connection, id, ordinal, record, &series_ids)?;
     }
-    Ok(())
+    if let Some(rpc) = &r.rpc {
+        wire::rpc(connection, id, rpc)?;
+    }
+    beside::recording(connection, id, r)
 }
 
 fn series(
@@ -283,8 +388,8 @@ fn series(
     execute(
         connection,
         "INSERT INTO operations (recording_id, ordinal, worker_group, label, operation, count, bytes, errors, sum_ns, \
-         min_ns, mean_ns, p50_ns, p99_ns, p999_ns, max_ns, histogram, service_histogram) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+         min_ns, mean_ns, p50_ns, p99_ns, p999_ns, max_ns, histogram, service_histogram, first_start_ns, last_end_ns) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
         params![
             recording,
             ordinal,
@@ -302,7 +407,9 @@ fn series(
             q.p999,
             q.max,
             t.latency.0,
-            s.service.as_ref().map(|h| &h.0)
+            s.service.as_ref().map(|h| &h.0),
+            s.span.map(|(first, _)| first),
+            s.span.map(|(_, last)| last)
         ],
     )?;
     let id = connection.last_insert_rowid();
@@ -346,7 +453,8 @@ fn worker(
     execute(
         connection,
         "INSERT INTO workers (recording_id, ordinal, client, worker_group, worker, start_ns, end_ns, cpu_user_ns, \
-         cpu_system_ns, stop) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+         cpu_system_ns, stop, stream_operations, stream_hash, operations_hash) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
         params![
             recording,
             ordinal,
@@ -357,7 +465,10 @@ fn worker(
             w.end_ns,
             w.cpu_ns.map(|(user, _)| user),
             w.cpu_ns.map(|(_, system)| system),
-            name_of(&w.stop)?
+            name_of(&w.stop)?,
+            w.stream.first,
+            hexadecimal(w.stream.hash),
+            hexadecimal(w.stream.all)
         ],
     )?;
     let id = connection.last_insert_rowid();
@@ -433,4 +544,9 @@ fn execute(
     parameters: impl rusqlite::Params,
 ) -> Result<usize, rusqlite::Error> {
     connection.prepare_cached(sql)?.execute(parameters)
+}
+
+/// SQLite's integers have a sign, and hashes are compared by eye.
+fn hexadecimal(hash: u64) -> String {
+    format!("{hash:016x}")
 }

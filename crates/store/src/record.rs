@@ -7,6 +7,21 @@ use benchmaster_workload::recording::Recording;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+mod course;
+mod design;
+mod lab;
+mod load;
+mod network;
+
+pub use course::{HookRecord, RetryRecord};
+pub use design::{
+    BlocksRecord, DesignRecord, Direction, FactorRecord, GoalRecord, StageKind, StageRecord, TreatmentRecord,
+    numeric_values,
+};
+pub use lab::{LabMachine, LabRecord};
+pub use load::{LatencyGoal, LatencyMeasure, LoadCurve, LoadRecord};
+pub use network::{BaselineRecord, FlowsBaseline, NetworkAchieved, NetworkRecord, RoundTripBaseline};
+
 /// The study and its plan: written once, when the results directory is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StudyRecord {
@@ -22,8 +37,10 @@ pub struct StudyRecord {
     pub seed: u64,
     /// Name of the random generator (`ChaCha8`).
     pub generator: String,
-    /// Kind of design (`full`, `one-at-a-time`).
+    /// Kind of design (`full`, `fractional`, `plackett-burman`, `orthogonal-array`, `one-at-a-time`, `explicit`).
     pub design: String,
+    /// What else is known of the design.
+    pub design_details: DesignRecord,
     /// `random` or `listed`.
     pub order: String,
     /// Replicates of each treatment.
@@ -34,8 +51,10 @@ pub struct StudyRecord {
     pub primary_response: String,
     /// Factors in the order of the study file.
     pub factors: Vec<FactorRecord>,
-    /// Treatments in standard order.
+    /// Treatments: those of the study file in standard order, then those that were added later.
     pub treatments: Vec<TreatmentRecord>,
+    /// What was added later, in order; the first has number 1. What the study file asks for is stage 0.
+    pub stages: Vec<StageRecord>,
     /// Names of the workloads in the order in which a run does them.
     pub workloads: Vec<WorkloadRecord>,
     /// Version of the program that made the directory.
@@ -66,28 +85,6 @@ pub enum Replication {
         /// Half width of the confidence interval divided by the mean.
         relative_half_width: f64,
     },
-}
-
-/// A factor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FactorRecord {
-    /// Its name.
-    pub name: String,
-    /// Names of its levels; the first is the base level.
-    pub levels: Vec<String>,
-    /// The parameters each level sets: per level, path → value as written in TOML.
-    pub settings: Vec<BTreeMap<String, String>>,
-}
-
-/// A treatment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TreatmentRecord {
-    /// Number, from 0, in standard order (first factor fastest).
-    pub index: u32,
-    /// Per factor, the number of its level.
-    pub levels: Vec<u32>,
-    /// For people: `io_size=64KiB sync=on`; the study's name when there is no factor.
-    pub label: String,
 }
 
 /// Which run: a treatment's replicate.
@@ -135,6 +132,13 @@ pub struct RunRecord {
     pub key: RunKey,
     /// Position in the order of execution, from 0, counted over all sessions.
     pub position: u32,
+    /// Stage of the study that it belongs to; 0 is the design of the study file.
+    pub stage: u32,
+    /// Block that it belongs to, from 0 within its stage; `None` when runs are not blocked.
+    pub block: Option<u32>,
+    /// Whole plot that it belongs to, from 0 in the order in which a stage does them; `None` when no factor is hard to
+    /// change.
+    pub whole_plot: Option<u32>,
     /// Session in which it was done.
     pub session: u32,
     /// Start of its preparation.
@@ -153,6 +157,66 @@ pub struct RunRecord {
     pub events: Vec<Event>,
     /// Trace files, relative to the results directory, by workload.
     pub traces: BTreeMap<String, String>,
+    /// Who served it and what lay between, when the target is an NFS export or the network is emulated.
+    pub service: Option<ServiceRecord>,
+    /// The machines in user space in which it was done, if it was done in such.
+    pub lab: Option<LabRecord>,
+    /// What the embedded server, or the kernel's of a lab, did while each workload was measured.
+    pub server_use: Vec<ServerUse>,
+    /// Attempts that failed before this one, in order.
+    pub retries: Vec<RetryRecord>,
+}
+
+/// Who served a run, and what lay between the clients and it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServiceRecord {
+    /// The export and how it was mounted: a URL with `{server}` as host for the embedded server, or `{server}:/export` and
+    /// the options of the mount of a lab's machines.
+    pub url: String,
+    /// `embedded` (in the same process as the clients, or in that of the study with machines of a lab), `knfsd` or `ganesha`
+    /// (a machine of a lab), `external` or `managed` (by the study's own steps).
+    pub server: String,
+    /// What lay between.
+    #[serde(flatten)]
+    pub network: NetworkRecord,
+    /// How well the emulation did it; `None` where it does not tell.
+    pub achieved: Option<NetworkAchieved>,
+}
+
+/// What the embedded server, or the kernel's of a lab, did while a workload was measured.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerUse {
+    /// The workload.
+    pub workload: String,
+    /// RPC calls received.
+    pub calls: u64,
+    /// Connections accepted.
+    pub connections: u64,
+    /// Repeated requests that were answered without being executed again.
+    pub replayed: u64,
+    /// CPU time of the server's threads, user and kernel together; `None` when it is not known.
+    pub cpu_ns: Option<u64>,
+    /// What was executed, by protocol and operation.
+    pub operations: Vec<ServerOperation>,
+}
+
+/// One operation of the embedded server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerOperation {
+    /// `v2`, `v3`, `v4`, `mount`, `nlm` or `portmap`.
+    pub protocol: String,
+    /// Name, as in mountstats.
+    pub operation: String,
+    /// Executions.
+    pub ops: u64,
+    /// Executions with an error as result.
+    pub errors: u64,
+    /// Bytes of requests.
+    pub bytes_received: u64,
+    /// Bytes of replies.
+    pub bytes_sent: u64,
+    /// Time from decoding to encoded result, summed, in nanoseconds.
+    pub service_ns: u64,
 }
 
 /// A number of a run that is analysed.
@@ -242,7 +306,10 @@ pub struct Event {
     pub text: String,
 }
 
-/// A results directory, read whole.
+/// A results directory.
+///
+/// Read by [`crate::Store::load`], it has neither the points of its samples nor the outputs of attached commands, which
+/// may be larger than memory; [`crate::Store::load_run`] reads them, a run at a time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyResults {
     /// The study and its plan.
@@ -251,6 +318,10 @@ pub struct StudyResults {
     pub runs: Vec<RunRecord>,
     /// Sessions in order.
     pub sessions: Vec<SessionRecord>,
+    /// Commands of the study that were run, in the order in which they began.
+    pub hooks: Vec<HookRecord>,
+    /// What the networks are capable of, in the order in which it was measured.
+    pub baselines: Vec<BaselineRecord>,
 }
 
 impl StudyResults {

@@ -10,7 +10,14 @@ use crate::error::{At, DatabaseError};
 const APPLICATION_ID: u32 = 0x424d_7374;
 
 /// One step makes schema version `i + 1` from version `i`; a released step is never changed.
-pub(crate) const MIGRATIONS: &[&str] = &[include_str!("schema.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("schema.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    include_str!("schema-4.sql"),
+    include_str!("schema-5.sql"),
+    include_str!("schema-6.sql"),
+];
 
 /// Whether a database has to be migrated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

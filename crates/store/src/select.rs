@@ -1,12 +1,17 @@
 //! Rows → records.
 
+mod beside;
+mod course;
+mod lab;
+mod wire;
+
 use std::collections::BTreeMap;
 
 use benchmaster_telemetry::Environment;
 use benchmaster_telemetry::environment::TargetEnvironment;
 use benchmaster_workload::model::OperationKind;
 use benchmaster_workload::recording::{
-    CacheAction, EncodedHistogram, FilesetFacts, HostUse, IntervalStats, OperationStats, PhaseTiming,
+    CacheAction, EncodedHistogram, FilesetFacts, IntervalStats, OperationStats, OperationStream, PhaseTiming,
     Recording, SeriesKey, SeriesRecording, WorkerRecording, WorkerSeries,
 };
 use jiff::Timestamp;
@@ -17,37 +22,54 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as NameError, StrDeserializer};
 
 use crate::record::{
-    Check, Event, FactorRecord, Replication, Response, RunKey, RunRecord, SessionRecord, StudyRecord,
-    StudyResults, TreatmentRecord, WorkloadRecord,
+    Check, Event, FactorRecord, Replication, Response, RunKey, RunRecord, SessionRecord, StageRecord,
+    StudyRecord, StudyResults, TreatmentRecord, WorkloadRecord, numeric_values,
 };
 
 /// Everything, as the one transaction sees it that the caller has begun.
 pub(crate) fn results(connection: &Connection) -> Result<StudyResults> {
-    Ok(StudyResults { study: study(connection)?, runs: runs(connection)?, sessions: sessions(connection)? })
+    Ok(StudyResults {
+        study: study(connection)?,
+        runs: runs(connection)?,
+        sessions: sessions(connection)?,
+        hooks: course::hooks(connection)?,
+        baselines: wire::baselines(connection)?,
+    })
 }
 
 pub(crate) fn study(connection: &Connection) -> Result<StudyRecord> {
+    // What the programs of older versions stored does not say which values are numbers; what was set does.
+    let old = "SELECT design_details IS NULL FROM studies";
+    let old: bool = connection.query_row(old, [], |row| row.get(0))?;
     let factors = all(connection, "SELECT factor, name FROM factors ORDER BY factor", [], |row| {
         Ok((row.get::<_, u32>(0)?, row.get::<_, String>(1)?))
     })?;
-    let factors =
-        factors.into_iter().map(|(id, name)| factor(connection, id, name)).collect::<Result<Vec<_>>>()?;
-    let treatments =
-        all(connection, "SELECT treatment, label FROM treatments ORDER BY treatment", [], |row| {
-            let index = row.get(0)?;
-            let sql = "SELECT level FROM treatment_levels WHERE treatment = ?1 ORDER BY factor";
-            let levels = all(connection, sql, [index], |row| row.get(0))?;
-            Ok(TreatmentRecord { index, levels, label: row.get(1)? })
-        })?;
+    let factors = factors
+        .into_iter()
+        .map(|(id, name)| factor(connection, id, name, old))
+        .collect::<Result<Vec<_>>>()?;
+    let treatments = all(connection, "SELECT * FROM treatments ORDER BY treatment", [], |row| {
+        let index = row.get("treatment")?;
+        let sql = "SELECT level FROM treatment_levels WHERE treatment = ?1 ORDER BY factor";
+        let levels = all(connection, sql, [index], |row| row.get(0))?;
+        Ok(TreatmentRecord {
+            index,
+            levels,
+            label: row.get("label")?,
+            block: row.get("block")?,
+            whole_plot: row.get("whole_plot")?,
+            stage: row.get("stage")?,
+            centre: row.get("centre")?,
+        })
+    })?;
+    let stages = stages(connection)?;
     let workloads = all(connection, "SELECT name, use_name FROM workloads ORDER BY ordinal", [], |row| {
         Ok(WorkloadRecord { name: row.get(0)?, use_name: row.get(1)? })
     })?;
     connection.query_row("SELECT * FROM studies", [], |row| {
-        let (min, max) = (row.get("replicates_min")?, row.get("replicates_max")?);
-        let replicates = match row.get("relative_half_width")? {
-            None => Replication::Fixed(max),
-            Some(relative_half_width) => Replication::Sequential { min, max, relative_half_width },
-        };
+        let details: Option<String> = row.get("design_details")?;
+        let details =
+            details.map(|text| serde_json::from_str(&text).map_err(|e| damaged("design_details", e)));
         let seed: String = row.get("seed")?;
         Ok(StudyRecord {
             name: row.get("name")?,
@@ -57,25 +79,56 @@ pub(crate) fn study(connection: &Connection) -> Result<StudyRecord> {
             seed: seed.parse().map_err(|e| damaged("seed", e))?,
             generator: row.get("generator")?,
             design: row.get("design")?,
+            design_details: details.transpose()?.unwrap_or_default(),
             order: row.get("run_order")?,
-            replicates,
+            replicates: replication(row)?,
             confidence: row.get("confidence")?,
             primary_response: row.get("primary_response")?,
             factors,
             treatments,
+            stages,
             workloads,
             version: row.get("version")?,
         })
     })
 }
 
-fn factor(connection: &Connection, id: u32, name: String) -> Result<FactorRecord> {
-    let sql = "SELECT level, name FROM levels WHERE factor = ?1 ORDER BY level";
-    let levels: Vec<(u32, String)> = all(connection, sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+fn stages(connection: &Connection) -> Result<Vec<StageRecord>> {
+    all(connection, "SELECT * FROM stages ORDER BY stage", [], |row| {
+        let number = row.get("stage")?;
+        let sql = "SELECT treatment FROM stage_treatments WHERE stage = ?1 ORDER BY treatment";
+        Ok(StageRecord {
+            number,
+            kind: name(row, "kind")?,
+            reason: row.get("reason")?,
+            treatments: all(connection, sql, [number], |row| row.get(0))?,
+            replicates: replication(row)?,
+            made: time(row, "made")?,
+        })
+    })
+}
+
+fn replication(row: &Row<'_>) -> Result<Replication> {
+    let (min, max) = (row.get("replicates_min")?, row.get("replicates_max")?);
+    Ok(match row.get("relative_half_width")? {
+        None => Replication::Fixed(max),
+        Some(relative_half_width) => Replication::Sequential { min, max, relative_half_width },
+    })
+}
+
+/// A factor; `old` when the database was made by a version that did not store values.
+fn factor(connection: &Connection, id: u32, name: String, old: bool) -> Result<FactorRecord> {
+    let sql = "SELECT level, name, value FROM levels WHERE factor = ?1 ORDER BY level";
+    let levels: Vec<(u32, String, Option<f64>)> =
+        all(connection, sql, [id], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let sql = "SELECT parameter, value FROM settings WHERE factor = ?1 AND level = ?2";
     let settings =
-        levels.iter().map(|(level, _)| map(connection, sql, [id, *level])).collect::<Result<Vec<_>>>()?;
-    Ok(FactorRecord { name, levels: levels.into_iter().map(|(_, name)| name).collect(), settings })
+        levels.iter().map(|(level, ..)| map(connection, sql, [id, *level])).collect::<Result<Vec<_>>>()?;
+    let values = match old {
+        true => numeric_values(&settings),
+        false => levels.iter().map(|(.., value)| *value).collect(),
+    };
+    Ok(FactorRecord { name, levels: levels.into_iter().map(|(_, name, _)| name).collect(), settings, values })
 }
 
 fn sessions(connection: &Connection) -> Result<Vec<SessionRecord>> {
@@ -141,27 +194,50 @@ fn environments(connection: &Connection, session: u32) -> Result<BTreeMap<String
     Ok(rows.into_iter().collect())
 }
 
+/// Which parts of runs are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    All,
+    /// Without the points of samples and the outputs of attached commands.
+    Small,
+}
+
 fn runs(connection: &Connection) -> Result<Vec<RunRecord>> {
     all(connection, "SELECT * FROM runs ORDER BY position, run_id", [], |row| {
-        let id: i64 = row.get("run_id")?;
-        Ok(RunRecord {
-            key: key(row)?,
-            position: row.get("position")?,
-            session: row.get("session")?,
-            started: time(row, "started")?,
-            elapsed_ns: row.get("elapsed_ns")?,
-            failure: row.get("failure")?,
-            recordings: recordings(connection, id)?,
-            responses: responses(connection, id)?,
-            checks: checks(connection, id)?,
-            events: all(
-                connection,
-                "SELECT * FROM events WHERE run_id = ?1 ORDER BY ordinal",
-                [id],
-                |row| Ok(Event { time: time(row, "time")?, kind: row.get("kind")?, text: row.get("text")? }),
-            )?,
-            traces: map(connection, "SELECT workload, path FROM traces WHERE run_id = ?1", [id])?,
-        })
+        run(connection, row, Parts::Small)
+    })
+}
+
+/// One run with all its parts.
+pub(crate) fn whole_run(connection: &Connection, key: RunKey) -> Result<Option<RunRecord>> {
+    let sql = "SELECT * FROM runs WHERE treatment = ?1 AND replicate = ?2";
+    let rows = all(connection, sql, [key.treatment, key.replicate], |row| run(connection, row, Parts::All))?;
+    Ok(rows.into_iter().next())
+}
+
+fn run(connection: &Connection, row: &Row<'_>, parts: Parts) -> Result<RunRecord> {
+    let id: i64 = row.get("run_id")?;
+    Ok(RunRecord {
+        key: key(row)?,
+        position: row.get("position")?,
+        stage: row.get("stage")?,
+        block: row.get("block")?,
+        whole_plot: row.get("whole_plot")?,
+        session: row.get("session")?,
+        started: time(row, "started")?,
+        elapsed_ns: row.get("elapsed_ns")?,
+        failure: row.get("failure")?,
+        recordings: recordings(connection, id, parts)?,
+        responses: responses(connection, id)?,
+        checks: checks(connection, id)?,
+        events: all(connection, "SELECT * FROM events WHERE run_id = ?1 ORDER BY ordinal", [id], |row| {
+            Ok(Event { time: time(row, "time")?, kind: row.get("kind")?, text: row.get("text")? })
+        })?,
+        traces: map(connection, "SELECT workload, path FROM traces WHERE run_id = ?1", [id])?,
+        service: wire::service(connection, id)?,
+        lab: lab::lab(connection, id)?,
+        server_use: wire::server_use(connection, id)?,
+        retries: course::retries(connection, id)?,
     })
 }
 
@@ -190,7 +266,7 @@ fn checks(connection: &Connection, run: i64) -> Result<Vec<Check>> {
     })
 }
 
-fn recordings(connection: &Connection, run: i64) -> Result<Vec<Recording>> {
+fn recordings(connection: &Connection, run: i64, parts: Parts) -> Result<Vec<Recording>> {
     all(connection, "SELECT * FROM recordings WHERE run_id = ?1 ORDER BY ordinal", [run], |row| {
         let id: i64 = row.get("recording_id")?;
         let (series, ids): (Vec<_>, Vec<_>) = series(connection, id)?.into_iter().unzip();
@@ -208,22 +284,16 @@ fn recordings(connection: &Connection, run: i64) -> Result<Vec<Recording>> {
             phases: phases(connection, id)?,
             filesets: filesets(connection, id)?,
             cache: CacheAction { requested: row.get("cache_requested")?, done: row.get("cache_done")? },
-            host: HostUse {
-                process_user_ns: row.get("process_user_ns")?,
-                process_system_ns: row.get("process_system_ns")?,
-                host_busy: row.get("host_busy")?,
-                host_steal: row.get("host_steal")?,
-                processors: row.get("processors")?,
-                clock_step_ns: row.get("clock_step_ns")?,
-                clock_drift: real(row, "clock_drift")?,
-                trace_stall_ns: row.get("trace_stall_ns")?,
-                free_before: row.get("free_before_bytes")?,
-                free_after: row.get("free_after_bytes")?,
-                null_rate: row.get("null_rate")?,
-            },
+            host: beside::host_use(row)?,
             error_details: all(connection, texts, [id], |row| row.get(0))?,
             verified_bytes: row.get("verified_bytes")?,
             corruption: row.get("corruption")?,
+            rpc: wire::rpc(connection, id)?,
+            agents: beside::agents(connection, id)?,
+            start: beside::start(connection, id)?,
+            samples: beside::samples(connection, id, parts)?,
+            collected: beside::collected(connection, id, parts)?,
+            replay: None,
         })
     })
 }
@@ -269,6 +339,7 @@ fn series(connection: &Connection, recording: i64) -> Result<Vec<(SeriesRecordin
                 Ok(IntervalStats { index: row.get("interval")?, stats: stats(row)? })
             })?,
             errors: map(connection, errors, [id])?,
+            span: Option::zip(row.get("first_start_ns")?, row.get("last_end_ns")?),
             service: service.map(EncodedHistogram),
         };
         Ok((series, id))
@@ -315,6 +386,11 @@ fn workers(connection: &Connection, recording: i64, series_ids: &[i64]) -> Resul
             cpu_ns: cpu.0.zip(cpu.1),
             stop: name(row, "stop")?,
             series,
+            stream: OperationStream {
+                first: row.get::<_, Option<u64>>("stream_operations")?.unwrap_or(0),
+                hash: hash(row, "stream_hash")?,
+                all: hash(row, "operations_hash")?,
+            },
         })
     })
 }
@@ -336,6 +412,12 @@ fn map<V: rusqlite::types::FromSql>(
 ) -> Result<BTreeMap<String, V>> {
     let pairs = all(connection, sql, parameters, |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(pairs.into_iter().collect())
+}
+
+/// A hash in hexadecimal digits; 0 in databases from before there were any.
+fn hash(row: &Row<'_>, column: &str) -> Result<u64> {
+    let text: Option<String> = row.get(column)?;
+    text.map_or(Ok(0), |text| u64::from_str_radix(&text, 16).map_err(|error| damaged(column, error)))
 }
 
 /// A number that may be NaN, which SQLite keeps as NULL.

@@ -13,7 +13,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use crate::directory::{self, DATABASE, Lock, TRACES};
 use crate::error::{At, CreateError, DatabaseError, LoadError, OpenError, WriteError};
 use crate::insert::{self, RowError};
-use crate::record::{Response, RunKey, RunRecord, SessionEnd, StudyRecord, StudyResults};
+use crate::record::{
+    BaselineRecord, HookRecord, Response, RunKey, RunRecord, SessionEnd, StageRecord, StudyRecord,
+    StudyResults, TreatmentRecord,
+};
 use crate::schema::{self, Age, MIGRATIONS};
 use crate::select;
 
@@ -79,6 +82,9 @@ impl Store {
 
     /// Reads a results directory, also while a run is going on in it: finished runs as of this moment.
     ///
+    /// Points of samples (`series` of the samples of each recording) and outputs of attached commands are left out, since
+    /// those of a long study may be larger than memory: [`Store::load_run`] reads them.
+    ///
     /// # Errors
     /// When there is none, or its database cannot be read, is damaged or of a newer version.
     pub fn load(directory: &Path) -> Result<StudyResults, LoadError> {
@@ -86,7 +92,20 @@ impl Store {
             return Err(LoadError::Missing(directory.into()));
         }
         let database = directory.join(DATABASE);
-        Ok(load(&database, MIGRATIONS)?)
+        Ok(load(&database, MIGRATIONS, select::results)?)
+    }
+
+    /// Reads one finished run whole, with its samples and the outputs of attached commands. `None` when there is no such
+    /// run.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn load_run(directory: &Path, key: RunKey) -> Result<Option<RunRecord>, LoadError> {
+        if !Self::exists(directory) {
+            return Err(LoadError::Missing(directory.into()));
+        }
+        let database = directory.join(DATABASE);
+        Ok(load(&database, MIGRATIONS, |connection| select::whole_run(connection, key))?)
     }
 
     /// Whether `directory` holds the results of a study.
@@ -161,6 +180,28 @@ impl Store {
         })
     }
 
+    /// Stores a command that was run, when it has ended.
+    ///
+    /// # Errors
+    /// When there is no such session or treatment, or the database refuses.
+    pub fn add_hook(&mut self, hook: &HookRecord) -> Result<(), WriteError> {
+        self.write(|transaction| {
+            check_session(transaction, hook.session)?;
+            insert::hook(transaction, hook)
+        })
+    }
+
+    /// Stores what a network is capable of.
+    ///
+    /// # Errors
+    /// When there is no such session, a number is missing, or the database refuses.
+    pub fn add_baseline(&mut self, baseline: &BaselineRecord) -> Result<(), WriteError> {
+        self.write(|transaction| {
+            check_session(transaction, baseline.session)?;
+            insert::baseline(transaction, baseline)
+        })
+    }
+
     /// Ends a session. A run still marked as in flight is noted as lost.
     ///
     /// # Errors
@@ -178,6 +219,32 @@ impl Store {
             transaction.execute(sql, params![session, ended.to_string(), insert::name_of(&outcome)?])?;
             Ok(())
         })
+    }
+
+    /// Adds a stage with its new treatments to the study, all of it or nothing. The next session runs it.
+    ///
+    /// # Errors
+    /// When the stage or a treatment does not have the next number, the stage runs a treatment that is not there or one
+    /// twice, or the database refuses.
+    pub fn add_stage(
+        &mut self,
+        stage: &StageRecord,
+        treatments: &[TreatmentRecord],
+    ) -> Result<(), WriteError> {
+        let mut study = self.study.clone();
+        study.treatments.extend_from_slice(treatments);
+        study.stages.push(stage.clone());
+        let own = |treatment: &&TreatmentRecord| treatment.stage != stage.number;
+        if let Some(treatment) = treatments.iter().find(own) {
+            let problem = format!(
+                "treatment `{}` is of stage {}, not of stage {}, which it is added with",
+                treatment.label, treatment.stage, stage.number
+            );
+            return Err(WriteError::Record { path: self.database.clone(), problem });
+        }
+        self.write(|transaction| insert::add_stage(transaction, &study, treatments.len()))?;
+        self.study = study;
+        Ok(())
     }
 
     /// Marks a run as in flight, so that it is known as lost if this process dies before it is committed.
@@ -319,14 +386,18 @@ fn connect(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(connection)
 }
 
-fn load(path: &Path, migrations: &[&str]) -> Result<StudyResults, DatabaseError> {
+fn load<T>(
+    path: &Path,
+    migrations: &[&str],
+    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, DatabaseError> {
     let mut connection = connect_to_read(path)?;
     if schema::check(&connection, path, migrations)? == Age::Older {
         connection = migrated_copy(&connection, migrations).at(path)?;
     }
     // One transaction, so that all tables are of the same moment.
     let transaction = connection.transaction().at(path)?;
-    select::results(&transaction).at(path)
+    read(&transaction).at(path)
 }
 
 /// A connection for reading.

@@ -12,12 +12,17 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::Store;
 use crate::record::{
-    Check, Event, FactorRecord, Replication, Response, RunKey, RunRecord, SessionEnd, SessionRecord,
-    Severity, StudyRecord, StudyResults, TreatmentRecord, Unit, WorkloadRecord,
+    Check, DesignRecord, Event, FactorRecord, NetworkRecord, Replication, Response, RunKey, RunRecord,
+    ServiceRecord, SessionEnd, SessionRecord, Severity, StudyRecord, StudyResults, TreatmentRecord, Unit,
+    WorkloadRecord, numeric_values,
 };
 
+mod fleet;
+mod lab;
 mod recordings;
 
+pub use self::fleet::spread;
+pub use self::lab::in_lab;
 use self::recordings::{Serial, Shape, recording};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -53,7 +58,7 @@ pub fn study_results(seed: u64, treatments: u32, replicates: u32) -> StudyResult
         session(1, STARTED_UNIX, None, lost),
         session(2, second, Some((timestamp(clock), SessionEnd::Complete)), None),
     ];
-    StudyResults { study, runs, sessions }
+    StudyResults { study, runs, sessions, hooks: vec![], baselines: vec![] }
 }
 
 /// Writes results to a new directory, session by session, as the runner would have.
@@ -64,6 +69,12 @@ pub fn write(directory: &Path, results: &StudyResults) -> Result<(), Box<dyn Err
     let mut store = Store::create(directory, &results.study)?;
     for session in &results.sessions {
         store.begin_session(&session.command, session.started, &session.environment)?;
+        for baseline in results.baselines.iter().filter(|baseline| baseline.session == session.id) {
+            store.add_baseline(baseline)?;
+        }
+        for hook in results.hooks.iter().filter(|hook| hook.session == session.id) {
+            store.add_hook(hook)?;
+        }
         for run in results.runs.iter().filter(|run| run.session == session.id) {
             store.begin_run(session.id, run.key, run.position)?;
             store.commit_run(run)?;
@@ -102,11 +113,23 @@ pub fn trace_records(seed: u64, count: usize) -> Vec<TraceRecord> {
             offset: if fsync { u64::MAX } else { i / u64::from(WORKERS) * 65_536 },
             bytes: if fsync || error != 0 { 0 } else { 65_536 },
             worker: (i % u64::from(WORKERS)) as u32,
+            file: (i % u64::from(WORKERS)) as u32,
             series: u16::from(fsync),
             error,
+            fileset: 0,
         });
     }
     records
+}
+
+/// Results as [`Store::load`] gives them: without the points of samples and the outputs of attached commands.
+pub fn as_loaded(results: &StudyResults) -> StudyResults {
+    let mut results = results.clone();
+    for recording in results.runs.iter_mut().flat_map(|run| &mut run.recordings) {
+        recording.samples.iter_mut().for_each(|host| host.samples.series.clear());
+        recording.collected.iter_mut().for_each(|collected| collected.output.clear());
+    }
+    results
 }
 
 /// SplitMix64: enough for made-up numbers, without a dependency.
@@ -145,8 +168,10 @@ fn study_record(seed: u64, treatments: u32, replicates: u32) -> StudyRecord {
     let mut factors = Vec::new();
     if treatments > 1 {
         let sizes: Vec<String> = (0..sizes).map(|i| size_name(io_size(i, sizes))).collect();
-        let settings = sizes.iter().map(|s| setting("workload.write.io_size", &format!("\"{s}\""))).collect();
-        factors.push(FactorRecord { name: "io_size".into(), levels: sizes, settings });
+        let size = |size: &String| setting("workload.write.io_size", &format!("\"{size}\""));
+        let settings: Vec<_> = sizes.iter().map(size).collect();
+        let values = numeric_values(&settings);
+        factors.push(FactorRecord { name: "io_size".into(), levels: sizes, settings, values });
     }
     if two {
         factors.push(FactorRecord {
@@ -156,6 +181,7 @@ fn study_record(seed: u64, treatments: u32, replicates: u32) -> StudyRecord {
                 setting("workload.write.sync", "\"none\""),
                 setting("workload.write.sync", "\"o_sync\""),
             ],
+            values: None,
         });
     }
     let treatments: Vec<_> = (0..treatments)
@@ -171,7 +197,7 @@ fn study_record(seed: u64, treatments: u32, replicates: u32) -> StudyRecord {
                 .map(|(f, &l)| format!("{}={}", f.name, f.levels[l as usize]))
                 .collect();
             let label = if named.is_empty() { "synthetic".into() } else { named.join(" ") };
-            TreatmentRecord { index, levels, label }
+            TreatmentRecord { index, levels, label, block: None, whole_plot: None, stage: 0, centre: false }
         })
         .collect();
     StudyRecord {
@@ -182,12 +208,14 @@ fn study_record(seed: u64, treatments: u32, replicates: u32) -> StudyRecord {
         seed,
         generator: "ChaCha8".into(),
         design: "full".into(),
+        design_details: DesignRecord::default(),
         order: "random".into(),
         replicates: Replication::Fixed(replicates),
         confidence: 0.95,
         primary_response: "write.throughput".into(),
         factors,
         treatments,
+        stages: Vec::new(),
         workloads: vec![
             WorkloadRecord { name: "write".into(), use_name: "sequential-write".into() },
             WorkloadRecord { name: "read".into(), use_name: "random-read".into() },
@@ -298,6 +326,9 @@ fn run(
     RunRecord {
         key,
         position,
+        stage: 0,
+        block: None,
+        whole_plot: None,
         session,
         started: timestamp(clock),
         elapsed_ns: 48 * SECOND_NS + random.next() % SECOND_NS,
@@ -310,6 +341,10 @@ fn run(
             Event { time: timestamp(clock + 2), kind: "cache".into(), text: "dropped the page cache".into() },
         ],
         traces: BTreeMap::new(),
+        service: None,
+        lab: None,
+        server_use: Vec::new(),
+        retries: Vec::new(),
     }
 }
 
@@ -435,6 +470,29 @@ fn environment(session: u32) -> Environment {
             ("net.ipv4.tcp_rmem".into(), "4096\t131072\t6291456".into()),
             ("vm.dirty_ratio".into(), "20".into()),
         ]),
+    }
+}
+
+/// Makes of results those of an NFS target behind an emulated delay, served by the embedded server: RPCs of set-up and
+/// measurement, recoveries and the server's own counts.
+pub fn serve(results: &mut StudyResults) {
+    for run in &mut results.runs {
+        run.service = Some(ServiceRecord {
+            url: "nfs://{server}/export?version=4.1".into(),
+            server: "embedded".into(),
+            network: NetworkRecord {
+                means: "tcp-relay".into(),
+                delay_ns: 1_000_000,
+                note: "a TCP relay, right for the latency of requests only".into(),
+                ..NetworkRecord::default()
+            },
+            achieved: None,
+        });
+        for recording in &mut run.recordings {
+            let rpc = recordings::rpc(recording);
+            run.server_use.push(recordings::server_use(&recording.workload, &rpc));
+            recording.rpc = Some(rpc);
+        }
     }
 }
 

@@ -18,6 +18,10 @@ fn database() -> (tempfile::TempDir, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let mut results = synthetic::study_results(7, 4, 5);
     synthetic::fail(&mut results.runs[5], "agent died");
+    synthetic::serve(&mut results);
+    synthetic::spread(&mut results);
+    synthetic::in_lab(&mut results, "uml", "6.1.176");
+    results.runs[3].recordings[0].rpc.as_mut().unwrap().problems = vec!["2 calls outstanding".into()];
     results.runs[0].traces.insert("write".into(), "traces/run-0-1-write.parquet".into());
     synthetic::write(directory.path(), &results).unwrap();
     let connection = Connection::open(directory.path().join("results.db")).unwrap();

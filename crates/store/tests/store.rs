@@ -6,9 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use benchmaster_store::record::{Replication, RunKey, SessionEnd, StudyResults};
+use benchmaster_store::record::{
+    BaselineRecord, BlocksRecord, DesignRecord, Direction, GoalRecord, HookRecord, NetworkAchieved,
+    NetworkRecord, Replication, RunKey, SessionEnd, StageKind, StageRecord, StudyResults, TreatmentRecord,
+};
 use benchmaster_store::synthetic::{self, study_results};
 use benchmaster_store::{CreateError, DatabaseError, LoadError, LockError, OpenError, Store, WriteError};
+use benchmaster_workload::recording::Recording;
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::tempdir;
@@ -42,6 +46,8 @@ fn everything_optional_is_read_as_written() {
     results.study.text = "# no newline at the end, \u{e4}\u{0} and a NUL".into();
     synthetic::fail(&mut results.runs[1], "agent died");
     results.runs[2].traces.insert("write".into(), "traces/run-0-0-write.parquet".into());
+    synthetic::in_lab(&mut results, "uml", "6.1.176");
+    results.runs[3].lab = None;
     results.runs[3].recordings[0].corruption = Some("data/0001 at 4096: expected 1, found 2".into());
     results.runs[3].recordings[0].host.host_busy = None;
     results.runs[3].recordings[0].series.clear();
@@ -364,4 +370,322 @@ fn views_join_levels_and_severity() {
         })
         .unwrap();
     assert!((rate / count - 1e9 / (1e9 - 1_234_567.0)).abs() < 1e-9);
+}
+
+#[test]
+fn what_went_over_the_wire_is_read_as_written() {
+    let mut results = study_results(4, 2, 2);
+    synthetic::serve(&mut results);
+    let run = &mut results.runs[0];
+    run.service = None;
+    run.server_use[0].cpu_ns = None;
+    run.server_use[1].operations.clear();
+    let rpc = run.recordings[0].rpc.as_mut().unwrap();
+    rpc.problems = vec!["2 calls outstanding".into(), "unmount: timed out".into()];
+    rpc.phases[0].rows.clear();
+    rpc.connection.slots = None;
+    run.recordings[1].rpc = None;
+    let directory = written(&results);
+    assert_eq!(Store::load(directory.path()).unwrap(), results);
+}
+
+#[test]
+fn what_many_hosts_add_is_read_as_written() {
+    let mut results = study_results(21, 2, 2);
+    synthetic::serve(&mut results);
+    synthetic::spread(&mut results);
+    let run = &mut results.runs[1];
+    run.service.as_mut().unwrap().achieved = Some(NetworkAchieved::default());
+    let recording = &mut run.recordings[0];
+    recording.start = None;
+    recording.agents[1].clock.drift = None;
+    recording.collected[0].output = vec![0, 255, 10, 13];
+    let samples = &mut recording.samples[0].samples;
+    samples.series[0].points.clear();
+    samples.series[1].points[2].value = 1e300;
+    samples.late = 3;
+    samples.cost.samplers.clear();
+    run.recordings[1].samples.clear();
+    results.runs[2].service.as_mut().unwrap().network = NetworkRecord::default();
+    results.baselines[0].round_trip = None;
+    results.baselines[0].network.bandwidth = None;
+    results.baselines[1].flows.clear();
+    results.hooks[0].succeeded = false;
+    let directory = written(&results);
+    assert_eq!(Store::load(directory.path()).unwrap(), synthetic::as_loaded(&results));
+    for run in &results.runs {
+        assert_eq!(Store::load_run(directory.path(), run.key).unwrap().as_ref(), Some(run));
+    }
+    let unknown = RunKey { treatment: 1, replicate: 9 };
+    assert_eq!(Store::load_run(directory.path(), unknown).unwrap(), None);
+}
+
+/// A strange clock or a division by zero in a sampler must not cost the run.
+#[test]
+fn odd_samples_do_not_fail_a_run() {
+    let mut results = study_results(22, 1, 1);
+    synthetic::spread(&mut results);
+    let series = &mut results.runs[0].recordings[0].samples[0].samples.series;
+    let twice = series[0].clone();
+    series.push(twice);
+    let points = &mut series[1].points;
+    points[3].time_ns = points[2].time_ns;
+    (points[4].value, points[5].value) = (f64::NAN, f64::INFINITY);
+    let expected = points.clone();
+    let directory = written(&results);
+    let run = Store::load_run(directory.path(), results.runs[0].key).unwrap().unwrap();
+    let series = &run.recordings[0].samples[0].samples.series;
+    assert_eq!(series.first(), series.last());
+    let found = &series[1].points;
+    assert_eq!(found.len(), expected.len() - 1);
+    assert_eq!((found[1], found[2]), (expected[1], expected[3]));
+    assert!(found[3].value.is_nan() && found[4].value == f64::INFINITY);
+}
+
+#[test]
+fn metrics_are_stored_once() {
+    let mut results = study_results(23, 2, 3);
+    synthetic::spread(&mut results);
+    let directory = written(&results);
+    let connection = sql(directory.path());
+    let count = |table: &str| -> u32 {
+        connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
+    };
+    assert_eq!(count("metrics"), 22);
+    assert_eq!(count("sample_series"), 6 * 2 * (16 + 16 + 17));
+}
+
+#[test]
+fn the_view_of_rates_is_that_of_the_counters() {
+    let mut results = study_results(24, 1, 1);
+    synthetic::spread(&mut results);
+    let host = &mut results.runs[0].recordings[0].samples[1];
+    let series = host.samples.series.iter_mut().find(|series| series.key.metric == "rx_bytes").unwrap();
+    series.points.truncate(4);
+    for (point, value) in series.points.iter_mut().zip([1e6, 4e6, 4e6, 5.0]) {
+        point.value = value;
+    }
+    series.points[2].time_ns += 2_000_000_000;
+    series.points[3].time_ns += 4_000_000_000;
+    let directory = written(&results);
+    let connection = sql(directory.path());
+    let mut statement = connection
+        .prepare(
+            "SELECT end_s - start_s, per_second FROM run_sample_rates WHERE workload = 'write' AND agent = 'c2' \
+             AND metric = 'rx_bytes' ORDER BY start_s",
+        )
+        .unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let rows: Vec<(f64, Option<f64>)> = rows.map(Result::unwrap).collect();
+    let seconds: Vec<f64> = rows.iter().map(|row| row.0.round()).collect();
+    assert_eq!(seconds, [1.0, 3.0, 3.0]);
+    assert_eq!(rows.iter().map(|row| row.1).collect::<Vec<_>>(), [Some(3e6), Some(0.0), None]);
+    let gauges: u32 = connection
+        .query_row("SELECT count(*) FROM run_sample_rates WHERE metric = 'Dirty'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(gauges, 0);
+}
+
+#[test]
+fn clients_are_shown_with_their_agents() {
+    let mut results = study_results(25, 1, 1);
+    synthetic::spread(&mut results);
+    let directory = written(&results);
+    let connection = sql(directory.path());
+    let mut statement = connection
+        .prepare(
+            "SELECT client, agent, host, first_start_ns, bytes FROM run_clients WHERE workload = 'write'",
+        )
+        .unwrap();
+    let rows =
+        statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?))).unwrap();
+    let rows: Vec<(u32, String, String, u64, u64)> = rows.map(Result::unwrap).collect();
+    assert_eq!(rows.iter().map(|row| &row.1[..]).collect::<Vec<_>>(), ["c1", "c1", "c2", "c2"]);
+    assert_eq!(rows[2].2, "node-2");
+    let write = &results.runs[0].recordings[0];
+    let firsts: Vec<u64> = write
+        .workers
+        .iter()
+        .map(|w| w.series.iter().filter_map(|s| s.first_start_ns).min().unwrap())
+        .collect();
+    assert_eq!(rows.iter().map(|row| row.3).collect::<Vec<_>>(), firsts);
+    let bytes: u64 = write.series.iter().map(|series| series.total.bytes).sum();
+    assert_eq!(rows.iter().map(|row| row.4).sum::<u64>(), bytes);
+}
+
+/// `data/version-N.db` were written by the last programs of these schema versions: two runs of one factor each, the second
+/// over the wire; six runs of two factors over the wire.
+#[test]
+fn databases_of_older_versions_are_read_and_go_on() {
+    for old in [1, 2, 3] {
+        an_older_database_is_read_and_goes_on(old);
+    }
+}
+
+fn an_older_database_is_read_and_goes_on(old: u32) {
+    let directory = tempdir().unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    fs::copy(data.join(format!("version-{old}.db")), directory.path().join("results.db")).unwrap();
+    let version = |connection: &Connection| -> u32 {
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    };
+    let read = Store::load(directory.path()).unwrap();
+    let runs = if old == 3 { 6 } else { 2 };
+    assert_eq!((read.runs.len(), version(&sql(directory.path()))), (runs, old), "reading changes nothing");
+    assert!(read.hooks.is_empty() && read.baselines.is_empty() == (old < 3));
+    assert_eq!((&read.study.design_details, &read.study.stages[..]), (&DesignRecord::default(), &[][..]));
+    assert!(read.study.treatments.iter().all(|t| t.stage == 0 && t.block.is_none() && !t.centre));
+    assert!(read.runs.iter().all(|run| run.stage == 0 && run.block.is_none() && run.whole_plot.is_none()));
+    let recordings = read.runs.iter().flat_map(|run| &run.recordings);
+    let beside = |r: &Recording| !r.agents.is_empty() || r.start.is_some() || !r.samples.is_empty();
+    assert_eq!(recordings.clone().any(beside), old == 3);
+    match old {
+        1 => {
+            assert!(read.runs.iter().all(|run| run.service.is_none() && run.server_use.is_empty()));
+            assert!(recordings.clone().all(|recording| recording.rpc.is_none()));
+        }
+        2 => {
+            let networks: Vec<_> =
+                read.runs.iter().map(|run| &run.service.as_ref().unwrap().network).collect();
+            assert_eq!((&networks[0].means[..], networks[0].delay_ns), ("none", 0));
+            assert_eq!((&networks[1].means[..], networks[1].delay_ns), ("tcp-relay", 1_000_000));
+            let plain = |n: &&NetworkRecord| n.jitter_ns == 0 && n.bandwidth.is_none() && n.loss == 0.0;
+            assert!(networks.iter().all(plain));
+            let write = |r: &Recording| r.rpc.as_ref()?.phase("measure")?.row("WRITE").map(|row| row.ops);
+            assert!(recordings.clone().all(|recording| write(recording) > Some(100)));
+        }
+        _ => assert!(recordings.clone().all(|recording| !recording.agents.is_empty())),
+    }
+    if old == 3 {
+        let values: Vec<_> = read.study.factors.iter().map(|factor| factor.values.clone()).collect();
+        assert_eq!(values, [Some(vec![65_536.0, 262_144.0]), Some(vec![0.0, 0.001])]);
+    } else {
+        for run in &read.runs {
+            assert_eq!(Store::load_run(directory.path(), run.key).unwrap().as_ref(), Some(run));
+        }
+    }
+
+    let mut store = Store::open(directory.path()).unwrap();
+    assert_eq!(version(&sql(directory.path())), 6);
+    let session = store.begin_session("again", read.sessions[0].started, &BTreeMap::new()).unwrap();
+    let mut more = StudyResults { runs: read.runs[..1].to_vec(), ..read.clone() };
+    more.runs[0].server_use.clear();
+    synthetic::serve(&mut more);
+    synthetic::spread(&mut more);
+    let mut run = more.runs.remove(0);
+    (run.key.replicate, run.position, run.session) = (7, read.runs.len() as u32, session);
+    (run.stage, run.block, run.whole_plot) = (0, Some(7), Some(3));
+    store.begin_run(session, run.key, run.position).unwrap();
+    store.commit_run(&run).unwrap();
+    let hook = HookRecord { session, ..more.hooks[0].clone() };
+    store.add_hook(&hook).unwrap();
+    drop(store);
+    let found = Store::load(directory.path()).unwrap();
+    assert_eq!(found.runs[..runs], read.runs);
+    assert_eq!(found.hooks, [hook]);
+    assert_eq!(Store::load_run(directory.path(), run.key).unwrap(), Some(run));
+    let count: u32 =
+        sql(directory.path()).query_row("SELECT count(*) FROM run_rpcs", [], |row| row.get(0)).unwrap();
+    assert!(count > 0);
+}
+
+fn stage(number: u32, treatments: &[u32]) -> StageRecord {
+    StageRecord {
+        number,
+        kind: StageKind::Foldover,
+        reason: "all runs again with the levels of `sync` exchanged".into(),
+        treatments: treatments.to_vec(),
+        replicates: Replication::Sequential { min: 2, max: 5, relative_half_width: 0.1 },
+        made: study_results(1, 1, 1).sessions[0].started,
+    }
+}
+
+#[test]
+fn a_stage_is_added_whole_or_not_at_all() {
+    let mut results = study_results(31, 4, 2);
+    let details = DesignRecord {
+        generators: vec!["B=A".into()],
+        interest: vec![vec![0], vec![0, 1]],
+        hard_to_change: vec![1],
+        blocks: Some(BlocksRecord::Confounded { count: 2, effects: vec![vec![0, 1]] }),
+        centre_points: 0,
+        excluded: vec![vec![1, 1]],
+        goal: Some(GoalRecord { direction: Direction::Maximise, response: "write.throughput".into() }),
+        precision: Some(0.05),
+        ..DesignRecord::default()
+    };
+    results.study.design_details = details;
+    results.study.treatments[1].block = Some(1);
+    results.study.treatments[1].whole_plot = Some(0);
+    let directory = written(&results);
+    let before = Store::load(directory.path()).unwrap();
+    assert_eq!(before, results);
+
+    let new = TreatmentRecord {
+        index: 4,
+        levels: vec![1, 0],
+        label: "io_size=64KiB sync=off (2)".into(),
+        block: None,
+        whole_plot: Some(1),
+        stage: 1,
+        centre: true,
+    };
+    let mut store = Store::open(directory.path()).unwrap();
+    let mut refuse = |stage: &StageRecord, new: &[TreatmentRecord], why: &str| {
+        let error = store.add_stage(stage, new).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        assert_eq!(store.study(), &results.study, "it has no part of the stage");
+    };
+    refuse(&stage(2, &[0]), &[], "is number 1, not 2");
+    refuse(&stage(1, &[]), &[], "stage 1 does not run treatments of the study");
+    refuse(&stage(1, &[0, 0]), &[], "each once");
+    refuse(&stage(1, &[0, 4]), &[], "does not run treatments of the study");
+    refuse(&stage(1, &[4]), &[TreatmentRecord { index: 5, ..new.clone() }], "is number 4, not 5");
+    refuse(&stage(1, &[4]), &[TreatmentRecord { stage: 0, ..new.clone() }], "is of stage 0, not of stage 1");
+    refuse(
+        &stage(1, &[4]),
+        &[TreatmentRecord { levels: vec![9, 0], ..new.clone() }],
+        "a level of each factor",
+    );
+    // What is written first is taken back when what follows cannot be written.
+    sql(directory.path()).execute_batch("ALTER TABLE stage_treatments RENAME TO elsewhere").unwrap();
+    refuse(&stage(1, &[0, 4]), std::slice::from_ref(&new), "stage_treatments");
+    sql(directory.path()).execute_batch("ALTER TABLE elsewhere RENAME TO stage_treatments").unwrap();
+
+    store.add_stage(&stage(1, &[0, 4]), std::slice::from_ref(&new)).unwrap();
+    results.study.treatments.push(new);
+    results.study.stages.push(stage(1, &[0, 4]));
+    assert_eq!(store.study(), &results.study);
+    store.add_stage(&stage(2, &[1, 4]), &[]).unwrap();
+    results.study.stages.push(stage(2, &[1, 4]));
+    let session = store.begin_session("again", results.sessions[0].started, &BTreeMap::new()).unwrap();
+    let mut run = results.runs[0].clone();
+    (run.key, run.position, run.session) = (RunKey { treatment: 4, replicate: 0 }, 8, session);
+    (run.stage, run.block, run.whole_plot) = (1, None, Some(2));
+    run.traces.clear();
+    store.begin_run(session, run.key, 8).unwrap();
+    store.commit_run(&run).unwrap();
+    drop(store);
+    let found = Store::load(directory.path()).unwrap();
+    assert_eq!(found.study, results.study);
+    assert_eq!(found.runs.last(), Some(&run));
+    assert_eq!(found.study.block_name(&run).as_deref(), Some("stage 1"));
+    assert_eq!(found.study.whole_plot_name(&run).as_deref(), Some("stage 1, plot 3"));
+    assert_eq!(Store::open(directory.path()).unwrap().study(), &found.study);
+}
+
+#[test]
+fn what_belongs_to_no_session_is_refused() {
+    let mut results = study_results(26, 1, 1);
+    synthetic::spread(&mut results);
+    let directory = written(&results);
+    let mut store = Store::open(directory.path()).unwrap();
+    let hook = HookRecord { session: 7, ..results.hooks[0].clone() };
+    assert!(store.add_hook(&hook).unwrap_err().to_string().contains("there is no session 7"));
+    let mut baseline = BaselineRecord { session: 7, ..results.baselines[0].clone() };
+    assert!(store.add_baseline(&baseline).unwrap_err().to_string().contains("there is no session 7"));
+    (baseline.session, baseline.flows[1].throughput) = (1, f64::NAN);
+    let error = store.add_baseline(&baseline).unwrap_err();
+    assert!(error.to_string().contains("the throughput of 4 flows to filer is not a number"), "{error}");
+    assert_eq!(Store::load(directory.path()).unwrap().baselines, results.baselines);
 }

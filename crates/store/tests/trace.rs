@@ -7,7 +7,7 @@ use std::path::Path;
 
 use benchmaster_store::record::RunKey;
 use benchmaster_store::synthetic::trace_records;
-use benchmaster_store::trace::{self, TraceError, TraceWriter};
+use benchmaster_store::trace::{self, TraceError, TraceFacts, TraceWorker, TraceWriter};
 use benchmaster_workload::model::OperationKind;
 use benchmaster_workload::recording::{SeriesKey, TraceRecord, TraceSink};
 use proptest::prelude::*;
@@ -21,12 +21,22 @@ fn series() -> Vec<SeriesKey> {
         .into()
 }
 
+fn facts(workload: &str) -> TraceFacts {
+    TraceFacts {
+        workload: workload.into(),
+        series: series(),
+        workers: vec![TraceWorker { client: 1, group: "main".into(), worker: 2 }],
+        filesets: toml::from_str("data = { files = 4, size = '64KiB' }").unwrap(),
+        fileset_seed: 3,
+    }
+}
+
 fn write(results: &Path, workload: &str, batches: &[&[TraceRecord]]) -> String {
     let mut writer = TraceWriter::create(results, RUN, workload).unwrap();
     for batch in batches {
         writer.write(batch).unwrap();
     }
-    writer.finish(&series()).unwrap()
+    writer.finish(&facts(workload)).unwrap()
 }
 
 fn read(path: &Path) -> (Vec<TraceRecord>, trace::TraceInfo) {
@@ -46,8 +56,7 @@ fn several_row_groups_read_as_written() {
     let path = directory.path().join(relative);
     let (found, info) = read(&path);
     assert_eq!(found, records);
-    assert_eq!((info.workload.as_str(), info.operations), ("write", 300_000));
-    assert_eq!(info.series, series());
+    assert_eq!((&info.facts, info.operations), (&facts("write"), 300_000));
     assert_eq!(trace::info(&path).unwrap(), info);
     assert_eq!(fs::read_dir(directory.path().join("traces")).unwrap().count(), 1);
 }
@@ -93,7 +102,7 @@ fn a_full_disk_fails_the_trace_and_leaves_nothing() {
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
     assert!(error.to_string().contains("run-2-11-write.parquet.partial"), "{error}");
     assert!(writer.write(&records).is_err(), "nothing is appended after a failure");
-    assert!(writer.finish(&series()).is_err());
+    assert!(writer.finish(&facts("write")).is_err());
     assert_eq!(fs::read_dir(traces).unwrap().count(), 0);
 }
 
@@ -112,16 +121,19 @@ fn what_is_no_trace_is_refused() {
 }
 
 fn any_record() -> impl Strategy<Value = TraceRecord> {
-    let any =
-        (any::<u64>(), any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
-    any.prop_map(|(start_ns, latency_ns, offset, bytes, worker, series, error)| TraceRecord {
-        start_ns,
-        latency_ns,
-        offset: if offset % 3 == 0 { u64::MAX } else { offset },
-        bytes,
-        worker,
-        series,
-        error,
+    let any = (any::<[u64; 3]>(), any::<[u32; 3]>(), any::<[u16; 3]>());
+    any.prop_map(|([start_ns, latency_ns, offset], [bytes, worker, file], [series, error, fileset])| {
+        TraceRecord {
+            start_ns,
+            latency_ns,
+            offset: if offset % 3 == 0 { u64::MAX } else { offset },
+            bytes,
+            worker,
+            file: if file % 3 == 0 { u32::MAX } else { file },
+            series,
+            error,
+            fileset,
+        }
     })
 }
 

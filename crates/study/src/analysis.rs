@@ -3,8 +3,10 @@
 //! A mean is one over runs (one value per run), never over the correlated intervals of one run. Runs with an invalid
 //! check are left out of every mean and every latency table, and are counted and listed as left out.
 
+mod clusters;
 mod effects;
 mod latency;
+mod rpc;
 
 use std::collections::BTreeMap;
 
@@ -14,11 +16,16 @@ use benchmaster_store::record::{
 };
 use benchmaster_workload::recording::{Recording, WorkerRecording};
 use serde::Serialize;
+use thiserror::Error;
 
+use crate::experiment::{ExperimentError, Options};
+
+pub use clusters::ClusterSummary;
 pub use effects::{
-    ContrastSummary, Effects, FactorSummary, FactorialSummary, LevelComparison, LevelSummary, TermSummary,
+    ContrastSummary, Effects, FactorSummary, LevelComparison, LevelSummary, LevelsSummary, table,
 };
 pub use latency::{LatencyKind, LatencySummary, Percentile};
+pub use rpc::{RpcRowSummary, RpcSummary};
 
 /// What the results of a study say.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -31,8 +38,18 @@ pub struct Analysis {
     pub confidence: f64,
     /// Treatments in standard order, those without a finished run included.
     pub treatments: Vec<TreatmentSummary>,
-    /// How the factors change the primary response.
+    /// The response that the effects are on: the primary one, unless another was asked for.
+    pub effects_on: String,
+    /// Its unit; `None` when no run has it.
+    pub effects_unit: Option<Unit>,
+    /// How the factors change it.
     pub effects: Effects,
+    /// Its means at each level, against the base level; `None` where `effects` has them, and without factors.
+    pub levels: Option<LevelsSummary>,
+    /// What a study found that decides by its results what to run; `None` for other studies.
+    pub adaptive: Option<crate::adaptive::Answer>,
+    /// The load curves of a study that measures some; `None` for other studies.
+    pub load: Option<crate::load::LoadAnalysis>,
     /// Validity checks that did not pass, each once, worst first.
     pub warnings: Vec<WarningSummary>,
     /// Finished runs.
@@ -72,6 +89,8 @@ pub struct TreatmentSummary {
     pub latencies: Vec<LatencySummary>,
     /// How evenly workers and clients were served.
     pub fairness: Vec<FairnessSummary>,
+    /// RPCs by workload and phase, where they were counted.
+    pub rpcs: Vec<RpcSummary>,
     /// Operations that failed, over all its runs.
     pub errors: u64,
     /// The same by workload, for workloads with errors.
@@ -172,6 +191,8 @@ pub struct WarningSummary {
     pub of: usize,
     /// The message of the first of these runs.
     pub example: String,
+    /// The figures behind that message.
+    pub evidence: BTreeMap<String, f64>,
 }
 
 /// How evenly a workload's workers or clients were served.
@@ -191,6 +212,8 @@ pub struct FairnessSummary {
     pub rates: Vec<MemberRate>,
     /// The largest of these rates over the smallest; `None` when the smallest is 0.
     pub max_over_min: Option<f64>,
+    /// Winners and losers among clients; `None` for workers, and when no run has any.
+    pub clusters: Option<ClusterSummary>,
 }
 
 /// The rate of a worker or client.
@@ -214,8 +237,69 @@ pub fn is_invalid(run: &RunRecord) -> bool {
     run.checks.iter().any(|c| c.severity == Severity::Invalid)
 }
 
+/// Why an analysis cannot be made as asked.
+#[derive(Debug, Error)]
+pub enum AnalysisError {
+    /// No run has the response.
+    #[error("no run has the response `{name}`; there are {}", known.join(", "))]
+    UnknownResponse {
+        /// The name as written.
+        name: String,
+        /// Responses that there are.
+        known: Vec<String>,
+    },
+    /// The effects cannot be analysed as asked.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+}
+
 /// Analyses a study's results, finished or not.
 pub fn analyze(results: &StudyResults) -> Analysis {
+    let options = Options { confidence: results.study.confidence, ..Options::default() };
+    summary(results, &results.study.primary_response, |treatments, response| {
+        let found = effects::effects(results, treatments, response, &options);
+        found.unwrap_or_else(|problem| (Effects::None { reason: problem.to_string() }, None))
+    })
+}
+
+/// The same, with the effects on any response, analysed as asked. The confidence level of everything else is the study's.
+///
+/// # Errors
+/// A response that no run has, and terms, levels and scales that there are not.
+pub fn analyze_with(
+    results: &StudyResults,
+    response: Option<&str>,
+    options: &Options,
+) -> Result<Analysis, AnalysisError> {
+    let response = response.unwrap_or(&results.study.primary_response);
+    let mut known: Vec<String> = Vec::new();
+    for found in results.runs.iter().flat_map(|r| &r.responses) {
+        if !known.contains(&found.name) {
+            known.push(found.name.clone());
+        }
+    }
+    if !known.is_empty() && !known.iter().any(|name| name == response) {
+        return Err(AnalysisError::UnknownResponse { name: response.to_owned(), known });
+    }
+    let mut problem = None;
+    let analysis = summary(results, response, |treatments, response| {
+        effects::effects(results, treatments, response, options).unwrap_or_else(|error| {
+            let reason = error.to_string();
+            problem = Some(error);
+            (Effects::None { reason }, None)
+        })
+    });
+    match problem {
+        Some(problem) => Err(problem.into()),
+        None => Ok(analysis),
+    }
+}
+
+fn summary(
+    results: &StudyResults,
+    effects_on: &str,
+    effects: impl FnOnce(&[TreatmentSummary], &str) -> (Effects, Option<LevelsSummary>),
+) -> Analysis {
     let study = &results.study;
     let mut damage = Vec::new();
     let mut treatments = Vec::with_capacity(study.treatments.len());
@@ -224,17 +308,21 @@ pub fn analyze(results: &StudyResults) -> Analysis {
         runs.sort_by_key(|r| r.key);
         treatments.push(summarize(results, treatment, &runs, &mut damage));
     }
-    let primary_unit = results
-        .runs
-        .iter()
-        .flat_map(|r| &r.responses)
-        .find(|r| r.name == study.primary_response)
-        .map(|r| r.unit);
+    let unit = |name: &str| {
+        let all = results.runs.iter().flat_map(|r| &r.responses);
+        all.into_iter().find(|r| r.name == name).map(|r| r.unit)
+    };
+    let (effects, levels) = effects(&treatments, effects_on);
     Analysis {
         primary_response: study.primary_response.clone(),
-        primary_unit,
+        primary_unit: unit(&study.primary_response),
         confidence: study.confidence,
-        effects: effects::effects(study, &treatments),
+        effects_on: effects_on.to_owned(),
+        effects_unit: unit(effects_on),
+        effects,
+        levels,
+        adaptive: crate::adaptive::answer(results),
+        load: crate::load::analysis(results),
         warnings: warnings(&results.runs),
         runs: results.runs.len(),
         failed: results.runs.iter().filter(|r| r.failure.is_some()).count(),
@@ -277,6 +365,7 @@ fn summarize(
         stopping: primary.and_then(|p| stopping(study.replicates, study.confidence, p)),
         latencies: latency::latencies(&counted, damage),
         fairness: fairness_of(&counted, study.confidence),
+        rpcs: rpc::rpcs(&counted, study.confidence),
         errors: errors_by_workload.values().sum(),
         errors_by_workload,
         responses,
@@ -332,6 +421,9 @@ fn stopping(replication: Replication, confidence: f64, response: &ResponseSummar
             stopping::Rule { min, max, relative_half_width, confidence }.decide(&values).label()
         }
         Replication::Fixed(planned) if n < planned as usize => format!("{n} of {planned} planned runs count"),
+        Replication::Fixed(planned) if n > planned as usize => {
+            format!("{n} runs, {planned} as planned beforehand and {} added", n - planned as usize)
+        }
         Replication::Fixed(planned) => {
             format!("{planned} {}, as planned beforehand", if planned == 1 { "run" } else { "runs" })
         }
@@ -357,6 +449,7 @@ fn warnings(runs: &[RunRecord]) -> Vec<WarningSummary> {
                     runs: vec![run.key],
                     of: runs.len(),
                     example: check.message.clone(),
+                    evidence: check.evidence.clone(),
                 }),
             }
         }
@@ -444,6 +537,7 @@ fn compare_members(
         jain: Estimate::of(&indices, confidence).ok()?,
         rates,
         max_over_min: (low > 0.0).then(|| high / low),
+        clusters: group.is_none().then(|| clusters::clusters(per_run)).flatten(),
     })
 }
 
@@ -531,7 +625,7 @@ mod tests {
     #[test]
     fn it_serializes_without_histograms() {
         let text = serde_json::to_string(&analyze(&study_results(1, 4, 2))).unwrap();
-        assert!(text.contains(r#""method":"levels""#) || text.contains(r#""method":"factorial""#));
+        assert!(text.contains(r#""method":"experiment""#), "{text}");
         assert!(text.len() < 100_000, "{}", text.len());
     }
 }

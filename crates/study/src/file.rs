@@ -1,24 +1,38 @@
 //! The study file: TOML read into checked types, with every mistake reported at its place.
 
+mod clients;
 mod design;
 mod factors;
+mod lab;
+mod load;
+mod managed;
+mod network;
+mod overrides;
 mod path;
+mod place;
 mod section;
 mod treatment;
 mod words;
 
 use std::path::{Path, PathBuf};
 
-use benchmaster_store::record::FactorRecord;
+use benchmaster_store::record::{FactorRecord, LoadRecord, numeric_values};
+use benchmaster_workload::builtin::Scale;
 use toml::de::{DeTable, DeValue};
 
 use self::factors::Factor;
-use self::section::{Gaps, Reader, not_available};
+use self::section::{Gaps, Reader};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::response_names::{default_response, response_names};
 use crate::settings::Settings;
 
-pub use self::design::{DesignKind, DesignSection, Replicates, RunOrder, SequentialReplicates, StudySection};
+pub(crate) use self::design::only_regular;
+pub use self::design::{
+    Blocks, ConfoundedBlocks, DesignChoice, DesignKind, DesignSection, FractionBy, LevelWord, NamedBlock,
+    ReplicateBlocks, Replicates, RunOrder, SequentialReplicates, StudySection, TimeOfDay,
+};
+pub use self::load::{Curve, GoalSection, Load, LoadPlan, LoadSection, Measure};
+pub use self::overrides::{Override, OverrideError};
 pub(crate) use self::treatment::{Treatment, leaves};
 
 /// A study file without mistakes in anything that can be told from one treatment at a time.
@@ -32,8 +46,14 @@ pub struct StudyFile {
     pub study: StudySection,
     /// The section `[design]`.
     pub design: DesignSection,
-    /// The factors in the order of the file.
+    /// What `[design]` says of factors and levels, by number.
+    pub choice: DesignChoice,
+    /// The factors in the order of the file, and after them the loads of `[load]`.
     pub factors: Vec<FactorRecord>,
+    /// The section `[load]` with its loads.
+    pub load: Option<LoadPlan>,
+    /// What is stored of it.
+    pub load_record: Option<LoadRecord>,
     /// The settings of the base treatment: every factor at its first level.
     pub base: Settings,
     /// The response that the study is about: that of `[design]`, or the first workload's.
@@ -56,10 +76,16 @@ pub enum LoadError {
     /// It has mistakes.
     #[error("{0}")]
     Invalid(Diagnostics),
+    /// A value could not be put into it.
+    #[error(transparent)]
+    Override(#[from] OverrideError),
 }
 
 /// The sections of a study file.
-const SECTIONS: [&str; 7] = ["study", "target", "clients", "run", "factors", "design", "workload"];
+const SECTIONS: [&str; 13] = [
+    "study", "lab", "server", "target", "network", "clients", "run", "sampling", "collect", "factors",
+    "design", "load", "workload",
+];
 
 impl StudyFile {
     /// Reads a study file.
@@ -67,7 +93,18 @@ impl StudyFile {
     /// # Errors
     /// When it cannot be read or has mistakes.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
-        let bytes = std::fs::read(path).map_err(|source| LoadError::Io { path: path.into(), source })?;
+        Self::load_with(path, &[])
+    }
+
+    /// Reads a study file and puts values in the place of its own.
+    ///
+    /// # Errors
+    /// When it cannot be read or has mistakes, with these values in it, or when they have no place in it.
+    pub fn load_with(path: &Path, overrides: &[Override]) -> Result<Self, LoadError> {
+        let mut bytes = std::fs::read(path).map_err(|source| LoadError::Io { path: path.into(), source })?;
+        if let Ok(text) = std::str::from_utf8(&bytes) {
+            bytes = overrides::apply(text, overrides)?.into_bytes();
+        }
         Self::parse_bytes(&path.display().to_string(), &bytes).map_err(LoadError::Invalid)
     }
 
@@ -110,22 +147,48 @@ impl StudyFile {
         }
     }
 
-    /// Reads and checks the treatments with these levels, one after the other.
-    pub(crate) fn treatments(&self, rows: &[Vec<u32>]) -> Result<Vec<Treatment>, Diagnostics> {
+    /// Reads and checks the treatments with these levels, one after the other, as they are in a block when blocks set
+    /// parameters: the first when none is given.
+    pub(crate) fn treatments(
+        &self,
+        rows: &[Vec<u32>],
+        block: Option<u32>,
+    ) -> Result<Vec<Treatment>, Diagnostics> {
         let mut found = self.warnings.clone();
         let tree = parse_toml(&self.text, &mut found);
         let mut reader = Reader { tree: &tree, overlaid: &[], gaps: Gaps::NONE, found: &mut found };
         let factors = factors::read(&mut reader, &self.text).unwrap_or_default();
+        let factors = factors::with_load(&mut reader, factors, self.load.as_ref()).unwrap_or_default();
+        let centres = match self.design.centre_points {
+            0 => Vec::new(),
+            _ => factors::centres(&mut reader, &self.text, own(&factors)).unwrap_or_default(),
+        };
+        let mut factors = factors;
+        factors::add_centres(&mut factors, &centres);
+        let blocks = factors.len() > own(&factors).len();
         let mut treatments = Vec::new();
         for row in rows {
-            let Some(treatment) = treatment::read(&tree, &factors, row, &mut found) else { continue };
-            check_response(&tree, &factors, row, &self.response, &treatment, &mut found);
+            let row: Vec<_> = row.iter().copied().chain(blocks.then_some(block.unwrap_or(0))).collect();
+            let Some(treatment) = treatment::read(&tree, &factors, &row, &mut found) else { continue };
+            check_response(&tree, &factors, &row, &self.response, &treatment, &mut found);
             treatments.push(treatment);
         }
         match found.has_errors() {
             true => Err(found),
             false => Ok(treatments),
         }
+    }
+
+    /// Whether the blocks of the design set parameters.
+    pub(crate) fn blocks_differ(&self) -> bool {
+        matches!(&self.design.blocks, Some(Blocks::Named(blocks)) if blocks.iter().any(|block| !block.set.is_empty()))
+    }
+
+    /// The place in the file that is nearest to a path.
+    pub(crate) fn place(&self, path: &str) -> std::ops::Range<usize> {
+        let mut found = Diagnostics::new(&self.file_name, &self.text);
+        let tree = parse_toml(&self.text, &mut found);
+        Reader { tree: &tree, overlaid: &[], gaps: Gaps::NONE, found: &mut found }.place(path)
     }
 
     /// The label of a treatment.
@@ -147,7 +210,7 @@ fn read(text: &str, found: &mut Diagnostics) -> Option<StudyFile> {
     }
     if tree.is_empty() {
         found.push(Diagnostic::error("the study is empty").help(
-            "a study needs at least `[study]` with a `name`, `[target]` with a `path`, and one `[workload.NAME]` with `use`",
+            "a study needs at least `[study]` with a `name`, `[target]` with a `path` or `url`, and one `[workload.NAME]` with `use`",
         ));
         return None;
     }
@@ -159,14 +222,30 @@ fn read(text: &str, found: &mut Diagnostics) -> Option<StudyFile> {
     check_sections(&tree, found);
     let mut reader = Reader { tree: &tree, overlaid: &[], gaps: Gaps::NONE, found };
     let study = read_study(&mut reader);
+    if let Some(study) = &study {
+        note_scale(&mut reader, study);
+    }
     let design = match tree.get("design") {
         Some(node) => reader.read::<DesignSection>("design", node),
         None => Some(DesignSection::default()),
     };
     if let Some(design) = &design {
-        design::check(&mut reader, design);
+        design::check(&mut reader, design, on_virtual_time(&tree));
     }
     let factors = factors::read(&mut reader, text);
+    let load = load::read(&mut reader, design.as_ref());
+    let factors = match (factors, &load) {
+        (Some(factors), Some(load)) => factors::with_load(&mut reader, factors, load.as_ref()),
+        _ => None,
+    };
+    let (mut choice, mut centres) = (None, None);
+    if let (Some(design), Some(factors)) = (&design, &factors) {
+        choice = design::choose(&mut reader, design, own(factors));
+        centres = match design.centre_points {
+            0 => Some(Vec::new()),
+            _ => factors::centres(&mut reader, text, own(factors)),
+        };
+    }
     // As the file stands, before any level is put into it, so that values which a factor replaces are right as well.
     // What a factor sets may be missing there.
     let varied = factors.as_ref().is_none_or(|factors| !factors.is_empty());
@@ -178,25 +257,42 @@ fn read(text: &str, found: &mut Diagnostics) -> Option<StudyFile> {
         reader.gaps = factors.as_ref().map_or(Gaps::Any, |factors| Gaps::Only(set(factors)));
         treatment::read_settings(&mut reader);
     }
-    let factors = factors?;
+    let (mut factors, choice, centres) = (factors?, choice?, centres?);
     if varied && found.has_errors() {
         return None;
     }
+    factors::add_centres(&mut factors, &centres);
     let base = read_one_at_a_time(&tree, &factors, found);
-    let (study, design, base) = (study?, design?, base?);
+    let (study, design, base, load) = (study?, design?, base?, load.as_ref()?);
     let (first, spec) = base.settings.workloads.first()?;
-    let response = design.response.clone().unwrap_or_else(|| default_response(first, spec));
+    let of_goal = || choice.goal.as_ref().map(|goal| goal.response.clone());
+    let response = design.response.clone().or_else(of_goal).unwrap_or_else(|| default_response(first, spec));
     check_response(&tree, &factors, &vec![0; factors.len()], &response, &base, found);
+    let load_record = match &load {
+        Some(plan) => Some(load::stored(plan, &base, &factors, found)?),
+        None => None,
+    };
     Some(StudyFile {
         file_name: found.file_name().to_owned(),
         text: text.to_owned(),
         study,
         design,
-        factors: factors.iter().map(|factor| record(text, factor)).collect(),
+        choice,
+        factors: own(&factors).iter().map(|factor| record(text, factor)).collect(),
+        load: load.clone(),
+        load_record,
         base: base.settings,
         response,
         warnings: found.clone(),
     })
+}
+
+/// The factors of the study, without what stands for its blocks.
+fn own<'a, 't>(factors: &'a [Factor<'t>]) -> &'a [Factor<'t>] {
+    match factors.split_last() {
+        Some((last, rest)) if last.is_block => rest,
+        _ => factors,
+    }
 }
 
 fn read_study(reader: &mut Reader<'_, '_>) -> Option<StudySection> {
@@ -214,6 +310,30 @@ fn read_study(reader: &mut Reader<'_, '_>) -> Option<StudySection> {
         place => place,
     };
     factors::check_name(reader, "study", &study.name, &place).then_some(study)
+}
+
+/// Whether all runs of the study are on virtual time, where a second one would be the same as the first.
+fn on_virtual_time(tree: &DeTable<'_>) -> bool {
+    let time = tree.get("lab").and_then(|lab| lab.get_ref().get("time"));
+    time.and_then(|time| time.get_ref().as_str()) == Some("virtual")
+}
+
+/// Says that a scaled study is not the one that its levels and texts speak of.
+fn note_scale(reader: &mut Reader<'_, '_>, study: &StudySection) {
+    if study.scale == 1.0 {
+        return;
+    }
+    let place = reader.place("study.scale");
+    let diagnostic = match Scale::new(study.scale) {
+        Some(_) => Diagnostic::warning(format!(
+            "the study is scaled by {}: amounts of data, numbers of files and times are that part of what it says",
+            study.scale
+        ))
+        .help("its results are not those of the experiment at its full size"),
+        None => Diagnostic::error(format!("nothing can be scaled by {}", study.scale))
+            .help("write a number above 0, such as `0.01`"),
+    };
+    reader.found.push(diagnostic.at(place));
 }
 
 /// The tree of a file; syntax errors are reported, the first of each line.
@@ -259,10 +379,6 @@ fn check_sections(tree: &DeTable<'_>, found: &mut Diagnostics) {
         if SECTIONS.contains(&name) {
             continue;
         }
-        if let Some(instead) = words::later(name) {
-            found.push(not_available(name).at(key.span()).help(instead));
-            continue;
-        }
         let what = match node.get_ref() {
             DeValue::Table(_) | DeValue::Array(_) => "section",
             _ => "key",
@@ -285,16 +401,16 @@ fn read_one_at_a_time(
     let base = treatment::read(tree, factors, &base_levels, found);
     for (number, factor) in factors.iter().enumerate() {
         let mut settings = vec![base.as_ref().map(|base| base.settings.clone())];
-        for index in 1..factor.levels.len() {
+        // Loads are values of one parameter between the first and the last.
+        let first = if factor.is_load { factor.levels.len().saturating_sub(1) } else { 1 };
+        for index in first.max(1)..factor.levels.len() {
             let mut levels = base_levels.clone();
             levels[number] = index as u32;
             settings.push(treatment::read(tree, factors, &levels, found).map(|treatment| treatment.settings));
         }
         for (index, this) in settings.iter().enumerate() {
-            let Some(same) = settings[..index].iter().position(|other| this.is_some() && other == this)
-            else {
-                continue;
-            };
+            let same = settings[..index].iter().position(|other| this.is_some() && other == this);
+            let Some(same) = same.filter(|_| !factor.is_block) else { continue };
             let (level, other) = (&factor.levels[index], &factor.levels[same]);
             found.push(
                 Diagnostic::error(format!(
@@ -323,13 +439,15 @@ fn check_response(
         .workloads
         .iter()
         .zip(&treatment.workloads)
-        .flat_map(|((name, spec), (_, full))| response_names(name, spec, full))
+        .flat_map(|((name, spec), (_, full))| response_names(name, spec, full, treatment.settings.access()))
         .collect();
     if names.iter().any(|name| name == response) {
         return;
     }
-    let written =
-        path::parse("design.response").and_then(|path| path::find(tree, &path)).map(|(_, node)| node.span());
+    let written = ["design.response", "design.goal"].into_iter().find_map(|path| {
+        let (_, node) = path::find(tree, &path::parse(path)?)?;
+        Some(node.span())
+    });
     let label = treatment::label(factors, levels).map(|label| format!("in the treatment {label}"));
     let help = match words::nearest(response, names.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
@@ -346,15 +464,14 @@ fn check_response(
 
 fn record(text: &str, factor: &Factor<'_>) -> FactorRecord {
     let settings = factor.levels.iter().map(|level| {
-        let pairs = level
-            .settings
-            .iter()
-            .map(|s| (s.path.clone(), text.get(s.value.span()).unwrap_or_default().to_owned()));
+        let pairs = level.settings.iter().map(|s| (s.path.clone(), s.text(text).to_owned()));
         pairs.collect()
     });
+    let settings: Vec<_> = settings.collect();
     FactorRecord {
         name: factor.name.clone(),
         levels: factor.levels.iter().map(|level| level.name.clone()).collect(),
-        settings: settings.collect(),
+        values: numeric_values(&settings),
+        settings,
     }
 }

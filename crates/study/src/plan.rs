@@ -2,18 +2,35 @@
 
 mod compatible;
 mod describe;
+pub mod design;
 mod estimate;
+pub mod extend;
+mod place;
+mod treatments;
 
-use benchmaster_design::{DesignError, GENERATOR, full, one_at_a_time};
+use benchmaster_design::GENERATOR;
 use benchmaster_store::record::{StudyRecord, TreatmentRecord, WorkloadRecord};
 use benchmaster_workload::model::Workload;
 
 pub use self::compatible::{Difference, compatible};
 pub use self::describe::{PlanDescription, PlannedFactor, PlannedLevel, PlannedRun, PlannedWorkload};
 pub use self::estimate::Estimate;
-use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::file::{DesignKind, StudyFile};
+pub use self::place::{PlannedNetwork, PlannedStep};
+use crate::adaptive::screening;
+use crate::diagnostics::Diagnostics;
+use crate::file::{Blocks, NamedBlock, StudyFile, TimeOfDay, Treatment};
 use crate::settings::Settings;
+
+/// A block with a name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedBlock {
+    /// Its name.
+    pub name: String,
+    /// The time of day that is waited for before each of its replicates begins.
+    pub at: Option<TimeOfDay>,
+    /// All treatments as they are in this block; none when blocks set no parameters.
+    pub treatments: Vec<PlannedTreatment>,
+}
 
 /// A study that can be run: every treatment has been checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,8 +39,12 @@ pub struct Plan {
     pub study: StudyRecord,
     /// The treatments in standard order.
     pub treatments: Vec<PlannedTreatment>,
+    /// The blocks that have names, in order; complete replicates go to them in turn.
+    pub blocks: Vec<PlannedBlock>,
     /// What the study's author should know.
     pub warnings: Diagnostics,
+    /// The file, for treatments that are added later.
+    file: StudyFile,
 }
 
 /// A treatment with everything it sets.
@@ -35,6 +56,8 @@ pub struct PlannedTreatment {
     pub settings: Settings,
     /// Its workloads in full, in the order in which a run does them.
     pub workloads: Vec<(String, Workload)>,
+    /// The number of the block that it is for, when blocks set parameters.
+    pub in_block: Option<u32>,
 }
 
 impl Plan {
@@ -43,26 +66,10 @@ impl Plan {
     /// # Errors
     /// All contradictions of all treatments, at their places in the file.
     pub fn from_study(file: &StudyFile, version: &str) -> Result<Self, Diagnostics> {
-        let levels: Vec<_> = file.factors.iter().map(|factor| factor.levels.len() as u32).collect();
-        let rows =
-            rows(file.design.kind, &levels).map_err(|error| {
-                let mut found = file.warnings.clone();
-                found.push(Diagnostic::error(error.to_string()).help(
-                    "`kind = \"one-at-a-time\"` in `[design]` has far fewer treatments than `\"full\"`",
-                ));
-                found
-            })?;
-        let read = file.treatments(&rows)?;
-        let treatments: Vec<_> = rows
-            .into_iter()
-            .zip(read)
-            .zip(0..)
-            .map(|((levels, treatment), index)| PlannedTreatment {
-                record: TreatmentRecord { index, label: file.label(&levels), levels },
-                settings: treatment.settings,
-                workloads: treatment.workloads,
-            })
-            .collect();
+        let listed = treatments::list(file)?;
+        let rows: Vec<_> = listed.treatments.iter().map(|treatment| treatment.levels.clone()).collect();
+        let treatments = planned(&listed.treatments, file.treatments(&rows, None)?, None);
+        let blocks = blocks(file, &listed.treatments)?;
         let workloads = file
             .base
             .workloads
@@ -77,22 +84,110 @@ impl Plan {
             seed: file.study.seed,
             generator: GENERATOR.to_owned(),
             design: file.design.kind.name().to_owned(),
+            design_details: listed.details,
             order: order.name().to_owned(),
             replicates: file.design.replicates.into(),
             confidence: file.design.confidence,
             primary_response: file.response.clone(),
             factors: file.factors.clone(),
             treatments: treatments.iter().map(|treatment| treatment.record.clone()).collect(),
+            stages: Vec::new(),
             workloads: workloads.collect(),
             version: version.to_owned(),
         };
-        Ok(Self { study, treatments, warnings: file.warnings.clone() })
+        Ok(Self { study, treatments, blocks, warnings: file.warnings.clone(), file: file.clone() })
+    }
+
+    /// The plan of a stored study, its stages included, from the study file that was stored with it.
+    ///
+    /// # Errors
+    /// When this version of the program cannot run the stored file, or makes another design of it.
+    pub fn of_results(stored: &StudyRecord) -> Result<Self, OfResultsError> {
+        let mut file = StudyFile::parse("study.toml", &stored.text)?;
+        if stored.design_details.screen {
+            screening(&mut file);
+        }
+        let plan = Self::from_study(&file, &stored.version)?;
+        compatible(stored, &plan).map_err(Box::new)?;
+        Ok(plan.with_stages(stored)?)
+    }
+
+    /// The plan with the treatments that were added to a stored study after it had begun. What the file asks for stays as
+    /// it is in this plan; whether the stored study is the same is for [`compatible`] to say.
+    ///
+    /// # Errors
+    /// When an added treatment cannot be run.
+    pub fn with_stages(&self, stored: &StudyRecord) -> Result<Self, Diagnostics> {
+        let mut plan = self.clone();
+        plan.study.stages = stored.stages.clone();
+        plan.study.design_details.screen = stored.design_details.screen;
+        plan.study.treatments.retain(|treatment| treatment.stage == 0);
+        plan.study
+            .treatments
+            .extend(stored.treatments.iter().filter(|treatment| treatment.stage > 0).cloned());
+        let rows: Vec<_> = plan.study.treatments.iter().map(|treatment| treatment.levels.clone()).collect();
+        plan.treatments = planned(&plan.study.treatments, self.file.treatments(&rows, None)?, None);
+        plan.blocks = blocks(&self.file, &plan.study.treatments)?;
+        Ok(plan)
+    }
+
+    /// A treatment as it is in a block: what is to be run.
+    pub fn treatment(&self, treatment: u32, block: Option<u32>) -> Option<&PlannedTreatment> {
+        let in_block =
+            block.and_then(|block| self.blocks.get(block as usize)?.treatments.get(treatment as usize));
+        in_block.or_else(|| self.treatments.get(treatment as usize))
+    }
+
+    /// All treatments, in every block where blocks set parameters.
+    pub fn all_treatments(&self) -> impl Iterator<Item = &PlannedTreatment> {
+        let in_blocks = self.blocks.iter().flat_map(|block| &block.treatments);
+        let plain = self.blocks.iter().all(|block| block.treatments.is_empty());
+        self.treatments.iter().filter(move |_| plain).chain(in_blocks)
     }
 }
 
-fn rows(kind: DesignKind, levels: &[u32]) -> Result<Vec<Vec<u32>>, DesignError> {
-    match kind {
-        DesignKind::Full => full(levels),
-        DesignKind::OneAtATime => one_at_a_time(levels),
+/// Why there is no plan of a stored study.
+#[derive(Debug, thiserror::Error)]
+pub enum OfResultsError {
+    /// Its file cannot be run.
+    #[error("{0}")]
+    Invalid(Diagnostics),
+    /// It means something else now.
+    #[error(transparent)]
+    Different(#[from] Box<Difference>),
+}
+
+impl From<Diagnostics> for OfResultsError {
+    fn from(found: Diagnostics) -> Self {
+        Self::Invalid(found)
     }
+}
+
+/// Treatments with what they set.
+fn planned(
+    records: &[TreatmentRecord],
+    read: Vec<Treatment>,
+    in_block: Option<u32>,
+) -> Vec<PlannedTreatment> {
+    let one = |(record, treatment): (&TreatmentRecord, Treatment)| PlannedTreatment {
+        record: record.clone(),
+        settings: treatment.settings,
+        workloads: treatment.workloads,
+        in_block,
+    };
+    records.iter().zip(read).map(one).collect()
+}
+
+/// The blocks that have names, with all treatments as they are in each of them where blocks set parameters.
+fn blocks(file: &StudyFile, records: &[TreatmentRecord]) -> Result<Vec<PlannedBlock>, Diagnostics> {
+    let Some(Blocks::Named(named)) = &file.design.blocks else { return Ok(Vec::new()) };
+    let rows: Vec<_> = records.iter().map(|treatment| treatment.levels.clone()).collect();
+    let block = |(number, block): (u32, &NamedBlock)| {
+        let treatments = match file.blocks_differ() {
+            true => planned(records, file.treatments(&rows, Some(number))?, Some(number)),
+            false => Vec::new(),
+        };
+        Ok(PlannedBlock { name: block.name.clone(), at: block.at, treatments })
+    };
+    (0..).zip(named).map(block).collect()
 }

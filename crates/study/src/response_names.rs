@@ -2,27 +2,39 @@
 
 use std::collections::BTreeSet;
 
-use benchmaster_workload::builtin::WorkloadSpec;
+use benchmaster_workload::builtin::{BonnieColumn, WorkloadSpec};
 use benchmaster_workload::model::{OperationKind, Workload};
+use benchmaster_workload::program::Access;
 
 use crate::file::leaves;
+use crate::flow_operations;
 
 /// What is known of the latencies of each series.
 pub const LATENCIES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
 
+/// What is known of the RPCs of a workload, over its whole measured phase.
+pub const RPC_RESPONSES: [&str; 6] =
+    ["rpcs", "rpcs_per_operation", "cpu_per_operation", "rpc_rtt", "rpc_queue", "rpc_execute"];
+
 /// The names of all responses of a workload, the most important first.
 ///
 /// * `<workload>.throughput` (when it moves data), `<workload>.operations` and `<workload>.elapsed`;
+/// * `<workload>.flow_operations` where files are read or written whole;
 /// * for `write-latency` also `<workload>.write_throughput`, `.flush_throughput` and `.close_throughput`;
 /// * for each series, which is a label of the flow and the operation's name without one,
-///   `<workload>.<series>.throughput` (when it moves data), `.operations` and `.latency.<what>`.
-pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload) -> Vec<String> {
+///   `<workload>.<series>.throughput` (when it moves data), `.operations`, both again as `.active_throughput` and
+///   `.active_operations`, and `.latency.<what>`;
+/// * for an export, [`RPC_RESPONSES`].
+pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, access: Access) -> Vec<String> {
     let series = series(workload);
     let mut names = Vec::new();
     if series.iter().any(|(_, operation)| operation.moves_data()) {
         names.push(format!("{name}.throughput"));
     }
     names.extend(["operations", "elapsed"].map(|what| format!("{name}.{what}")));
+    if flow_operations::has(workload) {
+        names.push(format!("{name}.flow_operations"));
+    }
     if let WorkloadSpec::WriteLatency(_) = spec {
         let throughputs = ["write_throughput", "flush_throughput", "close_throughput"];
         names.extend(throughputs.map(|what| format!("{name}.{what}")));
@@ -32,7 +44,14 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload) -> V
             names.push(format!("{name}.{label}.throughput"));
         }
         names.push(format!("{name}.{label}.operations"));
+        if operation.moves_data() {
+            names.push(format!("{name}.{label}.active_throughput"));
+        }
+        names.push(format!("{name}.{label}.active_operations"));
         names.extend(LATENCIES.map(|what| format!("{name}.{label}.latency.{what}")));
+    }
+    if access == Access::Nfs {
+        names.extend(RPC_RESPONSES.map(|what| format!("{name}.{what}")));
     }
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
@@ -40,7 +59,7 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload) -> V
 }
 
 /// The response that a study is about when it does not say so: throughput for the workloads that move data for its own
-/// sake, else operations per second.
+/// sake, flow operations for Filebench's, Bonnie's own for its columns, else operations per second.
 pub fn default_response(name: &str, spec: &WorkloadSpec) -> String {
     let data = matches!(
         spec,
@@ -50,7 +69,21 @@ pub fn default_response(name: &str, spec: &WorkloadSpec) -> String {
             | WorkloadSpec::RandomWrite(_)
             | WorkloadSpec::WriteLatency(_)
     );
-    format!("{name}.{}", if data { "throughput" } else { "operations" })
+    let flow = matches!(
+        spec,
+        WorkloadSpec::FileServer(_) | WorkloadSpec::WebServer(_) | WorkloadSpec::MailServer(_)
+    );
+    let what = match spec {
+        WorkloadSpec::Bonnie(p) => match p.column {
+            BonnieColumn::CharWrite | BonnieColumn::BlockWrite | BonnieColumn::Rewrite => "write.throughput",
+            BonnieColumn::CharRead | BonnieColumn::BlockRead => "read.throughput",
+            BonnieColumn::Seeks => "seek.operations",
+        },
+        _ if data => "throughput",
+        _ if flow => "flow_operations",
+        _ => "operations",
+    };
+    format!("{name}.{what}")
 }
 
 fn series(workload: &Workload) -> Vec<(String, OperationKind)> {
@@ -67,7 +100,7 @@ mod tests {
     use super::*;
 
     fn names(spec: &WorkloadSpec) -> Vec<String> {
-        response_names("w", spec, &spec.expand("w").unwrap())
+        response_names("w", spec, &spec.expand("w").unwrap(), Access::System)
     }
 
     #[test]
@@ -93,10 +126,18 @@ mod tests {
     }
 
     #[test]
+    fn over_the_wire_there_are_responses_of_rpcs() {
+        let spec = WorkloadSpec::Metadata(Default::default());
+        let known = response_names("w", &spec, &spec.expand("w").unwrap(), Access::Nfs);
+        assert_eq!(known.iter().filter(|name| !names(&spec).contains(name)).count(), RPC_RESPONSES.len());
+        assert!(known.contains(&"w.rpcs_per_operation".into()));
+    }
+
+    #[test]
     fn a_series_that_appears_twice_is_listed_once() {
         let spec = WorkloadSpec::Metadata(Default::default());
         let mut workload = spec.expand("w").unwrap();
         workload.groups.push(workload.groups[0].clone());
-        assert_eq!(response_names("w", &spec, &workload), names(&spec));
+        assert_eq!(response_names("w", &spec, &workload, Access::System), names(&spec));
     }
 }

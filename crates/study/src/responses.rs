@@ -5,7 +5,7 @@ use benchmaster_store::record::{Response, Unit};
 use benchmaster_workload::builtin::WorkloadSpec;
 use benchmaster_workload::model::OperationKind;
 use benchmaster_workload::recording::{
-    OperationStats, Recording, SeriesRecording, StopReason, latency_histogram,
+    OperationStats, Recording, RpcRecording, RpcRow, SeriesRecording, StopReason, latency_histogram,
 };
 use hdrhistogram::Histogram;
 
@@ -134,6 +134,12 @@ pub fn responses(recording: &Recording, spec: &WorkloadSpec) -> Vec<Response> {
             push(format!("{label}.throughput"), stats.bytes as f64 / seconds, Unit::BytesPerSecond);
         }
         push(format!("{label}.operations"), stats.count as f64 / seconds, Unit::OperationsPerSecond);
+        if let Some((count, bytes, seconds)) = active(recording, label) {
+            if series.key.operation.moves_data() {
+                push(format!("{label}.active_throughput"), bytes as f64 / seconds, Unit::BytesPerSecond);
+            }
+            push(format!("{label}.active_operations"), count as f64 / seconds, Unit::OperationsPerSecond);
+        }
         if stats.count > 0 {
             let mut latency_of = |what: &str, value: f64| {
                 push(format!("{label}.latency.{what}"), value, Unit::Nanoseconds);
@@ -148,7 +154,42 @@ pub fn responses(recording: &Recording, spec: &WorkloadSpec) -> Vec<Response> {
             latency_of("max", latency.max() as f64);
         }
     }
+    for (what, value, unit) in recording.rpc.as_ref().map_or_else(Vec::new, |rpc| of_rpcs(recording, rpc)) {
+        push(what.into(), value, unit);
+    }
     list
+}
+
+/// What is known of the RPCs of the whole measured phase; they are not counted by interval.
+fn of_rpcs(recording: &Recording, rpc: &RpcRecording) -> Vec<(&'static str, f64, Unit)> {
+    let rows = rpc.phase("measure").map_or(&[][..], |phase| &phase.rows);
+    let sum = |column: fn(&RpcRow) -> u64| rows.iter().map(column).sum::<u64>() as f64;
+    let operations: u64 =
+        recording.series.iter().map(|series| series.total.count + series.total.errors).sum();
+    let (calls, operations) = (sum(|row| row.ops), operations as f64);
+    let mut list = vec![("rpcs", calls, Unit::Count)];
+    if operations > 0.0 {
+        let (user, system) = rpc.client_cpu_ns;
+        list.push(("rpcs_per_operation", calls / operations, Unit::Ratio));
+        list.push(("cpu_per_operation", (user + system) as f64 / operations, Unit::Nanoseconds));
+    }
+    if calls > 0.0 {
+        list.push(("rpc_rtt", sum(|row| row.rtt_ns) / calls, Unit::Nanoseconds));
+        list.push(("rpc_queue", sum(|row| row.queue_ns) / calls, Unit::Nanoseconds));
+        list.push(("rpc_execute", sum(|row| row.execute_ns) / calls, Unit::Nanoseconds));
+    }
+    list
+}
+
+/// Operations and bytes of all series with a label, and the seconds from the start of the first of them to the end of the
+/// last one.
+fn active(recording: &Recording, label: &str) -> Option<(u64, u64, f64)> {
+    let series = recording.series.iter().filter(|series| series.key.label == label);
+    let spans = series.clone().filter_map(|series| series.span);
+    let (first, last) = spans.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    let totals = series.map(|series| (series.total.count, series.total.bytes));
+    let (count, bytes) = totals.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    (last > first && count > 0).then(|| (count, bytes, (last - first) as f64 / 1e9))
 }
 
 /// Time from the start to the end of the last operation of a kind.
@@ -234,6 +275,30 @@ mod tests {
         let mut short = shaped(&|i| i);
         short.length_ns = 8_000_000_000;
         assert_eq!(cut_warm_up(&mut short, Cut::Mser5), None);
+    }
+
+    #[test]
+    fn rpcs_have_responses_per_call_and_per_operation() {
+        let mut results = study_results(1, 1, 1);
+        benchmaster_store::synthetic::serve(&mut results);
+        let recording = &results.runs[0].recordings[0];
+        let rpc = recording.rpc.as_ref().unwrap();
+        let values = responses(recording, &WorkloadSpec::Metadata(Default::default()));
+        let of = |what: &str| {
+            let name = format!("{}.{what}", recording.workload);
+            values.iter().find(|response| response.name == name).unwrap().value
+        };
+        let measured = &rpc.phase("measure").unwrap().rows;
+        let calls: u64 = measured.iter().map(|row| row.ops).sum();
+        assert_eq!(of("rpcs"), calls as f64);
+        // One RPC for every operation that succeeded, and none for those that failed.
+        let failed: u64 = recording.series.iter().map(|series| series.total.errors).sum();
+        assert_eq!(of("rpcs_per_operation"), calls as f64 / (calls + failed) as f64);
+        let rtt: u64 = measured.iter().map(|row| row.rtt_ns).sum();
+        assert_eq!(of("rpc_rtt"), rtt as f64 / calls as f64);
+        assert!(of("rpc_queue") < of("rpc_rtt") && of("rpc_rtt") < of("rpc_execute"));
+        let (user, system) = rpc.client_cpu_ns;
+        assert_eq!(of("cpu_per_operation"), (user + system) as f64 / (calls + failed) as f64);
     }
 
     #[test]

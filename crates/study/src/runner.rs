@@ -1,33 +1,42 @@
 //! The runner: carries a plan out in a results directory, run by run, and goes on where it was interrupted.
 
+mod baseline;
+mod beside;
+mod crew;
+mod here;
+mod hooks;
+mod lab;
+mod live;
+mod moment;
+pub(crate) mod network;
+mod outcome;
+pub(crate) mod services;
+mod session;
+mod setup;
 mod targets;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
 
-use benchmaster_design::stream_seed;
 use benchmaster_store::record::{
-    Event, RunKey, RunRecord, SessionEnd, SessionRecord, StudyRecord, StudyResults, TreatmentRecord,
+    RunRecord, SessionEnd, SessionRecord, StudyRecord, StudyResults, TreatmentRecord,
 };
-use benchmaster_store::trace::{TraceError, TraceWriter};
+use benchmaster_store::trace::TraceError;
 use benchmaster_store::{CreateError, LoadError, OpenError, Store, WriteError};
 use benchmaster_telemetry::Environment;
 use benchmaster_workload::area::{AreaError, new_id};
-use benchmaster_workload::cache::CacheControl;
-use benchmaster_workload::execute::{ExecuteError, Options, Progress, execute};
-use benchmaster_workload::model::Workload;
-use benchmaster_workload::recording::{Recording, TraceSink};
-use jiff::Timestamp;
+use benchmaster_workload::execute::{ExecuteError, Progress};
+use jiff::{Timestamp, Zoned};
 
-use self::targets::{Areas, check_same_targets, check_targets, environments};
-use crate::analysis::is_invalid;
-use crate::plan::{Difference, Plan, PlannedTreatment, compatible};
-use crate::responses::{cut_warm_up, responses};
+use self::live::Watched;
+use self::session::Runner;
+use self::targets::check_targets;
+use crate::diagnostics::Diagnostics;
+use crate::plan::{Difference, Plan, compatible};
 use crate::schedule::{Next, next};
-use crate::settings::{self, FilesetReuse, Settings};
-use crate::validity::{self, Subject};
+
+pub use self::network::prepare_process;
 
 /// What to run, and where.
 #[derive(Debug)]
@@ -70,12 +79,28 @@ pub enum Happening<'a> {
         /// Its replicate, from 0.
         replicate: u32,
     },
+    /// The time of day at which a block begins is waited for.
+    Waiting {
+        /// The name of the block.
+        block: &'a str,
+        /// Until when.
+        until: &'a Zoned,
+    },
+    /// Something that takes time outside of runs is done: agents are started, a step of the server is run.
+    Note(&'a str),
+    /// An attempt at the run in flight failed, and it is tried again.
+    Retry {
+        /// Why it failed.
+        reason: &'a str,
+    },
     /// A run goes on.
     Progress {
         /// The workload at work.
         workload: &'a str,
-        /// How far it is.
+        /// How far all clients together are.
         progress: Progress,
+        /// How far each process is.
+        clients: &'a [ClientProgress],
     },
     /// A run is stored.
     RunStored {
@@ -84,6 +109,35 @@ pub enum Happening<'a> {
         /// Its treatment.
         treatment: &'a TreatmentRecord,
     },
+}
+
+/// How far one process of clients is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClientProgress {
+    /// Its name in the study.
+    pub name: String,
+    /// Its host.
+    pub host: String,
+    /// Operations finished in the present phase.
+    pub operations: u64,
+    /// Bytes moved in it.
+    pub bytes: u64,
+    /// What it does.
+    pub state: ClientState,
+}
+
+/// What a process of clients does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClientState {
+    /// Its part of the run.
+    #[default]
+    Working,
+    /// It waits for others.
+    Waiting,
+    /// It has brought home what it recorded.
+    Done,
+    /// It failed or was lost.
+    Failed,
 }
 
 /// How a session ended.
@@ -101,6 +155,83 @@ pub enum RunError {
     /// The target does not exist or cannot be used.
     #[error(transparent)]
     Area(#[from] AreaError),
+    /// A target cannot be what it is said to be.
+    #[error("target `{target}`: {problem}")]
+    Target {
+        /// The target.
+        target: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The name of a server means nothing.
+    #[error("cannot find the server `{host}`: {source}")]
+    Resolve {
+        /// The name.
+        host: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The embedded server does not start.
+    #[error("the embedded server: {0}")]
+    Server(#[from] benchmaster_nfs_server::ServerError),
+    /// The relay does not start.
+    #[error("the emulated network: {0}")]
+    Relay(#[from] benchmaster_netem::relay::RelayError),
+    /// The network between namespaces does not start, or stopped.
+    #[error("the emulated network: {0}")]
+    Network(#[from] benchmaster_netem::network::NetworkError),
+    /// The lab could not be brought up, or could not do its part.
+    #[error("the lab: {0}")]
+    Lab(Box<benchmaster_lab::LabError>),
+    /// A lab of that name is up, and is not what the study asks for.
+    #[error(
+        "the lab `{name}` is up, but {difference}: end it with `benchmaster lab down --name {name}`, so that the study brings \
+         up its own, or write another `name` in `[lab]`"
+    )]
+    OtherLab {
+        /// Its name.
+        name: String,
+        /// The first difference.
+        difference: String,
+    },
+    /// A step of the study failed.
+    #[error("the step `{step}` failed on {agent} ({ended}): `{command}`{}", printed(output))]
+    Step {
+        /// Its name.
+        step: String,
+        /// Where.
+        agent: String,
+        /// The command.
+        command: String,
+        /// How it ended.
+        ended: String,
+        /// The end of what it printed.
+        output: String,
+    },
+    /// A process of clients was lost outside of a run, or as often as the study allows.
+    #[error("{agent} is lost: {reason}")]
+    Lost {
+        /// Which.
+        agent: String,
+        /// Why.
+        reason: String,
+    },
+    /// A run failed, and the study asks to stop then.
+    #[error("treatment `{treatment}`, replicate {}, failed: {reason}; the same command goes on with the next run", replicate + 1)]
+    RunFailed {
+        /// Label of the treatment.
+        treatment: String,
+        /// Replicate, from 0.
+        replicate: u32,
+        /// Why.
+        reason: String,
+    },
+    /// Agents could not be started, or could not do their part.
+    #[error(transparent)]
+    Fleet(#[from] benchmaster_fleet::controller::FleetError),
+    /// Recordings of several processes do not go together.
+    #[error(transparent)]
+    Merge(#[from] benchmaster_fleet::merge::MergeError),
     /// The results directory holds another study.
     #[error("`{}`: {difference}", directory.display())]
     OtherStudy {
@@ -109,6 +240,17 @@ pub enum RunError {
         /// The first difference.
         difference: Box<Difference>,
     },
+    /// The stored study has a treatment that the plan does not have.
+    #[error(
+        "the plan has no treatment {treatment}, which is to be run next; this is a defect of the program"
+    )]
+    NoTreatment {
+        /// Its number.
+        treatment: u32,
+    },
+    /// Treatments that were added to the study cannot be run.
+    #[error("treatments that were added to the study cannot be run:\n{0}")]
+    Stages(Diagnostics),
     /// A target is not what it was.
     #[error(
         "finished runs measured {then}, and this would measure {now}: bring back what was measured (mount, current \
@@ -145,8 +287,16 @@ pub enum RunError {
         /// The workload.
         workload: String,
         /// Why not.
-        source: ExecuteError,
+        source: Box<ExecuteError>,
     },
+}
+
+/// What a command printed, for the end of a message.
+fn printed(output: &str) -> String {
+    match output {
+        "" => String::new(),
+        output => format!("\n{output}"),
+    }
 }
 
 /// Runs or resumes a study until it is complete, stopped, or cannot go on.
@@ -158,34 +308,47 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
         check_targets(request.plan)?;
     }
     let mut store = open_store(request)?;
+    let staged;
+    let request = match store.study().stages.is_empty() {
+        true => request,
+        false => {
+            let plan = request.plan.with_stages(store.study()).map_err(RunError::Stages)?;
+            staged = plan;
+            &Request { plan: &staged, ..*request }
+        }
+    };
     let earlier = Store::load(request.directory)?;
     if is_complete(&earlier) {
         observe(Happening::AlreadyComplete { done: earlier.runs.len() as u32 });
         return Ok(Outcome::Complete);
     }
     check_targets(request.plan)?;
-    let mut areas = Areas::new(&earlier.study.id);
-    let opened = open_session(request, &earlier, &mut store, &mut areas);
-    let (session, environments) = opened.inspect_err(|_| {
-        // The error is that of opening; the next session removes what is left.
-        let _ = areas.remove();
-    })?;
-    observe(Happening::Begun {
-        done: earlier.runs.len() as u32,
-        interruptions: earlier.sessions.iter().filter(|session| is_interrupted(session)).count(),
-        environments: &environments,
-        scratch: areas.scratch.as_deref(),
-    });
-    let host = environments.into_values().next().unwrap_or_default();
-    let study = &earlier.study;
-    let mut runner = Runner { request, study, store: &mut store, areas, session, host, observe };
-    let result = runner.all(&earlier);
-    let removed = runner.areas.remove();
+    let failed = earlier.runs.iter().filter(|run| run.failure.is_some()).count() as u64;
+    let mut watched = Watched::begin(request.plan, request.directory, earlier.runs.len() as u64, failed);
+    let mut tell = |happening: Happening<'_>| {
+        watched.take(&happening);
+        observe(happening);
+    };
+    let result = carry_out(request, &earlier, &mut store, &mut tell);
+    watched.end(&result);
+    result
+}
+
+fn carry_out(
+    request: &Request<'_>,
+    earlier: &StudyResults,
+    store: &mut Store,
+    observe: &mut dyn FnMut(Happening<'_>),
+) -> Result<Outcome, RunError> {
+    let mut runner = Runner::begin(request, earlier, store, observe)?;
+    let result = runner.all(earlier);
+    let removed = runner.clean_up();
     let end = match (&result, &removed) {
         (Ok(Outcome::Complete), Ok(())) => SessionEnd::Complete,
         (Ok(Outcome::Stopped), Ok(())) => SessionEnd::Stopped,
         _ => SessionEnd::Failed,
     };
+    let session = runner.session();
     let ended = store.end_session(session, Timestamp::now(), end);
     let outcome = result?;
     removed?;
@@ -193,29 +356,14 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
     Ok(outcome)
 }
 
-/// Whether all runs are done and nothing of the study is left on its targets.
-fn is_complete(results: &StudyResults) -> bool {
+/// Whether all runs are done, those of stages that were added included, and nothing of the study is left on its targets.
+pub fn is_complete(results: &StudyResults) -> bool {
     results.sessions.last().is_some_and(|session| !is_interrupted(session))
+        && matches!(next(&results.study, &outcome::values(&results.study, &results.runs)), Next::Done { .. })
 }
 
 fn is_interrupted(session: &SessionRecord) -> bool {
     !matches!(session.ended, Some((_, SessionEnd::Complete)))
-}
-
-/// Makes the working directories, in place of those that a killed session left, and begins the session.
-fn open_session(
-    request: &Request<'_>,
-    earlier: &StudyResults,
-    store: &mut Store,
-    areas: &mut Areas,
-) -> Result<(u32, BTreeMap<String, Environment>), RunError> {
-    for treatment in &request.plan.treatments {
-        areas.area(&treatment.settings)?;
-    }
-    let environments = environments(request.plan, areas)?;
-    check_same_targets(earlier, &environments)?;
-    let session = store.begin_session(request.command, Timestamp::now(), &environments)?;
-    Ok((session, environments))
 }
 
 fn open_store(request: &Request<'_>) -> Result<Store, RunError> {
@@ -229,166 +377,4 @@ fn open_store(request: &Request<'_>) -> Result<Store, RunError> {
     }
     let study = StudyRecord { id: new_id(), ..request.plan.study.clone() };
     Ok(Store::create(request.directory, &study)?)
-}
-
-struct Runner<'a> {
-    request: &'a Request<'a>,
-    study: &'a StudyRecord,
-    store: &'a mut Store,
-    areas: Areas,
-    session: u32,
-    host: Environment,
-    observe: &'a mut dyn FnMut(Happening<'_>),
-}
-
-impl Runner<'_> {
-    fn all(&mut self, earlier: &StudyResults) -> Result<Outcome, RunError> {
-        let value = |run: &RunRecord| (run.key, primary(&self.study.primary_response, run));
-        let mut done: Vec<(RunKey, Option<f64>)> = earlier.runs.iter().map(value).collect();
-        loop {
-            let Next::Run { key, position } = next(self.study, &done) else { return Ok(Outcome::Complete) };
-            if self.stopped() {
-                return Ok(Outcome::Stopped);
-            }
-            let planned = &self.request.plan.treatments[key.treatment as usize];
-            (self.observe)(Happening::RunBegins {
-                position,
-                treatment: &planned.record,
-                replicate: key.replicate,
-            });
-            self.store.begin_run(self.session, key, position)?;
-            let run = match self.one(key, position, planned) {
-                Err(RunError::Execute { .. }) if self.stopped() => return Ok(Outcome::Stopped),
-                run => run?,
-            };
-            self.store.commit_run(&run)?;
-            done.push((key, primary(&self.study.primary_response, &run)));
-            (self.observe)(Happening::RunStored { run: &run, treatment: &planned.record });
-        }
-    }
-
-    fn stopped(&self) -> bool {
-        self.request.stop.load(Ordering::Relaxed)
-    }
-
-    fn one(&mut self, key: RunKey, position: u32, planned: &PlannedTreatment) -> Result<RunRecord, RunError> {
-        let settings = &planned.settings;
-        let (started, began) = (Timestamp::now(), Instant::now());
-        let mut run = RunRecord {
-            key,
-            position,
-            session: self.session,
-            started,
-            elapsed_ns: 0,
-            failure: None,
-            recordings: Vec::new(),
-            responses: Vec::new(),
-            checks: Vec::new(),
-            events: Vec::new(),
-            traces: BTreeMap::new(),
-        };
-        self.areas.area(settings)?.begin_run(settings.run.filesets == FilesetReuse::Fresh)?;
-        for ((name, spec), (_, workload)) in settings.workloads.iter().zip(&planned.workloads) {
-            let mut trace = match workload.trace || settings.run.trace {
-                true => Some(TraceWriter::create(self.store.directory(), key, name)?),
-                false => None,
-            };
-            let executed = self.execute(key, settings, name, workload, trace.as_mut());
-            let mut recording = match executed {
-                Ok(recording) => recording,
-                // The run itself went wrong, and would not be better for being repeated: it is kept, as failed.
-                Err(error @ (ExecuteError::ReadBack(_) | ExecuteError::WorkerLost { .. }))
-                    if !self.stopped() =>
-                {
-                    run.failure = Some(format!("workload `{name}`: {error}"));
-                    break;
-                }
-                Err(source) => {
-                    let treatment = planned.record.label.clone();
-                    let replicate = key.replicate;
-                    return Err(RunError::Execute { treatment, replicate, workload: name.clone(), source });
-                }
-            };
-            if let Some(trace) = trace {
-                let series: Vec<_> = recording.series.iter().map(|series| series.key.clone()).collect();
-                run.traces.insert(name.clone(), trace.finish(&series)?);
-            }
-            let steady = cut_warm_up(&mut recording, settings.run.cut);
-            let subject = Subject { workload, recording: &recording, environment: &self.host, steady };
-            run.checks.extend(validity::check(subject));
-            run.events.extend(events(&recording));
-            if let Some(what) = &recording.corruption {
-                run.failure = Some(format!("workload `{name}`: wrong data were read: {what}"));
-                run.recordings.push(recording);
-                break;
-            }
-            run.responses.extend(responses(&recording, spec));
-            run.recordings.push(recording);
-        }
-        if run.failure.is_some() {
-            run.responses.clear();
-        }
-        run.elapsed_ns = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        Ok(run)
-    }
-
-    fn execute(
-        &mut self,
-        key: RunKey,
-        settings: &Settings,
-        name: &str,
-        workload: &Workload,
-        trace: Option<&mut TraceWriter>,
-    ) -> Result<Recording, ExecuteError> {
-        let label = format!("run/{}/{}/{name}", key.treatment, key.replicate);
-        let options = Options {
-            clients: settings.clients.count,
-            seed: stream_seed(self.study.seed, &label),
-            fileset_seed: stream_seed(self.study.seed, "filesets"),
-            interval_ns: settings.run.interval_for(workload.until.duration).nanos(),
-            cache: match settings.run.cache {
-                settings::CacheControl::Keep => CacheControl::Keep,
-                settings::CacheControl::Drop => CacheControl::Drop,
-                settings::CacheControl::Fadvise => CacheControl::Fadvise,
-            },
-            hook: settings.run.cache_hook.as_deref().map(|hook| (hook, settings.run.hook_timeout.0)),
-            max_errors: settings.run.max_errors,
-            stop: self.request.stop,
-        };
-        let area = self.areas.area(settings)?;
-        let observe = &mut *self.observe;
-        let sink = trace.map(|trace| trace as &mut dyn TraceSink);
-        execute(area, name, workload, &options, sink, &mut |progress| {
-            observe(Happening::Progress { workload: name, progress });
-        })
-    }
-}
-
-/// The value that the stopping rule sees; runs that failed or must not be used have none.
-fn primary(name: &str, run: &RunRecord) -> Option<f64> {
-    let usable = run.failure.is_none() && !is_invalid(run);
-    run.responses.iter().find(|response| response.name == name).map(|r| r.value).filter(|_| usable)
-}
-
-fn events(recording: &Recording) -> Vec<Event> {
-    let time = |offset: i64| {
-        Timestamp::from_nanosecond(i128::from(recording.started_unix_ns) + i128::from(offset))
-            .unwrap_or_default()
-    };
-    let name = &recording.workload;
-    let at_phase = |phase: &str| recording.phases.iter().find(|p| p.phase == phase).map_or(0, |p| p.start_ns);
-    let event = |time, kind: &str, text| Event { time, kind: kind.into(), text };
-    let mut events = Vec::new();
-    for facts in &recording.filesets {
-        let how = if facts.reused { "used again" } else { "made" };
-        let text =
-            format!("{name}: fileset `{}` {how}: {} files, {} bytes", facts.name, facts.files, facts.bytes);
-        events.push(event(time(at_phase("prepare")), "prepare", text));
-    }
-    let cache = format!("{name}: asked for {}; done: {}", recording.cache.requested, recording.cache.done);
-    events.push(event(time(at_phase("prepare")), "cache", cache));
-    events.push(event(time(0), "measure", format!("{name}: measured phase; {}", recording.cut_reason)));
-    let end = time(recording.length_ns.cast_signed());
-    events.extend(recording.error_details.iter().map(|text| event(end, "error", format!("{name}: {text}"))));
-    events
 }

@@ -1,10 +1,14 @@
 //! Which run comes next: a pure function of the plan and of what is done, so that a study can be resumed anywhere.
 
+mod stage;
+
 use std::collections::{HashMap, HashSet};
 
-use benchmaster_design::{Order, round_order, run_order};
+use benchmaster_design::Order;
 use benchmaster_stats::stopping::{Decision, Rule};
 use benchmaster_store::record::{Replication, RunKey, StudyRecord};
+
+use self::stage::Stage;
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,12 +19,32 @@ pub enum Next {
         key: RunKey,
         /// Its position in the order of execution, from 0.
         position: u32,
+        /// Where it belongs.
+        run: ScheduledRun,
+        /// Whether its block begins with it.
+        begins_block: bool,
     },
     /// Nothing: the study is complete.
     Done {
-        /// How it ended for each treatment, in standard order.
+        /// How it ended for each treatment, in the order of the treatments.
         decisions: Vec<TreatmentDecision>,
     },
+}
+
+/// A run with its place in the study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ScheduledRun {
+    /// Which run.
+    pub key: RunKey,
+    /// Its stage; 0 is the design of the study file.
+    pub stage: u32,
+    /// Its block within the stage, from 0; `None` when runs are not blocked.
+    pub block: Option<u32>,
+    /// Number of its whole plot within the stage, from 0 in the order of time; `None` when no factor is hard to change.
+    pub whole_plot: Option<u32>,
+    /// Which part of the stage, from 0 in the order of time, is complete before the next begins. A block with a name is
+    /// visited once for each replicate that it gets.
+    pub visit: u32,
 }
 
 /// Why a treatment is not run any more.
@@ -32,41 +56,75 @@ pub struct TreatmentDecision {
     pub runs: u32,
     /// Runs that failed; they have no value and are not repeated.
     pub failed: u32,
-    /// The decision of the stopping rule: tight or not tight. `None` when replication is fixed.
+    /// The decision of the stopping rule of the last stage that runs it: tight or not tight. `None` when replication is
+    /// fixed.
     pub decision: Option<Decision>,
 }
 
 /// The run that comes next after those that are `done`, each with the value of the primary response or `None` when it
 /// failed.
 ///
-/// The fixed or least number of replicates is done first, in the study's order. Then come rounds of one replicate of every
-/// treatment whose interval is not tight yet; whether it is tight is decided once per round, by the rounds before, so that
-/// the order in which runs of a round finish does not matter.
+/// Stages are done one after the other. In each, the fixed or least number of replicates is done first, in the study's
+/// order. Then come rounds of one replicate of every treatment whose interval is not tight yet; whether it is tight is
+/// decided once per round, by the rounds before, so that the order in which runs of a round finish does not matter.
 pub fn next(study: &StudyRecord, done: &[(RunKey, Option<f64>)]) -> Next {
-    let progress = Progress::new(study, done);
-    let run = |key| Next::Run { key, position: done.len() as u32 };
-    let count = study.treatments.len() as u32;
-    let order = order_of(study);
-    let (least, most) = match study.replicates {
-        Replication::Fixed(n) => (n, n),
-        Replication::Sequential { min, max, .. } => (min, max),
+    let progress = Progress::new(done);
+    let mut earlier = vec![0; study.treatments.len()];
+    let mut decisions = vec![None; study.treatments.len()];
+    let of = |runs: &[ScheduledRun]| {
+        let next = *runs.iter().find(|run| !progress.has(run.key))?;
+        let begun = |run: &ScheduledRun| run.visit == next.visit && progress.has(run.key);
+        let begins_block = !runs.iter().any(begun);
+        Some(Next::Run { key: next.key, position: done.len() as u32, run: next, begins_block })
     };
-    let key = |(treatment, replicate)| RunKey { treatment, replicate };
-    let first = run_order(count, least, order, study.seed);
-    if let Some(next) = first.into_iter().map(key).find(|key| !progress.has(*key)) {
-        return run(next);
-    }
-    for replicate in least..most {
-        let open: Vec<_> = (0..count).filter(|&treatment| progress.is_open(treatment, replicate)).collect();
-        if open.is_empty() {
-            break;
+    for stage in Stage::all(study) {
+        let (least, most) = stage.bounds();
+        let rule = rule(study, stage.replicates);
+        let first = stage.first_runs(&earlier);
+        if let Some(run) = of(&first) {
+            return run;
         }
-        let round = round_order(&open, replicate, order, study.seed);
-        if let Some(next) = round.into_iter().map(key).find(|key| !progress.has(*key)) {
-            return run(next);
+        let mut open = stage.treatments.clone();
+        let mut stops: HashMap<u32, u32> = HashMap::new();
+        for replicate in least..most {
+            let decide = |treatment: &u32| {
+                let values = progress.values(*treatment, earlier[*treatment as usize], replicate);
+                matches!(rule.map(|rule| rule.decide(&values)), Some(Decision::Continue { .. }))
+            };
+            let (still, tight): (Vec<_>, Vec<_>) = open.into_iter().partition(decide);
+            stops.extend(tight.into_iter().map(|treatment| (treatment, replicate)));
+            open = still;
+            if open.is_empty() {
+                break;
+            }
+            if let Some(run) = of(&stage.round(&open, replicate, &earlier)) {
+                return run;
+            }
+        }
+        for &treatment in &stage.treatments {
+            let index = treatment as usize;
+            let stop = stops.get(&treatment).copied().unwrap_or(most);
+            let values = progress.values(treatment, earlier[index], stop);
+            decisions[index] = rule.map(|rule| match rule.decide(&values) {
+                // Failed runs leave fewer values than there were runs.
+                Decision::Continue { n, relative_half_width } => {
+                    Decision::NotTight { n, relative_half_width }
+                }
+                decision => decision,
+            });
+            earlier[index] += stop;
+        }
+        if let Some(centre) = stage.centre() {
+            earlier[centre as usize] += first.iter().filter(|run| run.key.treatment == centre).count() as u32;
         }
     }
-    Next::Done { decisions: (0..count).map(|treatment| progress.decision(treatment, least, most)).collect() }
+    Next::Done { decisions: progress.decisions(decisions) }
+}
+
+/// The runs of the fixed or least number of replicates of a study's design in their order: what is known before anything is
+/// measured. Stages that were added are not among them.
+pub fn first_runs(study: &StudyRecord) -> Vec<ScheduledRun> {
+    Stage::all(study).next().map_or_else(Vec::new, |stage| stage.first_runs(&[]))
 }
 
 /// The order of a stored study.
@@ -77,66 +135,55 @@ pub(crate) fn order_of(study: &StudyRecord) -> Order {
     }
 }
 
+fn rule(study: &StudyRecord, replicates: Replication) -> Option<Rule> {
+    match replicates {
+        Replication::Fixed(_) => None,
+        Replication::Sequential { min, max, relative_half_width } => Some(Rule {
+            min: min as usize,
+            max: max as usize,
+            relative_half_width,
+            confidence: study.confidence,
+        }),
+    }
+}
+
 struct Progress {
     done: HashSet<RunKey>,
     /// Per treatment, in ascending order of replicates.
     values: HashMap<u32, Vec<(u32, Option<f64>)>>,
-    rule: Option<Rule>,
 }
 
 impl Progress {
-    fn new(study: &StudyRecord, done: &[(RunKey, Option<f64>)]) -> Self {
+    fn new(done: &[(RunKey, Option<f64>)]) -> Self {
         let mut values: HashMap<u32, Vec<_>> = HashMap::new();
         for (key, value) in done {
             values.entry(key.treatment).or_default().push((key.replicate, *value));
         }
         values.values_mut().for_each(|values| values.sort_by_key(|(replicate, _)| *replicate));
-        let rule = match study.replicates {
-            Replication::Fixed(_) => None,
-            Replication::Sequential { min, max, relative_half_width } => Some(Rule {
-                min: min as usize,
-                max: max as usize,
-                relative_half_width,
-                confidence: study.confidence,
-            }),
-        };
-        Self { done: done.iter().map(|(key, _)| *key).collect(), values, rule }
+        Self { done: done.iter().map(|(key, _)| *key).collect(), values }
     }
 
     fn has(&self, key: RunKey) -> bool {
         self.done.contains(&key)
     }
 
-    /// The values of the replicates before this one.
-    fn before(&self, treatment: u32, replicate: u32) -> Vec<f64> {
+    /// The values of so many replicates from the first.
+    fn values(&self, treatment: u32, first: u32, replicates: u32) -> Vec<f64> {
         let values = self.values.get(&treatment).map_or(&[][..], Vec::as_slice);
-        values.iter().filter(|(r, _)| *r < replicate).filter_map(|(_, value)| *value).collect()
+        let within = first..first.saturating_add(replicates);
+        values.iter().filter(|(r, _)| within.contains(r)).filter_map(|(_, value)| *value).collect()
     }
 
-    /// Whether a treatment is still run in the round of this replicate.
-    fn is_open(&self, treatment: u32, replicate: u32) -> bool {
-        let decide = |rule: &Rule| rule.decide(&self.before(treatment, replicate));
-        matches!(self.rule.as_ref().map(decide), Some(Decision::Continue { .. }))
-    }
-
-    fn decision(&self, treatment: u32, least: u32, most: u32) -> TreatmentDecision {
-        let values = self.values.get(&treatment).map_or(&[][..], Vec::as_slice);
-        let decision = self.rule.as_ref().map(|rule| {
-            // The decision that stopped it is that of the first round which it was not in any more.
-            let stop = (least..most).find(|&replicate| !self.is_open(treatment, replicate)).unwrap_or(most);
-            match rule.decide(&self.before(treatment, stop)) {
-                // Failed runs leave fewer values than there were runs.
-                Decision::Continue { n, relative_half_width } => {
-                    Decision::NotTight { n, relative_half_width }
-                }
-                decision => decision,
+    fn decisions(&self, decisions: Vec<Option<Decision>>) -> Vec<TreatmentDecision> {
+        let of = |(treatment, decision)| {
+            let values = self.values.get(&treatment).map_or(&[][..], Vec::as_slice);
+            TreatmentDecision {
+                treatment,
+                runs: values.len() as u32,
+                failed: values.iter().filter(|(_, value)| value.is_none()).count() as u32,
+                decision,
             }
-        });
-        TreatmentDecision {
-            treatment,
-            runs: values.len() as u32,
-            failed: values.iter().filter(|(_, value)| value.is_none()).count() as u32,
-            decision,
-        }
+        };
+        (0..).zip(decisions).map(of).collect()
     }
 }

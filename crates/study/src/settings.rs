@@ -2,60 +2,121 @@
 //!
 //! Any parameter here can be a factor; its path is the one of the study file (`run.cache`, `workload.write.io_size`).
 
-use std::path::PathBuf;
+mod clients;
+mod lab;
+mod network;
+mod sampling;
+mod server;
+mod steps;
+mod target;
 
+use benchmaster_fleet::hosts::HostsError;
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::builtin::WorkloadSpec;
+use benchmaster_workload::program::Access;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The target path that stands for a scratch directory.
-pub const SCRATCH: &str = "{scratch}";
+pub use self::clients::{ClientSettings, Launcher, MOST_CLIENTS};
+pub(crate) use self::lab::HARD_TO_CHANGE;
+pub use self::lab::{LabBackEnd, LabFileSystem, LabMistake, LabServer, LabSettings, LabTime};
+pub use self::network::{Loss, Means, NetworkSettings};
+pub use self::sampling::{CollectSettings, SamplingSettings};
+pub use self::server::{ReadyStep, ServerCache, ServerKind, ServerMistake, ServerSettings};
+pub use self::steps::{
+    ParameterText, ServerStep, StepSide, TeardownStep, UnknownParameter, When, quote, substitute,
+};
+pub use self::target::{
+    MountSettings, OptionText, SCRATCH, SERVER, TargetKind, TargetMistake, TargetSettings, host_of,
+};
 
 /// The parameters of one treatment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Settings {
     /// The file system under test.
     pub target: TargetSettings,
+    /// Who serves it.
+    pub server: ServerSettings,
+    /// What is emulated between clients and server.
+    pub network: NetworkSettings,
     /// Who generates load.
     pub clients: ClientSettings,
+    /// The machines in user space in which it runs, if it runs in such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lab: Option<LabSettings>,
     /// How a run is done.
     pub run: RunSettings,
+    /// What is read beside every measured phase.
+    pub sampling: SamplingSettings,
+    /// What is run beside every measured phase.
+    pub collect: Vec<CollectSettings>,
     /// The workloads of a run, in the order in which it does them, which is that of the file.
     pub workloads: Vec<(String, WorkloadSpec)>,
 }
 
-/// The file system under test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TargetSettings {
-    /// A directory that exists, absolute or relative to the current directory, usually on a mounted network file
-    /// system. `{scratch}` stands for a new directory below the system's directory for temporary files, which is
-    /// removed after the study.
-    #[schemars(extend("examples" = ["/mnt/nfs", "{scratch}"]))]
-    pub path: String,
-}
-
-impl TargetSettings {
-    /// The directory; `None` when the study asks for a scratch directory.
-    pub fn directory(&self) -> Option<PathBuf> {
-        (self.path != SCRATCH).then(|| PathBuf::from(&self.path))
+impl Settings {
+    /// How the target's files are reached.
+    pub fn access(&self) -> Access {
+        match self.target.kind() {
+            TargetKind::Directory(_) | TargetKind::Scratch | TargetKind::Mount(_) => Access::System,
+            TargetKind::Embedded(_) | TargetKind::External(_) => Access::Nfs,
+        }
     }
-}
 
-/// Who generates load.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClientSettings {
-    /// Clients on this host. Each does the whole workload with workers of its own, and with files of its own where
-    /// filesets are private.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub count: u32,
-}
+    /// How clients are started.
+    pub fn launcher(&self) -> Launcher {
+        let by_itself = || match self.clients.count {
+            _ if self.lab.is_some() => Launcher::Lab,
+            _ if !self.clients.hosts.is_empty() => Launcher::Ssh,
+            Some(count) if count > 1 => Launcher::Local,
+            // Only a fleet has somebody on the server's host.
+            _ if self.server.other_host().is_some() => Launcher::Local,
+            _ => Launcher::Threads,
+        };
+        self.clients.launcher.unwrap_or_else(by_itself)
+    }
 
-impl Default for ClientSettings {
-    fn default() -> Self {
-        Self { count: 1 }
+    /// What `{server}` stands for, where that is not the embedded server of this host. A lab's network leads nowhere else: a
+    /// server elsewhere, too, is reached at the address of the lab's server.
+    pub fn server_host(&self) -> Option<String> {
+        match &self.lab {
+            Some(_) => Some(benchmaster_lab::network::server_address().to_string()),
+            // Steps on this host set it up.
+            None if self.server.is_managed() && self.server.host.is_none() => Some("localhost".into()),
+            _ => self.server.host.clone(),
+        }
+    }
+
+    /// Whether a machine of the lab is the server, with an agent that looks on.
+    pub fn has_server_machine(&self) -> bool {
+        let server = self.lab.as_ref().map(|lab| lab.server);
+        matches!(server, Some(LabServer::Knfsd | LabServer::Ganesha))
+    }
+
+    /// Whether somebody of the study is on a server's host that is not this one.
+    pub fn has_server_agent(&self) -> bool {
+        self.server.other_host().is_some() || self.has_server_machine()
+    }
+
+    /// Whether the embedded server serves: of the target's URL, or to the machines of a lab.
+    pub fn is_embedded(&self) -> bool {
+        match &self.lab {
+            Some(lab) => lab.server == LabServer::Memory,
+            None => matches!(self.target.kind(), TargetKind::Embedded(_)),
+        }
+    }
+
+    /// The hosts of the clients, with patterns spelled out; none when they are on this host or Slurm knows them.
+    ///
+    /// # Errors
+    /// What is wrong with a pattern.
+    pub fn hosts(&self) -> Result<Vec<String>, HostsError> {
+        benchmaster_fleet::hosts::expand(&self.clients.hosts)
+    }
+
+    /// Clients over all hosts. Patterns of hosts have been checked.
+    pub fn clients(&self) -> u32 {
+        self.clients.number(self.hosts().map_or(0, |hosts| hosts.len()))
     }
 }
 
@@ -85,6 +146,13 @@ pub struct RunSettings {
     /// A worker gives up after so many errors in a row.
     #[schemars(range(min = 1))]
     pub max_errors: u64,
+    /// How often a run is tried again when a client process is lost: it died, hung, or its host cannot be reached.
+    #[schemars(range(max = 100))]
+    pub retries: u32,
+    /// What follows a run that failed.
+    pub on_failure: OnFailure,
+    /// Measure round trip and raw TCP throughput between clients and server once, before the first run.
+    pub baseline: bool,
 }
 
 impl Default for RunSettings {
@@ -98,6 +166,9 @@ impl Default for RunSettings {
             filesets: FilesetReuse::default(),
             trace: false,
             max_errors: 100,
+            retries: 1,
+            on_failure: OnFailure::default(),
+            baseline: true,
         }
     }
 }
@@ -124,6 +195,8 @@ pub enum CacheControl {
     Drop,
     /// Flush the workload's files and ask the kernel to forget their pages with `posix_fadvise`; needs no privilege.
     Fadvise,
+    /// Unmount the target and mount it again on every client's host; for `target.mount`.
+    Remount,
 }
 
 impl CacheControl {
@@ -133,8 +206,20 @@ impl CacheControl {
             Self::Keep => "keep",
             Self::Drop => "drop",
             Self::Fadvise => "fadvise",
+            Self::Remount => "remount",
         }
     }
+}
+
+/// What follows a run that failed, when it was tried as often as asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFailure {
+    /// It is stored as failed, and the next run begins.
+    #[default]
+    Continue,
+    /// It is stored as failed, and the session ends. The next one goes on with the next run.
+    Stop,
 }
 
 /// The rule that cuts the warm-up off.

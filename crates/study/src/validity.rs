@@ -2,15 +2,22 @@
 //!
 //! Each check is a function of what was recorded; one that does not pass says so in a sentence with the numbers.
 
+mod burst;
+mod fleet;
+mod lab;
+mod replay;
+mod wire;
+
 use std::collections::BTreeMap;
 
 use benchmaster_stats::steady::snia_last_rounds;
-use benchmaster_store::record::{Check, Severity};
-use benchmaster_telemetry::Environment;
+use benchmaster_store::record::{Check, ServerUse, ServiceRecord, Severity};
+use benchmaster_telemetry::{Environment, TargetEnvironment};
 use benchmaster_units::ByteSize;
 use benchmaster_workload::model::{Claim, OpenFlag, OperationKind, Step, Workload};
 use benchmaster_workload::recording::{Recording, StopReason};
 
+use crate::lab_look::LabLook;
 use crate::responses::{counted, progress_series};
 
 /// What the checks look at.
@@ -24,16 +31,23 @@ pub struct Subject<'a> {
     pub environment: &'a Environment,
     /// Whether MSER-5 found a steady state; `None` when it was not asked or had too little to judge.
     pub steady: Option<bool>,
+    /// Who served it and what lay between, if the target is an export.
+    pub service: Option<&'a ServiceRecord>,
+    /// What the embedded server, or the kernel's of a lab, did meanwhile.
+    pub server: Option<&'a ServerUse>,
+    /// What the machines of a lab said of themselves.
+    pub lab: Option<&'a LabLook>,
 }
 
 /// All checks that do not pass, the worst first.
 pub fn check(subject: Subject<'_>) -> Vec<Check> {
-    let checks: [fn(Subject<'_>) -> Option<Check>; 14] = [
+    let checks: [fn(Subject<'_>) -> Option<Check>; 15] = [
         corruption,
         errors,
         file_system_full,
         cached_reads,
         unflushed_writes,
+        burst::burst_and_flush,
         generator_rate,
         generator_cpu,
         too_few_operations,
@@ -44,7 +58,14 @@ pub fn check(subject: Subject<'_>) -> Vec<Check> {
         trace_stall,
         not_steady,
     ];
-    let mut found: Vec<Check> = checks.iter().filter_map(|check| check(subject)).collect();
+    let mut found: Vec<Check> = checks
+        .iter()
+        .chain(&wire::CHECKS)
+        .chain(&fleet::CHECKS)
+        .chain(&lab::CHECKS)
+        .chain(&replay::CHECKS)
+        .filter_map(|check| check(subject))
+        .collect();
     found.sort_by_key(|check| std::cmp::Reverse(check.severity));
     found
 }
@@ -145,11 +166,12 @@ fn steps(workload: &Workload) -> impl Iterator<Item = &Step> {
 }
 
 fn cached_reads(s: Subject<'_>) -> Option<Check> {
-    let file_system = s.environment.target.as_ref().map_or("", |target| target.file_system.as_str());
     // Where memory is the storage there is no cache to pass for it.
-    let memory_is_storage = matches!(file_system, "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs");
+    let memory_is_storage = s.environment.target.as_ref().is_some_and(TargetEnvironment::is_memory);
     let direct = steps(s.workload).any(|step| step.flags.contains(&OpenFlag::Direct));
-    if s.workload.claims == Claim::Cache || memory_is_storage || direct {
+    // The page cache is the kernel's client's, whose reads over the wire may have been counted.
+    let over_the_wire = s.service.is_some_and(|service| service.url.contains("://")) || wire::counts_reads(s);
+    if s.workload.claims == Claim::Cache || memory_is_storage || direct || over_the_wire {
         return None;
     }
     let read: u64 = s
@@ -218,7 +240,8 @@ fn generator_rate(s: Subject<'_>) -> Option<Check> {
     let host = &s.recording.host;
     let workers = s.recording.workers.len().min(host.processors.max(1) as usize);
     let (limit, reached) = (host.null_rate? * workers as f64, rate(s.recording));
-    if reached < 0.5 * limit {
+    // What is far below what was reached was itself disturbed, on a busy host.
+    if reached < 0.5 * limit || reached > 4.0 * limit {
         return None;
     }
     let message = format!(
@@ -237,6 +260,11 @@ fn generator_cpu(s: Subject<'_>) -> Option<Check> {
         cpu += worker.cpu_ns.map_or(0, |(user, system)| user + system);
         elapsed += worker.end_ns.saturating_sub(worker.start_ns);
     }
+    let threads =
+        s.recording.rpc.as_ref().and_then(|rpc| rpc.connection.threads.map(|n| (rpc.client_cpu_ns, n)));
+    if let Some(((user, system), threads)) = threads {
+        (cpu, elapsed) = (user + system, s.recording.length_ns * u64::from(threads.max(1)));
+    }
     let workers = cpu as f64 / elapsed.max(1) as f64;
     if busy < LIMIT && workers < LIMIT {
         return None;
@@ -245,6 +273,9 @@ fn generator_cpu(s: Subject<'_>) -> Option<Check> {
     let kernel = host.process_system_ns as f64 / process;
     let who = match busy >= LIMIT {
         true => format!("all processors of this host were {} busy", percent(busy)),
+        false if threads.is_some() => {
+            format!("the clients' threads were on the processor {} of the time", percent(workers))
+        }
         false => format!("workers were on the processor {} of the time and hardly waited", percent(workers)),
     };
     let message = format!(
@@ -267,9 +298,12 @@ fn too_few_operations(s: Subject<'_>) -> Option<Check> {
 }
 
 fn uneven_finish(s: Subject<'_>) -> Option<Check> {
-    let length = s.recording.workers.iter().map(|worker| worker.end_ns).max()?;
-    let gave_up = s.recording.workers.iter().filter(|worker| worker.stop == StopReason::Errors).count();
-    let earliest = s.recording.workers.iter().map(|worker| worker.end_ns).min()?;
+    // Those that only hold files open are done at once.
+    let holds = |group: &str| s.workload.groups.iter().any(|g| g.name == group && g.flow.is_empty());
+    let workers = || s.recording.workers.iter().filter(|worker| !holds(&worker.group));
+    let length = workers().map(|worker| worker.end_ns).max()?;
+    let gave_up = workers().filter(|worker| worker.stop == StopReason::Errors).count();
+    let earliest = workers().map(|worker| worker.end_ns).min()?;
     let early = 1.0 - earliest as f64 / length.max(1) as f64;
     if early <= 0.05 {
         return None;

@@ -3,7 +3,8 @@
 
 use benchmaster_study::diagnostics::Diagnostics;
 use benchmaster_study::file::StudyFile;
-use benchmaster_study::plan::Plan;
+use benchmaster_study::plan::{Plan, PlannedTreatment};
+use benchmaster_study::settings::Launcher;
 
 /// A study without mistakes; each case changes something.
 const GOOD: &str = r#"[study]
@@ -62,6 +63,106 @@ fn and(more: &str) -> String {
     format!("{GOOD}{more}")
 }
 
+/// A study of an export, with more text in and after its section `[server]`.
+fn wire(more: &str) -> String {
+    let target = "path = \"/mnt/nfs\"\n";
+    let text = with(target, "url = \"nfs://{server}/export\"\nrsize = \"64KiB\"\n")
+        .replace("cache = \"fadvise\"\n", "");
+    format!("{text}\n[server]\n{more}\n")
+}
+
+/// A study of a server that is set up, with more text after its first step.
+fn managed(more: &str) -> String {
+    let mount = "mount = { source = \"srv:/export\" }\n";
+    let text = with("path = \"/mnt/nfs\"\n", mount);
+    format!(
+        "{text}\n[server]\nkind = \"managed\"\n[server.parameters]\ndevice = \"/dev/sdb\"\n[[server.steps]]\nname = \"a\"\n\
+         command = \"mkfs {{device}}\"\n{more}\n"
+    )
+}
+
+/// A study in a lab, with more text in and after its section `[lab]`.
+fn lab(more: &str) -> String {
+    let mount = "mount = { source = \"{server}:/export\", options = \"vers=4.1,nconnect=2\" }\n";
+    format!("{}\n[lab]\n{more}\n", with("path = \"/mnt/nfs\"\n", mount))
+}
+
+#[test]
+fn one_study_runs_in_a_lab_on_hosts_and_with_the_embedded_server() {
+    let plan = |text: &str| diagnose(text).unwrap_or_else(|found| panic!("{found}"));
+    let in_lab = lab("kernel = \"6.12\"\n[clients]\ncount = 2\n[network]\ndelay = \"5ms\"\nloss = \"0.1%\"");
+    let settings = &plan(&in_lab).treatments[0].settings;
+    assert_eq!((settings.launcher(), settings.clients()), (Launcher::Lab, 2));
+    assert_eq!(settings.server_host().as_deref(), Some("10.77.0.1"));
+    assert!(settings.has_server_machine() && !settings.is_embedded());
+
+    // What machines mount of a server elsewhere is what the lab's relay hands on.
+    let elsewhere = lab("server = \"host\"\n[server]\nhost = \"filer\"");
+    let settings = &plan(&elsewhere).treatments[0].settings;
+    assert_eq!(settings.server_host().as_deref(), Some("10.77.0.1"));
+    assert!(!settings.has_server_machine());
+
+    let nowhere = lab("").replace("\n[lab]\n", "");
+    let on_hosts = format!("{nowhere}\n[server]\nhost = \"filer\"\n[clients]\nhosts = [\"c[1-2]\"]\n");
+    let settings = &plan(&on_hosts).treatments[0].settings;
+    assert_eq!((settings.launcher(), settings.server_host().as_deref()), (Launcher::Ssh, Some("filer")));
+
+    let plan = plan(&nowhere.replace("cache = \"fadvise\"\n", ""));
+    let settings = &plan.treatments[0].settings;
+    assert!(settings.is_embedded() && settings.launcher() == Launcher::Threads);
+    let options = settings.target.mount_options("127.0.0.1").unwrap().unwrap();
+    assert_eq!(options.to_string(), "nfs://127.0.0.1/export?version=4.1&nconnect=2&cache=linux");
+}
+
+#[test]
+fn what_another_lab_is_brought_up_for_is_hard_to_change() {
+    let factor = |more: &str| {
+        lab(&format!(
+            "[factors.kernel]\nparameter = \"lab.kernel\"\nlevels = [\"packaged\", \"6.12\"]\n{more}"
+        ))
+    };
+    let hard = |text: &str| {
+        let plan = diagnose(text).unwrap_or_else(|found| panic!("{found}"));
+        plan.study.design_details.hard_to_change
+    };
+    assert_eq!(hard(&factor("")), [2], "each kernel is booted as seldom as a fair order allows");
+    assert_eq!(hard(&factor("hard_to_change = false")), [0u32; 0], "unless the study says otherwise");
+    let threads = lab("[factors.threads]\nparameter = \"lab.threads\"\nlevels = [1, 8]");
+    assert_eq!(hard(&threads), [0u32; 0], "the server is set up anew in a moment");
+}
+
+#[test]
+fn parameters_of_steps_can_be_factors() {
+    let text = managed(
+        "[factors.disk]\nparameter = \"server.parameters.device\"\nlevels = [\"/dev/sdc\", \"/dev/sd d\"]",
+    );
+    let plan = diagnose(&text).unwrap_or_else(|found| panic!("{found}"));
+    let command =
+        |treatment: &PlannedTreatment| treatment.settings.server.ready_steps().unwrap()[0].command.clone();
+    let (first, last) = (&plan.treatments[0], plan.treatments.last().unwrap());
+    assert_eq!((command(first), command(last)), ("mkfs /dev/sdc".into(), "mkfs '/dev/sd d'".into()));
+    let hosts = "[factors.hosts]\nparameter = \"clients.hosts\"\nlevels = [[\"c1\"], [\"c1\", \"c2\"]]";
+    let plan = diagnose(&managed(hosts)).unwrap_or_else(|found| panic!("{found}"));
+    let clients: Vec<_> = plan.treatments.iter().map(|treatment| treatment.settings.clients()).collect();
+    assert_eq!((clients[0], *clients.last().unwrap()), (1, 2));
+    let launchers: Vec<_> = plan.treatments.iter().map(|treatment| treatment.settings.launcher()).collect();
+    assert!(launchers.iter().all(|launcher| *launcher == Launcher::Ssh));
+}
+
+#[test]
+fn a_target_can_be_an_export_or_a_directory_from_level_to_level() {
+    let plan = diagnose(&wire("null_data = true\n[network]\ndelay = \"1ms\""));
+    let plan = plan.unwrap_or_else(|found| panic!("{found}"));
+    assert_eq!(plan.describe().target, "nfs://{server}/export");
+
+    let place = "[factors.place.levels]\nmount = { target.path = \"/mnt/a\" }\nwire = { target.url = \"nfs://a/b\" }\n";
+    for text in [and(place), with("[target]\npath = \"/mnt/nfs\"\n", "") + place] {
+        let plan = diagnose(&text).unwrap_or_else(|found| panic!("{found}"));
+        let places: Vec<_> = plan.treatments.iter().map(|t| t.settings.target.place()).collect();
+        assert_eq!((places[0], places[places.len() - 1]), ("/mnt/a", "nfs://a/b"));
+    }
+}
+
 #[test]
 fn the_good_study_is_good() {
     let plan = diagnose(GOOD).unwrap_or_else(|found| panic!("{found}"));
@@ -80,6 +181,25 @@ macro_rules! mistakes {
 }
 
 mistakes! {
+    lab_with_an_unknown_key: lab("kernal = \"6.12\"");
+    lab_with_hosts: lab("[clients]\nhosts = [\"c1\"]");
+    lab_with_another_launcher: lab("[clients]\nlauncher = \"local\"");
+    launcher_without_a_lab: and("[clients]\nlauncher = \"lab\"\n");
+    lab_of_a_server_elsewhere: lab("").replace("{server}:/export", "filer:/export");
+    lab_with_an_embedded_servers_key: lab("[server]\ndelegations = false");
+    lab_with_a_kernel_servers_key: lab("server = \"memory\"\nthreads = 4");
+    lab_without_its_host: lab("server = \"host\"");
+    lab_with_steps: lab("[server]\nkind = \"managed\"");
+    lab_without_machines: lab("back_end = \"namespaces\"");
+    lab_with_little_memory: lab("memory = \"1MiB\"");
+    lab_with_a_short_lease: lab("lease = \"1s\"");
+    lab_with_a_name_that_is_a_path: lab("name = \"../x\"");
+    lab_with_a_relay: lab("[network]\ndelay = \"1ms\"\nmeans = \"relay\"");
+    lab_with_a_limited_server: lab("[network]\nserver_bandwidth = \"1Gbit/s\"");
+    lab_on_virtual_time_with_chance: lab("time = \"virtual\"\n[network]\ndelay = \"1ms\"\nloss = 0.01");
+    mount_of_a_placeholder_that_is_not_known: lab("").replace("{server}:", "{filer}:");
+    mount_that_the_own_client_cannot_do: lab("").replace("\n[lab]\n", "").replace("nconnect=2", "sec=krb5")
+        .replace("cache = \"fadvise\"\n", "");
     empty: "";
     only_comments: "# nothing yet\n";
     not_toml: with("name = \"wan\"", "name = \"wan");
@@ -91,11 +211,110 @@ mistakes! {
     unknown_key: with("file_size =", "file_sze =");
     key_of_another_tool: with("duration = \"2s\"", "runtime = \"2s\"");
     key_without_likeness: with("seed = 7", "colour = 7");
-    section_of_the_finished_tool: and("[server]\nkind = \"memory\"\n");
+    server_of_a_directory: and("[server]\nkind = \"memory\"\n");
     network_as_a_factor: and("[factors.delay]\nparameter = \"network.delay\"\nlevels = [\"0ms\", \"7ms\"]\n");
-    url_as_target: with("path = \"/mnt/nfs\"", "url = \"nfs://server/export\"");
-    fractional_design: with("replicates = 5", "kind = \"fractional\"\nresolution = 4");
-    clients_on_hosts: and("[clients]\nhosts = [\"c1\", \"c2\"]\nlauncher = \"ssh\"\n");
+    directory_with_an_emulated_network: and("[network]\ndelay = \"1ms\"\n");
+    directory_with_mount_options: with("path = \"/mnt/nfs\"", "path = \"/mnt/nfs\"\nversion = \"3\"");
+    url_as_path: with("\"/mnt/nfs\"", "\"nfs://server/export\"");
+    path_and_url: with("path = \"/mnt/nfs\"", "path = \"/mnt/nfs\"\nurl = \"nfs://server/export\"");
+    url_of_another_kind: wire("").replace("nfs://{server}/export", "http://{server}/export");
+    url_without_server: wire("").replace("nfs://{server}/export", "nfs:///export");
+    url_with_an_unknown_option: wire("").replace("{server}/export", "{server}/export?vers=3");
+    url_with_a_bad_value: wire("").replace("{server}/export", "{server}/export?version=5");
+    url_with_another_placeholder: wire("").replace("{server}", "{filer}");
+    option_of_wrong_value: wire("").replace("\"64KiB\"\n", "\"1M\"\n");
+    option_unknown: wire("").replace("rsize", "rsise");
+    options_that_do_not_go_together: wire("").replace("rsize = \"64KiB\"", "delegations = true\nversion = \"3\"");
+    version_as_a_number: wire("").replace("rsize = \"64KiB\"", "version = 4.1");
+    port_of_the_embedded_server: wire("").replace("rsize = \"64KiB\"", "port = 2049");
+    level_of_a_mount_option: wire("[factors.version]\nparameter = \"target.version\"\nlevels = [\"3\", \"4.3\"]\n");
+    server_option_of_an_external_server: wire("slots = 4").replace("{server}", "filer");
+    embedded_server_of_another_name: wire("kind = \"memory\"").replace("{server}", "filer");
+    external_server_without_name: wire("kind = \"external\"");
+    server_rule_that_is_none: wire("inject = [\"READ slowly\"]");
+    server_slots_out_of_range: wire("slots = 0");
+    server_option_unknown: wire("delegation = false");
+    network_delay_too_long: wire("[network]\ndelay = \"11s\"");
+    relay_and_portmapper: wire("[network]\ndelay = \"1ms\"").replace("{server}", "filer")
+        .replace("rsize = \"64KiB\"", "version = \"3\"");
+    relay_and_udp: wire("[network]\ndelay = \"1ms\"\nmeans = \"relay\"").replace("rsize = \"64KiB\"", "version = \"3\"\nproto = \"udp\"");
+    fraction_of_no_size: with("replicates = 5", "replicates = 5\nkind = \"fractional\"\nruns = 12");
+    fraction_without_a_choice: with("replicates = 5", "replicates = 5\nkind = \"fractional\"");
+    fraction_by_two_choices: with("replicates = 5", "replicates = 5\nkind = \"fractional\"\nruns = 4\nresolution = 3");
+    fraction_by_an_unknown_factor: with("replicates = 5", "replicates = 5\nkind = \"fractional\"\ngenerators = [\"size=sync\"]");
+    fraction_by_a_generator_that_is_none: with("replicates = 5", "replicates = 5\nkind = \"fractional\"\ngenerators = [\"AB\"]");
+    fraction_with_two_factors_alike: with("replicates = 5", "replicates = 5\nkind = \"fractional\"\ngenerators = [\"B=A\"]");
+    resolution_of_a_full_design: with("replicates = 5", "replicates = 5\nresolution = 4");
+    resolution_too_low: with("replicates = 5", "replicates = 5\nkind = \"fractional\"\nresolution = 2");
+    clear_of_an_unknown_effect: with("replicates = 5", "replicates = 5\nclear = [\"sync*delay\"]");
+    array_of_no_size: with("replicates = 5", "replicates = 5\nkind = \"orthogonal-array\"\nruns = 6");
+    exclude_of_an_unknown_factor: with("replicates = 5", "replicates = 5\nexclude = [{ snyc = \"on\" }]");
+    exclude_of_an_unknown_level: with("replicates = 5", "replicates = 5\nexclude = [{ sync = \"always\" }]");
+    exclude_of_everything: with("replicates = 5", "replicates = 5\nexclude = [{ sync = \"on\" }, { sync = \"off\" }]");
+    exclude_of_nothing: with("replicates = 5", "replicates = 5\nexclude = [{}]");
+    exclude_of_a_level_altogether: with("replicates = 5", "replicates = 5\nexclude = [{ sync = \"on\" }]");
+    exclude_with_explicit_treatments: with("replicates = 5", "replicates = 5\nkind = \"explicit\"\ntreatments = [{ io_size = \"1MiB\", sync = \"on\" }]\nexclude = [{ sync = \"on\" }]");
+    explicit_without_treatments: with("replicates = 5", "replicates = 5\nkind = \"explicit\"");
+    explicit_treatment_twice: with("replicates = 5", "replicates = 5\nkind = \"explicit\"\ntreatments = [{ io_size = \"1MiB\", sync = \"on\" }, { sync = \"on\", io_size = \"1MiB\" }]");
+    explicit_treatment_without_a_factor: with("replicates = 5", "replicates = 5\nkind = \"explicit\"\ntreatments = [{ sync = \"on\" }]");
+    centre_of_names: with("replicates = 5", "replicates = 5\ncentre_points = 3");
+    hard_to_change_and_unknown: with("replicates = 5", "replicates = 5\nhard_to_change = [\"version\"]");
+    hard_to_change_in_listed_order: with("replicates = 5", "replicates = 5\nhard_to_change = [\"sync\"]\norder = \"listed\"");
+    blocks_of_no_form: with("replicates = 5", "replicates = 5\nblocks = \"days\"");
+    blocks_of_odd_number: with("replicates = 5", "replicates = 5\nblocks = { count = 3 }");
+    blocks_that_confound_a_main_effect: with("replicates = 5", "replicates = 5\nblocks = { count = 4 }");
+    blocks_at_no_time: with("replicates = 5", "replicates = 5\nblocks = [{ name = \"morning\", at = \"9 am\" }]");
+    blocks_called_alike: with("replicates = 5", "replicates = 5\nblocks = [{ name = \"a\" }, { name = \"a\" }]");
+    blocks_more_than_replicates: with("replicates = 5", "replicates = 5\nblocks = [{ name = \"a\" }, { name = \"b\" }, { name = \"c\" }, { name = \"d\" }, { name = \"e\" }, { name = \"f\" }]");
+    blocks_that_set_different_parameters: with("replicates = 5", "replicates = 5\nblocks = [{ name = \"a\", set = { \"run.retries\" = 1 } }, { name = \"b\", set = { \"run.cache\" = \"keep\" } }]");
+    blocks_that_set_what_a_factor_sets: with("replicates = 5", "replicates = 5\nblocks = [{ name = \"a\", set = { \"workload.write.sync\" = \"none\" } }, { name = \"b\", set = { \"workload.write.sync\" = \"o_sync\" } }]");
+    goal_of_no_direction: with("replicates = 5", "replicates = 5\ngoal = \"write.throughput\"");
+    goal_of_an_unknown_response: with("replicates = 5", "replicates = 5\ngoal = \"maximise write.throughputs\"");
+    goal_of_another_response: with("replicates = 5", "replicates = 5\ngoal = \"maximise write.throughput\"\nresponse = \"write.operations\"");
+    precision_in_percent: with("replicates = 5", "replicates = 5\nprecision = 5");
+    hard_to_change_that_is_no_truth: with("levels = [\"64KiB\", \"1MiB\"]", "levels = [\"64KiB\", \"1MiB\"]\nhard_to_change = \"yes\"");
+    fraction_of_three_levels: with("\"1MiB\"]", "\"256KiB\", \"1MiB\"]").replace("replicates = 5", "kind = \"fractional\"\nresolution = 3");
+    clients_on_hosts_of_a_relative_path: and("[clients]\nhosts = [\"c1\", \"c2\"]\nlauncher = \"ssh\"\n")
+        .replace("\"/mnt/nfs\"", "\"mnt/nfs\"");
+    hosts_with_another_launcher: and("[clients]\nhosts = [\"c1\"]\nlauncher = \"local\"\n");
+    hosts_of_slurm: and("[clients]\nhosts = [\"c1\"]\nlauncher = \"slurm\"\n");
+    ssh_without_hosts: and("[clients]\nlauncher = \"ssh\"\nbinary = \"/opt/b\"\n");
+    host_that_is_none: and("[clients]\nhosts = [\"c 1\"]\n");
+    fewer_clients_than_hosts: and("[clients]\ncount = 1\nhosts = [\"c1\", \"c2\"]\n");
+    options_of_another_launcher: and("[clients]\nssh_options = [\"-v\"]\nslurm_options = [\"-N2\"]\nbinary = \"/b\"\n");
+    patience_too_short: and("[clients]\npatience = \"1ms\"\n");
+    embedded_server_out_of_reach: wire("[clients]\nhosts = [\"c1\"]\n");
+    embedded_server_at_all_addresses: wire("listen = \"0.0.0.0\"\n[clients]\nhosts = [\"c1\"]\n");
+    stagger_beyond_the_end: and("[clients]\ncount = 3\nstagger = \"1s\"\n");
+    stagger_without_an_end: and("[clients]\ncount = 3\nstagger = \"1ms\"\n[workload.c]\nuse = \"file-creation\"\nfiles = 1\n");
+    verified_together: and("[clients]\ncount = 3\n").replace("duration = \"2s\"", "duration = \"2s\"\nverify = true\nsharing = \"shared\"");
+    managed_elsewhere_with_a_cold_cache: managed("").replace("[server]", "[server]\ncache = \"cold\"\nhost = \"srv\"");
+    managed_without_being_so: wire("host = \"srv\"\n[server.parameters]\nfs = \"ext4\"");
+    managed_and_embedded: wire("kind = \"managed\"");
+    managed_here_with_threads_there: managed("").replace("[server]", "[clients]\nlauncher = \"threads\"\n[server]\nhost = \"srv\"");
+    managed_step_with_an_unknown_parameter: managed("[[server.steps]]\nname = \"b\"\ncommand = \"mount {divice}\"");
+    managed_steps_of_one_name: managed("[[server.steps]]\nname = \"a\"\ncommand = \" \"\nwhen = \"always\"");
+    managed_steps_that_are_empty: managed("[[server.steps]]\nname = \"a\"\ncommand = \" \"\ntimeout = \"0s\"");
+    managed_parameter_of_wrong_type: managed("").replace("device = \"/dev/sdb\"", "device = 0.5");
+    managed_level_of_an_unknown_key: managed("[factors.fs]\nparameter = \"server.paramters.fs\"\nlevels = [\"ext4\", \"xfs\"]");
+    mount_that_is_incomplete: with("path = \"/mnt/nfs\"", "mount = { options = \"vers=3\", typ = \"nfs\" }");
+    mount_at_a_relative_path: with("path = \"/mnt/nfs\"", "mount = { source = \"\", path = \"mnt\" }");
+    mount_and_path: with("path = \"/mnt/nfs\"", "path = \"/mnt/nfs\"\nmount = { source = \"s:/e\" }");
+    remount_of_what_is_not_mounted: with("\"fadvise\"", "\"remount\"");
+    network_loss_of_everything: wire("[network]\nloss = 1");
+    network_of_an_external_server: wire("[network]\nbandwidth = \"1Gbit/s\"").replace("{server}", "filer");
+    network_of_a_relay: wire("[network]\ndelay = \"1ms\"\njitter = \"1ms\"\nmeans = \"relay\"");
+    network_means_of_an_external_server: wire("[network]\ndelay = \"1ms\"\nmeans = \"wire\"").replace("{server}", "filer");
+    network_bandwidth_without_unit: wire("[network]\nbandwidth = \"1G\"\nserver_bandwidth = 5");
+    namespaces_of_nothing: and("[clients]\nnamespaces = true\n");
+    sampling_too_often: and("[sampling]\ninterval = \"1ms\"\n");
+    sampler_unknown: and("[sampling]\nsamplers = [\"cpu\", \"mountstat\"]\n");
+    network_jitter_beyond_the_delay: wire("[network]\ndelay = \"1ms\"\njitter = \"2ms\"\nbandwidth = \"10bit/s\"");
+    collect_where_nobody_is: and("[[collect]]\nname = \"a\"\ncommand = \"x\"\non = \"server\"\n");
+    collect_twice: and("[[collect]]\nname = \"a\"\ncommand = \"x\"\n[[collect]]\nname = \"a\"\ncommand = \"\"\n");
+    collect_as_a_table: and("[collect]\nname = \"a\"\n");
+    collect_on_nothing: and("[[collect]]\nname = \"a b\"\ncommand = \"x\"\non = \"controller\"\n");
+    retries_without_end: with("cache = \"fadvise\"", "retries = 1000\non_failure = \"retry\"");
     unit_that_means_two_things: with("\"32MiB\"", "\"32M\"");
     duration_without_unit: with("\"2s\"", "\"2\"");
     duration_as_a_number: with("\"2s\"", "2");
@@ -142,6 +361,8 @@ mistakes! {
     unknown_response: with("replicates = 5", "response = \"write.troughput\"");
     name_with_a_space: with("name = \"wan\"", "name = \"my study\"");
     level_name_with_a_slash: with("off = {", "\"o/f\" = {");
+    two_factors_set_path_and_url: and("[factors.a]\nparameter = \"target.path\"\nlevels = [\"/a\", \"/b\"]\n\
+        [factors.b]\nparameter = \"target.url\"\nlevels = [\"nfs://a/b\", \"nfs://a/c\"]\n");
     placeholder_of_another_kind: with("\"/mnt/nfs\"", "\"/mnt/{server}\"");
     nested_key_in_a_group: with("workers = 2", "worker = 2");
     nested_key_in_a_step: with("{ op = \"close\" }", "{ opp = \"close\" }");

@@ -83,7 +83,7 @@ fn nested_forms_are_understood() {
     let file = StudyFile::parse("study.toml", nested).unwrap_or_else(|found| panic!("{found}"));
     let plan = Plan::from_study(&file, "1").unwrap();
     assert_eq!(plan.treatments.len(), 4);
-    assert_eq!(plan.treatments[3].settings.clients.count, 2);
+    assert_eq!(plan.treatments[3].settings.clients(), 2);
     assert_eq!(plan.treatments[3].workloads[0].1.groups[0].name, "h");
     assert_eq!(plan.study.factors[1].settings[0]["clients.count"], "1");
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
-use benchmaster_study::settings::{CacheControl, SCRATCH};
+use benchmaster_study::plan::design::TextForm;
+use benchmaster_study::settings::{CacheControl, SCRATCH, TargetKind};
 use benchmaster_units::ByteSize;
 use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 
@@ -34,7 +35,8 @@ fn every_study_of_the_repository_can_be_run() {
         assert_eq!(format!("{}.toml", plan.study.name), name);
         used.extend(plan.study.workloads.into_iter().map(|workload| workload.use_name));
     }
-    for built_in in BUILT_IN.iter().filter(|built_in| built_in.name != "custom") {
+    // A replay needs a trace, which a user has.
+    for built_in in BUILT_IN.iter().filter(|built_in| !["custom", "replay"].contains(&built_in.name)) {
         assert!(used.contains(built_in.name), "no study uses `{}`", built_in.name);
     }
 }
@@ -43,10 +45,14 @@ fn every_study_of_the_repository_can_be_run() {
 fn the_quickstart_is_quick() {
     let plan = load("quickstart.toml");
     let estimate = plan.estimate();
-    assert_eq!((plan.treatments.len(), estimate.runs_min, estimate.runs_max), (4, 20, 20));
-    assert!(estimate.seconds_max <= 45.0 && estimate.open_ended.is_empty(), "{estimate:?}");
-    assert!(estimate.bytes_needed <= 64 << 20, "{estimate:?}");
-    assert_eq!(plan.treatments[0].settings.target.path, SCRATCH);
+    assert_eq!((plan.treatments.len(), estimate.runs_min, estimate.runs_max), (8, 40, 40));
+    assert!(estimate.seconds_max <= 50.0 && estimate.open_ended.is_empty(), "{estimate:?}");
+    assert!(estimate.bytes_needed <= 128 << 20, "{estimate:?}");
+    let target = &plan.treatments[0].settings.target;
+    assert_eq!(target.kind(), TargetKind::Embedded("nfs://{server}/export"));
+    let directory = load("directory.toml");
+    assert!(directory.estimate().seconds_max <= 45.0);
+    assert_eq!(directory.treatments[0].settings.target.path.as_deref(), Some(SCRATCH));
 }
 
 #[test]
@@ -75,10 +81,7 @@ fn levels_are_put_into_their_places() {
     assert_eq!(labels[0], "use=sequential-write place=near clients=1");
     assert_eq!(labels[11], "use=random-write place=far clients=9");
     let last = &plan.treatments[11].settings;
-    assert_eq!(
-        (last.clients.count, last.target.path.as_str(), last.run.cache),
-        (9, "/b", CacheControl::Drop)
-    );
+    assert_eq!((last.clients(), last.target.place(), last.run.cache), (9, "/b", CacheControl::Drop));
     let WorkloadSpec::RandomWrite(parameters) = &last.workloads[0].1 else { panic!("{last:?}") };
     assert_eq!(parameters.file_size, ByteSize::mib(1));
     assert_eq!(plan.study.factors[1].settings[1]["target.path"], "\"/b\"");
@@ -87,7 +90,7 @@ fn levels_are_put_into_their_places() {
 
 #[test]
 fn one_at_a_time_has_one_treatment_per_level() {
-    let text = std::fs::read_to_string(root().join("studies/quickstart.toml")).unwrap();
+    let text = std::fs::read_to_string(root().join("studies/directory.toml")).unwrap();
     let plan = plan("q.toml", &text.replace("[design]", "[design]\nkind = \"one-at-a-time\""));
     let labels: Vec<_> = plan.study.treatments.iter().map(|t| t.label.as_str()).collect();
     assert_eq!(labels, ["io_size=64KiB sync=off", "io_size=1MiB sync=off", "io_size=64KiB sync=on"]);
@@ -123,16 +126,17 @@ fn too_many_treatments_are_refused() {
 
 #[test]
 fn a_plan_is_described() {
-    insta::assert_snapshot!("quickstart", load("quickstart.toml").describe().render());
+    insta::assert_snapshot!("quickstart", load("quickstart.toml").describe().render(TextForm::default()));
+    insta::assert_snapshot!("directory", load("directory.toml").describe().render(TextForm::default()));
     let sequential = load("paper000-file-creation.toml").describe();
-    insta::assert_snapshot!("file_creation", sequential.render());
+    insta::assert_snapshot!("file_creation", sequential.render(TextForm::default()));
     let text = std::fs::read_to_string(root().join("studies/paper000-random-read.toml")).unwrap();
     insta::assert_snapshot!(
         "random_read",
-        plan("r.toml", &text.replace("min = 5", "min = 3")).describe().render()
+        plan("r.toml", &text.replace("min = 5", "min = 3")).describe().render(TextForm::default())
     );
     let mut description = load("quickstart.toml").describe();
-    assert_eq!(description.runs.len(), 20);
+    assert_eq!(description.runs.len(), 40);
     description.runs.truncate(2);
     description.responses.truncate(2);
     insta::assert_json_snapshot!("quickstart_json", description);

@@ -68,6 +68,13 @@ pub struct TargetEnvironment {
     pub read_ahead_kib: Option<u64>,
 }
 
+impl TargetEnvironment {
+    /// Whether the file system keeps its data in memory alone.
+    pub fn is_memory(&self) -> bool {
+        matches!(self.file_system.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs")
+    }
+}
+
 /// Kernel settings that change what a file system measurement gives. Those a kernel does not have are left out.
 const SYSCTLS: [&str; 33] = [
     "fs.aio-max-nr",

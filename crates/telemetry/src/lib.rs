@@ -4,11 +4,15 @@
 #![deny(missing_docs)]
 
 pub mod clock;
+pub mod derived;
 pub mod environment;
 pub mod facts;
 pub mod fs;
 pub mod host;
 pub mod mountinfo;
+pub mod mountstats;
 pub mod process;
+pub mod samplers;
+pub mod sampling;
 
-pub use environment::Environment;
+pub use environment::{Environment, TargetEnvironment};

@@ -91,7 +91,7 @@ pub fn mount_of<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
 }
 
 /// Undoes the kernel's octal escapes (`\040` for a space).
-fn unescaped(field: &str) -> OsString {
+pub(crate) fn unescaped(field: &str) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
     while let [first, tail @ ..] = rest {

@@ -20,6 +20,22 @@ pub fn peak_memory_bytes() -> Option<u64> {
     kib_field(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM")
 }
 
+/// Processor time of those threads of this process that now run and whose name `wanted` says yes to (the kernel cuts names
+/// to 15 bytes), user mode and kernel together, in nanoseconds. `None` when the system does not tell.
+pub fn named_threads_cpu_ns(wanted: impl Fn(&str) -> bool) -> Option<u64> {
+    let mut sum = 0;
+    for entry in fs::read_dir("/proc/self/task").ok()?.flatten() {
+        let path = entry.path();
+        // A thread may end meanwhile.
+        let Ok(name) = fs::read_to_string(path.join("comm")) else { continue };
+        if wanted(name.trim_end()) {
+            let Ok(text) = fs::read_to_string(path.join("schedstat")) else { continue };
+            sum += text.split_whitespace().next()?.parse::<u64>().ok()?;
+        }
+    }
+    Some(sum)
+}
+
 fn resource_usage(who: libc::c_int) -> (u64, u64) {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` points to writable memory of the size of `rusage`, which getrusage fills or leaves alone.
@@ -64,6 +80,28 @@ mod tests {
         other.join().unwrap();
         assert!(total(cpu_time()) - process >= 50_000_000);
         assert!(total(thread_cpu_time()) - thread < 40_000_000);
+    }
+
+    #[test]
+    fn threads_are_found_by_name() {
+        let spinner = std::thread::Builder::new().name("spinner-7".into());
+        let (sender, done) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = spinner
+            .spawn(move || {
+                spin(Duration::from_millis(30));
+                sender.send(()).unwrap();
+                let _ = ended.recv();
+            })
+            .unwrap();
+        done.recv().unwrap();
+        let Some(found) = named_threads_cpu_ns(|name| name.starts_with("spinner-")) else {
+            return;
+        };
+        assert_eq!(named_threads_cpu_ns(|name| name == "nobody"), Some(0));
+        drop(end);
+        thread.join().unwrap();
+        assert!(found >= 1_000_000, "{found}");
     }
 
     #[test]

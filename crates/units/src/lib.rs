@@ -370,6 +370,13 @@ text_quantity!(
     None
 );
 text_quantity!(Rate, "a rate such as \"1000/s\"", r"^\s*[0-9]+(\.[0-9]*)?\s*(/s|/min)\s*$", ["1000/s"], None);
+text_quantity!(
+    Bandwidth,
+    "a bandwidth such as \"1Gbit/s\" or \"20MB/s\"",
+    r"^\s*[0-9]+(\.[0-9]*)?\s*((k|K|M|G|T)?bit|B|kB|KB|MB|GB|TB|KiB|MiB|GiB|TiB)/s\s*$",
+    ["1Gbit/s", "20MB/s"],
+    None
+);
 
 #[cfg(test)]
 mod tests {

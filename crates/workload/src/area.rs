@@ -1,24 +1,30 @@
 //! The working directory of a study on a target, and the filesets prepared in it.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use benchmaster_telemetry::fs::free_bytes;
-use rustix::fs::{Mode, OFlags};
+use benchmaster_nfs_client::mount::MountError;
 
-use crate::content::{self, BLOCK, Stamp};
-use crate::engine::posix::PosixEngine;
-use crate::files::{FileTable, PathBuffer};
+use crate::conduct::{Conductor, Share, Step, Stopped};
+use crate::content::BLOCK;
+use crate::files::FileTable;
 use crate::model::{Fileset, Sharing, Workload};
-use crate::parallel;
-use crate::program::{Effect, OpenFlags, Program};
+use crate::nfs::SharedMount;
+use crate::program::{Effect, Program};
 use crate::random::Random;
+use crate::target::{NfsTarget, Target};
+
+mod directory;
+mod fill;
+mod nfs;
+
+pub(crate) use self::directory::Directory;
+pub use self::directory::scratch_directory;
+use self::fill::Filler;
+pub(crate) use self::nfs::NfsArea;
 
 /// Why the working directory could not be made, prepared or removed.
 #[derive(Debug, thiserror::Error)]
@@ -69,26 +75,86 @@ pub enum AreaError {
         /// The fileset.
         fileset: String,
     },
+    /// The NFS server's export could not be mounted.
+    #[error(transparent)]
+    Mount(
+        /// Why not; names server and export.
+        #[from]
+        MountError,
+    ),
+    /// The user-space NFS client could not run, or did not end in good order.
+    #[error("NFS client of `{}`: {problem}", path.display())]
+    Client {
+        /// The target.
+        path: PathBuf,
+        /// What happened.
+        problem: String,
+    },
+    /// Several processes would write the same files, and none could prove what the others wrote.
+    #[error(
+        "fileset `{fileset}` is shared, written and verified by clients in several processes, which do not know what the \
+         others write; use `launcher = \"threads\"`, private filesets, or no `verify`"
+    )]
+    NotProvableTogether {
+        /// The fileset.
+        fileset: String,
+    },
+    /// Clients see different directories, which cannot hold files that all share.
+    #[error(
+        "fileset `{fileset}` is shared, and `{}` is not the same directory on all hosts; mount the same file system on all, or \
+         use private filesets", path.display()
+    )]
+    NotShared {
+        /// The fileset.
+        fileset: String,
+        /// The target.
+        path: PathBuf,
+    },
     /// Preparation was stopped.
     #[error("preparation was stopped")]
     Stopped,
+}
+
+impl From<Stopped> for AreaError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
+/// Mounts an export and unmounts it again, to see whether that can be done.
+///
+/// # Errors
+/// Why it cannot.
+pub fn try_mount(target: &NfsTarget) -> Result<(), AreaError> {
+    let identity =
+        format!("{}-{}-try", rustix::system::uname().nodename().to_string_lossy(), std::process::id());
+    let (result, _) = crate::nfs::job(target, &identity, async |_| Ok::<(), AreaError>(()))?;
+    result
 }
 
 /// A directory of the study's own on the target. Its content is removed by [`WorkArea::remove`], and by the next
 /// session of the same study when a session was killed.
 #[derive(Debug)]
 pub struct WorkArea {
-    target: PathBuf,
+    target: Target,
     path: PathBuf,
-    /// `None` while it is let go of.
-    root: Option<OwnedFd>,
+    place: Place,
     prepared: BTreeMap<String, Prepared>,
+    /// Whether it was made by another process, which removes it.
+    joined: bool,
+}
+
+/// How the working directory is reached.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Directory(Directory),
+    Nfs(Box<NfsArea>),
 }
 
 #[derive(Debug)]
 struct Prepared {
     fileset: Fileset,
-    clients: u32,
+    share: Share,
     seed: u64,
     tables: Vec<Arc<FileTable>>,
     names_changed: bool,
@@ -100,7 +166,7 @@ struct Prepared {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Preparation<'a> {
     /// Clients that need files.
-    pub(crate) clients: u32,
+    pub(crate) share: Share,
     /// Seed of sizes and contents.
     pub(crate) seed: u64,
     /// Ends preparation early when set.
@@ -111,7 +177,7 @@ pub(crate) struct Preparation<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Ready {
     pub(crate) name: String,
-    /// One per client, the same one for all when shared.
+    /// One per client of this process, the same one for all when shared.
     pub(crate) tables: Vec<Arc<FileTable>>,
     pub(crate) reused: bool,
     pub(crate) files: u64,
@@ -119,63 +185,115 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
+    /// Whether all clients use the same files.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.tables.first().is_some_and(|table| table.is_shared())
+    }
+
     /// Every table once.
     pub(crate) fn distinct(&self) -> Vec<&FileTable> {
-        let shared = self.tables.first().is_some_and(|table| table.is_shared());
-        let tables = if shared { &self.tables[..1] } else { &self.tables[..] };
+        let tables = if self.is_shared() { &self.tables[..1] } else { &self.tables[..] };
         tables.iter().map(|table| &**table).collect()
     }
 }
 
+/// Marks a working directory as ours.
 const MARKER: &str = ".benchmaster";
+
+/// Name of the working directory of a study.
+fn directory_name(id: &str) -> String {
+    format!("benchmaster-{id}")
+}
 
 impl WorkArea {
     /// Makes `target/benchmaster-<id>`. What an earlier session of the same study left there is removed.
     ///
     /// # Errors
-    /// When the target is no directory, is not writable, or holds something else under that name.
-    pub fn create(target: &Path, id: &str) -> Result<Self, AreaError> {
-        if !target.is_dir() {
-            return Err(AreaError::NotADirectory { path: target.into() });
-        }
-        let path = target.join(format!("benchmaster-{id}"));
-        let marker = path.join(MARKER);
-        if path.symlink_metadata().is_ok() {
-            let ours = std::fs::read_to_string(&marker).is_ok_and(|text| text.trim() == id);
-            // A session that was killed between making the directory and marking it leaves it, or the marker, empty.
-            let empty = std::fs::read_dir(&path).is_ok_and(|entries| {
-                entries.flatten().all(|entry| {
-                    entry.file_name() == MARKER && entry.metadata().is_ok_and(|metadata| metadata.len() == 0)
-                })
-            });
-            if path.is_symlink() || !ours && !empty {
-                return Err(AreaError::Foreign { path });
-            }
-            remove_marked(&path)?;
-        }
-        std::fs::create_dir(&path).map_err(|source| io_error("make", &path, source))?;
-        std::fs::write(&marker, id).map_err(|source| io_error("write", &marker, source))?;
-        let root = Some(open_directory(&path)?);
-        Ok(Self { target: target.into(), path, root, prepared: BTreeMap::new() })
+    /// When the target is no directory or cannot be mounted, is not writable, or holds something else under that name.
+    pub fn create(target: &Target, id: &str) -> Result<Self, AreaError> {
+        let place = match target {
+            Target::Directory(directory) => Place::Directory(Directory::create(directory, id)?),
+            Target::Nfs(target) => Place::Nfs(Box::new(NfsArea::create(target, id)?)),
+        };
+        let path = target.place().join(directory_name(id));
+        Ok(Self { target: target.clone(), path, place, prepared: BTreeMap::new(), joined: false })
     }
 
-    /// The target directory.
-    pub fn target(&self) -> &Path {
+    /// Uses the `target/benchmaster-<id>` that another process of the same session has made, or, where it is not there
+    /// because this host sees another file system under that name, makes one.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn join(target: &Target, id: &str) -> Result<Self, AreaError> {
+        let place = match target {
+            Target::Directory(directory) => Directory::join(directory, id)?.map(Place::Directory),
+            Target::Nfs(target) => Some(Place::Nfs(Box::new(NfsArea::join(target, id)?))),
+        };
+        let Some(place) = place else { return Self::create(target, id) };
+        let path = target.place().join(directory_name(id));
+        Ok(Self { target: target.clone(), path, place, prepared: BTreeMap::new(), joined: true })
+    }
+
+    /// Whether another process made the directory and will remove it.
+    pub fn is_joined(&self) -> bool {
+        self.joined
+    }
+
+    /// The target.
+    pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// The working directory.
+    /// Reaches the same files in another way from now on: with other mount options, or over another address of the same
+    /// server, which the caller vouches for. `false` when the target is another directory or export; then nothing
+    /// changes.
+    #[must_use]
+    pub fn reach_by(&mut self, target: &Target) -> bool {
+        match (&mut self.place, target) {
+            (Place::Directory(_), _) => return self.target == *target,
+            (Place::Nfs(area), Target::Nfs(other))
+                if area.target().options.export == other.options.export =>
+            {
+                area.reach_by(other);
+                self.path = area.url().to_owned();
+            }
+            (Place::Nfs(_), _) => return false,
+        }
+        self.target = target.clone();
+        true
+    }
+
+    /// The working directory; on an NFS server its URL.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The working directory, opened.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Bytes that are free on the target, if it tells.
+    pub(crate) fn free_bytes(&self, shared: &SharedMount) -> Option<u64> {
+        self.space(shared).ok().map(|(_, free)| free)
+    }
+
+    /// Bytes of the target, and those free.
+    fn space(&self, shared: &SharedMount) -> Result<(u64, u64), AreaError> {
+        match &self.place {
+            Place::Directory(directory) => directory.space(),
+            Place::Nfs(area) => area.space(shared),
+        }
+    }
+
+    /// Ends the mount that jobs on an NFS server shared.
     ///
     /// # Errors
-    /// When it was released and could not be opened again.
-    pub(crate) fn root(&self) -> Result<BorrowedFd<'_>, AreaError> {
-        let gone = || io_error("use", &self.path, io::Error::from(io::ErrorKind::NotFound));
-        self.root.as_ref().map(AsFd::as_fd).ok_or_else(gone)
+    /// When this thread cannot wait for sockets. What else is wrong is in the traffic of the area.
+    pub(crate) fn end_jobs(&self, shared: SharedMount) -> Result<(), AreaError> {
+        match &self.place {
+            Place::Directory(_) => Ok(()),
+            Place::Nfs(area) => area.unmount(shared),
+        }
     }
 
     /// Forgets filesets that must not be carried over into another run: those whose files came or went, or all.
@@ -185,7 +303,9 @@ impl WorkArea {
     pub fn begin_run(&mut self, fresh: bool) -> Result<(), AreaError> {
         let stale = self.prepared.iter().filter(|(_, p)| fresh || p.names_changed);
         let stale: Vec<String> = stale.map(|(name, _)| name.clone()).collect();
-        stale.iter().try_for_each(|name| self.discard(name))
+        let (own, shared) = (!self.joined, SharedMount::default());
+        let discarded = stale.iter().try_for_each(|name| self.discard(&shared, name, own));
+        discarded.and(self.end_jobs(shared))
     }
 
     /// Opens the working directory anew, after a hook that may have mounted the target again.
@@ -193,50 +313,79 @@ impl WorkArea {
     /// # Errors
     /// When it is not there.
     pub(crate) fn reopen(&mut self) -> Result<(), AreaError> {
-        self.root = Some(open_directory(&self.path)?);
-        Ok(())
+        match &mut self.place {
+            Place::Directory(directory) => directory.reopen(),
+            Place::Nfs(_) => Ok(()),
+        }
     }
 
     /// Lets go of the working directory, so that the target can be unmounted.
     pub(crate) fn release(&mut self) {
-        self.root = None;
+        if let Place::Directory(directory) = &mut self.place {
+            directory.release();
+        }
     }
 
-    /// Removes the working directory with everything in it.
+    /// Removes the working directory with everything in it, unless it was [joined](Self::join).
     ///
     /// # Errors
     /// When files cannot be removed.
     pub fn remove(self) -> Result<(), AreaError> {
-        drop(self.root);
-        remove_marked(&self.path)
+        if self.joined {
+            return Ok(());
+        }
+        match self.place {
+            Place::Directory(directory) => directory.remove(),
+            Place::Nfs(area) => area.remove(),
+        }
     }
 
-    /// Makes the filesets of a workload ready. `observe` is given the bytes written so far.
+    /// Makes the filesets of a workload ready, together with the other processes of the run. `observe` is given the bytes
+    /// written so far; what [`Self::end_jobs`] is to end afterwards, also after an error, is `shared`.
     pub(crate) fn prepare(
         &mut self,
         workload: &Workload,
         program: &Program,
         options: &Preparation<'_>,
+        shared: &SharedMount,
+        conductor: &mut dyn Conductor,
         observe: &mut dyn FnMut(u64),
     ) -> Result<Vec<Ready>, AreaError> {
-        if self.root.is_none() {
-            self.reopen()?;
+        if let Place::Directory(directory) = &mut self.place {
+            directory.open()?;
         }
+        let verify = program.verify_block;
+        let mut reused = Vec::new();
+        for ((name, fileset), effect) in workload.filesets.iter().zip(&program.effects) {
+            if fileset.sharing == Sharing::Shared {
+                self.sharable(name, *effect >= Effect::Data && verify.is_some(), options)?;
+            }
+            let reuse = self.reusable(name, fileset, options, verify)?;
+            if !reuse {
+                self.discard(shared, name, options.share.lead || !self.joined)?;
+            }
+            reused.push(reuse);
+        }
+        conductor.meet(Step::Cleared)?;
         let mut ready = Vec::new();
         let mut before = 0;
-        for ((name, fileset), effect) in workload.filesets.iter().zip(&program.effects) {
-            let verify = program.verify_block;
-            let reused = self.reusable(name, fileset, options, verify)?;
+        let described = workload.filesets.iter().zip(&program.effects).zip(&program.grows);
+        for ((((name, fileset), effect), grows), reused) in described.zip(reused) {
             if !reused {
-                self.discard(name)?;
                 let prepared =
-                    self.make(name, fileset, options, verify, &mut |bytes| observe(before + bytes))?;
+                    self.make(name, fileset, options, verify, shared, &mut |bytes| observe(before + bytes))?;
                 self.prepared.insert(name.clone(), prepared);
             }
             let Some(prepared) = self.prepared.get_mut(name) else { continue };
             prepared.names_changed |= *effect == Effect::Names;
             prepared.opaque |= *effect >= Effect::Data && verify.is_none();
-            prepared.tables.iter().for_each(|table| table.rewind());
+            for table in &prepared.tables {
+                table.rewind();
+                table.keep_apart(*effect == Effect::Names);
+                if *grows {
+                    table.keep_lengths();
+                }
+            }
             let tables = prepared.tables.clone();
             let distinct = if fileset.sharing == Sharing::Shared { &tables[..1] } else { &tables[..] };
             let counts = distinct.iter().map(|table| table.existing());
@@ -244,7 +393,21 @@ impl WorkArea {
             before += if reused { 0 } else { bytes };
             ready.push(Ready { name: name.clone(), tables, reused, files, bytes });
         }
+        conductor.meet(Step::Prepared)?;
         Ok(ready)
+    }
+
+    /// Whether several processes can use a fileset together.
+    fn sharable(&self, name: &str, proves: bool, options: &Preparation<'_>) -> Result<(), AreaError> {
+        let Share { process, processes, .. } = options.share;
+        match processes > 1 {
+            true if proves => Err(AreaError::NotProvableTogether { fileset: name.into() }),
+            // The first one makes the directory that all others join.
+            true if process > 0 && !self.joined => {
+                Err(AreaError::NotShared { fileset: name.into(), path: self.target.place() })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn reusable(
@@ -255,7 +418,7 @@ impl WorkArea {
         verify: Option<usize>,
     ) -> Result<bool, AreaError> {
         let Some(known) = self.prepared.get(name) else { return Ok(false) };
-        if known.fileset != *fileset || known.clients != options.clients || known.seed != options.seed {
+        if known.fileset != *fileset || known.share != options.share || known.seed != options.seed {
             return Ok(false);
         }
         let provable = match verify {
@@ -270,13 +433,15 @@ impl WorkArea {
         }
     }
 
-    /// Removes a fileset and whatever a preparation that failed left of one.
-    fn discard(&mut self, name: &str) -> Result<(), AreaError> {
+    /// Forgets a fileset, and removes it and whatever a preparation that failed left of one if `own`.
+    fn discard(&mut self, shared: &SharedMount, name: &str, own: bool) -> Result<(), AreaError> {
         self.prepared.remove(name);
-        let path = self.path.join(name);
-        match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("remove", &path, error)),
-            _ => Ok(()),
+        if !own {
+            return Ok(());
+        }
+        match &self.place {
+            Place::Directory(directory) => directory.discard(name),
+            Place::Nfs(area) => area.discard(shared, name),
         }
     }
 
@@ -286,129 +451,59 @@ impl WorkArea {
         fileset: &Fileset,
         options: &Preparation<'_>,
         verify: Option<usize>,
+        shared: &SharedMount,
         observe: &mut dyn FnMut(u64),
     ) -> Result<Prepared, AreaError> {
-        let Preparation { clients, seed, stop } = *options;
+        let Preparation { share, seed, stop } = *options;
         let tables: Vec<Arc<FileTable>> = match fileset.sharing {
             Sharing::Shared => {
                 let table = Arc::new(FileTable::new(name, fileset, None, seed, verify));
-                (0..clients.max(1)).map(|_| table.clone()).collect()
+                (0..share.count.max(1)).map(|_| table.clone()).collect()
             }
             Sharing::Private => {
                 let table = |client| Arc::new(FileTable::new(name, fileset, Some(client), seed, verify));
-                (0..clients).map(table).collect()
+                share.clients().map(table).collect()
             }
         };
         let distinct = if fileset.sharing == Sharing::Shared { &tables[..1] } else { &tables[..] };
         let needed = distinct.iter().map(|table| table.total_bytes()).fold(0u64, u64::saturating_add);
-        let space = free_bytes(&self.path).map_err(|source| io_error("examine", &self.path, source))?;
+        // The others' files come to the same place.
+        let all = match (fileset.sharing, self.joined || share.lead) {
+            (Sharing::Private, true) => u64::from(share.total / share.count.max(1)).max(1),
+            _ => 1,
+        };
+        let needed = needed.saturating_mul(all);
+        let (total, free) = self.space(shared)?;
         // Some network file systems tell nothing and say 0.
-        if space.total > 0 && needed > space.free {
-            let path = self.target.clone();
-            return Err(AreaError::NoSpace { fileset: name.into(), needed, free: space.free, path });
+        if total > 0 && needed > free {
+            let path = self.target.place();
+            return Err(AreaError::NoSpace { fileset: name.into(), needed, free, path });
         }
         let written = AtomicU64::new(0);
-        let mut path = PathBuffer::new();
-        for table in distinct {
-            for directory in 0..table.directories() {
-                table.directory_path(directory, &mut path);
-                let full = self.path.join(path.text());
-                std::fs::create_dir_all(&full).map_err(|source| io_error("make", &full, source))?;
+        let filler = |table| Filler {
+            path: &self.path,
+            table,
+            block: verify.unwrap_or(BLOCK),
+            written: &written,
+            stop,
+        };
+        // Files of all are made by one process.
+        let makes = fileset.sharing == Sharing::Private || share.lead;
+        for table in distinct.iter().filter(|_| makes) {
+            match &self.place {
+                Place::Directory(directory) => directory.fill(&filler(table), observe)?,
+                Place::Nfs(area) => area.fill(shared, &filler(table), observe)?,
             }
-            let filler =
-                Filler { area: self, table, block: verify.unwrap_or(BLOCK), written: &written, stop };
-            let mut tick = || observe(written.load(Ordering::Relaxed));
-            parallel::for_each(table.files(), |file, chunk| filler.fill(file, chunk), &mut tick)?;
         }
-        // Writing the files back must not disturb what is measured next.
-        rustix::fs::syncfs(self.root()?).map_err(|errno| io_error("flush", &self.path, errno.into()))?;
-        Ok(Prepared { fileset: fileset.clone(), clients, seed, tables, names_changed: false, opaque: false })
-    }
-}
-
-/// Writes the files of one table that shall exist.
-struct Filler<'a> {
-    area: &'a WorkArea,
-    table: &'a FileTable,
-    block: usize,
-    written: &'a AtomicU64,
-    stop: &'a AtomicBool,
-}
-
-impl Filler<'_> {
-    fn fill(&self, file: u64, chunk: &mut [u8]) -> Result<(), AreaError> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(AreaError::Stopped);
+        if let Place::Directory(directory) = &self.place {
+            directory.flush()?;
         }
-        if !self.table.exists(file) {
-            return Ok(());
-        }
-        let mut path = PathBuffer::new();
-        self.table.file_path(self.table.at(file), &mut path);
-        let fail = |action, source| io_error(action, &self.area.path.join(path.text()), source);
-        let flags = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
-        let created = PosixEngine::new(self.area.root()?).open_file(&path, flags, true);
-        let handle = File::from(created.map_err(|errno| fail("create", errno.into()))?);
-        let (size, id) = (self.table.size(file), self.table.file_id(file));
-        let mut offset = 0;
-        while offset < size {
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(AreaError::Stopped);
-            }
-            let length = chunk.len().min(usize::try_from(size - offset).unwrap_or(usize::MAX));
-            for (part, at) in chunk[..length].chunks_mut(self.block).zip((offset..).step_by(self.block)) {
-                content::fill(part, Stamp { file: id, offset: at, generation: 0 });
-            }
-            handle.write_all_at(&chunk[..length], offset).map_err(|source| fail("write", source))?;
-            offset += length as u64;
-            self.written.fetch_add(length as u64, Ordering::Relaxed);
-        }
-        Ok(())
+        Ok(Prepared { fileset: fileset.clone(), share, seed, tables, names_changed: false, opaque: false })
     }
 }
 
 fn io_error(action: &'static str, path: &Path, source: io::Error) -> AreaError {
     AreaError::Io { action, path: path.into(), source }
-}
-
-/// Removes a marked directory, its marker last: what a kill leaves behind is still known as ours.
-fn remove_marked(path: &Path) -> Result<(), AreaError> {
-    let fail = |source| io_error("remove", path, source);
-    for entry in std::fs::read_dir(path).map_err(fail)? {
-        let entry = entry.map_err(fail)?;
-        if entry.file_name() != MARKER {
-            let path = entry.path();
-            let directory = entry.file_type().map_err(fail)?.is_dir();
-            let removed =
-                if directory { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-            removed.map_err(|source| io_error("remove", &path, source))?;
-        }
-    }
-    std::fs::remove_dir_all(path).map_err(fail)
-}
-
-fn open_directory(path: &Path) -> Result<OwnedFd, AreaError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(|errno| io_error("open", path, errno.into()))
-}
-
-/// A directory for scratch targets, below the system's directory for temporary files, for this user alone.
-///
-/// # Errors
-/// When it cannot be made, or somebody else has made it.
-pub fn scratch_directory(id: &str) -> Result<PathBuf, AreaError> {
-    let path = std::env::temp_dir().join(format!("benchmaster-scratch-{id}"));
-    match DirBuilder::new().mode(0o700).create(&path) {
-        Ok(()) => Ok(path),
-        // Left by a session of the same study that was killed.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_own_directory(&path) => Ok(path),
-        Err(source) => Err(io_error("make", &path, source)),
-    }
-}
-
-fn is_own_directory(path: &Path) -> bool {
-    let user = rustix::process::geteuid().as_raw();
-    path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.uid() == user)
 }
 
 /// A random identifier of 8 hexadecimal digits for a new study.
@@ -420,16 +515,18 @@ pub fn new_id() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
     fn what_a_killed_session_left_is_taken_over_and_nothing_else() {
         let target = tempfile::tempdir().unwrap();
-        let area = WorkArea::create(target.path(), "cafe").unwrap();
+        let area = WorkArea::create(&target.path().into(), "cafe").unwrap();
         std::fs::create_dir_all(area.path().join("data/c0")).unwrap();
         let path = area.path().to_owned();
         drop(area);
-        let area = WorkArea::create(target.path(), "cafe").unwrap();
+        let area = WorkArea::create(&target.path().into(), "cafe").unwrap();
         assert_eq!(std::fs::read_dir(&path).unwrap().count(), 1, "only the marker is there");
         area.remove().unwrap();
         assert!(!path.exists());
@@ -437,7 +534,7 @@ mod tests {
         for (name, content) in [("file", "x"), (MARKER, "beef"), (MARKER, "")] {
             std::fs::create_dir(&path).unwrap();
             std::fs::write(path.join(name), content).unwrap();
-            let created = WorkArea::create(target.path(), "cafe");
+            let created = WorkArea::create(&target.path().into(), "cafe");
             match content {
                 "" => drop(created.unwrap()),
                 _ => {
@@ -453,15 +550,15 @@ mod tests {
         }
         let elsewhere = tempfile::tempdir().unwrap();
         std::os::unix::fs::symlink(elsewhere.path(), &path).unwrap();
-        assert!(matches!(WorkArea::create(target.path(), "cafe"), Err(AreaError::Foreign { .. })));
+        assert!(matches!(WorkArea::create(&target.path().into(), "cafe"), Err(AreaError::Foreign { .. })));
     }
 
     #[test]
     fn a_target_must_be_a_directory_that_can_be_written() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let error = WorkArea::create(file.path(), "1").unwrap_err();
+        let error = WorkArea::create(&file.path().into(), "1").unwrap_err();
         assert!(matches!(error, AreaError::NotADirectory { .. }), "{error}");
-        let error = WorkArea::create(Path::new("/proc"), "1").unwrap_err().to_string();
+        let error = WorkArea::create(&Path::new("/proc").into(), "1").unwrap_err().to_string();
         assert!(error.starts_with("cannot make `/proc/benchmaster-1`: "), "{error}");
     }
 

@@ -10,13 +10,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use benchmaster_nfs_client::options::{Cache, MountOptions};
 use rustix::fs::{Advice, fadvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use serde::{Deserialize, Serialize};
 
 use crate::files::{FileTable, PathBuffer};
 
 /// What to do to the page cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum CacheControl {
     /// Nothing.
     #[default]
@@ -104,6 +106,17 @@ fn advise_unneeded(path: &Path) -> io::Result<()> {
     Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
 }
 
+/// What happens to the cache of the user-space client: its clients mount anew for every workload.
+pub(crate) fn of_client(control: CacheControl, options: &MountOptions) -> String {
+    match (options.cache, control) {
+        (Cache::Off, CacheControl::Keep) => "nothing".into(),
+        (Cache::Off, CacheControl::Drop | CacheControl::Fadvise) => {
+            "nothing to drop: the client keeps no cache".into()
+        }
+        (Cache::Linux, _) => "the clients mounted anew, with empty caches".into(),
+    }
+}
+
 /// Runs the user's shell command with `BENCHMASTER_TARGET` set; says that it was run.
 ///
 /// # Errors
@@ -172,6 +185,12 @@ fn printed(output: &File) -> String {
         Ok(()) if length > 0 => format!(": {}", String::from_utf8_lossy(&bytes).trim()),
         _ => String::new(),
     }
+}
+
+/// Whether a directory lies on a mount of the kernel's NFS client.
+pub(crate) fn is_nfs(directory: &Path) -> bool {
+    const NFS: rustix::fs::FsWord = 0x6969;
+    rustix::fs::statfs(directory).is_ok_and(|found| found.f_type == NFS)
 }
 
 /// Files looked at by [`cached_bytes`]; beyond that a sample stands for the rest. Looking opens a file, which on a network

@@ -1,5 +1,9 @@
 //! The executor's own speed: the same flow on the engine that does nothing, with full recording.
 
+mod crowd;
+
+pub use crowd::{Crowd, CrowdError};
+
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +12,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::engine::null::NullEngine;
 use crate::files::FileTable;
-use crate::lane::{Job, Lane, Limits, WorkerContext, WorkerShared};
+use crate::lane::{Job, Lane, Limits, MIN_BUFFER, Stream, WorkerShared};
 use crate::model::{Until, Workload};
 use crate::program::{GroupProgram, Instruction, Program};
 use crate::recorder::{Collector, PhaseCounter, WorkerRecorder};
@@ -61,6 +65,11 @@ impl<'p> NullBench<'p> {
         tables: Vec<Arc<FileTable>>,
     ) -> Option<Self> {
         let mut group = program.groups.get(group)?.clone();
+        tables
+            .iter()
+            .zip(&program.grows)
+            .filter(|(_, grows)| **grows)
+            .for_each(|(table, _)| table.keep_lengths());
         for instruction in group.setup.iter_mut().chain(&mut group.flow) {
             if let Instruction::Pause(nanos) = instruction {
                 *nanos = 0;
@@ -73,19 +82,10 @@ impl<'p> NullBench<'p> {
     /// nanoseconds taken.
     pub fn run(&mut self, duration: Duration) -> (u64, u64) {
         let collector = Collector::new(self.program.measured_series(), 1_000_000_000, false);
-        let shared = WorkerShared::new();
-        let context = WorkerContext {
-            clock: &self.clock,
-            tables: &self.tables,
-            client: 0,
-            clients: 1,
-            worker: 0,
-            workers: self.group.workers,
-            verify: None,
-            max_failures: 1,
-        };
-        let engine = &NullEngine;
-        let mut lane = Lane::new(1, 0, 0, 1, self.group.max_io);
+        let shared = WorkerShared::new(self.tables.len());
+        let context = self.context(0, 1);
+        let engine = &NullEngine::default();
+        let mut lane = Lane::new(1, Stream::new(0, 0, 1), self.group.max_io, MIN_BUFFER, b"");
         let deadline = AtomicU64::new(u64::MAX);
         let counter = RefCell::new(PhaseCounter::default());
         let limits = Limits::until(&deadline);

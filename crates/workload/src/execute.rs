@@ -4,26 +4,36 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use benchmaster_telemetry::fs::free_bytes;
+use benchmaster_telemetry::clock::is_virtual;
 
-use crate::area::{AreaError, Preparation, Ready, WorkArea};
+use crate::area::{AreaError, Place, Preparation, Ready, WorkArea};
 use crate::cache::{self, CacheControl, CacheError};
 use crate::calibrate;
 use crate::clock::{Clock, Ticks};
+use crate::conduct::{Conductor, Share, Step, Stopped};
 use crate::files::FileTable;
 use crate::model::{OperationKind, ParameterError, Workload};
-use crate::program::{Effect, Program};
-use crate::recording::{CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, TraceSink};
+use crate::nfs::SharedMount;
+use crate::program::{Access, Effect, Program};
+use crate::recording::{CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, TraceSink, WorkerSeries};
 use crate::verify;
 
 mod coordinator;
+mod reactors;
+mod wire;
 mod workers;
+
+use self::wire::Wire;
 
 /// How to execute a workload.
 #[derive(Debug)]
 pub struct Options<'a> {
-    /// Clients: each does the whole workload with workers of its own.
-    pub clients: u32,
+    /// Clients of the run that this process is: each does the whole workload with workers of its own.
+    pub share: Share,
+    /// From the start of one client to the start of the next; all end together.
+    pub stagger: Duration,
+    /// Processes of the run on this host; while there are fewer processors than workers, these do not spin before a start.
+    pub neighbours: u32,
     /// Seed of everything random in this run.
     pub seed: u64,
     /// Seed of the files' sizes and contents; the same for all runs that shall share filesets.
@@ -53,6 +63,17 @@ pub struct Progress {
     pub operations: u64,
     /// Bytes moved so far (a little behind).
     pub bytes: u64,
+    /// What this moment is, when it is one at which counters of others are to be read.
+    pub edge: Option<Edge>,
+}
+
+/// A moment of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// All workers wait, and the measured phase is about to begin.
+    Begin,
+    /// All workers have left the measured phase, and tear-down is about to begin.
+    End,
 }
 
 /// Why a workload could not be executed.
@@ -75,6 +96,12 @@ pub enum ExecuteError {
         /// Why.
         problem: String,
     },
+    /// A client of an NFS target could not be started.
+    #[error("{0}")]
+    Client(
+        /// Why not.
+        String,
+    ),
     /// A thread could not be started.
     #[error(
         "cannot start a thread for worker {worker} of {workers}: {source}; use fewer workers or raise the limit \
@@ -114,6 +141,12 @@ impl From<AreaError> for ExecuteError {
     }
 }
 
+impl From<Stopped> for ExecuteError {
+    fn from(_: Stopped) -> Self {
+        Self::Stopped
+    }
+}
+
 impl From<CacheError> for ExecuteError {
     fn from(error: CacheError) -> Self {
         match error {
@@ -123,8 +156,8 @@ impl From<CacheError> for ExecuteError {
     }
 }
 
-/// Executes `workload`, called `name` in the study, in `area`. `observe` is called several times a second. Every call
-/// of the measured phase goes to `trace` if there is one.
+/// Executes `workload`, called `name` in the study, in `area`, in step with the other processes that `conductor` speaks
+/// for. `observe` is called several times a second. Every call of the measured phase goes to `trace` if there is one.
 ///
 /// # Errors
 /// See [`ExecuteError`]. Failed operations are no error here: they are in the recording.
@@ -133,10 +166,16 @@ pub fn execute(
     name: &str,
     workload: &Workload,
     options: &Options<'_>,
+    conductor: &mut dyn Conductor,
     trace: Option<&mut dyn TraceSink>,
     observe: &mut dyn FnMut(Progress),
 ) -> Result<Recording, ExecuteError> {
-    let program = Program::compile(workload).map_err(ExecuteError::Workload)?;
+    let access = match area.place() {
+        Place::Directory(_) => Access::System,
+        Place::Nfs(_) => Access::Nfs,
+    };
+    let program = Program::compile_for(workload, access).map_err(ExecuteError::Workload)?;
+    let mut wire = Wire::begin(area);
     let clock = Clock::new();
     let began = clock.now();
     let progress = |phase, since: Ticks, bytes| Progress {
@@ -145,31 +184,73 @@ pub fn execute(
         length: None,
         operations: 0,
         bytes,
+        edge: None,
     };
     observe(progress("prepare", began, 0));
-    let preparation =
-        Preparation { clients: options.clients, seed: options.fileset_seed, stop: options.stop };
-    let ready = area.prepare(workload, &program, &preparation, &mut |bytes| {
+    let preparation = Preparation { share: options.share, seed: options.fileset_seed, stop: options.stop };
+    let shared = SharedMount::default();
+    let prepared = area.prepare(workload, &program, &preparation, &shared, conductor, &mut |bytes| {
         observe(progress("prepare", began, bytes));
-    })?;
-    let (cache, filesets) = settle(area, &program, &ready, options)?;
+    });
+    // A hook changes what is free, and may do anything to the server: then another mount looks.
+    let free_prepared = match (&prepared, access, options.hook) {
+        (Ok(_), Access::Nfs, None) => area.free_bytes(&shared),
+        _ => None,
+    };
+    let ended = area.end_jobs(shared);
+    let mut ready = prepared?;
+    ended?;
+    if let Some(replay) = &program.replay {
+        // Its workers make them, with the engine that they replay with.
+        let (files, bytes) = replay.plan.files();
+        let clients = u64::from(options.share.count);
+        ready.iter_mut().for_each(|ready| (ready.files, ready.bytes) = (files * clients, bytes * clients));
+    }
+    let (cache, filesets) = settle(area, &program, &ready, options, conductor)?;
     let tables: Vec<_> = ready.iter().filter_map(|fileset| fileset.tables.first().cloned()).collect();
-    let null_rate = calibrate::null_rate(&program, workload, &tables, CALIBRATION);
-    let free_before = free_bytes(area.path()).ok();
+    let null_rate = match program.replay {
+        Some(_) => None,
+        // There the executor takes no time.
+        None if is_virtual() => None,
+        None => calibrate::null_rate(&program, workload, &tables, CALIBRATION),
+    };
+    let free_before = match free_prepared {
+        Some(free) => Some(free),
+        None => {
+            let shared = SharedMount::default();
+            let free = area.free_bytes(&shared);
+            area.end_jobs(shared)?;
+            free
+        }
+    };
+    wire.prepared(area, options.hook.is_some());
     let prepared = clock.now();
 
     let run = workers::Run { area, workload, program: &program, ready: &ready, options, clock: &clock };
-    let ran = workers::run(&run, trace, observe)?;
-    let free_after = free_bytes(area.path()).ok();
+    let ran = workers::run(&run, &mut wire, conductor, trace, observe)?;
+    conductor.meet(Step::TornDown)?;
+    let shared = SharedMount::default();
+    let free_after = area.free_bytes(&shared);
 
     let verifying = clock.now();
+    let mut read_back = None;
     if let Some(block) = program.verify_block {
         observe(progress("verify", verifying, 0));
-        let written = ready.iter().zip(&program.effects).filter(|(_, effect)| **effect >= Effect::Data);
+        // Files of all are read back by one process.
+        let written = |(ready, effect): &(&Ready, &Effect)| {
+            **effect >= Effect::Data && (options.share.lead || !ready.is_shared())
+        };
+        let written = ready.iter().zip(&program.effects).filter(written);
         let tables: Vec<&FileTable> = written.flat_map(|(ready, _)| ready.distinct()).collect();
         let mut observe = |bytes| observe(progress("verify", verifying, bytes));
-        let back = verify::read_back(area.path(), &tables, block, options.stop, &mut observe);
-        let back = back.map_err(ExecuteError::ReadBack)?;
+        read_back = Some(verify::read_back(area, &shared, &tables, block, options.stop, &mut observe));
+    }
+    area.end_jobs(shared)?;
+    if let Some(back) = read_back {
+        let back = back.map_err(|error| match options.stop.load(Ordering::Relaxed) {
+            true => ExecuteError::Stopped,
+            false => ExecuteError::ReadBack(error.0),
+        })?;
         ran.collector.verified(back.verified);
         if let Some(corruption) = back.corruption {
             ran.collector.corruption(corruption);
@@ -179,6 +260,10 @@ pub fn execute(
         return Err(ExecuteError::Stopped);
     }
     ran.teardown.report("tear-down", &ran.collector);
+    let rpc = wire.finish(area, &ran, options.share.count);
+    for problem in rpc.iter().flat_map(|rpc| &rpc.problems) {
+        ran.collector.note(problem.clone());
+    }
 
     let start = ran.window.start;
     // One of the two differences is 0.
@@ -191,7 +276,11 @@ pub fn execute(
         operations,
         errors,
     };
-    let collected = ran.collector.finish();
+    let mut collected = ran.collector.finish();
+    for (number, series) in (0u32..).zip(&mut collected.series) {
+        let parts = ran.workers.iter().flat_map(|worker| &worker.series).filter(|part| part.series == number);
+        series.span = span(parts);
+    }
     let made = filesets.iter().filter(|facts| !facts.reused).map(|facts| facts.files).sum();
     let mut phases = vec![phase("prepare", began, prepared, made, 0)];
     if let Some((window, counter)) = &ran.warm_up {
@@ -217,16 +306,24 @@ pub fn execute(
         phases,
         filesets,
         cache,
-        host: HostUse {
-            free_before: free_before.map(|space| space.free),
-            free_after: free_after.map(|space| space.free),
-            null_rate,
-            ..ran.host
-        },
+        host: HostUse { free_before, free_after, null_rate, ..ran.host },
         error_details: collected.details,
         verified_bytes: program.verify_block.map(|_| collected.verified),
         corruption: collected.corruption,
+        rpc,
+        agents: Vec::new(),
+        start: None,
+        samples: Vec::new(),
+        collected: Vec::new(),
+        replay: ran.replay,
     })
+}
+
+/// From the start of the first operation of a series to the end of the last one, of all workers' parts of it.
+fn span<'a>(parts: impl Iterator<Item = &'a WorkerSeries> + Clone) -> Option<(u64, u64)> {
+    let first = parts.clone().filter_map(|part| part.first_start_ns).min()?;
+    let last = parts.filter_map(|part| part.last_end_ns).max()?;
+    Some((first, last.max(first)))
 }
 
 /// How long the executor alone is measured before every workload.
@@ -238,29 +335,41 @@ fn settle(
     program: &Program,
     ready: &[Ready],
     options: &Options<'_>,
+    conductor: &mut dyn Conductor,
 ) -> Result<(CacheAction, Vec<FilesetFacts>), ExecuteError> {
     let tables: Vec<&FileTable> = ready.iter().flat_map(Ready::distinct).collect();
-    let mut done = cache::control(options.cache, area.path(), &tables, options.stop)?;
+    let mut done = match area.place() {
+        Place::Directory(_) => cache::control(options.cache, area.path(), &tables, options.stop)?,
+        Place::Nfs(nfs) => cache::of_client(options.cache, &nfs.target().options),
+    };
     let mut requested = match options.cache {
         CacheControl::Keep => "keep".to_owned(),
         CacheControl::Drop => "drop".to_owned(),
         CacheControl::Fadvise => "fadvise".to_owned(),
     };
     if let Some((command, timeout)) = options.hook {
-        // A mounted target cannot be unmounted while we hold a directory of it open.
+        // A mounted target cannot be unmounted while anybody on this host holds a directory of it open.
         area.release();
-        let hooked = cache::run_hook(command, area.target(), timeout, options.stop)?;
+        conductor.meet(Step::Released)?;
+        if options.share.first_on_host {
+            let target = area.target().place();
+            let hooked = cache::run_hook(command, &target, timeout, options.stop)?;
+            done = format!("{done}; {hooked}");
+        }
+        conductor.meet(Step::Settled)?;
         area.reopen()?;
-        done = format!("{done}; {hooked}");
         requested = format!("{requested}, then the hook `{command}`");
     }
     let reads = program.series.iter().any(|series| series.operation == OperationKind::Read);
+    // The user-space client does not use this host's page cache. Looking opens files: on NFS that takes delegations and
+    // fresh attributes, so that fewer RPCs would be counted than the workload needs.
+    let looks = reads && matches!(area.place(), Place::Directory(_)) && !cache::is_nfs(area.path());
     let facts = |ready: &Ready| FilesetFacts {
         name: ready.name.clone(),
         files: ready.files,
         bytes: ready.bytes,
         reused: ready.reused,
-        cached_bytes: if reads { cache::cached_bytes(area.path(), &ready.distinct()) } else { None },
+        cached_bytes: if looks { cache::cached_bytes(area.path(), &ready.distinct()) } else { None },
     };
     Ok((CacheAction { requested, done }, ready.iter().map(facts).collect()))
 }

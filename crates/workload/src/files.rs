@@ -1,17 +1,21 @@
 //! The files of a fileset as workers see them: names, sizes, and which exist at this moment.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::content::{self, BLOCK, Stamp};
 use crate::model::Fileset;
 use crate::random::{Random, mix};
 
 mod generations;
+mod layout;
 mod path;
 mod sizes;
 
 use generations::Generations;
 pub(crate) use generations::{Seen, WriteClaim};
+use layout::Layout;
 pub use path::PathBuffer;
 use sizes::Sizes;
 
@@ -39,12 +43,55 @@ pub struct FileTable {
     id: u64,
     shared: bool,
     files: u64,
-    width: u64,
+    layout: Layout,
     sizes: Sizes,
     states: Box<[AtomicU32]>,
-    next_new: AtomicU64,
-    next_once: AtomicU64,
+    /// No file before this one is absent in the beginning of a workload.
+    first_new: AtomicU64,
     generations: Option<Generations>,
+    /// Bytes that each file has at this moment, where the workload appends to files.
+    lengths: OnceLock<Box<[AtomicU64]>>,
+    /// Hash of the prefix: what names of files have in common, whatever the seed.
+    names: u64,
+    /// Whether random picks stay within a worker's part.
+    apart: AtomicBool,
+}
+
+/// The files that are one worker's to pick, so that what it finds does not depend on what others do at the same time (of
+/// whom, in other processes, it knows nothing anyway): every `of`-th from `index` on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) index: u64,
+    pub(crate) of: u64,
+}
+
+impl Part {
+    /// All files.
+    pub(crate) const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// Number of its files among so many.
+    fn length(self, files: u64) -> u64 {
+        files.saturating_sub(self.index).div_ceil(self.of)
+    }
+
+    fn file(self, number: u64) -> u64 {
+        self.index + number * self.of
+    }
+
+    /// This part, or where there are fewer files than parts and it holds none, that of another worker.
+    fn with_files(self, files: u64) -> Self {
+        match self.index < files || files == 0 {
+            true => self,
+            false => Self { index: self.index % files, ..self },
+        }
+    }
+}
+
+/// How far a worker is with the files of its part.
+#[derive(Debug, Default)]
+pub(crate) struct Cursor {
+    new: Cell<Option<u64>>,
+    once: Cell<u64>,
 }
 
 /// A file picked for a step.
@@ -104,19 +151,33 @@ impl FileTable {
 
     fn with_sizes(prefix: String, id: u64, fileset: &Fileset, sizes: Sizes) -> Self {
         let existing = (fileset.files as f64 * fileset.prefill).round() as u64;
+        let names = prefix.bytes().fold(0, |hash, byte| mix(hash, byte.into(), 2));
         let state = |file| AtomicU32::new(if file < existing { PRESENT } else { ABSENT });
         Self {
             prefix,
             id,
             shared: false,
             files: fileset.files,
-            width: fileset.directory_width,
+            layout: Layout::of(fileset),
             sizes,
             states: (0..fileset.files).map(state).collect(),
-            next_new: AtomicU64::new(existing),
-            next_once: AtomicU64::new(0),
+            first_new: AtomicU64::new(existing),
             generations: None,
+            lengths: OnceLock::new(),
+            names,
+            apart: AtomicBool::new(false),
         }
+    }
+
+    /// Whether random picks leave the files of other workers alone, because files come and go.
+    pub(crate) fn keep_apart(&self, apart: bool) {
+        self.apart.store(apart, Ordering::Relaxed);
+    }
+
+    /// Stands for a file's name in hashes of streams of operations, whatever the seed.
+    #[inline]
+    pub(crate) fn name_hash(&self, picked: Picked) -> u64 {
+        mix(self.names, picked.file, picked.renamed.into())
     }
 
     /// Whether all clients use it.
@@ -133,6 +194,44 @@ impl FileTable {
     #[inline]
     pub fn size(&self, file: u64) -> u64 {
         self.sizes.of(file)
+    }
+
+    /// Keeps account of how long each file is from now on: the workload appends to files, so that their sizes are not
+    /// those of the fileset.
+    pub(crate) fn keep_lengths(&self) {
+        let length = |file| AtomicU64::new(if self.exists(file) { self.size(file) } else { 0 });
+        self.lengths.get_or_init(|| (0..self.files).map(length).collect());
+    }
+
+    /// Whether [lengths are kept](Self::keep_lengths).
+    pub(crate) fn keeps_lengths(&self) -> bool {
+        self.lengths.get().is_some()
+    }
+
+    /// Bytes that file number `file` has at this moment, as far as writes to it have ended.
+    pub(crate) fn length(&self, file: u64) -> u64 {
+        self.lengths.get().map_or_else(|| self.size(file), |all| all[file as usize].load(Ordering::Acquire))
+    }
+
+    /// The file is empty.
+    pub(crate) fn set_empty(&self, file: u64) {
+        self.set_length(file, 0);
+    }
+
+    /// The file has so many bytes.
+    pub(crate) fn set_length(&self, file: u64, bytes: u64) {
+        if let Some(all) = self.lengths.get() {
+            all[file as usize].store(bytes, Ordering::Release);
+        }
+    }
+
+    /// So many bytes were written at an offset; `None`: at the end of the file.
+    pub(crate) fn wrote(&self, file: u64, offset: Option<u64>, bytes: u64) {
+        let Some(all) = self.lengths.get() else { return };
+        match offset {
+            Some(offset) => all[file as usize].fetch_max(offset + bytes, Ordering::AcqRel),
+            None => all[file as usize].fetch_add(bytes, Ordering::AcqRel),
+        };
     }
 
     /// Bytes of all files, existing or not.
@@ -158,25 +257,20 @@ impl FileTable {
 
     /// Number of directories.
     pub fn directories(&self) -> u64 {
-        match self.width {
-            0 => 1,
-            width => self.files.div_ceil(width).max(1),
-        }
+        self.layout.directories()
     }
 
-    /// Writes the name of directory number `directory` into `path`.
+    /// Writes the name of directory number `directory` into `path`. A directory has a higher number than the one it is in.
+    #[inline]
     pub fn directory_path(&self, directory: u64, path: &mut PathBuffer) {
         path.clear();
         path.push(self.prefix.as_bytes());
-        if self.width > 0 {
-            path.push(b"/d");
-            path.push_number(directory, 6);
-        }
+        self.layout.push(directory, path);
     }
 
     /// Number of the directory that holds a file.
     pub fn directory_of(&self, file: u64) -> u64 {
-        file.checked_div(self.width).unwrap_or(0)
+        self.layout.directory_of(file)
     }
 
     /// Writes the name of a file into `path`.
@@ -217,17 +311,29 @@ impl FileTable {
         Some(Picked { file, renamed: before & STATE == RENAMED })
     }
 
-    /// Any existing file.
+    /// Any existing file, each equally likely; of a worker's part, where files come and go.
     #[inline]
-    pub(crate) fn random(&self, random: &mut Random, purpose: Purpose) -> Found {
+    pub(crate) fn random(&self, random: &mut Random, part: Part, purpose: Purpose) -> Found {
+        self.drawn(|length| random.below(length), part, purpose)
+    }
+
+    /// An existing file by its number, which `draw` draws below a bound; of a worker's part, where files come and go.
+    #[inline]
+    pub(crate) fn drawn(&self, mut draw: impl FnMut(u64) -> u64, part: Part, purpose: Purpose) -> Found {
+        let apart = self.apart.load(Ordering::Relaxed);
+        let part = if apart { part.with_files(self.files) } else { Part::WHOLE };
+        let length = part.length(self.files);
+        if length == 0 {
+            return Found::Nothing;
+        }
         for _ in 0..DRAWS {
-            if let Some(picked) = self.take(random.below(self.files), purpose) {
+            if let Some(picked) = self.take(part.file(draw(length)), purpose) {
                 return Found::File(picked);
             }
         }
         // Few files exist.
-        let from = random.below(self.files);
-        self.first((from..self.files).chain(0..from), purpose)
+        let from = draw(length);
+        self.first((from..length).chain(0..from).map(|number| part.file(number)), purpose)
     }
 
     /// The first of `files` that is free for `purpose`. Where all are in use, one of them is claimed nevertheless: to
@@ -254,32 +360,41 @@ impl FileTable {
         }
     }
 
-    /// Claims a file that does not exist, to create it; `None` when all exist or are claimed.
-    pub(crate) fn claim_new(&self) -> Option<u64> {
-        for _ in 0..self.files {
-            let file = self.next_new.fetch_add(1, Ordering::Relaxed) % self.files;
+    /// Claims a file of a worker's part that does not exist, to create it; `None` when all exist or are claimed.
+    pub(crate) fn claim_new(&self, part: Part, cursor: &Cursor) -> Option<u64> {
+        let length = part.length(self.files);
+        let mut next = cursor.new.get().unwrap_or_else(|| {
+            self.first_new.load(Ordering::Relaxed).saturating_sub(part.index).div_ceil(part.of)
+        });
+        let mut claimed = None;
+        for _ in 0..length {
+            let file = part.file(next % length);
+            next += 1;
             let change = |now: u32| (now & STATE == ABSENT).then_some(now | BUSY);
             if self.word(file).fetch_update(Ordering::AcqRel, Ordering::Acquire, change).is_ok() {
-                return Some(file);
+                claimed = Some(file);
+                break;
             }
         }
-        None
+        cursor.new.set(Some(next));
+        claimed
     }
 
-    /// The next existing file nobody has had by this pick; `None` when all have been had.
-    pub(crate) fn once(&self, purpose: Purpose) -> Option<Picked> {
+    /// The next existing file of a worker's part that it has not had by this pick; `None` when it has had all.
+    pub(crate) fn once(&self, part: Part, cursor: &Cursor, purpose: Purpose) -> Option<Picked> {
         loop {
-            let picked = self.take(self.once_number()?, purpose);
+            let picked = self.take(self.once_number(part, cursor)?, purpose);
             if picked.is_some() {
                 return picked;
             }
         }
     }
 
-    /// The next number nobody has had by this pick; `None` when all have been had.
-    pub(crate) fn once_number(&self) -> Option<u64> {
-        let file = self.next_once.fetch_add(1, Ordering::Relaxed);
-        (file < self.files).then_some(file)
+    /// The next number of a worker's part that it has not had by this pick; `None` when it has had all.
+    pub(crate) fn once_number(&self, part: Part, cursor: &Cursor) -> Option<u64> {
+        let next = cursor.once.get();
+        cursor.once.set(next + 1);
+        (next < part.length(self.files)).then(|| part.file(next))
     }
 
     /// The file exists under this name; ends a claim.
@@ -303,7 +418,7 @@ impl FileTable {
         self.word(file).fetch_and(!STATE, Ordering::AcqRel);
     }
 
-    /// Makes the table ready for another workload: nothing is used or claimed, and the picks `new` and `once` start over.
+    /// Makes the table ready for another workload: nothing is used or claimed.
     pub(crate) fn rewind(&self) {
         for word in &self.states {
             let now = word.load(Ordering::Acquire) & STATE;
@@ -311,8 +426,7 @@ impl FileTable {
             // nobody knows, and the fileset is made anew because its names changed.
             word.store(if now == BUSY { ABSENT } else { now }, Ordering::Release);
         }
-        self.next_new.store(0, Ordering::Relaxed);
-        self.next_once.store(0, Ordering::Relaxed);
+        self.first_new.store(0, Ordering::Relaxed);
     }
 
     /// Size of the blocks whose generations are tracked.
@@ -372,6 +486,9 @@ impl FileTable {
         scratch: &mut [u8; BLOCK],
     ) -> Result<u64, String> {
         let Some(generations) = &self.generations else { return Ok(0) };
+        // What was appended is not stamped.
+        let whole = usize::try_from(self.size(file).saturating_sub(offset)).unwrap_or(usize::MAX);
+        let data = &data[..data.len().min(whole)];
         let mut proved = 0;
         for ((part, at), seen) in data.chunks(block).zip((offset..).step_by(block)).zip(seen) {
             if let Some(generation) = generations.proved(file, at, *seen) {
@@ -402,12 +519,12 @@ impl FileTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{FileSize, Sharing};
+    use crate::model::Size;
     use benchmaster_units::ByteSize;
 
     fn table(files: u64, prefill: f64, size: u64, block: Option<usize>) -> FileTable {
-        let size = FileSize::Fixed(ByteSize(size));
-        let fileset = Fileset { files, size, directory_width: 10, sharing: Sharing::Private, prefill };
+        let size = Size::Fixed(ByteSize(size));
+        let fileset = Fileset { files, size, directory_width: 10, prefill, ..Fileset::default() };
         FileTable::new("data", &fileset, Some(3), 1, block)
     }
 
@@ -426,7 +543,10 @@ mod tests {
     fn new_files_are_claimed_once_by_any_number_of_threads() {
         let table = table(1000, 0.0, 0, None);
         let claimed: Vec<u64> = std::thread::scope(|scope| {
-            let claim = || std::iter::from_fn(|| table.claim_new()).collect::<Vec<_>>();
+            let claim = || {
+                let cursor = Cursor::default();
+                std::iter::from_fn(|| table.claim_new(Part::WHOLE, &cursor)).collect::<Vec<_>>()
+            };
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(claim)).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
         });
@@ -442,7 +562,9 @@ mod tests {
         let mut random = Random::new(1, 0);
         let mut counts = [0u32; 20];
         for _ in 0..10_000 {
-            let Found::File(picked) = table.random(&mut random, Purpose::Use) else { panic!("files exist") };
+            let Found::File(picked) = table.random(&mut random, Part::WHOLE, Purpose::Use) else {
+                panic!("files exist")
+            };
             table.release(picked.file);
             counts[picked.file as usize] += 1;
         }
@@ -460,7 +582,7 @@ mod tests {
         table.hold(1);
         assert_eq!(table.take(1, Purpose::Claim), None);
         for _ in 0..20 {
-            let Found::File(picked) = table.random(&mut random, Purpose::Claim) else {
+            let Found::File(picked) = table.random(&mut random, Part::WHOLE, Purpose::Claim) else {
                 panic!("file 2 is free")
             };
             assert_eq!(picked.file, 2);
@@ -468,12 +590,12 @@ mod tests {
         }
         let two = table.take(2, Purpose::Claim).unwrap();
         assert_eq!(
-            table.random(&mut random, Purpose::Claim),
+            table.random(&mut random, Part::WHOLE, Purpose::Claim),
             Found::File(Picked { file: 1, renamed: false })
         );
-        assert_eq!(table.random(&mut random, Purpose::Use), Found::Busy, "all are claimed");
+        assert_eq!(table.random(&mut random, Part::WHOLE, Purpose::Use), Found::Busy, "all are claimed");
         (0..3).for_each(|file| table.set_absent(file));
-        assert_eq!(table.random(&mut random, Purpose::Use), Found::Nothing);
+        assert_eq!(table.random(&mut random, Part::WHOLE, Purpose::Use), Found::Nothing);
         table.release(1);
         table.set_present(Picked { renamed: true, ..two });
         assert_eq!(table.take(2, Purpose::Use), Some(Picked { file: 2, renamed: true }));
@@ -482,23 +604,50 @@ mod tests {
 
     #[test]
     fn each_number_is_had_once() {
-        let table = table(6, 0.5, 0, None);
-        let had: Vec<u64> =
-            std::iter::from_fn(|| table.once(Purpose::Use)).map(|picked| picked.file).collect();
+        let (table, cursor) = (table(6, 0.5, 0, None), Cursor::default());
+        let had: Vec<u64> = std::iter::from_fn(|| table.once(Part::WHOLE, &cursor, Purpose::Use))
+            .map(|picked| picked.file)
+            .collect();
         assert_eq!(had, [0, 1, 2]);
-        table.rewind();
-        assert_eq!(std::iter::from_fn(|| table.once_number()).count(), 6);
+        let cursor = Cursor::default();
+        assert_eq!(std::iter::from_fn(|| table.once_number(Part::WHOLE, &cursor)).count(), 6);
+    }
+
+    #[test]
+    fn workers_find_files_of_their_own_parts_whatever_others_do() {
+        let table = table(10, 0.5, 0, None);
+        let part = |index| Part { index, of: 4 };
+        let new = |index| {
+            let cursor = Cursor::default();
+            std::iter::from_fn(|| table.claim_new(part(index), &cursor)).collect::<Vec<_>>()
+        };
+        assert_eq!([new(3), new(0), new(1), new(2)], [vec![7], vec![8], vec![5, 9], vec![6]]);
+        let once = |index| {
+            let cursor = Cursor::default();
+            std::iter::from_fn(|| table.once_number(part(index), &cursor)).collect::<Vec<_>>()
+        };
+        assert_eq!([once(1), once(2)], [vec![1, 5, 9], vec![2, 6]]);
+        table.keep_apart(true);
+        let mut random = Random::new(1, 0);
+        let mut drawn = |index, of| {
+            let mut files: Vec<u64> = (0..50)
+                .filter_map(|_| match table.random(&mut random, Part { index, of }, Purpose::Use) {
+                    Found::File(picked) => Some(picked.file),
+                    _ => None,
+                })
+                .collect();
+            files.sort_unstable();
+            files.dedup();
+            files
+        };
+        assert_eq!([drawn(0, 4), drawn(1, 4), drawn(2, 4)], [vec![0, 4], vec![1], vec![2]]);
+        assert_eq!(drawn(13, 16), [3], "with fewer files than workers some share theirs");
     }
 
     #[test]
     fn a_table_made_anew_has_the_same_files_as_in_the_beginning() {
-        let fileset = Fileset {
-            files: 4,
-            size: FileSize::Fixed(ByteSize(7)),
-            directory_width: 0,
-            sharing: Sharing::Private,
-            prefill: 0.5,
-        };
+        let fileset =
+            Fileset { files: 4, size: Size::Fixed(ByteSize(7)), prefill: 0.5, ..Fileset::default() };
         let table = FileTable::new("data", &fileset, None, 9, Some(4096));
         table.set_absent(0);
         let anew = table.anew(&fileset);

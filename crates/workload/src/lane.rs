@@ -9,24 +9,40 @@ use aligned_vec::{AVec, ConstAlign};
 use crate::clock::{Clock, Ticks};
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, OperationError};
-use crate::files::{FileTable, PathBuffer, Picked, Seen};
+use crate::files::{Cursor, FileTable, Part, PathBuffer, Picked, Seen};
 use crate::model::OperationKind;
 use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
-use crate::random::{Random, mix};
+use crate::random::{Random, Zipfs, mix};
 use crate::recorder::Record;
 use crate::recording::StopReason;
+use crate::replay::stage::Stage;
+use crate::together::Together;
 
+mod more;
 mod operation;
 mod pick;
+mod place;
+mod replay;
+mod stream;
+mod wait;
+
+pub(crate) use self::stream::StreamHash;
 
 /// An I/O buffer aligned for O_DIRECT.
 type Buffer = AVec<u8, ConstAlign<4096>>;
 
 /// Bytes a buffer has at least, so that successive small writes differ.
-const MIN_BUFFER: usize = 256 << 10;
+pub(crate) const MIN_BUFFER: usize = 256 << 10;
 
 /// Longest sleep before a stream looks again whether its phase was ended early.
-const NAP_NS: u64 = 50_000_000;
+pub(crate) const NAP_NS: u64 = 50_000_000;
+
+/// The same of one of many workers that share threads: thousands that look often would be a load of their own, and if they
+/// looked at the same instants they would hold each other up.
+pub(crate) fn nap_of_many_ns(worker: u32, workers: usize) -> u64 {
+    let nap = NAP_NS + 100_000 * workers as u64;
+    nap + (nap as f64 * f64::from(worker) / workers.max(1) as f64) as u64
+}
 
 /// What the streams of one worker share.
 #[derive(Debug)]
@@ -39,15 +55,22 @@ pub(crate) struct WorkerShared {
     iterations: Cell<u64>,
     /// Operations that failed since the last one that did not.
     failures: Cell<u64>,
+    /// By fileset.
+    cursors: Box<[Cursor]>,
+    /// What it has done so far.
+    pub(crate) stream: StreamHash,
 }
 
 impl WorkerShared {
-    pub(crate) fn new() -> Self {
+    /// Those of a worker with so many filesets.
+    pub(crate) fn new(filesets: usize) -> Self {
         Self {
             positions: std::array::from_fn(|_| Cell::new(0)),
             moved: Cell::new(0),
             iterations: Cell::new(0),
             failures: Cell::new(0),
+            cursors: (0..filesets).map(|_| Cursor::default()).collect(),
+            stream: StreamHash::default(),
         }
     }
 
@@ -66,13 +89,37 @@ pub(crate) struct WorkerContext<'a> {
     /// Tables of this worker's client, by number of the fileset.
     pub(crate) tables: &'a [Arc<FileTable>],
     pub(crate) client: u32,
-    pub(crate) clients: u32,
+    /// Its number among the clients that are in the group, and how many these are.
+    pub(crate) place: u32,
+    pub(crate) places: u32,
     /// Number within the client and group, and how many there are.
     pub(crate) worker: u32,
     pub(crate) workers: u32,
     /// Block size of stamped data.
     pub(crate) verify: Option<usize>,
     pub(crate) max_failures: u64,
+    /// What workers do together; `None` where they do nothing so, or this one runs alone for a measurement of the executor.
+    pub(crate) together: Option<&'a Together>,
+    /// Longest sleep before a stream looks again whether its phase was ended early.
+    pub(crate) nap_ns: u64,
+}
+
+impl WorkerContext<'_> {
+    /// This worker's number among all of its group that use the files of a table, and how many these are.
+    #[inline]
+    pub(crate) fn part(&self, table: &FileTable) -> Part {
+        let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
+        match table.is_shared() {
+            true => self.part_of(self.place),
+            false => Part { index: worker, of: workers },
+        }
+    }
+
+    /// The number among all workers of the group that the worker with this one's number has in another client.
+    pub(crate) fn part_of(&self, place: u32) -> Part {
+        let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
+        Part { index: u64::from(place) * workers + worker, of: u64::from(self.places) * workers }
+    }
 }
 
 /// When a phase ends for a worker.
@@ -118,9 +165,27 @@ struct Open<H> {
     handle: H,
     fileset: u16,
     file: u64,
+    /// Stands for its name in hashes.
+    name: u64,
+    /// Up to where it is read and written.
     size: u64,
+    /// What is written changes how long the file is taken to be.
+    grows: bool,
+    /// Where a sequential position ends: the size, unless the file is used in segments.
+    end: u64,
+    /// Which of the streams that share the file in segments.
+    turn: Turn,
     /// Positions for random I/O of a length: dividing for every operation would show.
     places: (u64, u64),
+}
+
+/// One of several workers that share a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Turn {
+    /// Which one.
+    index: u64,
+    /// How many there are.
+    of: u64,
 }
 
 /// One stream.
@@ -134,6 +199,9 @@ pub(crate) struct Lane<H> {
     /// Source of what makes the next block written unique.
     unique: u64,
     random: Random,
+    zipfs: Zipfs,
+    /// What the random numbers of the worker's repetitions come from, where several streams share these.
+    base: u64,
     path: PathBuffer,
     other: PathBuffer,
     last: Option<(u16, Picked)>,
@@ -154,8 +222,33 @@ pub(crate) struct Lane<H> {
     overdue: bool,
     /// Where the flow was left when the last phase ended.
     resume: usize,
+    /// How often the meeting at which the last phase ended must have been held for this stream to go on.
+    awaited: Option<u64>,
+    /// Takes no further part in meetings.
+    gone: bool,
+    /// What a replay shares with the other workers of the client.
+    stage: Option<Arc<Stage<H>>>,
     seen: Vec<Seen>,
-    scratch: Box<[u8; BLOCK]>,
+    /// Made when it is first needed.
+    scratch: Option<Box<[u8; BLOCK]>>,
+}
+
+/// A stream's part of a worker.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    /// Tells its random numbers and data apart from all others of the run.
+    pub(crate) number: u64,
+    /// Which of the worker's streams.
+    pub(crate) lane: u32,
+    /// Of how many.
+    pub(crate) lanes: u32,
+}
+
+impl Stream {
+    /// Stream `lane` of `lanes` of worker number `worker` of the run.
+    pub(crate) fn new(worker: u32, lane: u32, lanes: u32) -> Self {
+        Self { number: (u64::from(worker) << 16) | u64::from(lane), lane, lanes }
+    }
 }
 
 /// How a piece of code ended.
@@ -169,14 +262,26 @@ pub(crate) enum Outcome {
     Stop(StopReason),
 }
 
+impl Outcome {
+    /// The outcome of one lane that stands for all is the one that needs most attention.
+    pub(crate) fn gravity(&self) -> u8 {
+        match self {
+            Self::Finished => 0,
+            Self::Stop(StopReason::Time) => 1,
+            Self::Stop(StopReason::Work) => 2,
+            Self::Stop(StopReason::Stopped) => 3,
+            Self::Failed => 4,
+            Self::Stop(StopReason::Errors) => 5,
+        }
+    }
+}
+
 impl<H> Lane<H> {
-    /// `stream` tells this lane's random numbers and data apart from all others of the run.
-    pub(crate) fn new(seed: u64, stream: u64, lane: u32, lanes: u32, max_io: usize) -> Self {
-        let length = match (max_io, lanes) {
-            (0, _) => 0,
-            (_, 1) => max_io.max(MIN_BUFFER),
-            _ => max_io,
-        };
+    /// A stream whose largest read or write has `max_io` bytes, with a buffer of at least `buffer` bytes. Its paths lie
+    /// below `directory`.
+    pub(crate) fn new(seed: u64, stream: Stream, max_io: usize, buffer: usize, directory: &[u8]) -> Self {
+        let Stream { number: stream, lane, lanes } = stream;
+        let length = if max_io == 0 { 0 } else { max_io.max(buffer) };
         let mut buffer = Buffer::from_iter(4096, std::iter::repeat_n(0, length.next_multiple_of(BLOCK)));
         content::fill_random(&mut buffer, seed, stream);
         Self {
@@ -186,8 +291,10 @@ impl<H> Lane<H> {
             window: 0,
             unique: mix(seed, stream, 2),
             random: Random::new(seed, stream),
-            path: PathBuffer::new(),
-            other: PathBuffer::new(),
+            zipfs: Zipfs::default(),
+            base: mix(seed, stream >> 16, 6),
+            path: PathBuffer::below(directory),
+            other: PathBuffer::below(directory),
             last: None,
             round: 0,
             lane,
@@ -199,9 +306,17 @@ impl<H> Lane<H> {
             locked: 0,
             overdue: false,
             resume: 0,
+            awaited: None,
+            gone: false,
+            stage: None,
             seen: Vec::new(),
-            scratch: Box::new([0; BLOCK]),
+            scratch: None,
         }
+    }
+
+    /// The stream as a part of a replay.
+    pub(crate) fn on_stage(self, stage: Option<Arc<Stage<H>>>) -> Self {
+        Self { stage, ..self }
     }
 
     /// Repeats `code` until a limit is reached. A repetition that the end of an earlier phase cut short is taken up where
@@ -213,6 +328,9 @@ impl<H> Lane<H> {
     {
         (self.carry, self.locked, self.overdue, self.intended) = (0, 0, false, Ticks::MAX);
         let reason = loop {
+            if code.is_empty() {
+                break StopReason::Work;
+            }
             let from = std::mem::take(&mut self.resume);
             if from == 0
                 && let Err(reason) = self.next_repetition(job).await
@@ -233,6 +351,9 @@ impl<H> Lane<H> {
             }
         };
         self.unlock_all(job.engine).await;
+        if reason != StopReason::Time {
+            self.leave(job.context, code, true);
+        }
         reason
     }
 
@@ -247,12 +368,13 @@ impl<H> Lane<H> {
             return Err(StopReason::Work);
         }
         shared.iterations.set(iteration + 1);
+        self.begin_repetition(iteration);
         let Some(period) = limits.period_ns else { return Ok(()) };
         let share = f64::from(context.worker) / f64::from(context.workers);
         let time = context.clock.after(limits.start, ((iteration as f64 + share) * period) as u64);
         self.carry = 0;
         self.intended = time;
-        match sleep_until(job.engine, context.clock, time, limits).await {
+        match sleep_until(job.engine, context, time, limits).await {
             true => Ok(()),
             false => Err(StopReason::Time),
         }
@@ -269,8 +391,17 @@ impl<H> Lane<H> {
             return false;
         }
         shared.iterations.set(iteration + 1);
+        self.begin_repetition(iteration);
         self.worked = false;
         true
+    }
+
+    /// Which of a worker's streams does a repetition is a matter of time; what is done in it must not be.
+    #[inline]
+    fn begin_repetition(&mut self, repetition: u64) {
+        if self.lanes > 1 {
+            self.random.begin_repetition(self.base, repetition);
+        }
     }
 
     /// Runs `code` from instruction `from` on, once or, with `again`, as long as nothing has to be waited for.
@@ -317,12 +448,28 @@ impl<H> Lane<H> {
                     None => self.operation(job, op).await,
                 },
                 Instruction::Pause(nanos) => self.pause(job, *nanos).await,
+                Instruction::Meet(_) | Instruction::Post { .. } | Instruction::Take { .. } => {
+                    let outcome = self.wait_for_others(job, instruction, again).await;
+                    // To be waited for once more.
+                    at -= usize::from(outcome == Outcome::Stop(StopReason::Time));
+                    outcome
+                }
+                Instruction::PrepareReplay => self.prepare_replay(job).await,
+                Instruction::Replay => self.replay(job).await,
                 other => {
-                    at = self.jump(job.shared, other, at);
+                    at = self.jump(job, other, at);
                     Outcome::Finished
                 }
             };
             if outcome != Outcome::Finished {
+                if outcome == Outcome::Failed
+                    && again
+                    && job.shared.failures.get() < job.context.max_failures
+                    && let Some(meeting) = self.next_meeting(job, code, at)
+                {
+                    at = meeting;
+                    continue;
+                }
                 if outcome == Outcome::Stop(StopReason::Time) {
                     self.resume = at;
                 }
@@ -332,7 +479,8 @@ impl<H> Lane<H> {
     }
 
     /// The instruction after one that only directs the flow; `next` is the one that follows it in the code.
-    fn jump(&mut self, shared: &WorkerShared, instruction: &Instruction, next: usize) -> usize {
+    fn jump<E, R>(&mut self, job: &Job<'_, E, R>, instruction: &Instruction, next: usize) -> usize {
+        let shared = job.shared;
         let (leaves, target) = match instruction {
             Instruction::LoopBegin { counter, times, exit } => {
                 self.loops[usize::from(*counter)] = *times;
@@ -348,13 +496,28 @@ impl<H> Lane<H> {
                 (self.at_end(shared, *slot), *exit)
             }
             Instruction::FileEnd { slot, body } => (!self.at_end(shared, *slot), *body),
+            Instruction::TimeBegin { counter, nanos } => {
+                let clock = job.context.clock;
+                self.loops[usize::from(*counter)] = clock.after(clock.now(), *nanos);
+                (false, 0)
+            }
+            Instruction::TimeEnd { counter, body } => {
+                let end = self.loops[usize::from(*counter)].min(job.limits.deadline());
+                (job.context.clock.now() < end, *body)
+            }
             Instruction::Choose { targets } => {
                 let drawn = self.random.unit();
                 let chosen = targets.iter().find(|(below, _)| drawn < *below).or(targets.last());
                 (chosen.is_some(), chosen.map_or(0, |(_, target)| *target))
             }
             Instruction::Jump(target) => (true, *target),
-            Instruction::Operation(_) | Instruction::Pause(_) => (false, 0),
+            Instruction::Operation(_)
+            | Instruction::Pause(_)
+            | Instruction::PrepareReplay
+            | Instruction::Replay
+            | Instruction::Meet(_)
+            | Instruction::Post { .. }
+            | Instruction::Take { .. } => (false, 0),
         };
         if leaves { target as usize } else { next }
     }
@@ -366,7 +529,7 @@ impl<H> Lane<H> {
         let clock = job.context.clock;
         self.carry = 0;
         let end = clock.after(clock.now(), nanos);
-        match sleep_until(job.engine, clock, end, job.limits).await {
+        match sleep_until(job.engine, job.context, end, job.limits).await {
             true => Outcome::Finished,
             false => Outcome::Stop(StopReason::Time),
         }
@@ -378,11 +541,16 @@ impl<H> Lane<H> {
         for (slot, open) in self.handles.iter().enumerate() {
             if self.locked & (1 << slot) != 0
                 && let Some(open) = open
+                && engine.unlock(&open.handle, 0).await.is_ok()
             {
-                let _ = engine.unlock(&open.handle, 0).await;
+                self.locked &= !(1 << slot);
             }
         }
-        self.locked = 0;
+    }
+
+    /// Whether a lock could not be given up: others may wait for it until the file is closed.
+    pub(crate) fn holds_lock(&self) -> bool {
+        self.locked != 0
     }
 
     /// Closes everything still open.
@@ -397,7 +565,7 @@ impl<H> Lane<H> {
     where
         E: Engine<Handle = H>,
     {
-        let mut result = Ok(());
+        let mut result = self.close_stage(engine).await;
         for open in &mut self.handles {
             if let Some(open) = open.take() {
                 tables[usize::from(open.fileset)].release(open.file);
@@ -409,20 +577,26 @@ impl<H> Lane<H> {
 
     fn at_end(&self, shared: &WorkerShared, slot: u8) -> bool {
         match &self.handles[usize::from(slot)] {
-            Some(open) => shared.positions[usize::from(slot)].get() >= open.size,
+            Some(open) => shared.positions[usize::from(slot)].get() >= open.end,
             None => true,
         }
     }
 }
 
 /// Sleeps until `time`; `false` when the phase ends before.
-async fn sleep_until<E: Engine>(engine: &E, clock: &Clock, time: Ticks, limits: &Limits<'_>) -> bool {
+async fn sleep_until<E: Engine>(
+    engine: &E,
+    context: &WorkerContext<'_>,
+    time: Ticks,
+    limits: &Limits<'_>,
+) -> bool {
+    let clock = context.clock;
     loop {
         let (now, deadline) = (clock.now(), limits.deadline());
         if now >= time.min(deadline) {
             return time < deadline;
         }
         // The deadline may be moved while this sleeps.
-        engine.sleep_until(clock, time.min(deadline).min(clock.after(now, NAP_NS))).await;
+        engine.sleep_until(clock, time.min(deadline).min(clock.after(now, context.nap_ns))).await;
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! * [`builtin`]: ready workloads with parameters, as a study file names them by `use`.
 //! * [`model`]: a workload in full: filesets, groups of workers, and the flow of operations each worker repeats.
+//! * [`target`]: the file system under test, a directory or an export of an NFS server.
 //! * [`program`]: a workload compiled for execution.
 //! * [`engine`]: the file operations, by system calls, io_uring, or nothing.
-//! * [`execute`]: carries a workload out in a [working directory](area) of a target.
+//! * [`execute`]: carries a workload out in a [working directory](area) of a target, alone or
+//!   [together](conduct) with other processes.
 //! * [`recording`]: what one workload of one run leaves behind.
 #![deny(missing_docs)]
 
@@ -13,6 +15,7 @@ pub mod builtin;
 pub mod cache;
 pub mod calibrate;
 pub mod clock;
+pub mod conduct;
 pub mod content;
 pub mod engine;
 pub mod execute;
@@ -21,12 +24,20 @@ pub mod model;
 pub mod program;
 pub mod random;
 pub mod recording;
+pub mod replay;
+pub mod target;
+pub mod together;
+pub mod trace_file;
 
+mod ahead;
 mod counts;
 mod gate;
 mod lane;
+mod nfs;
 mod parallel;
 mod recorder;
+mod sizes;
+mod task;
 mod trace;
 mod verify;
 mod worker;

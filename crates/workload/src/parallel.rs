@@ -6,7 +6,7 @@ use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
 /// More threads than this gain little, and would disturb others.
-const THREADS: usize = 8;
+pub(crate) const THREADS: usize = 8;
 
 /// Bytes handled at a time.
 pub(crate) const CHUNK: usize = 1 << 20;

@@ -1,17 +1,34 @@
 //! A workload compiled for execution: every name resolved to a number, every flow flattened to instructions with jumps.
 
+use std::sync::Arc;
+
 use crate::model::{
-    FilePick, IoMethod, LockKind, OffsetPick, OpenFlag, OperationKind, ParameterError, Workload,
+    Beside, ClientRange, FilePick, IoMethod, LockKind, OffsetPick, OpenFlag, OperationKind, ParameterError,
+    Workload,
 };
 use crate::recording::SeriesKey;
+use crate::replay::{self, ReplayProgram};
+use crate::sizes::SizeSampler;
 
 mod check;
 mod compile;
+mod positions;
+mod together;
 
 /// The most handles a flow may hold open at once.
 pub const MAX_HANDLES: usize = 8;
 /// The deepest nesting of repeats.
 pub const MAX_LOOPS: usize = 8;
+
+/// How a target is reached, which decides what a workload can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Access {
+    /// By system calls.
+    #[default]
+    System,
+    /// By the user-space NFS client, which keeps any number of operations outstanding: `io` means nothing there.
+    Nfs,
+}
 
 /// A compiled workload.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,10 +41,27 @@ pub struct Program {
     pub filesets: Vec<String>,
     /// What the program does to each fileset.
     pub effects: Vec<Effect>,
+    /// Meetings; instructions refer to them by position.
+    pub meetings: Vec<Meeting>,
+    /// Names of the counters; instructions refer to them by position.
+    pub counters: Vec<String>,
+    /// Whether it appends to the files of each fileset: their lengths are not those that the fileset says.
+    pub grows: Vec<bool>,
     /// Compiled groups.
     pub groups: Vec<GroupProgram>,
     /// Block size of stamped data; `None` when the workload does not verify.
     pub verify_block: Option<usize>,
+    /// The trace that is replayed, if the workload is that.
+    pub replay: Option<ReplayProgram>,
+}
+
+/// A point at which workers wait for each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meeting {
+    /// Its name.
+    pub name: String,
+    /// Whether it takes place in the flow; else in the set-up. The same name in both stands for two meetings.
+    pub in_flow: bool,
 }
 
 /// What a program does to a fileset.
@@ -47,6 +81,8 @@ pub enum Effect {
 pub struct GroupProgram {
     /// The group's name.
     pub name: String,
+    /// The clients that do it; all of them if absent.
+    pub clients: Option<ClientRange>,
     /// Workers per client.
     pub workers: u32,
     /// Outstanding operations per worker.
@@ -63,6 +99,20 @@ pub struct GroupProgram {
     pub teardown: Vec<Instruction>,
     /// Largest read or write.
     pub max_io: usize,
+}
+
+impl GroupProgram {
+    /// Whether a client does it.
+    pub(crate) fn contains(&self, client: u32) -> bool {
+        self.clients.is_none_or(|clients| clients.contains(client))
+    }
+
+    /// The number of a client among those of `clients` that do it, and how many these are.
+    pub(crate) fn place(&self, client: u32, clients: u32) -> (u32, u32) {
+        let Some(ClientRange { first, last }) = self.clients else { return (client, clients.max(1)) };
+        let end = last.map_or(clients, |last| clients.min(last.saturating_add(1)));
+        (client.saturating_sub(first), end.saturating_sub(first).max(1))
+    }
 }
 
 /// One instruction. Targets of jumps are positions in the same list.
@@ -109,10 +159,46 @@ pub enum Instruction {
     Jump(u32),
     /// Wait so many nanoseconds.
     Pause(u64),
+    /// Start of a repeat for a time.
+    TimeBegin {
+        /// Which counter holds its end.
+        counter: u8,
+        /// Length in nanoseconds.
+        nanos: u64,
+    },
+    /// End of it.
+    TimeEnd {
+        /// Which counter.
+        counter: u8,
+        /// First instruction of the body.
+        body: u32,
+    },
+    /// Make what a trace needs.
+    PrepareReplay,
+    /// Replay the worker's thread of a trace.
+    Replay,
+    /// Wait for the others.
+    Meet(u16),
+    /// Add to a counter of the client.
+    Post {
+        /// Which counter.
+        counter: u16,
+        /// How much.
+        count: u64,
+        /// Waits while the counter holds as much.
+        limit: u64,
+    },
+    /// Subtract from a counter of the client, waiting until it holds enough.
+    Take {
+        /// Which counter.
+        counter: u16,
+        /// How much.
+        count: u64,
+    },
 }
 
 /// An operation with everything resolved.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
     /// What.
     pub kind: OperationKind,
@@ -124,10 +210,16 @@ pub struct Operation {
     pub fileset: u16,
     /// File.
     pub pick: FilePick,
-    /// Bytes.
+    /// Bytes; the most where they are drawn.
     pub length: u64,
-    /// Position.
+    /// How bytes are drawn; `None`: always the same.
+    pub drawn: Option<Arc<SizeSampler>>,
+    /// Random positions are multiples of it, at least 1.
+    pub unit: u64,
+    /// Position. An open or create whose handle is used with segments says so.
     pub offset: OffsetPick,
+    /// Whether it is about something beside the file.
+    pub of: Option<Beside>,
     /// Kind of lock.
     pub lock: LockKind,
     /// How to open.
@@ -156,17 +248,34 @@ pub struct OpenFlags {
 }
 
 impl Program {
-    /// Compiles a workload.
+    /// Compiles a workload for a target that is a directory.
     ///
     /// # Errors
     /// Everything in it that cannot be executed, each with its path.
     pub fn compile(workload: &Workload) -> Result<Self, Vec<ParameterError>> {
-        compile::compile(workload)
+        Self::compile_for(workload, Access::System)
+    }
+
+    /// Compiles a workload for a target that is reached in this way.
+    ///
+    /// # Errors
+    /// See [`Self::compile`].
+    pub fn compile_for(workload: &Workload, access: Access) -> Result<Self, Vec<ParameterError>> {
+        match replay::of(workload) {
+            Some(trace) => replay::compile(workload, trace, access),
+            None => compile::compile(workload, access),
+        }
     }
 
     /// The series of the flows, which are measured.
     pub(crate) fn measured_series(&self) -> Vec<SeriesKey> {
         self.series[..self.measured].to_vec()
+    }
+
+    /// Workers of one client.
+    pub(crate) fn workers_of(&self, client: u32) -> u32 {
+        let own = self.groups.iter().filter(|group| group.contains(client));
+        own.map(|group| group.workers).fold(0, u32::saturating_add)
     }
 
     /// Workers per client.

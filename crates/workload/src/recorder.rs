@@ -7,12 +7,14 @@
 use crate::clock::{Clock, Ticks};
 use crate::counts::LatencyCounts;
 use crate::engine::OperationError;
-use crate::recording::{TraceRecord, WorkerSeries};
+use crate::recording::{NO_FILE, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 
 mod collector;
+mod shared;
 
 pub(crate) use collector::Collector;
+pub(crate) use shared::{ThreadRecorder, WorkerRecord};
 
 /// When one operation ran.
 #[derive(Debug, Clone, Copy)]
@@ -25,18 +27,39 @@ pub(crate) struct Timing {
     pub(crate) end: Ticks,
 }
 
+/// What one operation worked on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Spot {
+    /// Offset in the file; `u64::MAX` where the operation has none.
+    pub(crate) offset: u64,
+    /// The file's number; [`NO_FILE`] where there is none.
+    pub(crate) file: u32,
+    /// Its fileset.
+    pub(crate) fileset: u16,
+}
+
+impl Spot {
+    /// No file.
+    pub(crate) const NONE: Self = Self { offset: u64::MAX, file: NO_FILE, fileset: 0 };
+
+    /// A file without an offset.
+    pub(crate) fn file(fileset: u16, file: u64) -> Self {
+        Self { offset: u64::MAX, file: u32::try_from(file).unwrap_or(NO_FILE), fileset }
+    }
+}
+
 /// Takes what happened in a phase.
 pub(crate) trait Record {
     /// One operation that succeeded. `false` when recording it took so long that the time must not count as part of the
     /// next operation.
     #[must_use]
-    fn success(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64) -> bool;
+    fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool;
     /// One that failed.
     fn failure(
         &mut self,
         series: u16,
         timing: Timing,
-        offset: u64,
+        spot: Spot,
         error: OperationError,
         file: &dyn Fn() -> String,
     );
@@ -87,13 +110,13 @@ impl PhaseCounter {
 }
 
 impl Record for PhaseCounter {
-    fn success(&mut self, _: u16, _: Timing, _: u64, _: u64) -> bool {
+    fn success(&mut self, _: u16, _: Timing, _: u64, _: Spot) -> bool {
         self.operations += 1;
         true
     }
-    fn failure(&mut self, _: u16, _: Timing, offset: u64, error: OperationError, file: &dyn Fn() -> String) {
+    fn failure(&mut self, _: u16, _: Timing, spot: Spot, error: OperationError, file: &dyn Fn() -> String) {
         self.errors += 1;
-        self.first_error.get_or_insert_with(|| describe(file(), offset, error));
+        self.first_error.get_or_insert_with(|| describe(file(), spot.offset, error));
     }
     fn corruption(&mut self, text: String) {
         self.corruption.get_or_insert(text);
@@ -110,6 +133,21 @@ fn describe(file: String, offset: u64, error: OperationError) -> String {
     }
 }
 
+/// The interval after number `interval` in which an operation that ends at `end` belongs, and its end.
+fn next_interval(
+    collector: &Collector,
+    clock: &Clock,
+    start: Ticks,
+    interval: u32,
+    end: Ticks,
+) -> (u32, Ticks) {
+    let length = collector.interval_ns;
+    // Rounding of ticks must not send an operation back into the interval that is over.
+    let next = u32::try_from(clock.nanos(start, end) / length).unwrap_or(u32::MAX - 1);
+    let next = next.max(interval + 1);
+    (next, clock.after(start, (u64::from(next) + 1).saturating_mul(length)))
+}
+
 /// One series of one worker within the current interval.
 #[derive(Debug)]
 struct Slot {
@@ -124,6 +162,18 @@ struct Slot {
 }
 
 impl Slot {
+    fn new(collector: &Collector, start: Ticks) -> Self {
+        Self {
+            latency: LatencyCounts::new(),
+            service: collector.open_loop.then(LatencyCounts::new),
+            bytes: 0,
+            errors: 0,
+            sum_ns: 0,
+            first: None,
+            last_end: start,
+        }
+    }
+
     fn is_empty(&self) -> bool {
         self.latency.is_empty() && self.errors == 0
     }
@@ -161,15 +211,6 @@ impl<'a> WorkerRecorder<'a> {
         worker: u32,
         trace: Option<TraceSender>,
     ) -> Self {
-        let slot = || Slot {
-            latency: LatencyCounts::new(),
-            service: collector.open_loop.then(LatencyCounts::new),
-            bytes: 0,
-            errors: 0,
-            sum_ns: 0,
-            first: None,
-            last_end: start,
-        };
         let total = |series| WorkerSeries { series, ..WorkerSeries::default() };
         Self {
             collector,
@@ -178,7 +219,7 @@ impl<'a> WorkerRecorder<'a> {
             worker,
             interval: 0,
             interval_end: clock.after(start, collector.interval_ns),
-            slots: collector.series.iter().map(|_| slot()).collect(),
+            slots: collector.series.iter().map(|_| Slot::new(collector, start)).collect(),
             totals: (0..).zip(&collector.series).map(|(series, _)| total(series)).collect(),
             verified: 0,
             trace,
@@ -199,13 +240,9 @@ impl<'a> WorkerRecorder<'a> {
 
     #[cold]
     fn roll(&mut self, end: Ticks) {
-        let length = self.collector.interval_ns;
         self.hand_in();
-        // Rounding of ticks must not send an operation back into the interval that is over.
-        let next = u32::try_from(self.clock.nanos(self.start, end) / length).unwrap_or(u32::MAX - 1);
-        self.interval = next.max(self.interval + 1);
-        let end_ns = (u64::from(self.interval) + 1).saturating_mul(length);
-        self.interval_end = self.clock.after(self.start, end_ns);
+        (self.interval, self.interval_end) =
+            next_interval(self.collector, self.clock, self.start, self.interval, end);
     }
 
     fn hand_in(&mut self) {
@@ -225,23 +262,25 @@ impl<'a> WorkerRecorder<'a> {
 
     /// `false` when it took long.
     #[inline]
-    fn trace(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64, error: u16) -> bool {
+    fn trace(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot, error: u16) -> bool {
         let Some(trace) = &mut self.trace else { return true };
         trace.push(TraceRecord {
             start_ns: self.clock.nanos(self.start, timing.intended),
             latency_ns: self.clock.nanos(timing.intended, timing.end),
-            offset,
+            offset: spot.offset,
             bytes: bytes as u32,
             worker: self.worker,
+            file: spot.file,
             series,
             error,
+            fileset: spot.fileset,
         })
     }
 }
 
 impl Record for WorkerRecorder<'_> {
     #[inline]
-    fn success(&mut self, series: u16, timing: Timing, bytes: u64, offset: u64) -> bool {
+    fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool {
         let rolls = timing.end >= self.interval_end;
         if rolls {
             self.roll(timing.end);
@@ -258,7 +297,7 @@ impl Record for WorkerRecorder<'_> {
         if slot.first.is_none() {
             slot.first = Some((timing.start, latency));
         }
-        self.trace(series, timing, bytes, offset, 0) && !rolls
+        self.trace(series, timing, bytes, spot, 0) && !rolls
     }
 
     #[cold]
@@ -266,7 +305,7 @@ impl Record for WorkerRecorder<'_> {
         &mut self,
         series: u16,
         timing: Timing,
-        offset: u64,
+        spot: Spot,
         error: OperationError,
         file: &dyn Fn() -> String,
     ) {
@@ -275,8 +314,8 @@ impl Record for WorkerRecorder<'_> {
         }
         self.slots[usize::from(series)].errors += 1;
         self.slots[usize::from(series)].last_end = timing.end;
-        let _ = self.trace(series, timing, 0, offset, error.number());
-        self.collector.failure(series, error, || describe(file(), offset, error));
+        let _ = self.trace(series, timing, 0, spot, error.number());
+        self.collector.failure(series, error, || describe(file(), spot.offset, error));
     }
 
     #[cold]
@@ -366,10 +405,10 @@ mod tests {
                 let timing = timing(&clock, start, begin, end);
                 let cell = expected.entry((series, (clock.nanos(start, timing.end) / INTERVAL) as u32)).or_default();
                 if good {
-                    let _ = recorder.success(series, timing, bytes, 0);
+                    let _ = recorder.success(series, timing, bytes, Spot::NONE);
                     *cell = (cell.0 + 1, cell.1 + bytes, cell.2);
                 } else {
-                    recorder.failure(series, timing, 0, OperationError::Os(libc::EIO), &|| "f".into());
+                    recorder.failure(series, timing, Spot::NONE, OperationError::Os(libc::EIO), &|| "f".into());
                     cell.2 += 1;
                 }
             }
@@ -404,7 +443,7 @@ mod tests {
         let mut recorder = WorkerRecorder::new(&collector, &clock, start, 0, None);
         let mut late = timing(&clock, start, 9_000_000, 10_000_000);
         late.intended = clock.after(start, 2_000_000);
-        assert!(recorder.success(0, late, 1, 0));
+        assert!(recorder.success(0, late, 1, Spot::NONE));
         recorder.finish();
         let recorded = &collector.finish().series[0];
         let percent = |value: u64, of: u64| value.abs_diff(of) * 100 / of;
@@ -418,9 +457,9 @@ mod tests {
         let start = clock.now();
         let collector = Collector::new(series(2), INTERVAL, false);
         let mut recorder = WorkerRecorder::new(&collector, &clock, start, 0, None);
-        assert!(recorder.success(0, timing(&clock, start, 1000, 5000), 1, 0));
+        assert!(recorder.success(0, timing(&clock, start, 1000, 5000), 1, Spot::NONE));
         assert!(
-            !recorder.success(0, timing(&clock, start, 2 * INTERVAL, 2 * INTERVAL + 900), 1, 0),
+            !recorder.success(0, timing(&clock, start, 2 * INTERVAL, 2 * INTERVAL + 900), 1, Spot::NONE),
             "it handed in"
         );
         let (series, _) = recorder.finish();
@@ -443,7 +482,7 @@ mod tests {
                 let latency = 10_000 + (n * n * n) % 10_000_000;
                 let end = interval * INTERVAL + 20_000_000 + n * 400_000;
                 let timing = timing(&clock, start, end - latency.min(end), end);
-                let _ = recorder.success((n % 5) as u16, timing, 4096, 0);
+                let _ = recorder.success((n % 5) as u16, timing, 4096, Spot::NONE);
             }
         }
         recorder.finish();
@@ -467,7 +506,13 @@ mod tests {
                 0 => OperationError::Short { asked: 8, done: 4 },
                 _ => OperationError::Os(libc::ENOSPC),
             };
-            recorder.failure(0, timing(&clock, start, 0, 1), n * 8, error, &|| "data/f".into());
+            recorder.failure(
+                0,
+                timing(&clock, start, 0, 1),
+                Spot { offset: n * 8, ..Spot::NONE },
+                error,
+                &|| "data/f".into(),
+            );
         }
         recorder.finish();
         let collected = collector.finish();

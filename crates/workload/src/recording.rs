@@ -5,11 +5,18 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_telemetry::sampling::Samples;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::model::OperationKind;
+
+mod agents;
+mod rpc;
+
+pub use agents::{AgentRecording, ClockFacts, Collected, StartFacts};
+pub use rpc::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow, RpcSource};
 
 /// The smallest and largest latency a histogram keeps apart; larger ones are counted at the limit (1 hour).
 pub const HISTOGRAM_RANGE_NS: (u64, u64) = (1, 3_600_000_000_000);
@@ -26,7 +33,7 @@ pub fn latency_histogram() -> Histogram<u64> {
 }
 
 /// A histogram in HDR V2 binary form, as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EncodedHistogram(pub Vec<u8>);
 
 /// A stored histogram that does not decode.
@@ -53,7 +60,7 @@ impl EncodedHistogram {
 }
 
 /// Counts and latencies of one series over some time.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OperationStats {
     /// Operations finished without an error.
     pub count: u64,
@@ -78,7 +85,7 @@ impl OperationStats {
 }
 
 /// [`OperationStats`] of one interval.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IntervalStats {
     /// The interval's number; interval `i` spans `[i, i+1) × interval_ns` since the start. An operation belongs to the
     /// interval in which it ended.
@@ -99,7 +106,7 @@ pub struct SeriesKey {
 }
 
 /// One series, merged over all workers and clients.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRecording {
     /// What was recorded.
     pub key: SeriesKey,
@@ -109,6 +116,8 @@ pub struct SeriesRecording {
     pub intervals: Vec<IntervalStats>,
     /// Failed operations by error name (`ENOSPC`, `EIO`, `short`, …).
     pub errors: BTreeMap<String, u64>,
+    /// Start of the first operation and end of the last one of all workers; `None` when there was none.
+    pub span: Option<(u64, u64)>,
     /// In an open loop: latencies from the actual start (service time), whereas `total.latency` counts from the
     /// intended start (response time). `None` in a closed loop, where they are the same.
     pub service: Option<EncodedHistogram>,
@@ -155,6 +164,25 @@ pub struct WorkerRecording {
     pub stop: StopReason,
     /// Per series.
     pub series: Vec<WorkerSeries>,
+    /// What it did.
+    pub stream: OperationStream,
+}
+
+/// What a worker did in set-up, warm-up and measured phase, as hashes of kind, name of the file, offset and length of every
+/// operation. The same seed gives the same on every engine and however clients are dealt out among processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct OperationStream {
+    /// How many operations `hash` is of: all, or the first [`Self::FIRST`].
+    pub first: u64,
+    /// Hash of the first operations in the order in which they began.
+    pub hash: u64,
+    /// Hash of all operations, whatever their order: it can be added to those of other workers.
+    pub all: u64,
+}
+
+impl OperationStream {
+    /// The most operations of a worker whose order is kept.
+    pub const FIRST: u64 = 1024;
 }
 
 /// Why a worker stopped.
@@ -239,7 +267,7 @@ pub struct HostUse {
 }
 
 /// What one workload of one run recorded.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {
     /// The workload's name in the study.
     pub workload: String,
@@ -274,10 +302,89 @@ pub struct Recording {
     pub verified_bytes: Option<u64>,
     /// First wrong data found: file, offset, what was expected and found. `None` = none found.
     pub corruption: Option<String>,
+    /// What went over the wire, when the target is an NFS server or lies on an NFS mount.
+    pub rpc: Option<RpcRecording>,
+    /// The processes that generated the load, and those that looked at a server.
+    pub agents: Vec<AgentRecording>,
+    /// How well the clients began together; `None` when no client did anything.
+    pub start: Option<StartFacts>,
+    /// Counters beside the operations, of every host.
+    pub samples: Vec<HostSamples>,
+    /// Outputs of attached commands.
+    pub collected: Vec<Collected>,
+    /// How a replay went, if the workload was one. What it tells becomes checks of the run; it is not stored.
+    pub replay: Option<ReplayFacts>,
+}
+
+/// How the replay of a trace went, over all clients.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ReplayFacts {
+    /// Calls that were replayed.
+    pub calls: u64,
+    /// Those that ended otherwise than when they were recorded; they are counted as errors.
+    pub differing: u64,
+    /// Calls on files in the trace that were not replayed: what, and how many.
+    pub left_out: BTreeMap<String, u64>,
+    /// Calls in the trace on other files or on none.
+    pub passed_over: u64,
+    /// From the first to the last call, at the speed asked for; 0 where that was as fast as possible.
+    pub length_ns: u64,
+    /// How late calls began; empty where they had no times.
+    pub late: EncodedHistogram,
+}
+
+impl ReplayFacts {
+    /// The facts of two processes' clients together: each replays the same trace.
+    pub fn and(self, other: Self) -> Self {
+        let late = match (self.late.decode(), other.late.decode()) {
+            (Ok(mut all), Ok(more)) => {
+                // Both have the one shape.
+                let _ = all.add(more);
+                EncodedHistogram::encode(&all)
+            }
+            (Ok(_), Err(_)) => self.late,
+            _ => other.late,
+        };
+        Self { calls: self.calls + other.calls, differing: self.differing + other.differing, late, ..other }
+    }
+}
+
+impl Recording {
+    /// Whether the agent of this name had clients; those without only looked at a server.
+    pub fn has_clients(&self, agent: &str) -> bool {
+        self.agents.iter().any(|known| known.name == agent && known.clients > 0)
+    }
+
+    /// Whether samples are of a host with clients, as all are where there are no agents.
+    pub fn is_of_clients(&self, host: &HostSamples) -> bool {
+        self.agents.is_empty() || self.has_clients(&host.agent)
+    }
+
+    /// Whether operations began at given times, so that the rate is that which was asked for.
+    pub fn is_open_loop(&self) -> bool {
+        self.series.iter().any(|series| series.service.is_some())
+    }
+
+    /// Hash of all operations of all workers, whatever their order: the same for every run with the same seed. `None` where
+    /// it depends on time how much is done: in a run with a duration or a warm-up.
+    pub fn operations_hash(&self) -> Option<u64> {
+        let warms = self.phases.iter().any(|phase| phase.phase == "warm-up");
+        let add = |hash: u64, worker: &WorkerRecording| hash.wrapping_add(worker.stream.all);
+        (!self.timed && !warms).then(|| self.workers.iter().fold(0, add))
+    }
+}
+
+/// Counters of one host beside the operations.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct HostSamples {
+    /// The agent that read them.
+    pub agent: String,
+    /// Times are nanoseconds since the common start instant of the measured phase, on the common clock.
+    pub samples: Samples,
 }
 
 /// One line of a trace: one operation. Fixed size, so that buffers are flat.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TraceRecord {
     /// Start since the start of the measured phase (intended start in an open loop).
     pub start_ns: u64,
@@ -289,11 +396,18 @@ pub struct TraceRecord {
     pub bytes: u32,
     /// Worker: index into [`Recording::workers`].
     pub worker: u32,
+    /// Number of the file within its fileset; [`NO_FILE`] where an operation is on none.
+    pub file: u32,
     /// Series: index into [`Recording::series`].
     pub series: u16,
     /// 0, or the error number (`errno`) of a failed operation.
     pub error: u16,
+    /// The file's fileset: its place among the workload's filesets in the order of their names.
+    pub fileset: u16,
 }
+
+/// The file of an operation on none.
+pub const NO_FILE: u32 = u32::MAX;
 
 /// Where trace records go while a run is on.
 pub trait TraceSink: Send {

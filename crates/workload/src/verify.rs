@@ -1,17 +1,21 @@
 //! Reading back what was written.
 
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Advice, fadvise};
 
+use crate::area::{AreaError, Place, WorkArea};
 use crate::content::BLOCK;
+use crate::engine::nfs::NfsEngine;
+use crate::engine::posix::PosixEngine;
+use crate::engine::{Engine, OperationError};
 use crate::files::{FileTable, PathBuffer};
+use crate::nfs::SharedMount;
 use crate::parallel;
+use crate::program::OpenFlags;
+use crate::worker::block_on;
 
 /// Result of reading filesets back.
 #[derive(Debug, Default)]
@@ -22,89 +26,150 @@ pub(crate) struct ReadBack {
     pub(crate) corruption: Option<String>,
 }
 
-/// Reads every existing file of `tables` below `root` and proves each block whose content is known, on all processors.
+/// Why written data could not be read back.
+#[derive(Debug)]
+pub(crate) struct ReadBackError(pub(crate) io::Error);
+
+impl From<AreaError> for ReadBackError {
+    fn from(error: AreaError) -> Self {
+        Self(io::Error::other(error))
+    }
+}
+
+/// Reads every existing file of `tables` in `area` and proves each block whose content is known, on all processors.
 /// Stops soon after the first wrong one, or when `stop` is set. `observe` is given the bytes proved so far.
 ///
 /// # Errors
 /// When a file that must be there cannot be read.
 pub(crate) fn read_back(
-    root: &Path,
+    area: &WorkArea,
+    shared: &SharedMount,
     tables: &[&FileTable],
     block: usize,
     stop: &AtomicBool,
     observe: &mut dyn FnMut(u64),
-) -> io::Result<ReadBack> {
-    let corruption = Mutex::new(None);
+) -> Result<ReadBack, ReadBackError> {
     let (verified, found) = (AtomicU64::new(0), AtomicBool::new(false));
+    let corruption = Mutex::new(None);
     for table in tables {
-        let work = |file, chunk: &mut [u8]| -> io::Result<()> {
-            if found.load(Ordering::Relaxed) || stop.load(Ordering::Relaxed) || !table.exists(file) {
-                return Ok(());
+        let reader =
+            Reader { table, block, stop, verified: &verified, found: &found, corruption: &corruption };
+        let mut tick = || observe(verified.load(Ordering::Relaxed));
+        match area.place() {
+            Place::Directory(directory) => {
+                let engine = PosixEngine::new(directory.root()?);
+                let read = |file, chunk: &mut [u8]| {
+                    block_on(reader.read(&engine, file, PathBuffer::new(), chunk, |handle| {
+                        // What the cache holds is not what the storage holds; where the advice is ignored the check is
+                        // only weaker.
+                        let _ = rustix::fs::fdatasync(handle)
+                            .and_then(|()| fadvise(handle, 0, None, Advice::DontNeed));
+                    }))
+                };
+                parallel::for_each(table.files(), read, &mut tick)?;
             }
-            let proved = |bytes| {
-                verified.fetch_add(bytes, Ordering::Relaxed);
-            };
-            if let Some(what) = read_file(root, table, file, block, chunk, stop, &proved)? {
-                found.store(true, Ordering::Relaxed);
-                corruption.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
+            Place::Nfs(nfs) => {
+                let read = async |engine: &NfsEngine<'_>, file, chunk: &mut [u8]| {
+                    reader.read(engine, file, nfs.path(), chunk, |_| ()).await
+                };
+                nfs.jobs(shared, "verify", table.files(), read, stop, &mut tick)?;
             }
-            Ok(())
-        };
-        parallel::for_each(table.files(), work, &mut || observe(verified.load(Ordering::Relaxed)))?;
+        }
     }
     let corruption = corruption.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(ReadBack { verified: verified.into_inner(), corruption })
 }
 
-/// What is wrong with a file, if anything is.
-fn read_file(
-    root: &Path,
-    table: &FileTable,
-    file: u64,
+/// Reads back the files of one table.
+struct Reader<'r> {
+    table: &'r FileTable,
     block: usize,
-    chunk: &mut [u8],
-    stop: &AtomicBool,
-    proved: &dyn Fn(u64),
-) -> io::Result<Option<String>> {
-    let (mut path, mut scratch, mut seen) = (PathBuffer::new(), [0; BLOCK], Vec::new());
-    table.file_path(table.at(file), &mut path);
-    let name = path.text();
-    let annotate =
-        |error: io::Error| io::Error::new(error.kind(), format!("cannot read back `{name}`: {error}"));
-    let handle = File::open(root.join(&name)).map_err(annotate)?;
-    // What the cache holds is not what the storage holds; where the advice is ignored the check is only weaker.
-    let _ = rustix::fs::fdatasync(&handle).and_then(|()| fadvise(&handle, 0, None, Advice::DontNeed));
-    let (size, mut offset) = (table.size(file), 0);
-    while offset < size && !stop.load(Ordering::Relaxed) {
-        let wanted = chunk.len().min(usize::try_from(size - offset).unwrap_or(usize::MAX));
-        table.see(file, offset, wanted, block, &mut seen);
-        let read = read_full(&handle, &mut chunk[..wanted], offset).map_err(annotate)?;
-        // Of a file that ends early the last block is not whole.
-        let whole = if read < wanted { read - read % block } else { read };
-        match table.prove(file, offset, &chunk[..whole], block, &seen, &mut scratch) {
-            Ok(bytes) => proved(bytes),
-            Err(what) => return Ok(Some(format!("{name}, {what}"))),
+    stop: &'r AtomicBool,
+    verified: &'r AtomicU64,
+    /// Wrong data were found.
+    found: &'r AtomicBool,
+    corruption: &'r Mutex<Option<String>>,
+}
+
+impl Reader<'_> {
+    /// Proves a file. `path` is empty; `opened` is called with the open file.
+    async fn read<E: Engine>(
+        &self,
+        engine: &E,
+        file: u64,
+        mut path: PathBuffer,
+        chunk: &mut [u8],
+        opened: impl Fn(&E::Handle),
+    ) -> Result<(), ReadBackError> {
+        let ended = self.found.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed);
+        if ended || !self.table.exists(file) {
+            return Ok(());
         }
-        if read < wanted {
-            let missing = table.missing(offset, read, block, &seen);
-            return Ok(
-                missing.map(|at| format!("{name}, offset {at}: the file ends before, and this was written"))
-            );
+        self.table.file_path(self.table.at(file), &mut path);
+        let fail = |error: OperationError| {
+            let error = io::Error::from(error);
+            ReadBackError(io::Error::new(
+                error.kind(),
+                format!("cannot read back `{}`: {error}", path.text()),
+            ))
+        };
+        let handle = engine.open(&path, OpenFlags::default()).await.map_err(fail)?;
+        opened(&handle);
+        let proved = self.prove(engine, &handle, file, chunk).await;
+        let closed = engine.close(handle).await;
+        if let Some(what) = proved.map_err(fail)? {
+            self.found.store(true, Ordering::Relaxed);
+            let text = format!("{}, {what}", path.text());
+            self.corruption.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         }
-        offset += wanted as u64;
+        closed.map_err(fail)
     }
-    Ok(None)
+
+    /// What is wrong with a file, if anything is.
+    async fn prove<E: Engine>(
+        &self,
+        engine: &E,
+        handle: &E::Handle,
+        file: u64,
+        chunk: &mut [u8],
+    ) -> Result<Option<String>, OperationError> {
+        let Self { table, block, .. } = *self;
+        let (mut scratch, mut seen) = ([0; BLOCK], Vec::new());
+        let (size, mut offset) = (table.size(file), 0);
+        while offset < size && !self.stop.load(Ordering::Relaxed) {
+            let wanted = chunk.len().min(usize::try_from(size - offset).unwrap_or(usize::MAX));
+            table.see(file, offset, wanted, block, &mut seen);
+            let read = read_full(engine, handle, &mut chunk[..wanted], offset).await?;
+            // Of a file that ends early the last block is not whole.
+            let whole = if read < wanted { read - read % block } else { read };
+            match table.prove(file, offset, &chunk[..whole], block, &seen, &mut scratch) {
+                Ok(bytes) => self.verified.fetch_add(bytes, Ordering::Relaxed),
+                Err(what) => return Ok(Some(what)),
+            };
+            if read < wanted {
+                let missing = table.missing(offset, read, block, &seen);
+                return Ok(
+                    missing.map(|at| format!("offset {at}: the file ends before, and this was written"))
+                );
+            }
+            offset += wanted as u64;
+        }
+        Ok(None)
+    }
 }
 
 /// Reads until the buffer is full or the file ends.
-fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+async fn read_full<E: Engine>(
+    engine: &E,
+    handle: &E::Handle,
+    buffer: &mut [u8],
+    offset: u64,
+) -> Result<usize, OperationError> {
     let mut read = 0;
     while read < buffer.len() {
-        match file.read_at(&mut buffer[read..], offset + read as u64) {
-            Ok(0) => break,
-            Ok(more) => read += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+        match engine.read(handle, &mut buffer[read..], offset + read as u64).await? {
+            0 => break,
+            more => read += more,
         }
     }
     Ok(read)

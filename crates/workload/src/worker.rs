@@ -1,27 +1,32 @@
-//! One worker: a thread that takes its lanes through set-up, warm-up, measurement and tear-down.
+//! One worker on a directory: a thread that takes its lanes through set-up, warm-up, measurement and tear-down.
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::num::NonZeroU64;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use benchmaster_telemetry::process::thread_cpu_time;
 
+use crate::ahead::Ahead;
 use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
 use crate::engine::uring::{Ring, UringEngine};
 use crate::files::FileTable;
 use crate::gate::{Gate, Window};
-use crate::lane::{Job, Lane, Limits, Outcome, WorkerContext, WorkerShared};
+use crate::lane::{Job, Lane, Limits, MIN_BUFFER, Outcome, Stream, WorkerContext, WorkerShared};
 use crate::model::{IoMethod, Until};
 use crate::program::{GroupProgram, Instruction};
 use crate::recorder::{Collector, PhaseCounter, Record, WorkerRecorder};
-use crate::recording::{StopReason, WorkerSeries};
+use crate::recording::{OperationStream, StopReason, WorkerSeries};
+use crate::replay::stage::{ReplayRun, Stage};
+use crate::together::Together;
 use crate::trace::TraceSender;
 
 /// What a worker tells the coordinator, after its number.
@@ -32,29 +37,44 @@ pub(crate) type Reports = Sender<(u32, Report)>;
 pub(crate) enum Report {
     /// Its files are open; or why they are not.
     SetUp(Result<PhaseCounter, String>),
+    /// Its client could not be started, and why.
+    NoClient(String),
     /// Its warm-up is over.
     Warm(PhaseCounter),
     /// Its measured phase is over.
     Measured,
 }
 
+/// Lets the calling thread wake up when it asked to; the kernel else adds up to 50 µs to save power.
+pub(crate) fn wake_on_time() {
+    // Where it is not allowed, starts are later, which is measured.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+}
+
 /// What is the same for all workers of a run.
 #[derive(Debug)]
 pub(crate) struct RunContext<'a> {
-    pub(crate) root: BorrowedFd<'a>,
     pub(crate) gate: &'a Gate,
     pub(crate) collector: &'a Collector,
+    pub(crate) together: Option<&'a Together>,
     /// Ends of the phases; set to 0 to stop a phase.
     pub(crate) deadlines: &'a [AtomicU64],
     /// Never, or 0 to stop set-up and tear-down.
     pub(crate) abort: &'a AtomicU64,
     pub(crate) until: Until,
     pub(crate) seed: u64,
+    /// Workers of the clients before those of this process: what its workers draw must not depend on how clients are dealt
+    /// out among processes.
+    pub(crate) workers_before: u32,
     /// Time spun before the start; 0 when there are more workers than processors.
     pub(crate) spin_ns: u64,
+    /// From the start of one client to the start of the next in the measured phase.
+    pub(crate) stagger_ns: u64,
+    /// The replay that is on, if the workload is one.
+    pub(crate) replay: Option<Arc<ReplayRun>>,
 }
 
-/// One worker.
+/// One worker, on a thread of its own or as [tasks](crate::task) of a reactor.
 #[derive(Debug)]
 pub(crate) struct Worker<'a> {
     pub(crate) run: &'a RunContext<'a>,
@@ -74,6 +94,7 @@ pub(crate) struct Finished {
     pub(crate) cpu_ns: Option<(u64, u64)>,
     pub(crate) stop: StopReason,
     pub(crate) series: Vec<WorkerSeries>,
+    pub(crate) stream: OperationStream,
     pub(crate) stalled_ns: u64,
     pub(crate) teardown: PhaseCounter,
 }
@@ -82,22 +103,24 @@ pub(crate) struct Finished {
 trait Drive {
     /// Runs `part` on every lane.
     fn drive<R: Record>(&mut self, part: &Part<'_>, record: &RefCell<R>) -> Result<Outcome, String>;
+    /// Whether a lane has a lock that it could not give up.
+    fn holds_lock(&self) -> bool;
     /// Closes what the lanes have open.
     fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String>;
 }
 
 /// A piece of work for all lanes.
 #[derive(Debug)]
-struct Part<'p> {
-    code: &'p [Instruction],
-    repeat: bool,
-    context: &'p WorkerContext<'p>,
-    shared: &'p WorkerShared,
-    limits: Limits<'p>,
+pub(crate) struct Part<'p> {
+    pub(crate) code: &'p [Instruction],
+    pub(crate) repeat: bool,
+    pub(crate) context: &'p WorkerContext<'p>,
+    pub(crate) shared: &'p WorkerShared,
+    pub(crate) limits: Limits<'p>,
 }
 
 impl Part<'_> {
-    async fn run<E: Engine, R: Record>(
+    pub(crate) async fn run<E: Engine, R: Record>(
         &self,
         lane: &mut Lane<E::Handle>,
         engine: &E,
@@ -106,7 +129,11 @@ impl Part<'_> {
         let job = Job { engine, context: self.context, shared: self.shared, limits: &self.limits, record };
         match self.repeat {
             true => Outcome::Stop(lane.repeat(&job, self.code).await),
-            false => lane.run(&job, self.code, 0, false).await,
+            false => {
+                let outcome = lane.run(&job, self.code, 0, false).await;
+                lane.leave(self.context, self.code, false);
+                outcome
+            }
         }
     }
 }
@@ -133,6 +160,10 @@ impl<E: Engine> Drive for Blocking<E> {
         Ok(block_on(part.run(&mut self.lane, &self.engine, record)))
     }
 
+    fn holds_lock(&self) -> bool {
+        self.lane.holds_lock()
+    }
+
     fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
         block_on(self.lane.close_all(&self.engine, tables)).map_err(|error| format!("close: {error}"))
     }
@@ -157,7 +188,11 @@ impl Drive for OnRing<'_> {
         };
         let mut streams: Vec<Pin<Box<_>>> = (0u32..).zip(&mut self.lanes).map(stream).collect();
         let outcomes = ring.run(&mut streams).map_err(|error| format!("io_uring: {error}"))?;
-        Ok(outcomes.into_iter().max_by_key(gravity).unwrap_or(Outcome::Finished))
+        Ok(outcomes.into_iter().max_by_key(Outcome::gravity).unwrap_or(Outcome::Finished))
+    }
+
+    fn holds_lock(&self) -> bool {
+        self.lanes.iter().any(Lane::holds_lock)
     }
 
     fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
@@ -167,39 +202,33 @@ impl Drive for OnRing<'_> {
     }
 }
 
-/// The outcome of one lane that stands for all: the one that needs most attention.
-fn gravity(outcome: &Outcome) -> u8 {
-    match outcome {
-        Outcome::Finished => 0,
-        Outcome::Stop(StopReason::Time) => 1,
-        Outcome::Stop(StopReason::Work) => 2,
-        Outcome::Stop(StopReason::Stopped) => 3,
-        Outcome::Failed => 4,
-        Outcome::Stop(StopReason::Errors) => 5,
-    }
-}
-
 impl Worker<'_> {
-    /// Runs the worker; `None` when the run was aborted before the measured phase.
-    pub(crate) fn run(self, reports: &Reports) -> Option<Finished> {
+    /// Runs the worker on files below `root`; `None` when the run was aborted before the measured phase.
+    pub(crate) fn run(
+        self,
+        root: BorrowedFd<'_>,
+        stage: Option<Arc<Stage<OwnedFd>>>,
+        reports: &Reports,
+    ) -> Option<Finished> {
+        wake_on_time();
+        let depth = self.group.queue_depth;
+        let buffer = if depth == 1 { MIN_BUFFER } else { 0 };
         let lane = |number| {
-            let stream = (u64::from(self.number) << 16) | u64::from(number);
-            Lane::new(self.run.seed, stream, number, self.group.queue_depth, self.group.max_io)
+            let stream = Stream::new(self.run.workers_before + self.number, number, depth);
+            Lane::new(self.run.seed, stream, self.group.max_io, buffer, b"").on_stage(stage.clone())
         };
         match self.group.io {
             IoMethod::Sync => {
-                let engine = PosixEngine::new(self.run.root);
+                let engine = PosixEngine::new(root);
                 let lane = lane(0);
                 self.phases(Blocking { engine, lane }, reports)
             }
-            IoMethod::IoUring => match Ring::new(self.group.queue_depth) {
+            IoMethod::IoUring => match Ring::new(depth) {
                 Ok(ring) => {
-                    let lanes = (0..self.group.queue_depth).map(lane).collect();
-                    let root = self.run.root;
+                    let lanes = (0..depth).map(lane).collect();
                     self.phases(OnRing { ring, root, lanes }, reports)
                 }
                 Err(error) => {
-                    let depth = self.group.queue_depth;
                     let text = format!(
                         "the system gives no io_uring with {depth} places ({error}); use `io = \"sync\"`, or allow it \
                          (sysctl kernel.io_uring_disabled, ulimit -l)"
@@ -212,7 +241,7 @@ impl Worker<'_> {
     }
 
     fn phases(mut self, mut drive: impl Drive, reports: &Reports) -> Option<Finished> {
-        let shared = WorkerShared::new();
+        let shared = WorkerShared::new(self.context.tables.len());
         let report = |report| {
             // The coordinator is only gone when the run is over.
             let _ = reports.send((self.number, report));
@@ -250,7 +279,13 @@ impl Worker<'_> {
         let cpu_after = thread_cpu_time();
         let cpu_ns = Some((cpu_after.0.saturating_sub(cpu.0), cpu_after.1.saturating_sub(cpu.1)));
         let (series, stalled_ns) = recorder.into_inner().finish();
+        let stream = shared.stream.get();
         let _ = reports.send((self.number, Report::Measured));
+        // What is counted of the measured phase must not contain what others do after it. A lock that could not be given
+        // up ends with its file, and others may wait for it.
+        if !drive.holds_lock() {
+            self.run.gate.wait(last + 1);
+        }
 
         let torn_down = self.once(&mut drive, &shared, &self.group.teardown);
         let mut teardown = torn_down.unwrap_or_else(|error| {
@@ -269,18 +304,45 @@ impl Worker<'_> {
                 StopReason::Errors
             }
         };
-        Some(Finished { start, end, window, cpu_ns, stop, series, stalled_ns, teardown })
+        Some(Finished { start, end, window, cpu_ns, stop, series, stream, stalled_ns, teardown })
     }
 
     fn enter(&self, phase: usize) -> Option<Window> {
         let window = self.run.gate.wait(phase)?;
-        self.context.clock.wait_until(window.start, self.run.spin_ns);
+        let (clock, begins) = (self.context.clock, self.begins(phase, window));
+        while let Some(nap) = self.nap(phase, begins) {
+            std::thread::sleep(nap);
+        }
+        if self.run.deadlines[phase].load(Ordering::Relaxed) != 0 {
+            let _ahead = Ahead::take();
+            clock.wait_until(begins, self.run.spin_ns);
+        }
         Some(window)
     }
 
-    fn limits(&self, phase: usize, window: Window, until: Until) -> Limits<'_> {
+    /// How long to sleep until it is to be looked again whether the run was stopped; `None` when the start of a phase is
+    /// near or was called off.
+    pub(crate) fn nap(&self, phase: usize, begins: Ticks) -> Option<Duration> {
+        const LOOK: Duration = Duration::from_millis(100);
+        let clock = self.context.clock;
+        let left = Duration::from_nanos(clock.nanos(clock.now(), begins));
+        (left > 2 * LOOK && self.run.deadlines[phase].load(Ordering::Relaxed) != 0).then_some(LOOK)
+    }
+
+    /// When this worker begins a phase: its client's turn comes in the measured phase.
+    pub(crate) fn begins(&self, phase: usize, window: Window) -> Ticks {
+        match phase + 1 == self.run.deadlines.len() {
+            true => {
+                let stagger = self.run.stagger_ns.saturating_mul(self.context.client.into());
+                self.context.clock.after(window.start, stagger)
+            }
+            false => window.start,
+        }
+    }
+
+    pub(crate) fn limits(&self, phase: usize, window: Window, until: Until) -> Limits<'_> {
         Limits {
-            start: window.start,
+            start: self.begins(phase, window),
             deadline: &self.run.deadlines[phase],
             iterations: until.iterations.unwrap_or(u64::MAX),
             bytes: until.bytes.map_or(u64::MAX, |bytes| bytes.0),

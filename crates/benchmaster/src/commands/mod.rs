@@ -7,13 +7,29 @@ use benchmaster_study::diagnostics::Diagnostics;
 use benchmaster_study::file::{LoadError, StudyFile};
 use benchmaster_study::plan::Plan;
 
+use crate::cli::ChangeArgs;
 use crate::output;
 
+pub(crate) mod agent;
+pub(crate) mod analyze_data;
 pub(crate) mod built_in;
+pub(crate) mod compare;
+pub(crate) mod data;
+pub(crate) mod diagnose;
+pub(crate) mod extend;
+pub(crate) mod history;
+pub(crate) mod import;
+pub(crate) mod lab;
 pub(crate) mod plan;
+pub(crate) mod probe;
+pub(crate) mod relay;
 pub(crate) mod results;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod simulate;
+pub(crate) mod virtual_time;
+pub(crate) mod watch;
+pub(crate) mod wire;
 
 /// How a command ended; see the exit status in the help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,12 +88,17 @@ pub(crate) fn is_no_place(kind: ErrorKind) -> bool {
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// Reads and plans a study file; prints its warnings.
-pub(crate) fn load_plan(path: &Path) -> Result<Plan> {
-    let file = StudyFile::load(path).map_err(|error| match error {
+pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {
+    plan_of(&load_study(path, change)?)
+}
+
+/// Reads a study file, with the changes of the command line.
+pub(crate) fn load_study(path: &Path, change: &ChangeArgs) -> Result<StudyFile> {
+    let overrides = change.overrides().map_err(Failure::wrong_input)?;
+    StudyFile::load_with(path, &overrides).map_err(|error| match error {
         LoadError::Invalid(found) => Failure::mistakes(&found),
         error => Failure::wrong_input(error),
-    })?;
-    plan_of(&file)
+    })
 }
 
 /// Plans a study.

@@ -150,5 +150,8 @@ fn killed_at_fifty_points_no_finished_run_is_lost_or_doubled() {
     let files: Vec<String> =
         place.list("crashed/traces").iter().map(|name| format!("traces/{name}")).collect();
     assert_eq!(traces, files, "one trace per run and nothing else");
-    assert_eq!(place.list("crashed"), [".lock", "report.html", "results.db", "study.toml", "traces"]);
+    assert_eq!(
+        place.list("crashed"),
+        [".lock", "live.json", "report.html", "results.db", "study.toml", "traces"]
+    );
 }

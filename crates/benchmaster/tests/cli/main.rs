@@ -1,15 +1,46 @@
 //! The command as its users see it: the real binary, its text, its exit status, and what it leaves on disks.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests"
+)]
 
+mod adaptive;
+mod analyze_data;
 mod built_in;
+mod change;
+mod compare;
 mod crash;
+mod diagnose;
+mod fleet;
+mod hosts;
+mod import;
 mod inputs;
 mod interrupt;
+mod lab_study;
+mod load;
+mod managed;
 mod memory;
+mod network;
 mod place;
+mod plan_design;
+mod probe;
+mod relay;
+mod replay;
+mod report_pages;
 mod results;
 mod run;
 mod serve;
+#[path = "../../../fleet/tests/support/slurm.rs"]
+mod slurm;
 mod space;
+#[path = "../../../fleet/tests/support/sshd.rs"]
+mod sshd;
 mod terminal;
 mod usage;
+mod watch;
+mod wire;
+mod wire_command;

@@ -37,23 +37,24 @@ fn peak(operations: u64, trace: bool) -> (u64, u64) {
     (done, most)
 }
 
-fn compare(few: u64, many: u64, trace: bool) {
+/// Memory may differ by `slack`, which is much less than the additional operations would take if they were kept.
+fn compare(few: u64, many: u64, trace: bool, slack: u64) {
     let (few_done, small) = peak(few, trace);
     let (many_done, large) = peak(many, trace);
     assert!(many_done >= 2 * few_done && few_done >= few, "{few_done} and {many_done} operations");
     let grown = large.saturating_sub(small);
     eprintln!("{few_done} operations: {} MiB, {many_done}: {} MiB", small / MIB, large / MIB);
-    assert!(grown <= 8 * MIB, "{few_done} operations took {small} bytes and {many_done} took {large}");
+    assert!(grown <= slack, "{few_done} operations took {small} bytes and {many_done} took {large}");
     assert!(large < 128 * MIB, "{large} bytes");
 }
 
 #[test]
 fn memory_does_not_grow_with_operations() {
-    compare(250_000, 1_500_000, false);
+    compare(250_000, 1_500_000, false, 8 * MIB);
 }
 
 #[test]
 fn traces_are_streamed_to_disk() {
-    // Both many times what is kept in memory before it is written.
-    compare(1_500_000, 3_000_000, true);
+    // Enough for every buffer to be full in both, and 100 MB of records more in one.
+    compare(2_500_000, 5_000_000, true, 16 * MIB);
 }

@@ -242,6 +242,7 @@ const FILTERS: &[(&str, &str)] = &[
     (r" on \S+ \(\S+\), host .* processors", " on [FILE SYSTEM], host [HOST]"),
     (r"(measuring .*), on \S+ \(\S+\)", "$1, on [FILE SYSTEM]"),
     (r"(?s)\nvalidity\n.*?\n\n", "\nvalidity\n[CHECKS]\n\n"),
+    (r"(?s)\nfindings[:,] .*?\nreport: ", "\n[FINDINGS AND VALIDITY]\nreport: "),
     (r"; (warnings: [^(\n]*|INVALID [^\n]*)", ""),
     (r"\d+(\.\d+)? [KMGT]?B/s", "[RATE]"),
     (r" ?\(about [^)]* left\)", " ([TIME] left)"),

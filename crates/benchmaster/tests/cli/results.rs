@@ -43,7 +43,7 @@ fn analyze_prints_json() {
 fn the_report_is_written_anew() {
     let (place, _) = measured();
     let output = place.run(&["report", "results"]);
-    assert_eq!(stdout(&output), "results/report.html\n", "{}", stderr(&output));
+    assert!(stdout(&output).ends_with("\nreport: results/report.html\n"), "{}", stderr(&output));
     let page = fs::read_to_string(place.path("results/report.html")).unwrap();
     assert!(page.starts_with("<!") && page.trim_end().ends_with("</html>"));
     place.run(&["report", "results", "-o", "elsewhere.html"]);
@@ -71,13 +71,22 @@ fn exports_are_files_or_text() {
     assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
 
     let output = place.run(&["export", "results", "--format", "json", "-o", "out"]);
-    assert_eq!(stdout(&output), "out/results.json\n");
+    assert_eq!(stdout(&output), "out/results.json\nout/samples.jsonl\n");
     let file: Value = serde_json::from_slice(&fs::read(place.path("out/results.json")).unwrap()).unwrap();
     let printed = place.run(&["export", "results", "--format", "json", "-o", "-"]);
     assert_eq!(serde_json::from_slice::<Value>(&printed.stdout).unwrap(), file);
     assert_eq!(file["runs"].as_array().unwrap().len(), results.runs.len());
     assert_eq!(file["interruptions"], 1);
 
+    for (format, file, end) in
+        [("markdown", "results.md", "</details>"), ("openmetrics", "results.om", "# EOF")]
+    {
+        let output = place.run(&["export", "results", "--format", format, "-o", "out"]);
+        assert_eq!(stdout(&output), format!("out/{file}\n"), "{}", stderr(&output));
+        let printed = stdout(&place.run(&["export", "results", "--format", format, "-o", "-"]));
+        assert_eq!(printed, fs::read_to_string(place.path("out").join(file)).unwrap());
+        assert!(printed.trim_end().ends_with(end), "{printed}");
+    }
     let printed = stdout(&place.run(&["export", "results", "--format", "csv", "-o", "-"]));
     assert_eq!(printed, fs::read_to_string(place.path("results/export/responses.csv")).unwrap());
     let of_table: usize = results.runs.iter().map(|run| run.responses.len()).sum();

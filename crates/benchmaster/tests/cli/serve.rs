@@ -65,7 +65,7 @@ impl Client {
 }
 
 /// Starts a server and waits until it serves.
-fn serve(place: &Place, arguments: &[&str]) -> (Running, SocketAddr) {
+pub(crate) fn serve(place: &Place, arguments: &[&str]) -> (Running, SocketAddr) {
     let mut all = vec!["serve"];
     if !arguments.contains(&"--listen") {
         all.extend(["--listen", "0"]);

@@ -2,18 +2,29 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 22] = [
     "run",
     "quick",
     "plan",
     "analyze",
     "report",
     "export",
+    "compare",
+    "history",
+    "diagnose",
+    "simulate",
     "serve",
+    "relay",
+    "wire",
+    "probe",
+    "watch",
+    "import",
     "workloads",
     "schema",
     "completions",
     "man",
+    "agent",
+    "lab",
 ];
 
 #[test]
@@ -39,7 +50,7 @@ fn every_command_has_help_with_examples() {
     }
     let listed = help.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   ")).count();
     // Besides: `help` itself, two options, the examples.
-    assert_eq!(listed, COMMANDS.len() + 1 + 2 + 4, "a command is missing in this test:\n{help}");
+    assert_eq!(listed, COMMANDS.len() + 1 + 2 + 5, "a command is missing in this test:\n{help}");
 }
 
 #[test]
@@ -66,10 +77,10 @@ fn the_version_is_that_of_the_package() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&str, &[&str]); 12] = [
+    let cases: [(&str, &[&str]); 14] = [
         ("unknown_command", &["analyse", "results"]),
         ("unknown_option", &["run", "--outptu", "x", "study.toml"]),
-        ("missing_argument", &["quick"]),
+        ("missing_argument", &["plan"]),
         ("duration_without_unit", &["quick", "--duration", "5", "."]),
         ("unknown_format", &["export", "results", "--format", "xlsx"]),
         ("serve_unknown_operation", &["serve", "--inject", "FLY delay=1ms"]),
@@ -78,6 +89,8 @@ fn wrong_arguments_are_named() {
         ("serve_export_twice", &["serve", "--export", "/a", "--export", "/a:ro"]),
         ("serve_bad_address", &["serve", "--listen", "everywhere"]),
         ("serve_remote", &["serve", "--listen", "0.0.0.0:0"]),
+        ("relay_without_delay", &["relay", "--target", "127.0.0.1"]),
+        ("relay_remote", &["relay", "--listen", "0.0.0.0:0", "--target", "127.0.0.1", "--delay", "1ms"]),
         ("serve_portmap_remote", &["serve", "--listen", "0", "--portmap", "0.0.0.0:0"]),
     ];
     for (name, arguments) in cases {

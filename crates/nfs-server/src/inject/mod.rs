@@ -1,4 +1,4 @@
-//! Behaviour on demand: delays, errors, lost replies, disconnects, bandwidth, all drawn from a seed.
+//! Behaviour on demand: delays, errors, lost replies, disconnects, bandwidth, wrong bytes, all drawn from a seed.
 //!
 //! The ground truth that measurements and diagnosis are tested against: a server known to answer READ 1 ms late, to lose
 //! one reply in a thousand, or to serve one client at 20 MB/s.
@@ -26,6 +26,8 @@ pub struct Decision {
     pub drop_reply: bool,
     /// The operation is executed, then the connection is closed without a reply.
     pub disconnect: bool,
+    /// One byte of the data read or written, the one that this number modulo their length tells, is another one.
+    pub corrupt: Option<u64>,
 }
 
 impl Decision {
@@ -36,6 +38,7 @@ impl Decision {
             error: self.error.or(other.error),
             drop_reply: self.drop_reply || other.drop_reply,
             disconnect: self.disconnect || other.disconnect,
+            corrupt: self.corrupt.or(other.corrupt),
         }
     }
 }
@@ -57,6 +60,10 @@ struct Progress {
     random: ChaCha8Rng,
     /// How often the rule has struck.
     struck: u64,
+    /// `after`: requests that have passed.
+    passed: u64,
+    /// `stall`: the beginning of the first period.
+    began: Option<Instant>,
     /// Bandwidth: when what was let through so far is paid for.
     busy_until: Option<Instant>,
     /// `disconnect every`: the next time.
@@ -71,7 +78,14 @@ impl Injector {
             random.set_stream(stream as u64);
             Active {
                 rule,
-                progress: Mutex::new(Progress { random, struck: 0, busy_until: None, next: None }),
+                progress: Mutex::new(Progress {
+                    random,
+                    struck: 0,
+                    passed: 0,
+                    began: None,
+                    busy_until: None,
+                    next: None,
+                }),
             }
         };
         Self { rules: rules.into_iter().enumerate().map(active).collect() }
@@ -91,7 +105,7 @@ impl Injector {
         }
         self.rules
             .iter()
-            .filter(|active| active.rule.every.is_none() && active.rule.matches(operation, client))
+            .filter(|active| !active.rule.is_timer() && active.rule.matches(operation, client))
             .map(|active| active.strike(operation, bytes, now))
             .fold(Decision::default(), Decision::and)
     }
@@ -99,7 +113,7 @@ impl Injector {
     /// Whose connections are to be closed now by rules `disconnect every=…`: a client, or all (`None`).
     pub fn disconnects_due(&self, now: Instant) -> Vec<Option<ClientIndex>> {
         let due = |active: &Active| {
-            let every = active.rule.every?;
+            let every = active.rule.every.filter(|_| active.rule.is_timer())?;
             let mut progress = active.progress.lock();
             let next = *progress.next.get_or_insert(now + every);
             if now < next || active.rule.count.is_some_and(|count| progress.struck >= count) {
@@ -125,6 +139,20 @@ impl Active {
         if rule.count.is_some_and(|count| progress.struck >= count) {
             return Decision::default();
         }
+        if progress.passed < rule.after {
+            progress.passed += 1;
+            return Decision::default();
+        }
+        if let Some((stall, every)) = rule.stall.zip(rule.every) {
+            let since = now.saturating_duration_since(*progress.began.get_or_insert(now));
+            let into = Duration::from_nanos((since.as_nanos() % every.as_nanos()) as u64);
+            // The first period begins with the first request, and has no stall: else a study's files were made in it.
+            if since < every || into >= stall {
+                return Decision::default();
+            }
+            progress.struck += 1;
+            return Decision { delay: stall - into, ..Decision::default() };
+        }
         if let Some(p) = rule.probability {
             // 53 bits: a uniform number in [0, 1).
             let uniform = (progress.random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
@@ -141,7 +169,8 @@ impl Active {
         }
         progress.struck += 1;
         let error = rule.error.as_ref().and_then(|error| error.of(operation));
-        Decision { delay, error, drop_reply: rule.drop_reply, disconnect: rule.disconnect }
+        let corrupt = rule.corrupt.then(|| progress.random.next_u64());
+        Decision { delay, error, drop_reply: rule.drop_reply, disconnect: rule.disconnect, corrupt }
     }
 }
 
@@ -228,6 +257,48 @@ mod tests {
         let hits = (0..5).filter(|_| injector.decide(write, ONE, 0, now).disconnect).count();
         assert_eq!(hits, 2);
         assert_eq!(injector.struck(), [("WRITE disconnect count=2".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn requests_pass_before_a_rule_strikes() {
+        let injector = injector(&["READ delay=1ms after=2 count=1"]);
+        let now = Instant::now();
+        let delays: Vec<_> = (0..5).map(|_| injector.decide(READ4, ONE, 0, now).delay.as_millis()).collect();
+        assert_eq!(delays, [0, 0, 1, 0, 0]);
+        assert_eq!(injector.struck()[0].1, 1);
+    }
+
+    #[test]
+    fn everything_waits_for_the_end_of_a_stall() {
+        let injector = injector(&["* stall=1s every=5s"]);
+        let start = Instant::now();
+        let delay = |ms: u64| {
+            let now = start + Duration::from_millis(ms);
+            injector.decide(READ3, ONE, 0, now).delay.as_millis()
+        };
+        let delays: Vec<_> = [0, 500, 4_999, 5_000, 5_250, 5_999, 6_000, 10_400].map(delay).into();
+        assert_eq!(delays, [0, 0, 0, 1000, 750, 1, 0, 600]);
+        assert_eq!(injector.struck()[0].1, 4);
+        // It closes no connections.
+        assert!(injector.disconnects_due(start + Duration::from_secs(60)).is_empty());
+        assert!(injector.disconnects_due(start + Duration::from_secs(120)).is_empty());
+    }
+
+    #[test]
+    fn wrong_bytes_are_at_places_of_the_seed() {
+        let draw = || {
+            let injector = injector(&["READ corrupt count=3", "WRITE corrupt p=0.5"]);
+            let now = Instant::now();
+            let reads: Vec<_> = (0..5).map(|_| injector.decide(READ4, ONE, 100, now).corrupt).collect();
+            let write = Operation::V3(Proc3::WRITE);
+            let writes: Vec<_> = (0..100).map(|_| injector.decide(write, ONE, 100, now).corrupt).collect();
+            (reads, writes)
+        };
+        let (reads, writes) = draw();
+        assert_eq!((reads.clone(), writes.clone()), draw());
+        assert_eq!(reads.iter().map(Option::is_some).collect::<Vec<_>>(), [true, true, true, false, false]);
+        assert!(reads[0] != reads[1]);
+        assert!((25..75).contains(&writes.iter().flatten().count()));
     }
 
     #[test]

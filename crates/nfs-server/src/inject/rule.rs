@@ -20,12 +20,17 @@ pub struct Rule {
     pub(super) client: Option<ClientIndex>,
     pub(super) probability: Option<f64>,
     pub(super) count: Option<u64>,
+    /// Requests that pass before the rule strikes.
+    pub(super) after: u64,
     pub(super) every: Option<Duration>,
     pub(super) delay: Option<Duration>,
+    /// How long everything waits at the beginning of each `every`.
+    pub(super) stall: Option<Duration>,
     pub(super) bandwidth: Option<f64>,
     pub(super) error: Option<InjectedError>,
     pub(super) drop_reply: bool,
     pub(super) disconnect: bool,
+    pub(super) corrupt: bool,
 }
 
 /// An error by version; `None` where the version has no such code.
@@ -70,6 +75,11 @@ impl InjectedError {
 }
 
 impl Rule {
+    /// Whether the rule strikes by the clock, and not with a request: `disconnect every=`.
+    pub(super) fn is_timer(&self) -> bool {
+        self.every.is_some() && self.stall.is_none()
+    }
+
     /// Whether the rule concerns this operation of this client.
     pub(super) fn matches(&self, operation: Operation, client: ClientIndex) -> bool {
         if self.client.is_some_and(|only| only != client) {
@@ -117,12 +127,15 @@ impl FromStr for Rule {
             client: None,
             probability: None,
             count: None,
+            after: 0,
             every: None,
             delay: None,
+            stall: None,
             bandwidth: None,
             error: None,
             drop_reply: false,
             disconnect: false,
+            corrupt: false,
         };
         for word in words {
             rule.set(word).map_err(fail)?;
@@ -141,6 +154,7 @@ impl Rule {
         let duration = |value: &str| value.parse::<TimeSpan>().map(|span| span.0).map_err(|e| e.to_string());
         match (key, value) {
             ("delay", Some(value)) => self.delay = Some(duration(value)?),
+            ("stall", Some(value)) => self.stall = Some(duration(value)?),
             ("every", Some(value)) => self.every = Some(duration(value)?),
             ("bandwidth", Some(value)) => {
                 self.bandwidth = Some(value.parse::<Bandwidth>().map_err(|e| e.to_string())?.0);
@@ -165,12 +179,16 @@ impl Rule {
             ("count", Some(value)) => {
                 self.count = Some(value.parse().map_err(|_| format!("`count={value}` is no whole number"))?);
             }
+            ("after", Some(value)) => {
+                self.after = value.parse().map_err(|_| format!("`after={value}` is no whole number"))?;
+            }
             ("drop-reply", None) => self.drop_reply = true,
             ("disconnect", None) => self.disconnect = true,
+            ("corrupt", None) => self.corrupt = true,
             _ => {
                 return Err(format!(
-                    "`{word}` is not known; actions are delay=TIME, error=NAME, drop-reply, disconnect, \
-                     bandwidth=RATE, conditions p=NUMBER, client=N, count=N, every=TIME"
+                    "`{word}` is not known; actions are delay=TIME, stall=TIME, error=NAME, drop-reply, \
+                     disconnect, bandwidth=RATE, corrupt, conditions p=NUMBER, client=N, count=N, after=N, every=TIME"
                 ));
             }
         }
@@ -179,20 +197,48 @@ impl Rule {
 
     fn check(&self) -> Result<(), String> {
         let acts = self.delay.is_some() || self.bandwidth.is_some() || self.error.is_some();
-        if !acts && !self.drop_reply && !self.disconnect {
-            return Err("does nothing; add delay=, error=, bandwidth=, drop-reply or disconnect".into());
+        if !acts && self.stall.is_none() && !self.drop_reply && !self.disconnect && !self.corrupt {
+            return Err(
+                "does nothing; add delay=, stall=, error=, bandwidth=, drop-reply, disconnect or corrupt"
+                    .into(),
+            );
+        }
+        if self.corrupt && !matches!(self.operation.as_deref(), Some("READ" | "READ_PLUS" | "WRITE")) {
+            return Err("`corrupt` changes data; write `READ`, `READ_PLUS` or `WRITE` before it".into());
         }
         if self.every.is_some_and(|every| every.is_zero()) {
             return Err("`every` must be longer than nothing".into());
         }
-        if self.every.is_some() && (!self.disconnect || acts || self.drop_reply || self.probability.is_some())
+        if let Some(stall) = self.stall {
+            return self.check_stall(stall, acts);
+        }
+        if self.every.is_some()
+            && (!self.disconnect || acts || self.drop_reply || self.corrupt || self.probability.is_some())
         {
-            return Err("`every` goes with `disconnect` alone; use p= for the others".into());
+            return Err("`every` goes with `disconnect` or `stall` alone; use p= for the others".into());
         }
         if self.every.is_some() && self.operation.is_some() {
             return Err("`disconnect every=` closes connections, not operations; write `*`".into());
         }
+        if self.every.is_some() && self.after > 0 {
+            return Err(
+                "`after` counts requests, which `disconnect every=` does not wait for; leave it out".into()
+            );
+        }
         Ok(())
+    }
+
+    fn check_stall(&self, stall: Duration, acts: bool) -> Result<(), String> {
+        let alone = !acts && !self.drop_reply && !self.disconnect && !self.corrupt;
+        if !alone || self.probability.is_some() || self.count.is_some() || self.after > 0 {
+            return Err(
+                "`stall` goes with `every=` and `client=` alone; write the rest as a rule of its own".into(),
+            );
+        }
+        match self.every {
+            Some(every) if stall < every && !stall.is_zero() => Ok(()),
+            _ => Err("`stall` needs `every=` with a longer time, such as `* stall=1s every=5s`".into()),
+        }
     }
 }
 
@@ -216,6 +262,10 @@ mod tests {
             "READ bandwidth=20MB/s client=2",
             "setattr error=NFS3ERR_JUKEBOX count=3",
             "CREATE error=28",
+            "READ corrupt count=1",
+            "WRITE corrupt p=0.0001",
+            "* stall=1s every=5s",
+            "READ delay=2ms after=1000",
         ] {
             assert_eq!(text.parse::<Rule>().unwrap().to_string(), text);
         }
@@ -232,8 +282,15 @@ mod tests {
         assert!(error("READ delay=1ms p=2").contains("no probability"));
         assert!(error("READ delay=1ms client=0").contains("counted from 1"));
         assert!(error("READ delay=1ms every=1s").contains("goes with `disconnect`"));
+        assert!(error("* disconnect every=1s after=3").contains("leave it out"));
+        assert!(error("READ delay=1ms after=x").contains("no whole number"));
+        assert!(error("READ stall=1s").contains("needs `every=`"));
+        assert!(error("READ stall=1s every=1s").contains("longer time"));
+        assert!(error("READ stall=1s every=2s p=0.5").contains("rule of its own"));
+        assert!(error("READ stall=1s every=2s delay=1ms").contains("rule of its own"));
         assert!(error("READ disconnect every=1s").contains("write `*`"));
         assert!(error("* disconnect every=0s").contains("longer than nothing"));
+        assert!(error("OPEN corrupt").contains("changes data"));
         assert!(error("READ jump").contains("`jump` is not known"));
     }
 

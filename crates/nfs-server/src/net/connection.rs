@@ -30,6 +30,8 @@ pub(super) struct Connection {
     pub(super) held: Holding,
     /// Whether calls to the client wait in its outbox until it reads.
     pub(super) calls: bool,
+    /// Round of [`Arrivals`](crate::arrivals::Arrivals) in which the last request came.
+    pub(super) round: u64,
     /// What epoll watches for.
     pub(super) watched: EventFlags,
     /// The client will send no more.

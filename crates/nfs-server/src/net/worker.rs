@@ -230,6 +230,7 @@ impl Worker {
             output: Output::default(),
             held: Holding::default(),
             calls: false,
+            round: 0,
             watched,
             ended: false,
         }));
@@ -345,8 +346,9 @@ impl Worker {
     }
 
     fn process(&mut self, connection: &mut Connection, token: u64, data: &[u8]) -> bool {
-        let Connection { socket, peer, conversation, input, output, held, .. } = connection;
+        let Connection { socket, peer, conversation, input, output, held, round, .. } = connection;
         let now = Moment::now();
+        self.shared.arrivals.note(round, peer.connection, peer.address);
         let limit = self.shared.config.max_io as usize + RECORD_SPARE;
         let mut spare = std::mem::take(&mut self.spare);
         let (mut requests, mut sent) = (0, 0);

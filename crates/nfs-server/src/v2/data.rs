@@ -67,7 +67,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Stop
     if args.offset.checked_add(data.len() as u32).is_none() {
         return Err(Nfsstat2::FBIG.into());
     }
-    let changed = fs.write(call.who, node, args.offset.into(), data, call.now.wall)?;
+    let changed = fs.write(call.who, node, args.offset.into(), &call.reply.stored(data), call.now.wall)?;
     call.ok2(&fattr(id.export, &changed.after));
     Ok(())
 }

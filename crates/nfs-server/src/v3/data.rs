@@ -46,7 +46,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>, objects: &mut Obje
     if args.offset.checked_add(data.len() as u64).is_none_or(|end| end > MAX_FILE_SIZE) {
         return Err(Nfsstat3::FBIG);
     }
-    let changed = fs.write(call.who, node, args.offset, data, call.now.wall)?;
+    let changed = fs.write(call.who, node, args.offset, &call.reply.stored(data), call.now.wall)?;
     call.ok(&WriteOk {
         file_wcc: wcc(id.export, &changed),
         count: data.len() as u32,

@@ -31,7 +31,7 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
     let (fs, node) = c.for_change(file)?;
     let data = args.data.bytes().unwrap_or_default();
     check_end(args.offset, data.len() as u64)?;
-    fs.write(c.who, node, args.offset, data, c.now.wall)?;
+    fs.write(c.who, node, args.offset, &c.reply.stored(data), c.now.wall)?;
     c.reply.encoder.put(&WriteOk {
         count: data.len() as u32,
         committed: args.stable,

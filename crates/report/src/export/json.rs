@@ -1,9 +1,13 @@
 //! Results as one JSON document. Keys are stable: new ones may be added, none is renamed or removed while
 //! `format_version` stays the same.
 
+use std::io::{self, Write};
+
+use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_store::record::{RunRecord, SessionRecord, StudyRecord, StudyResults};
 use benchmaster_workload::recording::{
-    EncodedHistogram, HistogramError, OperationStats, Recording, SeriesRecording, WorkerRecording,
+    EncodedHistogram, HistogramError, HostSamples, OperationStats, Recording, SeriesRecording,
+    WorkerRecording,
 };
 use serde_json::{Map, Value, json};
 
@@ -22,12 +26,12 @@ const PERCENTILES: [(&str, f64); 8] = [
     ("p99.999", 0.99999),
 ];
 
-/// All results as one document: the study, its sessions, and every run with its recordings; histograms as percentiles and
-/// as lists of `[value, count]`. Numbers that are not finite become `null`.
+/// All results as one document: the study, its sessions, every run with its recordings, and what was found in them; histograms
+/// as percentiles and as lists of `[value, count]`. Numbers that are not finite become `null`.
 ///
 /// # Errors
 /// When a stored histogram is damaged.
-pub fn export_json(results: &StudyResults) -> Result<Value, ExportError> {
+pub fn export_json(results: &StudyResults, diagnosis: &Diagnosis) -> Result<Value, ExportError> {
     let runs = results.runs.iter().map(|r| run(r, &results.study)).collect::<Result<Vec<_>, _>>()?;
     Ok(json!({
         "format": "benchmaster-results",
@@ -35,7 +39,10 @@ pub fn export_json(results: &StudyResults) -> Result<Value, ExportError> {
         "study": results.study,
         "interruptions": results.interruptions(),
         "sessions": results.sessions.iter().map(session).collect::<Vec<_>>(),
+        "baselines": results.baselines,
+        "hooks": results.hooks,
         "runs": runs,
+        "diagnosis": diagnosis,
     }))
 }
 
@@ -73,6 +80,10 @@ fn run(run: &RunRecord, study: &StudyRecord) -> Result<Value, ExportError> {
         "checks": run.checks,
         "events": run.events,
         "traces": run.traces,
+        "service": run.service,
+        "lab": run.lab,
+        "server_use": run.server_use,
+        "retries": run.retries,
         "recordings": recordings,
     }))
 }
@@ -88,6 +99,7 @@ fn recording(run: &RunRecord, r: &Recording) -> Result<Value, ExportError> {
     });
     Ok(json!({
         "workload": r.workload,
+        "rpc": r.rpc,
         "timed": r.timed,
         "started_unix_ns": r.started_unix_ns,
         "length_ns": r.length_ns,
@@ -101,9 +113,53 @@ fn recording(run: &RunRecord, r: &Recording) -> Result<Value, ExportError> {
         "cache": r.cache,
         "host": r.host,
         "error_details": r.error_details,
+        "agents": r.agents,
+        "start": r.start,
+        "sampling": r.samples.iter().map(sampling).collect::<Vec<_>>(),
         "verified_bytes": r.verified_bytes,
+        "operations_hash": r.operations_hash().map(|hash| format!("{hash:016x}")),
         "corruption": r.corruption,
     }))
+}
+
+/// What sampling was like; the samples themselves are in a file of their own.
+fn sampling(host: &HostSamples) -> Value {
+    json!({
+        "agent": host.agent,
+        "ticks": host.samples.ticks,
+        "late": host.samples.late,
+        "problems": host.samples.problems,
+        "cost": host.samples.cost,
+    })
+}
+
+/// The samples of a run, read whole: a line for each series of each agent.
+pub(super) fn samples(run: &RunRecord, study: &StudyRecord, out: &mut impl Write) -> io::Result<()> {
+    let label = study.treatments.get(run.key.treatment as usize).map(|treatment| &treatment.label);
+    for recording in &run.recordings {
+        for host in &recording.samples {
+            for series in &host.samples.series {
+                let points: Vec<_> = series.points.iter().map(|p| (p.time_ns, p.value)).collect();
+                let line = json!({
+                    "treatment": run.key.treatment,
+                    "label": label,
+                    "replicate": run.key.replicate,
+                    "position": run.position,
+                    "workload": recording.workload,
+                    "agent": host.agent,
+                    "sampler": series.key.sampler,
+                    "metric": series.key.metric,
+                    "instance": series.key.instance,
+                    "kind": series.kind,
+                    "unit": series.unit,
+                    "points": points,
+                });
+                serde_json::to_writer(&mut *out, &line)?;
+                out.write_all(b"\n")?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn series(s: &SeriesRecording) -> Result<Value, HistogramError> {

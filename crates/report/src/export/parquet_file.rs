@@ -12,30 +12,45 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::table::{Column, Table, Values};
 
-/// Writes `table` to `file`, every column nullable.
-pub(super) fn write(table: &Table, file: &File) -> Result<(), ParquetError> {
-    let fields = table.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
-    let schema = Arc::new(Type::group_type_builder(table.name).with_fields(fields).build()?);
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_created_by(format!("benchmaster {}", env!("CARGO_PKG_VERSION")))
-        .build();
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties))?;
-    let mut group = writer.next_row_group()?;
-    for column in &table.columns {
-        match &column.values {
-            Values::Text(values) => {
-                put::<ByteArrayType, _>(&mut group, values, |text| ByteArray::from(text.as_str()))?;
-            }
-            Values::Unsigned(values) => put::<Int64Type, _>(&mut group, values, |n| n.cast_signed())?,
-            Values::Signed(values) => put::<Int64Type, _>(&mut group, values, |n| *n)?,
-            Values::Real(values) => put::<DoubleType, _>(&mut group, values, |x| *x)?,
-            Values::Flag(values) => put::<BoolType, _>(&mut group, values, |flag| *flag)?,
-        }
+/// A Parquet file of one table in parts: a row group each, every column nullable.
+pub(super) struct ParquetWriter<'f> {
+    writer: SerializedFileWriter<&'f File>,
+}
+
+impl<'f> ParquetWriter<'f> {
+    /// Begins a file of tables with the columns of `table`.
+    pub(super) fn new(table: &Table, file: &'f File) -> Result<Self, ParquetError> {
+        let fields = table.columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;
+        let schema = Arc::new(Type::group_type_builder(table.name).with_fields(fields).build()?);
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
+            .set_created_by(format!("benchmaster {}", env!("CARGO_PKG_VERSION")))
+            .build();
+        Ok(Self { writer: SerializedFileWriter::new(file, schema, Arc::new(properties))? })
     }
-    group.close()?;
-    writer.close()?;
-    Ok(())
+
+    /// Writes the rows of a part; all parts have the same columns.
+    pub(super) fn put(&mut self, table: &Table) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for column in &table.columns {
+            match &column.values {
+                Values::Text(values) => {
+                    put::<ByteArrayType, _>(&mut group, values, |text| ByteArray::from(text.as_str()))?;
+                }
+                Values::Unsigned(values) => put::<Int64Type, _>(&mut group, values, |n| n.cast_signed())?,
+                Values::Signed(values) => put::<Int64Type, _>(&mut group, values, |n| *n)?,
+                Values::Real(values) => put::<DoubleType, _>(&mut group, values, |x| *x)?,
+                Values::Flag(values) => put::<BoolType, _>(&mut group, values, |flag| *flag)?,
+            }
+        }
+        group.close()?;
+        Ok(())
+    }
+
+    pub(super) fn finish(self) -> Result<(), ParquetError> {
+        self.writer.close()?;
+        Ok(())
+    }
 }
 
 fn field(column: &Column) -> Result<TypePtr, ParquetError> {

@@ -82,18 +82,35 @@ impl Table {
     pub(super) fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
     }
+}
 
-    /// Writes the table as CSV with a header.
-    pub(super) fn write_csv(&self, out: impl Write) -> io::Result<()> {
-        let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(self.columns.iter().map(|column| column.name.as_str()))?;
-        for row in 0..self.rows() {
-            for column in &self.columns {
-                writer.write_field(column.values.field(row))?;
-            }
-            writer.write_record(None::<&[u8]>)?;
+/// A CSV file with a header, of one table in parts.
+pub(super) struct CsvWriter<W: Write> {
+    writer: csv::Writer<W>,
+    has_header: bool,
+}
+
+impl<W: Write> CsvWriter<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self { writer: csv::Writer::from_writer(out), has_header: false }
+    }
+
+    /// Writes the rows of a part; all parts have the same columns.
+    pub(super) fn put(&mut self, table: &Table) -> io::Result<()> {
+        if !std::mem::replace(&mut self.has_header, true) {
+            self.writer.write_record(table.columns.iter().map(|column| column.name.as_str()))?;
         }
-        writer.flush()
+        for row in 0..table.rows() {
+            for column in &table.columns {
+                self.writer.write_field(column.values.field(row))?;
+            }
+            self.writer.write_record(None::<&[u8]>)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> io::Result<()> {
+        self.writer.flush()
     }
 }
 

@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use benchmaster_store::factor_columns;
-use benchmaster_store::record::{Check, Response, RunRecord, Severity, StudyRecord, StudyResults};
+use benchmaster_store::record::{Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults};
 use benchmaster_telemetry::Environment;
 use benchmaster_workload::recording::{
-    EncodedHistogram, IntervalStats, OperationStats, Recording, SeriesRecording, StopReason, WorkerRecording,
-    WorkerSeries,
+    EncodedHistogram, IntervalStats, OperationStats, Recording, RpcRecording, RpcRow, RpcSource,
+    SeriesRecording, StopReason, WorkerRecording, WorkerSeries,
 };
 
 use super::ExportError;
 use super::table::{Table, TableBuilder};
+
+pub(super) mod beside;
 
 /// Every column that is not a factor, over all tables: a factor's column has the same name in each of them.
 pub(super) const FIXED_COLUMNS: &[&str] = &[
@@ -84,6 +86,75 @@ pub(super) const FIXED_COLUMNS: &[&str] = &[
     "evidence",
     "host",
     "name",
+    "phase",
+    "program",
+    "ops",
+    "transmissions",
+    "timeouts",
+    "bytes_sent",
+    "bytes_received",
+    "queue_ns",
+    "rtt_ns",
+    "execute_ns",
+    "source",
+    "url",
+    "server",
+    "network",
+    "delay_ns",
+    "version",
+    "rsize",
+    "wsize",
+    "nconnect",
+    "slots",
+    "clients",
+    "threads",
+    "client_cpu_ns",
+    "server_calls",
+    "server_cpu_ns",
+    "jitter_ns",
+    "bandwidth",
+    "loss",
+    "base_rtt_ns",
+    "lateness_p99_ns",
+    "packets",
+    "lost",
+    "overflowed",
+    "agent",
+    "first_client",
+    "offset_ns",
+    "bound_ns",
+    "exchanges",
+    "drift",
+    "spread_ns",
+    "server_spread_ns",
+    "stagger_ns",
+    "reason",
+    "ticks",
+    "late",
+    "cpu_ns",
+    "problems",
+    "sampler",
+    "metric",
+    "instance",
+    "kind",
+    "time_ns",
+    "command",
+    "ended",
+    "output",
+    "step",
+    "succeeded",
+    "time",
+    "target",
+    "rtt_count",
+    "rtt_min_ns",
+    "rtt_median_ns",
+    "rtt_p99_ns",
+    "flows",
+    "direction",
+    "throughput",
+    "half_width",
+    "fairness",
+    "retransmissions",
 ];
 
 /// All tables in a fixed order.
@@ -95,7 +166,16 @@ pub(super) fn all(results: &StudyResults) -> Result<Vec<Table>, ExportError> {
         operations(results)?,
         intervals(results)?,
         workers(results),
+        rpcs(results),
+        services(results),
         checks(results),
+        beside::agents(results),
+        beside::clients(results),
+        beside::starts(results),
+        beside::retries(results),
+        beside::samplings(results),
+        beside::baselines(results),
+        beside::hooks(results),
         environment(results),
     ])
 }
@@ -273,6 +353,76 @@ fn workers(results: &StudyResults) -> Table {
         .unsigned("first_latency_ns", |row| row.done.first_latency_ns)
         .unsigned("first_start_ns", |row| row.done.first_start_ns)
         .unsigned("last_end_ns", |row| row.done.last_end_ns)
+        .build()
+}
+
+/// One row per kind of call and phase, with the columns of `mountstats`.
+fn rpcs(results: &StudyResults) -> Table {
+    let mut rows: Vec<(&RunRecord, &Recording, &str, &RpcRow)> = Vec::new();
+    for run in &results.runs {
+        for recording in &run.recordings {
+            for phase in recording.rpc.iter().flat_map(|rpc| &rpc.phases) {
+                rows.extend(phase.rows.iter().map(|row| (run, recording, phase.phase.as_str(), row)));
+            }
+        }
+    }
+    of_runs("rpcs", &rows, &results.study, |row| row.0)
+        .text("workload", |row| Some(row.1.workload.as_str()))
+        .text("phase", |row| Some(row.2))
+        .text("program", |row| Some(row.3.program.as_str()))
+        .text("operation", |row| Some(row.3.operation.as_str()))
+        .unsigned("ops", |row| Some(row.3.ops))
+        .unsigned("transmissions", |row| Some(row.3.transmissions))
+        .unsigned("timeouts", |row| Some(row.3.timeouts))
+        .unsigned("bytes_sent", |row| Some(row.3.bytes_sent))
+        .unsigned("bytes_received", |row| Some(row.3.bytes_received))
+        .unsigned("queue_ns", |row| Some(row.3.queue_ns))
+        .unsigned("rtt_ns", |row| Some(row.3.rtt_ns))
+        .unsigned("execute_ns", |row| Some(row.3.execute_ns))
+        .unsigned("errors", |row| Some(row.3.errors))
+        .build()
+}
+
+/// One row per recording with RPCs: how the server was reached, and what it and the clients used.
+fn services(results: &StudyResults) -> Table {
+    let mut rows: Vec<(&RunRecord, &Recording, &RpcRecording)> = Vec::new();
+    for run in &results.runs {
+        rows.extend(
+            run.recordings.iter().filter_map(|recording| Some((run, recording, recording.rpc.as_ref()?))),
+        );
+    }
+    type Row<'a> = (&'a RunRecord, &'a Recording, &'a RpcRecording);
+    fn used<'a>(row: &Row<'a>) -> Option<&'a ServerUse> {
+        row.0.server_use.iter().find(|used| used.workload == row.1.workload)
+    }
+    let service = |row: &Row<'_>| row.0.service.clone();
+    of_runs("services", &rows, &results.study, |row| row.0)
+        .text("workload", |row| Some(row.1.workload.as_str()))
+        .text("source", |row| Some(if row.2.source == RpcSource::Client { "client" } else { "kernel" }))
+        .text("url", |row| {
+            service(row).map_or_else(|| Some(row.2.connection.server.clone()), |s| Some(s.url))
+        })
+        .text("server", |row| service(row).map(|s| s.server))
+        .text("network", |row| service(row).map(|s| s.network.means))
+        .unsigned("delay_ns", |row| service(row).map(|s| s.network.delay_ns))
+        .unsigned("jitter_ns", |row| service(row).map(|s| s.network.jitter_ns))
+        .unsigned("bandwidth", |row| service(row).and_then(|s| s.network.bandwidth))
+        .real("loss", |row| service(row).map(|s| s.network.loss))
+        .unsigned("base_rtt_ns", |row| service(row).and_then(|s| s.network.base_rtt_ns))
+        .text("version", |row| Some(row.2.connection.version.as_str()))
+        .unsigned("rsize", |row| Some(row.2.connection.rsize))
+        .unsigned("wsize", |row| Some(row.2.connection.wsize))
+        .unsigned("nconnect", |row| Some(row.2.connection.nconnect.into()))
+        .unsigned("slots", |row| row.2.connection.slots.map(u64::from))
+        .unsigned("clients", |row| Some(row.2.connection.clients.into()))
+        .unsigned("threads", |row| row.2.connection.threads.map(u64::from))
+        .unsigned("client_cpu_ns", |row| Some(row.2.client_cpu_ns.0 + row.2.client_cpu_ns.1))
+        .unsigned("server_calls", |row| used(row).map(|used| used.calls))
+        .unsigned("server_cpu_ns", |row| used(row).and_then(|used| used.cpu_ns))
+        .unsigned("packets", |row| service(row)?.achieved?.packets)
+        .unsigned("lost", |row| service(row)?.achieved?.lost)
+        .unsigned("overflowed", |row| service(row)?.achieved?.overflowed)
+        .unsigned("lateness_p99_ns", |row| service(row)?.achieved?.lateness_p99_ns)
         .build()
 }
 

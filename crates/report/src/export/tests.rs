@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use benchmaster_store::record::{RunRecord, Severity};
+use benchmaster_store::record::{RunRecord, Severity, StudyRecord, StudyResults};
 use benchmaster_store::synthetic::{self, study_results};
 use benchmaster_workload::recording::{EncodedHistogram, latency_histogram};
 use parquet::basic::LogicalType;
@@ -10,6 +10,7 @@ use tempfile::tempdir;
 
 use super::table::{Table, Values};
 use super::*;
+use crate::details::{Details, NoDetails};
 
 /// Results with what is seldom there: a failed run, an empty series, texts that CSV has to quote.
 fn results() -> StudyResults {
@@ -67,7 +68,7 @@ fn every_number_of_the_csv_tables_is_that_of_the_results() {
     let results = results();
     let directory = tempdir().unwrap();
     let out = directory.path().join("new/csv");
-    let files = export(&results, Format::Csv, &out).unwrap();
+    let files = export(&results, &NoDetails, Format::Csv, &out).unwrap();
     let names: Vec<_> = files.iter().map(|file| file.file_name().unwrap().to_str().unwrap()).collect();
     assert_eq!(
         names,
@@ -78,8 +79,19 @@ fn every_number_of_the_csv_tables_is_that_of_the_results() {
             "operations.csv",
             "intervals.csv",
             "workers.csv",
+            "rpcs.csv",
+            "services.csv",
             "checks.csv",
-            "environment.csv"
+            "agents.csv",
+            "clients.csv",
+            "starts.csv",
+            "retries.csv",
+            "samplings.csv",
+            "baselines.csv",
+            "hooks.csv",
+            "environment.csv",
+            "samples.csv",
+            "collected.csv"
         ]
     );
     assert_eq!(fs::read_dir(&out).unwrap().count(), files.len(), "nothing else is left");
@@ -152,9 +164,9 @@ fn every_number_of_the_csv_tables_is_that_of_the_results() {
 fn parquet_holds_what_csv_holds() {
     let results = results();
     let directory = tempdir().unwrap();
-    let files = export(&results, Format::Parquet, directory.path()).unwrap();
+    let files = export(&results, &NoDetails, Format::Parquet, directory.path()).unwrap();
     let tables = tables::all(&results).unwrap();
-    assert_eq!(files.len(), tables.len());
+    assert_eq!(files.len(), tables.len() + 2, "and those of single runs");
     for (path, table) in files.iter().zip(&tables) {
         assert_eq!(path.extension().unwrap(), "parquet");
         let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
@@ -211,17 +223,26 @@ fn a_factor_has_the_same_column_in_every_table() {
 fn json_holds_everything() {
     let results = results();
     let directory = tempdir().unwrap();
-    let files = export(&results, Format::Json, directory.path()).unwrap();
-    assert_eq!(files, [directory.path().join("results.json")]);
-    let document = export_json(&results).unwrap();
+    let files = export(&results, &NoDetails, Format::Json, directory.path()).unwrap();
+    assert_eq!(files, ["results.json", "samples.jsonl"].map(|name| directory.path().join(name)));
+    let document = export_json(&results, &found(&results, &NoDetails).1).unwrap();
+    assert!(document["diagnosis"]["findings"].is_array());
     let text = fs::read_to_string(&files[0]).unwrap();
     assert!(text == format!("{document}\n"), "the file is not the document");
     let keys: Vec<_> = document.as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["format", "format_version", "study", "interruptions", "sessions", "runs"]);
-    assert_eq!(
-        serde_json::from_value::<benchmaster_store::record::StudyRecord>(document["study"].clone()).unwrap(),
-        results.study
-    );
+    let expected = [
+        "format",
+        "format_version",
+        "study",
+        "interruptions",
+        "sessions",
+        "baselines",
+        "hooks",
+        "runs",
+        "diagnosis",
+    ];
+    assert_eq!(keys, expected);
+    assert_eq!(serde_json::from_value::<StudyRecord>(document["study"].clone()).unwrap(), results.study);
     assert_eq!(document["interruptions"], 1);
     assert_eq!(document["sessions"][1]["outcome"], "complete");
     assert_eq!(document["sessions"][0]["ended"], serde_json::Value::Null);
@@ -250,19 +271,19 @@ fn json_holds_everything() {
 fn a_failed_export_leaves_what_was_there() {
     let mut results = study_results(1, 2, 1);
     let directory = tempdir().unwrap();
-    export(&results, Format::Csv, directory.path()).unwrap();
+    export(&results, &NoDetails, Format::Csv, directory.path()).unwrap();
     let before = fs::read(directory.path().join("operations.csv")).unwrap();
 
     results.runs[1].recordings[1].series[0].total.latency.0.truncate(10);
     for format in [Format::Csv, Format::Json, Format::Parquet] {
-        let error = export(&results, format, directory.path()).unwrap_err();
+        let error = export(&results, &NoDetails, format, directory.path()).unwrap_err();
         assert!(error.to_string().starts_with("run 1, workload `read`, series `open`: "), "{error}");
     }
     assert_eq!(fs::read(directory.path().join("operations.csv")).unwrap(), before);
 
     let results = study_results(1, 2, 1);
     std::os::unix::fs::symlink("/dev/full", directory.path().join("runs.csv.partial")).unwrap();
-    let error = export(&results, Format::Csv, directory.path()).unwrap_err();
+    let error = export(&results, &NoDetails, Format::Csv, directory.path()).unwrap_err();
     assert!(
         matches!(&error, ExportError::Io { path, source }
         if path.ends_with("runs.csv") && source.kind() == io::ErrorKind::StorageFull),
@@ -270,4 +291,118 @@ fn a_failed_export_leaves_what_was_there() {
     );
     let left = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
     assert!(left.into_iter().all(|name| !name.to_string_lossy().ends_with(".partial")));
+}
+
+#[test]
+fn rpcs_and_services_are_tidy() {
+    let mut results = study_results(3, 2, 2);
+    let lines = |results: &StudyResults, name: &str| {
+        let directory = tempdir().unwrap();
+        export(results, &NoDetails, Format::Csv, directory.path()).unwrap();
+        rows(&fs::read(directory.path().join(format!("{name}.csv"))).unwrap())
+    };
+    assert!(lines(&results, "rpcs").is_empty() && lines(&results, "services").is_empty());
+    synthetic::serve(&mut results);
+    let phases = |run: &RunRecord| {
+        let rpcs = run.recordings.iter().flat_map(|recording| recording.rpc.iter());
+        rpcs.flat_map(|rpc| &rpc.phases).map(|phase| phase.rows.len()).sum::<usize>()
+    };
+    let rpcs = lines(&results, "rpcs");
+    assert_eq!(rpcs.len(), results.runs.iter().map(phases).sum::<usize>());
+    let first = &results.runs[0].recordings[0].rpc.as_ref().unwrap().phases[0].rows[0];
+    assert_eq!((rpcs[0]["phase"].as_str(), &rpcs[0]["operation"]), ("set-up", &first.operation));
+    assert_eq!(rpcs[0]["rtt_ns"], first.rtt_ns.to_string());
+    let services = lines(&results, "services");
+    assert_eq!(services.len(), results.runs.iter().map(|run| run.recordings.len()).sum::<usize>());
+    assert_eq!((&services[0]["network"][..], &services[0]["delay_ns"][..]), ("tcp-relay", "1000000"));
+    assert_eq!(services[0]["server_calls"], results.runs[0].server_use[0].calls.to_string());
+    let json = export_json(&results, &crate::made_up::diagnosis()).unwrap();
+    assert_eq!(json["runs"][0]["service"]["server"], "embedded");
+    assert_eq!(json["runs"][0]["recordings"][0]["rpc"]["connection"]["version"], "4.1");
+}
+
+/// Runs that are whole are read from here; those of the results have no samples.
+struct Whole(StudyResults);
+
+impl Details for Whole {
+    fn trace(
+        &self,
+        _: &RunRecord,
+        _: &str,
+        _: &mut dyn FnMut(&[benchmaster_workload::recording::TraceRecord]),
+    ) -> Option<Result<(), String>> {
+        None
+    }
+
+    fn whole(&self, run: &RunRecord) -> Result<Option<RunRecord>, String> {
+        match run.position {
+            3 => Err("it is gone".into()),
+            _ => Ok(self.0.runs.iter().find(|whole| whole.key == run.key).cloned()),
+        }
+    }
+}
+
+#[test]
+fn what_many_clients_add_is_exported() {
+    let mut whole = study_results(5, 2, 1);
+    synthetic::serve(&mut whole);
+    synthetic::spread(&mut whole);
+    let results = synthetic::as_loaded(&whole);
+    let details = Whole(whole.clone());
+    let directory = tempdir().unwrap();
+    export(&results, &details, Format::Csv, directory.path()).unwrap();
+    let lines = |name: &str| rows(&fs::read(directory.path().join(format!("{name}.csv"))).unwrap());
+    let run = &whole.runs[0];
+    let write = &run.recordings[0];
+
+    let agents = lines("agents");
+    assert_eq!(agents.len(), 2 * 2 * 3);
+    assert_eq!((&agents[1]["agent"][..], &agents[1]["host"][..]), ("c2", "node-2"));
+    assert_eq!(agents[1]["offset_ns"], write.agents[1].clock.offset_ns.to_string());
+    let clients = lines("clients");
+    assert_eq!((clients.len(), &clients[3]["agent"][..]), (2 * 2 * 4, "c2"));
+    let bytes: u64 = clients[..4].iter().map(|row| row["bytes"].parse::<u64>().unwrap()).sum();
+    assert_eq!(bytes, write.series.iter().map(|series| series.total.bytes).sum::<u64>());
+    assert_eq!(lines("starts")[0]["spread_ns"], write.start.unwrap().spread_ns.to_string());
+    assert_eq!(lines("baselines")[1]["fairness"], "0.987");
+    assert_eq!(lines("hooks")[0]["succeeded"], "true");
+    assert_eq!(lines("retries")[0]["agent"], "c2");
+    assert_eq!(lines("services")[0]["bandwidth"], "10000000000");
+    assert!(lines("samplings")[0]["problems"].starts_with("nfsd: "));
+    assert_eq!(lines("collected")[0]["output"].as_bytes(), write.collected[0].output);
+
+    let samples = lines("samples");
+    let series = |run: &RunRecord| {
+        let hosts: Vec<_> = run.recordings.iter().flat_map(|r| r.samples.clone()).collect();
+        hosts.into_iter().flat_map(|host| host.samples.series).collect::<Vec<_>>()
+    };
+    let count: usize = whole.runs.iter().flat_map(series).map(|series| series.points.len()).sum();
+    assert_eq!(samples.len(), count);
+    let first = &write.samples[0].samples.series[0];
+    assert_eq!((&samples[0]["metric"], &samples[0]["kind"][..]), (&first.key.metric, "counter"));
+    assert_eq!(samples[1]["value"], first.points[1].value.to_string());
+    assert_eq!(samples[1]["time_ns"], first.points[1].time_ns.to_string());
+
+    export(&results, &details, Format::Json, directory.path()).unwrap();
+    let text = fs::read_to_string(directory.path().join("samples.jsonl")).unwrap();
+    assert_eq!(text.lines().count(), whole.runs.iter().flat_map(series).count());
+    let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!((&line["agent"], &line["unit"]), (&"c1".into(), &"ns".into()));
+    assert_eq!(line["points"][1][0], first.points[1].time_ns);
+
+    export(&results, &details, Format::Parquet, directory.path()).unwrap();
+    let file = File::open(directory.path().join("samples.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    assert_eq!(reader.metadata().file_metadata().num_rows(), count as i64);
+}
+
+#[test]
+fn samples_that_cannot_be_read_are_named() {
+    let mut whole = study_results(6, 2, 2);
+    synthetic::spread(&mut whole);
+    let directory = tempdir().unwrap();
+    let error =
+        export(&synthetic::as_loaded(&whole), &Whole(whole), Format::Csv, directory.path()).unwrap_err();
+    assert_eq!(error.to_string(), "the samples of run 3 cannot be read: it is gone");
+    assert!(!directory.path().join("samples.csv").exists());
 }

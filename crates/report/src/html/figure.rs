@@ -43,11 +43,25 @@ pub(crate) struct Axis {
     /// Ticks at given places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) ticks: Vec<(f64, String)>,
+    /// Labels of ticks are written upwards, so that many fit beside each other.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) upright: bool,
+    /// From where to where, if not as far as the values go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) range: Option<(f64, f64)>,
+    /// Not drawn: the places along it mean nothing.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) hidden: bool,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 /// What one choice shows.
@@ -61,9 +75,78 @@ pub(crate) struct View {
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) x_log: bool,
     pub(crate) lines: Vec<Line>,
+    /// Parts of the plot, one above the other, with an axis of its own each; none for a plot of one part.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) panels: Vec<Panel>,
+    /// Values by time and size, below the lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) heat: Option<Heat>,
     /// Vertical marks: place and label.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) marks: Vec<(f64, String)>,
+    /// Horizontal marks: place and label.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) marks_y: Vec<(f64, String)>,
+    /// An x axis of its own instead of the figure's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) x: Option<Axis>,
+    /// A y axis of its own instead of the figure's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) y: Option<Axis>,
+    /// A height of its own in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) height: Option<usize>,
+    /// Drawn on its side on narrow screens, where its x labels would not fit beside each other.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) turns: bool,
+    /// Texts within the plot.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) words: Vec<Words>,
+}
+
+/// A text at a place of the plot, in the axes' values.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Words {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) text: String,
+    /// Where the text stands about its place: `above`, `below`, `right`, `above left`, `below right` and so on.
+    pub(crate) at: &'static str,
+    /// Less prominent than the values.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) quiet: bool,
+}
+
+/// A part of a plot, above which its title and the names of its lines stand.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Panel {
+    pub(crate) title: String,
+    /// Unit after the SI prefix at each tick.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) unit: &'static str,
+    /// Its axis is logarithmic.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) log: bool,
+    /// Horizontal marks: place and label.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) marks: Vec<(f64, String)>,
+}
+
+/// How many values lie in each cell of a grid: a column for each part of the time, rows of equal width on a logarithmic axis.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Heat {
+    /// Number of the panel it is in.
+    pub(crate) panel: usize,
+    /// Where the first column begins, and how wide a column is.
+    pub(crate) grid: (f64, f64),
+    /// The logarithm to base ten of the lower end of the lowest row.
+    pub(crate) low: f64,
+    /// Rows to a decade.
+    pub(crate) per_decade: u32,
+    /// Number of rows.
+    pub(crate) rows: usize,
+    /// Of each column the number of its lowest row that is not empty, and the counts from there on.
+    pub(crate) columns: Vec<(usize, Vec<u64>)>,
 }
 
 /// How values are drawn.
@@ -74,7 +157,11 @@ pub(crate) enum Mode {
     /// Steps: each value holds from its x to the next.
     Steps,
     Markers,
+    /// Markers that are joined by lines.
+    Joined,
     Bars,
+    /// Bars to the right, at the places of y.
+    Across,
 }
 
 /// One series of values.
@@ -83,6 +170,9 @@ pub(crate) struct Line {
     pub(crate) name: String,
     /// Number of the colour.
     pub(crate) color: usize,
+    /// Number of the panel it is in.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) panel: usize,
     pub(crate) mode: Mode,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) x: Option<Values>,
@@ -90,9 +180,12 @@ pub(crate) struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) grid: Option<(f64, f64)>,
     pub(crate) y: Values,
-    /// Half widths of the intervals of x.
+    /// How far the intervals of x reach below and above.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) error_x: Option<Vec<Option<f64>>>,
+    pub(crate) error_x: Option<Vec<Option<(f64, f64)>>>,
+    /// The same for y.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error_y: Option<Vec<Option<(f64, f64)>>>,
     /// Plotly's name of the marker.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) symbol: &'static str,
@@ -101,6 +194,9 @@ pub(crate) struct Line {
     /// Drawn faintly.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) faint: bool,
+    /// Drawn in the colour of what stands back, whatever its number of the colour.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(crate) quiet: bool,
     /// Lines of the same group are one entry of the legend.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<String>,
@@ -113,6 +209,9 @@ pub(crate) struct Line {
     /// Per value, what it is.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) text: Vec<String>,
+    /// Per value, what stands beside it in the plot.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) labels: Vec<String>,
 }
 
 /// Numbers or categories.
@@ -134,18 +233,22 @@ impl Line {
         Self {
             name: name.into(),
             color,
+            panel: 0,
             mode,
             x: None,
             grid: None,
             y,
             error_x: None,
+            error_y: None,
             symbol: "",
             size: None,
             faint: false,
+            quiet: false,
             group: None,
             unlisted: false,
             what: "",
             text: Vec::new(),
+            labels: Vec::new(),
         }
     }
 
@@ -160,6 +263,12 @@ pub(crate) fn short(value: f64) -> f64 {
         return value;
     }
     format!("{value:.4e}").parse().unwrap_or(value)
+}
+
+/// An interval that reaches as far to both sides.
+pub(crate) fn both_sides(half_width: f64) -> (f64, f64) {
+    let half_width = short(half_width);
+    (half_width, half_width)
 }
 
 /// The factor from a stored value to the axis (nanoseconds are shown as seconds), and the unit at the ticks.

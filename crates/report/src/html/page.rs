@@ -2,15 +2,21 @@
 
 mod answer;
 mod conditions;
+mod findings;
+mod fleet;
 mod tables;
+mod wire;
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_store::record::{Severity, StudyResults};
 use benchmaster_study::analysis::Analysis;
 use serde::Serialize;
 
 use super::figure::Figure;
-use super::table::{Table, class};
-use crate::overview;
+use super::stack::Drawn;
+use super::table::{Cell, Table, class};
+use crate::lints::{Outcome, lints};
+use crate::{format, overview};
 
 /// All that the template shows, as text.
 #[derive(Debug, Serialize)]
@@ -19,21 +25,55 @@ pub(super) struct Page {
     description: Option<String>,
     /// What was measured where.
     facts: Vec<String>,
+    /// What was asked.
+    question: String,
+    /// The answer in a sentence or two.
     answer: Vec<String>,
-    alerts: Vec<Alert>,
+    /// What else is to be said of it.
+    more: Vec<String>,
+    validity: Validity,
+    findings: findings::Findings,
     results: Vec<Table>,
     effects: tables::Effects,
     replicates: Table,
     operations: Vec<Table>,
     responses: Vec<Table>,
+    rpcs: Vec<Table>,
     fairness: Option<Table>,
+    clients: Vec<Table>,
+    networks: Vec<Table>,
+    sampling: Vec<Table>,
+    course: Vec<Table>,
+    printed: Vec<fleet::Printed>,
+    effect_plots: Vec<PlotHead>,
     plots: Vec<PlotSection>,
     environment: Vec<Table>,
     plan: conditions::Plan,
     conditions: Table,
     checks: Option<Table>,
+    lints: Rules,
     reproduce: conditions::Reproduce,
     version: String,
+}
+
+/// Whether the numbers may be believed.
+#[derive(Debug, Serialize)]
+struct Validity {
+    class: &'static str,
+    /// In a sentence.
+    text: String,
+    /// What is too bad to be folded away.
+    first: Vec<Alert>,
+    /// The rest.
+    more: Vec<Alert>,
+}
+
+/// The twelve rules.
+#[derive(Debug, Serialize)]
+struct Rules {
+    held: usize,
+    broken: usize,
+    table: Table,
 }
 
 /// Something that speaks against the numbers.
@@ -50,38 +90,59 @@ struct PlotSection {
     figures: Vec<PlotHead>,
 }
 
+/// What stands around a plot.
 #[derive(Debug, Serialize)]
-struct PlotHead {
+pub(super) struct PlotHead {
     id: String,
     title: String,
     note: String,
     choice: &'static str,
     height: usize,
+    /// As wide as the page, on large screens too.
+    wide: bool,
     views: Vec<String>,
 }
 
 pub(super) fn page(
     results: &StudyResults,
     analysis: &Analysis,
+    diagnosis: &Diagnosis,
+    effects: &[Figure],
     figures: &[Figure],
-    trace_problems: Vec<String>,
+    drawn: &[Drawn],
+    problems: Vec<String>,
 ) -> Page {
     let study = &results.study;
     let mut facts = overview::place_lines(results);
+    facts.extend(overview::lab_lines(results));
+    facts.extend(overview::network_lines(results));
+    facts.extend(overview::start_line(results, analysis, true));
     facts.push(overview::design_line(study));
     facts.push(overview::progress_line(results, analysis));
+    let told: Vec<String> = overview::answer(analysis);
     let mut page = Page {
         title: study.name.clone(),
         description: study.description.clone(),
         facts,
-        answer: answer::answer(results, analysis),
-        alerts: alerts(analysis, trace_problems),
+        question: overview::question(results, analysis),
+        more: answer::more(results, analysis, &told),
+        answer: told,
+        validity: validity(analysis, problems),
+        lints: rules(results, analysis),
+        findings: findings::findings(diagnosis, &effects.iter().chain(figures).collect::<Vec<_>>()),
         results: tables::results(results, analysis),
         effects: tables::effects(analysis),
         replicates: tables::replicates(analysis),
         operations: tables::operations(results, analysis),
         responses: tables::responses(results, analysis),
+        rpcs: wire::rpcs(analysis),
         fairness: tables::fairness(analysis),
+        clients: fleet::clients(results, analysis),
+        networks: fleet::networks(results, analysis),
+        sampling: fleet::sampling(results),
+        course: fleet::course(results),
+        printed: fleet::printed(results, drawn),
+        effect_plots: effects.iter().map(head).collect(),
         plots: sections(figures),
         environment: conditions::environment(results),
         plan: conditions::plan(results),
@@ -104,8 +165,15 @@ impl Page {
         cap_all(&mut self.results, ROWS);
         cap_all(&mut self.operations, ROWS);
         cap_all(&mut self.responses, RESPONSE_ROWS);
+        cap_all(&mut self.rpcs, ROWS);
+        cap_all(&mut self.clients, ROWS);
+        cap_all(&mut self.networks, ROWS);
+        cap_all(&mut self.course, ROWS);
+        cap_all(&mut self.sampling, ROWS);
         [&mut self.replicates, &mut self.plan.runs, &mut self.conditions]
             .into_iter()
+            .chain(&mut self.findings.absent)
+            .chain(&mut self.findings.limits)
             .chain(&mut self.fairness)
             .chain(&mut self.checks)
             .for_each(|t| t.cap(ROWS));
@@ -121,7 +189,7 @@ fn cap_all(tables: &mut [Table], rows: usize) {
 }
 
 /// Failures, damage and checks that did not pass, the worst first.
-fn alerts(analysis: &Analysis, trace_problems: Vec<String>) -> Vec<Alert> {
+fn alerts(analysis: &Analysis, problems: Vec<String>) -> Vec<Alert> {
     let mut alerts = Vec::new();
     for treatment in &analysis.treatments {
         for failed in &treatment.failed {
@@ -132,7 +200,7 @@ fn alerts(analysis: &Analysis, trace_problems: Vec<String>) -> Vec<Alert> {
             });
         }
     }
-    let damage = analysis.damage.iter().cloned().chain(trace_problems);
+    let damage = analysis.damage.iter().cloned().chain(problems);
     alerts.extend(damage.map(|text| Alert {
         class: "invalid",
         title: "Stored results are damaged".into(),
@@ -156,27 +224,85 @@ fn alerts(analysis: &Analysis, trace_problems: Vec<String>) -> Vec<Alert> {
             text: warning.example.clone(),
         });
     }
-    if alerts.is_empty() {
-        let class = if analysis.runs == 0 { "note" } else { "ok" };
-        alerts.push(Alert { class, title: overview::all_well(analysis).into(), text: String::new() });
-    }
     alerts
+}
+
+/// Alerts that are shown before the rest is folded away.
+const ALERTS: usize = 3;
+
+/// Whether the numbers may be believed, in a sentence, and what speaks against it.
+fn validity(analysis: &Analysis, problems: Vec<String>) -> Validity {
+    let mut first = alerts(analysis, problems);
+    let more = first.split_off(first.len().min(ALERTS));
+    if first.is_empty() {
+        let class = if analysis.runs == 0 { "note" } else { "ok" };
+        return Validity { class, text: overview::all_well(analysis).into(), first, more };
+    }
+    let all = || first.iter().chain(&more);
+    let count = |class: &str| all().filter(|alert| alert.class == class).count();
+    let (invalid, warnings) = (count("invalid"), count("warning"));
+    let class = match (invalid, warnings) {
+        (0, 0) => "note",
+        (0, _) => "warning",
+        _ => "invalid",
+    };
+    let left = analysis.failed + analysis.excluded;
+    let counted = format!("{} of {} count", analysis.runs - left, format::plural(analysis.runs, "run"));
+    let parts = [(invalid, "failure or invalid check"), (warnings, "warning"), (count("note"), "note")];
+    let named = parts.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| match (n, what) {
+        (1, _) => format!("1 {what}"),
+        (n, "failure or invalid check") => format!("{n} failures or invalid checks"),
+        (n, _) => format!("{n} {what}s"),
+    });
+    let text = format!("{counted}: {}.", named.collect::<Vec<_>>().join(", "));
+    Validity { class, text, first, more }
+}
+
+/// The twelve rules of good measurement, and whether this report keeps them.
+fn rules(results: &StudyResults, analysis: &Analysis) -> Rules {
+    let mut table = Table::new(
+        "The twelve rules of Hoefler and Belli (SC '15)",
+        &["#rule", "what it asks for", "here", "how, or where not"],
+    );
+    let lints = lints(results, analysis);
+    for lint in &lints {
+        let severity = matches!(lint.outcome, Outcome::Broken(_)).then_some(Severity::Warning);
+        table.row([
+            Cell::count(lint.number as usize),
+            Cell::text(lint.rule),
+            Cell::text(lint.outcome.word()).marked(severity),
+            Cell::text(lint.outcome.text()),
+        ]);
+    }
+    let count = |wanted: fn(&Outcome) -> bool| lints.iter().filter(|lint| wanted(&lint.outcome)).count();
+    Rules {
+        held: count(|outcome| !matches!(outcome, Outcome::Broken(_))),
+        broken: count(|outcome| matches!(outcome, Outcome::Broken(_))),
+        table,
+    }
+}
+
+/// The words of a figure.
+pub(super) fn head(figure: &Figure) -> PlotHead {
+    PlotHead {
+        id: figure.id.clone(),
+        title: figure.title.clone(),
+        note: figure.note.clone(),
+        choice: figure.choice,
+        height: figure.views.first().and_then(|view| view.height).unwrap_or(figure.height),
+        wide: figure.views.iter().any(|view| !view.panels.is_empty() || view.turns),
+        views: figure.views.iter().map(|v| v.label.clone()).collect(),
+    }
 }
 
 fn sections(figures: &[Figure]) -> Vec<PlotSection> {
     let mut sections: Vec<PlotSection> = Vec::new();
     for figure in figures {
-        let head = PlotHead {
-            id: figure.id.clone(),
-            title: figure.title.clone(),
-            note: figure.note.clone(),
-            choice: figure.choice,
-            height: figure.height,
-            views: figure.views.iter().map(|v| v.label.clone()).collect(),
-        };
         match sections.iter_mut().find(|s| s.workload == figure.workload) {
-            Some(section) => section.figures.push(head),
-            None => sections.push(PlotSection { workload: figure.workload.clone(), figures: vec![head] }),
+            Some(section) => section.figures.push(head(figure)),
+            None => {
+                sections.push(PlotSection { workload: figure.workload.clone(), figures: vec![head(figure)] });
+            }
         }
     }
     sections

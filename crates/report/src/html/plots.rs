@@ -1,12 +1,13 @@
 //! The plots of a study, except those of traces.
 
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_store::record::{RunRecord, StudyResults, Unit};
 use benchmaster_study::analysis::{
     Analysis, FairnessSummary, LatencySummary, ResponseSummary, TreatmentSummary,
 };
 use hdrhistogram::Histogram;
 
-use super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit, short, thin};
+use super::bound;
+use super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit, both_sides, short, thin};
 use crate::{format, overview};
 
 /// Up to so many treatments are drawn into one plot; more are chosen from.
@@ -56,10 +57,17 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
         n => format!(" {n} more responses are not drawn, to keep the page small."),
     };
     names.truncate(affordable);
-    let views: Vec<_> =
+    let mut views: Vec<_> =
         names.iter().map(|(name, unit)| response_view(treatments, name, *unit, workload)).collect();
     if views.is_empty() {
         return None;
+    }
+    let bounds = bound::of_treatments(results, analysis, workload);
+    let mut far = String::new();
+    for (view, (_, unit)) in views.iter_mut().zip(&names) {
+        if *unit == Unit::BytesPerSecond && view.label.starts_with("throughput") {
+            far = bound::by_treatment(view, &bounds);
+        }
     }
     let wrap = treatments.len() <= 24;
     let ticks = treatments
@@ -76,7 +84,7 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
             "n = {} in all. Diamonds are means over runs; error bars are the half widths of the {} \
              Student-t intervals of the means, and are absent where there is one run. Small circles are the single \
              runs, crosses runs left out as invalid, and rings outliers, which are kept. Axes begin at 0 unless they \
-             are logarithmic.{passed_over}",
+             are logarithmic.{far}{passed_over}",
             format::plural(results.runs.len(), "run"),
             format::unbroken(&format::percent(analysis.confidence))
         ),
@@ -94,7 +102,7 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
         treatments.iter().enumerate().filter_map(|(i, t)| Some((i, t.response(name)?))).collect();
     let means: Vec<_> = found.iter().filter_map(|(i, r)| Some((*i, r.estimate.as_ref()?))).collect();
     let mean = Line {
-        error_x: Some(means.iter().map(|(_, e)| Some(short(e.half_width? * factor))).collect()),
+        error_x: Some(means.iter().map(|(_, e)| Some(both_sides(e.half_width? * factor))).collect()),
         symbol: "diamond",
         size: Some(11),
         text: means.iter().map(|(_, e)| format!("mean of {}", format::plural(e.n, "run"))).collect(),
@@ -139,7 +147,7 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
         (unit, false) => format!("{short_name} [{unit}]"),
         (unit, true) => format!("{short_name} [{unit}, log]"),
     };
-    View { label, x_unit: Some(x_unit), x_log, lines, marks: Vec::new() }
+    View { label, x_unit: Some(x_unit), x_log, lines, ..View::default() }
 }
 
 /// Throughput or operations per second of each run over time.
@@ -180,6 +188,10 @@ fn over_time(
     if !all.lines.is_empty() {
         views.push(all);
     }
+    let mut far = String::new();
+    if in_bytes {
+        far = bound::over_time(&mut views, &bound::of_treatments(results, analysis, workload), analysis);
+    }
     for view in &mut views {
         view.marks.sort_by(|a, b| a.0.total_cmp(&b.0));
         view.marks.dedup_by(|a, b| a.0 == b.0);
@@ -205,7 +217,7 @@ fn over_time(
         title: format!("{workload}: {title} over time"),
         note: format!(
             "{what}; n = {}. Each value is the rate within one interval. Vertical lines mark the warm-up cut: what \
-             lies before does not count. Values of one run depend on each other, so no interval is drawn.{}",
+             lies before does not count. Values of one run depend on each other, so no interval is drawn.{far}{}",
             format::plural(n, "run"),
             first_only(analysis)
         ),
@@ -232,6 +244,8 @@ struct RunSeries {
     rates: Vec<f64>,
     interval_s: f64,
     cut_s: f64,
+    /// What a check found in the rates, in a few words.
+    pattern: String,
 }
 
 fn run_series(results: &StudyResults, treatment: u32, workload: &str, in_bytes: bool) -> Vec<RunSeries> {
@@ -244,12 +258,25 @@ fn run_series(results: &StudyResults, treatment: u32, workload: &str, in_bytes: 
                 rates: overview::interval_rates(recording, in_bytes),
                 interval_s: recording.interval_ns as f64 / 1e9,
                 cut_s: if recording.timed { recording.cut_ns as f64 / 1e9 } else { 0.0 },
+                pattern: pattern(run, workload),
             });
         }
     }
     series.retain(|s| !s.rates.is_empty());
     series.sort_by_key(|s| s.replicate);
     series
+}
+
+/// That a run went in bursts, for the text at its line.
+fn pattern(run: &RunRecord, workload: &str) -> String {
+    let mut checks = run.checks.iter().filter(|c| c.workload.as_deref() == Some(workload));
+    let Some(check) = checks.find(|c| c.id == "burst-and-flush") else { return String::new() };
+    let stalled = check
+        .evidence
+        .get("stall_share")
+        .map_or_else(String::new, |s| format!(", stalled {:.0} %", s * 100.0));
+    let period = check.evidence.get("period_s").map_or_else(String::new, |s| format!(", every {s:.1} s"));
+    format!(", in bursts{period}{stalled}")
 }
 
 fn run_lines(view: &mut View, treatment: &TreatmentSummary, runs: &[RunSeries], color: usize, limit: usize) {
@@ -267,7 +294,7 @@ fn run_lines(view: &mut View, treatment: &TreatmentSummary, runs: &[RunSeries], 
         line.group = Some(treatment.label.clone());
         line.unlisted = i > 0;
         line.faint = !run.counts;
-        line.text = vec![format!("replicate {}", run.replicate + 1)];
+        line.text = vec![format!("replicate {}{}", run.replicate + 1, run.pattern)];
         view.lines.push(line);
         if run.cut_s > 0.0 {
             view.marks.push((run.cut_s, "warm-up cut".into()));

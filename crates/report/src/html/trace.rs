@@ -6,8 +6,8 @@ use benchmaster_store::record::{RunRecord, StudyResults};
 use benchmaster_study::analysis::{Analysis, counts};
 use benchmaster_workload::recording::{Recording, TraceRecord};
 
-use super::TraceSource;
 use super::figure::{Axis, Figure, Line, Mode, Values, View};
+use crate::details::Details;
 
 /// Parts of the time of which the fastest and the slowest call stay.
 const BINS: usize = 400;
@@ -23,7 +23,7 @@ const SERIES: usize = 30;
 pub(super) fn figures(
     results: &StudyResults,
     analysis: &Analysis,
-    traces: &dyn TraceSource,
+    details: &dyn Details,
     figures: &mut Vec<Figure>,
 ) -> Vec<String> {
     let mut problems = Vec::new();
@@ -43,7 +43,7 @@ pub(super) fn figures(
                     passed_over += 1;
                     break;
                 }
-                match view(run, recording, &treatment.label, traces) {
+                match view(run, recording, &treatment.label, details) {
                     None => continue,
                     Some(Ok(view)) => {
                         series_left -= recording.series.len();
@@ -92,7 +92,7 @@ fn view(
     run: &RunRecord,
     recording: &Recording,
     label: &str,
-    traces: &dyn TraceSource,
+    details: &dyn Details,
 ) -> Option<Result<View, String>> {
     let mut thinned: Vec<Thinned> =
         recording.series.iter().map(|_| Thinned::new(recording.length_ns)).collect();
@@ -106,7 +106,7 @@ fn view(
         }
     };
     let place = format!("{label}, replicate {}, {}", run.key.replicate + 1, recording.workload);
-    if let Err(problem) = traces.each(run, &recording.workload, &mut take)? {
+    if let Err(problem) = details.trace(run, &recording.workload, &mut take)? {
         return Some(Err(format!("the trace of {place} cannot be read: {problem}")));
     }
     if unknown > 0 {

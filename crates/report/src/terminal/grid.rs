@@ -64,22 +64,47 @@ impl Text {
 
     /// A paragraph; its further lines are indented by `indent`.
     pub(super) fn wrapped(&mut self, indent: &str, paragraph: &str) {
-        let room = self.options.width.saturating_sub(indent.len());
-        for (i, line) in wrap(&self.plain(paragraph), room).into_iter().enumerate() {
-            if i > 0 {
-                self.out += indent;
-            }
-            self.out += &line;
-            self.out.push('\n');
-        }
+        self.clipped(indent, paragraph, usize::MAX);
+    }
+
+    /// A paragraph of at most so many lines; where it is longer, it is cut after a word, and that is seen.
+    pub(super) fn clipped(&mut self, indent: &str, paragraph: &str, lines: usize) {
+        let text = clip(&self.plain(paragraph), self.options.width, indent, lines, self.ellipsis());
+        self.out += &text;
+    }
+
+    /// The same with the indent before the first line too.
+    pub(super) fn clipped_after(&mut self, indent: &str, paragraph: &str, lines: usize) {
+        let width = self.options.width.saturating_sub(indent.len());
+        let text = clip(&self.plain(paragraph), width, "", lines, self.ellipsis());
+        text.lines().for_each(|line| self.out += &format!("{indent}{line}\n"));
+    }
+
+    /// A paragraph with the indent before every line.
+    pub(super) fn wrapped_after(&mut self, indent: &str, paragraph: &str) {
+        self.clipped_after(indent, paragraph, usize::MAX);
+    }
+
+    fn ellipsis(&self) -> &'static str {
+        if self.options.unicode { "…" } else { "..." }
+    }
+
+    /// Lines so far.
+    pub(super) fn lines(&self) -> usize {
+        self.out.lines().count()
+    }
+
+    /// A paragraph of at most so many lines that begins with a word in the colour of its severity.
+    pub(super) fn marked_in(&mut self, severity: Severity, mark: &str, paragraph: &str, lines: usize) {
+        let start = self.out.len();
+        self.clipped("  ", &format!("{mark}: {paragraph}"), lines);
+        let word = self.colored(color(severity), mark);
+        self.out.replace_range(start..start + mark.len(), &word);
     }
 
     /// A paragraph that begins with a word in the colour of its severity.
     pub(super) fn marked(&mut self, severity: Severity, mark: &str, paragraph: &str) {
-        let start = self.out.len();
-        self.wrapped("  ", &format!("{mark}: {paragraph}"));
-        let word = self.colored(color(severity), mark);
-        self.out.replace_range(start..start + mark.len(), &word);
+        self.marked_in(severity, mark, paragraph, usize::MAX);
     }
 
     /// A table, fitted to the width: labels are wrapped first, then columns dropped, and what is missing is said. The
@@ -137,7 +162,12 @@ impl Text {
         if self.options.unicode {
             return text.into();
         }
-        text.replace('±', "+/-").replace('×', "x").replace('·', "*").replace("µs", "us").replace('−', "-")
+        text.replace('±', "+/-")
+            .replace('×', "x")
+            .replace('·', "*")
+            .replace("µs", "us")
+            .replace('−', "-")
+            .replace('…', "...")
     }
 }
 
@@ -148,6 +178,8 @@ fn color(severity: Severity) -> &'static str {
         Severity::Note => "36",
     }
 }
+
+const NO_BREAK: char = '\u{a0}';
 
 /// How close a table is set.
 #[derive(Clone, Copy)]
@@ -204,10 +236,34 @@ fn width_of(lines: &[String]) -> usize {
     lines.iter().map(|l| l.trim_end().width()).max().unwrap_or(0)
 }
 
-/// Breaks a paragraph at blanks; a word longer than the width stays whole.
-fn wrap(paragraph: &str, width: usize) -> Vec<String> {
+/// A paragraph in at most so many lines, further ones indented.
+fn clip(paragraph: &str, width: usize, indent: &str, lines: usize, ellipsis: &str) -> String {
+    let room = width.saturating_sub(indent.len());
+    let mut wrapped = wrap(paragraph, room);
+    if wrapped.len() > lines {
+        wrapped.truncate(lines.max(1));
+        if let Some(last) = wrapped.last_mut() {
+            while last.width() + ellipsis.width() + 1 > room {
+                let Some(blank) = last.rfind(' ') else { break };
+                last.truncate(blank);
+            }
+            *last += " ";
+            *last += ellipsis;
+        }
+    }
+    let indented = wrapped.iter().enumerate().map(|(i, line)| match i {
+        0 => format!("{line}\n"),
+        _ => format!("{indent}{line}\n"),
+    });
+    indented.collect()
+}
+
+/// Breaks a paragraph at blanks into lines of at most so many columns; a word that is longer stays whole. At a no-break space,
+/// which becomes a blank, no line is broken.
+pub fn wrap(paragraph: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
-    for word in paragraph.split_whitespace() {
+    let is_blank = |c: char| c.is_whitespace() && c != NO_BREAK;
+    for word in paragraph.split(is_blank).filter(|word| !word.is_empty()) {
         let last = lines.len() - 1;
         let line = &mut lines[last];
         if line.is_empty() {
@@ -219,7 +275,7 @@ fn wrap(paragraph: &str, width: usize) -> Vec<String> {
             lines.push(word.to_owned());
         }
     }
-    lines
+    lines.into_iter().map(|line| line.replace(NO_BREAK, " ")).collect()
 }
 
 #[cfg(test)]
@@ -271,6 +327,23 @@ mod tests {
         bare += rest;
         let trimmed: Vec<_> = bare.lines().map(str::trim_end).collect();
         assert_eq!(trimmed, plain.finish().lines().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_line_is_broken_at_a_no_break_space() {
+        assert_eq!(wrap("a mean of 5\u{a0}±\u{a0}1\u{a0}ms", 12), ["a mean of", "5 ± 1 ms"]);
+    }
+
+    #[test]
+    fn what_is_cut_ends_in_an_ellipsis_within_the_width() {
+        let mut text = Text::new(&narrow(20, false));
+        text.clipped("  ", "a mean of five over all the runs of the study", 2);
+        text.clipped_after("   ", "short enough", 1);
+        assert_eq!(text.finish(), "a mean of five\n  over all the …\n   short enough\n");
+        let ascii = TextOptions { unicode: false, ..narrow(12, false) };
+        let mut text = Text::new(&ascii);
+        text.clipped("", "one two three four", 1);
+        assert_eq!((text.lines(), text.finish().as_str()), (1, "one two ...\n"));
     }
 
     #[test]

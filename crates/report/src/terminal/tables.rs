@@ -11,9 +11,10 @@ use crate::overview;
 const SPARKLINE: usize = 12;
 
 /// A row of the table of results: a workload under a treatment.
-struct Row<'a> {
-    treatment: &'a TreatmentSummary,
-    workload: &'a str,
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub(super) treatment: &'a TreatmentSummary,
+    pub(super) workload: &'a str,
 }
 
 /// The main table: one per workload, or one over all workloads when there is one treatment.
@@ -71,6 +72,29 @@ fn table(text: &mut Text, results: &StudyResults, analysis: &Analysis, rows: &[R
         "workload" => row.workload.to_owned(),
         _ => row.treatment.label.clone(),
     };
+    let columns = vec![Column::text(first, rows.iter().map(label).collect())];
+    of_rows(text, results, analysis, rows, columns, true);
+}
+
+/// The same after other first columns, with less: no line over time, no rare percentiles.
+pub(super) fn brief(
+    text: &mut Text,
+    results: &StudyResults,
+    analysis: &Analysis,
+    rows: &[Row<'_>],
+    first: Vec<Column>,
+) {
+    of_rows(text, results, analysis, rows, first, false);
+}
+
+fn of_rows(
+    text: &mut Text,
+    results: &StudyResults,
+    analysis: &Analysis,
+    rows: &[Row<'_>],
+    mut columns: Vec<Column>,
+    whole: bool,
+) {
     let responses: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -88,15 +112,23 @@ fn table(text: &mut Text, results: &StudyResults, analysis: &Analysis, rows: &[R
     let validity: Vec<_> =
         rows.iter().map(|row| overview::validity(results, row.treatment, row.workload)).collect();
 
-    let mut columns = vec![Column::text(first, rows.iter().map(label).collect())];
-    columns.push(rate_column(&responses, rows));
-    columns.push(Column::number("n", rows.iter().zip(&responses).map(|(r, s)| n(r, *s)).collect(), 0));
-    for (percentile, rank) in [("p50", 2), ("p99", 1), ("p99.9", 4), ("max", 3)] {
-        columns.push(latency_column(&latencies, percentile, &of, rank));
+    let of = of.filter(|_| whole);
+    let mut rate = rate_column(&responses, rows);
+    if !whole {
+        rate.header = rate.header.replace('\n', " ");
     }
-    let error_rank = if errors.iter().all(|e| *e == 0) { 5 } else { 0 };
-    columns.push(Column::number("errors", errors.iter().map(|e| format::count(*e)).collect(), error_rank));
-    if text.options.unicode {
+    columns.push(rate);
+    columns.push(Column::number("n", rows.iter().zip(&responses).map(|(r, s)| n(r, *s)).collect(), 0));
+    let percentiles = [("p50", 2), ("p99", 1), ("p99.9", 4), ("max", 3)];
+    for (percentile, rank) in &percentiles[..if whole { percentiles.len() } else { 2 }] {
+        columns.push(latency_column(&latencies, percentile, &of, *rank));
+    }
+    let no_errors = errors.iter().all(|e| *e == 0);
+    if whole || !no_errors {
+        let rank = if no_errors { 5 } else { 0 };
+        columns.push(Column::number("errors", errors.iter().map(|e| format::count(*e)).collect(), rank));
+    }
+    if whole && text.options.unicode {
         let lines: Vec<_> = rows.iter().map(|row| over_time(results, analysis, row)).collect();
         if lines.iter().any(|l| !l.is_empty()) {
             columns.push(Column { rank: 6, ..Column::text("over time", lines) });
@@ -342,6 +374,14 @@ pub(super) fn fairness(text: &mut Text, analysis: &Analysis) {
     let ratio = |r: Option<f64>| r.map_or("-".into(), |r| format!("{r:.2}"));
     columns.push(Column::number("max/min", rows.iter().map(|(_, f)| ratio(f.max_over_min)).collect(), 0));
     text.table(columns, &[]);
+    for (treatment, fairness) in &rows {
+        if let Some(clusters) = &fairness.clusters {
+            text.wrapped(
+                "  ",
+                &format!("{}, {}: {}.", treatment.label, fairness.workload, clusters.sentence),
+            );
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use benchmaster_workload::model::OperationKind;
 use benchmaster_workload::recording::{
-    CacheAction, EncodedHistogram, FilesetFacts, HostUse, IntervalStats, OperationStats, PhaseTiming,
-    Recording, SeriesKey, SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
+    CacheAction, ConnectionFacts, EncodedHistogram, FilesetFacts, HostUse, IntervalStats, OperationStats,
+    OperationStream, PhaseTiming, Recording, RpcPhase, RpcRecording, RpcRow, RpcSource, SeriesKey,
+    SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
 };
+
+use crate::record::{ServerOperation, ServerUse};
 
 use super::{Random, SECOND_NS, WORKERS};
 
@@ -49,6 +52,11 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
                 .zip(&series)
                 .map(|(index, series)| share(index, &series.total, worker, length_ns))
                 .collect(),
+            stream: OperationStream {
+                first: OperationStream::FIRST,
+                hash: u64::MAX / (u64::from(worker) + 2),
+                all: u64::MAX - u64::from(worker),
+            },
         })
         .collect();
     let measured: u64 = series.iter().map(|s| s.total.count).sum();
@@ -101,6 +109,12 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
         error_details: vec![],
         verified_bytes: shape.open_loop.then_some(4 << 30),
         corruption: None,
+        rpc: None,
+        agents: Vec::new(),
+        start: None,
+        samples: Vec::new(),
+        collected: Vec::new(),
+        replay: None,
     }
 }
 
@@ -144,6 +158,7 @@ fn series(random: &mut Random, serial: &Serial, round_ns: f64, shape: &Shape<'_>
         total: sum,
         intervals,
         errors: BTreeMap::new(),
+        span: Some((13_000, u64::from(INTERVALS) * SECOND_NS - 1_234_567)),
         service: shape.open_loop.then(|| EncodedHistogram::encode(&service)),
     }
 }
@@ -165,5 +180,86 @@ fn share(index: u32, total: &OperationStats, worker: u32, length_ns: u64) -> Wor
         first_latency_ns: (count > 0).then_some(mean * 3),
         first_start_ns: (count > 0).then_some(u64::from(worker) * 11_000),
         last_end_ns: (count > 0).then_some(length_ns - u64::from(worker) * 400_000),
+    }
+}
+
+/// RPCs that the operations of a recording may have made: one each, of which every 50th was sent twice.
+pub(super) fn rpc(recording: &Recording) -> RpcRecording {
+    let row = |operation: &str, ops: u64, bytes: u64, in_ns: u64| RpcRow {
+        program: "NFSv4".into(),
+        operation: operation.into(),
+        ops,
+        transmissions: ops + ops / 50,
+        timeouts: ops / 50,
+        bytes_sent: ops * 160 + if operation == "WRITE" { bytes } else { 0 },
+        bytes_received: ops * 140 + if operation == "READ" { bytes } else { 0 },
+        queue_ns: in_ns / 10,
+        rtt_ns: in_ns / 10 * 7,
+        execute_ns: in_ns / 10 * 9,
+        errors: ops / 1000,
+    };
+    let measured = recording.series.iter().map(|series| {
+        let operation = match series.key.operation {
+            OperationKind::Fsync => "COMMIT".into(),
+            other => other.name().to_uppercase(),
+        };
+        row(&operation, series.total.count, series.total.bytes, series.total.sum_ns)
+    });
+    let events = |pairs: &[(&str, u64)]| pairs.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+    let mount = [("EXCHANGE_ID", 2), ("CREATE_SESSION", 2), ("RECLAIM_COMPLETE", 2), ("OPEN", 8)];
+    RpcRecording {
+        source: RpcSource::Client,
+        phases: vec![
+            RpcPhase {
+                phase: "set-up".into(),
+                rows: mount.map(|(name, ops)| row(name, ops, 0, ops * 2_300_000)).to_vec(),
+                events: events(&[("connect", 2)]),
+            },
+            RpcPhase {
+                phase: "measure".into(),
+                rows: measured.collect(),
+                events: events(&[("reconnect", 1), ("slot-wait", 12)]),
+            },
+            RpcPhase {
+                phase: "tear-down".into(),
+                rows: vec![row("CLOSE", 8, 0, 8 * 2_300_000)],
+                events: BTreeMap::new(),
+            },
+        ],
+        client_cpu_ns: (recording.host.process_user_ns / 2, recording.host.process_system_ns / 2),
+        connection: ConnectionFacts {
+            server: "nfs://{server}/export".into(),
+            version: "4.1".into(),
+            rsize: 1 << 20,
+            wsize: 1 << 20,
+            nconnect: 1,
+            slots: Some(64),
+            clients: 2,
+            threads: Some(2),
+        },
+        problems: Vec::new(),
+    }
+}
+
+/// What a server may have counted of these RPCs.
+pub(super) fn server_use(workload: &str, rpc: &RpcRecording) -> ServerUse {
+    let measured = rpc.phase("measure").map_or(&[][..], |phase| &phase.rows);
+    let calls = measured.iter().map(|row| row.transmissions).sum();
+    let operation = |row: &RpcRow| ServerOperation {
+        protocol: "v4".into(),
+        operation: row.operation.clone(),
+        ops: row.ops,
+        errors: row.errors,
+        bytes_received: row.bytes_sent,
+        bytes_sent: row.bytes_received,
+        service_ns: row.rtt_ns / 20,
+    };
+    ServerUse {
+        workload: workload.to_owned(),
+        calls,
+        connections: 1,
+        replayed: measured.iter().map(|row| row.timeouts).sum(),
+        cpu_ns: Some(rpc.client_cpu_ns.0 + rpc.client_cpu_ns.1),
+        operations: measured.iter().map(operation).collect(),
     }
 }

@@ -1,16 +1,19 @@
-//! How factors change the primary response.
+//! How factors change a response.
 //!
-//! Two-level balanced full designs are analysed as 2^k·r factorials. In all others each level is compared with the
-//! factor's base level: averaged over the cells of all other factors (full), or with everything else at its base
-//! (one at a time).
+//! All designs but one-at-a-time are analysed as experiments ([`crate::experiment`]). Beside that each level is compared
+//! with the factor's base level: averaged over the cells of all other factors, or with everything else at its base (one
+//! at a time).
 
-use benchmaster_stats::{factorial, mean, standard_deviation, t_quantile};
-use benchmaster_store::record::{FactorRecord, StudyRecord, Unit};
+use benchmaster_stats::{mean, standard_deviation, t_quantile};
+use benchmaster_store::record::{FactorRecord, RunRecord, StudyRecord, StudyResults, TreatmentRecord};
 use serde::Serialize;
 
-use super::{Estimate, TreatmentSummary};
+use super::{Estimate, TreatmentSummary, counts, is_invalid};
+use crate::experiment::{
+    self, CENTRE, Experiment, ExperimentError, LeftOut, Options, Table, TableFactor, TableRow,
+};
 
-/// How the factors change the primary response.
+/// How the factors change a response.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "method", rename_all = "kebab-case")]
 pub enum Effects {
@@ -19,54 +22,31 @@ pub enum Effects {
         /// Why.
         reason: String,
     },
-    /// All factors have two levels and all cells equally many runs.
-    Factorial(FactorialSummary),
-    /// Each level against its factor's base level.
-    Levels {
-        /// What is compared with what.
-        comparison: LevelComparison,
-        /// Why this is not a factorial analysis, and what to mind, in words.
-        note: String,
-        /// Per factor.
-        factors: Vec<FactorSummary>,
-    },
+    /// The effects and interactions of the factors.
+    Experiment(Box<Experiment>),
+    /// Each level against the base treatment.
+    OneAtATime(LevelsSummary),
 }
 
-/// A 2^k·r factorial analysis. Effects are half effects q: going from the low to the high level changes the response
-/// by 2q.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct FactorialSummary {
-    /// Unit of the response.
-    pub unit: Unit,
-    /// Runs per cell.
-    pub replicates: usize,
-    /// The mean over all cells, q0.
-    pub mean: f64,
-    /// Half width of its interval; `None` when unreplicated.
-    pub mean_half_width: Option<f64>,
-    /// Factors with their low (base) and high level.
-    pub factors: Vec<(String, [String; 2])>,
-    /// Main effects and interactions, those that explain most first.
-    pub terms: Vec<TermSummary>,
-    /// Share of the variation that no factor explains, in percent; `None` when unreplicated or nothing varies.
-    pub error_percent: Option<f64>,
-    /// Why there are no intervals.
-    pub no_interval: Option<String>,
+impl Effects {
+    /// The experiment, where there is one.
+    pub fn experiment(&self) -> Option<&Experiment> {
+        match self {
+            Self::Experiment(experiment) => Some(experiment),
+            _ => None,
+        }
+    }
 }
 
-/// A main effect or an interaction.
+/// Each level against its factor's base level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TermSummary {
-    /// Its factors: `sync`, `io_size × sync`.
-    pub name: String,
-    /// Its half effect q.
-    pub half_effect: f64,
-    /// Half width of the interval of q; `None` when unreplicated.
-    pub half_width: Option<f64>,
-    /// Share of the variation it explains, in percent; `None` when nothing varies.
-    pub variation_percent: Option<f64>,
-    /// Whether the interval excludes 0; when not, the effect cannot be told apart from noise. `None` = no interval.
-    pub told_apart: Option<bool>,
+pub struct LevelsSummary {
+    /// What is compared with what.
+    pub comparison: LevelComparison,
+    /// The same in words, and what to mind.
+    pub note: String,
+    /// Per factor.
+    pub factors: Vec<FactorSummary>,
 }
 
 /// What a level comparison compares.
@@ -114,33 +94,121 @@ pub struct ContrastSummary {
     pub told_apart: Option<bool>,
 }
 
-/// The runs of a treatment that count: values of the primary response.
+/// The runs of a treatment that count: values of the response.
 struct Cell<'a> {
     levels: &'a [u32],
     values: Vec<f64>,
 }
 
-pub(super) fn effects(study: &StudyRecord, treatments: &[TreatmentSummary]) -> Effects {
-    if study.factors.is_empty() {
-        return none("the study has no factors");
+/// The effects on a response, and its level means.
+pub(super) fn effects(
+    results: &StudyResults,
+    treatments: &[TreatmentSummary],
+    response: &str,
+    options: &Options,
+) -> Result<(Effects, Option<LevelsSummary>), ExperimentError> {
+    let study = &results.study;
+    let none = |reason: String| Ok((Effects::None { reason }, None));
+    if study.design_details.load.is_some() {
+        return none("each run is at a point of a load curve, and the curves tell what was found".into());
     }
-    let mut unit = None;
-    let cells: Vec<_> = study
-        .treatments
-        .iter()
-        .zip(treatments)
+    if study.factors.is_empty() {
+        return none("the study has no factors".into());
+    }
+    if !treatments.iter().any(|t| t.response(response).is_some()) {
+        return none(format!("no run has the response {response}"));
+    }
+    let levels = levels(study, treatments, response, options.confidence);
+    if study.design == "one-at-a-time" && study.stages.is_empty() {
+        return Ok((Effects::OneAtATime(levels), None));
+    }
+    let effects = match experiment::analyze(&table(results, response), options) {
+        Ok(experiment) => Effects::Experiment(Box::new(experiment)),
+        // What is missing may be there when more has been run.
+        Err(error @ (ExperimentError::NoRuns { .. } | ExperimentError::NothingVaried { .. })) => {
+            Effects::None { reason: error.to_string() }
+        }
+        Err(error) => return Err(error),
+    };
+    Ok((effects, Some(levels)))
+}
+
+/// The runs of a study that count, with their levels, blocks and whole plots.
+pub fn table(results: &StudyResults, response: &str) -> Table {
+    let study = &results.study;
+    let design_levels = study.design_levels();
+    let factors = study.factors.iter().zip(&design_levels).enumerate();
+    let factors = factors.map(|(number, (factor, &levels))| TableFactor {
+        name: factor.name.clone(),
+        levels: factor.levels.iter().take(levels as usize).cloned().collect(),
+        values: factor.values.as_ref().map(|values| values.iter().take(levels as usize).copied().collect()),
+        hard_to_change: study.design_details.hard_to_change.contains(&(number as u32)),
+    });
+    let (mut rows, mut unit) = (Vec::new(), None);
+    let mut left_out: Vec<LeftOut> = Vec::new();
+    for run in &results.runs {
+        let Some(treatment) = study.treatments.iter().find(|t| t.index == run.key.treatment) else {
+            continue;
+        };
+        let found = run.responses.iter().find(|r| r.name == response);
+        match found.filter(|r| counts(run) && r.value.is_finite()) {
+            Some(found) => {
+                unit = unit.or(Some(found.unit));
+                rows.push(row(study, treatment, run, found.value));
+            }
+            None => {
+                let reason = if run.failure.is_some() {
+                    "failed"
+                } else if is_invalid(run) {
+                    "a check found the run invalid"
+                } else {
+                    "no value"
+                };
+                match left_out.iter_mut().find(|l| l.reason == reason) {
+                    Some(same) => same.runs += 1,
+                    None => left_out.push(LeftOut { reason: reason.into(), runs: 1 }),
+                }
+            }
+        }
+    }
+    Table { response: response.to_owned(), unit, factors: factors.collect(), rows, left_out }
+}
+
+fn row(study: &StudyRecord, treatment: &TreatmentRecord, run: &RunRecord, response: f64) -> TableRow {
+    TableRow {
+        levels: if treatment.centre {
+            vec![CENTRE; treatment.levels.len()]
+        } else {
+            treatment.levels.clone()
+        },
+        response,
+        block: study.block_name(run),
+        whole_plot: study.whole_plot_name(run),
+        order: Some(u64::from(run.position)),
+        centre: treatment.centre,
+    }
+}
+
+/// Every level of every factor against the base level.
+fn levels(
+    study: &StudyRecord,
+    treatments: &[TreatmentSummary],
+    response: &str,
+    confidence: f64,
+) -> LevelsSummary {
+    let corners = study.treatments.iter().zip(treatments).filter(|(record, _)| !record.centre);
+    let cells: Vec<_> = corners
         .map(|(record, summary)| {
-            let response = summary.response(&study.primary_response);
-            unit = unit.or(response.map(|r| r.unit));
-            let values = response.iter().flat_map(|r| &r.values).filter(|v| !v.excluded).map(|v| v.value);
-            Cell { levels: &record.levels, values: values.collect() }
+            let values =
+                summary.response(response).into_iter().flat_map(|r| &r.values).filter(|v| !v.excluded);
+            Cell { levels: &record.levels, values: values.map(|v| v.value).collect() }
         })
         .collect();
-    let Some(unit) = unit else {
-        return none(&format!("no run has the response {}", study.primary_response));
-    };
-    if study.design != "full" {
-        return Effects::Levels {
+    if study.design == "one-at-a-time" {
+        let others_at_base = |cell: &Cell<'_>, factor: usize, level: u32| {
+            cell.levels.iter().enumerate().all(|(i, &l)| l == if i == factor { level } else { 0 })
+        };
+        return LevelsSummary {
             comparison: LevelComparison::OneAtATime,
             note:
                 "Each level is compared with the base treatment, where all factors are at their base level; \
@@ -148,42 +216,28 @@ pub(super) fn effects(study: &StudyRecord, treatments: &[TreatmentSummary]) -> E
                     .into(),
             factors: compare(
                 study,
-                |factor, level| {
-                    let others_at_base = |c: &&Cell<'_>| {
-                        c.levels.iter().enumerate().all(|(i, &l)| l == if i == factor { level } else { 0 })
-                    };
-                    cells.iter().filter(others_at_base).collect()
-                },
-                study.confidence,
+                |factor, level| cells.iter().filter(|c| others_at_base(c, factor, level)).collect(),
+                confidence,
             ),
         };
     }
-    let (fewest, most) =
-        cells.iter().fold((usize::MAX, 0), |(a, b), c| (a.min(c.values.len()), b.max(c.values.len())));
-    let two_levels = study.factors.iter().all(|f| f.levels.len() == 2);
-    if two_levels && fewest == most && fewest > 0 {
-        return two_level(study, &cells, unit, fewest);
-    }
-    let reason = match two_levels {
-        false => "A factor has more than two levels".to_owned(),
-        true => format!("Treatments have {fewest} to {most} runs that count"),
-    };
-    Effects::Levels {
+    LevelsSummary {
         comparison: LevelComparison::OverAllCells,
         note: format!(
-            "{reason}, so each level is compared with the factor's base level, averaged over all combinations of \
-             the other factors with equal weight; interactions are not shown."
+            "Each level is compared with the factor's base level, averaged over all combinations of the other factors \
+             that the design has, with equal weight.{}",
+            match study.design == "full" {
+                true => "",
+                false =>
+                    " These are not all combinations, so that a difference also has in it what other factors do.",
+            }
         ),
         factors: compare(
             study,
             |factor, level| cells.iter().filter(|c| c.levels.get(factor) == Some(&level)).collect(),
-            study.confidence,
+            confidence,
         ),
     }
-}
-
-fn none(reason: &str) -> Effects {
-    Effects::None { reason: reason.into() }
 }
 
 /// Compares every level of every factor with the base level; `cells_at` gives the cells of a level.
@@ -192,9 +246,10 @@ fn compare<'a>(
     cells_at: impl Fn(usize, u32) -> Vec<&'a Cell<'a>>,
     confidence: f64,
 ) -> Vec<FactorSummary> {
+    let design_levels = study.design_levels();
     let of_factor = |(index, factor): (usize, &FactorRecord)| {
         let base = cells_at(index, 0);
-        let levels = (0u32..).zip(&factor.levels).map(|(number, level)| {
+        let levels = (0..design_levels[index]).zip(&factor.levels).map(|(number, level)| {
             let cells = cells_at(index, number);
             LevelSummary {
                 level: level.clone(),
@@ -277,58 +332,15 @@ fn weighted<'a>(cells: impl Iterator<Item = (&'a Cell<'a>, f64)>) -> Option<Weig
     any.then_some(WeightedSum { value, spread: known.then_some((variance, df)) })
 }
 
-fn two_level(study: &StudyRecord, cells: &[Cell<'_>], unit: Unit, replicates: usize) -> Effects {
-    // Standard order: bit j of a cell's place is the level of factor j.
-    let mut ordered: Vec<_> = cells.iter().collect();
-    ordered.sort_by_key(|c| c.levels.iter().rev().fold(0u64, |place, &level| place << 1 | u64::from(level)));
-    let values: Vec<_> = ordered.iter().map(|c| c.values.clone()).collect();
-    let analysed = match factorial::effects(&values, study.confidence) {
-        Ok(analysed) => analysed,
-        Err(problem) => return none(&problem.to_string()),
-    };
-    let name = |term: u32| {
-        let factors = study.factors.iter().enumerate().filter(|(i, _)| term >> i & 1 == 1);
-        factors.map(|(_, f)| f.name.as_str()).collect::<Vec<_>>().join(" × ")
-    };
-    let mean = analysed.terms.first();
-    let mut terms: Vec<_> = analysed
-        .terms
-        .iter()
-        .skip(1)
-        .map(|effect| TermSummary {
-            name: name(effect.term),
-            half_effect: effect.q,
-            half_width: effect.half_width,
-            variation_percent: effect.percent,
-            told_apart: effect.significant,
-        })
-        .collect();
-    terms.sort_by(|a, b| b.half_effect.abs().total_cmp(&a.half_effect.abs()));
-    Effects::Factorial(FactorialSummary {
-        unit,
-        replicates,
-        mean: mean.map_or(f64::NAN, |m| m.q),
-        mean_half_width: mean.and_then(|m| m.half_width),
-        factors: study
-            .factors
-            .iter()
-            .map(|f| (f.name.clone(), [f.levels[0].clone(), f.levels[1].clone()]))
-            .collect(),
-        terms,
-        error_percent: analysed.percent_error.filter(|_| replicates > 1),
-        no_interval: (replicates == 1)
-            .then(|| "one run per treatment tells nothing about the spread between runs".into()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use benchmaster_stats::interval::welch;
-    use benchmaster_store::record::StudyResults;
+    use benchmaster_store::record::{Check, Severity, StudyResults};
     use benchmaster_store::synthetic::study_results;
 
-    use super::super::analyze;
+    use super::super::{Analysis, analyze, analyze_with};
     use super::*;
+    use crate::experiment::{ErrorKind, Transform};
 
     /// A study whose primary response is a function of treatment and replicate.
     fn with_values(treatments: u32, replicates: u32, value: impl Fn(u32, u32) -> f64) -> StudyResults {
@@ -346,40 +358,72 @@ mod tests {
     const JAIN: [[f64; 3]; 4] =
         [[15.0, 18.0, 12.0], [45.0, 48.0, 51.0], [25.0, 28.0, 19.0], [75.0, 75.0, 81.0]];
 
+    fn as_measured(results: &StudyResults) -> Analysis {
+        let options = Options { transform: Transform::None, ..Options::default() };
+        analyze_with(results, None, &options).unwrap()
+    }
+
+    fn levels_of(analysis: &Analysis) -> &LevelsSummary {
+        match &analysis.effects {
+            Effects::OneAtATime(levels) => levels,
+            _ => analysis.levels.as_ref().unwrap(),
+        }
+    }
+
     #[test]
     fn two_levels_give_the_factorial_of_the_textbook() {
         let results = with_values(4, 3, |t, r| JAIN[t as usize][r as usize]);
-        let Effects::Factorial(found) = analyze(&results).effects else { panic!("not a factorial") };
-        assert_eq!(found.factors[0], ("io_size".into(), ["4KiB".into(), "64KiB".into()]));
-        let terms: Vec<_> = found.terms.iter().map(|t| (t.name.as_str(), t.half_effect)).collect();
-        assert_eq!(terms, [("io_size", 21.5), ("sync", 9.5), ("io_size × sync", 5.0)]);
-        assert_eq!((found.mean, found.replicates), (41.0, 3));
-        assert!(found.terms.iter().all(|t| t.told_apart == Some(true) && t.half_width.is_some()));
-        let shares: f64 = found.terms.iter().filter_map(|t| t.variation_percent).sum();
-        assert!((shares + found.error_percent.unwrap() - 100.0).abs() < 1e-9);
+        let analysis = as_measured(&results);
+        let found = analysis.effects.experiment().unwrap();
+        assert_eq!(found.factors[0].levels, ["4KiB", "64KiB"]);
+        let terms: Vec<_> =
+            found.effects.iter().map(|t| (t.name.as_str(), t.half_effect.unwrap().round())).collect();
+        assert_eq!(terms, [("io_size", 22.0), ("sync", 10.0), ("io_size × sync", 5.0)]);
+        assert_eq!((found.mean.coefficient.round(), found.replicates), (41.0, (3, 3)));
+        assert!(found.effects.iter().all(|t| t.significant == Some(true) && t.half_width.is_some()));
+        let shares: f64 = found.effects.iter().filter_map(|t| t.variation_percent).sum();
+        assert!((shares + found.error.percent.unwrap() - 100.0).abs() < 1e-9);
+        // What administrators read first is there too.
+        assert_eq!(levels_of(&analysis).factors.len(), 2);
     }
 
     #[test]
     fn an_unreplicated_factorial_has_no_intervals_and_says_why() {
         let results = with_values(4, 1, |t, _| JAIN[t as usize][0]);
-        let Effects::Factorial(found) = analyze(&results).effects else { panic!("not a factorial") };
-        assert!(found.no_interval.is_some() && found.error_percent.is_none());
-        assert!(found.terms.iter().all(|t| t.half_width.is_none() && t.told_apart.is_none()));
+        let analysis = as_measured(&results);
+        let found = analysis.effects.experiment().unwrap();
+        assert_eq!(found.error.kind, ErrorKind::Lenth);
+        assert!(found.lenth.is_some() && found.error.s_e.is_none());
+        assert!(found.sentences.iter().any(|s| s.contains("Lenth")), "{:?}", found.sentences);
     }
 
     #[test]
-    fn unequal_cells_are_compared_level_by_level() {
+    fn runs_that_do_not_count_are_left_out_and_counted() {
         let mut results = with_values(4, 3, |t, r| JAIN[t as usize][r as usize]);
-        results.runs.retain(|r| (r.key.treatment, r.key.replicate) != (1, 2));
-        let Effects::Levels { comparison, note, factors } = analyze(&results).effects else {
-            panic!("not by level")
-        };
-        assert_eq!(comparison, LevelComparison::OverAllCells);
-        assert!(note.starts_with("Treatments have 2 to 3 runs that count"), "{note}");
-        let io_size = factors[0].levels[1].against_base.as_ref().unwrap();
-        // Cell means 15, 46.5, 24, 77: each cell weighs the same.
-        assert!((io_size.difference - 42.25).abs() < 1e-12);
-        assert_eq!(io_size.told_apart, Some(true));
+        for run in &mut results.runs {
+            match (run.key.treatment, run.key.replicate) {
+                (1, 2) => run.failure = Some("the server was gone".into()),
+                (2, 0) => run.checks.push(Check {
+                    id: "cache".into(),
+                    severity: Severity::Invalid,
+                    workload: None,
+                    message: "read from the cache".into(),
+                    evidence: Default::default(),
+                }),
+                _ => {}
+            }
+        }
+        let analysis = as_measured(&results);
+        let found = analysis.effects.experiment().unwrap();
+        assert_eq!((found.runs, found.replicates, found.balanced), (10, (2, 3), false));
+        let left: Vec<_> = found.left_out.iter().map(|l| (l.reason.as_str(), l.runs)).collect();
+        assert_eq!(left, [("failed", 1), ("a check found the run invalid", 1)]);
+        assert!(found.sentences[1].starts_with("2 runs are left out"), "{:?}", found.sentences);
+        // Cell means 15, 46.5, 23.5, 77: each cell weighs the same.
+        let io_size = levels_of(&analysis).factors[0].levels[1].against_base.as_ref().unwrap();
+        assert!((io_size.difference - 42.5).abs() < 1e-12);
+        let effect = found.effects.iter().find(|e| e.name == "io_size").unwrap().effect.unwrap();
+        assert!((effect - 42.5).abs() < 1e-9, "least squares of the full model gives the same: {effect}");
     }
 
     #[test]
@@ -387,8 +431,8 @@ mod tests {
         let mut results = with_values(3, 3, |t, r| JAIN[t as usize][r as usize]);
         for design in ["full", "one-at-a-time"] {
             results.study.design = design.into();
-            let Effects::Levels { factors, .. } = analyze(&results).effects else { panic!("not by level") };
-            let level = &factors[0].levels[2];
+            let analysis = analyze(&results);
+            let level = &levels_of(&analysis).factors[0].levels[2];
             let expected = welch(&JAIN[2], &JAIN[0], 0.95).unwrap();
             let found = level.against_base.as_ref().unwrap();
             assert!((found.difference - expected.difference).abs() < 1e-12);
@@ -401,9 +445,22 @@ mod tests {
     fn a_level_without_a_run_has_no_estimate() {
         let mut results = with_values(3, 2, |t, r| JAIN[t as usize][r as usize]);
         results.runs.retain(|r| r.key.treatment != 1);
-        let Effects::Levels { factors, .. } = analyze(&results).effects else { panic!("not by level") };
-        assert_eq!(factors[0].levels[1].estimate, None);
-        assert_eq!(factors[0].levels[1].against_base, None);
-        assert!(factors[0].levels[2].against_base.is_some());
+        let analysis = analyze(&results);
+        let levels = &levels_of(&analysis).factors[0].levels;
+        assert_eq!((levels[1].estimate.as_ref(), levels[1].against_base.as_ref()), (None, None));
+        assert!(levels[2].against_base.is_some());
+        // The model has the two levels that there are.
+        assert_eq!(analysis.effects.experiment().unwrap().factors[0].levels.len(), 2);
+    }
+
+    #[test]
+    fn another_response_is_analysed_when_asked_for() {
+        let results = with_values(4, 2, |t, r| JAIN[t as usize][r as usize]);
+        let names = results.runs[0].responses.iter().map(|r| r.name.clone());
+        let other = names.into_iter().find(|name| *name != "write.throughput").unwrap();
+        let analysis = analyze_with(&results, Some(&other), &Options::default()).unwrap();
+        assert_eq!(analysis.effects_on, other);
+        let unknown = analyze_with(&results, Some("nothing"), &Options::default()).unwrap_err();
+        assert!(unknown.to_string().contains("write.throughput"), "{unknown}");
     }
 }

@@ -1,5 +1,12 @@
 //! The sections `[study]` and `[design]`: the experiment itself.
 
+mod blocks;
+pub(crate) mod centre;
+mod choice;
+mod keys;
+
+use std::collections::BTreeMap;
+
 use benchmaster_store::record::Replication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,8 +14,13 @@ use serde::{Deserialize, Serialize};
 use super::section::Reader;
 use crate::diagnostics::Diagnostic;
 
+pub use self::blocks::{Blocks, ConfoundedBlocks, NamedBlock, ReplicateBlocks, TimeOfDay};
+pub(crate) use self::choice::choose;
+pub use self::choice::{DesignChoice, FractionBy};
+pub(crate) use self::keys::only_regular;
+
 /// The section `[study]`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StudySection {
     /// Name of the study: letters, digits, `_` and `-`.
@@ -20,10 +32,18 @@ pub struct StudySection {
     /// Seed of everything random: the order of runs, random positions, contents and sizes of files.
     #[serde(default = "one")]
     pub seed: u64,
+    /// Amounts of data, numbers of files and lengths of time of all workloads are multiplied by this, to try an experiment
+    /// on a smaller machine. Sizes of I/Os and small files, workers, mixes and rates stay.
+    #[serde(default = "whole")]
+    pub scale: f64,
 }
 
 fn one() -> u64 {
     1
+}
+
+fn whole() -> f64 {
+    1.0
 }
 
 /// The section `[design]`.
@@ -32,6 +52,49 @@ fn one() -> u64 {
 pub struct DesignSection {
     /// Which combinations of levels are run.
     pub kind: DesignKind,
+    /// Fractional: which factor is the product of which others, as `D=AB` with letters in the order of the factors, or
+    /// `delay=storage*sync` with names; `E=-ABC` with the signs switched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [["D=AB", "E=AC", "F=BC"]]))]
+    pub generators: Option<Vec<String>>,
+    /// Fractional: the least resolution. 3 keeps main effects apart from each other, 4 also from interactions of two
+    /// factors, 5 those from each other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 3))]
+    pub resolution: Option<u32>,
+    /// Fractional and orthogonal array: how many treatments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
+    pub runs: Option<u32>,
+    /// Effects of interest (`sync`, `delay*sync`). They decide about a fractional design without `generators`, `resolution`
+    /// and `runs`, and are marked in other designs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = [["version", "delay*sync"]]))]
+    pub clear: Option<Vec<String>>,
+    /// Explicit: the level of every factor, for each treatment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub treatments: Option<Vec<BTreeMap<String, LevelWord>>>,
+    /// Runs with every factor in the middle between its two levels: so many in each block, or all together.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 1000))]
+    pub centre_points: u32,
+    /// Combinations of levels that are left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<BTreeMap<String, LevelWord>>,
+    /// How runs are put into blocks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
+    /// Factors whose level is changed as seldom as a fair order allows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hard_to_change: Vec<String>,
+    /// What the best treatment is to be found for: `maximise RESPONSE` or `minimise RESPONSE`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["maximise write.throughput", "minimise read.read.latency.p99"]))]
+    pub goal: Option<String>,
+    /// Share of the mean to which the effects of interest are to be known, for `benchmaster run --screen`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub precision: Option<f64>,
     /// How often each treatment is run.
     pub replicates: Replicates,
     /// In which order the runs are done.
@@ -50,6 +113,17 @@ impl Default for DesignSection {
     fn default() -> Self {
         Self {
             kind: DesignKind::default(),
+            generators: None,
+            resolution: None,
+            runs: None,
+            clear: None,
+            treatments: None,
+            centre_points: 0,
+            exclude: Vec::new(),
+            blocks: None,
+            hard_to_change: Vec::new(),
+            goal: None,
+            precision: None,
             replicates: Replicates::default(),
             order: RunOrder::default(),
             confidence: 0.95,
@@ -65,8 +139,16 @@ pub enum DesignKind {
     /// Every combination of all levels.
     #[default]
     Full,
+    /// A fraction of all combinations of factors with two levels.
+    Fractional,
+    /// Few runs for the main effects of many factors with two levels; they are mixed up with interactions.
+    PlackettBurman,
+    /// A fraction of all combinations of factors with any numbers of levels.
+    OrthogonalArray,
     /// The first level of every factor, then each other level alone. Interactions cannot be seen.
     OneAtATime,
+    /// The treatments that are listed.
+    Explicit,
 }
 
 impl DesignKind {
@@ -74,9 +156,31 @@ impl DesignKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Full => "full",
+            Self::Fractional => "fractional",
+            Self::PlackettBurman => "plackett-burman",
+            Self::OrthogonalArray => "orthogonal-array",
             Self::OneAtATime => "one-at-a-time",
+            Self::Explicit => "explicit",
         }
     }
+}
+
+/// The name of a level, or the value that it stands for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum LevelWord {
+    /// `"64KiB"`, `"on"`.
+    Text(String),
+    /// `4`.
+    Whole(i64),
+    /// `0.5`.
+    Number(f64),
+    /// `true`.
+    Truth(bool),
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 /// In which order the runs are done.
@@ -151,7 +255,8 @@ impl Default for SequentialReplicates {
 const MAX_REPLICATES: u32 = 10_000;
 
 /// Values of `[design]` that cannot be meant, and those that should not.
-pub(crate) fn check(reader: &mut Reader<'_, '_>, design: &DesignSection) {
+/// `exact`: runs do not vary.
+pub(crate) fn check(reader: &mut Reader<'_, '_>, design: &DesignSection, exact: bool) {
     let mut report = |path: &str, diagnostic: Diagnostic| {
         let place = reader.place(&format!("design.{path}"));
         reader.found.push(diagnostic.at(place));
@@ -168,6 +273,7 @@ pub(crate) fn check(reader: &mut Reader<'_, '_>, design: &DesignSection) {
             report("replicates", Diagnostic::error("`replicates` is 0").help("5 or more are useful"))
         }
         Replicates::Fixed(n) if n > MAX_REPLICATES => report("replicates", too_many(n)),
+        Replicates::Fixed(1) if exact => {}
         Replicates::Fixed(1) => report(
             "replicates",
             Diagnostic::warning("with 1 replicate no result has an interval")
@@ -177,6 +283,7 @@ pub(crate) fn check(reader: &mut Reader<'_, '_>, design: &DesignSection) {
         Replicates::Fixed(_) => {}
         Replicates::Sequential(s) => check_sequential(s, &mut report),
     }
+    keys::check(design, &mut report);
     if design.order == RunOrder::Listed {
         report(
             "order",

@@ -1,13 +1,20 @@
 //! The section `[factors]`: what is varied.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use benchmaster_store::record::numeric_values;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::design::centre;
+use super::load::LoadPlan;
 use super::path::{self, Node, Segment};
-use super::section::{Reader, not_available};
+use super::place;
+use super::section::Reader;
 use super::words;
 use crate::diagnostics::Diagnostic;
+use crate::settings::HARD_TO_CHANGE;
 
 /// A factor as it is written.
 #[derive(Debug, Clone)]
@@ -16,6 +23,12 @@ pub(crate) struct Factor<'t> {
     /// Place of its section.
     pub(crate) place: Range<usize>,
     pub(crate) levels: Vec<Level<'t>>,
+    /// Whether its level is changed as seldom as possible, if it says so.
+    pub(crate) hard_to_change: Option<bool>,
+    /// Whether it stands for the blocks of the design, and is thus no factor of the study.
+    pub(crate) is_block: bool,
+    /// Whether its levels are the loads of a curve.
+    pub(crate) is_load: bool,
 }
 
 /// A level of a factor.
@@ -34,13 +47,44 @@ pub(crate) struct Setting<'t> {
     /// Place of the path's text.
     pub(crate) origin: Range<usize>,
     pub(crate) value: Node<'t>,
+    /// The value as written in TOML, when it is not in the file at its place.
+    pub(crate) written: Option<String>,
 }
 
 /// Sections whose parameters can be factors.
-const PARAMETER_SECTIONS: [&str; 4] = ["target", "clients", "run", "workload"];
+const PARAMETER_SECTIONS: [&str; 9] =
+    ["target", "lab", "server", "network", "clients", "run", "sampling", "collect", "workload"];
 
-/// Reads all factors. `None` when there are mistakes, which have then been reported.
+/// Keys of a factor.
+const FACTOR_KEYS: [&str; 3] = ["parameter", "levels", "hard_to_change"];
+
+/// Reads all factors, and after them what stands for the blocks if these set parameters. `None` when there are mistakes, which have then been reported.
 pub(crate) fn read<'t>(reader: &mut Reader<'_, 't>, text: &str) -> Option<Vec<Factor<'t>>> {
+    let factors = read_factors(reader, text)?;
+    let blocks = read_blocks(reader)?;
+    let factors: Vec<_> = factors.into_iter().chain(blocks).collect();
+    no_parameter_twice(reader, &factors).then_some(factors)
+}
+
+/// The factors with the loads of a curve as the last one of the study. `None` when it gets into the way of another, which
+/// has then been reported.
+pub(crate) fn with_load<'t>(
+    reader: &mut Reader<'_, '_>,
+    mut factors: Vec<Factor<'t>>,
+    load: Option<&'t LoadPlan>,
+) -> Option<Vec<Factor<'t>>> {
+    let Some(load) = load.map(LoadPlan::factor) else { return Some(factors) };
+    if let Some(same) = factors.iter().find(|factor| factor.name == load.name) {
+        let message = format!("with `[load]` no other factor can be called `{}`", load.name);
+        reader.found.push(Diagnostic::error(message).at(same.place.clone()).help("give it another name"));
+        return None;
+    }
+    let own = factors.iter().filter(|factor| !factor.is_block).count();
+    factors.insert(own, load);
+    no_parameter_twice(reader, &factors).then_some(factors)
+}
+
+fn read_factors<'t>(reader: &mut Reader<'_, 't>, text: &str) -> Option<Vec<Factor<'t>>> {
     let Some(node) = reader.tree.get("factors") else { return Some(Vec::new()) };
     if !reader.is_table("factors", node) {
         return None;
@@ -48,8 +92,7 @@ pub(crate) fn read<'t>(reader: &mut Reader<'_, 't>, text: &str) -> Option<Vec<Fa
     let DeValue::Table(table) = node.get_ref() else { return None };
     let factors: Vec<_> =
         table.iter().map(|(key, node)| read_factor(reader, text, key.get_ref(), key.span(), node)).collect();
-    let factors: Vec<_> = factors.into_iter().collect::<Option<_>>()?;
-    no_parameter_twice(reader, &factors).then_some(factors)
+    factors.into_iter().collect()
 }
 
 fn read_factor<'t>(
@@ -65,9 +108,9 @@ fn read_factor<'t>(
         return None;
     }
     let DeValue::Table(table) = node.get_ref() else { return None };
-    for key in table.keys().filter(|key| !["parameter", "levels"].contains(&&**key.get_ref())) {
+    for key in table.keys().filter(|key| !FACTOR_KEYS.contains(&&**key.get_ref())) {
         let word = key.get_ref();
-        let help = words::suggest(word, "known keys", ["parameter", "levels"]);
+        let help = words::suggest(word, "known keys", FACTOR_KEYS);
         reader.found.push(
             Diagnostic::error(format!("unknown key `{word}` in `{section}`")).at(key.span()).help(help),
         );
@@ -93,7 +136,141 @@ fn read_factor<'t>(
         }
     }?;
     good &= check_levels(reader, name, &node.span(), &levels);
-    good.then(|| Factor { name: name.to_owned(), place: node.span(), levels })
+    let hard_to_change = match table.get("hard_to_change").map(|value| (value.get_ref(), value.span())) {
+        None => None,
+        Some((DeValue::Boolean(hard), _)) => Some(*hard),
+        Some((other, place)) => {
+            let message =
+                format!("`{section}.hard_to_change` must be `true` or `false`, not {}", other.type_str());
+            reader.found.push(Diagnostic::error(message).at(place));
+            good = false;
+            None
+        }
+    };
+    good.then(|| Factor {
+        name: name.to_owned(),
+        place: node.span(),
+        levels,
+        hard_to_change,
+        is_block: false,
+        is_load: false,
+    })
+}
+
+/// The parameters that the blocks of the design set, as a factor whose levels are the blocks; `Some(None)` when they set
+/// none. `None` when there are mistakes, which have then been reported.
+pub(crate) fn read_blocks<'t>(reader: &mut Reader<'_, 't>) -> Option<Option<Factor<'t>>> {
+    let tree = reader.tree;
+    let path = [Segment::Key("design"), Segment::Key("blocks")];
+    let Some((key, node)) = path::find(tree, &path) else { return Some(None) };
+    let DeValue::Array(blocks) = node.get_ref() else { return Some(None) };
+    let mut levels = Vec::new();
+    let mut good = true;
+    for node in blocks {
+        // What is not of this form has been reported when the section was read.
+        let DeValue::Table(block) = node.get_ref() else { return None };
+        let name = block.get("name")?;
+        let DeValue::String(text) = name.get_ref() else { return None };
+        good &= check_name(reader, "block", text, &name.span());
+        let mut settings = Vec::new();
+        if let Some(DeValue::Table(set)) = block.get("set").map(|set| set.get_ref()) {
+            flatten(set, "", None, &mut settings);
+        }
+        for setting in &settings {
+            good &= check_path(reader, &setting.path, setting.origin.clone());
+        }
+        levels.push(Level { name: text.to_string(), place: name.span(), settings });
+    }
+    if levels.iter().all(|level| level.settings.is_empty()) {
+        return good.then_some(None);
+    }
+    good &= same_parameters(reader, "the block", "blocks", &levels);
+    let blocks = Factor {
+        name: "block".to_owned(),
+        place: key,
+        levels,
+        hard_to_change: None,
+        is_block: true,
+        is_load: false,
+    };
+    good.then_some(Some(blocks))
+}
+
+/// The centre between the two levels of each factor, as written in TOML. Reports factors that have none.
+pub(crate) fn centres(
+    reader: &mut Reader<'_, '_>,
+    text: &str,
+    factors: &[Factor<'_>],
+) -> Option<Vec<String>> {
+    let place = reader.place("design.centre_points");
+    let found: Vec<_> = factors
+        .iter()
+        .map(|factor| {
+            let why = match centre_of(text, factor) {
+                Ok(centre) => return Some(centre),
+                Err(why) => why,
+            };
+            let name = &factor.name;
+            let message = format!("centre points need a centre of every factor, and `{name}` has none: {why}");
+            let help = "remove `centre_points`, or give every factor two levels that are numbers, sizes, durations or \
+                        rates with a value in the middle";
+            reader.found.push(Diagnostic::error(message).at(place.clone()).help(help));
+            None
+        })
+        .collect();
+    found.into_iter().collect()
+}
+
+fn centre_of(text: &str, factor: &Factor<'_>) -> Result<String, String> {
+    let [low, high] = &factor.levels[..] else {
+        return Err(format!("it has {} levels", factor.levels.len()));
+    };
+    let ([low], [high]) = (&low.settings[..], &high.settings[..]) else {
+        return Err("its levels set several parameters".into());
+    };
+    let (from, to) = (low.text(text), high.text(text));
+    centre::between(from, to).ok_or_else(|| {
+        let level = |text: &str| BTreeMap::from([(low.path.clone(), text.to_owned())]);
+        match numeric_values(&[level(from), level(to)]) {
+            Some(_) => format!("no value that can be written is in the middle of {from} and {to}"),
+            None => format!("{from} and {to} are not numbers of one kind"),
+        }
+    })
+}
+
+/// Gives each factor its centre as a further level.
+pub(crate) fn add_centres<'t>(factors: &mut [Factor<'t>], centres: &'t [String]) {
+    for (factor, centre) in factors.iter_mut().zip(centres) {
+        // It has been written by this program.
+        let (Ok(value), Some(last)) = (DeValue::parse(centre), factor.levels.last()) else { continue };
+        let listed = last.settings.first().is_some_and(|setting| setting.value.span() == last.place);
+        let name = if listed { centre.trim_matches('"').to_owned() } else { "centre".to_owned() };
+        let place = last.place.clone();
+        // Mistakes about it are shown where the level beside it is.
+        let setting = |neighbour: &Setting<'t>| Setting {
+            path: neighbour.path.clone(),
+            origin: neighbour.origin.clone(),
+            value: Spanned::new(neighbour.value.span(), value.get_ref().clone()),
+            written: Some(centre.clone()),
+        };
+        let settings = last.settings.iter().map(setting).collect();
+        factor.levels.push(Level { name, place, settings });
+    }
+}
+
+impl Factor<'_> {
+    /// Whether a change of its level takes long by the nature of what it sets, and it does not say otherwise.
+    pub(crate) fn takes_long(&self) -> bool {
+        let slow = |setting: &Setting<'_>| HARD_TO_CHANGE.contains(&setting.path.as_str());
+        self.hard_to_change.is_none() && self.levels.iter().flat_map(|level| &level.settings).any(slow)
+    }
+}
+
+impl Setting<'_> {
+    /// The value as written in TOML.
+    pub(crate) fn text<'a>(&'a self, file: &'a str) -> &'a str {
+        self.written.as_deref().unwrap_or_else(|| file.get(self.value.span()).unwrap_or_default())
+    }
 }
 
 /// `parameter = "…"` with `levels = [ … ]`.
@@ -129,7 +306,12 @@ fn listed_levels<'t>(
     let level = |value: &Node<'t>| Level {
         name: level_name(text, value),
         place: value.span(),
-        settings: vec![Setting { path: path.to_string(), origin: parameter.span(), value: value.clone() }],
+        settings: vec![Setting {
+            path: path.to_string(),
+            origin: parameter.span(),
+            value: value.clone(),
+            written: None,
+        }],
     };
     Some(values.iter().map(level).collect())
 }
@@ -199,7 +381,12 @@ fn flatten<'t>(table: &DeTable<'t>, prefix: &str, start: Option<usize>, settings
             DeValue::Table(below) if node.span() == key.span() => {
                 flatten(below, &path, Some(start), settings)
             }
-            _ => settings.push(Setting { path, origin: start..key.span().end, value: node.clone() }),
+            _ => settings.push(Setting {
+                path,
+                origin: start..key.span().end,
+                value: node.clone(),
+                written: None,
+            }),
         }
     }
 }
@@ -209,9 +396,6 @@ fn flatten<'t>(table: &DeTable<'t>, prefix: &str, start: Option<usize>, settings
 fn check_path(reader: &mut Reader<'_, '_>, path: &str, origin: Range<usize>) -> bool {
     let error = |message: String| Diagnostic::error(message).at(origin.clone());
     let diagnostic = match path::parse(path).as_deref() {
-        _ if words::later(path).is_some() => {
-            not_available(path).at(origin).help(words::later(path).unwrap_or_default())
-        }
         None => error(format!("`{path}` is not the path of a parameter"))
             .help("write it like `run.cache`, `workload.write.io_size` or `workload.mix.groups[0].workers`"),
         Some([Segment::Key(section @ ("study" | "design" | "factors")), ..]) => {
@@ -299,18 +483,34 @@ fn check_levels(
             );
             good = false;
         }
-        let first = &levels[0];
-        let sets = |level: &Level<'_>, path: &str| level.settings.iter().any(|setting| setting.path == path);
+    }
+    same_parameters(reader, "the level", factor, levels) && good
+}
+
+/// All levels of a factor, and all blocks, set the same parameters.
+fn same_parameters(reader: &mut Reader<'_, '_>, what: &str, factor: &str, levels: &[Level<'_>]) -> bool {
+    let Some(first) = levels.first() else { return true };
+    let mut good = true;
+    for level in levels {
+        let sets = |level: &Level<'_>, path: &str| {
+            level
+                .settings
+                .iter()
+                .any(|s| s.path == path || place::alternatives(path).contains(&s.path.as_str()))
+        };
         let lacking = first.settings.iter().find(|s| !sets(level, &s.path)).map(|s| (level, first, s));
         let extra = level.settings.iter().find(|s| !sets(first, &s.path)).map(|s| (first, level, s));
         if let Some((without, with, setting)) = lacking.or(extra) {
             reader.found.push(
                 Diagnostic::error(format!(
-                    "the level `{}` of `{factor}` does not set `{}`, which `{}` sets",
+                    "{what} `{}` of `{factor}` does not set `{}`, which `{}` sets",
                     without.name, setting.path, with.name
                 ))
                 .at(level.place.clone())
-                .help("all levels of a factor set the same parameters"),
+                .help(format!(
+                    "all {} set the same parameters",
+                    if what == "the block" { "blocks" } else { "levels of a factor" }
+                )),
             );
             good = false;
         }
@@ -331,12 +531,20 @@ fn no_parameter_twice(reader: &mut Reader<'_, '_>, factors: &[Factor<'_>]) -> bo
     };
     let mut good = true;
     for (index, (factor, setting)) in set.iter().enumerate() {
-        let clash = set[..index]
-            .iter()
-            .find(|(_, other)| within(&other.path, &setting.path) || within(&setting.path, &other.path));
+        let clash = set[..index].iter().find(|(_, other)| {
+            within(&other.path, &setting.path)
+                || within(&setting.path, &other.path)
+                || place::alternatives(&other.path).contains(&setting.path.as_str())
+        });
         if let Some((first, other)) = clash {
             let message = match first.name == factor.name {
                 true => format!("the factor `{}` sets `{}` and `{}`", factor.name, other.path, setting.path),
+                false if factor.is_block => {
+                    format!(
+                        "the factor `{}` and the blocks of the design both set `{}`",
+                        first.name, setting.path
+                    )
+                }
                 false => {
                     format!("the factors `{}` and `{}` both set `{}`", first.name, factor.name, setting.path)
                 }

@@ -181,6 +181,21 @@ fn descend<'t>(
     }
 }
 
+/// Removes what is at a path of keys, if it is there.
+pub(crate) fn remove(table: &mut DeTable<'_>, path: &[Segment<'_>]) {
+    match path {
+        [Segment::Key(key)] => {
+            table.remove(*key);
+        }
+        [Segment::Key(key), rest @ ..] => {
+            if let Some(DeValue::Table(below)) = table.get_mut(*key).map(|node| node.get_mut()) {
+                remove(below, rest);
+            }
+        }
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use benchmaster_workload::model::{RepeatUntil, SizeDistribution};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 
-use super::design::SequentialReplicates;
+use super::design::{ConfoundedBlocks, NamedBlock, ReplicateBlocks, SequentialReplicates};
 use super::path::{self, Node};
 use super::words;
 use crate::diagnostics::{Diagnostic, Diagnostics};
@@ -78,7 +78,7 @@ impl<'t> Reader<'_, 't> {
             let place = error.span().unwrap_or_else(|| node.span());
             let gap = ticked(error.message(), "missing field ").is_some_and(|key| {
                 let around = path::path_at(self.tree, &place).unwrap_or_else(|| section.to_owned());
-                removed.iter().any(|gone| stands_for(section, gone, key))
+                removed.iter().any(|gone| stands_for(gone, key))
                     || self.gaps.allow(&format!("{around}.{key}"))
             });
             if !gap {
@@ -139,9 +139,6 @@ impl<'t> Reader<'_, 't> {
 
     fn unknown_key(&self, path: &str, key: &str, keys: &[&str], place: &Range<usize>) -> Diagnostic {
         let parent = path.rsplit_once('.').map_or("", |(parent, _)| parent);
-        if let Some(instead) = words::later(path) {
-            return not_available(path).help(instead);
-        }
         if self.overlaid.contains(place) {
             let help = match words::nearest(key, keys.iter().copied()) {
                 Some(meant) => format!("did you mean `{parent}.{meant}`?"),
@@ -162,12 +159,15 @@ impl<'t> Reader<'_, 't> {
         let node =
             path::parse(path).and_then(|segments| path::find(self.tree, &segments)).map(|(_, node)| node);
         let again = node.and_then(|node| match (name, node.get_ref()) {
-            ("FileSize", DeValue::Table(_)) => retry::<SizeDistribution>(node),
-            ("FileSize", _) => retry::<ByteSize>(node),
+            ("Size", DeValue::Table(_)) => retry::<SizeDistribution>(node),
+            ("Size", _) => retry::<ByteSize>(node),
             ("Repeat", DeValue::String(_)) => retry::<RepeatUntil>(node),
             ("Repeat", _) => retry::<u64>(node),
             ("Replicates", DeValue::Table(_)) => retry::<SequentialReplicates>(node),
             ("Replicates", _) => retry::<u32>(node),
+            ("Blocks", DeValue::Table(_)) => retry::<ConfoundedBlocks>(node),
+            ("Blocks", DeValue::Array(_)) => retry::<Vec<NamedBlock>>(node),
+            ("Blocks", DeValue::String(_)) => retry::<ReplicateBlocks>(node),
             _ => None,
         });
         let diagnostic = match again {
@@ -178,11 +178,15 @@ impl<'t> Reader<'_, 't> {
             None => Diagnostic::error(format!("`{path}` has none of the forms it may have")).at(place),
         };
         match name {
-            "FileSize" if diagnostic.help.is_none() => diagnostic.help(
+            "Size" if diagnostic.help.is_none() => diagnostic.help(
                 "write a size such as `\"64KiB\"`, or a distribution such as \
-                 `{ distribution = \"uniform\", min = \"1KiB\", max = \"1MiB\" }` (also `gamma`, `log-normal`)",
+                 `{ distribution = \"uniform\", min = \"1KiB\", max = \"1MiB\" }` (also `gamma`, `log-normal`, `weighted`)",
             ),
             "Repeat" if diagnostic.help.is_none() => diagnostic.help("write a number of times or `\"end-of-file\"`"),
+            "Blocks" if diagnostic.help.is_none() => diagnostic.help(
+                "write `\"replicates\"`, `{ count = 4 }`, or tables `[[design.blocks]]` with `name`, `at` and `set`",
+            ),
+            "LevelWord" if diagnostic.help.is_none() => diagnostic.help("write the name of a level"),
             "Replicates" if diagnostic.help.is_none() => {
                 diagnostic.help("write a number such as `5`, or `{ min = 5, max = 30, relative_half_width = 0.05 }`")
             }
@@ -192,16 +196,8 @@ impl<'t> Reader<'_, 't> {
 }
 
 /// Whether a key that was removed for its mistake was meant to be `key`, which then is not missing as well.
-fn stands_for(section: &str, removed: &str, key: &str) -> bool {
-    removed == key
-        || words::nearest(removed, [key]).is_some()
-        || words::later(&format!("{section}.{removed}")).is_some()
-}
-
-/// The error for something that only the finished tool has.
-pub(crate) fn not_available(path: &str) -> Diagnostic {
-    let of_a_directory = if path.starts_with("design.") { "" } else { " for a directory target" };
-    Diagnostic::error(format!("`{path}` is not available{of_a_directory} in this version"))
+fn stands_for(removed: &str, key: &str) -> bool {
+    removed == key || words::nearest(removed, [key]).is_some()
 }
 
 fn retry<T: DeserializeOwned>(node: &Node<'_>) -> Option<Error> {
@@ -209,9 +205,6 @@ fn retry<T: DeserializeOwned>(node: &Node<'_>) -> Option<Error> {
 }
 
 fn unknown_value(path: &str, value: &str, values: &[&str]) -> Diagnostic {
-    if let Some(instead) = words::later(&format!("{path}={value}")) {
-        return not_available(&format!("{path} = \"{value}\"")).help(instead);
-    }
     Diagnostic::error(format!("unknown value `{value}` for `{path}`")).help(words::suggest(
         value,
         "known values",
@@ -222,9 +215,6 @@ fn unknown_value(path: &str, value: &str, values: &[&str]) -> Diagnostic {
 fn missing_help(path: &str, key: &str) -> String {
     match (path, key) {
         ("study", "name") => "add `name = \"my-study\"`".into(),
-        ("target", "path") => {
-            "add `path = \"/mnt/x\"`, or `path = \"{scratch}\"` for a temporary directory".into()
-        }
         (path, "groups" | "filesets") if path.starts_with("workload.") => {
             format!("a workload without `use` is written in full and needs `{key}`")
         }

@@ -3,19 +3,25 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use benchmaster_telemetry::sampling::sampler_names;
 use benchmaster_units::TimeSpan;
-use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
+use benchmaster_workload::builtin::{BUILT_IN, Conditions, Scale, WorkloadSpec};
 use benchmaster_workload::model::{Fileset, ParameterError, Step, Workload};
 use benchmaster_workload::program::Program;
+use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::factors::{Factor, check_name};
 use super::path::{self, Node};
+use super::place;
 use super::section::{Gaps, Reader};
 use super::words;
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::settings::{ClientSettings, RunSettings, SCRATCH, Settings, TargetSettings};
+use crate::settings::{
+    ClientSettings, CollectSettings, LabSettings, NetworkSettings, RunSettings, SamplingSettings,
+    ServerSettings, Settings, TargetSettings,
+};
 
 /// What one treatment does.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,13 +73,17 @@ fn overlay<'t>(
     found: &mut Diagnostics,
 ) -> Option<(DeTable<'t>, Vec<Range<usize>>)> {
     let mut tree = tree.clone();
-    // A level's value is now in two places; its path is the one that it was put to.
+    // A level's value, or a load, is now in two places; its path is the one that it was put to.
     tree.remove("factors");
+    tree.remove("load");
     let mut overlaid = Vec::new();
     let mut good = true;
     let chosen = factors.iter().zip(levels).filter_map(|(factor, &level)| factor.levels.get(level as usize));
     for setting in chosen.flat_map(|level| &level.settings) {
         let segments = path::parse(&setting.path)?;
+        for other in place::alternatives(&setting.path) {
+            path::remove(&mut tree, &path::parse(other)?);
+        }
         if let Err(error) = path::set(&mut tree, &segments, &setting.origin, setting.value.clone()) {
             found.push(
                 Diagnostic::error(format!("there is no parameter `{}`", setting.path))
@@ -96,22 +106,74 @@ pub(crate) fn read_settings(reader: &mut Reader<'_, '_>) -> Option<Settings> {
             if !reader.gaps.allow("target") {
                 reader.found.push(
                     Diagnostic::error("the study does not say what is measured: there is no section `[target]`")
-                        .help("add `[target]` with `path = \"/mnt/x\"`, or `path = \"{scratch}\"` for a temporary directory"),
+                        .help(
+                            "add `[target]` with `path = \"/mnt/x\"` (a directory) or `url = \"nfs://server/export\"`; \
+                             `path = \"{scratch}\"` is a temporary directory, `url = \"nfs://{server}/export\"` the \
+                             embedded server",
+                        ),
                 );
             }
             None
         }
     };
+    let server = match tree.get("server") {
+        Some(node) => reader.read::<ServerSettings>("server", node),
+        None => Some(ServerSettings::default()),
+    };
+    let network = match tree.get("network") {
+        Some(node) => reader.read::<NetworkSettings>("network", node),
+        None => Some(NetworkSettings::default()),
+    };
     let clients = match tree.get("clients") {
         Some(node) => reader.read::<ClientSettings>("clients", node),
         None => Some(ClientSettings::default()),
+    };
+    let clients = clients.map(|clients| match scale_of(tree) {
+        Some(scale) => ClientSettings { stagger: scale.part(clients.stagger), ..clients },
+        None => clients,
+    });
+    let lab = match tree.get("lab") {
+        Some(node) => reader.read::<LabSettings>("lab", node).map(Some),
+        None => Some(None),
     };
     let run = match tree.get("run") {
         Some(node) => reader.read::<RunSettings>("run", node),
         None => Some(RunSettings::default()),
     };
+    let sampling = match tree.get("sampling") {
+        Some(node) => reader.read::<SamplingSettings>("sampling", node),
+        None => Some(SamplingSettings::default()),
+    };
+    let collect = read_collect(reader);
     let workloads = read_workloads(reader);
-    Some(Settings { target: target?, clients: clients?, run: run?, workloads: workloads? })
+    let (target, server, lab) = (target?, server?, lab?);
+    Some(Settings {
+        target: super::lab::target(reader, target, &server, lab.as_ref())?,
+        server,
+        network: network?,
+        clients: clients?,
+        lab,
+        run: run?,
+        sampling: sampling?,
+        collect: collect?,
+        workloads: workloads?,
+    })
+}
+
+fn read_collect(reader: &mut Reader<'_, '_>) -> Option<Vec<CollectSettings>> {
+    let tree = reader.tree;
+    let Some(node) = tree.get("collect") else { return Some(Vec::new()) };
+    let DeValue::Array(commands) = node.get_ref() else {
+        let message = format!("`collect` must be an array of tables, not a {}", node.get_ref().type_str());
+        let help = "write a section `[[collect]]` for each command, with `name` and `command`";
+        reader.found.push(Diagnostic::error(message).at(node.span()).help(help));
+        return None;
+    };
+    let read = commands.iter().enumerate();
+    let read: Vec<_> = read
+        .map(|(index, node)| reader.read::<CollectSettings>(&format!("collect[{index}]"), node))
+        .collect();
+    read.into_iter().collect()
 }
 
 fn read_workloads(reader: &mut Reader<'_, '_>) -> Option<Vec<(String, WorkloadSpec)>> {
@@ -132,17 +194,29 @@ fn read_workloads(reader: &mut Reader<'_, '_>) -> Option<Vec<(String, WorkloadSp
         reader.found.push(missing().at(node.span()));
         return None;
     }
+    let scale = scale_of(tree);
     let mut workloads = Vec::new();
     let mut good = true;
     for (key, node) in table {
         let name = key.get_ref();
         good &= check_name(reader, "workload", name, &key.span());
         match read_workload(reader, name, node) {
-            Some(spec) => workloads.push((name.to_string(), spec)),
+            Some(mut spec) => {
+                if let Some(scale) = scale {
+                    spec.scale(scale);
+                }
+                workloads.push((name.to_string(), spec));
+            }
             None => good = false,
         }
     }
     good.then_some(workloads)
+}
+
+/// What `study.scale` says; what is wrong with it is reported with that section.
+fn scale_of(tree: &DeTable<'_>) -> Option<Scale> {
+    let (_, node) = path::find(tree, &path::parse("study.scale")?)?;
+    Scale::new(Deserialize::deserialize(ValueDeserializer::from(node.clone())).ok()?)
 }
 
 fn read_workload<'t>(reader: &mut Reader<'_, 't>, name: &str, node: &Node<'t>) -> Option<WorkloadSpec> {
@@ -201,7 +275,7 @@ fn read_workload<'t>(reader: &mut Reader<'_, 't>, name: &str, node: &Node<'t>) -
 
 /// Values that are well-formed but cannot be meant, outside of workloads.
 fn check_settings(reader: &mut Reader<'_, '_>, settings: &Settings) -> bool {
-    let mut good = true;
+    let mut good = place::check(reader, settings);
     let mut require = |holds: bool, path: &str, message: String, help: &str| {
         if !holds {
             let place = reader.place(path);
@@ -209,27 +283,6 @@ fn check_settings(reader: &mut Reader<'_, '_>, settings: &Settings) -> bool {
             good = false;
         }
     };
-    let path = &settings.target.path;
-    require(
-        !path.is_empty(),
-        "target.path",
-        "the target's path is empty".into(),
-        "name a directory such as `\"/mnt/x\"`",
-    );
-    require(!path.contains('\0'), "target.path", "the target's path has a NUL character".into(), "remove it");
-    require(
-        path == SCRATCH || !path.contains(['{', '}']),
-        "target.path",
-        format!("`{path}` has a placeholder that is not known"),
-        "`{scratch}` alone stands for a temporary directory; any other path is taken as it is",
-    );
-    let count = settings.clients.count;
-    require(
-        (1..=10_000).contains(&count),
-        "clients.count",
-        format!("a study cannot have {count} clients"),
-        "write a number from 1 to 10000",
-    );
     let run = &settings.run;
     require(
         run.interval.is_none_or(|interval| interval >= TimeSpan::millis(1)),
@@ -255,6 +308,48 @@ fn check_settings(reader: &mut Reader<'_, '_>, settings: &Settings) -> bool {
         "with `max_errors = 0` a worker gives up before its first operation".into(),
         "write 1 to give up at the first error",
     );
+    require(
+        run.retries <= 100,
+        "run.retries",
+        format!("a run cannot be tried {} times again", run.retries),
+        "write a number from 0 to 100",
+    );
+    let sampling = &settings.sampling;
+    require(
+        sampling.interval >= TimeSpan::millis(10),
+        "sampling.interval",
+        format!("counters cannot be read every {}", sampling.interval),
+        "write `\"10ms\"` or longer; most counters are not worth reading more often than once a second",
+    );
+    let known: Vec<_> = sampler_names().collect();
+    for (index, name) in sampling.samplers.iter().flatten().enumerate() {
+        require(
+            known.iter().any(|known| known == name),
+            &format!("sampling.samplers[{index}]"),
+            format!("there is no sampler `{name}`"),
+            &words::suggest(name, "samplers", known.iter().copied()),
+        );
+    }
+    for (index, collect) in settings.collect.iter().enumerate() {
+        require(
+            !collect.command.trim().is_empty(),
+            &format!("collect[{index}].command"),
+            "the command is empty".into(),
+            "write a shell command",
+        );
+        let same = |other: &&CollectSettings| other.name == collect.name;
+        require(
+            !settings.collect[..index].iter().any(|other| same(&other)),
+            &format!("collect[{index}].name"),
+            format!("two commands are called `{}`", collect.name),
+            "give each a name of its own",
+        );
+    }
+    let names: Vec<_> = settings.collect.iter().map(|collect| collect.name.clone()).collect();
+    for (index, name) in names.iter().enumerate() {
+        let place = reader.place(&format!("collect[{index}].name"));
+        good &= check_name(reader, "command", name, &place);
+    }
     good
 }
 
@@ -266,11 +361,17 @@ fn expand(
 ) -> Option<Vec<(String, Workload)>> {
     let mut workloads = Vec::new();
     let mut good = true;
+    let access = settings.access();
+    let conditions = Conditions { access, clients: settings.clients() };
     for (name, spec) in &settings.workloads {
         // Compiling finds what expanding does not look at: everything in a workload that is written in full.
-        let full = spec.expand(name).and_then(|full| Program::compile(&full).map(|_| full));
+        let full = spec.expand_under(name, conditions);
+        let full = full.and_then(|full| Program::compile_for(&full, access).map(|program| (full, program)));
         match full {
-            Ok(full) => workloads.push((name.clone(), full)),
+            Ok((full, program)) => {
+                good &= super::clients::check_workload(reader, settings, name, &full, &program);
+                workloads.push((name.clone(), full));
+            }
             Err(errors) => {
                 good = false;
                 for error in errors {

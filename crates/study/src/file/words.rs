@@ -1,20 +1,5 @@
 //! Words that users may write instead of the right one, and how the right one is found.
 
-/// What belongs to the finished tool but not to a target that is a directory: path in the study file, and what to do.
-const LATER: &[(&str, &str)] = &[
-    ("server", "a directory is served by whatever it is mounted from; remove the section"),
-    ("network", "emulate a network outside of the study (for example with `tc netem`) and remove it"),
-    ("target.url", "mount the export and give its directory: `path = \"/mnt/x\"`"),
-    ("target.mount", "mount the file system yourself and give its directory: `path = \"/mnt/x\"`"),
-    ("target.version", "mount the file system with this version and make `target.path` the factor"),
-    ("clients.hosts", "all clients run on this host: `count = 1`"),
-    ("clients.launcher", "all clients run on this host: `count = 1`"),
-    ("design.kind=fractional", "use `kind = \"full\"` or `\"one-at-a-time\"`"),
-    ("design.kind=plackett-burman", "use `kind = \"full\"` or `\"one-at-a-time\"`"),
-    ("design.resolution", "fractional designs only have a resolution; use `kind = \"full\"`"),
-    ("design.generators", "fractional designs only have generators; use `kind = \"full\"`"),
-];
-
 /// Words of other tools, and of older habits: written → meant.
 const SYNONYMS: &[(&str, &str)] = &[
     ("bs", "io_size"),
@@ -50,6 +35,10 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("runs", "replicates"),
     ("directory", "path"),
     ("dir", "path"),
+    ("vers", "version"),
+    ("nfsvers", "version"),
+    ("minorversion", "version"),
+    ("latency", "delay"),
     ("metric", "response"),
     ("type", "use"),
     ("workloads", "workload"),
@@ -67,13 +56,6 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("randomised", "random"),
     ("sequential", "listed"),
 ];
-
-/// What to do instead of something that only the finished tool has, if `path` is such a thing or lies below it.
-pub(crate) fn later(path: &str) -> Option<&'static str> {
-    let below =
-        |known: &str| path.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    LATER.iter().find(|(known, _)| below(known)).map(|(_, instead)| *instead)
-}
 
 /// The candidate that was probably meant by `written`.
 pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
@@ -126,13 +108,5 @@ mod tests {
         assert_eq!(meant("file"), Some("files"));
         assert_eq!(meant("colour"), None);
         assert_eq!(suggest("colour", "keys", ["a", "b"]), "keys: `a`, `b`");
-    }
-
-    #[test]
-    fn words_of_the_finished_tool_are_known() {
-        assert!(
-            later("server").is_some() && later("network.delay").is_some() && later("target.mount").is_some()
-        );
-        assert!(later("target.path").is_none() && later("servers").is_none());
     }
 }

@@ -54,6 +54,7 @@ pub fn compatible(stored: &StudyRecord, now: &Plan) -> Result<(), Difference> {
     // The same text can mean another plan in another version of the program.
     let meaning = |study: &StudyRecord| {
         [
+            ("screening", study.design_details.screen.to_string()),
             ("random generator", study.generator.clone()),
             ("replicates", format!("{:?}", study.replicates)),
             ("order", study.order.clone()),
@@ -63,6 +64,8 @@ pub fn compatible(stored: &StudyRecord, now: &Plan) -> Result<(), Difference> {
                 study
                     .treatments
                     .iter()
+                    // Stages that were added are no part of the file.
+                    .filter(|treatment| treatment.stage == 0)
                     .map(|t| format!("{} ({:?})", t.label, t.levels))
                     .collect::<Vec<_>>()
                     .join(", "),

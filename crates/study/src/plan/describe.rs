@@ -2,15 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::time::Duration;
 
-use benchmaster_design::run_order;
-use benchmaster_store::record::Replication;
-use benchmaster_units::ByteSize;
+use benchmaster_design::regular::{Fraction, Generator};
+use benchmaster_design::term::{self, Term};
+use benchmaster_store::record::{BlocksRecord, LoadCurve, LoadRecord, Replication, StudyRecord};
+use benchmaster_units::{ByteSize, TimeSpan};
 use serde::Serialize;
 
+use super::design::text::{decimals, duration, line, listed, more, row_text};
+use super::design::words::bits;
+use super::design::{
+    BlockInput, DesignDescription, DesignFactor, DesignInput, MAX_ORDER, POWER, TextForm, describe,
+};
+use super::place::{self, PlannedNetwork, PlannedStep};
 use super::{Estimate, Plan};
 use crate::response_names::response_names;
-use crate::schedule::order_of;
+use crate::schedule::first_runs;
 
 /// What a plan is, for people and for `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -21,8 +29,8 @@ pub struct PlanDescription {
     pub description: Option<String>,
     /// The target of the base treatment.
     pub target: String,
-    /// Kind of design.
-    pub design: String,
+    /// The design: what it can tell and what it cannot.
+    pub design: DesignDescription,
     /// How often each treatment is run.
     pub replicates: Replication,
     /// `random` or `listed`.
@@ -39,8 +47,18 @@ pub struct PlanDescription {
     pub responses: Vec<String>,
     /// What is varied.
     pub factors: Vec<PlannedFactor>,
+    /// The load curve that is measured for each treatment.
+    pub load: Option<PlannedLoad>,
     /// What a run does, in order.
     pub workloads: Vec<PlannedWorkload>,
+    /// Who generates load, and where: of the base treatment.
+    pub clients: String,
+    /// What is emulated between clients and server, over all treatments.
+    pub networks: Vec<PlannedNetwork>,
+    /// What is read and run beside every measured phase, in the base treatment.
+    pub beside: String,
+    /// What is done to set the server up, over all treatments.
+    pub steps: Vec<PlannedStep>,
     /// Labels of the treatments in standard order.
     pub treatments: Vec<String>,
     /// The runs in the order in which they are done; of a sequential study those that are done in any case.
@@ -69,6 +87,52 @@ pub struct PlannedLevel {
     pub settings: BTreeMap<String, String>,
 }
 
+/// The load curves of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlannedLoad {
+    /// What is asked for.
+    #[serde(flatten)]
+    pub record: LoadRecord,
+    /// The loads, as written in TOML, among which is searched.
+    pub loads: Vec<String>,
+}
+
+impl PlannedLoad {
+    fn of(study: &StudyRecord) -> Option<Self> {
+        let record = study.design_details.load.clone()?;
+        let factor = study.factors.get(record.factor as usize)?;
+        Some(Self { loads: factor.levels.clone(), record })
+    }
+
+    fn text(&self, replicates: &Replication) -> String {
+        let PlannedLoad { record, loads } = self;
+        let (from, to) =
+            (loads.first().map_or("?", String::as_str), loads.last().map_or("?", String::as_str));
+        let until = match record.curve {
+            LoadCurve::Open => {
+                format!("less than {} % of it are achieved", decimals(100.0 * record.achieved, 3))
+            }
+            LoadCurve::Closed => "the rate no longer grows".to_owned(),
+        };
+        let goal = record.goal.map_or_else(String::new, |goal| {
+            let most = TimeSpan(Duration::from_nanos(goal.at_most_ns as u64));
+            format!(", or the latency's {} is above {most}", goal.latency.name())
+        });
+        let first = match replicates {
+            Replication::Fixed(n) => *n,
+            Replication::Sequential { min, .. } => *min,
+        };
+        format!(
+            "{} from {from} to {to} in {} steps until {until}{goal}; then between two steps, {} loads in all; {first} to {} \
+             runs of each",
+            record.parameter,
+            record.rise.len(),
+            loads.len(),
+            record.max_replicates
+        )
+    }
+}
+
 /// A workload of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedWorkload {
@@ -87,26 +151,96 @@ pub struct PlannedRun {
     pub treatment: u32,
     /// Replicate, from 0.
     pub replicate: u32,
+    /// Block, from 0, when runs are blocked.
+    pub block: Option<u32>,
+    /// Number of the whole plot in the order of time, from 0, when factors are hard to change.
+    pub whole_plot: Option<u32>,
 }
 
-/// So many runs and treatments are listed in full in the text form.
-const LISTED: usize = 40;
+/// So many runs are listed in the text form.
+const LISTED: usize = 400;
 
 impl Plan {
+    /// The design of the study, to be described: stages that were added later are not in it.
+    pub fn design_input(&self) -> DesignInput<'static> {
+        let study = &self.study;
+        let details = &study.design_details;
+        let numbers = |factors: &[u32]| factors.iter().map(|&factor| factor as usize).collect::<Vec<_>>();
+        let own = study.treatments.iter().filter(|treatment| treatment.stage == 0 && !treatment.centre);
+        // The loads are no factor of the design: curves begin with the first, and what they show decides about the others.
+        let factors = study.designed_factors();
+        let rows: Vec<Vec<u32>> =
+            own.clone().map(|treatment| treatment.levels.iter().take(factors).copied().collect()).collect();
+        let letters: Vec<_> = (0..study.factors.len()).map(term::letter).collect();
+        let generators: Option<Vec<Generator>> =
+            details.generators.iter().map(|text| Generator::parse(text, &letters).ok()).collect();
+        // What exclusions leave of a fraction is none.
+        let fraction = generators.filter(|all| !all.is_empty() && details.excluded.is_empty());
+        let before_exclusion =
+            (!details.excluded.is_empty()).then(|| rows.iter().chain(&details.excluded).cloned().collect());
+        // The centre is no level of the design.
+        let levels = study.design_levels();
+        let factors =
+            study.factors.iter().take(factors).zip(levels).enumerate().map(|(index, (factor, levels))| {
+                DesignFactor {
+                    name: factor.name.clone(),
+                    levels: factor.levels.iter().take(levels as usize).cloned().collect(),
+                    hard_to_change: details.hard_to_change.contains(&(index as u32)),
+                }
+            });
+        let mut blocks = BlockInput::default();
+        match &details.blocks {
+            None => {}
+            Some(BlocksRecord::Replicates) => blocks.replicates = true,
+            Some(BlocksRecord::Named { names }) => blocks.named.clone_from(names),
+            Some(BlocksRecord::Confounded { effects, .. }) => {
+                blocks.replicates = true;
+                blocks.of_treatment = own.map(|treatment| treatment.block).collect();
+                blocks.confounded = effects.iter().filter_map(|effect| bits(&numbers(effect))).collect();
+                blocks.generators = independent(&blocks.confounded);
+            }
+        }
+        DesignInput {
+            kind: study.design.clone(),
+            fraction: fraction.and_then(|all| Fraction::from_generators(letters.len() as u32, &all).ok()),
+            factors: factors.collect(),
+            rows: rows.into(),
+            before_exclusion,
+            replicates: study.replicates,
+            interest: details.interest.iter().map(|effect| numbers(effect)).collect(),
+            blocks,
+            centre_points: details.centre_points,
+            max_order: MAX_ORDER,
+            confidence: study.confidence,
+            power: POWER,
+            spread: None,
+            pilot: None,
+        }
+    }
+
+    /// The plan for people, with what can be known of this host only: by what means networks would be emulated here.
+    /// `design` is what [`describe`] says of [`Plan::design_input`].
+    pub fn describe_here(&self, design: DesignDescription) -> PlanDescription {
+        PlanDescription { networks: place::networks(&self.treatments, true), ..self.describe_with(design) }
+    }
+
     /// The plan for people.
     pub fn describe(&self) -> PlanDescription {
+        self.describe_with(describe(&self.design_input()))
+    }
+
+    fn describe_with(&self, design: DesignDescription) -> PlanDescription {
         let study = &self.study;
-        let least = match study.replicates {
-            Replication::Fixed(n) => n,
-            Replication::Sequential { min, .. } => min,
-        };
-        let order = run_order(study.treatments.len() as u32, least, order_of(study), study.seed);
         let base = self.treatments.first();
         let responses = base.map(|base| {
             let pairs = base.settings.workloads.iter().zip(&base.workloads);
-            pairs.flat_map(|((name, spec), (_, full))| response_names(name, spec, full)).collect()
+            pairs
+                .flat_map(|((name, spec), (_, full))| {
+                    response_names(name, spec, full, base.settings.access())
+                })
+                .collect()
         });
-        let factors = study.factors.iter().map(|factor| PlannedFactor {
+        let factors = study.factors.iter().take(study.designed_factors()).map(|factor| PlannedFactor {
             name: factor.name.clone(),
             levels: factor
                 .levels
@@ -115,10 +249,12 @@ impl Plan {
                 .map(|(name, settings)| PlannedLevel { name: name.clone(), settings: settings.clone() })
                 .collect(),
         });
-        let runs = order.into_iter().zip(0..).map(|((treatment, replicate), position)| PlannedRun {
+        let runs = first_runs(study).into_iter().zip(0..).map(|(run, position)| PlannedRun {
             position,
-            treatment,
-            replicate,
+            treatment: run.key.treatment,
+            replicate: run.key.replicate,
+            block: run.block,
+            whole_plot: run.whole_plot,
         });
         let workloads = study.workloads.iter().map(|workload| PlannedWorkload {
             name: workload.name.clone(),
@@ -127,8 +263,8 @@ impl Plan {
         PlanDescription {
             name: study.name.clone(),
             description: study.description.clone(),
-            target: base.map(|base| base.settings.target.path.clone()).unwrap_or_default(),
-            design: study.design.clone(),
+            target: base.map(|base| base.settings.target.place().to_owned()).unwrap_or_default(),
+            design,
             replicates: study.replicates,
             order: study.order.clone(),
             seed: study.seed,
@@ -137,7 +273,12 @@ impl Plan {
             response: study.primary_response.clone(),
             responses: responses.unwrap_or_default(),
             factors: factors.collect(),
+            load: PlannedLoad::of(study),
             workloads: workloads.collect(),
+            clients: base.map(|base| place::clients(&base.settings)).unwrap_or_default(),
+            networks: place::networks(&self.treatments, false),
+            beside: base.map(|base| place::beside(&base.settings)).unwrap_or_default(),
+            steps: place::steps(&self.treatments),
             treatments: study.treatments.iter().map(|treatment| treatment.label.clone()).collect(),
             runs: runs.collect(),
             estimate: self.estimate(),
@@ -148,20 +289,27 @@ impl Plan {
 
 impl PlanDescription {
     /// The description as plain text.
-    pub fn render(&self) -> String {
+    pub fn render(&self, form: TextForm) -> String {
         let mut out = format!("study       {}\n", self.name);
-        let mut line = |title: &str, text: String| {
-            let _ = writeln!(out, "{title:<12}{text}");
-        };
+        let mut line = |title: &str, text: String| line(&mut out, title, &text, form);
         if let Some(description) = &self.description {
             line("about", description.split_whitespace().collect::<Vec<_>>().join(" "));
         }
         line("target", self.target.clone());
         let workloads =
             self.workloads.iter().map(|w| format!("{} ({})", w.name, w.use_name)).collect::<Vec<_>>();
+        line("clients", self.clients.clone());
+        for network in &self.networks {
+            let means = network.means.as_ref().map_or_else(String::new, |means| format!(": {means}"));
+            line("network", format!("{}{means}", network.link));
+        }
         line("each run", workloads.join(", then "));
-        line("response", format!("{}, {} % confidence", self.response, trim(100.0 * self.confidence)));
-        line("design", format!("{}, {}", self.design, counted(self.treatments.len() as u64, "treatment")));
+        line("beside", self.beside.clone());
+        line("response", format!("{}, {} % confidence", self.response, decimals(100.0 * self.confidence, 3)));
+        if let Some(load) = &self.load {
+            line("load", load.text(&self.replicates));
+        }
+        line("design", self.design.title.clone());
         line("replicates", self.replicates_text());
         line(
             "order",
@@ -170,7 +318,7 @@ impl PlanDescription {
                 order => order.to_owned(),
             },
         );
-        line("runs", range(self.estimate.runs_min as f64, self.estimate.runs_max as f64, |n| n.to_string()));
+        line("runs", self.design.runs_text());
         line("time", self.time_text());
         line(
             "files",
@@ -180,12 +328,16 @@ impl PlanDescription {
                 bytes(self.estimate.bytes_needed)
             ),
         );
+        self.design.render_properties(&mut out, form);
+        self.render_steps(&mut out);
         self.render_factors(&mut out);
-        self.render_treatments(&mut out);
-        self.render_runs(&mut out);
+        self.render_treatments(&mut out, form);
+        self.design.render_aliases(&mut out, form);
+        self.render_runs(&mut out, form);
         for warning in &self.warnings {
             let _ = writeln!(out, "\nwarning: {warning}");
         }
+        self.design.render_advice(&mut out, form, true);
         out
     }
 
@@ -195,7 +347,7 @@ impl PlanDescription {
             Replication::Sequential { min, max, relative_half_width } => format!(
                 "{min} to {max}, until the interval is within ±{} % of the mean (a stop that depends on the data: \
                  intervals cover less often than they say)",
-                trim(100.0 * relative_half_width)
+                decimals(100.0 * relative_half_width, 3)
             ),
         }
     }
@@ -211,47 +363,101 @@ impl PlanDescription {
         }
     }
 
+    /// Commands that are run on hosts, in full: some destroy what is there.
+    fn render_steps(&self, out: &mut String) {
+        if self.steps.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\nsteps on hosts");
+        for step in &self.steps {
+            let place = step.host.as_deref().unwrap_or(match step.on.as_str() {
+                "server" => "this host",
+                _ => "the clients' hosts",
+            });
+            let when = match step.when.as_str() {
+                "end" => "at the end of a session".to_owned(),
+                when => format!("before each {when}"),
+            };
+            let of = match &step.treatments[..] {
+                [] => String::new(),
+                [one] => format!(" of {one}"),
+                [one, rest @ ..] => format!(" of {one} and {} more", rest.len()),
+            };
+            let _ = writeln!(out, "  {when}{of}, on {place} ({}):", step.name);
+            for line in step.command.trim().lines() {
+                let _ = writeln!(out, "      {line}");
+            }
+        }
+    }
+
     fn render_factors(&self, out: &mut String) {
         if self.factors.is_empty() {
             return;
         }
         let _ = writeln!(out, "\nfactors");
-        let width = self.factors.iter().map(|factor| factor.name.len()).max().unwrap_or(0);
-        for factor in &self.factors {
+        let width = self.factors.iter().map(|factor| factor.name.chars().count()).max().unwrap_or(0);
+        for (factor, described) in self.factors.iter().zip(&self.design.factors) {
             let single = factor.levels.iter().all(|level| level.settings.len() == 1);
-            let levels =
-                factor.levels.iter().map(|level| level_text(level, single)).collect::<Vec<_>>().join(", ");
+            // The middle of a centre point is no level of the design.
+            let levels = factor.levels.iter().take(described.levels.len());
+            let levels = levels.map(|level| level_text(level, single)).collect::<Vec<_>>().join(", ");
             let parameter = match factor.levels.first().and_then(|level| level.settings.keys().next()) {
                 Some(path) if single => format!("{path}: "),
                 _ => String::new(),
             };
-            let _ = writeln!(out, "  {:<width$}  {parameter}{levels}", factor.name);
+            let hard = if described.hard_to_change { "  (hard to change)" } else { "" };
+            let _ =
+                writeln!(out, "  {}  {:<width$}  {parameter}{levels}{hard}", described.letter, factor.name);
         }
     }
 
-    fn render_treatments(&self, out: &mut String) {
+    fn render_treatments(&self, out: &mut String, form: TextForm) {
         let _ = writeln!(out, "\ntreatments");
-        for (index, label) in self.treatments.iter().take(LISTED).enumerate() {
-            let _ = writeln!(out, "  {index:>4}  {label}");
+        let widths = self.design.table_widths(form);
+        let mut signs = self.design.sign_table.rows.iter().map(|row| row_text(row, &widths));
+        // Levels of other factors are in the labels.
+        let two_level =
+            !self.factors.is_empty() && self.design.factors.iter().all(|factor| factor.levels.len() == 2);
+        if two_level {
+            let letters = self.design.sign_table.columns.iter().zip(&widths);
+            let letters: Vec<_> = letters.map(|(letter, &width)| format!("{letter:>width$}")).collect();
+            let _ = writeln!(out, "        {}", letters.join(" "));
         }
-        if self.treatments.len() > LISTED {
-            let _ = writeln!(out, "  … and {} more", self.treatments.len() - LISTED);
+        for (index, label) in self.treatments.iter().take(listed(self.treatments.len(), form)).enumerate() {
+            let _ = match signs.next().filter(|_| two_level) {
+                Some(signs) => writeln!(out, "  {index:>4}  {signs}  {label}"),
+                None => writeln!(out, "  {index:>4}  {label}"),
+            };
         }
+        more(out, self.treatments.len(), form);
     }
 
-    fn render_runs(&self, out: &mut String) {
+    fn render_runs(&self, out: &mut String, form: TextForm) {
         let more = self.estimate.runs_max > self.runs.len() as u64;
         let _ = writeln!(out, "\norder of runs (treatment.replicate)");
-        for row in self.runs[..self.runs.len().min(10 * LISTED)].chunks(10) {
-            let cells: Vec<_> = row
-                .iter()
-                .map(|run| format!("{:>6}", format!("{}.{}", run.treatment, run.replicate)))
-                .collect();
-            let _ = writeln!(out, "  {}", cells.join(" ").trim_end());
+        let most = if form.all { self.runs.len() } else { LISTED };
+        let listed = &self.runs[..self.runs.len().min(most)];
+        for group in listed.chunk_by(|a, b| (a.block, a.whole_plot) == (b.block, b.whole_plot)) {
+            if let Some(PlannedRun { block: Some(block), .. }) = group.first() {
+                let _ = write!(out, "  block {:<3}", block + 1);
+            }
+            if let Some(PlannedRun { whole_plot: Some(plot), .. }) = group.first() {
+                let _ = write!(out, "  whole plot {:<3}", plot + 1);
+            }
+            let head =
+                if out.ends_with('\n') { 0 } else { out.chars().rev().take_while(|&c| c != '\n').count() };
+            for (number, row) in group.chunks(10).enumerate() {
+                let cells: Vec<_> = row
+                    .iter()
+                    .map(|run| format!("{:>6}", format!("{}.{}", run.treatment, run.replicate)))
+                    .collect();
+                let indent = if number == 0 { 0 } else { head };
+                let _ = writeln!(out, "{:indent$}  {}", "", cells.join(" ").trim_end());
+            }
         }
-        match self.runs.len().checked_sub(10 * LISTED) {
+        match self.runs.len().checked_sub(most) {
             Some(left) if left > 0 => {
-                let _ = writeln!(out, "  … and {left} more");
+                let _ = writeln!(out, "  … and {left} more (`--all` shows them, `--json` has them)");
             }
             _ if more => {
                 let _ = writeln!(out, "  then round by round, each treatment that is not tight yet");
@@ -272,28 +478,24 @@ fn level_text(level: &PlannedLevel, single: bool) -> String {
     if set.trim_matches('"') == name { name.clone() } else { format!("{name} ({set})") }
 }
 
-fn counted(n: u64, what: &str) -> String {
-    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
-}
-
 /// `min`, or `min to max` when they differ.
 fn range(min: f64, max: f64, text: impl Fn(f64) -> String) -> String {
     if min == max { text(min) } else { format!("{} to {}", text(min), text(max)) }
 }
 
-/// A number with at most three decimals, and none that are 0.
-fn trim(number: f64) -> String {
-    let text = format!("{number:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn duration(seconds: f64) -> String {
-    let whole = seconds.round() as u64;
-    match whole {
-        0..60 => format!("{} s", trim(seconds)),
-        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
-        _ => format!("{} h {:02} min", whole / 3600, whole / 60 % 60),
+/// Terms of which all others are products, the shortest first.
+fn independent(terms: &[Term]) -> Vec<Term> {
+    let mut sorted = terms.to_vec();
+    sorted.sort_by(|a, b| term::compare(*a, *b));
+    let mut products = vec![0];
+    let mut chosen = Vec::new();
+    for of in sorted {
+        if !products.contains(&of) {
+            products.extend(products.clone().into_iter().map(|other| other ^ of));
+            chosen.push(of);
+        }
     }
+    chosen
 }
 
 /// Exact when it is a round number, else to three digits.
@@ -316,13 +518,16 @@ mod tests {
 
     #[test]
     fn quantities_for_people() {
-        assert_eq!(duration(7.5), "7.5 s");
-        assert_eq!(duration(60.0), "1 min 00 s");
-        assert_eq!(duration(7260.0), "2 h 01 min");
         assert_eq!(bytes(64 << 20), "64MiB");
         assert_eq!(bytes(20_000_000_000), "20GB");
         assert_eq!(bytes(123_456_789), "123.457MB");
         assert_eq!(bytes(0), "0B");
-        assert_eq!(range(5.0, 30.0, trim), "5 to 30");
+        assert_eq!(range(5.0, 30.0, |n| n.to_string()), "5 to 30");
+    }
+
+    #[test]
+    fn generators_of_blocks_are_found_among_what_is_confounded() {
+        // AB, ACD and BCD: any two give the third.
+        assert_eq!(independent(&[0b1101, 0b1110, 0b0011]), [0b0011, 0b1101]);
     }
 }

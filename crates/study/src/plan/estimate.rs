@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_store::record::Replication;
-use benchmaster_workload::model::{FileSize, Fileset, Sharing, SizeDistribution};
+use benchmaster_store::record::{BlocksRecord, Replication};
+use benchmaster_workload::model::{Fileset, Sharing};
 use serde::Serialize;
 
 use super::{Plan, PlannedTreatment};
@@ -34,19 +34,37 @@ impl Plan {
             Replication::Fixed(n) => (n, n),
             Replication::Sequential { min, max, .. } => (min, max),
         };
-        let seconds: f64 = self.treatments.iter().map(measured_seconds).sum();
-        let count = self.treatments.len() as u64;
+        let (centre, rows): (Vec<_>, Vec<_>) = self.treatments.iter().partition(|t| t.record.centre);
+        let seconds: f64 = rows.iter().map(|treatment| measured_seconds(treatment)).sum();
+        let centre_seconds = centre.first().map_or(0.0, |treatment| measured_seconds(treatment));
+        // As the schedule has them: centre runs belong to the blocks of the least number of replicates.
+        let centre_runs = self.centre_runs(min);
+        let runs = |replicates: u32| rows.len() as u64 * u64::from(replicates) + centre_runs;
+        let time = |replicates: u32| seconds * f64::from(replicates) + centre_seconds * centre_runs as f64;
         let most = |bytes: fn(&PlannedTreatment) -> u64| self.treatments.iter().map(bytes).max().unwrap_or(0);
         let open_ended: BTreeSet<_> = self.treatments.iter().flat_map(open_ended).collect();
         Estimate {
-            runs_min: count * u64::from(min),
-            runs_max: count * u64::from(max),
-            seconds_min: seconds * f64::from(min),
-            seconds_max: seconds * f64::from(max),
+            runs_min: runs(min),
+            runs_max: runs(max),
+            seconds_min: time(min),
+            seconds_max: time(max),
             open_ended: open_ended.into_iter().map(str::to_owned).collect(),
             bytes_prepared: most(|treatment| bytes(treatment, |fileset| fileset.prefill)),
             bytes_needed: most(|treatment| bytes(treatment, |_| 1.0)),
         }
+    }
+}
+
+impl Plan {
+    /// Runs of the centre point: so many in every block that is begun.
+    fn centre_runs(&self, replicates: u32) -> u64 {
+        let details = &self.study.design_details;
+        let visits = match &details.blocks {
+            None => 1,
+            Some(BlocksRecord::Confounded { count, .. }) => u64::from(*count) * u64::from(replicates),
+            Some(BlocksRecord::Replicates | BlocksRecord::Named { .. }) => u64::from(replicates),
+        };
+        visits * u64::from(details.centre_points)
     }
 }
 
@@ -63,7 +81,7 @@ fn open_ended(treatment: &PlannedTreatment) -> impl Iterator<Item = &str> {
 /// Bytes of the filesets of one run, each counted with its share. Those that workloads have in common count once.
 fn bytes(treatment: &PlannedTreatment, share: impl Fn(&Fileset) -> f64) -> u64 {
     let filesets: BTreeMap<_, _> = treatment.workloads.iter().flat_map(|(_, w)| &w.filesets).collect();
-    let clients = treatment.settings.clients.count;
+    let clients = treatment.settings.clients();
     let total: f64 = filesets
         .values()
         .map(|fileset| {
@@ -71,38 +89,16 @@ fn bytes(treatment: &PlannedTreatment, share: impl Fn(&Fileset) -> f64) -> u64 {
                 Sharing::Private => f64::from(clients),
                 Sharing::Shared => 1.0,
             };
-            sets * fileset.files as f64 * mean_size(&fileset.size) * share(fileset)
+            sets * fileset.files as f64 * fileset.size.mean() * share(fileset)
         })
         .sum();
     total as u64
 }
 
-fn mean_size(size: &FileSize) -> f64 {
-    match size {
-        FileSize::Fixed(size) => size.0 as f64,
-        FileSize::Distributed(SizeDistribution::Uniform { min, max }) => (min.0 as f64 + max.0 as f64) / 2.0,
-        FileSize::Distributed(SizeDistribution::Gamma { mean, .. }) => mean.0 as f64,
-        FileSize::Distributed(SizeDistribution::LogNormal { median, sigma }) => {
-            median.0 as f64 * (sigma * sigma / 2.0).exp()
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use benchmaster_units::ByteSize;
-
     use super::*;
     use crate::file::StudyFile;
-
-    #[test]
-    fn mean_sizes_of_distributions() {
-        let mean = |d| mean_size(&FileSize::Distributed(d));
-        assert_eq!(mean(SizeDistribution::Uniform { min: ByteSize(100), max: ByteSize(300) }), 200.0);
-        assert_eq!(mean(SizeDistribution::Gamma { mean: ByteSize(50), shape: 1.5 }), 50.0);
-        let log_normal = mean(SizeDistribution::LogNormal { median: ByteSize(1000), sigma: 1.0 });
-        assert!((log_normal - 1648.72).abs() < 0.01, "{log_normal}");
-    }
 
     #[test]
     fn time_and_space_are_added_up() {

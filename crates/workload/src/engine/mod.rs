@@ -5,15 +5,23 @@
 //! operations outstanding on one thread.
 
 use std::future::Future;
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_client::reactor::Reactor;
 
 use crate::clock::{Clock, Ticks};
 use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::program::OpenFlags;
+use crate::together::Bell;
 
+pub mod nfs;
 pub mod null;
 pub mod posix;
 pub(crate) mod uring;
+
+/// The extended attribute that workloads use, in the namespace `user`.
+pub const XATTR: &str = "benchmaster";
 
 /// Why an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -32,6 +40,12 @@ pub enum OperationError {
         /// Bytes moved.
         done: usize,
     },
+    /// It succeeded, and in the trace that is replayed it did not.
+    #[error("it succeeded, and failed when it was recorded: {}", std::io::Error::from_raw_os_error(*recorded))]
+    Succeeded {
+        /// `errno` of the trace.
+        recorded: i32,
+    },
 }
 
 impl OperationError {
@@ -39,6 +53,7 @@ impl OperationError {
     pub fn name(self) -> String {
         match self {
             Self::Short { .. } => "short".into(),
+            Self::Succeeded { .. } => "unexpected success".into(),
             Self::Os(number) => errno_name(number).map_or_else(|| format!("errno {number}"), str::to_owned),
         }
     }
@@ -46,7 +61,7 @@ impl OperationError {
     /// The error number for traces; short transfers are `EIO`.
     pub fn number(self) -> u16 {
         match self {
-            Self::Short { .. } => libc::EIO as u16,
+            Self::Short { .. } | Self::Succeeded { .. } => libc::EIO as u16,
             Self::Os(number) => u16::try_from(number).unwrap_or(u16::MAX),
         }
     }
@@ -58,12 +73,26 @@ impl From<rustix::io::Errno> for OperationError {
     }
 }
 
+impl From<OperationError> for std::io::Error {
+    fn from(error: OperationError) -> Self {
+        match error {
+            OperationError::Os(number) => Self::from_raw_os_error(number),
+            OperationError::Short { .. } | OperationError::Succeeded { .. } => Self::other(error),
+        }
+    }
+}
+
+/// The number of the error with this name.
+pub(crate) fn errno_named(name: &str) -> Option<u16> {
+    (1..=133).find(|&number| errno_name(i32::from(number)) == Some(name))
+}
+
 fn errno_name(number: i32) -> Option<&'static str> {
     macro_rules! names {
         ($($name:ident)*) => { match number { $(libc::$name => Some(stringify!($name)),)* _ => None } };
     }
     names!(EPERM ENOENT EINTR EIO ENXIO EBADF EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST EXDEV ENODEV ENOTDIR EISDIR
-        EINVAL ENFILE EMFILE ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK EPIPE ERANGE EDEADLK ENAMETOOLONG ENOLCK ENOSYS
+        EINVAL ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK EPIPE ERANGE EDEADLK ENAMETOOLONG ENOLCK ENOSYS
         ENOTEMPTY ELOOP ENODATA ETIME EREMOTE ECOMM EPROTO EOVERFLOW EOPNOTSUPP ENETDOWN ENETUNREACH ECONNRESET
         ECONNREFUSED EHOSTDOWN EHOSTUNREACH ETIMEDOUT ESTALE EDQUOT EREMOTEIO)
 }
@@ -126,6 +155,56 @@ pub trait Engine {
     fn mkdir(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
     /// Removes a directory.
     fn rmdir(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Sets the size of an open file.
+    fn truncate(&self, handle: &Self::Handle, size: u64) -> impl Future<Output = Result<(), OperationError>>;
+    /// Reserves space for the first bytes of a file, which becomes at least as long.
+    fn allocate(
+        &self,
+        handle: &Self::Handle,
+        length: u64,
+    ) -> impl Future<Output = Result<(), OperationError>>;
+    /// Looks for the first data of a file; that there are none is no error.
+    fn seek_data(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
+    /// Reads the attributes of an open file.
+    fn fstat(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
+    /// Sets permission bits.
+    fn chmod(&self, path: &PathBuffer, mode: u32) -> impl Future<Output = Result<(), OperationError>>;
+    /// Sets both times to now.
+    fn utimes(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Asks whether a file may be read and written.
+    fn access(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Makes a symbolic link.
+    fn symlink(&self, target: &[u8], path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Reads where a symbolic link leads.
+    fn readlink(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Gives a file another name.
+    fn link(&self, from: &PathBuffer, to: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Copies a file, over one that is there, without moving its data through this host.
+    fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Sets the extended attribute [`XATTR`].
+    fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> impl Future<Output = Result<(), OperationError>>;
+    /// Reads it; returns its length.
+    fn get_xattr(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
+    /// Lists the extended attributes; returns the bytes of their names.
+    fn list_xattrs(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
+    /// Removes the attribute [`XATTR`].
+    fn remove_xattr(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
+    /// Lists a directory and reads the attributes of all that is in it; returns the number of entries.
+    fn readdir_stat(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
     /// Waits until `time` on the given clock.
     fn sleep_until(&self, clock: &Clock, time: Ticks) -> impl Future<Output = ()>;
+    /// Waits until `bell` has rung more than `seen` times, or until `time`, or for a shorter time.
+    fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) -> impl Future<Output = ()>;
+}
+
+/// Waits as a task.
+pub(super) async fn sleep_until(reactor: &Reactor, clock: &Clock, time: Ticks) {
+    // The reactor's clock is the kernel's, of which ours may differ by a little.
+    loop {
+        let (now, instant) = (clock.now(), Instant::now());
+        if now >= time {
+            return;
+        }
+        reactor.sleep_until(instant + Duration::from_nanos(clock.nanos(now, time))).await;
+    }
 }

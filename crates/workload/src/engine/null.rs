@@ -1,15 +1,23 @@
 //! The null engine: every operation succeeds at once and does nothing. What is measured with it is the executor's own
 //! cost, which bounds what it can measure of others.
 
+use std::time::Duration;
+
+use benchmaster_nfs_client::reactor::Reactor;
+
 use crate::clock::{Clock, Ticks};
 use crate::engine::{Engine, OperationError};
 use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::program::OpenFlags;
+use crate::together::Bell;
 
 /// See the [module](self).
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NullEngine;
+#[derive(Debug, Clone, Default)]
+pub struct NullEngine {
+    /// Workers wait as its tasks; without one each keeps its thread.
+    pub reactor: Option<Reactor>,
+}
 
 impl Engine for NullEngine {
     type Handle = ();
@@ -59,7 +67,61 @@ impl Engine for NullEngine {
     async fn rmdir(&self, _: &PathBuffer) -> Result<(), OperationError> {
         Ok(())
     }
+    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
+        bell.wait(seen, Duration::from_nanos(clock.nanos(clock.now(), time)));
+    }
+    async fn truncate(&self, (): &(), _: u64) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn allocate(&self, (): &(), _: u64) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn seek_data(&self, (): &()) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn fstat(&self, (): &()) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn chmod(&self, _: &PathBuffer, _: u32) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn utimes(&self, _: &PathBuffer) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn access(&self, _: &PathBuffer) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn readlink(&self, _: &PathBuffer) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn get_xattr(&self, _: &PathBuffer) -> Result<usize, OperationError> {
+        Ok(0)
+    }
+    async fn list_xattrs(&self, _: &PathBuffer) -> Result<usize, OperationError> {
+        Ok(0)
+    }
+    async fn remove_xattr(&self, _: &PathBuffer) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn readdir_stat(&self, _: &PathBuffer) -> Result<usize, OperationError> {
+        Ok(0)
+    }
+    async fn set_xattr(&self, _: &PathBuffer, _: &[u8]) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn link(&self, _: &PathBuffer, _: &PathBuffer) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn copy(&self, _: &PathBuffer, _: &PathBuffer) -> Result<(), OperationError> {
+        Ok(())
+    }
+    async fn symlink(&self, _: &[u8], _: &PathBuffer) -> Result<(), OperationError> {
+        Ok(())
+    }
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {
-        clock.wait_until(time, 50_000);
+        match &self.reactor {
+            Some(reactor) => super::sleep_until(reactor, clock, time).await,
+            None => clock.wait_until(time, 50_000),
+        }
     }
 }

@@ -1,9 +1,13 @@
 //! The POSIX engine: system calls on a directory. Every call blocks its thread.
 
+use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{
+    self, Access, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps, XattrFlags,
+};
 use rustix::io::Errno;
 
 use crate::clock::{Clock, Ticks};
@@ -11,9 +15,17 @@ use crate::engine::{Engine, OperationError};
 use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::program::OpenFlags;
+use crate::together::Bell;
 
 /// O_DSYNC. What rustix calls so is O_SYNC on Linux, which flushes metadata as well.
 const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
+
+/// The longest extended attribute, and list of their names, on Linux.
+const LONGEST_XATTR: usize = 64 << 10;
+/// The attribute by its full name.
+const XATTR_NAME: &CStr = c"user.benchmaster";
+/// Bytes asked for by one `copy_file_range`, which may do less.
+const COPY_AT_ONCE: usize = 1 << 30;
 
 /// See the [module](self). All paths are relative to `root`, so that a path is never resolved from the top again.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +63,39 @@ impl<'a> PosixEngine<'a> {
             bits.set(flag, bits.contains(flag) || wanted);
         }
         retry(|| fs::openat(self.root, path.as_c_str(), bits, Mode::from_raw_mode(0o644)))
+    }
+}
+
+impl PosixEngine<'_> {
+    /// Lists a directory and visits every entry but `.` and `..`; returns the number of all.
+    fn list(
+        &self,
+        path: &PathBuffer,
+        visit: impl Fn(&OwnedFd, &CStr) -> Result<(), Errno>,
+    ) -> Result<usize, OperationError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = retry(|| fs::openat(self.root, path.as_c_str(), flags, Mode::empty()))?;
+        let mut buffer = [MaybeUninit::<u8>::uninit(); 32 << 10];
+        let mut entries = fs::RawDir::new(directory.as_fd(), &mut buffer);
+        let mut count = 0;
+        while let Some(entry) = entries.next() {
+            let entry = entry?;
+            if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+                visit(&directory, entry.file_name())?;
+            }
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// A path that needs no open directory to begin at: system calls for extended attributes take none.
+    fn absolute(&self, path: &PathBuffer) -> PathBuffer {
+        let mut full = PathBuffer::new();
+        full.push(b"/proc/self/fd/");
+        full.push_number(self.root.as_raw_fd().unsigned_abs().into(), 1);
+        full.push(b"/");
+        full.push(path.bytes());
+        full
     }
 }
 
@@ -118,16 +163,7 @@ impl Engine for PosixEngine<'_> {
     }
 
     async fn readdir(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = retry(|| fs::openat(self.root, path.as_c_str(), flags, Mode::empty()))?;
-        let mut buffer = [MaybeUninit::<u8>::uninit(); 32 << 10];
-        let mut entries = fs::RawDir::new(directory.as_fd(), &mut buffer);
-        let mut count = 0;
-        while let Some(entry) = entries.next() {
-            entry?;
-            count += 1;
-        }
-        Ok(count)
+        self.list(path, |_, _| Ok(()))
     }
 
     async fn mkdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
@@ -136,6 +172,101 @@ impl Engine for PosixEngine<'_> {
 
     async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
         Ok(fs::unlinkat(self.root, path.as_c_str(), AtFlags::REMOVEDIR)?)
+    }
+
+    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
+        bell.wait(seen, Duration::from_nanos(clock.nanos(clock.now(), time)));
+    }
+    async fn truncate(&self, handle: &OwnedFd, size: u64) -> Result<(), OperationError> {
+        Ok(retry(|| fs::ftruncate(handle, size))?)
+    }
+
+    async fn allocate(&self, handle: &OwnedFd, length: u64) -> Result<(), OperationError> {
+        Ok(retry(|| fs::fallocate(handle, FallocateFlags::empty(), 0, length))?)
+    }
+
+    async fn seek_data(&self, handle: &OwnedFd) -> Result<(), OperationError> {
+        match fs::seek(handle, SeekFrom::Data(0)) {
+            // There are none.
+            Ok(_) | Err(Errno::NXIO) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn fstat(&self, handle: &OwnedFd) -> Result<(), OperationError> {
+        fs::fstat(handle)?;
+        Ok(())
+    }
+
+    async fn chmod(&self, path: &PathBuffer, mode: u32) -> Result<(), OperationError> {
+        Ok(fs::chmodat(self.root, path.as_c_str(), Mode::from_raw_mode(mode), AtFlags::empty())?)
+    }
+
+    async fn utimes(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
+        let times = Timestamps { last_access: now, last_modification: now };
+        Ok(fs::utimensat(self.root, path.as_c_str(), &times, AtFlags::empty())?)
+    }
+
+    async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        let wanted = Access::READ_OK | Access::WRITE_OK;
+        Ok(fs::accessat(self.root, path.as_c_str(), wanted, AtFlags::empty())?)
+    }
+
+    async fn symlink(&self, target: &[u8], path: &PathBuffer) -> Result<(), OperationError> {
+        Ok(fs::symlinkat(target, self.root, path.as_c_str())?)
+    }
+
+    async fn readlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        let mut target = [MaybeUninit::<u8>::uninit(); 4096];
+        fs::readlinkat_raw(self.root, path.as_c_str(), &mut target[..])?;
+        Ok(())
+    }
+
+    async fn link(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+        Ok(fs::linkat(self.root, from.as_c_str(), self.root, to.as_c_str(), AtFlags::empty())?)
+    }
+
+    async fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+        let source = self.open_file(from, OpenFlags::default(), false)?;
+        let flags = OpenFlags { write: true, write_only: true, truncate: true, ..OpenFlags::default() };
+        let copy = self.open_file(to, flags, true)?;
+        let copied = loop {
+            match retry(|| fs::copy_file_range(&source, None, &copy, None, COPY_AT_ONCE)) {
+                Ok(0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error.into()),
+            }
+        };
+        copied.and(self.close(copy).await)
+    }
+
+    async fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> Result<(), OperationError> {
+        let path = self.absolute(path);
+        Ok(fs::lsetxattr(path.as_c_str(), XATTR_NAME, value, XattrFlags::empty())?)
+    }
+
+    async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        let mut value = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
+        let path = self.absolute(path);
+        Ok(fs::lgetxattr(path.as_c_str(), XATTR_NAME, &mut value[..]).map(|(value, _)| value.len())?)
+    }
+
+    async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        let mut names = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
+        let path = self.absolute(path);
+        Ok(fs::llistxattr(path.as_c_str(), &mut names[..]).map(|(names, _)| names.len())?)
+    }
+
+    async fn remove_xattr(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        Ok(fs::lremovexattr(self.absolute(path).as_c_str(), XATTR_NAME)?)
+    }
+
+    async fn readdir_stat(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        self.list(path, |directory, name| {
+            fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            Ok(())
+        })
     }
 
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {

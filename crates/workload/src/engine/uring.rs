@@ -34,10 +34,14 @@ use crate::engine::{Engine, OperationError};
 use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::program::OpenFlags;
+use crate::together::Bell;
 
 /// Time before the end of a sleep in which the thread spins, because the kernel wakes it late by some tens of
 /// microseconds.
 const SPIN_NS: u64 = 50_000;
+
+/// Time between two looks of a stream that waits for others, which must not keep the thread's other streams waiting.
+const LOOK_NS: u64 = 500_000;
 
 /// One thread's ring and the state of its streams.
 pub(crate) struct Ring {
@@ -310,6 +314,62 @@ impl Engine for UringEngine<'_> {
     }
     async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
         self.posix.rmdir(path).await
+    }
+
+    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
+        match self.ring.slots.len() {
+            // Nothing else is outstanding on this thread.
+            0 | 1 => self.posix.listen(bell, seen, clock, time).await,
+            _ => self.sleep_until(clock, time.min(clock.after(clock.now(), LOOK_NS))).await,
+        }
+    }
+    async fn truncate(&self, handle: &OwnedFd, size: u64) -> Result<(), OperationError> {
+        self.posix.truncate(handle, size).await
+    }
+    async fn allocate(&self, handle: &OwnedFd, length: u64) -> Result<(), OperationError> {
+        self.posix.allocate(handle, length).await
+    }
+    async fn seek_data(&self, handle: &OwnedFd) -> Result<(), OperationError> {
+        self.posix.seek_data(handle).await
+    }
+    async fn fstat(&self, handle: &OwnedFd) -> Result<(), OperationError> {
+        self.posix.fstat(handle).await
+    }
+    async fn chmod(&self, path: &PathBuffer, mode: u32) -> Result<(), OperationError> {
+        self.posix.chmod(path, mode).await
+    }
+    async fn utimes(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        self.posix.utimes(path).await
+    }
+    async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        self.posix.access(path).await
+    }
+    async fn readlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        self.posix.readlink(path).await
+    }
+    async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        self.posix.get_xattr(path).await
+    }
+    async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        self.posix.list_xattrs(path).await
+    }
+    async fn remove_xattr(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        self.posix.remove_xattr(path).await
+    }
+    async fn readdir_stat(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        self.posix.readdir_stat(path).await
+    }
+    async fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> Result<(), OperationError> {
+        self.posix.set_xattr(path, value).await
+    }
+    async fn link(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+        self.posix.link(from, to).await
+    }
+    async fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+        self.posix.copy(from, to).await
+    }
+    async fn symlink(&self, target: &[u8], path: &PathBuffer) -> Result<(), OperationError> {
+        self.posix.symlink(target, path).await
     }
 
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {

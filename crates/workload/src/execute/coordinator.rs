@@ -2,21 +2,25 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::thread::ScopedJoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use benchmaster_telemetry::clock::realtime_minus_monotonic_ns;
 use benchmaster_telemetry::host::{CpuTimes, busy_share, steal_share};
 use benchmaster_telemetry::process::cpu_time;
 
-use super::workers::Run;
-use super::{ExecuteError, Progress};
+use super::wire::Wire;
+use super::workers::{Crew, Run};
+use super::{Edge, ExecuteError, Progress};
 use crate::clock::{Clock, Ticks};
+use crate::conduct::{Conductor, Start, Step};
 use crate::gate::Window;
 use crate::program::GroupProgram;
 use crate::recorder::PhaseCounter;
 use crate::recording::HostUse;
-use crate::worker::{Finished, Report, RunContext};
+use crate::worker::{Report, RunContext};
+
+/// How long workers that were stopped may take to finish the operation they are in.
+const PATIENCE_NS: u64 = 5_000_000_000;
 
 /// A worker's place: client, number within group and client, group.
 #[derive(Debug)]
@@ -38,10 +42,12 @@ pub(super) struct Coordinator<'c> {
     pub(super) run: &'c Run<'c>,
     pub(super) context: &'c RunContext<'c>,
     pub(super) places: &'c [Place<'c>],
-    pub(super) threads: &'c [ScopedJoinHandle<'c, Option<Finished>>],
+    pub(super) crew: &'c Crew<'c>,
     pub(super) reports: Receiver<(u32, Report)>,
     /// Set when the trace cannot be written, so that going on is in vain.
     pub(super) failed: Option<&'c AtomicBool>,
+    pub(super) wire: &'c mut Wire,
+    pub(super) conductor: &'c mut dyn Conductor,
     pub(super) observe: &'c mut dyn FnMut(Progress),
 }
 
@@ -75,16 +81,20 @@ impl Coordinator<'_> {
                 let group = places[worker].group.name.clone();
                 failed.get_or_insert(ExecuteError::SetUp { group, problem });
             }
+            Report::NoClient(problem) => {
+                failed.get_or_insert(ExecuteError::Client(problem));
+            }
             Report::Warm(_) | Report::Measured => {}
         })?;
         if let Some(error) = failed {
             return Err(error);
         }
         total.report("set-up", context.collector);
+        self.wire.between_phases();
 
         let mut warm_up = None;
         if let [end, _] = context.deadlines {
-            let window = self.open(end, Some(workload.warm_up.0));
+            let window = self.open(Start::WarmUp, end, Some(workload.warm_up.0))?;
             let mut total = PhaseCounter::default();
             let phase = Phase { name: "warm-up", length: Some(workload.warm_up.0), end };
             self.gather(&phase, &mut |_, report| {
@@ -93,30 +103,75 @@ impl Coordinator<'_> {
                 }
             })?;
             total.report("warm-up", context.collector);
+            self.wire.between_phases();
             warm_up = Some((window, total));
         }
 
         let Some(end) = context.deadlines.last() else { return Err(ExecuteError::Stopped) };
         let length = workload.until.duration.map(|duration| duration.0);
+        self.edge(Edge::Begin);
         let before = Usage::now(clock);
         let now_unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64);
         let now = clock.now();
-        let window = self.open(end, length);
+        let window = self.open(Start::Measure, end, length)?;
         let started_unix_ns = now_unix + clock.nanos(now, window.start).cast_signed();
         self.gather(&Phase { name: "measure", length, end }, &mut |_, _| {})?;
+        // Clients that hold files open for those of other processes take part until these have done.
+        self.conductor.meet(Step::Measured)?;
         let end = clock.now();
-        Ok(Phases { window, warm_up, started_unix_ns, end, host: before.until_now(clock) })
+        let host = before.until_now(clock);
+        self.wire.between_phases();
+        self.edge(Edge::End);
+        // Tear-down.
+        context.gate.open(Window { start: end, deadline: Ticks::MAX });
+        Ok(Phases { window, warm_up, started_unix_ns, end, host })
     }
 
-    /// Lets the workers into the next phase, which begins late enough for all of them to wake up for it.
-    fn open(&self, deadline: &AtomicU64, length: Option<Duration>) -> Window {
+    /// Waits until all threads have ended, after the phases. Those that wait for a server that does not answer are given
+    /// up some time after the run was stopped.
+    pub(super) fn wait_for_threads(&mut self) {
         let clock = self.run.clock;
-        let start = clock.after(clock.now(), 2_000_000 + 20_000 * self.places.len() as u64);
+        let mut stopping = None;
+        loop {
+            match self.reports.recv_timeout(Duration::from_millis(100)) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) if self.run.options.stop.load(Ordering::Relaxed) => {
+                    self.context.abort.store(0, Ordering::Relaxed);
+                    let since = *stopping.get_or_insert(clock.now());
+                    if clock.nanos(since, clock.now()) > PATIENCE_NS {
+                        self.context.gate.abort();
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    /// Tells of the beginning or end of the measured phase.
+    fn edge(&mut self, edge: Edge) {
+        let (operations, bytes) = self.context.collector.progress();
+        let edge = Some(edge);
+        let (elapsed, length) = (Duration::ZERO, None);
+        (self.observe)(Progress { phase: "measure", elapsed, length, operations, bytes, edge });
+    }
+
+    /// Lets the workers into the next phase, which begins everywhere at the same instant, late enough for all of them to
+    /// wake up for it.
+    fn open(
+        &mut self,
+        phase: Start,
+        deadline: &AtomicU64,
+        length: Option<Duration>,
+    ) -> Result<Window, ExecuteError> {
+        let clock = self.run.clock;
+        let lead = Duration::from_nanos(2_000_000 + 20_000 * self.places.len() as u64);
+        let start = clock.at_kernel(self.conductor.start(phase, lead)?);
         let nanos = length.map(|length| u64::try_from(length.as_nanos()).unwrap_or(u64::MAX));
         let window = Window { start, deadline: nanos.map_or(u64::MAX, |nanos| clock.after(start, nanos)) };
         deadline.store(window.deadline, Ordering::Relaxed);
         self.context.gate.open(window);
-        window
+        Ok(window)
     }
 
     /// Waits for one report of every worker.
@@ -129,9 +184,10 @@ impl Coordinator<'_> {
         let began = clock.now();
         let mut missing = vec![true; self.places.len()];
         let mut left = missing.len();
+        let mut stopping = None;
         while left > 0 {
             // Looked at before the reports: a worker sends its report before it ends.
-            let ended: Vec<bool> = self.threads.iter().map(ScopedJoinHandle::is_finished).collect();
+            let ended = self.crew.ended();
             let mut next = self.reports.recv_timeout(Duration::from_millis(100));
             while let Ok((worker, report)) = next {
                 handle(worker as usize, report);
@@ -145,10 +201,15 @@ impl Coordinator<'_> {
             if options.stop.load(Ordering::Relaxed) || self.failed.is_some_and(|f| f.load(Ordering::Relaxed))
             {
                 phase.end.store(0, Ordering::Relaxed);
+                let since = *stopping.get_or_insert(clock.now());
+                if self.crew.can_be_given_up() && clock.nanos(since, clock.now()) > PATIENCE_NS {
+                    return Err(ExecuteError::Stopped);
+                }
             }
             let (operations, bytes) = self.context.collector.progress();
             let elapsed = Duration::from_nanos(clock.nanos(began, clock.now()));
-            (self.observe)(Progress { phase: phase.name, elapsed, length: phase.length, operations, bytes });
+            let (phase, length) = (phase.name, phase.length);
+            (self.observe)(Progress { phase, elapsed, length, operations, bytes, edge: None });
         }
         match options.stop.load(Ordering::Relaxed) {
             true => Err(ExecuteError::Stopped),

@@ -1,21 +1,27 @@
 //! Starting the workers of a run and gathering what they bring home.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use super::coordinator::{Coordinator, Place};
+use super::reactors::{Reactors, ThreadReport};
+use super::wire::Wire;
 use super::{ExecuteError, Options, Progress};
-use crate::area::{Ready, WorkArea};
+use crate::area::{Place as Reached, Ready, WorkArea};
 use crate::clock::{Clock, Ticks};
+use crate::conduct::Conductor;
 use crate::files::FileTable;
 use crate::gate::{Gate, Window};
-use crate::lane::WorkerContext;
+use crate::lane::{NAP_NS, WorkerContext};
 use crate::model::Workload;
 use crate::program::Program;
 use crate::recorder::{Collector, PhaseCounter};
-use crate::recording::{HostUse, TraceSink, WorkerRecording};
+use crate::recording::{HostUse, ReplayFacts, TraceSink, WorkerRecording};
+use crate::replay::stage::{ReplayRun, Stage};
+use crate::together::Together;
 use crate::trace::{self, TraceSource};
 use crate::worker::{Finished, Reports, RunContext, Worker};
 
@@ -44,6 +50,57 @@ pub(super) struct Ran {
     pub(super) last_end: u64,
     pub(super) teardown: PhaseCounter,
     pub(super) host: HostUse,
+    /// How a replay went.
+    pub(super) replay: Option<ReplayFacts>,
+    /// Of an NFS target: what its threads brought home.
+    pub(super) reactors: Vec<ThreadReport>,
+}
+
+/// The threads of a run.
+#[derive(Debug)]
+pub(super) enum Crew<'scope> {
+    /// One per worker.
+    Workers(Vec<ScopedJoinHandle<'scope, Option<Finished>>>),
+    /// Threads with many workers each, and for each worker the thread that it is on.
+    Reactors(Vec<ScopedJoinHandle<'scope, ThreadReport>>, Vec<usize>),
+}
+
+impl Crew<'_> {
+    /// Whether the thread of each worker has ended.
+    pub(super) fn ended(&self) -> Vec<bool> {
+        match self {
+            Self::Workers(threads) => threads.iter().map(ScopedJoinHandle::is_finished).collect(),
+            Self::Reactors(threads, of) => {
+                let ended: Vec<bool> = threads.iter().map(ScopedJoinHandle::is_finished).collect();
+                of.iter().map(|&thread| ended.get(thread).copied().unwrap_or(true)).collect()
+            }
+        }
+    }
+
+    /// Whether workers that wait for a server can be given up. (Threads that wait in the kernel cannot.)
+    pub(super) fn can_be_given_up(&self) -> bool {
+        matches!(self, Self::Reactors(..))
+    }
+
+    /// Waits for all; how each worker ended (`None`: it was lost or never got to the measured phase), and what reactor
+    /// threads brought home.
+    fn join(self) -> (Vec<Option<Finished>>, Vec<ThreadReport>) {
+        match self {
+            Self::Workers(threads) => {
+                let join = |thread: ScopedJoinHandle<'_, _>| thread.join().ok().flatten();
+                (threads.into_iter().map(join).collect(), Vec::new())
+            }
+            Self::Reactors(threads, of) => {
+                let mut finished: Vec<Option<Finished>> = of.iter().map(|_| None).collect();
+                let joined = threads.into_iter().map(ScopedJoinHandle::join);
+                let mut reports: Vec<ThreadReport> = joined.filter_map(Result::ok).collect();
+                for (number, worker) in reports.iter_mut().flat_map(|report| report.workers.drain(..)) {
+                    finished[number as usize] = worker;
+                }
+                (finished, reports)
+            }
+        }
+    }
 }
 
 /// Runs all workers through all phases.
@@ -52,51 +109,76 @@ pub(super) struct Ran {
 /// When a worker cannot be started or set up or is lost, the trace cannot be written, or the run is stopped.
 pub(super) fn run(
     run: &Run<'_>,
+    wire: &mut Wire,
+    conductor: &mut dyn Conductor,
     sink: Option<&mut dyn TraceSink>,
     observe: &mut dyn FnMut(Progress),
 ) -> Result<Ran, ExecuteError> {
     let Run { workload, program, options, clock, .. } = *run;
-    let places: Vec<Place<'_>> = (0..options.clients)
+    let share = options.share;
+    let places: Vec<Place<'_>> = share
+        .clients()
         .flat_map(|client| program.groups.iter().map(move |group| (client, group)))
+        .filter(|(client, group)| group.contains(*client))
         .flat_map(|(client, group)| (0..group.workers).map(move |worker| Place { client, worker, group }))
         .collect();
     raise_file_limit();
-    let open_loop = program.groups.iter().any(|group| group.rate.is_some());
+    let timed = program.replay.as_ref().is_some_and(|replay| replay.speed.is_finite());
+    let open_loop = timed || program.groups.iter().any(|group| group.rate.is_some());
     let collector = Collector::new(program.measured_series(), options.interval_ns, open_loop);
     let warms = workload.warm_up.nanos() > 0;
     let deadlines: Vec<AtomicU64> =
         (0..if warms { 2 } else { 1 }).map(|_| AtomicU64::new(u64::MAX)).collect();
+    let together = Together::new(program, share.clients()).map(Arc::new);
+    if let Some(together) = &together {
+        together.connect(conductor);
+    }
+    let replay = program.replay.as_ref().map(|r| Arc::new(ReplayRun::new(r.plan.clone(), r.speed)));
     let (gate, abort) = (Gate::default(), AtomicU64::new(u64::MAX));
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let context = RunContext {
-        root: run.area.root()?,
         gate: &gate,
         collector: &collector,
+        together: together.as_deref(),
+        replay: replay.clone(),
         deadlines: &deadlines,
         abort: &abort,
         until: workload.until,
         seed: options.seed,
-        spin_ns: if places.len() <= processors { 50_000 } else { 0 },
+        workers_before: (0..share.first).map(|client| program.workers_of(client)).sum(),
+        spin_ns: if places.len() * options.neighbours.max(1) as usize <= processors { 50_000 } else { 0 },
+        stagger_ns: u64::try_from(options.stagger.as_nanos()).unwrap_or(u64::MAX),
     };
-    let tables: Vec<Vec<_>> = (0..options.clients as usize)
+    let tables: Vec<Vec<_>> = (0..share.count as usize)
         .map(|client| run.ready.iter().map(|fileset| fileset.tables[client].clone()).collect())
         .collect();
     let (source, writer) = sink.is_some().then(|| trace::pipe(places.len())).unzip();
     let trace_failed = source.as_ref().map(TraceSource::failed);
 
-    let (phases, finished) = std::thread::scope(|scope| -> Result<_, ExecuteError> {
+    let (phases, (finished, reactors)) = std::thread::scope(|scope| -> Result<_, ExecuteError> {
         let writing = writer.zip(sink).map(|(writer, sink)| scope.spawn(move || writer.run(sink)));
         let (sender, reports) = channel();
-        let starter = Starter { run, context: &context, places: &places, tables: &tables };
-        let coordinated = starter.start(scope, source, sender).and_then(|threads| {
+        let crew = match run.area.place() {
+            Reached::Directory(directory) => directory.root().map_err(ExecuteError::from).and_then(|root| {
+                let starter = Starter { run, root, context: &context, places: &places, tables: &tables };
+                starter.start(scope, source, sender)
+            }),
+            Reached::Nfs(area) => {
+                let reactors = Reactors { run, area, context: &context, places: &places, tables: &tables };
+                reactors.start(scope, source, sender)
+            }
+        };
+        let coordinated = crew.and_then(|crew| {
             let failed = trace_failed.as_deref();
             let mut coordinator = Coordinator {
                 run,
                 context: &context,
                 places: &places,
-                threads: &threads,
+                crew: &crew,
                 reports,
                 failed,
+                wire,
+                conductor,
                 observe,
             };
             let result = coordinator.phases();
@@ -104,8 +186,9 @@ pub(super) fn run(
                 deadlines.iter().chain([&abort]).for_each(|deadline| deadline.store(0, Ordering::Relaxed));
                 gate.abort();
             }
-            let finished: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
-            result.map(|phases| (phases, finished))
+            coordinator.wait_for_threads();
+            let joined = crew.join();
+            result.map(|phases| (phases, joined))
         });
         // The writer ends when the last worker has.
         match writing.map(ScopedJoinHandle::join) {
@@ -116,12 +199,16 @@ pub(super) fn run(
     })?;
 
     let torn_down = clock.now();
+    if options.stop.load(Ordering::Relaxed) {
+        return Err(ExecuteError::Stopped);
+    }
     let mut workers = Vec::with_capacity(places.len());
     let mut teardown = PhaseCounter::default();
     let mut host = phases.host;
+    host.trace_stall_ns += reactors.iter().map(|thread| thread.stalled_ns).sum::<u64>();
     let mut last_end = 0;
     for (place, finished) in places.iter().zip(finished) {
-        let finished: Finished = finished.ok().flatten().ok_or_else(|| place.lost())?;
+        let finished: Finished = finished.ok_or_else(|| place.lost())?;
         teardown.add(finished.teardown);
         host.trace_stall_ns += finished.stalled_ns;
         let start = finished.window.start;
@@ -136,6 +223,7 @@ pub(super) fn run(
             cpu_ns: finished.cpu_ns,
             stop: finished.stop,
             series: finished.series,
+            stream: finished.stream,
         });
     }
     Ok(Ran {
@@ -149,12 +237,15 @@ pub(super) fn run(
         last_end,
         teardown,
         host,
+        replay: replay.map(|replay| replay.facts()),
+        reactors,
     })
 }
 
 /// Starts the threads of the workers.
 struct Starter<'s> {
     run: &'s Run<'s>,
+    root: BorrowedFd<'s>,
     context: &'s RunContext<'s>,
     places: &'s [Place<'s>],
     /// By client and fileset.
@@ -167,28 +258,35 @@ impl<'s> Starter<'s> {
         scope: &'scope Scope<'scope, 's>,
         source: Option<TraceSource>,
         sender: Reports,
-    ) -> Result<Vec<ScopedJoinHandle<'scope, Option<Finished>>>, ExecuteError> {
+    ) -> Result<Crew<'scope>, ExecuteError> {
         let mut threads = Vec::with_capacity(self.places.len());
+        let stage = |_| self.context.replay.as_ref().map(|replay| Stage::new(replay.clone()));
+        let stages: Vec<_> = self.tables.iter().map(stage).collect();
         for (number, place) in (0u32..).zip(self.places) {
+            let (at, of) = place.group.place(place.client, self.run.options.share.total);
             let worker = Worker {
                 run: self.context,
                 context: WorkerContext {
                     clock: self.run.clock,
-                    tables: &self.tables[place.client as usize],
+                    tables: &self.tables[(place.client - self.run.options.share.first) as usize],
                     client: place.client,
-                    clients: self.run.options.clients,
+                    place: at,
+                    places: of,
                     worker: place.worker,
                     workers: place.group.workers,
                     verify: self.run.program.verify_block,
                     max_failures: self.run.options.max_errors,
+                    together: self.context.together,
+                    nap_ns: NAP_NS,
                 },
                 group: place.group,
                 number,
                 trace: source.as_ref().map(TraceSource::sender),
             };
-            let sender = sender.clone();
+            let (sender, root) = (sender.clone(), self.root);
+            let stage = stages[(place.client - self.run.options.share.first) as usize].clone();
             let builder = Builder::new().name(format!("worker-{number}")).stack_size(512 << 10);
-            match builder.spawn_scoped(scope, move || worker.run(&sender)) {
+            match builder.spawn_scoped(scope, move || worker.run(root, stage, &sender)) {
                 Ok(thread) => threads.push(thread),
                 Err(source) => {
                     self.context.abort.store(0, Ordering::Relaxed);
@@ -198,7 +296,7 @@ impl<'s> Starter<'s> {
                 }
             }
         }
-        Ok(threads)
+        Ok(Crew::Workers(threads))
     }
 }
 

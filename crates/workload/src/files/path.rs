@@ -2,25 +2,38 @@
 
 use std::ffi::CStr;
 
-/// A path built without allocating, ended by a NUL.
+/// A path built without allocating, ended by a NUL. It may begin with a directory that stays.
 #[derive(Clone)]
 pub struct PathBuffer {
     bytes: [u8; Self::CAPACITY],
     length: usize,
+    /// Length of what stays.
+    base: usize,
 }
 
 impl PathBuffer {
-    const CAPACITY: usize = 256;
+    const CAPACITY: usize = 320;
 
     /// An empty path.
     pub fn new() -> Self {
-        Self { bytes: [0; Self::CAPACITY], length: 0 }
+        Self { bytes: [0; Self::CAPACITY], length: 0, base: 0 }
+    }
+
+    /// An empty path below `directory`, or below nothing when it is empty.
+    pub fn below(directory: &[u8]) -> Self {
+        let mut path = Self::new();
+        if !directory.is_empty() {
+            path.push(directory);
+            path.push(b"/");
+        }
+        path.base = path.length;
+        path
     }
 
     /// Empties it.
     pub fn clear(&mut self) {
-        self.length = 0;
-        self.bytes[0] = 0;
+        self.length = self.base;
+        self.bytes[self.base] = 0;
     }
 
     /// Appends text. Fileset names are checked to be short, so that the capacity always suffices; what does not fit is
@@ -52,9 +65,15 @@ impl PathBuffer {
         CStr::from_bytes_with_nul(&self.bytes[..=self.length]).unwrap_or_default()
     }
 
-    /// The path as text.
+    /// The whole path.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    /// The path as text, without the directory that stays.
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes[..self.length]).into_owned()
+        String::from_utf8_lossy(&self.bytes[self.base..self.length]).into_owned()
     }
 }
 
@@ -67,5 +86,22 @@ impl Default for PathBuffer {
 impl std::fmt::Debug for PathBuffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PathBuffer({:?})", self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_stays_and_is_no_part_of_the_text() {
+        let mut path = PathBuffer::below(b"work");
+        path.push(b"data/f");
+        path.push_number(7, 3);
+        assert_eq!((path.bytes(), path.text()), (&b"work/data/f007"[..], "data/f007".to_owned()));
+        path.clear();
+        path.push(b"x");
+        assert_eq!(path.as_c_str().to_bytes(), b"work/x");
+        assert_eq!(PathBuffer::below(b"").bytes(), b"");
     }
 }

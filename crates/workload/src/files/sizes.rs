@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use statrs::distribution::{ContinuousCDF, Gamma, LogNormal};
-
-use crate::model::{FileSize, Fileset, SizeDistribution};
+use crate::model::{Fileset, Size};
 use crate::random::Random;
+use crate::sizes::with_quantiles;
 
 /// The size of every file. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -14,36 +13,15 @@ pub(super) enum Sizes {
     Each(Arc<[u64]>),
 }
 
-/// Larger sizes cannot be drawn: 1 EB.
-const LARGEST: f64 = 1e18;
-
 impl Sizes {
     /// Draws the sizes of `fileset` by `seed`.
     pub(super) fn draw(fileset: &Fileset, seed: u64) -> Self {
-        let mut random = Random::new(seed, 1);
-        let mut each = |quantile: &dyn Fn(f64) -> f64| {
-            let size = |_| quantile(random.unit()).clamp(0.0, LARGEST).round() as u64;
-            Self::Each((0..fileset.files).map(size).collect())
-        };
         match &fileset.size {
-            FileSize::Fixed(size) => Self::Fixed(size.0),
-            FileSize::Distributed(SizeDistribution::Uniform { min, max }) => {
-                let (low, high) = (min.0 as f64, max.0 as f64);
-                // Whole sizes from `min` to `max`, both included.
-                each(&|u| (low + u * (high - low + 1.0)).floor().min(high))
-            }
-            FileSize::Distributed(SizeDistribution::Gamma { mean, shape }) => {
-                match Gamma::new(*shape, *shape / mean.0 as f64) {
-                    Ok(gamma) => each(&|u| gamma.inverse_cdf(u)),
-                    Err(_) => Self::Fixed(mean.0),
-                }
-            }
-            FileSize::Distributed(SizeDistribution::LogNormal { median, sigma }) => {
-                match LogNormal::new((median.0 as f64).ln(), *sigma) {
-                    Ok(distribution) => each(&|u| distribution.inverse_cdf(u)),
-                    Err(_) => Self::Fixed(median.0),
-                }
-            }
+            Size::Fixed(size) => Self::Fixed(size.0),
+            Size::Distributed(distribution) => with_quantiles(distribution, |quantile| {
+                let mut random = Random::new(seed, 1);
+                Self::Each((0..fileset.files).map(|_| quantile(random.unit())).collect())
+            }),
         }
     }
 
@@ -66,12 +44,12 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Sharing;
+    use crate::model::SizeDistribution;
     use benchmaster_units::ByteSize;
 
     fn draw(files: u64, distribution: SizeDistribution, seed: u64) -> Vec<u64> {
-        let size = FileSize::Distributed(distribution);
-        let fileset = Fileset { files, size, directory_width: 0, sharing: Sharing::Private, prefill: 1.0 };
+        let size = Size::Distributed(distribution);
+        let fileset = Fileset { files, size, ..Fileset::default() };
         let sizes = Sizes::draw(&fileset, seed);
         let all: Vec<u64> = (0..files).map(|file| sizes.of(file)).collect();
         assert_eq!(sizes.total(files), all.iter().sum::<u64>());

@@ -1,14 +1,15 @@
 //! One operation of a lane: on data, on a handle, or by name.
 
 use super::pick::{Hold, Pick};
-use super::{Job, Lane, Open, Outcome, WorkerContext, WorkerShared, sleep_until};
+use super::place::{Place, end_of, turn_of};
+use super::{Job, Lane, Open, Outcome, WorkerContext, sleep_until};
 use crate::clock::Ticks;
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, OperationError};
 use crate::files::{FileTable, PathBuffer, Picked};
-use crate::model::{FilePick, OffsetPick, OperationKind};
+use crate::model::{OffsetPick, OperationKind};
 use crate::program::Operation;
-use crate::recorder::{Record, Timing};
+use crate::recorder::{Record, Spot, Timing};
 use crate::recording::StopReason;
 
 /// Pause before a stream asks again for what another one holds.
@@ -21,7 +22,7 @@ const SMALL: usize = 4 * BLOCK;
 struct Done {
     start: Ticks,
     end: Ticks,
-    offset: u64,
+    spot: Spot,
     /// Bytes moved, and those that should have been.
     bytes: u64,
     asked: u64,
@@ -29,15 +30,15 @@ struct Done {
 }
 
 impl Done {
-    fn plain(start: Ticks, end: Ticks, result: Result<(), OperationError>) -> Self {
-        Self { start, end, offset: u64::MAX, bytes: 0, asked: 0, result }
+    fn plain(start: Ticks, end: Ticks, spot: Spot, result: Result<(), OperationError>) -> Self {
+        Self { start, end, spot, bytes: 0, asked: 0, result }
     }
 
     #[inline]
     fn moved(
         start: Ticks,
         end: Ticks,
-        offset: u64,
+        spot: Spot,
         asked: usize,
         result: Result<usize, OperationError>,
     ) -> Self {
@@ -46,14 +47,14 @@ impl Done {
             Ok(done) => (0, Err(OperationError::Short { asked, done })),
             Err(error) => (0, Err(error)),
         };
-        Self { start, end, offset, bytes, asked: asked as u64, result }
+        Self { start, end, spot, bytes, asked: asked as u64, result }
     }
 
     /// The handle is not open, because the operation that should have opened it failed.
     #[cold]
     fn not_open(context: &WorkerContext<'_>) -> Self {
         let now = context.clock.now();
-        Self::plain(now, now, Err(OperationError::Os(libc::EBADF)))
+        Self::plain(now, now, Spot::NONE, Err(OperationError::Os(libc::EBADF)))
     }
 }
 
@@ -75,12 +76,12 @@ impl<H> Lane<H> {
         let Job { context, shared, limits, .. } = job;
         let reads = op.kind == OperationKind::Read;
         if !(reads || op.kind == OperationKind::Write)
-            || context.verify.is_some()
+            || context.verify.is_some() && (reads || op.offset != OffsetPick::Append)
             || shared.moved.get() >= limits.bytes
         {
             return None;
         }
-        let (offset, length) = self.place(shared, op)?;
+        let Place::At(offset, length) = self.place(shared, op) else { return None };
         let mut window = 0;
         if !reads {
             // Walk through the buffer, so that successive writes differ in more than their first bytes.
@@ -109,33 +110,44 @@ impl<H> Lane<H> {
         let end = job.context.clock.now();
         self.carry = end;
         let offset = if op.offset == OffsetPick::Append { u64::MAX } else { transfer.offset };
-        self.record(job, op, Done::moved(transfer.start, end, offset, transfer.length, result))
+        if op.kind == OperationKind::Write
+            && let Ok(bytes) = result
+        {
+            self.grow(job.context, op, transfer.offset, bytes);
+        }
+        let spot = self.spot(op, offset);
+        let asked = self.asked(op, transfer.length, result.as_ref().ok());
+        self.record(job, op, Done::moved(transfer.start, end, spot, asked, result))
     }
 
-    /// Where the next read or write of an open handle goes, and how long it is; counts its bytes. `None` when the handle is
-    /// not open.
+    /// Where in which file a read or write of an open handle is.
     #[inline(always)]
-    fn place(&mut self, shared: &WorkerShared, op: &Operation) -> Option<(u64, usize)> {
-        let open = self.handles[usize::from(op.slot)].as_mut()?;
-        let (offset, length) = match op.offset {
-            OffsetPick::Random => {
-                if open.places.0 != op.length {
-                    open.places = (op.length, (open.size / op.length).max(1));
-                }
-                let offset = self.random.below(open.places.1) * op.length;
-                (offset, op.length.min(open.size - offset))
-            }
-            OffsetPick::Sequential => {
-                let position = &shared.positions[usize::from(op.slot)];
-                let now = position.get();
-                let from = if now >= open.size { 0 } else { now };
-                position.set(from + op.length);
-                (from, op.length.min(open.size - from))
-            }
-            OffsetPick::Append => (0, op.length),
-        };
-        shared.moved.set(shared.moved.get() + length);
-        Some((offset, length as usize))
+    fn spot(&self, op: &Operation, offset: u64) -> Spot {
+        match &self.handles[usize::from(op.slot)] {
+            Some(open) => Spot { offset, ..Spot::file(open.fileset, open.file) },
+            None => Spot { offset, ..Spot::NONE },
+        }
+    }
+
+    /// How much a read or write should have moved. Where files grow while others write them, their ends are not known for
+    /// certain: a read that ends early has met one.
+    #[inline(always)]
+    fn asked(&self, op: &Operation, length: usize, done: Option<&usize>) -> usize {
+        match (&self.handles[usize::from(op.slot)], done) {
+            (Some(open), Some(done)) if open.grows && op.kind == OperationKind::Read => length.min(*done),
+            _ => length,
+        }
+    }
+
+    /// Notes how long a file is now, where that is not given.
+    #[inline(always)]
+    fn grow(&self, context: &WorkerContext<'_>, op: &Operation, offset: u64, bytes: usize) {
+        if let Some(open) = &self.handles[usize::from(op.slot)]
+            && open.grows
+        {
+            let offset = (op.offset != OffsetPick::Append).then_some(offset);
+            context.tables[usize::from(open.fileset)].wrote(open.file, offset, bytes as u64);
+        }
     }
 
     /// Records what an operation did, and says how to go on.
@@ -146,7 +158,7 @@ impl<H> Lane<H> {
         self.worked = true;
         let outcome = match done.result {
             Ok(()) => {
-                if !job.record.borrow_mut().success(op.series, timing, done.bytes, done.offset) {
+                if !job.record.borrow_mut().success(op.series, timing, done.bytes, done.spot) {
                     self.carry = 0;
                 }
                 job.shared.failures.set(0);
@@ -169,7 +181,7 @@ impl<H> Lane<H> {
         let Job { context, shared, record, .. } = job;
         self.carry = 0;
         shared.moved.set(shared.moved.get() - done.asked);
-        record.borrow_mut().failure(op.series, timing, done.offset, error, &|| self.name_of(context, op));
+        record.borrow_mut().failure(op.series, timing, done.spot, error, &|| self.name_of(context, op));
         shared.failures.set(shared.failures.get() + 1);
         Outcome::Failed
     }
@@ -196,10 +208,13 @@ impl<H> Lane<H> {
                 return Outcome::Stop(StopReason::Work);
             }
             match (job.context.verify, self.place(job.shared, op)) {
-                (Some(block), Some(place)) if op.kind == OperationKind::Read => {
-                    self.verified_read(job, op, block, place).await
+                (_, Place::Nowhere) => return Outcome::Stop(StopReason::Work),
+                (Some(block), Place::At(offset, length)) if op.kind == OperationKind::Read => {
+                    self.verified_read(job, op, block, (offset, length)).await
                 }
-                (Some(block), Some(place)) => self.verified_write(job, op, block, place).await,
+                (Some(block), Place::At(offset, length)) => {
+                    self.verified_write(job, op, block, (offset, length)).await
+                }
                 (_, _) => Done::not_open(job.context),
             }
         } else if op.kind.needs_handle() {
@@ -236,7 +251,8 @@ impl<H> Lane<H> {
             let whole = if read < length { read - read % block } else { read };
             self.check(job, op, offset, whole, block);
         }
-        Done::moved(start, end, offset, length, result)
+        let asked = self.asked(op, length, result.as_ref().ok());
+        Done::moved(start, end, self.spot(op, offset), asked, result)
     }
 
     async fn verified_write<E, R>(
@@ -265,7 +281,10 @@ impl<H> Lane<H> {
         let result = engine.write(&open.handle, buffer, offset).await;
         let end = context.clock.now();
         claim.end(result == Ok(length));
-        Done::moved(start, end, offset, length, result)
+        if let Ok(bytes) = result {
+            self.grow(context, op, offset, bytes);
+        }
+        Done::moved(start, end, self.spot(op, offset), length, result)
     }
 
     /// Proves what was read.
@@ -281,8 +300,8 @@ impl<H> Lane<H> {
         self.carry = 0;
         let Some(open) = &self.handles[usize::from(op.slot)] else { return };
         let table = &job.context.tables[usize::from(open.fileset)];
-        let proved =
-            table.prove(open.file, offset, &self.buffer[..read], block, &self.seen, &mut self.scratch);
+        let scratch = self.scratch.get_or_insert_with(|| Box::new([0; BLOCK]));
+        let proved = table.prove(open.file, offset, &self.buffer[..read], block, &self.seen, scratch);
         let mut record = job.record.borrow_mut();
         match proved {
             Ok(bytes) => record.verified(bytes),
@@ -298,6 +317,7 @@ impl<H> Lane<H> {
         let (slot, clock) = (usize::from(op.slot), context.clock);
         if op.kind == OperationKind::Close {
             let Some(open) = self.handles[slot].take() else { return Done::not_open(context) };
+            job.shared.stream.note(op.kind, open.name, u64::MAX, 0);
             self.locked &= !(1 << slot);
             let table = &context.tables[usize::from(open.fileset)];
             self.last = Some((open.fileset, table.at(open.file)));
@@ -305,23 +325,35 @@ impl<H> Lane<H> {
             let result = engine.close(open.handle).await;
             let end = clock.now();
             table.release(open.file);
-            return Done::plain(start, end, result);
+            return Done::plain(start, end, Spot::file(open.fileset, open.file), result);
         }
         let Some(open) = &self.handles[slot] else { return Done::not_open(context) };
+        job.shared.stream.note(op.kind, open.name, u64::MAX, op.length);
         let start = clock.now();
         let result = match op.kind {
             OperationKind::Fsync => engine.fsync(&open.handle).await,
             OperationKind::Fdatasync => engine.fdatasync(&open.handle).await,
             OperationKind::Lock => engine.lock(&open.handle, op.lock, op.length).await,
+            OperationKind::Truncate => {
+                context.tables[usize::from(open.fileset)].forget_content(open.file);
+                engine.truncate(&open.handle, op.length).await
+            }
+            OperationKind::Allocate => engine.allocate(&open.handle, op.length).await,
+            OperationKind::SeekData => engine.seek_data(&open.handle).await,
+            OperationKind::Fstat => engine.fstat(&open.handle).await,
             _ => engine.unlock(&open.handle, op.length).await,
         };
         let end = clock.now();
         match op.kind {
             OperationKind::Lock if result.is_ok() => self.locked |= 1 << slot,
             OperationKind::Unlock => self.locked &= !(1 << slot),
+            OperationKind::Truncate if result.is_ok() => self.cut(context, slot, op.length),
+            OperationKind::Allocate if result.is_ok() => {
+                context.tables[usize::from(open.fileset)].wrote(open.file, Some(0), op.length);
+            }
             _ => {}
         }
-        Done::plain(start, end, result)
+        Done::plain(start, end, self.spot(op, u64::MAX), result)
     }
 
     /// Picks a file, waiting for one while all are claimed by other streams.
@@ -332,12 +364,12 @@ impl<H> Lane<H> {
     {
         let clock = job.context.clock;
         loop {
-            match self.pick(job.context, op) {
+            match self.pick(job.context, job.shared, op) {
                 Ok(Some(pick)) => return Ok(pick),
                 Ok(None) => return Err(StopReason::Work),
                 Err(super::pick::Busy) => {
                     let soon = clock.after(clock.now(), RETRY_NS);
-                    if !sleep_until(job.engine, clock, soon, job.limits).await {
+                    if !sleep_until(job.engine, job.context, soon, job.limits).await {
                         return Err(StopReason::Time);
                     }
                 }
@@ -353,17 +385,20 @@ impl<H> Lane<H> {
         let (table, clock) = (&*context.tables[usize::from(op.fileset)], context.clock);
         let file = pick.picked.file;
         self.last = Some((op.fileset, pick.picked));
-        match op.kind {
-            OperationKind::Readdir | OperationKind::Mkdir | OperationKind::Rmdir => {
-                table.directory_path(table.directory_of(file), &mut self.path);
-                if op.kind != OperationKind::Readdir {
-                    self.path.push(b"/d");
-                    self.path.push_number(file, 8);
-                }
+        job.shared.stream.note(op.kind, table.name_hash(pick.picked), u64::MAX, 0);
+        if op.kind.is_of_directory() {
+            table.directory_path(table.directory_of(file), &mut self.path);
+            if matches!(op.kind, OperationKind::Mkdir | OperationKind::Rmdir) {
+                self.path.push(b"/d");
+                self.path.push_number(file, 8);
             }
-            _ => table.file_path(pick.picked, &mut self.path),
+        } else {
+            table.file_path(pick.picked, &mut self.path);
         }
-        let empties = op.kind == OperationKind::Unlink || op.flags.truncate;
+        if let Some(beside) = op.of {
+            self.path.push(beside.suffix().as_bytes());
+        }
+        let empties = op.kind == OperationKind::Unlink && op.of.is_none() || op.flags.truncate;
         if empties {
             table.forget_content(file);
         }
@@ -392,13 +427,19 @@ impl<H> Lane<H> {
                 start = clock.now();
                 engine.mkdir(&self.path).await
             }
-            _ => {
+            OperationKind::Rmdir => {
                 start = clock.now();
                 engine.rmdir(&self.path).await
+            }
+            _ => {
+                self.name_beside(op, table, pick.picked);
+                start = clock.now();
+                self.more_by_name(*engine, op).await
             }
         };
         let end = clock.now();
         match op.kind {
+            OperationKind::Unlink if op.of.is_some() => pick.let_go(table, op.kind),
             OperationKind::Unlink if result.is_ok() => table.set_absent(file),
             OperationKind::Rename if result.is_ok() => {
                 let now = Picked { renamed: !pick.picked.renamed, ..pick.picked };
@@ -407,7 +448,7 @@ impl<H> Lane<H> {
             }
             kind => pick.let_go(table, kind),
         }
-        Done::plain(start, end, result)
+        Done::plain(start, end, Spot::file(op.fileset, file), result)
     }
 
     /// Opens or creates the picked file into the operation's handle.
@@ -427,10 +468,12 @@ impl<H> Lane<H> {
             let now = context.clock.now();
             if closed.is_err() {
                 pick.let_go(table, op.kind);
-                return Done::plain(start, now, closed);
+                return Done::plain(start, now, Spot::file(op.fileset, file), closed);
             }
             start = now;
         }
+        // Before it is opened: what others append later may not be seen through this handle.
+        let length = table.length(file);
         let opened = match op.kind {
             OperationKind::Open => engine.open(&self.path, op.flags).await,
             _ => engine.create(&self.path, op.flags).await,
@@ -441,11 +484,22 @@ impl<H> Lane<H> {
                 if pick.hold != Hold::Used {
                     table.set_used(pick.picked);
                 }
-                let size = table.size(file);
-                if self.lane == 0 {
-                    shared.positions[slot].set(self.first_position(context, op, table, size));
+                let creates = op.kind == OperationKind::Create;
+                if op.flags.truncate || creates && pick.hold == Hold::Claimed {
+                    table.set_empty(file);
                 }
-                self.handles[slot] = Some(Open { handle, fileset: op.fileset, file, size, places: (0, 0) });
+                let name = table.name_hash(pick.picked);
+                // What is created is to become as long as the fileset says; what is there is as long as it is.
+                let size = if creates || op.flags.truncate { table.size(file) } else { length };
+                let grows = table.keeps_lengths();
+                let turn = turn_of(context, op, table);
+                if self.lane == 0 {
+                    shared.positions[slot].set(self.first_position(op, turn, size));
+                }
+                let end = end_of(op, turn, size);
+                let fileset = op.fileset;
+                self.handles[slot] =
+                    Some(Open { handle, fileset, file, name, size, grows, end, turn, places: (0, 0) });
                 Ok(())
             }
             Err(error) => {
@@ -453,25 +507,7 @@ impl<H> Lane<H> {
                 Err(error)
             }
         };
-        Done::plain(start, end, result)
-    }
-
-    /// Workers that share a file start at different places of it, at a multiple of the largest I/O.
-    fn first_position(
-        &self,
-        context: &WorkerContext<'_>,
-        op: &Operation,
-        table: &FileTable,
-        size: u64,
-    ) -> u64 {
-        let (files, worker) = (table.files().max(1), u64::from(context.worker));
-        let clients = if table.is_shared() { u64::from(context.clients) } else { 1 };
-        let each = (u64::from(context.workers) - worker % files).div_ceil(files);
-        if op.pick != FilePick::Own || each * clients < 2 || self.max_io == 0 {
-            return 0;
-        }
-        let turn = worker / files + if clients > 1 { u64::from(context.client) * each } else { 0 };
-        size / self.max_io * turn / (each * clients) * self.max_io
+        Done::plain(start, end, Spot::file(op.fileset, file), result)
     }
 
     /// Name of the file an operation works on, for messages.

@@ -1,7 +1,7 @@
 //! Which file an operation works on.
 
-use super::{Lane, WorkerContext};
-use crate::files::{FileTable, Found, Picked, Purpose};
+use super::{Lane, WorkerContext, WorkerShared};
+use crate::files::{Cursor, FileTable, Found, Part, Picked, Purpose};
 use crate::model::{FilePick, OperationKind};
 use crate::program::Operation;
 
@@ -44,59 +44,83 @@ impl Pick {
 
 impl<H> Lane<H> {
     /// Picks the file of an operation by name. `Ok(None)`: there is none, and there will be none.
-    pub(super) fn pick(&mut self, context: &WorkerContext<'_>, op: &Operation) -> Result<Option<Pick>, Busy> {
-        let table = &*context.tables[usize::from(op.fileset)];
+    pub(super) fn pick(
+        &mut self,
+        context: &WorkerContext<'_>,
+        shared: &WorkerShared,
+        op: &Operation,
+    ) -> Result<Option<Pick>, Busy> {
+        let fileset = usize::from(op.fileset);
+        let (table, cursor) = (&*context.tables[fileset], &shared.cursors[fileset]);
         match op.kind {
             // Directories are numbered like files, and are there whether their file is or not.
-            OperationKind::Readdir | OperationKind::Mkdir | OperationKind::Rmdir => {
+            kind if kind.is_of_directory() => {
                 let number = match op.pick {
                     FilePick::Random | FilePick::New => Some(self.random.below(table.files())),
-                    FilePick::Once => table.once_number(),
-                    FilePick::Own | FilePick::Next | FilePick::Same => Some(self.number(context, op, table)),
+                    FilePick::Zipf { exponent } => {
+                        Some(self.zipfs.get(table.files(), exponent).draw(&mut self.random))
+                    }
+                    FilePick::Once => table.once_number(context.part(table), cursor),
+                    FilePick::Own
+                    | FilePick::Next
+                    | FilePick::Every
+                    | FilePick::Neighbour
+                    | FilePick::Same => Some(self.number(context, op, table)),
                 };
                 Ok(number.map(|file| Pick::free(table.at(file))))
             }
             OperationKind::Create => Ok(match op.pick {
-                FilePick::Own | FilePick::Next | FilePick::Same => {
+                FilePick::Own | FilePick::Next | FilePick::Every | FilePick::Neighbour | FilePick::Same => {
                     Some(Pick::free(table.at(self.number(context, op, table))))
                 }
-                FilePick::New | FilePick::Random | FilePick::Once => table
-                    .claim_new()
+                FilePick::New | FilePick::Random | FilePick::Once | FilePick::Zipf { .. } => table
+                    .claim_new(context.part(table), cursor)
                     .map(|file| Pick { picked: Picked { file, renamed: false }, hold: Hold::Claimed }),
             }),
-            OperationKind::Unlink | OperationKind::Rename => {
-                self.existing(context, op, table, Purpose::Claim)
+            OperationKind::Unlink | OperationKind::Rename if op.of.is_none() => {
+                self.existing(context, cursor, op, Purpose::Claim)
             }
-            _ => self.existing(context, op, table, Purpose::Use),
+            _ => self.existing(context, cursor, op, Purpose::Use),
         }
     }
 
     fn existing(
         &mut self,
         context: &WorkerContext<'_>,
+        cursor: &Cursor,
         op: &Operation,
-        table: &FileTable,
         purpose: Purpose,
     ) -> Result<Option<Pick>, Busy> {
+        let table = &*context.tables[usize::from(op.fileset)];
         let hold = match purpose {
             Purpose::Use => Hold::Used,
             Purpose::Claim => Hold::Claimed,
         };
         let found = match op.pick {
-            FilePick::Next => {
-                let (share, turn) = self.share(context, table);
+            FilePick::Next | FilePick::Every => {
+                let (share, turn) = self.share(context, op, table);
                 match table.take(share.file(turn), purpose) {
                     Some(picked) => Found::File(picked),
                     None => table.first((turn..turn + share.length).map(|turn| share.file(turn)), purpose),
                 }
             }
-            FilePick::Once => table.once(purpose).map_or(Found::Nothing, Found::File),
+            FilePick::Once => {
+                table.once(context.part(table), cursor, purpose).map_or(Found::Nothing, Found::File)
+            }
             // The flow says which: there is nothing to choose, and it may be its own.
-            FilePick::Own => return Ok(Some(named(self.number(context, op, table), table, purpose))),
+            FilePick::Own | FilePick::Neighbour => {
+                return Ok(Some(named(self.number(context, op, table), table, purpose)));
+            }
             FilePick::Same if self.last.is_some_and(|(fileset, _)| fileset == op.fileset) => {
                 return Ok(Some(named(self.number(context, op, table), table, purpose)));
             }
-            FilePick::Random | FilePick::New | FilePick::Same => table.random(&mut self.random, purpose),
+            FilePick::Zipf { exponent } => {
+                let draw = |files| self.zipfs.get(files, exponent).draw(&mut self.random);
+                table.drawn(draw, context.part(table), purpose)
+            }
+            FilePick::Random | FilePick::New | FilePick::Same => {
+                table.random(&mut self.random, context.part(table), purpose)
+            }
         };
         match found {
             Found::File(picked) => Ok(Some(Pick { picked, hold })),
@@ -105,27 +129,28 @@ impl<H> Lane<H> {
         }
     }
 
-    /// The number that `own`, `next` and `same` stand for.
+    /// The number that `own`, `next`, `neighbour` and `same` stand for.
     fn number(&mut self, context: &WorkerContext<'_>, op: &Operation, table: &FileTable) -> u64 {
         match (op.pick, self.last) {
             (FilePick::Same, Some((fileset, picked))) if fileset == op.fileset => picked.file,
-            (FilePick::Next, _) => {
-                let (share, turn) = self.share(context, table);
+            (FilePick::Next | FilePick::Every | FilePick::Neighbour, _) => {
+                let (share, turn) = self.share(context, op, table);
                 share.file(turn)
             }
-            _ => u64::from(context.worker) % table.files(),
+            _ => context.part(table).index % table.files(),
         }
     }
 
-    /// This worker's share of a fileset, and whose turn it is in it.
-    fn share(&mut self, context: &WorkerContext<'_>, table: &FileTable) -> (Share, u64) {
-        let (client, clients) = if table.is_shared() { (context.client, context.clients) } else { (0, 1) };
-        let workers = u64::from(context.workers);
-        let (first, step) =
-            (u64::from(client) * workers + u64::from(context.worker), u64::from(clients) * workers);
+    /// This worker's share of a fileset (or its neighbour's), and whose turn it is in it.
+    fn share(&mut self, context: &WorkerContext<'_>, op: &Operation, table: &FileTable) -> (Share, u64) {
+        let part = match op.pick {
+            FilePick::Every => Part { index: context.worker.into(), of: context.workers.into() },
+            FilePick::Neighbour if table.is_shared() => context.part_of((context.place + 1) % context.places),
+            _ => context.part(table),
+        };
         let files = table.files();
-        let share =
-            Share { first: first % files, step, length: files.saturating_sub(first).div_ceil(step).max(1) };
+        let length = files.saturating_sub(part.index).div_ceil(part.of).max(1);
+        let share = Share { first: part.index % files, step: part.of, length };
         let turn = self.round * u64::from(self.lanes) + u64::from(self.lane);
         self.round += 1;
         (share, turn)

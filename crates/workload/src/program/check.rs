@@ -1,15 +1,20 @@
 //! What a workload must not say although it is well-formed.
 
 use super::compile::{Compiler, Handle};
-use super::{GroupProgram, Instruction, OpenFlags};
+use super::{Access, GroupProgram, Instruction, OpenFlags};
 use crate::content;
+use benchmaster_units::ByteSize;
+
 use crate::model::{
-    FilePick, FileSize, Group, IoMethod, LockKind, OffsetPick, OperationKind, SizeDistribution, Step, Until,
+    Beside, FilePick, Group, IoMethod, LockKind, OffsetPick, OperationKind, Size, Step, Until,
 };
 
 /// The largest read or write.
 pub(super) const MAX_IO: u64 = 1 << 30;
-/// The most entries an io_uring has.
+/// The size of an extended attribute unless it is given, and the largest (Linux' XATTR_SIZE_MAX).
+pub(super) const XATTR: u64 = 64;
+pub(super) const MAX_XATTR: u64 = 64 << 10;
+/// The most entries an io_uring has, and more than any server takes.
 const MAX_DEPTH: u32 = 32_768;
 
 /// Whether a text may be the name of a fileset, group or label.
@@ -36,33 +41,11 @@ impl Compiler<'_> {
                 let message = format!("`prefill` is a share of the files, and {} is not", fileset.prefill);
                 self.error(at("prefill"), message, "write a number from 0 to 1");
             }
-            match &fileset.size {
-                FileSize::Distributed(SizeDistribution::Uniform { min, max }) if min > max => {
-                    self.error(
-                        at("size"),
-                        format!("`min` ({min}) is more than `max` ({max})"),
-                        "exchange them",
-                    );
-                }
-                FileSize::Distributed(SizeDistribution::Gamma { mean, shape })
-                    if *shape <= 0.0 || !shape.is_finite() || mean.0 == 0 =>
-                {
-                    self.error(
-                        at("size"),
-                        "a gamma distribution needs a mean and a shape above 0",
-                        "raise them",
-                    );
-                }
-                FileSize::Distributed(SizeDistribution::LogNormal { median, sigma })
-                    if *sigma <= 0.0 || !sigma.is_finite() || median.0 == 0 =>
-                {
-                    self.error(
-                        at("size"),
-                        "a log-normal distribution needs a median and sigma above 0",
-                        "raise them",
-                    );
-                }
-                _ => {}
+            if let Size::Distributed(distribution) = &fileset.size {
+                self.check_size_distribution(&at("size"), distribution);
+            }
+            if let Some(tree) = &fileset.tree {
+                self.check_tree(&at("tree"), fileset, tree);
             }
         }
     }
@@ -84,12 +67,12 @@ impl Compiler<'_> {
                 self.error(format!("{path}.{field}"), format!("`{field}` is 0"), "it must be at least 1");
             }
         }
-        if group.queue_depth > 1 && group.io == IoMethod::Sync {
+        if group.queue_depth > 1 && group.io == IoMethod::Sync && self.access == Access::System {
             let fix = "add `io = \"io_uring\"`, or use `workers` for synchronous concurrency";
             self.error(format!("{path}.queue_depth"), "a queue depth above 1 needs asynchronous I/O", fix);
         }
         if group.queue_depth > MAX_DEPTH {
-            let message = format!("io_uring keeps at most {MAX_DEPTH} operations outstanding");
+            let message = format!("a worker keeps at most {MAX_DEPTH} operations outstanding");
             self.error(format!("{path}.queue_depth"), message, "use more `workers`");
         }
         let only_data = |step: &Step| step.op.is_some_and(OperationKind::moves_data);
@@ -98,10 +81,16 @@ impl Compiler<'_> {
             let fix = "open and close files in `setup` and `teardown`, or use `workers` instead";
             self.error(format!("{path}.flow"), message, fix);
         }
-        if group.flow.is_empty() {
+        if group.clients.is_some_and(|clients| clients.last.is_some_and(|last| last < clients.first)) {
+            let fix = "clients are numbered from 0; write `{ first = 1 }` or `{ first = 1, last = 4 }`";
+            self.error(format!("{path}.clients"), "the last client comes before the first", fix);
+        }
+        // A group without flow holds what its set-up opened while others work.
+        let others = self.workload.groups.iter().any(|other| !other.flow.is_empty());
+        if group.flow.is_empty() && (group.setup.is_empty() || !others) {
             self.error(format!("{path}.flow"), "the group has nothing to do", "add at least one step");
         }
-        if !self.ends(&group.flow) {
+        if !group.flow.is_empty() && !self.ends(&group.flow) {
             let message = format!("nothing ends the group `{}`", group.name);
             let fix =
                 "add a `duration` or `iterations` to `until`, or `bytes` to a flow that reads or writes";
@@ -142,6 +131,7 @@ impl Compiler<'_> {
             ("flags", !step.flags.is_empty()),
             ("io_size", step.io_size.is_some()),
             ("offset", step.offset.is_some()),
+            ("of", step.of.is_some()),
             ("lock", step.lock.is_some()),
         ];
         for (field, _) in fields.into_iter().filter(|(_, given)| *given) {
@@ -152,15 +142,28 @@ impl Compiler<'_> {
 
     /// Fields that are missing, too large, or mean nothing for this kind of operation.
     pub(super) fn check_fields(&mut self, path: &str, kind: OperationKind, step: &Step) {
-        let opens = matches!(kind, OperationKind::Open | OperationKind::Create);
+        let opens = kind.opens();
         let locks = kind == OperationKind::Lock;
-        let ranged = kind.moves_data() || locks || kind == OperationKind::Unlock;
+        let sized = kind.moves_data()
+            || locks
+            || matches!(
+                kind,
+                OperationKind::Unlock
+                    | OperationKind::Truncate
+                    | OperationKind::Allocate
+                    | OperationKind::Setxattr
+            );
+        let beside = matches!(
+            kind,
+            OperationKind::Open | OperationKind::Stat | OperationKind::Access | OperationKind::Unlink
+        );
         let fields = [
             ("fileset", step.fileset.is_some() && kind.needs_handle()),
             ("file", step.file.is_some() && kind.needs_handle()),
             ("flags", !step.flags.is_empty() && !opens),
-            ("io_size", step.io_size.is_some() && !ranged),
+            ("io_size", step.io_size.is_some() && !sized),
             ("offset", step.offset.is_some() && !kind.moves_data()),
+            ("of", step.of.is_some() && !beside),
             ("lock", step.lock.is_some() && !locks),
             ("handle", step.handle.is_some() && !opens && !kind.needs_handle()),
         ];
@@ -169,20 +172,37 @@ impl Compiler<'_> {
             self.error(format!("{path}.{field}"), message, "remove it");
         }
         if kind.moves_data() {
-            match step.io_size.map_or(0, |size| size.0) {
-                0 => {
-                    let message = format!("`{}` needs an `io_size`", kind.name());
-                    self.error(path, message, "for example `io_size = \"64KiB\"`");
-                }
-                length if length > MAX_IO => {
-                    self.error(
-                        format!("{path}.io_size"),
-                        "an I/O of more than 1 GiB",
-                        "use a smaller `io_size`",
-                    );
-                }
-                _ => {}
+            let given = step.io_size.as_ref().is_some_and(|size| size.fixed().is_none_or(|size| size.0 > 0));
+            if !given {
+                let message = format!("`{}` needs an `io_size`", kind.name());
+                self.error(path, message, "for example `io_size = \"64KiB\"`");
             }
+        } else if step.io_size.as_ref().is_some_and(|size| size.fixed().is_none()) {
+            let message = format!("`{}` needs one size", kind.name());
+            self.error(format!("{path}.io_size"), message, "for example `io_size = \"64KiB\"`");
+        }
+        let fixed = step.io_size.as_ref().and_then(Size::fixed).map_or(0, |size| size.0);
+        if kind == OperationKind::Allocate && fixed == 0 {
+            self.error(path, "`allocate` needs an `io_size`", "for example `io_size = \"1MiB\"`");
+        }
+        if kind == OperationKind::Setxattr && fixed > MAX_XATTR {
+            let message = format!("an extended attribute has at most {MAX_XATTR} bytes");
+            self.error(format!("{path}.io_size"), message, "use a smaller `io_size`");
+        }
+        self.check_beside(path, kind, step);
+    }
+
+    /// Uses of what lies beside a file that cannot be meant.
+    fn check_beside(&mut self, path: &str, kind: OperationKind, step: &Step) {
+        let Some(of) = step.of else { return };
+        let path = format!("{path}.of");
+        if of == Beside::Symlink && matches!(kind, OperationKind::Open | OperationKind::Access) {
+            let message = format!("`{}` of a symbolic link is one of its file", kind.name());
+            self.error(&path, message, "remove `of`, or use `stat`, `readlink` or `unlink`");
+        }
+        if of == Beside::Copy && kind == OperationKind::Open && self.workload.verify {
+            let message = "what a copy holds is not known when its file is written again";
+            self.error(&path, message, "use `verify = false`");
         }
     }
 
@@ -219,8 +239,8 @@ impl Compiler<'_> {
             return;
         }
         let any = |is: fn(&OpenFlags) -> bool| handle.opened.iter().any(|(_, flags)| is(flags));
-        let writes =
-            kind == OperationKind::Write || kind == OperationKind::Lock && step.lock == Some(LockKind::Write);
+        let writes = matches!(kind, OperationKind::Write | OperationKind::Truncate | OperationKind::Allocate)
+            || kind == OperationKind::Lock && step.lock == Some(LockKind::Write);
         let reads = kind == OperationKind::Read
             || kind == OperationKind::Lock && step.lock.unwrap_or_default() == LockKind::Read;
         if writes && any(|flags| !flags.write) {
@@ -258,7 +278,7 @@ impl Compiler<'_> {
     fn check_size(&mut self, path: &str, handle: &Handle<'_>) {
         let empty = |at: u16| {
             let (name, fileset) = self.workload.filesets.iter().nth(usize::from(at))?;
-            matches!(fileset.size, FileSize::Fixed(size) if size.0 == 0).then_some(name)
+            fileset.size.fixed().is_some_and(|size| size.0 == 0).then_some(name)
         };
         if let Some(name) = handle.opened.iter().find_map(|(fileset, _)| empty(*fileset)) {
             let message = format!("the files of `{name}` have no bytes to read or write");
@@ -275,21 +295,44 @@ impl Compiler<'_> {
         for (number, group) in groups.iter().enumerate() {
             for instruction in group.setup.iter().chain(&group.flow).chain(&group.teardown) {
                 let Instruction::Operation(op) = instruction else { continue };
-                if !op.kind.moves_data() || op.length == 0 {
+                // What is appended is not stamped: its place is not known.
+                let appends = op.kind == OperationKind::Write && op.offset == OffsetPick::Append;
+                if !op.kind.moves_data() || op.length == 0 || appends {
                     continue;
                 }
-                match content::block_size(op.length) {
+                let of_one = match &op.drawn {
+                    Some(sampler) => sampler.block(),
+                    None => content::block_size(op.length),
+                };
+                // Positions that are no multiples of the size are multiples of this.
+                if let OffsetPick::Strided { stride: ByteSize(apart) } | OffsetPick::At(ByteSize(apart)) =
+                    op.offset
+                    && apart > 0
+                {
+                    match content::block_size(apart) {
+                        Some(size) => block = block.min(size),
+                        None => {
+                            let message =
+                                format!("data {apart} bytes apart, or from the start, cannot be verified");
+                            let fix = format!(
+                                "use a multiple of {} bytes, or `verify = false`",
+                                content::MIN_BLOCK
+                            );
+                            self.error(format!("groups[{number}].flow"), message, fix);
+                        }
+                    }
+                }
+                match of_one {
                     Some(size) => block = block.min(size),
                     None => {
-                        let message = format!("data in I/Os of {} bytes cannot be verified", op.length);
+                        let message = match &op.drawn {
+                            Some(_) => "data in I/Os of the sizes drawn cannot be verified".to_owned(),
+                            None => format!("data in I/Os of {} bytes cannot be verified", op.length),
+                        };
                         let fix =
                             format!("use a multiple of {} bytes, or `verify = false`", content::MIN_BLOCK);
                         self.error(format!("groups[{number}].flow"), message, fix);
                     }
-                }
-                if op.kind == OperationKind::Write && op.offset == OffsetPick::Append {
-                    let message = "appended data cannot be verified, because its place is not known";
-                    self.error(format!("groups[{number}].flow"), message, "use `verify = false`");
                 }
             }
         }

@@ -1,31 +1,44 @@
 //! The compiler.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::check::{MAX_IO, is_name};
-use super::{Effect, GroupProgram, Instruction, MAX_HANDLES, MAX_LOOPS, OpenFlags, Operation, Program};
-use crate::model::{FilePick, Group, OffsetPick, OperationKind, ParameterError, Repeat, Step, Workload};
+use super::check::{MAX_IO, MAX_XATTR, XATTR, is_name};
+use super::{
+    Access, Effect, GroupProgram, Instruction, MAX_HANDLES, MAX_LOOPS, Meeting, OpenFlags, Operation, Program,
+};
+use crate::content::BLOCK;
+use crate::model::{
+    FilePick, Group, OffsetPick, OperationKind, ParameterError, Repeat, RepeatFor, Size, Step, Workload,
+};
 use crate::recording::SeriesKey;
+use crate::sizes::SizeSampler;
 
 /// Compiles a workload.
 ///
 /// # Errors
 /// Everything in it that cannot be executed, each with its path.
-pub(super) fn compile(workload: &Workload) -> Result<Program, Vec<ParameterError>> {
-    let mut compiler = Compiler::new(workload);
+pub(super) fn compile(workload: &Workload, access: Access) -> Result<Program, Vec<ParameterError>> {
+    let mut compiler = Compiler::new(workload, access);
     compiler.check_filesets();
     let mut groups: Vec<GroupProgram> =
         workload.groups.iter().enumerate().map(|(at, group)| compiler.group(at, group)).collect();
     if workload.groups.is_empty() {
         compiler.error("groups", "the workload has no group of workers", "add a `[[groups]]` with a `flow`");
     }
+    compiler.check_counters(&groups);
     let verify_block = compiler.verify_block(&groups);
+    groups.iter_mut().for_each(|group| finish(group, verify_block));
     match compiler.errors.is_empty() {
         true => Ok(Program {
             measured: compiler.measured_first(&mut groups),
             series: compiler.series,
             filesets: workload.filesets.keys().cloned().collect(),
             effects: compiler.effects,
+            meetings: compiler.meetings,
+            counters: compiler.counters,
+            replay: None,
+            grows: compiler.grows,
             groups,
             verify_block,
         }),
@@ -35,10 +48,22 @@ pub(super) fn compile(workload: &Workload) -> Result<Program, Vec<ParameterError
 
 pub(super) struct Compiler<'a> {
     pub(super) workload: &'a Workload,
+    pub(super) access: Access,
     filesets: BTreeMap<&'a str, u16>,
     series: Vec<SeriesKey>,
     effects: Vec<Effect>,
+    pub(super) meetings: Vec<Meeting>,
+    pub(super) counters: Vec<String>,
+    grows: Vec<bool>,
     errors: Vec<ParameterError>,
+}
+
+/// Which part of a group's code is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Section {
+    SetUp,
+    Flow,
+    TearDown,
 }
 
 /// A handle as far as a flow has been read.
@@ -57,16 +82,23 @@ struct GroupState<'a> {
     last_fileset: u16,
     loops: usize,
     max_io: u64,
+    section: Section,
+    /// Of each handle, how one operation on it comes after the other.
+    ways: [Option<OffsetPick>; MAX_HANDLES],
 }
 
 impl<'a> Compiler<'a> {
-    fn new(workload: &'a Workload) -> Self {
+    fn new(workload: &'a Workload, access: Access) -> Self {
         let filesets = workload.filesets.keys().zip(0..).map(|(name, at)| (name.as_str(), at)).collect();
         Self {
             workload,
+            access,
             filesets,
             series: Vec::new(),
             effects: vec![Effect::None; workload.filesets.len()],
+            meetings: Vec::new(),
+            counters: Vec::new(),
+            grows: vec![false; workload.filesets.len()],
             errors: Vec::new(),
         }
     }
@@ -90,17 +122,30 @@ impl<'a> Compiler<'a> {
             last_fileset: 0,
             loops: 0,
             max_io: 0,
+            section: Section::SetUp,
+            ways: [None; MAX_HANDLES],
         };
-        let mut part = |compiler: &mut Self, name: &str, steps: &'a [Step]| {
+        let mut part = |compiler: &mut Self, name: &str, section, steps: &'a [Step]| {
             let mut code = Vec::new();
+            state.section = section;
             compiler.steps(&format!("{path}.{name}"), steps, &mut state, &mut code);
             code
         };
-        let setup = part(self, "setup", &group.setup);
-        let flow = part(self, "flow", &group.flow);
-        let teardown = part(self, "teardown", &group.teardown);
+        let mut setup = part(self, "setup", Section::SetUp, &group.setup);
+        let mut flow = part(self, "flow", Section::Flow, &group.flow);
+        let mut teardown = part(self, "teardown", Section::TearDown, &group.teardown);
+        for operation in operations(&mut setup).chain(operations(&mut flow)).chain(operations(&mut teardown))
+        {
+            if operation.kind.opens()
+                && let Some(way) = state.ways[usize::from(operation.slot)]
+                && way.is_segments()
+            {
+                operation.offset = way;
+            }
+        }
         GroupProgram {
             name: group.name.clone(),
+            clients: group.clients,
             workers: group.workers,
             queue_depth: group.queue_depth,
             io: group.io,
@@ -125,9 +170,23 @@ impl<'a> Compiler<'a> {
     }
 
     fn step(&mut self, path: &str, step: &'a Step, state: &mut GroupState<'a>, code: &mut Vec<Instruction>) {
-        let forms = [step.op.is_some(), step.repeat.is_some(), !step.choose.is_empty(), step.pause.is_some()];
+        if step.replay.is_some() {
+            let message = "a replay is the only step of the only group's `flow`";
+            self.error(path, message, "make it a workload of its own");
+            return;
+        }
+        let forms = [
+            step.op.is_some(),
+            step.repeat.is_some(),
+            !step.choose.is_empty(),
+            step.pause.is_some(),
+            step.meet.is_some(),
+            step.post.is_some(),
+            step.take.is_some(),
+        ];
         if forms.iter().filter(|&&given| given).count() != 1 {
-            let message = "a step needs exactly one of `op`, `repeat`, `choose` and `pause`";
+            let message =
+                "a step needs exactly one of `op`, `repeat`, `choose`, `pause`, `meet`, `post` and `take`";
             self.error(path, message, "for example `{ op = \"read\", io_size = \"64KiB\" }`");
             return;
         }
@@ -141,12 +200,15 @@ impl<'a> Compiler<'a> {
         if step.op.is_none() {
             self.check_other_step(path, step);
         }
+        self.check_counts(path, step);
         if let Some(kind) = step.op {
             self.operation(path, kind, step, state, code);
         } else if let Some(repeat) = step.repeat {
             self.repeat(path, repeat, step, state, code);
         } else if let Some(pause) = step.pause {
             code.push(Instruction::Pause(pause.nanos()));
+        } else if let Some(name) = step.meet.as_deref().or(step.post.as_deref()).or(step.take.as_deref()) {
+            self.together(path, name, step, state.section, code);
         } else {
             self.choose(path, step, state, code);
         }
@@ -179,10 +241,17 @@ impl<'a> Compiler<'a> {
                 code.push(Instruction::LoopEnd { counter, body });
                 code[begin] = Instruction::LoopBegin { counter, times, exit: position(code) };
             }
+            Repeat::For(RepeatFor { duration }) => {
+                if duration.nanos() == 0 {
+                    let fix = "give it a length, for example `{ duration = \"30s\" }`";
+                    self.error(format!("{path}.repeat"), "the time to repeat for is 0", fix);
+                }
+                code.push(Instruction::TimeEnd { counter, body });
+                code[begin] = Instruction::TimeBegin { counter, nanos: duration.nanos() };
+            }
             Repeat::Until(_) => {
                 let advances = |s: &Step| {
-                    s.op.is_some_and(OperationKind::moves_data)
-                        && matches!(s.offset, None | Some(OffsetPick::Sequential))
+                    s.op.is_some_and(OperationKind::moves_data) && s.offset.is_none_or(OffsetPick::advances)
                 };
                 let Some(advancing) = step.flow.iter().find(|s| advances(s)) else {
                     let message = "a repeat until the end of the file needs a sequential read or write in it";
@@ -191,7 +260,9 @@ impl<'a> Compiler<'a> {
                 };
                 let slot = self.slot(path, advancing, state);
                 let handle = &state.handles[usize::from(slot)];
-                if handle.opened.iter().any(|(_, flags)| flags.append) {
+                if advancing.op == Some(OperationKind::Write)
+                    && handle.opened.iter().any(|(_, flags)| flags.append)
+                {
                     let message = "a file that grows by appending has no end to reach";
                     self.error(path, message, "repeat a number of times, or open without `append`");
                 }
@@ -245,11 +316,12 @@ impl<'a> Compiler<'a> {
         state: &mut GroupState<'a>,
         code: &mut Vec<Instruction>,
     ) {
-        let opens = matches!(kind, OperationKind::Open | OperationKind::Create);
+        let opens = kind.opens();
         let by_name = !kind.needs_handle();
         self.check_fields(path, kind, step);
         let flags = OpenFlags::of(&step.flags);
-        let length = step.io_size.map_or(0, |size| size.0);
+        let fixed = step.io_size.as_ref().and_then(Size::fixed);
+        let mut length = fixed.map_or(0, |size| size.0);
         let mut offset = step.offset.unwrap_or(OffsetPick::Sequential);
         let slot = if opens || !by_name { self.slot(path, step, state) } else { 0 };
         let (fileset, pick) = match by_name {
@@ -271,6 +343,11 @@ impl<'a> Compiler<'a> {
                     | OperationKind::Unlink
                     | OperationKind::Mkdir
                     | OperationKind::Rmdir
+                    | OperationKind::Symlink
+                    | OperationKind::Link
+                    | OperationKind::Copy
+                    | OperationKind::Setxattr
+                    | OperationKind::Removexattr
             );
             self.affects(fileset, if names || flags.truncate { Effect::Names } else { Effect::None });
         } else {
@@ -280,10 +357,17 @@ impl<'a> Compiler<'a> {
                 offset = OffsetPick::Append;
             }
             self.check_use(path, kind, step, offset, handle);
+            self.check_positions(path, step, offset, handle);
             for (fileset, _) in &handle.opened {
                 match (kind, offset) {
                     // The file is no longer as its fileset says.
-                    (OperationKind::Write, OffsetPick::Append) => self.affects(*fileset, Effect::Names),
+                    (OperationKind::Truncate | OperationKind::Allocate, _)
+                    | (OperationKind::Write, OffsetPick::Append) => {
+                        self.affects(*fileset, Effect::Names);
+                        if let Some(grows) = self.grows.get_mut(usize::from(*fileset)) {
+                            *grows = true;
+                        }
+                    }
                     (OperationKind::Write, _) => self.affects(*fileset, Effect::Data),
                     _ => {}
                 }
@@ -295,8 +379,41 @@ impl<'a> Compiler<'a> {
                 state.picked = true;
             }
         }
+        let drawn = match &step.io_size {
+            Some(Size::Distributed(distribution)) if kind.moves_data() => {
+                self.check_size_distribution(&format!("{path}.io_size"), distribution).then(|| {
+                    let direct =
+                        state.handles[usize::from(slot)].opened.iter().any(|(_, flags)| flags.direct);
+                    Arc::new(SizeSampler::new(distribution, if direct { BLOCK as u64 } else { 1 }))
+                })
+            }
+            _ => None,
+        };
+        if let Some(sampler) = &drawn {
+            length = sampler.largest();
+        }
+        if kind == OperationKind::Setxattr {
+            length = if length == 0 { XATTR } else { length };
+            state.max_io = state.max_io.max(length.min(MAX_XATTR));
+        }
         if kind.moves_data() {
+            if length > MAX_IO {
+                let message = "an I/O of more than 1 GiB";
+                self.error(format!("{path}.io_size"), message, "use a smaller `io_size`");
+            }
             state.max_io = state.max_io.max(length.min(MAX_IO));
+            if offset.advances() {
+                let way = *state.ways[usize::from(slot)].get_or_insert(offset);
+                if way != offset && (way.is_segments() || offset.is_segments()) {
+                    let message =
+                        "a handle that is used in segments is used in the same ones by all its steps";
+                    self.error(
+                        format!("{path}.offset"),
+                        message,
+                        "open the file into another handle as well",
+                    );
+                }
+            }
         }
         let series = self.series(path, kind, step, state);
         let lock = step.lock.unwrap_or_default();
@@ -307,7 +424,10 @@ impl<'a> Compiler<'a> {
             fileset,
             pick,
             length,
+            unit: drawn.as_ref().map_or(length, |sampler| sampler.alignment()).max(1),
+            drawn,
             offset,
+            of: step.of,
             lock,
             flags,
         }));
@@ -352,7 +472,9 @@ impl<'a> Compiler<'a> {
                 "use another pick",
             );
         }
-        if kind == OperationKind::Create && matches!(pick, FilePick::Random | FilePick::Once) {
+        if kind == OperationKind::Create
+            && matches!(pick, FilePick::Random | FilePick::Once | FilePick::Zipf { .. })
+        {
             let fix = "use `new`, `own` or `next`";
             self.error(
                 format!("{path}.file"),
@@ -368,6 +490,7 @@ impl<'a> Compiler<'a> {
                 fix,
             );
         }
+        self.check_pick(path, pick, state.last_fileset);
         state.picked = true;
         pick
     }
@@ -436,6 +559,38 @@ impl<'a> Compiler<'a> {
         self.series = order.iter().map(|&at| self.series[at].clone()).collect();
         measured.into_iter().filter(|&measured| measured).count()
     }
+}
+
+/// The place of `new` in `known`, where it is put if it is not there.
+pub(super) fn place_of<T: PartialEq>(known: &mut Vec<T>, new: T) -> u16 {
+    let at = known.iter().position(|old| *old == new).unwrap_or_else(|| {
+        known.push(new);
+        known.len() - 1
+    });
+    u16::try_from(at).unwrap_or(u16::MAX)
+}
+
+fn operations(code: &mut [Instruction]) -> impl Iterator<Item = &mut Operation> {
+    code.iter_mut().filter_map(|instruction| match instruction {
+        Instruction::Operation(operation) => Some(operation),
+        _ => None,
+    })
+}
+
+/// Rounds drawn sizes to blocks that can be proved, now that these are known.
+fn finish(group: &mut GroupProgram, block: Option<usize>) {
+    let Some(block) = block else { return };
+    let mut largest = 0;
+    let GroupProgram { setup, flow, teardown, .. } = group;
+    for operation in operations(setup).chain(operations(flow)).chain(operations(teardown)) {
+        if let Some(sampler) = &mut operation.drawn {
+            *sampler = Arc::new(sampler.with_grain(sampler.grain().max(block as u64)));
+            operation.length = sampler.largest();
+            operation.unit = sampler.alignment();
+            largest = largest.max(operation.length);
+        }
+    }
+    group.max_io = group.max_io.max(usize::try_from(largest).unwrap_or(usize::MAX));
 }
 
 fn position(code: &[Instruction]) -> u32 {

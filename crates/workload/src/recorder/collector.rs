@@ -199,6 +199,7 @@ impl Collector {
                 total: total.close(),
                 intervals,
                 errors,
+                span: None,
                 service: service.next(),
             })
             .collect();

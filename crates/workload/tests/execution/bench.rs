@@ -1,22 +1,43 @@
-//! A target in a temporary directory, and what tests ask of recordings.
+//! A target in a temporary directory or on an NFS server, and what tests ask of recordings.
 
+use std::cell::RefCell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use benchmaster_nfs_client::mount::{Mount, OpenFlags};
+use benchmaster_nfs_client::options::MountOptions;
+use benchmaster_nfs_client::reactor::Reactor;
+use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::cache::CacheControl;
+use benchmaster_workload::conduct::{Alone, Share};
 use benchmaster_workload::execute::{ExecuteError, Options, Progress, execute};
 use benchmaster_workload::model::Workload;
 use benchmaster_workload::recording::{OperationStats, Recording, SeriesRecording, TraceRecord, TraceSink};
+use benchmaster_workload::target::{NfsTarget, Target};
 use tempfile::TempDir;
 
+thread_local! {
+    /// Version of NFS of what [`Bench::new`] makes on this thread; `None`: directories.
+    static VERSION: RefCell<Option<&'static str>> = const { RefCell::new(None) };
+}
+
+/// Runs a test with benches on NFS servers.
+pub(crate) fn over_the_wire(version: &'static str, test: fn()) {
+    VERSION.set(Some(version));
+    test();
+}
+
 pub(crate) struct Bench {
-    /// Removed with everything in it at the end.
+    /// Removed with everything in it at the end; not the target of a bench that has a server.
     pub(crate) target: TempDir,
+    pub(crate) server: Option<Server>,
     pub(crate) area: WorkArea,
     pub(crate) clients: u32,
+    pub(crate) seed: u64,
+    pub(crate) stagger: Duration,
     pub(crate) cache: CacheControl,
     pub(crate) hook: Option<(String, Duration)>,
     pub(crate) max_errors: u64,
@@ -44,15 +65,34 @@ impl TraceSink for Sink {
 
 impl Bench {
     pub(crate) fn new() -> Self {
-        Self::on(&std::env::temp_dir())
+        match VERSION.with_borrow(|version| *version) {
+            None => Self::on(&std::env::temp_dir()),
+            Some(version) => Self::nfs(&format!("version={version}"), ServerConfig::default()),
+        }
     }
 
     pub(crate) fn on(directory: &Path) -> Self {
         let target = tempfile::tempdir_in(directory).unwrap();
+        Self::of(WorkArea::create(&target.path().into(), "test").unwrap(), target, None)
+    }
+
+    /// On a server of its own, mounted with these options.
+    pub(crate) fn nfs(options: &str, config: ServerConfig) -> Self {
+        let listen = ([127, 0, 0, 1], 0).into();
+        let server = Server::start(ServerConfig { listen, threads: 1, ..config }).unwrap();
+        let target = nfs_target(&server, options);
+        let area = WorkArea::create(&target, "test").unwrap();
+        Self::of(area, tempfile::tempdir().unwrap(), Some(server))
+    }
+
+    fn of(area: WorkArea, target: TempDir, server: Option<Server>) -> Self {
         Self {
-            area: WorkArea::create(target.path(), "test").unwrap(),
+            area,
             target,
+            server,
             clients: 1,
+            seed: 7,
+            stagger: Duration::ZERO,
             cache: CacheControl::Keep,
             hook: None,
             max_errors: 10,
@@ -74,8 +114,10 @@ impl Bench {
     ) -> Result<Recording, ExecuteError> {
         let Self { area, stop, .. } = self;
         let options = Options {
-            clients: self.clients,
-            seed: 7,
+            share: Share::all(self.clients),
+            stagger: self.stagger,
+            neighbours: 1,
+            seed: self.seed,
             fileset_seed: 3,
             interval_ns: u64::try_from(self.interval.as_nanos()).unwrap(),
             cache: self.cache,
@@ -84,7 +126,7 @@ impl Bench {
             stop,
         };
         let sink = self.sink.as_mut().map(|sink| sink as &mut dyn TraceSink);
-        execute(area, "w", workload, &options, sink, &mut |progress| observe(progress, stop))
+        execute(area, "w", workload, &options, &mut Alone, sink, &mut |progress| observe(progress, stop))
     }
 
     pub(crate) fn try_run(&mut self, workload: &Workload) -> Result<Recording, ExecuteError> {
@@ -110,21 +152,86 @@ impl Bench {
 
     /// A file of the working directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
+        assert!(self.server.is_none(), "paths are of directories");
         self.area.path().join(name)
     }
 
     pub(crate) fn size(&self, name: &str) -> u64 {
-        self.path(name).metadata().unwrap().len()
+        match self.server.is_some() {
+            false => self.path(name).metadata().unwrap().len(),
+            true => self.wire(async |mount| mount.stat(&below(name)).await.unwrap().size),
+        }
+    }
+
+    pub(crate) fn content(&self, name: &str) -> Vec<u8> {
+        match self.server.is_some() {
+            false => std::fs::read(self.path(name)).unwrap(),
+            true => self.wire(async |mount| {
+                let mut content = vec![0; mount.stat(&below(name)).await.unwrap().size as usize];
+                let file = mount.open(&below(name), &OpenFlags::READ).await.unwrap();
+                assert_eq!(mount.read(&file, &mut content, 0).await, Ok(content.len()));
+                mount.close(file).await.unwrap();
+                content
+            }),
+        }
     }
 
     /// Names in a directory of the working directory, sorted.
     pub(crate) fn names(&self, directory: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.path(directory)).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = match self.server.is_some() {
+            false => {
+                let entries = std::fs::read_dir(self.path(directory)).unwrap();
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+            }
+            true => self.wire(async |mount| {
+                let mut names = Vec::new();
+                let mut visit = |entry: &benchmaster_nfs_client::types::Entry<'_>| {
+                    names.push(String::from_utf8(entry.name.to_vec()).unwrap());
+                };
+                let directory = below(directory);
+                mount.readdir(directory.strip_suffix(b"/.").unwrap_or(&directory), &mut visit).await.unwrap();
+                names
+            }),
+        };
         names.sort();
         names
     }
+
+    /// Does something over a mount of its own, as another client would.
+    pub(crate) fn wire<T>(&self, work: impl AsyncFn(&Mount) -> T) -> T {
+        wire(self.options(), work)
+    }
+
+    /// How the server is mounted.
+    pub(crate) fn options(&self) -> &MountOptions {
+        match self.area.target() {
+            Target::Nfs(target) => &target.options,
+            Target::Directory(path) => panic!("{} is no server", path.display()),
+        }
+    }
+}
+
+/// Does something over a mount of its own, as another client would.
+pub(crate) fn wire<T>(options: &MountOptions, work: impl AsyncFn(&Mount) -> T) -> T {
+    let reactor = Reactor::new().unwrap();
+    let done = reactor.block_on(async {
+        let mount = Mount::connect(&reactor, options, "another client").await.unwrap();
+        let result = work(&mount).await;
+        mount.unmount().await.unwrap();
+        result
+    });
+    done.unwrap()
+}
+
+/// A server's export with these options.
+pub(crate) fn nfs_target(server: &Server, options: &str) -> Target {
+    let url = format!("nfs://{}/export?{options}", server.address());
+    Target::Nfs(NfsTarget::new(url.parse().unwrap()))
+}
+
+/// Path of a file of the working directory below the export.
+pub(crate) fn below(name: &str) -> Vec<u8> {
+    format!("benchmaster-test/{name}").into_bytes()
 }
 
 /// A workload written as in a study file.

@@ -29,7 +29,7 @@ fn times(spec: &WorkloadSpec, iterations: u64) -> Workload {
 }
 
 #[test]
-fn reads_and_writes_do_as_many_operations_of_the_size_asked_for() {
+pub(crate) fn reads_and_writes_do_as_many_operations_of_the_size_asked_for() {
     for (spec, label) in [
         (WorkloadSpec::SequentialRead(data()), "read"),
         (WorkloadSpec::RandomRead(data()), "read"),
@@ -49,7 +49,7 @@ fn reads_and_writes_do_as_many_operations_of_the_size_asked_for() {
 }
 
 #[test]
-fn a_duration_ends_them() {
+pub(crate) fn a_duration_ends_them() {
     for spec in [WorkloadSpec::RandomRead(data()), WorkloadSpec::SequentialWrite(data())] {
         let mut bench = Bench::new();
         let recording = bench.run(&spec.expand("w").unwrap());
@@ -60,7 +60,7 @@ fn a_duration_ends_them() {
 }
 
 #[test]
-fn sequential_reads_go_from_start_to_end_and_over_again() {
+pub(crate) fn sequential_reads_go_from_start_to_end_and_over_again() {
     let mut bench = Bench::new();
     let spec = WorkloadSpec::SequentialRead(DataParameters { workers: 1, ..data() });
     let (_, trace) = bench.trace(&times(&spec, 40));
@@ -69,7 +69,7 @@ fn sequential_reads_go_from_start_to_end_and_over_again() {
 }
 
 #[test]
-fn flushing_after_every_write_flushes_after_every_write() {
+pub(crate) fn flushing_after_every_write_flushes_after_every_write() {
     for (sync, label) in [(SyncMode::Fsync, "fsync"), (SyncMode::Fdatasync, "fdatasync")] {
         let mut bench = Bench::new();
         let spec = WorkloadSpec::SequentialWrite(DataParameters { sync, workers: 1, ..data() });
@@ -79,7 +79,7 @@ fn flushing_after_every_write_flushes_after_every_write() {
 }
 
 #[test]
-fn files_that_are_not_prefilled_grow_by_being_written() {
+pub(crate) fn files_that_are_not_prefilled_grow_by_being_written() {
     let mut bench = Bench::new();
     let spec = WorkloadSpec::SequentialWrite(DataParameters { prefill: false, workers: 1, ..data() });
     let recording = bench.run(&times(&spec, 16));
@@ -87,7 +87,7 @@ fn files_that_are_not_prefilled_grow_by_being_written() {
 }
 
 #[test]
-fn file_creation_creates_each_file_once() {
+pub(crate) fn file_creation_creates_each_file_once() {
     for (sharing, directories, each) in
         [(Sharing::Private, ["c0", "c1"].as_slice(), 101), (Sharing::Shared, &["shared"], 101)]
     {
@@ -129,7 +129,7 @@ fn file_creation_creates_each_file_once() {
 }
 
 #[test]
-fn write_latency_writes_flushes_and_closes_once() {
+pub(crate) fn write_latency_writes_flushes_and_closes_once() {
     let mut bench = Bench::new();
     let parameters = WriteLatencyParameters {
         file_size: ByteSize(100_000),
@@ -157,7 +157,7 @@ fn write_latency_writes_flushes_and_closes_once() {
 }
 
 #[test]
-fn small_files_are_read_whole() {
+pub(crate) fn small_files_are_read_whole() {
     let mut bench = Bench::new();
     let parameters = SmallFileReadParameters {
         files: 50,
@@ -174,7 +174,7 @@ fn small_files_are_read_whole() {
 }
 
 #[test]
-fn metadata_leaves_nothing_behind_and_a_warm_up_does_not_break_it() {
+pub(crate) fn metadata_leaves_nothing_behind_and_a_warm_up_does_not_break_it() {
     let mut bench = Bench::new();
     let parameters =
         MetadataParameters { workers: 2, warm_up: TimeSpan::millis(20), ..MetadataParameters::default() };
@@ -188,7 +188,7 @@ fn metadata_leaves_nothing_behind_and_a_warm_up_does_not_break_it() {
 }
 
 #[test]
-fn every_built_in_workload_is_tried_here() {
+pub(crate) fn every_built_in_workload_is_tried_here() {
     let tried = [
         "sequential-read",
         "random-read",
@@ -198,7 +198,31 @@ fn every_built_in_workload_is_tried_here() {
         "write-latency",
         "small-file-read",
         "metadata",
+        // In client_areas.rs.
+        "client-network",
+        "client-cache",
+        "client-locks",
+        "client-structures",
+        "locked-read",
+        "file-server",
+        "web-server",
+        "mail-server",
+        "bonnie",
+        "delegation-recall",
+        "delegation-grant",
+        "oltp",
+        // In peers.rs.
+        "software-build",
+        "client-scheduling",
+        "ior",
+        "mdtest",
+        "smallfile",
+        "mixed",
+        "tree-extract",
+        "tree-clone",
+        // In replay.rs.
+        "replay",
         "custom",
     ];
-    assert_eq!(BUILT_IN.map(|built_in| built_in.name), tried);
+    assert_eq!(BUILT_IN.iter().map(|built_in| built_in.name).collect::<Vec<_>>(), tried);
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use benchmaster_workload::cache::{self, CacheControl, CacheError};
+use benchmaster_workload::conduct::{Alone, Share};
 use benchmaster_workload::execute::ExecuteError;
 use benchmaster_workload::model::Workload;
 
@@ -158,7 +159,9 @@ fn a_hook_that_is_stopped_ends_at_once() {
     std::thread::scope(|scope| {
         let Bench { area, stop, hook, .. } = &mut bench;
         let options = benchmaster_workload::execute::Options {
-            clients: 1,
+            share: Share::all(1),
+            stagger: Duration::ZERO,
+            neighbours: 1,
             seed: 1,
             fileset_seed: 1,
             interval_ns: 1_000_000_000,
@@ -174,8 +177,15 @@ fn a_hook_that_is_stopped_ends_at_once() {
             }
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
-        let result =
-            benchmaster_workload::execute::execute(area, "w", &reading(), &options, None, &mut |_| {});
+        let result = benchmaster_workload::execute::execute(
+            area,
+            "w",
+            &reading(),
+            &options,
+            &mut Alone,
+            None,
+            &mut |_| {},
+        );
         assert!(matches!(result, Err(ExecuteError::Stopped)), "{result:?}");
     });
 }

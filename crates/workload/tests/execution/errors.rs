@@ -9,7 +9,7 @@ use benchmaster_workload::recording::StopReason;
 use crate::bench::{Bench, check_sums, count, series, workload};
 
 #[test]
-fn failed_writes_are_counted_by_name_and_workers_give_up() {
+pub(crate) fn failed_writes_are_counted_by_name_and_workers_give_up() {
     let mut bench = Bench::new();
     // A file whose every write fails for want of space.
     let file = bench.path("data/c0/f00000000");
@@ -35,7 +35,7 @@ fn failed_writes_are_counted_by_name_and_workers_give_up() {
 }
 
 #[test]
-fn the_limit_of_errors_counts_errors_in_a_row() {
+pub(crate) fn the_limit_of_errors_counts_errors_in_a_row() {
     let mut bench = Bench::new();
     bench.max_errors = 2;
     let recording = bench
@@ -54,7 +54,7 @@ fn the_limit_of_errors_counts_errors_in_a_row() {
 }
 
 #[test]
-fn files_that_vanish_are_errors_and_hang_nobody() {
+pub(crate) fn files_that_vanish_are_errors_and_hang_nobody() {
     let mut bench = Bench::new();
     bench.hook(format!("rm -r {}", bench.path("data").display()));
     let text = "until = { duration = '10min' }
@@ -81,7 +81,7 @@ fn files_that_vanish_are_errors_and_hang_nobody() {
 }
 
 #[test]
-fn a_read_that_ends_early_is_an_error() {
+pub(crate) fn a_read_that_ends_early_is_an_error() {
     let mut bench = Bench::new();
     bench.hook(format!("truncate -s 6000 {}", bench.path("data/c0/f00000000").display()));
     let recording = bench
@@ -104,7 +104,7 @@ fn a_read_that_ends_early_is_an_error() {
 }
 
 #[test]
-fn a_handle_whose_file_could_not_be_opened_is_bad() {
+pub(crate) fn a_handle_whose_file_could_not_be_opened_is_bad() {
     let mut bench = Bench::new();
     let recording = bench
         .try_run(&workload(
@@ -120,7 +120,7 @@ fn a_handle_whose_file_could_not_be_opened_is_bad() {
 }
 
 #[test]
-fn a_target_without_space_says_how_much_is_needed_and_free() {
+pub(crate) fn a_target_without_space_says_how_much_is_needed_and_free() {
     let mut bench = Bench::new();
     let text = "until = { iterations = 1 }
          filesets.data = { files = 3, size = '1000TiB' }
@@ -140,7 +140,7 @@ fn a_target_without_space_says_how_much_is_needed_and_free() {
 }
 
 #[test]
-fn a_workload_that_makes_no_sense_names_every_place() {
+pub(crate) fn a_workload_that_makes_no_sense_names_every_place() {
     let mut bench = Bench::new();
     let error = bench.try_run(&workload(
         "filesets.data = { files = 1, size = 0 }

@@ -26,7 +26,7 @@ fn removing() -> Workload {
 }
 
 #[test]
-fn files_are_reused_by_later_runs_until_something_differs() {
+pub(crate) fn files_are_reused_by_later_runs_until_something_differs() {
     let mut bench = Bench::new();
     let reused = |bench: &mut Bench, workload: Workload| {
         bench.area.begin_run(false).unwrap();
@@ -47,7 +47,7 @@ fn files_are_reused_by_later_runs_until_something_differs() {
 }
 
 #[test]
-fn workloads_of_one_run_find_what_an_earlier_one_left() {
+pub(crate) fn workloads_of_one_run_find_what_an_earlier_one_left() {
     let mut bench = Bench::new();
     assert_eq!(bench.run(&removing()).filesets[0].files, 3);
     let facts = &bench.run(&removing()).filesets[0];
@@ -58,7 +58,7 @@ fn workloads_of_one_run_find_what_an_earlier_one_left() {
 }
 
 #[test]
-fn clients_have_files_of_their_own_unless_they_share() {
+pub(crate) fn clients_have_files_of_their_own_unless_they_share() {
     for (sharing, directories) in [("private", ["c0", "c1", "c2"].as_slice()), ("shared", &["shared"])] {
         let mut bench = Bench::new();
         bench.clients = 3;
@@ -70,7 +70,7 @@ fn clients_have_files_of_their_own_unless_they_share() {
 }
 
 #[test]
-fn prefilled_files_cannot_be_compressed() {
+pub(crate) fn prefilled_files_cannot_be_compressed() {
     let mut bench = Bench::new();
     bench.run(&workload(
         "until = { iterations = 1 }
@@ -82,7 +82,7 @@ fn prefilled_files_cannot_be_compressed() {
     assert_eq!(bench.names("data/c0"), ["f00000000", "f00000001"]);
     let mut counts = [0u32; 256];
     for name in bench.names("data/c0") {
-        let content = std::fs::read(bench.path("data/c0").join(name)).unwrap();
+        let content = bench.content(&format!("data/c0/{name}"));
         assert_eq!(content.len(), 40_000);
         content.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
     }
@@ -92,7 +92,7 @@ fn prefilled_files_cannot_be_compressed() {
 }
 
 #[test]
-fn sizes_are_the_same_in_every_run_and_client() {
+pub(crate) fn sizes_are_the_same_in_every_run_and_client() {
     let text = "until = { iterations = 1 }
          filesets.data = { files = 5, size = { distribution = 'log-normal', median = '8KiB', sigma = 0.5 } }
          [[groups]]
@@ -109,7 +109,7 @@ fn sizes_are_the_same_in_every_run_and_client() {
 }
 
 #[test]
-fn removing_the_area_leaves_the_target_as_it_was() {
+pub(crate) fn removing_the_area_leaves_the_target_as_it_was() {
     let mut bench = Bench::new();
     std::fs::write(bench.target.path().join("foreign"), "x").unwrap();
     bench.run(&reading(""));
@@ -118,5 +118,5 @@ fn removing_the_area_leaves_the_target_as_it_was() {
     let names: Vec<_> =
         std::fs::read_dir(target.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["foreign"]);
-    drop(WorkArea::create(target.path(), "test").unwrap());
+    drop(WorkArea::create(&target.path().into(), "test").unwrap());
 }

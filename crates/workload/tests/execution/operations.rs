@@ -21,7 +21,7 @@ fn simple(prefill: f64, iterations: u64, flow: &str) -> Workload {
 }
 
 #[test]
-fn create_write_and_close_make_a_file_of_the_size_written() {
+pub(crate) fn create_write_and_close_make_a_file_of_the_size_written() {
     let mut bench = Bench::new();
     let flow = "{ op = 'create', flags = ['write', 'exclusive'] }, { repeat = 2, flow = [{ op = 'write', io_size = '3KiB' }] }, { op = 'close' }";
     let recording = bench.run(&simple(0.0, 4, flow));
@@ -35,13 +35,13 @@ fn create_write_and_close_make_a_file_of_the_size_written() {
 }
 
 #[test]
-fn what_is_written_is_different_everywhere() {
+pub(crate) fn what_is_written_is_different_everywhere() {
     let mut bench = Bench::new();
     let flow = "{ op = 'open', file = 'next', flags = ['write'] }, { repeat = 'end-of-file', flow = [{ op = 'write', io_size = '4KiB' }] }";
     bench.run(&simple(1.0, 4, flow));
     let mut blocks = BTreeSet::new();
     for name in bench.names("data/c0") {
-        for block in std::fs::read(bench.path("data/c0").join(name)).unwrap().chunks(4096) {
+        for block in bench.content(&format!("data/c0/{name}")).chunks(4096) {
             assert!(blocks.insert(block.to_vec()), "two blocks are the same");
         }
     }
@@ -49,7 +49,7 @@ fn what_is_written_is_different_everywhere() {
 }
 
 #[test]
-fn exclusive_creation_of_a_file_that_exists_is_an_error() {
+pub(crate) fn exclusive_creation_of_a_file_that_exists_is_an_error() {
     let mut bench = Bench::new();
     let flow = "{ op = 'create', file = 'own', flags = ['write', 'exclusive'] }";
     let recording = bench.try_run(&simple(1.0, 3, flow)).unwrap();
@@ -60,7 +60,7 @@ fn exclusive_creation_of_a_file_that_exists_is_an_error() {
 }
 
 #[test]
-fn truncate_empties_a_file() {
+pub(crate) fn truncate_empties_a_file() {
     let mut bench = Bench::new();
     bench.run(&simple(
         1.0,
@@ -71,7 +71,7 @@ fn truncate_empties_a_file() {
 }
 
 #[test]
-fn appending_workers_lose_nothing() {
+pub(crate) fn appending_workers_lose_nothing() {
     let mut bench = Bench::new();
     let log = workload(
         "until = { iterations = 50 }
@@ -127,7 +127,7 @@ fn kernel_flags(flags: &[OpenFlag]) -> Result<i32, ExecuteError> {
 }
 
 #[test]
-fn flags_reach_the_kernel() {
+pub(crate) fn flags_reach_the_kernel() {
     use OpenFlag::{Append, Direct, Dsync, Sync, Write, WriteOnly};
     for (flags, expected) in [
         (vec![], libc::O_RDONLY),
@@ -152,7 +152,7 @@ fn flags_reach_the_kernel() {
 }
 
 #[test]
-fn renaming_flips_between_two_names() {
+pub(crate) fn renaming_flips_between_two_names() {
     for (times, name) in [(3, "f00000000.renamed"), (2, "f00000000")] {
         let mut bench = Bench::new();
         let recording = bench.run(&simple(
@@ -166,14 +166,14 @@ fn renaming_flips_between_two_names() {
 }
 
 #[test]
-fn stat_of_a_missing_file_is_an_error() {
+pub(crate) fn stat_of_a_missing_file_is_an_error() {
     let mut bench = Bench::new();
     let recording = bench.try_run(&simple(0.0, 1, "{ op = 'stat', file = 'own' }")).unwrap();
     assert_eq!(series(&recording, "stat").errors, BTreeMap::from([("ENOENT".to_owned(), 1)]));
 }
 
 #[test]
-fn every_file_is_unlinked_once_by_any_number_of_workers() {
+pub(crate) fn every_file_is_unlinked_once_by_any_number_of_workers() {
     for pick in ["once", "random", "next"] {
         let mut bench = Bench::new();
         let recording = bench.run(&workload(&format!(
@@ -194,7 +194,7 @@ fn every_file_is_unlinked_once_by_any_number_of_workers() {
 }
 
 #[test]
-fn directories_are_listed_made_and_removed() {
+pub(crate) fn directories_are_listed_made_and_removed() {
     let mut bench = Bench::new();
     let flow = "{ op = 'mkdir', file = 'next' }, { op = 'readdir', file = 'same' }";
     let recording = bench.run(&simple(0.0, 4, flow));
@@ -212,7 +212,7 @@ fn directories_are_listed_made_and_removed() {
 }
 
 #[test]
-fn flushes_are_counted_apart() {
+pub(crate) fn flushes_are_counted_apart() {
     let mut bench = Bench::new();
     let flow = "{ op = 'open', file = 'own', flags = ['write'] }, { op = 'write', io_size = 512, offset = 'random' }, \
                 { op = 'fdatasync', label = 'flush-data' }, { op = 'fsync' }, { op = 'close' }";
@@ -221,7 +221,7 @@ fn flushes_are_counted_apart() {
 }
 
 #[test]
-fn write_locks_exclude_each_other() {
+pub(crate) fn write_locks_exclude_each_other() {
     let mut bench = Bench::new();
     let (recording, trace) = bench.trace(&workload(
         "until = { iterations = 25 }
@@ -261,7 +261,7 @@ fn write_locks_exclude_each_other() {
 }
 
 #[test]
-fn read_locks_are_shared_and_write_locks_of_other_ranges_too() {
+pub(crate) fn read_locks_are_shared_and_write_locks_of_other_ranges_too() {
     let mut bench = Bench::new();
     // Every worker keeps its lock; if they excluded each other, set-up would never end.
     bench.run(&workload(
@@ -276,7 +276,7 @@ fn read_locks_are_shared_and_write_locks_of_other_ranges_too() {
 }
 
 #[test]
-fn several_handles_are_kept_apart() {
+pub(crate) fn several_handles_are_kept_apart() {
     let mut bench = Bench::new();
     let recording = bench.run(&workload(
         "until = { iterations = 1 }
@@ -298,4 +298,121 @@ fn several_handles_are_kept_apart() {
     assert_eq!((total(&recording, "read").bytes, total(&recording, "write").bytes), (10_000, 10_000));
     assert_eq!((count(&recording, "read"), count(&recording, "write")), (3, 3));
     assert_eq!(bench.size("to/c0/f00000000"), 10_000);
+}
+
+/// Everything that is done by name beside files, once for each of 4 files.
+const BESIDE: &str = "{ op = 'symlink', file = 'next' }, { op = 'readlink', file = 'same' },
+    { op = 'stat', file = 'same', of = 'symlink', label = 'stat-symlink' }, { op = 'link', file = 'same' },
+    { op = 'stat', file = 'same', of = 'link', label = 'stat-link' },
+    { op = 'open', file = 'same', of = 'link' }, { op = 'read', io_size = '8KiB' }, { op = 'close' },
+    { op = 'chmod', file = 'same' }, { op = 'utimes', file = 'same' }, { op = 'access', file = 'same' },
+    { op = 'readdir-stat', file = 'same' }";
+
+#[test]
+pub(crate) fn links_and_attributes_are_made_and_read() {
+    let mut bench = Bench::new();
+    let recording = bench.run(&simple(1.0, 4, BESIDE));
+    for label in
+        ["symlink", "readlink", "stat-symlink", "link", "stat-link", "read", "chmod", "utimes", "access"]
+    {
+        assert_eq!(count(&recording, label), 4, "{label}");
+    }
+    assert_eq!(count(&recording, "readdir-stat"), 4);
+    let names = bench.names("data/c0");
+    assert_eq!(names.len(), 12);
+    assert_eq!(names[..3], ["f00000000", "f00000000.link", "f00000000.symlink"]);
+    // What lies beside the files goes when the flow says so, and with the fileset.
+    bench.area.begin_run(false).unwrap();
+    let removing = format!(
+        "{BESIDE}, {{ op = 'unlink', file = 'same', of = 'symlink' }}, {{ op = 'unlink', file = 'same', of = 'link' }}"
+    );
+    let recording = bench.run(&simple(1.0, 4, &removing));
+    assert_eq!((recording.filesets[0].reused, count(&recording, "unlink")), (false, 8));
+    assert_eq!(bench.names("data/c0").len(), 4);
+}
+
+#[test]
+pub(crate) fn a_file_is_truncated_and_seen_so_through_its_handle() {
+    let mut bench = Bench::new();
+    let recording = bench.run(&simple(
+        1.0,
+        4,
+        "{ op = 'open', file = 'next', flags = ['write'] }, { op = 'fstat' }, { op = 'truncate', io_size = 3000 },
+         { repeat = 'end-of-file', flow = [{ op = 'read', io_size = '1KiB' }] }, { op = 'truncate', label = 'empty' },
+         { op = 'close' }",
+    ));
+    assert_eq!(
+        (count(&recording, "truncate"), count(&recording, "empty"), count(&recording, "fstat")),
+        (4, 4, 4)
+    );
+    assert_eq!((count(&recording, "read"), total(&recording, "read").bytes), (12, 12_000));
+    assert_eq!(bench.size("data/c0/f00000003"), 0);
+}
+
+/// What version 4.2 added.
+const ADDED: &str = "{ op = 'open', file = 'next', flags = ['write'] }, { op = 'allocate', io_size = '16KiB' },
+    { op = 'seek-data' }, { op = 'close' }, { op = 'setxattr', file = 'same', io_size = 200 },
+    { op = 'getxattr', file = 'same' }, { op = 'listxattr', file = 'same' }, { op = 'removexattr', file = 'same' },
+    { op = 'copy', file = 'same' }, { op = 'open', file = 'same', of = 'copy' }, { op = 'read', io_size = '16KiB' },
+    { op = 'close' }";
+
+fn added(mut bench: Bench) {
+    let recording = bench.run(&simple(1.0, 4, ADDED));
+    for label in ["allocate", "seek-data", "setxattr", "getxattr", "listxattr", "removexattr", "copy", "read"]
+    {
+        assert_eq!(count(&recording, label), 4, "{label}");
+    }
+    assert_eq!(bench.size("data/c0/f00000001.copy"), 16 << 10);
+    let copy = bench.content("data/c0/f00000002.copy");
+    assert_eq!(copy, bench.content("data/c0/f00000002"));
+    assert!(copy[..8192].iter().any(|byte| *byte != 0) && copy[8192..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn space_attributes_and_copies_are_had_from_the_kernel() {
+    added(Bench::new());
+}
+
+#[test]
+fn space_attributes_and_copies_are_had_from_a_server() {
+    for options in ["version=4.2", "version=4.2&cache=linux"] {
+        added(Bench::nfs(options, benchmaster_nfs_server::ServerConfig::default()));
+    }
+}
+
+#[test]
+fn what_a_version_lacks_is_an_error_that_says_so() {
+    for version in ["2", "3", "4.0", "4.1"] {
+        let mut bench =
+            Bench::nfs(&format!("version={version}"), benchmaster_nfs_server::ServerConfig::default());
+        for flow in [
+            "{ op = 'setxattr', file = 'own' }",
+            "{ op = 'getxattr', file = 'own' }",
+            "{ op = 'listxattr', file = 'own' }",
+            "{ op = 'removexattr', file = 'own' }",
+            "{ op = 'copy', file = 'own' }",
+            "{ op = 'open', file = 'own', flags = ['write'] }, { op = 'allocate', io_size = 100, label = 'failing' }",
+            "{ op = 'open', file = 'own' }, { op = 'seek-data', label = 'failing' }",
+        ] {
+            let recording = bench.try_run(&simple(1.0, 1, flow)).unwrap();
+            let failed = recording.series.iter().find(|series| series.total.errors > 0);
+            let errors = &failed.unwrap_or_else(|| panic!("{version}: {flow}")).errors;
+            assert_eq!(*errors, BTreeMap::from([("EOPNOTSUPP".to_owned(), 1)]), "{version}: {flow}");
+        }
+        // The rest is there in all versions.
+        bench.run(&simple(1.0, 4, BESIDE));
+    }
+}
+
+#[test]
+fn io_uring_does_them_as_system_calls() {
+    if !crate::bench::has_uring() {
+        eprintln!("skipped: io_uring is not to be had");
+        return;
+    }
+    let mut all = simple(1.0, 4, &format!("{BESIDE}, {{ op = 'copy', file = 'same' }}"));
+    all.groups[0].io = benchmaster_workload::model::IoMethod::IoUring;
+    let mut bench = Bench::new();
+    assert_eq!(count(&bench.run(&all), "copy"), 4);
+    assert_eq!(bench.names("data/c0").len(), 16);
 }

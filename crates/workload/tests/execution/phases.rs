@@ -9,7 +9,7 @@ use benchmaster_workload::recording::TraceRecord;
 use crate::bench::{Bench, count, has_uring, series, workload};
 
 #[test]
-fn the_warm_up_is_not_recorded() {
+pub(crate) fn the_warm_up_is_not_recorded() {
     let mut bench = Bench::new();
     let (recording, trace) = bench.trace(&workload(
         "until = { iterations = 10 }
@@ -30,7 +30,7 @@ fn the_warm_up_is_not_recorded() {
 }
 
 #[test]
-fn the_measured_phase_takes_up_the_flow_where_the_warm_up_left_it() {
+pub(crate) fn the_measured_phase_takes_up_the_flow_where_the_warm_up_left_it() {
     let mut bench = Bench::new();
     // Begun anew after any other step than the last, the creation would fail.
     let recording = bench.run(&workload(
@@ -53,7 +53,7 @@ fn the_measured_phase_takes_up_the_flow_where_the_warm_up_left_it() {
 }
 
 #[test]
-fn a_lock_held_at_the_end_of_the_warm_up_hangs_nobody() {
+pub(crate) fn a_lock_held_at_the_end_of_the_warm_up_hangs_nobody() {
     for unlocks in [true, false] {
         let mut bench = Bench::new();
         let unlock = if unlocks { ", { op = 'unlock' }" } else { "" };
@@ -92,7 +92,7 @@ fn late_requests() -> (u64, u64, Vec<TraceRecord>) {
 }
 
 #[test]
-fn in_an_open_loop_latency_counts_from_the_intended_start() {
+pub(crate) fn in_an_open_loop_latency_counts_from_the_intended_start() {
     let (response, service, trace) = late_requests();
     for (number, record) in (0u64..).zip(&trace) {
         let intended = number * 1_000_000;
@@ -106,7 +106,7 @@ fn in_an_open_loop_latency_counts_from_the_intended_start() {
 }
 
 #[test]
-fn an_open_loop_keeps_its_rate() {
+pub(crate) fn an_open_loop_keeps_its_rate() {
     let mut bench = Bench::new();
     let text = |until: &str| {
         format!(
@@ -134,7 +134,7 @@ fn an_open_loop_keeps_its_rate() {
 }
 
 #[test]
-fn a_long_run_can_be_stopped_wherever_it_is() {
+pub(crate) fn a_long_run_can_be_stopped_wherever_it_is() {
     let flow = |rest: &str, flow: &str| {
         format!(
             "until = {{ duration = '10min' }}
@@ -175,7 +175,7 @@ fn a_long_run_can_be_stopped_wherever_it_is() {
 }
 
 #[test]
-fn preparation_can_be_stopped() {
+pub(crate) fn preparation_can_be_stopped() {
     let mut bench = Bench::new();
     bench.stop.store(true, Ordering::Relaxed);
     let text = "until = { iterations = 1 }
@@ -194,7 +194,7 @@ fn preparation_can_be_stopped() {
 }
 
 #[test]
-fn a_worker_that_cannot_be_set_up_fails_the_run() {
+pub(crate) fn a_worker_that_cannot_be_set_up_fails_the_run() {
     let mut bench = Bench::new();
     let group = |name: &str, file: &str| {
         format!(
@@ -222,7 +222,7 @@ fn a_worker_that_cannot_be_set_up_fails_the_run() {
 }
 
 #[test]
-fn a_set_up_without_a_file_to_pick_fails_the_run() {
+pub(crate) fn a_set_up_without_a_file_to_pick_fails_the_run() {
     let mut bench = Bench::new();
     let error = bench.try_run(&workload(
         "until = { duration = '10min' }
@@ -237,7 +237,7 @@ fn a_set_up_without_a_file_to_pick_fails_the_run() {
 }
 
 #[test]
-fn no_worker_starts_before_the_common_instant() {
+pub(crate) fn no_worker_starts_before_the_common_instant() {
     let mut bench = Bench::new();
     bench.clients = 3;
     let (recording, trace) = bench.trace(&workload(
@@ -258,7 +258,7 @@ fn no_worker_starts_before_the_common_instant() {
 }
 
 #[test]
-fn tear_down_is_done_and_its_errors_are_reported() {
+pub(crate) fn tear_down_is_done_and_its_errors_are_reported() {
     let mut bench = Bench::new();
     let text = |teardown: &str| {
         format!(

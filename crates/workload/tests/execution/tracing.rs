@@ -6,7 +6,7 @@ use benchmaster_workload::recording::TraceRecord;
 use crate::bench::{Bench, Sink, workload};
 
 #[test]
-fn the_trace_holds_every_operation_of_the_recording() {
+pub(crate) fn the_trace_holds_every_operation_of_the_recording() {
     let mut bench = Bench::new();
     bench.clients = 2;
     bench.hook(format!("rm {}", bench.path("data/c1/f00000003").display()));
@@ -53,7 +53,7 @@ fn the_trace_holds_every_operation_of_the_recording() {
 }
 
 #[test]
-fn a_trace_that_cannot_be_written_ends_the_run() {
+pub(crate) fn a_trace_that_cannot_be_written_ends_the_run() {
     let mut bench = Bench::new();
     bench.sink = Some(Sink { fails_after: Some(20_000), ..Sink::default() });
     let result = bench.try_run(&workload(

@@ -20,7 +20,7 @@ fn data(op: &str, offset: &str, iterations: u64, verify: bool) -> Workload {
 }
 
 #[test]
-fn what_is_written_reads_back() {
+pub(crate) fn what_is_written_reads_back() {
     let mut bench = Bench::new();
     let recording = bench.run(&data("write", "random", 50, true));
     assert_eq!(recording.verified_bytes, Some(128 << 10), "the whole fileset");
@@ -33,7 +33,7 @@ fn what_is_written_reads_back() {
 }
 
 #[test]
-fn a_changed_byte_is_found_where_it_is() {
+pub(crate) fn a_changed_byte_is_found_where_it_is() {
     for at in [0u64, 4, 20, 40_000, 65_535] {
         let mut bench = Bench::new();
         let file = bench.path("data/c0/f00000001");
@@ -52,7 +52,7 @@ fn a_changed_byte_is_found_where_it_is() {
 }
 
 #[test]
-fn a_changed_byte_is_found_by_reading_back_too() {
+pub(crate) fn a_changed_byte_is_found_by_reading_back_too() {
     let mut bench = Bench::new();
     let file = bench.path("data/c0/f00000000");
     // The worker opens file 0, and then file 1 in its place; nobody reads file 0 but the check in the end.
@@ -67,7 +67,7 @@ fn a_changed_byte_is_found_by_reading_back_too() {
 }
 
 #[test]
-fn a_lost_write_is_found_by_its_generation() {
+pub(crate) fn a_lost_write_is_found_by_its_generation() {
     let mut bench = Bench::new();
     let (file, old) = (bench.path("data/c0/f00000000"), bench.target.path().join("old"));
     bench.hook(format!("cp {} {}", file.display(), old.display()));
@@ -79,7 +79,7 @@ fn a_lost_write_is_found_by_its_generation() {
 }
 
 #[test]
-fn a_file_of_another_place_is_found() {
+pub(crate) fn a_file_of_another_place_is_found() {
     let mut bench = Bench::new();
     let (one, other) = (bench.path("data/c0/f00000000"), bench.path("data/c0/f00000001"));
     bench.hook(format!("cp {} {}", one.display(), other.display()));
@@ -89,7 +89,7 @@ fn a_file_of_another_place_is_found() {
 }
 
 #[test]
-fn a_file_that_ends_early_is_found_by_reading_back() {
+pub(crate) fn a_file_that_ends_early_is_found_by_reading_back() {
     let mut bench = Bench::new();
     bench.hook(format!("truncate -s 50000 {}", bench.path("data/c0/f00000001").display()));
     let mut writes = data("write", "sequential", 1, true);
@@ -99,7 +99,7 @@ fn a_file_that_ends_early_is_found_by_reading_back() {
 }
 
 #[test]
-fn a_file_that_is_gone_cannot_be_read_back() {
+pub(crate) fn a_file_that_is_gone_cannot_be_read_back() {
     let mut bench = Bench::new();
     bench.hook(format!("rm {}", bench.path("data/c0/f00000001").display()));
     let mut writes = data("write", "sequential", 1, true);
@@ -113,7 +113,7 @@ fn a_file_that_is_gone_cannot_be_read_back() {
 }
 
 #[test]
-fn wrong_data_in_the_warm_up_are_not_forgotten() {
+pub(crate) fn wrong_data_in_the_warm_up_are_not_forgotten() {
     let mut bench = Bench::new();
     let file = bench.path("data/c0/f00000000");
     bench.hook(format!("printf xxxx | dd of={} bs=1 seek=999 conv=notrunc", file.display()));
@@ -127,7 +127,7 @@ fn wrong_data_in_the_warm_up_are_not_forgotten() {
 }
 
 #[test]
-fn many_writers_of_one_file_raise_no_false_alarm() {
+pub(crate) fn many_writers_of_one_file_raise_no_false_alarm() {
     let (io, depth) = if has_uring() { ("io_uring", 16) } else { ("sync", 1) };
     let mut bench = Bench::new();
     let writes = workload(&format!(
@@ -148,7 +148,7 @@ fn many_writers_of_one_file_raise_no_false_alarm() {
 }
 
 #[test]
-fn readers_beside_writers_raise_no_false_alarm() {
+pub(crate) fn readers_beside_writers_raise_no_false_alarm() {
     let mut bench = Bench::new();
     let recording = bench.run(&workload(
         "until = { iterations = 3000 }
@@ -169,7 +169,7 @@ fn readers_beside_writers_raise_no_false_alarm() {
 }
 
 #[test]
-fn files_that_come_go_and_are_emptied_raise_no_false_alarm() {
+pub(crate) fn files_that_come_go_and_are_emptied_raise_no_false_alarm() {
     let mut bench = Bench::new();
     let recording = bench.run(&workload(
         "until = { iterations = 200 }
@@ -197,7 +197,7 @@ fn files_that_come_go_and_are_emptied_raise_no_false_alarm() {
 }
 
 #[test]
-fn small_and_odd_sizes_are_proved_whole() {
+pub(crate) fn small_and_odd_sizes_are_proved_whole() {
     let mut bench = Bench::new();
     let recording = bench.run(&workload(
         "until = { iterations = 12 }
@@ -217,7 +217,7 @@ fn small_and_odd_sizes_are_proved_whole() {
 }
 
 #[test]
-fn what_another_workload_wrote_without_stamps_is_made_anew_or_refused() {
+pub(crate) fn what_another_workload_wrote_without_stamps_is_made_anew_or_refused() {
     let mut bench = Bench::new();
     bench.run(&data("write", "random", 10, false));
     assert!(!bench.run(&data("read", "sequential", 4, true)).filesets[0].reused);

@@ -85,21 +85,33 @@ fn facts(environment: &Environment) -> Vec<(String, String)> {
     ];
     if let Some(target) = &environment.target {
         let of = |key: &str, value: String| (format!("target: {key}"), value);
-        facts.extend([
-            of("directory", target.path.clone()),
-            of(
-                "file system",
-                format!("{} from {}, mounted on {}", target.file_system, target.source, target.mount_point),
-            ),
-            of("mount options", target.options.clone()),
-            of("mount line", target.mount_line.clone()),
-            of(
-                "size",
-                format!("{}, {} free", format::bytes(target.total_bytes), format::bytes(target.free_bytes)),
-            ),
-            of("free inodes", target.free_files.map_or_else(|| "not counted".into(), format::count)),
-            of("readahead", target.read_ahead_kib.map_or_else(unknown, |kib| format!("{kib} KiB"))),
-        ]);
+        if target.mount_point.is_empty() {
+            // An export that no kernel has mounted.
+            facts.extend([of("export", target.path.clone()), of("server", target.source.clone())]);
+        } else {
+            facts.extend([
+                of("directory", target.path.clone()),
+                of(
+                    "file system",
+                    format!(
+                        "{} from {}, mounted on {}",
+                        target.file_system, target.source, target.mount_point
+                    ),
+                ),
+                of("mount options", target.options.clone()),
+                of("mount line", target.mount_line.clone()),
+                of(
+                    "size",
+                    format!(
+                        "{}, {} free",
+                        format::bytes(target.total_bytes),
+                        format::bytes(target.free_bytes)
+                    ),
+                ),
+                of("free inodes", target.free_files.map_or_else(|| "not counted".into(), format::count)),
+                of("readahead", target.read_ahead_kib.map_or_else(unknown, |kib| format!("{kib} KiB"))),
+            ]);
+        }
     }
     facts.extend(environment.sysctls.iter().map(|(key, value)| (key.clone(), value.replace('\t', " "))));
     facts

@@ -2,9 +2,9 @@
 
 use benchmaster_store::record::{StudyResults, Unit};
 use benchmaster_study::analysis::{
-    self, Analysis, Estimate, FactorSummary, FactorialSummary, LatencyKind, LatencySummary, ResponseSummary,
-    TreatmentSummary,
+    self, Analysis, Estimate, FactorSummary, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
 };
+use benchmaster_study::experiment::{Experiment, TermEstimate};
 use serde::Serialize;
 
 use super::super::table::{Cell, Table};
@@ -108,7 +108,7 @@ fn estimate_cell(response: Option<&ResponseSummary>, scale: Option<Scale>) -> Ce
     }
 }
 
-fn show(estimate: &Estimate, unit: Unit, scale: Option<Scale>) -> Cell {
+pub(super) fn show(estimate: &Estimate, unit: Unit, scale: Option<Scale>) -> Cell {
     let mut text = rounded(estimate.mean, estimate.half_width, unit, scale).text(true);
     if estimate.no_interval.is_some() {
         text += " (no interval)";
@@ -242,62 +242,165 @@ pub(super) fn fairness(analysis: &Analysis) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
+/// How the factors change the response, in words and tables.
 pub(super) fn effects(analysis: &Analysis) -> Effects {
-    match &analysis.effects {
+    let unit = analysis.effects_unit.unwrap_or(Unit::Ratio);
+    let mut shown = match &analysis.effects {
         analysis::Effects::None { reason } => {
             Effects { text: vec![format!("None can be told: {reason}.")], tables: vec![] }
         }
-        analysis::Effects::Factorial(found) => factorial(found, analysis),
-        analysis::Effects::Levels { note, factors, .. } => {
-            let unit = analysis.primary_unit.unwrap_or(Unit::Ratio);
-            Effects {
-                text: vec![note.clone(), terminal::comparison_note(analysis.confidence)],
-                tables: factors.iter().map(|f| level_table(f, unit)).collect(),
-            }
+        analysis::Effects::Experiment(found) => experiment(found),
+        analysis::Effects::OneAtATime(_) => Effects { text: vec![], tables: vec![] },
+    };
+    let levels = match &analysis.effects {
+        analysis::Effects::OneAtATime(levels) => Some(levels),
+        _ => analysis.levels.as_ref(),
+    };
+    if let Some(levels) = levels {
+        let mut tables: Vec<_> = levels.factors.iter().map(|f| level_table(f, unit)).collect();
+        if let Some(last) = tables.last_mut() {
+            last.note = format!("{} {}", levels.note, terminal::comparison_note(analysis.confidence));
         }
+        // Level means come first: they are what is looked for first.
+        tables.append(&mut shown.tables);
+        shown.tables = tables;
+    }
+    shown
+}
+
+/// Rows of a table of effects; the JSON of `benchmaster analyze` has more.
+const MOST_EFFECTS: usize = 100;
+
+fn experiment(found: &Experiment) -> Effects {
+    let coding: Vec<_> = found
+        .factors
+        .iter()
+        .map(|factor| match (&factor.levels[..], factor.coding) {
+            ([low, high], "two-level") => {
+                format!("{} {}: low (−1) {low}, high (+1) {high}", factor.letter, factor.name)
+            }
+            (levels, _) => format!("{} {}: {}", factor.letter, factor.name, levels.join(", ")),
+        })
+        .collect();
+    let mut text = found.sentences.clone();
+    text.push(format!(
+        "Half effect q: from low to high the response changes by the full effect 2q. {}.",
+        coding.join("; ")
+    ));
+    text.extend(found.residuals.checks.iter().filter(|c| c.fine).map(|c| c.sentence.clone()));
+    let mut tables = vec![effect_table(found), variation_table(found)];
+    if let Some(chains) = found.aliases.as_ref().filter(|chains| chains.iter().any(|c| c.terms.len() > 1)) {
+        let mut table = Table::new("What each estimate is the sum of", &["estimate", "sum of", "by name"]);
+        for chain in chains.iter().filter(|c| c.terms.len() > 1).take(MOST_EFFECTS) {
+            let first = chain.terms.first().map_or("", String::as_str);
+            table.row([Cell::text(first), Cell::text(&chain.text), Cell::text(chain.names.join(", "))]);
+        }
+        tables.push(table);
+    }
+    if let Some(reduced) = &found.reduced {
+        let caption =
+            format!("Reduced model: {}", reduced.equation.as_deref().unwrap_or("terms that matter"));
+        let mut table = Table::new(caption, &["term", "#coefficient", "#p"]);
+        for term in &reduced.coefficients {
+            table.row([Cell::text(term_name(term)), coefficient(found, term), p_value(term.p)]);
+        }
+        table.note = format!("Dropped as noise: {}.", reduced.dropped.join(", "));
+        tables.push(table);
+    }
+    Effects { text, tables }
+}
+
+fn coefficient(found: &Experiment, term: &TermEstimate) -> Cell {
+    let unit = if found.is_log() { Unit::Count } else { found.unit.unwrap_or(Unit::Count) };
+    Cell::number(rounded(term.coefficient, term.half_width, unit, None).text(true), term.coefficient)
+}
+
+fn term_name(term: &TermEstimate) -> String {
+    match term.contrast.is_empty() {
+        true => term.name.clone(),
+        false => format!("{} ({})", term.name, term.contrast),
     }
 }
 
-fn factorial(found: &FactorialSummary, analysis: &Analysis) -> Effects {
-    let scale = Scale::common(found.unit, [found.mean]);
-    let show = |value: f64, half| Cell::number(rounded(value, half, found.unit, scale).text(true), value);
-    let levels: Vec<_> = found
-        .factors
-        .iter()
-        .map(|(factor, [low, high])| format!("{factor}: low {low}, high {high}"))
-        .collect();
-    let mut text = vec![format!(
-        "2^k·r factorial with r = {}. Shown is the half effect q: from the low to the high level the response changes \
-         by 2q. Levels: {}. Mean over all treatments: {}.",
-        found.replicates,
-        levels.join("; "),
-        show(found.mean, found.mean_half_width).text
-    )];
-    match (&found.no_interval, found.error_percent) {
-        (Some(reason), _) => text.push(format!("No intervals: {reason}.")),
-        (None, Some(error)) => text.push(format!(
-            "{error:.1} % of the variation is between replicates. ±: half width of the {} interval of q.",
-            format::percent(analysis.confidence)
-        )),
-        (None, None) => text.push("The response does not vary at all.".into()),
+fn p_value(p: Option<f64>) -> Cell {
+    p.map_or_else(Cell::none, |value| Cell::number(terminal::p_cell(Some(value)), value))
+}
+
+fn percent_cell(share: Option<f64>) -> Cell {
+    share.map_or_else(Cell::none, |p| Cell::number(format!("{p:.1} %"), p))
+}
+
+fn effect_table(found: &Experiment) -> Table {
+    let log = found.is_log();
+    let unit = if log { Unit::Count } else { found.unit.unwrap_or(Unit::Count) };
+    let scale = Scale::common(unit, found.effects.iter().map(|e| e.coefficient));
+    let mut head = vec!["letters", "term", "#half effect q or coefficient", "#full effect 2q"];
+    if log {
+        head.push("#ratio low to high");
     }
-    let mut table = Table::new(
-        format!("Effects on {}", analysis.primary_response),
-        &["term", "#half effect q", "#variation explained", "differs from 0"],
-    );
-    for term in &found.terms {
+    head.extend(["#t", "#p", "#variation explained", "differs from 0"]);
+    let mut table = Table::new(format!("Effects on {}", found.response), &head);
+    for term in found.effects.iter().take(MOST_EFFECTS) {
+        let show = |value: f64, half| Cell::number(rounded(value, half, unit, scale).text(true), value);
+        let mut row = vec![
+            Cell::text(&term.term),
+            Cell::text(term_name(term)),
+            show(term.coefficient, term.half_width),
+            term.effect.map_or_else(Cell::none, |full| show(full, term.half_width.map(|h| 2.0 * h))),
+        ];
+        if log {
+            row.push(term.ratio.map_or_else(Cell::none, |r| {
+                Cell::number(
+                    format!("× {}", terminal::ranged(Some(r.value), r.interval, Unit::Count)),
+                    r.value,
+                )
+            }));
+        }
+        row.extend([
+            term.t.map_or_else(Cell::none, |t| Cell::number(format!("{t:.2}"), t)),
+            p_value(term.p),
+            percent_cell(term.variation_percent),
+            Cell::text(terminal::differs(term)),
+        ]);
+        table.row(row);
+    }
+    let log = if log { " Effects are of the natural logarithm of the response." } else { "" };
+    let more = match found.effects_total.saturating_sub(MOST_EFFECTS) {
+        0 => String::new(),
+        more => format!(" {more} smaller effects are not shown."),
+    };
+    let margin =
+        if found.error.df == 0 && found.lenth.is_some() { " by Lenth's margin of error" } else { "" };
+    table.note = format!("±: {} interval{margin}.{log}{more}", format::percent(found.confidence));
+    table
+}
+
+fn variation_table(found: &Experiment) -> Table {
+    let head =
+        ["source", "#degrees of freedom", "#sum of squares", "#mean square", "#F", "#p", "#share", "#ω²"];
+    let mut table = Table::new("Analysis of variance", &head);
+    let size = |value: f64| Cell::number(rounded(value, None, Unit::Count, None).text(true), value);
+    let number = |value: Option<f64>| value.map_or_else(Cell::none, |v| Cell::number(format!("{v:.4}"), v));
+    for line in found.anova.lines.iter().take(MOST_EFFECTS) {
         table.row([
-            Cell::text(&term.name),
-            show(term.half_effect, term.half_width),
-            term.variation_percent.map_or_else(Cell::none, |p| Cell::number(format!("{p:.1} %"), p)),
-            Cell::text(match term.told_apart {
-                Some(true) => "yes",
-                Some(false) => "cannot be told apart from noise",
-                None => "not known (no interval)",
-            }),
+            Cell::text(&line.name),
+            Cell::count(line.df as usize),
+            size(line.sum_of_squares),
+            line.mean_square.map_or_else(Cell::none, size),
+            number(line.f),
+            p_value(line.p),
+            percent_cell(line.variation_percent),
+            number(line.omega_squared),
         ]);
     }
-    Effects { text, tables: vec![table] }
+    table.note = match found.anova.kind_matters {
+        false => "The terms are orthogonal: all kinds of sums of squares are the same.".into(),
+        true => format!(
+            "Sums of squares of type {}; the data are not balanced, so shares do not add up.",
+            found.anova.sums_of_squares
+        ),
+    };
+    table
 }
 
 fn level_table(factor: &FactorSummary, unit: Unit) -> Table {

@@ -1,0 +1,140 @@
+//! The arguments of `compare` and `history`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::value::{level, part};
+
+/// Compare two results: what changed, what is the same, what cannot be told
+///
+/// Cells with the same levels of the same factors are compared by Welch's test, by ranks and by the ratio of means with its
+/// interval; p is corrected for the number of tests. A change is one that is outside the band of differences that do not
+/// matter. Results of different targets, servers, networks, kernels, machines or workloads are refused.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster compare results/before results/after
+  benchmaster compare results/before results/after --band 5% --response all
+  benchmaster compare results/before results/after -o comparison.html
+  benchmaster compare results/main results/branch --fail-on worse --json > comparison.json
+
+Exit status: 0 nothing changed, 1 something did (see --fail-on), 2 wrong usage, or results that cannot be compared.")]
+pub(crate) struct CompareArgs {
+    /// Results directory that the other is compared with
+    #[arg(value_name = "A")]
+    pub(crate) a: PathBuf,
+    /// Results directory that is compared
+    #[arg(value_name = "B")]
+    pub(crate) b: PathBuf,
+    /// Responses to compare, or `all` [default: the primary response of A]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) response: Vec<String>,
+    /// Differences that do not matter: 2% or 0.02
+    #[arg(long, value_name = "PART", default_value = "2%", value_parser = part)]
+    pub(crate) band: f64,
+    /// Confidence level of the intervals [default: that of A]
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    pub(crate) confidence: Option<f64>,
+    /// What gives the exit status 1
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Changed)]
+    pub(crate) fail_on: FailOn,
+    /// Compare although what should be the same differs; it is printed
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write a page as well: both side by side, with latencies, calls, findings and conditions
+    #[arg(short, long, value_name = "FILE.html")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Nothing
+    Never,
+    /// A change for the worse, or one of which that is not known
+    Worse,
+    /// Any change
+    Changed,
+    /// Any change, and what could not be decided
+    Undecided,
+}
+
+/// Find where a series of results changes
+///
+/// Each results directory is one point: the mean of a response over its runs, in every cell. They are ordered by the time of
+/// their first run. Change points are found by E-divisive (energy distances, tested by permutation), or by t tests within
+/// windows, which need fewer results. With --data the series is a column of a CSV file, in the order of its rows.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster history results/nightly-*
+  benchmaster history results/nightly-* -o history.html
+  benchmaster history results/nightly-* --method t-test --min-change 5% --fail-on worse --recent 7
+  benchmaster history --data throughput.csv --response y --json
+
+Exit status: 0 fine, 1 a change that --fail-on names, 2 wrong usage or input.")]
+pub(crate) struct HistoryArgs {
+    /// Results directories
+    #[arg(value_name = "DIR", required_unless_present = "data", conflicts_with = "data")]
+    pub(crate) directories: Vec<PathBuf>,
+    /// A CSV file with one result per row
+    #[arg(long, value_name = "FILE", requires = "response")]
+    pub(crate) data: Option<PathBuf>,
+    /// The response, or column of the file [default: the primary response]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) response: Option<String>,
+    /// How change points are found
+    #[arg(long, value_enum, default_value_t = ChangeMethod::EDivisive)]
+    pub(crate) method: ChangeMethod,
+    /// Largest p of a change [default: 0.05, with t-test 0.001]
+    #[arg(long, value_name = "P", value_parser = level)]
+    pub(crate) p_max: Option<f64>,
+    /// Changes must be larger than this: 5% or 0.05
+    #[arg(long, value_name = "PART", default_value = "0%", value_parser = part)]
+    pub(crate) min_change: f64,
+    /// Permutations of each test (e-divisive)
+    #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) permutations: u32,
+    /// Fewest results between two changes (e-divisive)
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) min_segment: u32,
+    /// Results in a window (t-test)
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) window: u32,
+    /// Seed of the permutations
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// What gives the exit status 1
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOnHistory::Never)]
+    pub(crate) fail_on: FailOnHistory,
+    /// Only changes within so many last results give the exit status 1 [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) recent: Option<usize>,
+    /// Write a page as well: every series with its changes
+    #[arg(short, long, value_name = "FILE.html")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOnHistory {
+    /// Nothing
+    Never,
+    /// A change for the worse, or one of which that is not known
+    Worse,
+    /// Any change
+    Changed,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChangeMethod {
+    /// Energy distances, tested by permutation
+    EDivisive,
+    /// t tests within windows
+    TTest,
+}

@@ -1,0 +1,54 @@
+//! The arguments of `report` and `export`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Write the HTML report of a study's results anew
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster report results/quickstart
+  benchmaster report results/quickstart -o /tmp/quickstart.html")]
+pub(crate) struct ReportArgs {
+    /// The results directory
+    pub(crate) directory: PathBuf,
+    /// The file to write [default: DIRECTORY/report.html]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Export results as CSV, JSON, Parquet, Markdown or OpenMetrics
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster export results/quickstart --format csv          tables in results/quickstart/export
+  benchmaster export results/quickstart --format json -o -    one document on standard output
+  benchmaster export results/quickstart --format markdown -o - | gh issue create -F -
+  benchmaster export results/quickstart --format openmetrics -o metrics
+  promtool tsdb create-blocks-from openmetrics metrics/results.om data      into Prometheus")]
+pub(crate) struct ExportArgs {
+    /// The results directory
+    pub(crate) directory: PathBuf,
+    /// The format
+    #[arg(short, long, value_enum)]
+    pub(crate) format: ExportFormat,
+    /// Directory to write into; `-` prints the document, or of csv the table of responses [default: DIRECTORY/export]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// One file per table
+    Csv,
+    /// One document
+    Json,
+    /// One file per table
+    Parquet,
+    /// A text for issues and pull requests
+    Markdown,
+    /// Metrics for monitoring (OpenMetrics 1.0)
+    #[value(name = "openmetrics")]
+    OpenMetrics,
+}

@@ -1,0 +1,111 @@
+//! The arguments of `run`, `quick` and `agent`.
+
+use std::path::PathBuf;
+
+use benchmaster_units::TimeSpan;
+use clap::Args;
+
+use super::change::ChangeArgs;
+use super::value::time_span;
+
+/// Run or resume a study
+///
+/// Prints progress on standard error and the summary on standard output, and writes the report. A study that was
+/// interrupted, even by kill -9 or a power cut, is resumed by the same command; only the run in flight is repeated.
+///
+/// What is measured is the file system of the target's directory, or an NFS export over the wire (`target.url`). A path of
+/// `{scratch}` is a new directory below $TMPDIR (/tmp if that is not set), so the file system there is measured; it is named
+/// when the study begins and in the summary. The host `{server}` of a URL is the embedded server, in memory, in this process.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster run studies/quickstart.toml
+  benchmaster run --screen studies/wan-factorial.toml
+  benchmaster run studies/paper000-random-read.toml --scale 0.01 --target /mnt/nfs -o results/small
+  benchmaster run my.toml -o /data/my-results --json > summary.json")]
+pub(crate) struct RunArgs {
+    /// The study file
+    pub(crate) study: PathBuf,
+    /// Run a fraction of the treatments first, then only those that are needed to tell apart what it leaves ambiguous,
+    /// until the effects of interest are known (docs/adaptive.md)
+    #[arg(long)]
+    pub(crate) screen: bool,
+    #[command(flatten)]
+    pub(crate) expect: ExpectArgs,
+    #[command(flatten)]
+    pub(crate) change: ChangeArgs,
+    #[command(flatten)]
+    pub(crate) common: RunCommon,
+}
+
+/// What is expected of a study on virtual time.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Studies on virtual time")]
+pub(crate) struct ExpectArgs {
+    /// Compare what is found with this file, exactly; differences are printed, and the exit status is 1 (docs/lab.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Write what is found into the file of `--expect`
+    #[arg(long, requires = "expect")]
+    pub(crate) accept: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunCommon {
+    /// Results directory [default: results/NAME, the name of the study]
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the analysis as JSON instead of the summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Measure a directory or an NFS export with the standard battery, in about two minutes
+///
+/// Sequential and random reads and writes, write latency, file creation, small files and metadata, five times each. The
+/// target keeps nothing of it. `--print` shows the battery as a study file to start from.
+///
+/// A directory is measured by system calls. A URL is measured over the wire by Benchmaster's own client, without root and
+/// without a mount; options of the mount follow a `?` (version, nconnect, rsize, ...; see docs/study-file.md).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster quick                                        the embedded server, in memory
+  benchmaster quick /mnt/nfs
+  benchmaster quick 'nfs://filer/vol1?version=3' -o results/v3
+  benchmaster quick --print /mnt/nfs > my.toml")]
+pub(crate) struct QuickArgs {
+    /// What to measure: a directory, usually a mount point, or nfs://SERVER/EXPORT [default: the embedded server]
+    pub(crate) target: Option<PathBuf>,
+    /// How long each workload that runs for a time is measured [default: 3s]
+    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    pub(crate) duration: Option<TimeSpan>,
+    /// Print the battery as a study file, and measure nothing
+    #[arg(long)]
+    pub(crate) print: bool,
+    #[command(flatten)]
+    pub(crate) common: RunCommon,
+}
+
+/// Generate load for a study that runs elsewhere
+///
+/// The controller, `benchmaster run`, starts agents itself: on this host, by ssh or by Slurm. An agent serves one controller on
+/// one stream, runs nothing but the workloads and commands of its study, and ends with the stream.
+#[derive(Debug, Args)]
+pub(crate) struct AgentArgs {
+    /// Serve on standard input and output
+    #[arg(long, required_unless_present = "dial", conflicts_with = "dial")]
+    pub(crate) stdio: bool,
+    /// Connect to the controller at this address; what proves both to each other is read from standard input
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) dial: Option<String>,
+    /// Number among the agents of the launch [default: that of Slurm, from SLURM_PROCID]
+    #[arg(long, requires = "dial")]
+    pub(crate) rank: Option<u32>,
+    /// File to read instead of standard input
+    #[arg(long, value_name = "FILE", requires = "dial")]
+    pub(crate) credentials: Option<PathBuf>,
+}

@@ -1,0 +1,90 @@
+//! The arguments of `serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use benchmaster_nfs_server::ExportConfig;
+use benchmaster_nfs_server::inject::Rule;
+use benchmaster_units::{ByteSize, TimeSpan};
+use clap::Args;
+
+use super::value::{listen_address, max_io, portmap_address, time_span};
+
+/// Serve files in memory over NFS: v2, v3, v4.0, v4.1, v4.2 on one port
+///
+/// A server for measuring clients alone, and one whose behaviour is known: it can be told to be slow, to fail or to lose
+/// replies. Everything is in memory and gone at the end, unless `--state` names a file. It runs until it gets SIGINT or
+/// SIGTERM and then prints its statistics as one line of JSON; SIGUSR1 prints them meanwhile.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  benchmaster serve                                       127.0.0.1:2049, export /export
+  mount -t nfs -o vers=4.2 127.0.0.1:/export /mnt         as root, elsewhere on the same host
+  mount -t nfs -o vers=3,nolock,port=2049,mountport=2049,mountproto=tcp 127.0.0.1:/export /mnt
+  benchmaster serve --inject 'READ delay=1ms' --inject 'WRITE drop-reply p=0.001' --seed 7
+  benchmaster serve --listen 10.0.0.1 --allow-remote --portmap --export /data:ro --export /scratch:limit=10GiB
+
+Rules of --inject: OPERATION ACTION... [CONDITION...]
+  OPERATION   a procedure or operation (READ, OPEN, SETATTR, COMPOUND, ...) in every version, or * for every call
+  ACTION      delay=TIME, error=NAME, drop-reply, disconnect, bandwidth=RATE
+  CONDITION   p=NUMBER (probability), client=N (in order of arrival, from 1), count=N (no more than N times),
+              every=TIME (with `* disconnect`: closes all connections so often)")]
+pub(crate) struct ServeArgs {
+    /// Address to listen on: ADDRESS, PORT or ADDRESS:PORT; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:2049", value_parser = listen_address)]
+    pub(crate) listen: SocketAddr,
+    /// Allow an address that other hosts can reach; users are believed whatever they say they are
+    #[arg(long)]
+    pub(crate) allow_remote: bool,
+    /// Answer as portmapper too [default with the option: port 111 of the same address]
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, value_parser = portmap_address)]
+    pub(crate) portmap: Option<Option<SocketAddr>>,
+    /// Export: PATH, PATH:ro, PATH:limit=SIZE (repeatable)
+    #[arg(long, value_name = "EXPORT", default_value = "/export")]
+    pub(crate) export: Vec<ExportConfig>,
+    /// File in which files and client names survive a restart; read at the start, written at the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
+    /// Threads [default: one per CPU]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Lease time of NFSv4
+    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = time_span)]
+    pub(crate) lease: TimeSpan,
+    /// Slots of a session
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) slots: u32,
+    /// Largest READ and WRITE
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = max_io)]
+    pub(crate) max_io: ByteSize,
+    /// Grant no delegations
+    #[arg(long, conflicts_with = "write_delegations")]
+    pub(crate) no_delegations: bool,
+    /// Grant write delegations also to clients that do not ask for them
+    #[arg(long)]
+    pub(crate) write_delegations: bool,
+    /// Read from one page of zeros, drop what is written (sizes and times are kept)
+    #[arg(long)]
+    pub(crate) null_data: bool,
+    /// Steps in which change attribute and times move, as on servers with coarse clocks
+    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    pub(crate) change_granularity: Option<TimeSpan>,
+    /// Treat user 0 as nobody
+    #[arg(long)]
+    pub(crate) root_squash: bool,
+    /// Behaviour on demand (repeatable); see below
+    #[arg(long, value_name = "RULE")]
+    pub(crate) inject: Vec<Rule>,
+    /// Seed of what is drawn at random
+    #[arg(long, default_value_t = 0)]
+    pub(crate) seed: u64,
+    /// Write the statistics to this file instead of standard output (replaced each time)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) stats: Option<PathBuf>,
+    /// Give the statistics, as one line of JSON, to everyone who connects to this Unix socket
+    #[arg(long, value_name = "PATH")]
+    pub(crate) stats_socket: Option<PathBuf>,
+    /// What to log on standard error: off, error, warn, info, debug, trace
+    #[arg(long, value_name = "LEVEL", default_value = "warn")]
+    pub(crate) log: tracing::metadata::LevelFilter,
+}

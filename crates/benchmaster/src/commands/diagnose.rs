@@ -1,0 +1,128 @@
+//! `diagnose`: findings, with what they are made of.
+
+use std::path::Path;
+
+use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_diagnosis::explanation;
+use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
+use benchmaster_telemetry::mountstats::Mountstats;
+use serde::Serialize;
+
+use crate::cli::DiagnoseArgs;
+use crate::commands::results::{found, load};
+use crate::commands::{Failure, Result, Status};
+use crate::output;
+
+mod text;
+
+pub(crate) fn diagnose(args: &DiagnoseArgs) -> Result<Status> {
+    match (&args.explain, &args.directory) {
+        (Some(id), _) => explain(id, args.json),
+        (None, Some(directory)) => of_results(directory, args.json),
+        (None, None) => of_mountstats(args),
+    }
+}
+
+/// What the runs of a study say.
+fn of_results(directory: &Path, json: bool) -> Result<Status> {
+    let results = load(directory)?;
+    let (_, diagnosis) = found(directory, &results);
+    match json {
+        true => output::print_json(&diagnosis)?,
+        false => output::print(&text::of_study(&results, &diagnosis))?,
+    }
+    Ok(Status::Fine)
+}
+
+fn explain(id: &str, json: bool) -> Result<Status> {
+    let explained = match id {
+        "all" => explanation::all().to_vec(),
+        _ => explanation::explain(id).into_iter().collect(),
+    };
+    if explained.is_empty() {
+        let error =
+            anyhow::anyhow!("no finding is called `{id}`; `benchmaster diagnose --explain all` lists them");
+        return Err(Failure::wrong_input(error));
+    }
+    match (json, id) {
+        (true, _) => output::print_json(&explained)?,
+        (false, "all") => {
+            let width = explained.iter().map(|one| one.id.len()).max().unwrap_or(0);
+            let lines: Vec<String> =
+                explained.iter().map(|one| format!("{:width$}  {}", one.id, one.title)).collect();
+            output::print(&lines.join("\n"))?;
+        }
+        (false, _) => {
+            output::print(&explained.iter().map(|one| text::of_explanation(one)).collect::<String>())?;
+        }
+    }
+    Ok(Status::Fine)
+}
+
+/// What is printed as JSON.
+#[derive(Debug, Serialize)]
+struct Printed<'a> {
+    #[serde(flatten)]
+    diagnosis: &'a Diagnosis,
+    /// Mounts that were looked at.
+    looked_at: Vec<String>,
+    /// Mounts that were not, and why.
+    left_out: &'a [String],
+}
+
+fn of_mountstats(args: &DiagnoseArgs) -> Result<Status> {
+    let later = args.mountstats.iter().map(|file| reading(file)).collect::<Result<Vec<_>>>()?;
+    let observations = match args.before.len() {
+        0 => mountstats::since_mounted(later),
+        before if before == later.len() => {
+            let earlier = args.before.iter().map(|file| reading(file)).collect::<Result<Vec<_>>>()?;
+            mountstats::between(earlier.into_iter().zip(later).collect()).map_err(Failure::wrong_input)?
+        }
+        before => {
+            let error = anyhow::anyhow!(
+                "{before} earlier copies were given for {} clients; give one for each, in the same order",
+                later.len()
+            );
+            return Err(Failure::wrong_input(error));
+        }
+    };
+    if observations.observed.is_empty() {
+        let why = match observations.left_out.is_empty() {
+            true => "there is no NFS mount in what was given".to_owned(),
+            false => observations.left_out.join("; "),
+        };
+        return Err(Failure::wrong_input(anyhow::anyhow!("nothing to look at: {why}")));
+    }
+    let diagnosis = mountstats::diagnose(&observations.observed);
+    match args.json {
+        true => output::print_json(&Printed {
+            diagnosis: &diagnosis,
+            looked_at: observations.observed.iter().map(mountstats::Observed::place).collect(),
+            left_out: &observations.left_out,
+        })?,
+        false => output::print(&of_observations(&diagnosis, &observations))?,
+    }
+    Ok(Status::Fine)
+}
+
+/// The client is called by its file.
+fn reading(file: &Path) -> Result<Reading> {
+    let shown = file.display();
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::wrong_input(anyhow::anyhow!("cannot read {shown}: {error}")))?;
+    let mountstats = Mountstats::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
+        Failure::wrong_input(anyhow::anyhow!("{shown} is no copy of mountstats: {error}"))
+    })?;
+    Ok(Reading { client: shown.to_string(), mountstats })
+}
+
+fn of_observations(diagnosis: &Diagnosis, observations: &Observations) -> String {
+    let mut text = String::new();
+    for observed in &observations.observed {
+        text += &format!("{}: {} calls\n", observed.place(), observed.calls());
+    }
+    for left_out in &observations.left_out {
+        text += &format!("left out: {left_out}\n");
+    }
+    text + &text::of_mounts(diagnosis, observations.observed.len() > 1)
+}

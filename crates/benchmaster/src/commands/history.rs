@@ -1,0 +1,100 @@
+//! `history`: where a series of results changes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::anyhow;
+use benchmaster_report::{html, terminal};
+use benchmaster_store::record::StudyResults;
+use benchmaster_study::compare::{self, HistoryMethod, HistoryOptions, HistoryPoint, Series};
+
+use crate::cli::{ChangeMethod, FailOnHistory, HistoryArgs};
+use crate::commands::data::Csv;
+use crate::commands::results::{load, write_page};
+use crate::commands::{Failure, Result, Status};
+use crate::output;
+
+pub(crate) fn history(args: &HistoryArgs) -> Result<Status> {
+    let series = match (&args.data, &args.response) {
+        (Some(file), Some(response)) => vec![of_file(file, response)?],
+        _ => of_directories(args)?,
+    };
+    let method = match args.method {
+        ChangeMethod::EDivisive => HistoryMethod::EDivisive,
+        ChangeMethod::TTest => HistoryMethod::TTest,
+    };
+    let usual = if method == HistoryMethod::EDivisive { 0.05 } else { 0.001 };
+    let options = HistoryOptions {
+        method,
+        p_max: args.p_max.unwrap_or(usual),
+        min_change: args.min_change,
+        permutations: args.permutations as usize,
+        min_segment: args.min_segment as usize,
+        window: args.window as usize,
+        seed: args.seed,
+    };
+    let history = compare::history(series, &options).map_err(Failure::wrong_input)?;
+    if let Some(path) = &args.output {
+        let page = html::history(&history).map_err(Failure::failed)?;
+        write_page(path, &page).map_err(Failure::of_a_place_given)?;
+    }
+    match args.json {
+        true => output::print_json(&history)?,
+        false => output::print(&terminal::history_text(&history, &output::text_options()))?,
+    }
+    let fails = match args.fail_on {
+        FailOnHistory::Never => false,
+        FailOnHistory::Worse => history.changed(args.recent, true),
+        FailOnHistory::Changed => history.changed(args.recent, false),
+    };
+    Ok(if fails { Status::ChecksFailed } else { Status::Fine })
+}
+
+fn of_directories(args: &HistoryArgs) -> Result<Vec<Series>> {
+    let mut results = Vec::with_capacity(args.directories.len());
+    for directory in &args.directories {
+        results.push((directory.display().to_string(), load(directory)?));
+    }
+    results.sort_by_key(|(_, one)| one.runs.iter().map(|run| run.started).min());
+    tell_machines(&results);
+    let series = compare::series_of(&results, args.response.as_deref());
+    if series.is_empty() {
+        let what = match &args.response {
+            Some(name) => format!("the response `{name}`"),
+            None => "the primary response".into(),
+        };
+        let error = anyhow!("no run that counts has {what}; `analyze` lists those of a results directory");
+        return Err(Failure::wrong_input(error));
+    }
+    Ok(series)
+}
+
+/// Says where results come from other machines than those before them: what changes there need not be what is measured.
+fn tell_machines(results: &[(String, StudyResults)]) {
+    for pair in results.windows(2) {
+        let [(_, before), (name, after)] = pair else { continue };
+        let (before, after) = (compare::machines_of(before), compare::machines_of(after));
+        if before != after && !before.is_empty() && !after.is_empty() {
+            let text = |machines: BTreeSet<String>| machines.into_iter().collect::<Vec<_>>().join("; ");
+            output::note(&format!(
+                "from `{name}` on the machines are others: {}, and before {}",
+                text(after),
+                text(before)
+            ));
+        }
+    }
+}
+
+/// A column of a CSV file. Rows are named by their line.
+fn of_file(file: &Path, response: &str) -> Result<Series> {
+    let csv = Csv::read(file)?;
+    let values = csv.numbers(response)?;
+    let point = |(value, line): (f64, &u64)| HistoryPoint {
+        label: format!("line {line}"),
+        started: None,
+        runs: 1,
+        value,
+    };
+    let points = values.into_iter().zip(&csv.lines).map(point).collect();
+    Ok(Series { response: response.to_owned(), unit: None, cell: None, points })
+}

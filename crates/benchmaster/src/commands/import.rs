@@ -1,0 +1,161 @@
+//! `import`: job files of other tools as studies.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use benchmaster_import::{ImportError, Imported, NoteKind, filebench, fio, strace, to_study};
+use benchmaster_units::ByteSize;
+use benchmaster_workload::replay::{self, Where};
+use serde::Serialize;
+
+use crate::cli::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportStrace};
+use crate::commands::{Failure, Result, Status};
+use crate::output;
+
+pub(crate) fn import(args: &ImportArgs) -> Result<Status> {
+    match &args.format {
+        ImportFormat::Fio(args) => {
+            let ImportFile { file, common } = &args.file;
+            let here = Here::beside(file, args.size.map(ByteSize::bytes));
+            let imported = fio::import(&file.to_string_lossy(), &read(file)?, &here);
+            finish(file, imported, common)
+        }
+        ImportFormat::Filebench(args) => {
+            let text = read(&args.file)?;
+            finish(&args.file, filebench::import(&args.file.to_string_lossy(), &text), &args.common)
+        }
+        ImportFormat::Strace(args) => import_strace(args),
+    }
+}
+
+/// Reads a trace and writes the study that replays it.
+fn import_strace(args: &ImportStrace) -> Result<Status> {
+    let place = Where::new(args.root.as_deref(), args.cwd.as_deref());
+    let place = place.map_err(Failure::wrong_input)?;
+    let plan = replay::load(&args.file, &place).map_err(Failure::wrong_input)?;
+    let traced = strace::import(
+        &plan,
+        strace::Wanted {
+            trace: args.file.to_string_lossy().into_owned(),
+            root: args.root.clone(),
+            cwd: args.cwd.clone(),
+            target: args.target.clone(),
+        },
+    );
+    match (&args.output, args.json) {
+        (_, true) => output::print_json(&traced)?,
+        (None, false) => output::print(&traced.study)?,
+        (Some(_), false) => {}
+    }
+    if let Some(path) = &args.output {
+        std::fs::write(path, &traced.study)
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(|error| Failure::failed(error).of_a_place_given())?;
+    }
+    for (what, count) in &traced.left_out {
+        output::note(&format!("{}: not replayed: {count} × {what}", args.file.display()));
+    }
+    Ok(if args.strict && !traced.left_out.is_empty() { Status::ChecksFailed } else { Status::Fine })
+}
+
+/// Reads a job file.
+pub(crate) fn read(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path)
+        .with_context(|| format!("cannot read {}", path.display()))
+        .map_err(Failure::wrong_input)?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::wrong_input(anyhow::anyhow!("{} is no text (UTF-8)", path.display())))
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    #[serde(flatten)]
+    imported: &'a Imported,
+    study: &'a str,
+}
+
+/// Writes the study and tells what is not in it.
+pub(crate) fn finish(
+    file: &Path,
+    imported: std::result::Result<Imported, ImportError>,
+    args: &ImportCommon,
+) -> Result<Status> {
+    let mut imported = imported.map_err(|error| mistakes(file, &error))?;
+    if let Some(target) = &args.target {
+        imported.directory = Some(target.clone());
+    }
+    let study = to_study(&imported);
+    match (&args.output, args.json) {
+        (_, true) => output::print_json(&Document { imported: &imported, study: &study })?,
+        (None, false) => output::print(&study)?,
+        (Some(_), false) => {}
+    }
+    if let Some(path) = &args.output {
+        std::fs::write(path, &study)
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(|error| Failure::failed(error).of_a_place_given())?;
+    }
+    for note in &imported.notes {
+        let told = matches!(note.kind, NoteKind::Approximated | NoteKind::Unsupported);
+        if told || args.verbose {
+            output::note(&format!("{}: {note}", file.display()));
+        }
+    }
+    let unmet = imported.unmet().count();
+    if unmet > 0 {
+        output::note(&format!(
+            "{}: {unmet} {} not supported or only approximated",
+            file.display(),
+            if unmet == 1 { "option is" } else { "options are" }
+        ));
+    }
+    Ok(if args.strict && unmet > 0 { Status::ChecksFailed } else { Status::Fine })
+}
+
+fn mistakes(file: &Path, error: &ImportError) -> Failure {
+    let lines: Vec<String> =
+        error.mistakes.iter().map(|mistake| format!("error: {}: {mistake}", file.display())).collect();
+    let failure = Failure::wrong_input(anyhow::anyhow!("{} has mistakes", file.display()));
+    Failure { rendered: Some(lines.join("\n")), ..failure }
+}
+
+/// This host and its environment; included files are looked for beside the job file.
+struct Here {
+    directory: PathBuf,
+    existing_size: Option<u64>,
+}
+
+impl Here {
+    fn beside(file: &Path, existing_size: Option<u64>) -> Self {
+        Self { directory: file.parent().unwrap_or(Path::new(".")).to_owned(), existing_size }
+    }
+}
+
+impl fio::Surroundings for Here {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn include(&self, path: &str) -> io::Result<String> {
+        let beside = self.directory.join(path);
+        std::fs::read_to_string(if beside.exists() { &beside } else { Path::new(path) })
+    }
+
+    fn existing_size(&self) -> Option<u64> {
+        self.existing_size
+    }
+
+    fn keyword(&self, keyword: fio::Keyword) -> u64 {
+        match keyword {
+            fio::Keyword::PageSize => rustix::param::page_size() as u64,
+            fio::Keyword::MemoryMib => {
+                let info = rustix::system::sysinfo();
+                info.totalram.saturating_mul(info.mem_unit.into()) >> 20
+            }
+            fio::Keyword::Processors => {
+                std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Studies on virtual time: the controller runs in a guest, and the results come out.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::anyhow;
+use benchmaster_lab::kernel::{self, Architecture, KernelChoice};
+use benchmaster_lab::root;
+use benchmaster_lab::virtual_time::{self, Boot, BootError, HOST, Job, LIMIT, Part, PartError};
+use benchmaster_store::Store;
+use benchmaster_study::expect::{ExpectError, Expectation};
+use benchmaster_study::plan::Plan;
+use benchmaster_study::settings::{LabTime, Settings};
+
+use crate::cli::ExpectArgs;
+use crate::commands::{Failure, Result, Status};
+use crate::output;
+
+/// Where the controller in the guest has the results.
+const RESULTS: &str = "/tmp/results";
+
+/// Memory that the guest's kernel, programs and the controller's results take beside clients and server.
+const OWN_MEMORY: u64 = 256 << 20;
+
+/// What this program does for a lab on virtual time, as a process of its own.
+pub(crate) fn part(arguments: &[String]) -> Result<Status> {
+    let part = Part::parse(arguments).map_err(Failure::wrong_input)?;
+    part.play().map_err(|error| match error {
+        error @ PartError::Unknown(_) => Failure::wrong_input(error),
+        error => Failure::failed(error),
+    })?;
+    Ok(Status::Fine)
+}
+
+/// Whether this is process 1 of a guest on virtual time; it has done its job then.
+pub(crate) fn was_first() -> bool {
+    let asked = std::env::var_os(virtual_time::VARIABLE).is_some() && std::process::id() == 1;
+    if asked {
+        virtual_time::first();
+    }
+    asked
+}
+
+/// Whether a study runs on virtual time, and this is not the guest in which it does.
+///
+/// # Errors
+/// When only some of its treatments do.
+pub(crate) fn is_wanted(plan: &Plan) -> Result<bool> {
+    let on_virtual_time =
+        |settings: &Settings| settings.lab.as_ref().is_some_and(|lab| lab.time == LabTime::Virtual);
+    let (yes, no): (Vec<_>, Vec<_>) =
+        plan.all_treatments().partition(|treatment| on_virtual_time(&treatment.settings));
+    match (yes.is_empty(), no.is_empty()) {
+        (false, false) => Err(Failure::wrong_input(anyhow!(
+            "`lab.time` is \"virtual\" for the treatment `{}` and not for `{}`: one study runs on one kind of time; write two \
+             studies, or choose with `--set lab.time=virtual`",
+            yes[0].record.label,
+            no[0].record.label
+        ))),
+        (true, _) => Ok(false),
+        (false, _) => {
+            let study: toml::Table = toml::from_str(&plan.study.text).unwrap_or_default();
+            let response = study.get("design").and_then(|design| design.get("response"));
+            match response.and_then(toml::Value::as_str).filter(|response| is_meaningless(response)) {
+                Some(response) => Err(Failure::wrong_input(anyhow!(
+                    "`design.response`: `{response}` means nothing on virtual time, where computing takes no time; choose a \
+                     latency, `elapsed` or counts of RPCs, or write `time = \"real\"` in `[lab]`"
+                ))),
+                None => Ok(!virtual_time::is_inside()),
+            }
+        }
+    }
+}
+
+/// Whether a response is a rate or a use of processors.
+fn is_meaningless(response: &str) -> bool {
+    let rates = ["throughput", "operations", "active_operations", "wire_sent", "wire_received"];
+    let last = response.rsplit('.').next().unwrap_or_default();
+    rates.contains(&last) || last.contains("cpu") || last.ends_with("busy")
+}
+
+/// Runs the study in a guest, and puts the results into the directory.
+pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicBool>) -> Result<()> {
+    if Store::exists(directory) || fs::read_dir(directory).is_ok_and(|mut found| found.next().is_some()) {
+        return Err(Failure::wrong_input(anyhow!(
+            "`{}` is there already: a study on virtual time runs whole, into a new directory; choose another with `-o`",
+            directory.display()
+        )));
+    }
+    let mut tell = |text: &str| {
+        if !quiet {
+            output::note(text);
+        }
+    };
+    let (kernel, image) = bootable(plan, &mut tell)?;
+    let hash = root::hash(&image).map_err(Failure::failed)?;
+    let clients = plan.all_treatments().map(|treatment| treatment.settings.clients()).max().unwrap_or(1);
+    let memory = |of: fn(&benchmaster_study::settings::LabSettings) -> u64| {
+        plan.all_treatments().filter_map(|treatment| treatment.settings.lab.as_ref().map(of)).max()
+    };
+    let memory = OWN_MEMORY
+        + memory(|lab| lab.server_memory.0).unwrap_or_default()
+        + u64::from(clients) * memory(|lab| lab.memory.0).unwrap_or_default();
+    let share = tempfile::tempdir().map_err(Failure::failed)?;
+    let study = share.path().join("study.toml");
+    fs::write(&study, &plan.study.text).map_err(Failure::failed)?;
+    let argument = |text: &str| text.to_owned();
+    let job = Job {
+        arguments: vec![
+            argument("run"),
+            format!("{HOST}/study.toml"),
+            argument("--quiet"),
+            argument("-o"),
+            argument(RESULTS),
+        ],
+        results: vec![(RESULTS.into(), "results".into())],
+        kernel,
+        image: hash,
+        memory,
+    };
+    let boot = Boot { image: &image, share: share.path(), job: &job, limit: LIMIT, stop };
+    let ended = virtual_time::boot(&boot).map_err(|error| match error {
+        error @ BootError::NoVirtualTime { .. } => Failure::wrong_input(error),
+        BootError::Stopped => Failure::new(Status::Interrupted, BootError::Stopped.into()),
+        error => Failure::failed(error),
+    })?;
+    let results = share.path().join("results");
+    if !Store::exists(&results) {
+        let said = ended.messages.trim();
+        return Err(Failure::failed(anyhow!("the study did not run on virtual time: {said}")));
+    }
+    copy(&results, directory).map_err(|source| {
+        let place = directory.display();
+        Failure::failed(anyhow!("the results cannot be copied to `{place}`: {source}")).of_a_place_given()
+    })?;
+    // What the controller complained of; the summary tells the rest.
+    if ended.status != 0 && !ended.messages.trim().is_empty() {
+        output::note(ended.messages.trim());
+    }
+    Ok(())
+}
+
+fn bootable(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<(kernel::Kernel, PathBuf)> {
+    let labs = || plan.all_treatments().filter_map(|treatment| treatment.settings.lab.as_ref());
+    let mut kernels: Vec<&str> = labs().flat_map(|lab| [lab.kernel.as_str(), lab.server_kernel()]).collect();
+    kernels.sort_unstable();
+    kernels.dedup();
+    let [choice] = kernels[..] else {
+        return Err(Failure::wrong_input(anyhow!(
+            "on virtual time clients and server are in one kernel, and the study names several: {}; run it once for each, with \
+             `--set lab.kernel=…`, and compare their expectations",
+            kernels.join(", ")
+        )));
+    };
+    let choice: KernelChoice = choice.parse().map_err(Failure::wrong_input)?;
+    // What is missing is told with the command that installs it.
+    let consent = &mut |_: &str| false;
+    let kernel =
+        kernel::find(&choice, Architecture::UserMode, consent, tell).map_err(Failure::wrong_input)?;
+    let image = root::image(&kernel, &[], consent, tell).map_err(Failure::failed)?;
+    Ok((kernel, image))
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        match entry.file_type()?.is_dir() {
+            true => copy(&from, &to)?,
+            false => fs::copy(&from, &to).map(drop)?,
+        }
+    }
+    Ok(())
+}
+
+/// Compares what was found with what is expected, or writes it.
+pub(crate) fn expect(plan: &Plan, directory: &Path, args: &ExpectArgs) -> Result<Status> {
+    let Some(path) = &args.expect else { return Ok(Status::Fine) };
+    let failure = |error: ExpectError| match error {
+        error @ (ExpectError::File { .. } | ExpectError::Text { .. } | ExpectError::Format { .. }) => {
+            Failure::wrong_input(error)
+        }
+        error => Failure::failed(error),
+    };
+    let found = Expectation::read(directory, plan).map_err(failure)?;
+    if args.accept {
+        found.save(path).map_err(failure)?;
+        output::note(&format!("what was found is now expected: {}", path.display()));
+        return Ok(Status::Fine);
+    }
+    let expected = Expectation::load(path).map_err(failure)?;
+    let differences = expected.differences(&found);
+    if differences.is_empty() {
+        output::note(&format!("everything is as expected: {}", path.display()));
+        return Ok(Status::Fine);
+    }
+    let lines: String = differences.iter().map(|difference| format!("{difference}\n")).collect();
+    output::print(&lines)?;
+    output::note(&format!(
+        "{} differences to what is expected ({}); if they are intended, write it anew with `--accept`",
+        differences.len(),
+        path.display()
+    ));
+    Ok(Status::ChecksFailed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_and_processor_times_mean_nothing() {
+        for response in
+            ["files.operations", "read.throughput", "a.b.active_operations", "a.cpu_per_operation"]
+        {
+            assert!(is_meaningless(response), "{response}");
+        }
+        for response in
+            ["files.elapsed", "files.create.latency.p50", "files.rpc.OPEN.per_operation", "files.rpcs"]
+        {
+            assert!(!is_meaningless(response), "{response}");
+        }
+    }
+}

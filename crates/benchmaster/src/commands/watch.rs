@@ -1,0 +1,182 @@
+//! `watch`: NFS mounts or a running study, live.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use benchmaster_watch::live::{FILE, Live, Session, unix_ms};
+use benchmaster_watch::mounts::{Mounts, MountsView, Snapshot, lines};
+use benchmaster_watch::study::{Study, StudyView};
+use benchmaster_watch::{Action, Key};
+use ratatui::Frame;
+use serde_json::json;
+
+use super::{Failure, Result, Status};
+use crate::cli::WatchArgs;
+use crate::output;
+
+mod source;
+mod terminal;
+
+use source::Source;
+use terminal::Screen;
+
+/// Watches until it is told to end, or for as many intervals as asked for.
+pub(crate) fn watch(args: &WatchArgs) -> Result<Status> {
+    let text = args.once || args.count.is_some() || args.json;
+    let interactive = !text && io::stdin().is_terminal() && io::stdout().is_terminal();
+    let count = if args.once { Some(1) } else { args.count };
+    let study = args.target.as_deref().filter(|path| args.mountstats.is_none() && is_results(path));
+    match (study, interactive) {
+        (Some(directory), true) => terminal::run(&mut StudyScreen::new(directory), args.interval.0),
+        (Some(directory), false) => follow_study(directory, args, count),
+        (None, interactive) => {
+            let source = Source::new(args.target.as_deref(), args.mountstats.as_deref())?;
+            match interactive {
+                true => terminal::run(&mut MountsScreen::new(source), args.interval.0),
+                false => follow_mounts(&source, args, count),
+            }
+        }
+    }
+}
+
+/// Whether a directory is one of results: it has been, or is being, written by a study.
+fn is_results(path: &Path) -> bool {
+    [FILE, "results.db", "study.toml"].iter().any(|name| path.join(name).is_file())
+}
+
+fn follow_mounts(source: &Source, args: &WatchArgs, count: Option<u64>) -> Result<Status> {
+    let (mut mounts, began) = (Mounts::default(), Instant::now());
+    mounts.take(source.read()?, began.elapsed());
+    let mut ticks = Ticks::new(args.interval.0);
+    let mut printed = 0;
+    while count.is_none_or(|count| printed < count) {
+        ticks.wait();
+        mounts.take(source.read()?, began.elapsed());
+        match args.json {
+            true => print_line(&Snapshot::of(&mounts, unix_ms()))?,
+            false => output::print(&lines(&mounts))?,
+        }
+        printed += 1;
+    }
+    Ok(Status::Fine)
+}
+
+/// Follows a study until it ends.
+fn follow_study(directory: &Path, args: &WatchArgs, count: Option<u64>) -> Result<Status> {
+    let mut study = Study::default();
+    let mut ticks = Ticks::new(args.interval.0);
+    let mut printed = 0;
+    loop {
+        study.take(read(directory));
+        let now = unix_ms();
+        match args.json {
+            true => print_line(&json!({
+                "time_ms": now,
+                "running": study.goes_on(now),
+                "state": study.live(),
+                "rates": study.clients(),
+            }))?,
+            false => output::print(&study.line(now))?,
+        }
+        printed += 1;
+        if !study.goes_on(now) {
+            let finished = study.live().is_some_and(|live| live.session == Session::Finished);
+            return Ok(if finished { Status::Fine } else { Status::ChecksFailed });
+        }
+        if count.is_some_and(|count| printed >= count) {
+            return Ok(Status::Fine);
+        }
+        ticks.wait();
+    }
+}
+
+fn print_line(value: &impl serde::Serialize) -> Result<()> {
+    output::print(&serde_json::to_string(value).map_err(Failure::failed)?)
+}
+
+fn read(directory: &Path) -> std::result::Result<Live, String> {
+    Live::read(directory).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+}
+
+/// Instants at a distance, which does not grow by what is done between them.
+struct Ticks {
+    every: Duration,
+    next: Instant,
+}
+
+impl Ticks {
+    fn new(every: Duration) -> Self {
+        Self { every, next: Instant::now() + every }
+    }
+
+    fn wait(&mut self) {
+        let now = Instant::now();
+        std::thread::sleep(self.next.saturating_duration_since(now));
+        // Ticks that were missed are not made up for.
+        self.next = self.next.max(now) + self.every;
+    }
+}
+
+/// Mounts on the terminal.
+struct MountsScreen {
+    source: Source,
+    mounts: Mounts,
+    view: MountsView,
+    host: String,
+    began: Instant,
+}
+
+impl MountsScreen {
+    fn new(source: Source) -> Self {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Self { source, mounts: Mounts::default(), view: MountsView::default(), host, began: Instant::now() }
+    }
+}
+
+impl Screen for MountsScreen {
+    fn read(&mut self) -> Result<()> {
+        if !self.view.is_paused() {
+            self.mounts.take(self.source.read()?, self.began.elapsed());
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: Key) -> Action {
+        self.view.key(key, &self.mounts)
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, every: Duration) {
+        self.view.draw(frame, &self.mounts, &self.host, every);
+    }
+}
+
+/// A study on the terminal.
+struct StudyScreen {
+    directory: PathBuf,
+    study: Study,
+    view: StudyView,
+}
+
+impl StudyScreen {
+    fn new(directory: &Path) -> Self {
+        Self { directory: directory.into(), study: Study::default(), view: StudyView::default() }
+    }
+}
+
+impl Screen for StudyScreen {
+    fn read(&mut self) -> Result<()> {
+        if !self.view.is_paused() {
+            self.study.take(read(&self.directory));
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, key: Key) -> Action {
+        self.view.key(key, &self.study)
+    }
+
+    fn draw(&self, frame: &mut Frame<'_>, _: Duration) {
+        self.view.draw(frame, &self.study, &self.directory.to_string_lossy(), unix_ms());
+    }
+}

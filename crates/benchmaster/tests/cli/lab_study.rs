@@ -1,0 +1,216 @@
+//! Studies in a lab: the kernels' client and server on machines in user space. Where a lab cannot be brought up the tests are
+//! skipped, unless `BENCHMASTER_REQUIRE_LAB=1`.
+
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use benchmaster_store::record::{RunRecord, Severity, StudyResults};
+
+use crate::place::{PROGRAM, Place, stderr};
+use crate::serve::serve;
+
+/// Machines boot in seconds, each on a part of a processor, and twice where one is lost.
+const PATIENCE: Duration = Duration::from_secs(400);
+
+/// Labs of a user have different names, and tests run at once.
+struct Standing<'p> {
+    place: &'p Place,
+    name: String,
+}
+
+impl<'p> Standing<'p> {
+    /// A lab with two clients; `None` where there can be none, which is said.
+    fn up(place: &'p Place, test: &str) -> Option<Self> {
+        let name = format!("{test}-{}", std::process::id());
+        let up = run(place, &["lab", "up", "--name", &name, "--clients", "2"]);
+        if !up.status.success() {
+            let reason = stderr(&up);
+            assert_ne!(std::env::var("BENCHMASTER_REQUIRE_LAB").as_deref(), Ok("1"), "{reason}");
+            eprintln!("skipped: no lab: {reason}");
+            return None;
+        }
+        Some(Self { place, name })
+    }
+
+    fn exec(&self, machine: &str, script: &str) {
+        let done = run(self.place, &["lab", "exec", "--name", &self.name, machine, "--", "sh", "-c", script]);
+        assert!(done.status.success(), "{}", stderr(&done));
+    }
+}
+
+impl Drop for Standing<'_> {
+    fn drop(&mut self) {
+        run(self.place, &["lab", "down", "--name", &self.name]);
+    }
+}
+
+fn run(place: &Place, arguments: &[&str]) -> Output {
+    let mut command = Command::new(PROGRAM);
+    place.surround(&mut command);
+    command.args(arguments);
+    assert_cmd::Command::from_std(command).timeout(PATIENCE).output().unwrap()
+}
+
+/// A study of two clients that lock and read, with more text in and after its section `[lab]`.
+fn study(name: &str, more: &str) -> String {
+    format!(
+        r#"[study]
+name = "locks"
+
+[target]
+mount = {{ source = "{{server}}:/export", options = "vers=4.1" }}
+
+[clients]
+count = 2
+
+[design]
+replicates = 1
+
+[workload.lock]
+use = "locked-read"
+files = 10
+file_size = "64KiB"
+
+[lab]
+name = "{name}"
+{more}
+"#
+    )
+}
+
+fn carried_out(place: &Place, text: &str) -> StudyResults {
+    place.write("study.toml", text);
+    let done = run(place, &["run", "study.toml", "-o", "out"]);
+    assert!(place.path("out/results.db").exists(), "{}", stderr(&done));
+    let results = place.results("out");
+    assert!(!results.runs.is_empty(), "{}", stderr(&done));
+    results
+}
+
+/// Calls of a kind by all clients while it was measured, and how often the server says that it did them.
+fn counted(run: &RunRecord, operation: &str) -> (u64, u64) {
+    let rpc = run.recordings[0].rpc.as_ref().unwrap().phase("measure").unwrap();
+    let server = run.server_use.iter().flat_map(|used| &used.operations);
+    let done = server.filter(|done| done.operation == operation).map(|done| done.ops).sum();
+    let calls = |name: &str| rpc.row(name).map_or(0, |row| row.ops);
+    // The client counts opens of files that it knows, by their handles, apart.
+    let by_handle = if operation == "OPEN" { calls("OPEN_NOATTR") } else { 0 };
+    (calls(operation) + by_handle, done)
+}
+
+#[test]
+fn clients_and_server_of_the_kernel_count_the_same_operations() {
+    let place = Place::new();
+    let Some(standing) = Standing::up(&place, "counts") else { return };
+    let factor = "[factors.delegations]\nparameter = \"lab.delegations\"\nlevels = [false, true]\n";
+    let results = carried_out(&place, &study(&standing.name, factor));
+    assert_eq!(results.runs.iter().filter_map(|run| run.failure.as_ref()).next(), None);
+    let run = results.runs.iter().find(|run| run.key.treatment == 0).unwrap();
+    for operation in ["OPEN", "CLOSE", "LOCK", "LOCKU", "READ", "FREE_STATEID"] {
+        let (calls, done) = counted(run, operation);
+        assert_eq!(calls, done, "{operation}");
+    }
+    assert!(counted(run, "LOCK").0 >= 20, "{:?}", run.recordings[0].rpc);
+    let delegated = results.runs.iter().find(|run| run.key.treatment == 1).unwrap();
+    assert_eq!(counted(delegated, "LOCK"), (0, 0), "with a delegation the client locks by itself");
+
+    let lab = run.lab.as_ref().unwrap();
+    let machines: Vec<_> = lab.machines.iter().map(|machine| machine.name.as_str()).collect();
+    assert_eq!((machines.as_slice(), lab.server.as_str()), (&["server", "c1", "c2"][..], "knfsd"));
+    assert!(lab.machines.iter().all(|machine| !machine.kernel.is_empty() && machine.console.is_none()));
+    assert_eq!(run.service.as_ref().unwrap().url, "{server}:/export?vers=4.1");
+    let agents: Vec<_> = run.recordings[0].samples.iter().map(|samples| samples.agent.as_str()).collect();
+    assert!(agents.contains(&"server") && agents.contains(&"c2"), "{agents:?}");
+}
+
+#[test]
+fn machines_reach_a_server_of_the_host() {
+    let place = Place::new();
+    if Standing::up(&place, "relay").is_none() {
+        return;
+    }
+    // An address of this test alone.
+    let (_server, _) = serve(&place, &["--listen", "127.0.0.77:2049"]);
+    let text = study("none", "server = \"host\"\n[server]\nhost = \"127.0.0.77\"\n");
+    let results = carried_out(&place, &text);
+    let run = &results.runs[0];
+    assert_eq!(run.failure, None);
+    assert!(counted(run, "OPEN").0 >= 20, "{:?}", run.recordings[0].rpc);
+    assert_eq!(run.lab.as_ref().unwrap().server, "127.0.0.77");
+}
+
+#[test]
+fn our_client_reads_over_the_wire_from_machines_and_from_namespaces() {
+    let place = Place::new();
+    if Standing::up(&place, "url").is_none() {
+        return;
+    }
+    for (back_end, server) in [("uml", "knfsd"), ("namespaces", "memory")] {
+        let more = format!("server = \"{server}\"\nback_end = \"{back_end}\"\n[network]\ndelay = \"1ms\"\n");
+        let text = study("none", &more).replace(
+            "mount = { source = \"{server}:/export\", options = \"vers=4.1\" }",
+            "url = \"nfs://{server}/export?version=4.1\"",
+        );
+        let results = carried_out(&place, &text);
+        let run = &results.runs[0];
+        assert_eq!(run.failure, None, "{back_end}");
+        let lab = run.lab.as_ref().unwrap();
+        assert_eq!((lab.back_end.as_str(), lab.server.as_str()), (back_end, server));
+        let locks = run.recordings[0].rpc.as_ref().unwrap().phase("measure").unwrap().row("LOCK").unwrap();
+        assert!(locks.ops >= 20 && locks.rtt_ns >= locks.ops * 2_000_000, "{back_end}: {locks:?}");
+        std::fs::remove_dir_all(place.path("out")).unwrap();
+    }
+}
+
+#[test]
+fn machines_of_one_name_make_a_run_invalid() {
+    let place = Place::new();
+    let Some(standing) = Standing::up(&place, "clones") else { return };
+    for machine in ["c1", "c2"] {
+        standing.exec(machine, "hostname same");
+    }
+    let results = carried_out(&place, &study(&standing.name, ""));
+    let found = results.runs[0].checks.iter().find(|check| check.id == "shared-client-id").unwrap();
+    assert_eq!(found.severity, Severity::Invalid);
+    assert!(found.message.contains("(c1, c2)"), "{}", found.message);
+
+    for machine in ["c1", "c2"] {
+        standing.exec(machine, &format!("hostname {machine}; arp -d 10.77.0.1"));
+    }
+    std::fs::remove_dir_all(place.path("out")).unwrap();
+    let results = carried_out(&place, &study(&standing.name, ""));
+    let found: Vec<_> = results.runs[0].checks.iter().map(|check| check.id.as_str()).collect();
+    assert!(found.contains(&"neighbours") && !found.contains(&"shared-client-id"), "{found:?}");
+}
+
+#[test]
+fn a_machine_that_panics_fails_its_run_and_the_next_one_has_another_lab() {
+    let place = Place::new();
+    if Standing::up(&place, "panic").is_none() {
+        return;
+    }
+    // Of the lab that the study brings up itself: in the first of two treatments.
+    let hook = "[ $(hostname) != c2 ] || echo c > /proc/sysrq-trigger";
+    let more = format!(
+        "[run]\nretries = 0\n[factors.fate]\nparameter = \"run.cache_hook\"\nlevels = ['{hook}', 'true']\n"
+    );
+    let text = study("none", &more).replace("replicates = 1", "replicates = 1\norder = \"listed\"");
+    let results = carried_out(&place, &text);
+    let [panicked, after] = &results.runs[..] else { panic!("{} runs", results.runs.len()) };
+    let failure = panicked.failure.as_ref().unwrap();
+    assert!(
+        failure.contains("machine `c2`") && failure.contains("panicked: sysrq triggered crash"),
+        "{failure}"
+    );
+    let console = |name: &str| {
+        let lab = panicked.lab.as_ref().unwrap();
+        lab.machines.iter().find(|machine| machine.name == name).unwrap().console.clone().unwrap()
+    };
+    let kept = std::fs::read_to_string(place.path("out").join(console("c2"))).unwrap();
+    assert!(kept.contains("Kernel panic"), "{kept}");
+    assert_eq!(after.failure, None);
+    assert!(after.lab.as_ref().unwrap().machines.iter().all(|machine| machine.console.is_none()));
+    let name = format!("study-{}", &results.study.id[..8]);
+    let status = run(&place, &["lab", "status"]);
+    assert!(!String::from_utf8_lossy(&status.stdout).contains(&name), "the lab has ended with the study");
+}

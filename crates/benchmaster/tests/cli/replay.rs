@@ -1,0 +1,75 @@
+//! Traces as studies, and wrong bytes that a server plants.
+
+use std::fs;
+
+use crate::place::{Place, stderr, stdout, transcript};
+
+const TRACE: &str = r#"7 100.000000 openat(AT_FDCWD, "in", O_RDONLY) = 3 <0.000010>
+7 100.001000 read(3, "x"..., 4096) = 4096 <0.000010>
+7 100.002000 close(3) = 0 <0.000010>
+7 100.003000 mkdir("out", 0777) = 0 <0.000010>
+7 100.004000 openat(AT_FDCWD, "out/new", O_WRONLY|O_CREAT, 0666) = 3 <0.000010>
+7 100.005000 write(3, "x"..., 4096) = 4096 <0.000010>
+7 100.006000 chown("out/new", 0, 0) = 0 <0.000010>
+7 100.007000 close(3) = 0 <0.000010>
+"#;
+
+#[test]
+fn a_trace_of_strace_is_imported_and_replayed() {
+    let place = Place::new();
+    place.write("job.strace", TRACE);
+    fs::create_dir_all(place.path("target")).unwrap();
+    let import = ["import", "strace", "job.strace", "--root", "/w", "--target", "target", "-o", "job.toml"];
+    let output = place.run(&import);
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+    assert!(stderr(&output).contains("not replayed: 1 × chown"), "{}", stderr(&output));
+    let strict = place.run(&[&import[..], &["--strict"]].concat());
+    assert_eq!(strict.status.code(), Some(1), "{}", transcript(&strict));
+
+    let run = place.run(&["run", "job.toml", "--set", "design.replicates=2"]);
+    assert_eq!(run.status.code(), Some(0), "{}", transcript(&run));
+    let results = place.results("results/replay-job-strace");
+    assert_eq!(results.runs.len(), 2);
+    for run in &results.runs {
+        let totals: u64 = run.recordings[0].series.iter().map(|series| series.total.count).sum();
+        assert_eq!(totals, 7);
+        let check = run.checks.iter().find(|check| check.id == "replay-left-out").unwrap();
+        assert!(check.message.contains("1 × chown (cannot be replayed)"), "{}", check.message);
+    }
+    let missing = place.run(&["import", "strace", "none.strace"]);
+    assert_eq!(missing.status.code(), Some(2), "{}", transcript(&missing));
+    assert!(stderr(&missing).contains("none.strace"), "{}", stderr(&missing));
+}
+
+/// A byte that the server gives or stores wrongly is found, located, and fails the run.
+#[test]
+fn a_wrong_byte_planted_by_the_server_fails_the_run() {
+    for (name, rule, workload) in [
+        ("read", "READ corrupt count=1", "use = 'sequential-read'"),
+        // Every file is written once: what is written over what is wrong is right again.
+        ("write", "WRITE corrupt p=0.3", "use = 'sequential-write'\nprefill = false\nbytes = '64KiB'"),
+    ] {
+        for version in ["3", "4.1"] {
+            let place = Place::new();
+            place.write(
+                "planted.toml",
+                &format!(
+                    "[study]\nname = 'planted'\n[server]\nkind = 'memory'\ninject = ['{rule}']\n[target]\n\
+                     url = 'nfs://{{server}}/export'\nversion = '{version}'\n[design]\nreplicates = 2\n\
+                     [workload.{name}]\n{workload}\nfile_size = '64KiB'\nio_size = '4KiB'\nduration = '30ms'\n\
+                     verify = true\n"
+                ),
+            );
+            let output = place.run(&["run", "planted.toml"]);
+            assert_eq!(output.status.code(), Some(1), "{}", transcript(&output));
+            let results = place.results("results/planted");
+            let failures: Vec<_> = results.runs.iter().filter_map(|run| run.failure.as_deref()).collect();
+            assert!(!failures.is_empty(), "{}", transcript(&output));
+            let reason = failures[0];
+            let begins = format!("workload `{name}`: wrong data were read: {name}/c0/f00000000, offset ");
+            assert!(reason.starts_with(&begins), "{reason}");
+            assert!(reason.contains("wrong byte 0x") && reason.contains(" instead of 0x"), "{reason}");
+            assert!(stdout(&output).contains("wrong data were read"), "{}", stdout(&output));
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! What a finding is.
+
+use benchmaster_store::record::RunKey;
+use serde::Serialize;
+
+use crate::explanation::Explanation;
+
+/// A condition that was found, with its evidence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Which condition; see [`crate::explanation::explain`].
+    pub id: &'static str,
+    /// What it is, in a sentence with its numbers.
+    pub what: String,
+    /// Where it was found, in words: clients and mounts, or the runs of a study.
+    pub place: String,
+    /// Where and when in the stored results of a study; `None` for what was not stored.
+    pub at: Option<At>,
+    /// The numbers that show it.
+    pub evidence: Vec<Evidence>,
+    /// The tests that it rests on, if it rests on some.
+    pub tests: Vec<Test>,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// What it takes, as far as can be estimated.
+    pub cost: Option<Cost>,
+    /// What to do.
+    pub remedy: Remedy,
+}
+
+impl Finding {
+    /// What it takes, from 0 to 1; 0 where that is not known.
+    pub(crate) fn share(&self) -> f64 {
+        self.cost.as_ref().map_or(0.0, |cost| cost.share)
+    }
+
+    /// A finding in stored results, without evidence yet; where it was found is added by who looks at all runs.
+    pub(crate) fn new(
+        explanation: &Explanation,
+        confidence: Confidence,
+        what: impl Into<String>,
+        remedy: Remedy,
+    ) -> Self {
+        Self {
+            id: explanation.id,
+            what: what.into(),
+            place: String::new(),
+            at: Some(At::default()),
+            evidence: Vec::new(),
+            tests: Vec::new(),
+            confidence,
+            cost: None,
+            remedy,
+        }
+    }
+
+    /// With numbers that show it.
+    #[must_use]
+    pub(crate) fn with(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    /// With a test that it rests on.
+    #[must_use]
+    pub(crate) fn tested(mut self, test: Test) -> Self {
+        self.tests.push(test);
+        self
+    }
+
+    /// With what it takes.
+    #[must_use]
+    pub(crate) fn costs(mut self, share: f64, of: CostOf, estimate: impl Into<String>) -> Self {
+        self.cost = Some(Cost { share: share.clamp(0.0, 1.0), of, estimate: estimate.into() });
+        self
+    }
+
+    /// At some of the clients only.
+    #[must_use]
+    pub(crate) fn of_clients(mut self, clients: impl IntoIterator<Item = String>) -> Self {
+        self.at.get_or_insert_default().clients.extend(clients);
+        self
+    }
+
+    /// In a part of the measured phase only, in nanoseconds from its start.
+    #[must_use]
+    pub(crate) fn between(mut self, from_ns: u64, to_ns: u64) -> Self {
+        self.at.get_or_insert_default().interval_ns = Some((from_ns, to_ns));
+        self
+    }
+
+    /// With the plot that proves it.
+    #[must_use]
+    pub(crate) fn shown_by(mut self, plot: Plot) -> Self {
+        self.at.get_or_insert_default().plot = Some(plot);
+        self
+    }
+}
+
+/// Where and when something was found in the stored results of a study.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct At {
+    /// The workload; `None` when it is about whole runs or the study.
+    pub workload: Option<String>,
+    /// The treatments in which it was found, the dearest first.
+    pub treatments: Vec<AtTreatment>,
+    /// Clients, if it is about some of them: numbers or hosts.
+    pub clients: Vec<String>,
+    /// From when to when, in nanoseconds from the start of the measured phase, if not all of it.
+    pub interval_ns: Option<(u64, u64)>,
+    /// The run that the sentence tells of; the evidence is of all runs of its treatment.
+    pub shown: Option<RunKey>,
+    /// The plot that proves it.
+    pub plot: Option<Plot>,
+}
+
+/// A treatment in which something was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AtTreatment {
+    /// Its index in standard order.
+    pub treatment: u32,
+    /// Its label.
+    pub label: String,
+    /// The runs in which it was found.
+    pub runs: Vec<RunKey>,
+    /// Runs in which it could have been found.
+    pub of: usize,
+    /// What it takes there, mean over the runs in which it was found.
+    pub cost: Option<f64>,
+}
+
+/// A kind of plot of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Plot {
+    /// The response of every treatment.
+    Response,
+    /// Throughput over time.
+    Time,
+    /// Latency: percentiles, histogram.
+    Latency,
+    /// Every operation of a traced run.
+    Trace,
+    /// Workers and clients beside each other.
+    Clients,
+    /// Counters of the system over time.
+    Counters,
+    /// The load curve.
+    Load,
+    /// Effects of the factors.
+    Effects,
+}
+
+/// A statistical test.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Test {
+    /// Its name, and of what: `Mann-Whitney, latencies of both halves`.
+    pub name: String,
+    /// Its p value, if it has one.
+    pub p: Option<f64>,
+    /// What was estimated, with its interval: value, lower, upper, level of confidence.
+    pub interval: Option<TestInterval>,
+}
+
+/// An estimate with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct TestInterval {
+    /// The estimate.
+    pub value: f64,
+    /// Lower end.
+    pub lower: f64,
+    /// Upper end.
+    pub upper: f64,
+    /// Level of confidence, 0.95.
+    pub confidence: f64,
+}
+
+/// A number that shows something.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evidence {
+    /// What it is, and where it stands: ``transmissions − ops of READ``.
+    pub name: String,
+    /// Its value; over several runs the mean.
+    pub value: f64,
+    /// Its unit; `1` for counts and ratios.
+    pub unit: &'static str,
+    /// Half width of the 95 % confidence interval of the mean over runs; `None` for one run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub half_width: Option<f64>,
+    /// Runs that it is over.
+    pub runs: usize,
+}
+
+impl Evidence {
+    /// A number with its unit.
+    pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
+        Self { name: name.into(), value, unit, half_width: None, runs: 1 }
+    }
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Other causes would look the same.
+    Possible,
+    /// Other causes are rare.
+    Likely,
+    /// The counters say it themselves.
+    Certain,
+}
+
+impl Confidence {
+    /// In a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Possible => "possible",
+            Self::Likely => "likely",
+            Self::Certain => "certain",
+        }
+    }
+}
+
+/// What a condition takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cost {
+    /// From 0 to 1, of `of`.
+    pub share: f64,
+    /// Of what.
+    pub of: CostOf,
+    /// How it was estimated.
+    pub estimate: String,
+}
+
+/// What a [`Cost`] is a share of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CostOf {
+    /// The time that calls took, from their beginning to their end.
+    CallTime,
+    /// Calls.
+    Calls,
+    /// Bytes that came from or went to the server.
+    WireBytes,
+    /// What the throughput could be without it.
+    Throughput,
+    /// The time that operations of the workload took.
+    OperationTime,
+    /// The length of the measured phase.
+    Time,
+    /// The number that was reported: so much of it is not what it seems to be.
+    Result,
+}
+
+impl CostOf {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::CallTime => "of the time of all calls",
+            Self::Calls => "of all calls",
+            Self::WireBytes => "of the bytes on the wire",
+            Self::Throughput => "of the throughput that there would be without it",
+            Self::OperationTime => "of the time of all operations",
+            Self::Time => "of the measured time",
+            Self::Result => "of the reported numbers in doubt",
+        }
+    }
+}
+
+/// What to do about a condition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Remedy {
+    /// In words.
+    pub text: String,
+    /// A command or an option, as it is to be written.
+    pub command: Option<String>,
+    /// What to measure to confirm it.
+    pub confirm: Option<String>,
+}
+
+impl Remedy {
+    /// Advice in words.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), command: None, confirm: None }
+    }
+
+    /// With a command or option.
+    #[must_use]
+    pub fn by(self, command: impl Into<String>) -> Self {
+        Self { command: Some(command.into()), ..self }
+    }
+
+    /// With what would confirm it.
+    #[must_use]
+    pub fn confirmed_by(self, confirm: impl Into<String>) -> Self {
+        Self { confirm: Some(confirm.into()), ..self }
+    }
+}

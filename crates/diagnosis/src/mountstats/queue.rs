@@ -1,0 +1,99 @@
+//! Requests that wait on the client before they are sent.
+
+use super::{Detector, Observed, percent, share};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+
+/// Fewer calls say little.
+const LEAST_CALLS: u64 = 100;
+/// Share of the calls' time from which on it is worth a finding.
+const LEAST_SHARE: f64 = 0.1;
+/// Less than this is the client's own work.
+const LEAST_MEAN_MS: f64 = 0.2;
+/// Requests that wait for a slot whenever one is sent.
+const LEAST_BACKLOG: f64 = 1.0;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "request-queue",
+    group: Group::Condition,
+    title: "Requests wait on the client before they are sent",
+    mechanism: "A call waits for a slot (of the session in version 4.1 and later, of the connection's table before), and for the socket \
+                to take it. When as many calls are outstanding as there are slots, more load makes the queue longer and nothing faster: \
+                the rate is slots / round trip time (Little's law).",
+    formula: "found when the sum of the queue column ≥ 10 % of that of the execute column and ≥ 0.2 ms in the mean; the connection's \
+              table when backlog_u / sends ≥ 1; cost = queue / execute",
+    source: "columns 6 to 8 of the operations and `backlog_u`, `sending_u` of xprt in mountstats; paper 001, figures 5 and 6",
+};
+
+fn detect(observed: &Observed) -> Verdict {
+    let calls = observed.calls();
+    let (queue, round_trips) = (observed.sum(|o| o.queue_ms), observed.sum(|o| o.rtt_ms));
+    let execute = observed.sum(|o| o.execute_ms);
+    let part = share(queue as f64, execute as f64);
+    let mean = queue as f64 / calls as f64;
+    if calls < LEAST_CALLS || part < LEAST_SHARE || mean < LEAST_MEAN_MS {
+        return Verdict::Clear;
+    }
+    let sends: u64 = observed.of_connections("sends").sum();
+    let backlog: u64 = observed.of_connections("backlog_u").sum();
+    let sending: u64 = observed.of_connections("sending_u").sum();
+    let slots: u64 = observed.of_connections("max_slots").sum();
+    let waiting = |sum: u64| sum as f64 / (sends.max(1)) as f64;
+    let pending: u64 = observed.of_connections("pending_u").sum();
+    // Those that wait for a slot of a session have no place in the connection's table yet.
+    let full = waiting(backlog) >= LEAST_BACKLOG;
+    let round_trip = round_trips as f64 / calls as f64;
+    let mut evidence = vec![
+        Evidence::new("mean time before sending (queue / ops)", mean, "ms"),
+        Evidence::new("mean round trip time (rtt / ops)", round_trip, "ms"),
+        Evidence::new(
+            "calls waiting for a slot whenever one was sent (backlog_u / sends)",
+            waiting(backlog),
+            "1",
+        ),
+        Evidence::new("calls waiting for the socket (sending_u / sends)", waiting(sending), "1"),
+        Evidence::new("calls waiting for their replies (pending_u / sends)", waiting(pending), "1"),
+    ];
+    if slots > 0 {
+        evidence.push(Evidence::new("slots of the connections' tables (max_slots)", slots as f64, "1"));
+    }
+    let sessions = observed.mount.option("vers").is_some_and(|version| matches!(version, "4.1" | "4.2"));
+    let (why, remedy) = match (full, sessions) {
+        (true, _) => (
+            "for a slot of the connection's table",
+            Remedy::new("Let the table grow, or use more connections.")
+                .by("sysctl sunrpc.tcp_max_slot_table_entries=65536; mount -o nconnect=8"),
+        ),
+        (false, true) => (
+            "for a slot of the session or for the socket",
+            Remedy::new("Give the session more slots, as far as the server grants them (its memory decides); more connections share the work of sending.")
+                .by("options nfs max_session_slots=180   # in /etc/modprobe.d; or mount -o nconnect=8"),
+        ),
+        (false, false) => (
+            "for the socket",
+            Remedy::new("More connections share the work of sending.").by("mount -o nconnect=8"),
+        ),
+    };
+    Verdict::Found(Finding {
+        id: EXPLANATION.id,
+        what: format!(
+            "{} of the time of calls is waiting {why} before anything is sent: {mean:.1} ms, beside {round_trip:.1} ms until the reply.",
+            percent(part)
+        ),
+        at: None,        tests: Vec::new(),
+        place: observed.place(),
+        evidence,
+        confidence: if full { Confidence::Certain } else { Confidence::Likely },
+        cost: Some(Cost {
+            share: part,
+            of: CostOf::CallTime,
+            estimate: "queue / execute time, of all operations".into(),
+        }),
+        remedy: remedy.confirmed_by(
+            "a load curve over workers (`[load] curve = \"closed\"`): the rate stays, and the latency grows, from as many on as there are slots",
+        ),
+    })
+}

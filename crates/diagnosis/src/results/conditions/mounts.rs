@@ -1,0 +1,282 @@
+//! What is told of a client in production by its `mountstats`, told of the clients of a run.
+
+use benchmaster_workload::recording::RpcSource;
+
+use super::observed::asked;
+use crate::diagnosis::Verdict;
+use crate::finding::{At, Confidence, CostOf, Finding, Plot, Remedy};
+use crate::mountstats::{self, Detector as OfMount, Observed};
+use crate::results::stored::{Stored, Told, with_rpcs};
+use crate::results::{Detector, Measured, check};
+
+/// A detector of mounts for the clients of a run.
+macro_rules! of_mounts {
+    ($one:path) => {
+        Detector { explanation: $one.explanation, detect: |measured| look(measured, &$one) }
+    };
+}
+
+pub(super) const ATTRIBUTES: Detector = of_mounts!(mountstats::ATTRIBUTES);
+pub(super) const COMMITS: Detector = of_mounts!(mountstats::COMMITS);
+pub(super) const IMBALANCE: Detector = of_mounts!(mountstats::IMBALANCE);
+pub(super) const DELAY: Detector = of_mounts!(mountstats::DELAY);
+pub(super) const SOFT: Detector = of_mounts!(mountstats::SOFT);
+pub(super) const SYNCHRONOUS: Detector = of_mounts!(mountstats::SYNCHRONOUS);
+/// Only the kernel's client has a page cache out of which a page can be written twice.
+pub(super) const REWRITTEN: Detector = Detector {
+    explanation: mountstats::REWRITTEN.explanation,
+    detect: |measured| match measured.rpcs() {
+        Some((rpc, _)) if rpc.source == RpcSource::Kernel => look(measured, &mountstats::REWRITTEN),
+        _ => Verdict::Irrelevant,
+    },
+};
+/// What the server cut is told as such.
+pub(super) const TRANSFER_SIZE: Detector = Detector {
+    explanation: mountstats::TRANSFER_SIZE.explanation,
+    detect: |measured| match super::transfer_size::told(measured) {
+        true => Verdict::Clear,
+        false => look(measured, &mountstats::TRANSFER_SIZE),
+    },
+};
+pub(super) const ERRORS: Detector =
+    Detector { explanation: mountstats::ERRORS.explanation, detect: detect_errors };
+pub(super) const RECONNECTS: Detector =
+    Detector { explanation: mountstats::RECONNECTS.explanation, detect: detect_reconnects };
+
+/// What a detector of mounts says of the clients of a run: of several that have it, the dearest speaks.
+fn look(measured: &Measured<'_>, detector: &OfMount) -> Verdict {
+    of_all(measured.mounts(), detector)
+}
+
+fn of_all(clients: &[Observed], detector: &OfMount) -> Verdict {
+    if clients.is_empty() {
+        return Verdict::Irrelevant;
+    }
+    let several = clients.len() > 1;
+    let mut found: Vec<(String, Finding)> = Vec::new();
+    let (mut clear, mut unknown) = (false, None);
+    for client in clients {
+        match (detector.detect)(client) {
+            Verdict::Found(finding) => found.push((client.client.clone(), finding)),
+            Verdict::Clear => clear = true,
+            Verdict::Unknown(why) => unknown = Some(why),
+            Verdict::Irrelevant => {}
+        }
+    }
+    let dearest = found.iter().max_by(|(_, a), (_, b)| a.share().total_cmp(&b.share())).cloned();
+    match (dearest, unknown) {
+        (Some((client, mut finding)), _) => {
+            let all = found.len();
+            finding.place = String::new();
+            finding.at = Some(At::default());
+            if several {
+                let others = if all > 1 { format!(" (and {} more clients)", all - 1) } else { String::new() };
+                finding.what = format!("{client}{others}: {}", finding.what);
+                finding = finding.of_clients(found.into_iter().map(|(client, _)| client));
+            }
+            Verdict::Found(finding.shown_by(Plot::Counters))
+        }
+        (None, Some(why)) => Verdict::Unknown(why),
+        (None, None) if clear => Verdict::Clear,
+        (None, None) => Verdict::Irrelevant,
+    }
+}
+
+/// Replies that the user-space client was to come again, or to recover, are answered calls with an error too, and are told
+/// elsewhere.
+fn detect_errors(measured: &Measured<'_>) -> Verdict {
+    const MENDED: [&str; 5] = ["delay", "grace", "session-recovered", "client-recovered", "connection-bound"];
+    let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
+    if rpc.source == RpcSource::Client {
+        let errors: u64 = phase.rows.iter().map(|row| row.errors).sum();
+        let mended: u64 = MENDED.iter().filter_map(|event| phase.events.get(*event)).sum();
+        if errors <= mended {
+            return Verdict::Clear;
+        }
+    }
+    look(measured, &mountstats::ERRORS)
+}
+
+fn detect_reconnects(measured: &Measured<'_>) -> Verdict {
+    match check(measured, STORED_RECONNECTS.check) {
+        Some(_) => STORED_RECONNECTS.look(measured),
+        None => look(measured, &mountstats::RECONNECTS),
+    }
+}
+
+static STORED_RECONNECTS: Stored = Stored {
+    check: "reconnects",
+    explanation: *mountstats::RECONNECTS.explanation,
+    confidence: Confidence::Certain,
+    could: with_rpcs,
+    worth: |_| true,
+    numbers: &[("reconnects", "connections made anew", "1")],
+    cost: |_| None,
+    remedy: |_| {
+        Remedy::new("Firewalls and address translators that forget connections, servers that were started again, and networks that are cut are the usual causes.")
+            .by("dmesg -T | grep -i nfs; ss -tno dst SERVER")
+    },
+    plot: Some(Plot::Time),
+};
+
+/// Share of the requests.
+const LEAST_SHARE: f64 = 1e-4;
+
+/// What was sent again.
+pub(super) static RETRANSMISSION: Stored = Stored {
+    check: "rpc-retransmissions",
+    explanation: *mountstats::RETRANSMISSION.explanation,
+    confidence: Confidence::Certain,
+    could: with_rpcs,
+    worth: |told| share_again(told) >= LEAST_SHARE,
+    numbers: &[("again", "requests sent again (transmissions − ops)", "1")],
+    cost: |told| {
+        // Those of a lost connection are sent again at once.
+        if check(told.measured, "reconnects").is_some() {
+            return None;
+        }
+        let waited = told.number("again")? * timeo(told.measured);
+        let took = told.measured.calls()?.execute_ns;
+        Some((
+            waited / (took as f64 / 1e9).max(waited),
+            CostOf::CallTime,
+            "at most `timeo` for each request sent again",
+        ))
+    },
+    remedy: |_| {
+        Remedy::new("Look for lost packets on the way (TCP's counters on both sides), and for times at which the server did not answer.")
+            .by("nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
+            .confirmed_by("`benchmaster probe network HOST` measures the network's loss and round trips without NFS")
+    },
+    plot: Some(Plot::Latency),
+};
+
+fn share_again(told: Told<'_>) -> f64 {
+    let Some((_, phase)) = told.measured.rpcs() else { return 0.0 };
+    let sent: u64 = phase.rows.iter().map(|row| row.transmissions).sum();
+    told.number("again").unwrap_or(0.0) / sent.max(1) as f64
+}
+
+/// Seconds until a request is sent again.
+fn timeo(measured: &Measured<'_>) -> f64 {
+    let asked = asked(measured);
+    let udp = over_udp(&asked);
+    let tenths = asked.iter().find_map(|option| option.strip_prefix("timeo=")?.parse::<f64>().ok());
+    tenths.unwrap_or(if udp { 11.0 } else { 600.0 }) / 10.0
+}
+
+fn over_udp(options: &[String]) -> bool {
+    options.iter().any(|option| option == "proto=udp" || option == "udp")
+}
+
+/// How often a request is sent again before its call has timed out.
+fn retrans(measured: &Measured<'_>) -> f64 {
+    let asked = asked(measured);
+    let times = asked.iter().find_map(|option| option.strip_prefix("retrans=")?.parse::<f64>().ok());
+    times.unwrap_or(if over_udp(&asked) { 5.0 } else { 2.0 })
+}
+
+/// Calls that timed out in the end: what was sent again before is told of by the retransmissions.
+pub(super) static MAJOR_TIMEOUT: Stored = Stored {
+    check: "rpc-timeouts",
+    explanation: *mountstats::MAJOR_TIMEOUT.explanation,
+    confidence: Confidence::Certain,
+    could: with_rpcs,
+    worth: |_| true,
+    numbers: &[("timeouts", "calls of which no reply came in all of their time", "1")],
+    cost: |told| {
+        let waited = told.number("timeouts")? * timeo(told.measured) * (retrans(told.measured) + 1.0);
+        let took = told.measured.calls()?.execute_ns;
+        Some((
+            waited / (took as f64 / 1e9).max(waited),
+            CostOf::CallTime,
+            "`timeo` × (`retrans` + 1) for each",
+        ))
+    },
+    remedy: |_| {
+        Remedy::new("The server, or the way to it, was away: its own log and that of the network say when.")
+            .by("dmesg -T | grep -E 'nfs: server .* (not responding|OK)'")
+    },
+    plot: Some(Plot::Time),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::stored::stored;
+    use crate::results::testing::Made;
+
+    /// A made-up run in which a kind of call was made so often, for so many milliseconds, with so many errors.
+    fn made(operation: &str, ops: u64, ms: u64, errors: u64) -> Made {
+        let mut made = Made::served();
+        let rows = made.rows();
+        rows.retain(|row| row.operation != operation);
+        let mut row = rows[0].clone();
+        (row.operation, row.ops, row.transmissions, row.errors) = (operation.into(), ops, ops, errors);
+        (row.execute_ns, row.rtt_ns, row.queue_ns) = (ms * 1_000_000, ms * 1_000_000, 0);
+        rows.push(row);
+        made
+    }
+
+    #[test]
+    fn rpcs_of_a_run_are_looked_at_as_those_of_a_mount() {
+        assert_eq!(Made::new().verdict(&COMMITS), Verdict::Irrelevant);
+        let writes = |made: &mut Made| made.rows().iter().find(|row| row.operation == "WRITE").unwrap().ops;
+        let few = made("COMMIT", 10, 10, 0);
+        assert_eq!(few.verdict(&COMMITS), Verdict::Clear);
+        let mut many = made("COMMIT", 0, 0, 0);
+        let often = writes(&mut many);
+        let many = made("COMMIT", often, 10_000_000, 0).found(&COMMITS);
+        assert!(many.cost.unwrap().share > 0.5);
+        assert_eq!(many.at.unwrap().plot, Some(Plot::Counters));
+    }
+
+    #[test]
+    fn options_of_the_url_are_those_of_the_mount() {
+        let mut made = made("GETATTR", 900_000_000, 10_000, 0);
+        made.run().service.as_mut().unwrap().url =
+            "nfs://{server}/export?version=3&sync=file&actimeo=0s".into();
+        assert!(made.found(&ATTRIBUTES).what.contains("kept for 0 s"));
+        assert!(made.found(&SYNCHRONOUS).what.contains("has `sync`"));
+        made.run().service.as_mut().unwrap().url = "nfs://{server}/export".into();
+        assert_eq!(made.verdict(&SYNCHRONOUS), Verdict::Clear);
+    }
+
+    #[test]
+    fn errors_that_the_client_mended_are_told_elsewhere() {
+        let mut made = made("READ", 1000, 100, 7);
+        made.rows().iter_mut().filter(|row| row.operation != "READ").for_each(|row| row.errors = 0);
+        assert!(made.found(&ERRORS).what.contains("7 of 1000 READ"));
+        let phases = &mut made.recording().rpc.as_mut().unwrap().phases;
+        phases.iter_mut().find(|phase| phase.phase == "measure").unwrap().events.insert("delay".into(), 7);
+        assert_eq!(made.verdict(&ERRORS), Verdict::Clear);
+        let delay = made.found(&DELAY);
+        assert!(delay.what.contains("answered 7 times"), "{}", delay.what);
+    }
+
+    #[test]
+    fn what_was_sent_again_is_told_by_the_check() {
+        let again = stored!(RETRANSMISSION);
+        let mut made = made("READ", 1000, 100, 0);
+        assert_eq!(made.verdict(&again), Verdict::Clear);
+        let workload = made.recording().workload.clone();
+        let sent: u64 = made.rows().iter().map(|row| row.transmissions).sum();
+        made.checked("rpc-retransmissions", &workload, &[("again", sent as f64 * 1.1e-4)]);
+        assert_eq!(made.found(&again).id, "retransmission");
+        assert_eq!(made.verdict(&stored!(MAJOR_TIMEOUT)), Verdict::Clear);
+        made.checked("rpc-timeouts", &workload, &[("timeouts", 3.0)]);
+        assert_eq!(made.found(&stored!(MAJOR_TIMEOUT)).id, "major-timeout");
+        made.run().checks.clear();
+        made.checked("rpc-retransmissions", &workload, &[("again", sent as f64 * 0.9e-4)]);
+        assert_eq!(made.verdict(&again), Verdict::Clear);
+    }
+
+    #[test]
+    fn reconnects_are_told_by_the_check_or_the_connections() {
+        let mut made = made("READ", 1000, 100, 0);
+        assert_eq!(made.verdict(&RECONNECTS), Verdict::Clear);
+        let workload = made.recording().workload.clone();
+        made.checked("reconnects", &workload, &[("reconnects", 1.0)]);
+        assert_eq!(made.found(&RECONNECTS).confidence, Confidence::Certain);
+    }
+}

@@ -1,0 +1,120 @@
+//! A readahead that is small for the way to the server.
+
+use benchmaster_workload::model::OperationKind;
+use benchmaster_workload::recording::RpcSource;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured};
+use crate::words::{share, size, time};
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "small-readahead",
+    group: Group::Condition,
+    title: "Readahead is small for the way to the server",
+    mechanism: "A reader of the Linux client waits for READs unless readahead has sent them before. Since Linux 5.4 at most 128 KiB are read ahead whatever `rsize` is (15 · rsize \
+                before): over a long way one round trip then brings 128 KiB, and a thread reads no more than about that per round trip.",
+    formula: "found when read_ahead_kb of the kernel's mount is ≤ 128, rsize is larger, 100 or more READs of more than half of it and of no more than it were made, a round trip took ≥ 1 ms, \
+              and reads waited ≥ 30 % of the workers' time; cost at most = time of the application's reads / time of all operations",
+    source: "Linux commit c128e575514c (`NFS: Optimise the default readahead size`, 5.4); nfsrahead(5); CHECKLIST rows 13 to 16 (paper 000, section 3)",
+};
+
+const SMALL: u64 = 128 << 10;
+const LEAST_READS: u64 = 100;
+const LEAST_ROUND_TRIP_NS: f64 = 1e6;
+const LEAST_WAIT: f64 = 0.3;
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let Some((rpc, _)) = measured.rpcs().filter(|(rpc, _)| rpc.source == RpcSource::Kernel) else {
+        return Verdict::Irrelevant;
+    };
+    let Some(read) = measured.rpc("READ") else { return Verdict::Irrelevant };
+    let hosts = measured.environments().into_iter().flat_map(|hosts| hosts.values());
+    let targets = hosts.filter_map(|host| host.target.as_ref()?.read_ahead_kib);
+    let Some(ahead) = targets.min().map(|kib| kib << 10) else {
+        return Verdict::Unknown(
+            "the readahead of the mount is not known (`read_ahead_kb` of its device in /sys/class/bdi)"
+                .into(),
+        );
+    };
+    let mean = read.bytes_received as f64 / read.ops as f64;
+    let round_trip = read.rtt_ns as f64 / read.ops as f64;
+    // Replies have headers of some hundred bytes.
+    let sequential = mean > ahead as f64 / 2.0 && mean <= ahead as f64 + 1024.0;
+    let reads: u64 = measured.of_kind(OperationKind::Read).map(|series| series.total.sum_ns).sum();
+    let workers = measured.recording.workers.len().max(1) as f64 * measured.recording.length_ns.max(1) as f64;
+    let small = ahead > 0 && ahead <= SMALL && ahead < rpc.connection.rsize;
+    let slow = round_trip >= LEAST_ROUND_TRIP_NS && reads as f64 / workers >= LEAST_WAIT;
+    if !(small && sequential && slow) || read.ops < LEAST_READS {
+        return Verdict::Clear;
+    }
+    let part = share(reads as f64, measured.operation_ns() as f64);
+    Verdict::Found(
+        Finding::new(
+            &EXPLANATION,
+            Confidence::Likely,
+            format!(
+                "{} READs of {} in the mean, the readahead of the mount, took {} each: a reader gets little more than that per round trip, and rsize is {}.",
+                read.ops,
+                size(mean),
+                time(round_trip),
+                size(rpc.connection.rsize as f64)
+            ),
+            Remedy::new("Make the readahead as large as what is under way: rate · round trip time, or 15 · rsize as before Linux 5.4.")
+                .by("echo 15360 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb   # for good: nfsrahead in /etc/nfs.conf")
+                .confirmed_by("studies/lab-readahead.toml has the readahead as a factor"),
+        )
+        .with([
+            Evidence::new("readahead of the mount (read_ahead_kb)", ahead as f64, "B"),
+            Evidence::new("mean bytes of a READ, with headers", mean, "B"),
+            Evidence::new("mean round trip time of a READ", round_trip, "ns"),
+            Evidence::new("`rsize`", rpc.connection.rsize as f64, "B"),
+        ])
+        .costs(part, CostOf::OperationTime, "at most: the time of the application's reads")
+        .shown_by(Plot::Response),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    /// READs of so many bytes that take so long, with this readahead.
+    fn made(bytes: u64, rtt_ns: u64, kib: Option<u64>) -> Made {
+        let mut made = Made::served().reading();
+        for session in &mut made.results.sessions {
+            for host in session.environment.values_mut() {
+                host.target.as_mut().unwrap().read_ahead_kib = kib;
+            }
+        }
+        let read = made.rows().iter_mut().find(|row| row.operation == "READ").unwrap();
+        (read.ops, read.bytes_received, read.rtt_ns) = (1000, 1000 * (bytes + 128), 1000 * rtt_ns);
+        let recording = made.recording();
+        let busy = recording.length_ns * recording.workers.len() as u64;
+        let series = recording.series.iter_mut().find(|series| series.key.operation == OperationKind::Read);
+        series.unwrap().total.sum_ns = busy;
+        let rpc = recording.rpc.as_mut().unwrap();
+        (rpc.source, rpc.connection.rsize) = (RpcSource::Kernel, 1 << 20);
+        made
+    }
+
+    #[test]
+    fn small_readahead_over_a_long_way_is_told() {
+        let found = made(128 << 10, 10_000_000, Some(128)).found(&DETECTOR);
+        assert!(
+            found.what.contains("took 10 ms each") && found.what.contains("rsize is 1 MiB"),
+            "{}",
+            found.what
+        );
+        // Over a short way, with a larger one, or at random.
+        assert_eq!(made(128 << 10, 300_000, Some(128)).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(1 << 20, 10_000_000, Some(15_360)).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(16 << 10, 10_000_000, Some(128)).verdict(&DETECTOR), Verdict::Clear);
+        assert!(matches!(made(128 << 10, 10_000_000, None).verdict(&DETECTOR), Verdict::Unknown(_)));
+        assert_eq!(Made::served().verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+}

@@ -1,0 +1,105 @@
+//! State that clients lost and had back: sessions, client ids, opens, locks.
+
+use benchmaster_workload::recording::RpcSource;
+
+use crate::diagnosis::Verdict;
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
+use crate::mountstats;
+use crate::results::{Detector, Measured};
+use crate::words::plural;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: mountstats::RECOVERY.explanation, detect };
+
+/// Events of the user-space client.
+const EVENTS: [(&str, &str); 5] = [
+    ("session-recovered", "sessions made anew"),
+    ("client-recovered", "client ids made anew"),
+    ("open-reclaimed", "opens had back"),
+    ("lock-reclaimed", "locks had back"),
+    ("state-lost", "opens and locks that could not be had back"),
+];
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
+    if !rpc.connection.version.starts_with('4') {
+        return Verdict::Irrelevant;
+    }
+    let rows =
+        || phase.rows.iter().filter(|row| mountstats::RECOVERY_CALLS.contains(&row.operation.as_str()));
+    let calls: u64 = rows().map(|row| row.ops).sum();
+    let events = EVENTS.map(|(name, words)| (words, phase.events.get(name).copied().unwrap_or(0)));
+    let recovered: u64 = match rpc.source {
+        RpcSource::Client => events.iter().map(|(_, count)| count).sum(),
+        RpcSource::Kernel => calls,
+    };
+    if recovered == 0 {
+        return Verdict::Clear;
+    }
+    let took = phase.total().execute_ns;
+    let recovering: u64 = rows().map(|row| row.execute_ns).sum();
+    let told = match rpc.source {
+        RpcSource::Client => {
+            let told: Vec<String> = events
+                .iter()
+                .filter(|(_, count)| *count > 0)
+                .map(|(words, count)| format!("{count} {words}"))
+                .collect();
+            told.join(", ")
+        }
+        RpcSource::Kernel => plural(calls as usize, "call") + " to make client ids and sessions anew",
+    };
+    let mut evidence: Vec<Evidence> = events
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(words, count)| Evidence::new(*words, *count as f64, "1"))
+        .collect();
+    evidence.push(Evidence::new("calls to make client ids and sessions", calls as f64, "1"));
+    Verdict::Found(
+        Finding::new(
+            DETECTOR.explanation,
+            Confidence::Certain,
+            format!("Clients lost their state on the server while it was measured: {told}."),
+            mountstats::after_recovery(),
+        )
+        .with(evidence)
+        .costs(
+            recovering as f64 / (took as f64).max(1.0),
+            CostOf::CallTime,
+            "at least the time of the calls of the recovery",
+        )
+        .shown_by(Plot::Time),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    #[test]
+    fn recoveries_are_told_by_their_events() {
+        let mut made = Made::served();
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+        let phases = &mut made.recording().rpc.as_mut().unwrap().phases;
+        let measure = phases.iter_mut().find(|phase| phase.phase == "measure").unwrap();
+        measure.events.insert("session-recovered".into(), 3);
+        measure.events.insert("open-reclaimed".into(), 12);
+        let found = made.found(&DETECTOR);
+        assert!(found.what.contains("3 sessions made anew, 12 opens had back"), "{}", found.what);
+        // Version 3 has no state.
+        made.recording().rpc.as_mut().unwrap().connection.version = "3".into();
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+
+    #[test]
+    fn the_kernels_client_is_told_by_its_calls() {
+        let mut made = Made::served();
+        made.recording().rpc.as_mut().unwrap().source = RpcSource::Kernel;
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+        let mut row = made.rows()[0].clone();
+        (row.operation, row.ops) = ("CREATE_SESSION".into(), 4);
+        made.rows().push(row);
+        assert!(made.found(&DETECTOR).what.contains("4 calls to make"));
+        made.recording().rpc = None;
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+}

@@ -1,0 +1,158 @@
+//! Operations that stood still until TCP sent a lost segment again.
+
+use benchmaster_stats::share::at_least;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::results::{Detector, Measured, check};
+use crate::words::{percent, share};
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "tcp-stalls",
+    group: Group::Condition,
+    title: "Operations stood still until TCP sent a lost segment again",
+    mechanism: "A lost segment that others follow is sent again after a round trip. With one small request outstanding nothing follows: only the retransmission timeout tells, \
+                which is 200 ms at least on Linux, and twice as long each time. One loss then costs as much as hundreds of requests.",
+    formula: "found when TCP sent segments again, and 3 or more operations took 200 ms or a power of two times that (within 30 ms and two round trips), where most take less \
+              than a quarter: binomial p < 0.01 against 20 % of the slow ones, which chance puts there; and at least one segment was sent again for three of them; cost = 200 ms · such operations / time of all operations",
+    source: "RFC 6298, sections 2.4 and 5.5 (Linux: TCP_RTO_MIN 200 ms); P. Sarolahti and A. Kuznetsov, Congestion control in Linux TCP (2002)",
+};
+
+const TIMEOUT_NS: u64 = 200_000_000;
+const SLACK_NS: u64 = 30_000_000;
+const LEAST: u64 = 3;
+const LEVEL: f64 = 0.01;
+/// Share of slow operations that are there by chance.
+const CHANCE: f64 = 0.2;
+/// Segments sent again for each stall, at least: half of them are sent by the server, which may not be sampled.
+const LEAST_AGAIN: f64 = 1.0 / 3.0;
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    if measured.rpcs().is_none() {
+        return Verdict::Irrelevant;
+    }
+    // Packets of a lab that were not lost are told of elsewhere.
+    if check(measured, "lost-wake-ups").is_some() {
+        return Verdict::Clear;
+    }
+    let Some(again) = sent_again(measured) else {
+        return Verdict::Unknown("segments that TCP sent again were not counted: `[sampling]` with the samplers `tcp_info` and `net`".into());
+    };
+    let round_trip = measured.network().map_or(0, |network| 2 * network.delay_ns);
+    let allowed = SLACK_NS + 2 * round_trip;
+    let (mut stalls, mut slow, mut count) = (0, 0, 0);
+    for series in &measured.recording.series {
+        let Ok(latency) = series.total.latency.decode() else { continue };
+        if latency.is_empty() || latency.value_at_quantile(0.9) > TIMEOUT_NS / 4 + 4 * round_trip {
+            continue;
+        }
+        count += latency.len();
+        for bucket in latency.iter_recorded() {
+            let (at, times) = (bucket.value_iterated_to(), bucket.count_at_value());
+            if at < TIMEOUT_NS * 3 / 4 {
+                continue;
+            }
+            slow += times;
+            let steps = (0..8).map(|doubled| TIMEOUT_NS << doubled);
+            // A bucket is 1 % wide.
+            let near = |step: u64| at >= step - step / 50 && at <= step + step / 50 + allowed;
+            stalls += if steps.into_iter().any(near) { times } else { 0 };
+        }
+    }
+    let p = at_least(stalls, slow, CHANCE);
+    if stalls < LEAST || p >= LEVEL || again < stalls as f64 * LEAST_AGAIN {
+        return Verdict::Clear;
+    }
+    let waited = stalls as f64 * TIMEOUT_NS as f64;
+    let part = share(waited, measured.operation_ns() as f64);
+    Verdict::Found(
+        Finding::new(
+            &EXPLANATION,
+            Confidence::Likely,
+            format!(
+                "{stalls} of {count} operations took 200 ms or a multiple of it, TCP's timeout before it sends a lost segment again ({again:.0} \
+                 segments were): {} of the time of all operations.",
+                percent(part)
+            ),
+            Remedy::new("Mend the loss: it is on the way between client and server, or in a queue of one of them that is too short.")
+                .by("nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPLossProbes; ip -s link; ethtool -S DEVICE | grep -i drop")
+                .confirmed_by("`benchmaster probe network HOST` shows losses without NFS; the same study with `[network] loss = \"0%\"` where it was emulated"),
+        )
+        .with([
+            Evidence::new("operations of 200 ms or a power of two times that", stalls as f64, "1"),
+            Evidence::new("operations of more than 150 ms", slow as f64, "1"),
+            Evidence::new("segments that TCP sent again", again, "1"),
+        ])
+        .tested(Test {
+            name: "binomial: slow operations at TCP's timeouts, against 20 % by chance".into(),
+            p: Some(p),
+            interval: None,
+        })
+        .costs(part, CostOf::OperationTime, "200 ms for each such operation")
+        .shown_by(Plot::Latency),
+    )
+}
+
+/// Segments sent again, by the connections under test, else by the whole host.
+fn sent_again(measured: &Measured<'_>) -> Option<f64> {
+    let of = |sampler: &'static str, metric: &'static str| {
+        let hosts = measured.recording.samples.iter();
+        let series = hosts.flat_map(move |host| host.samples.of(sampler, metric));
+        series.filter_map(|series| measured.growth(series)).reduce(|a, b| a + b)
+    };
+    [of("tcp_info", "total_retransmitted"), of("net", "RetransSegs")].into_iter().flatten().reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Series};
+    use benchmaster_workload::recording::{EncodedHistogram, HostSamples, latency_histogram};
+
+    use super::*;
+    use crate::results::testing::Made;
+
+    /// Fast operations, and some slow ones; so many segments sent again.
+    fn made(slow_ms: &[u64], again: Option<f64>) -> Made {
+        let mut made = Made::served();
+        let recording = made.recording();
+        let mut histogram = latency_histogram();
+        histogram.record_n(1_000_000, 2000).unwrap();
+        slow_ms.iter().for_each(|ms| histogram.record(ms * 1_000_000).unwrap());
+        recording.series.truncate(1);
+        recording.series[0].total.latency = EncodedHistogram::encode(&histogram);
+        recording.series[0].total.sum_ns = 2_000_000_000 + slow_ms.iter().sum::<u64>() * 1_000_000;
+        if let Some(again) = again {
+            let key = MetricKey {
+                sampler: "tcp_info".into(),
+                metric: "total_retransmitted".into(),
+                instance: "a-b".into(),
+            };
+            let point = |time_ns, value| Point { time_ns, value };
+            let points = vec![point(0, 0.0), point(recording.length_ns as i64, again)];
+            let mut host = HostSamples { agent: "c1".into(), ..HostSamples::default() };
+            host.samples.series.push(Series { key, kind: Kind::Counter, unit: "1".into(), points });
+            recording.samples = vec![host];
+        }
+        made
+    }
+
+    #[test]
+    fn latencies_at_the_timeout_tell_where_segments_were_sent_again() {
+        let found = made(&[202, 204, 203, 408, 205], Some(6.0)).found(&DETECTOR);
+        assert!(found.what.starts_with("5 of 2005 operations"), "{}", found.what);
+        assert!((found.cost.unwrap().share - 1.0 / 3.222).abs() < 0.01);
+        // Slow ones elsewhere, too few, or none sent again.
+        assert_eq!(made(&[160, 202, 270, 300, 330, 350], Some(6.0)).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(&[202, 203], Some(6.0)).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(&[202, 204, 203, 408, 205], Some(0.0)).verdict(&DETECTOR), Verdict::Clear);
+        // Of six stalls two segments tell, of seven not: the rest waited for something else that takes 200 ms.
+        let waits = [202, 204, 203, 408, 205, 201, 203];
+        assert!(matches!(made(&waits[..6], Some(2.0)).verdict(&DETECTOR), Verdict::Found(_)));
+        assert_eq!(made(&waits, Some(2.0)).verdict(&DETECTOR), Verdict::Clear);
+        assert!(matches!(made(&[202, 204, 203, 408], None).verdict(&DETECTOR), Verdict::Unknown(_)));
+        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+}

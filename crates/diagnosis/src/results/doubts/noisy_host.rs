@@ -1,0 +1,133 @@
+//! Others on the host of the clients: virtual machines that took its processors, programs that used them.
+
+use benchmaster_workload::recording::HostSamples;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::stored::sentence;
+use crate::results::{Detector, Measured, check};
+
+/// Share of all processors' time that other programs used.
+const OTHERS: f64 = 0.15;
+/// Share of time in which somebody waited for a processor.
+const WAITED: f64 = 0.1;
+/// Share of all processors' time with work, where waiting is not counted.
+const BUSY: f64 = 0.9;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "noisy-host",
+    group: Group::Doubt,
+    title: "Others used the processors of a client's host",
+    mechanism: "A client that waits for a processor because a hypervisor gave it to another machine, or because another program has it, sends its requests \
+                later. The time is in every latency, and looks like a slow server; it differs from run to run.",
+    formula: "found when the hypervisor stole > 5 % of the CPU time, or other programs used ≥ 15 % of all processors' time in user mode while somebody waited for a \
+              processor in ≥ 10 % of the time (pressure; where that is not counted: while the processors were ≥ 90 % busy); cost at most = that share of the CPU time",
+    source: "the check `noisy-host`; proc(5), `steal`; Documentation/accounting/psi.rst of Linux; D. G. Feitelson, Workload Modeling (2015), chapter 9, on disturbances",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    if let Some(check) = check(measured, EXPLANATION.id) {
+        let steal = check.evidence.get("steal").copied().unwrap_or(0.0);
+        let finding = Finding::new(&EXPLANATION, Confidence::Certain, sentence(&check.message), remedy())
+            .with([Evidence::new("share of the CPU time that the hypervisor gave to others", steal, "1")])
+            .costs(steal, CostOf::Throughput, "at most the share of the CPU time that was stolen")
+            .shown_by(Plot::Counters);
+        return Verdict::Found(finding);
+    }
+    if measured.network().is_some_and(|network| network.means == "wire") {
+        // The wire's own program is no other one, and what it uses is not counted.
+        return match measured.recording.host.host_steal {
+            Some(_) => Verdict::Clear,
+            None => Verdict::Unknown("the host does not tell of stolen time (`/proc/stat`)".into()),
+        };
+    }
+    let mut worst: Option<Others> = None;
+    for host in measured.clients() {
+        let Some(others) = others(measured, host) else { continue };
+        if worst.as_ref().is_none_or(|worst| others.share > worst.share) {
+            worst = Some(others);
+        }
+    }
+    let Some(worst) = worst else {
+        return Verdict::Unknown(
+            "what other programs used is not known: leave `[sampling]` on, with the samplers `cpu` and `pressure`".into(),
+        );
+    };
+    let waited = worst.waited.map_or(worst.busy >= BUSY, |waited| waited >= WAITED);
+    if worst.share < OTHERS || !waited {
+        return Verdict::Clear;
+    }
+    let meanwhile = match worst.waited {
+        Some(waited) => format!("somebody waited for a processor in {:.0} % of the time", waited * 100.0),
+        None => format!("the processors were {:.0} % busy", worst.busy * 100.0),
+    };
+    let what = format!(
+        "Other programs used {:.1} of the {:.0} processors of {} in user mode, and {meanwhile}.",
+        worst.share * worst.processors,
+        worst.processors,
+        worst.agent
+    );
+    let mut evidence = vec![
+        Evidence::new(
+            "processors that other programs used, in user mode",
+            worst.share * worst.processors,
+            "1",
+        ),
+        Evidence::new("share of all processors' time with work (cpu.busy)", worst.busy, "1"),
+    ];
+    evidence.extend(worst.waited.map(|waited| {
+        Evidence::new(
+            "share of time in which somebody waited for a processor (pressure.cpu.some)",
+            waited,
+            "1",
+        )
+    }));
+    let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+        .with(evidence)
+        .costs(worst.share, CostOf::Throughput, "at most the share of the CPU time that others used")
+        .of_clients([worst.agent])
+        .shown_by(Plot::Counters);
+    Verdict::Found(finding)
+}
+
+fn remedy() -> Remedy {
+    Remedy::new("End what else runs on the client, or measure while it is quiet; give a virtual machine processors of its own.")
+        .by("top -b -n 1 | head -20; cat /proc/pressure/cpu; grep '^cpu ' /proc/stat   # the 8th number is stolen time")
+        .confirmed_by("the same study on the quiet host: `benchmaster compare THIS QUIET`")
+}
+
+struct Others {
+    agent: String,
+    /// Of all processors' time, in user mode.
+    share: f64,
+    busy: f64,
+    waited: Option<f64>,
+    processors: f64,
+}
+
+/// What programs other than this one used of a client's host; `None` when it was not sampled.
+fn others(measured: &Measured<'_>, host: &HostSamples) -> Option<Others> {
+    let derived = measured.derived(host);
+    let number = |name: &str| derived.get(name).map(|derived| derived.value);
+    let (user, busy) = (number("cpu.user")?, number("cpu.busy")?);
+    let per_processor = host.samples.of("cpu", "user").filter(|series| !series.key.instance.is_empty());
+    let processors = per_processor.count().max(1) as f64;
+    let recording = measured.recording;
+    // Agents on one host see the same processors; without agents it is this process.
+    let at = recording.agents.iter().find(|agent| agent.name == host.agent);
+    let own: u64 = match at {
+        None => recording.host.process_user_ns,
+        Some(at) => {
+            let same = recording.agents.iter().filter(|agent| agent.host == at.host);
+            same.map(|agent| agent.host_use.process_user_ns).sum()
+        }
+    };
+    // The embedded server may be in a process of its own; its time is not told apart by mode.
+    let server = measured.server().and_then(|server| server.cpu_ns).unwrap_or(0);
+    let own = (own + server) as f64 / recording.length_ns.max(1) as f64;
+    let share = (user - own / processors).max(0.0);
+    Some(Others { agent: host.agent.clone(), share, busy, waited: number("pressure.cpu.some"), processors })
+}

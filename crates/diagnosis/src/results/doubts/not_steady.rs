@@ -1,0 +1,109 @@
+//! A rate that had not settled.
+
+use benchmaster_stats::rank::{hodges_lehmann, mann_whitney};
+use benchmaster_stats::{mean, median};
+use benchmaster_study::responses::progress_series;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
+use crate::results::{Detector, Measured, check};
+
+/// Intervals of each half.
+const LEAST: usize = 5;
+/// p value of the halves.
+const LEVEL: f64 = 0.01;
+/// Difference of the halves, of the mean.
+const DIFFERENCE: f64 = 0.1;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "not-steady",
+    group: Group::Doubt,
+    title: "The rate had not settled",
+    mechanism: "Caches fill, data move from fast to slow media, backlogs grow: a rate that still rises or falls is of no state that lasts, and a longer run gives \
+                another one.",
+    formula: "found when the run's own check told it (MSER-5 finds no warm-up to cut within the first half, or the five-round rule of SNIA fails), and the intervals of \
+              both halves after the cut differ: Mann-Whitney p < 0.01, with a shift of ≥ 10 % of the mean, and 5 intervals or more in each half; in doubt = |shift| / 2 \
+              relative to the mean",
+    source: "the check `not-steady`; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics (2000); SNIA Solid State Storage Performance \
+             Test Specification 2.0.2, section 2.1.24; paper 003, figure 3",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let recording = measured.recording;
+    if !recording.timed {
+        return Verdict::Irrelevant;
+    }
+    let Some(check) = check(measured, EXPLANATION.id) else { return Verdict::Clear };
+    let rates = progress_series(recording);
+    let first = (recording.cut_ns / recording.interval_ns.max(1)) as usize;
+    let rates: Vec<f64> = rates
+        .get(first..)
+        .unwrap_or_default()
+        .iter()
+        .map(|sum| sum * 1e9 / recording.interval_ns as f64)
+        .collect();
+    let (before, after) = rates.split_at(rates.len() / 2);
+    if before.len() < LEAST {
+        return Verdict::Unknown(format!(
+            "{} intervals are too few to tell whether the rate moved; measure longer, or with a shorter `[run] interval`",
+            rates.len()
+        ));
+    }
+    let (Some(average), Ok(test), Ok(shift)) = (
+        mean(&rates).filter(|mean| *mean > 0.0),
+        mann_whitney(after, before),
+        hodges_lehmann(after, before, 0.95),
+    ) else {
+        return Verdict::Clear;
+    };
+    let moved = shift.estimate / average;
+    if test.p_two_sided >= LEVEL || moved.abs() < DIFFERENCE {
+        return Verdict::Clear;
+    }
+    let middle = |half: &[f64]| median(half).unwrap_or(0.0);
+    let word = if moved > 0.0 { "rose" } else { "fell" };
+    let what = format!(
+        "The rate {word} by {:.0} % of its mean from the first to the second half of what was measured, and had not settled when it ended.",
+        moved.abs() * 100.0
+    );
+    let bytes = recording.series.iter().any(|series| series.total.bytes > 0);
+    let unit = if bytes { "B/s" } else { "1/s" };
+    let mut evidence = vec![
+        Evidence::new("median rate of the first half", middle(before), unit),
+        Evidence::new("median rate of the second half", middle(after), unit),
+    ];
+    let number = |name: &str| check.evidence.get(name).map(|percent| percent / 100.0);
+    evidence.extend(
+        number("range_pct").map(|v| Evidence::new("range of the last five rounds, of their mean", v, "1")),
+    );
+    evidence.extend(
+        number("drift_pct").map(|v| Evidence::new("drift over the last five rounds, of their mean", v, "1")),
+    );
+    let interval = TestInterval {
+        value: moved,
+        lower: shift.lower / average,
+        upper: shift.upper / average,
+        confidence: shift.coverage,
+    };
+    let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+        .with(evidence)
+        .tested(Test {
+            name: "Mann-Whitney, rates of the intervals of the second half against the first; shift of Hodges and Lehmann, of the mean".into(),
+            p: Some(test.p_two_sided),
+            interval: Some(interval),
+        })
+        .costs(moved.abs() / 2.0, CostOf::Result, "half the shift between the halves: the mean's distance from where the rate was in the end")
+        .shown_by(Plot::Time);
+    Verdict::Found(finding)
+}
+
+fn remedy() -> Remedy {
+    Remedy::new(
+        "Measure longer, or let the workload run before it is measured, until the plot over time is level.",
+    )
+    .by("warm_up = \"30s\"   # and a longer `duration`, in the workload")
+    .confirmed_by("the same study with `duration` as a factor: the response must not depend on it")
+}

@@ -1,0 +1,156 @@
+//! Sessions of a study that was resumed on hosts that had changed meanwhile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use benchmaster_store::record::SessionRecord;
+use benchmaster_telemetry::Environment;
+
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Compared, Comparison, Whole};
+
+pub(super) const DETECTOR: Comparison = Comparison { explanation: &EXPLANATION, compare };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "changed-environment",
+    group: Group::Doubt,
+    title: "The study was resumed on hosts that had changed",
+    mechanism: "Runs before and after an interruption are put together as if they were of one system. A new kernel, another governor, other settings or less memory make \
+                them two, and the difference goes into intervals and effects.",
+    formula: "found when a host of an earlier session has in a later one another kernel, program, processors, memory (by more than 5 %), clock source, governor, readahead or setting of \
+              the kernel, and both sessions have runs; in doubt = runs of the smaller part / runs",
+    source: "T. Hoefler and R. Belli, Scientific benchmarking of parallel computing systems (SC '15), rule 9 (document the environment); docs/results.md",
+};
+
+/// What of a host matters and should stay as it is.
+fn facts(host: &Environment) -> BTreeMap<String, String> {
+    let mut facts = BTreeMap::new();
+    let mut put = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            facts.insert(name.to_owned(), value);
+        }
+    };
+    put("kernel", Some(host.kernel.clone()));
+    put("benchmaster", Some(host.benchmaster.clone()));
+    put("processors", Some(host.processors_allowed.to_string()));
+    put("processor", host.cpu_model.clone());
+    put("clock source", host.clock_source.clone());
+    put("governor", host.governor.clone());
+    let read_ahead = host.target.as_ref().and_then(|target| target.read_ahead_kib);
+    put("read_ahead_kb", read_ahead.map(|kib| kib.to_string()));
+    for (name, value) in &host.sysctls {
+        put(name, Some(value.clone()));
+    }
+    facts
+}
+
+/// What differs of a host: its name, before, after.
+fn differences(before: &Environment, after: &Environment) -> Vec<String> {
+    let (one, other) = (facts(before), facts(after));
+    let mut different: Vec<String> = one
+        .iter()
+        .filter_map(|(name, value)| Some((name, value, other.get(name)?)))
+        .filter(|(_, value, now)| value != now)
+        .map(|(name, value, now)| format!("{name} `{}` → `{}`", value.trim(), now.trim()))
+        .collect();
+    if let (Some(before), Some(after)) = (before.memory_total, after.memory_total)
+        && before.abs_diff(after) * 20 > before
+    {
+        different.push(format!("memory {} → {} MiB", before >> 20, after >> 20));
+    }
+    different
+}
+
+fn compare(whole: &Whole<'_>) -> Compared {
+    let runs =
+        |session: &SessionRecord| whole.results.runs.iter().filter(|run| run.session == session.id).count();
+    let sessions: Vec<&SessionRecord> =
+        whole.results.sessions.iter().filter(|session| runs(session) > 0).collect();
+    if sessions.len() < 2 {
+        return Compared { irrelevant: true, ..Compared::default() };
+    }
+    let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut after = 0;
+    let mut changed: BTreeSet<u32> = BTreeSet::new();
+    for pair in sessions.windows(2) {
+        let [before, later] = pair else { continue };
+        for (host, environment) in &later.environment {
+            let Some(earlier) = before.environment.get(host) else { continue };
+            let different = differences(earlier, environment);
+            if !different.is_empty() {
+                changed.insert(later.id);
+                told.entry(host.clone()).or_default().extend(different);
+            }
+        }
+    }
+    let Some(first) = changed.first() else { return Compared::default() };
+    for session in sessions.iter().filter(|session| session.id >= *first) {
+        after += runs(session);
+    }
+    let all: usize = sessions.iter().map(|session| runs(session)).sum();
+    const NAMED: usize = 4;
+    let count: usize = told.values().map(Vec::len).sum();
+    let named: Vec<String> =
+        told.iter().flat_map(|(host, list)| list.iter().map(move |one| format!("{host}: {one}"))).collect();
+    let more =
+        if named.len() > NAMED { format!("; and {} more", named.len() - NAMED) } else { String::new() };
+    let list = named.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
+    let mut finding = Finding::new(
+        &EXPLANATION,
+        Confidence::Certain,
+        format!("The study was resumed on hosts that had changed: {list}{more}."),
+        Remedy::new("Do one of the two parts again, so that all runs are of one system; or take the difference as a factor.")
+            .by("benchmaster run STUDY.toml -o NEW")
+            .confirmed_by("`benchmaster compare OLD NEW` says whether the change matters"),
+    )
+    .with([
+        Evidence::new("differences", count as f64, "1"),
+        Evidence::new("runs after the first change", after as f64, "1"),
+    ])
+    .costs(after.min(all - after) as f64 / all as f64, CostOf::Result, "runs of the smaller part / runs")
+    .of_clients(told.keys().cloned())
+    .shown_by(Plot::Response);
+    finding.place = format!("{after} of {all} runs");
+    Compared { found: vec![finding], ..Compared::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_store::record::StudyResults;
+    use benchmaster_store::synthetic::study_results;
+    use benchmaster_study::analysis::analyze;
+
+    use super::*;
+
+    fn looked(results: &StudyResults) -> Compared {
+        compare(&Whole { results, analysis: &analyze(results), plan: None })
+    }
+
+    #[test]
+    fn a_new_kernel_between_sessions_is_told() {
+        let mut results = study_results(1, 2, 3);
+        assert!(looked(&results).found.is_empty() && !looked(&results).irrelevant);
+        for host in results.sessions[1].environment.values_mut() {
+            host.kernel = "Linux 6.99.0".into();
+            host.memory_total = host.memory_total.map(|memory| memory / 100 * 97);
+        }
+        let found = looked(&results).found;
+        assert!(
+            found[0].what.contains("→ `Linux 6.99.0`") && !found[0].what.contains("memory"),
+            "{}",
+            found[0].what
+        );
+        assert!((found[0].cost.as_ref().unwrap().share - 0.5).abs() < 1e-9);
+        for host in results.sessions[1].environment.values_mut() {
+            host.memory_total = host.memory_total.map(|memory| memory / 2);
+        }
+        assert!(looked(&results).found[0].what.contains("memory"));
+    }
+
+    #[test]
+    fn one_session_has_nothing_to_be_compared_with() {
+        let mut results = study_results(1, 2, 3);
+        results.runs.iter_mut().for_each(|run| run.session = 1);
+        assert!(looked(&results).irrelevant);
+    }
+}

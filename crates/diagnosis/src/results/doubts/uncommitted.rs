@@ -1,0 +1,108 @@
+//! Writes that the server had not put on stable storage when they were counted.
+
+use benchmaster_workload::model::{Claim, OperationKind};
+use benchmaster_workload::recording::RpcPhase;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::conditions::asked;
+use crate::results::{Detector, Measured};
+use crate::words::{size, time};
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "uncommitted-writes",
+    group: Group::Doubt,
+    title: "Writes were never committed while they were measured",
+    mechanism: "An UNSTABLE WRITE is answered when the server has the data in memory. Only a COMMIT makes it write them to its disk and wait for it. When none falls into the measured \
+                phase, the rate is that of the network and the server's memory; the disk's comes later, and a server that restarts loses the data until the client sends them again.",
+    formula: "found when 1 MiB or more was sent by WRITEs of a mount without `sync`, no COMMIT was made in the measured phase, and those after it took ≥ 5 % of its length, or the server \
+              took longer than 1 s for one; in doubt = their time / (measured + their time)",
+    source: "RFC 1813, sections 3.3.7 (WRITE) and 3.3.21 (COMMIT); paper 003, section 2 (write, flush and close timed apart)",
+};
+
+const LEAST_BYTES: u64 = 1 << 20;
+const LEAST_SHARE: f64 = 0.05;
+const LONG_NS: f64 = 1e9;
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let (Some((rpc, phase)), Some(write)) = (measured.rpcs(), measured.rpc("WRITE")) else {
+        return Verdict::Irrelevant;
+    };
+    let cache = measured.workload.is_some_and(|workload| workload.claims == Claim::Cache);
+    let synced = measured.of_kind(OperationKind::Fsync).chain(measured.of_kind(OperationKind::Fdatasync));
+    let synced = synced.map(|series| series.total.count).sum::<u64>() > 0;
+    let stable = asked(measured).iter().any(|option| matches!(option.as_str(), "sync" | "noac"));
+    if cache || synced || stable || write.bytes_sent < LEAST_BYTES {
+        return Verdict::Irrelevant;
+    }
+    let commits =
+        |phase: &RpcPhase| phase.row("COMMIT").filter(|row| row.ops > 0).map(|row| (row.ops, row.execute_ns));
+    if commits(phase).is_some() {
+        return Verdict::Clear;
+    }
+    let Some((after, took)) = rpc.phase("tear-down").and_then(commits) else { return Verdict::Clear };
+    // Clients commit at the same time.
+    let took = took as f64 / f64::from(rpc.connection.clients.max(1));
+    let length = measured.recording.length_ns as f64;
+    if took < LEAST_SHARE * length && took / (after as f64) < LONG_NS {
+        return Verdict::Clear;
+    }
+    Verdict::Found(
+        Finding::new(
+            &EXPLANATION,
+            Confidence::Likely,
+            format!(
+                "{} were sent by {} WRITEs and none was committed while it was measured; {after} COMMITs after it took {}.",
+                size(write.bytes_sent as f64),
+                write.ops,
+                time(took)
+            ),
+            Remedy::new("Count what makes data stable: flush in the flow, write synchronously, or read the rate as that of the server's memory.")
+                .by("sync = \"fsync\"   # or \"o_sync\", in the workload")
+                .confirmed_by("studies/paper003-write-latency.toml times write, flush and close apart"),
+        )
+        .with([
+            Evidence::new("bytes sent by WRITEs", write.bytes_sent as f64, "B"),
+            Evidence::new("COMMITs after the measured phase", after as f64, "1"),
+            Evidence::new("their time, for each client", took, "ns"),
+        ])
+        .costs(took / (length + took), CostOf::Result, "time of the COMMITs / (measured + that)")
+        .shown_by(Plot::Time),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    /// WRITEs without COMMITs, which come in tear-down and take so long.
+    fn made(took_ns: u64) -> Made {
+        let mut made = Made::served();
+        made.recording().series.retain(|series| series.key.operation != OperationKind::Fsync);
+        made.rows().retain(|row| row.operation != "COMMIT");
+        let mut row = made.rows().iter().find(|row| row.operation == "WRITE").unwrap().clone();
+        (row.operation, row.ops, row.execute_ns) = ("COMMIT".into(), 4, took_ns);
+        let rpc = made.recording().rpc.as_mut().unwrap();
+        rpc.connection.clients = 1;
+        rpc.phases.retain(|phase| phase.phase != "tear-down");
+        rpc.phases.push(RpcPhase { phase: "tear-down".into(), rows: vec![row], ..RpcPhase::default() });
+        made
+    }
+
+    #[test]
+    fn commits_that_come_after_it_was_measured_are_counted() {
+        let found = made(5_000_000_000).found(&DETECTOR);
+        assert!(found.what.contains("4 COMMITs after it took 5 s"), "{}", found.what);
+        assert!((found.cost.unwrap().share - 0.2).abs() < 0.01);
+        // They cost nothing where the server's memory is its storage.
+        assert_eq!(made(20_000_000).verdict(&DETECTOR), Verdict::Clear);
+        let mut synced = made(5_000_000_000);
+        synced.run().service.as_mut().unwrap().url = "nfs://{server}/export?sync=file".into();
+        assert_eq!(synced.verdict(&DETECTOR), Verdict::Irrelevant);
+        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+}

@@ -1,0 +1,49 @@
+//! What kept a result from being better.
+
+mod choice;
+mod client_cpu;
+mod delegation_wait;
+mod emulated_delay;
+mod generator;
+mod laws;
+mod lock_wait;
+mod network_bandwidth;
+mod server_cpu;
+mod server_disk;
+mod server_journal;
+mod server_service_time;
+mod server_threads;
+mod slots;
+mod tcp_window;
+mod think_time;
+
+pub(in crate::results) use self::choice::choose;
+pub(in crate::results) use self::laws::{pauses, under_way};
+pub(in crate::results) use self::network_bandwidth::usage;
+use super::{Comparison, Detector};
+use crate::explanation::Explanation;
+
+/// What is looked for in each workload of each run.
+pub(super) const DETECTORS: &[Detector] = &[
+    client_cpu::DETECTOR,
+    generator::DETECTOR,
+    slots::DETECTOR,
+    tcp_window::DETECTOR,
+    network_bandwidth::DETECTOR,
+    server_threads::DETECTOR,
+    server_cpu::DETECTOR,
+    server_disk::DETECTOR,
+    server_journal::DETECTOR,
+    lock_wait::DETECTOR,
+    delegation_wait::DETECTOR,
+    emulated_delay::DETECTOR,
+    server_service_time::DETECTOR,
+    think_time::DETECTOR,
+    laws::DETECTOR,
+];
+
+/// What is looked for in all runs together.
+pub(super) const COMPARISONS: &[Comparison] = &[];
+
+/// Of findings that are made of others.
+pub(super) const EXPLANATIONS: &[&Explanation] = &[&choice::EXPLANATION];

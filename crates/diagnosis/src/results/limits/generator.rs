@@ -1,0 +1,91 @@
+//! The load generator itself.
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured, check};
+use crate::words::share;
+
+/// Faster than the generator alone a run can be only if that was disturbed when it was measured.
+const BEYOND: f64 = 1.1;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "generator-limit",
+    group: Group::Limit,
+    title: "The load generator is the limit",
+    mechanism: "Choosing the next operation, taking the time and recording take time as well. Where the file system answers faster than \
+                that (from memory, or from a cache), the generator's own speed is measured.",
+    formula: "found when the run's check `generator-limit` did not pass: the rate is at least half of what the same flow reaches where \
+              the file system takes no time (null engine, measured before each run); not known when it is more than 110 % of that, which was then disturbed. Cost = rate / that rate",
+    source: "check `generator-limit`; utilisation law U = X·S (Jain 1991, §33.2)",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let Some(check) = check(measured, EXPLANATION.id) else { return Verdict::Clear };
+    let number = |name: &str| check.evidence.get(name).copied();
+    let (Some(reached), Some(limit)) = (number("reached"), number("limit")) else {
+        return Verdict::Unknown("the stored check has no numbers: repeat the run with this version".into());
+    };
+    if reached > BEYOND * limit {
+        return Verdict::Unknown(
+            "the run was faster than the generator alone in the moment before it: the host was busy then; repeat it on a quiet host".into(),
+        );
+    }
+    let part = share(reached, limit);
+    Verdict::Found(
+        Finding::new(
+            &EXPLANATION,
+            Confidence::Likely,
+            format!(
+                "{reached:.0} operations a second were done, and the generator can issue no more than {limit:.0} when the file system \
+                 takes no time: its own speed is part of the result."
+            ),
+            Remedy::new("Use more workers on more processors, or clients on more hosts; or larger operations.")
+                .by("--set clients.count=2")
+                .confirmed_by("the same study with twice the clients: the rate doubles where the generator was the limit"),
+        )
+        .with([
+            Evidence::new("operations per second", reached, "1/s"),
+            Evidence::new("operations per second on the null engine", limit, "1/s"),
+        ])
+        .costs(part, CostOf::Time, "rate / rate of the null engine")
+        .shown_by(Plot::Response),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    #[test]
+    fn the_stored_check_tells() {
+        let mut made = Made::new();
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+        let workload = made.recording().workload.clone();
+        made.checked("generator-limit", &workload, &[("reached", 6e5), ("limit", 8e5)]);
+        let found = made.found(&DETECTOR);
+        assert!((found.cost.unwrap().share - 0.75).abs() < 1e-9);
+        assert!(found.what.contains("600000 operations a second"), "{}", found.what);
+    }
+
+    #[test]
+    fn a_check_without_numbers_is_not_guessed_about() {
+        let mut made = Made::new();
+        made.checked("generator-limit", "write", &[]);
+        assert!(matches!(made.verdict(&DETECTOR), Verdict::Unknown(_)));
+    }
+
+    #[test]
+    fn a_disturbed_calibration_tells_nothing() {
+        let of = |reached: f64| {
+            let mut made = Made::new();
+            made.checked("generator-limit", "write", &[("reached", reached), ("limit", 1e5)]);
+            made.verdict(&DETECTOR)
+        };
+        assert!(matches!(of(1.09e5), Verdict::Found(_)));
+        assert!(matches!(of(1.11e5), Verdict::Unknown(why) if why.contains("quiet host")));
+    }
+}

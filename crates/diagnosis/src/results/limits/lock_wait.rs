@@ -1,0 +1,189 @@
+//! Waiting for locks that others hold.
+
+use benchmaster_stats::t_two_sided_p;
+use benchmaster_workload::model::OperationKind;
+use benchmaster_workload::recording::latency_histogram;
+use hdrhistogram::Histogram;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::results::{Detector, Measured};
+use crate::words::{percent, share, time};
+
+/// Fewer locks say little.
+const LEAST_LOCKS: u64 = 20;
+/// Share of the operations' time from which on it is worth a finding.
+const LEAST_SHARE: f64 = 0.1;
+/// Locks that took so many times as long as an unlock does waited.
+const SLOW: u64 = 4;
+/// Share of the locks that waited.
+const LEAST_WAITED: f64 = 0.05;
+/// The probability to see as many by chance that is taken for none.
+const SIGNIFICANT: f64 = 1e-3;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "lock-wait",
+    group: Group::Limit,
+    title: "Operations wait for locks that others hold",
+    mechanism: "A lock that another worker or client holds is waited for. Where the server does not tell when it is free, the client asks again \
+                and again, each time later, so that a lock which was held for a millisecond may cost tens.",
+    formula: "an unlock costs a call as a lock does, and never waits. A lock waited when it took more than four times the median unlock. Found \
+              when ≥ 5 % of 20 or more locks did, more than of the unlocks (test of two proportions, p < 0.001), and locks took, beyond the \
+              mean unlock each, ≥ 10 % of the time of all operations: the cost. Certain when the server refused LOCKs",
+    source: "paper 000 §5.5 and paper 001 §3.4 (locked reads); RFC 8881 §9.6 (blocking locks), RFC 1813 appendix II (NLM)",
+};
+
+/// Operations of a kind: number, sum of latencies, histogram.
+fn all(measured: &Measured<'_>, kind: OperationKind) -> (u64, f64, Histogram<u64>) {
+    let mut histogram = latency_histogram();
+    let (mut count, mut sum) = (0, 0.0);
+    for series in measured.of_kind(kind) {
+        count += series.total.count;
+        sum += series.total.sum_ns as f64;
+        if let Ok(one) = series.total.latency.decode() {
+            // All have the one shape.
+            let _ = histogram.add(one);
+        }
+    }
+    (count, sum, histogram)
+}
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let (locks, lock_ns, lock_latency) = all(measured, OperationKind::Lock);
+    let (unlocks, unlock_ns, unlock_latency) = all(measured, OperationKind::Unlock);
+    if locks < LEAST_LOCKS {
+        return Verdict::Irrelevant;
+    }
+    if unlocks < LEAST_LOCKS {
+        return Verdict::Unknown(
+            "locks were not released while it was measured: nothing tells what a call alone takes".into(),
+        );
+    }
+    let median = unlock_latency.value_at_quantile(0.5);
+    let threshold = median.saturating_mul(SLOW);
+    let beyond = |histogram: &Histogram<u64>| {
+        let within = histogram.count_between(0, threshold);
+        histogram.len().saturating_sub(within)
+    };
+    let (waited, slow) = (beyond(&lock_latency), beyond(&unlock_latency));
+    let (waiting, slow_share) = (share(waited as f64, locks as f64), share(slow as f64, unlocks as f64));
+    let p = two_proportions(waited as f64, locks as f64, slow as f64, unlocks as f64);
+    let excess = (lock_ns - unlock_ns / unlocks as f64 * locks as f64).max(0.0);
+    let part = share(excess, measured.operation_ns() as f64);
+    if waiting < LEAST_WAITED || waiting <= slow_share || p >= SIGNIFICANT || part < LEAST_SHARE {
+        return Verdict::Clear;
+    }
+    let (lock, unlock) = (lock_ns / locks as f64, unlock_ns / unlocks as f64);
+    let refused = measured.rpc("LOCK").or_else(|| measured.rpc("NLM_LOCK")).map_or(0, |row| row.errors);
+    let asked = match refused {
+        0 => String::new(),
+        refused => {
+            format!("; the server refused {refused} calls, after each of which the client asked again")
+        }
+    };
+    let confidence = if refused > 0 { Confidence::Certain } else { Confidence::Likely };
+    Verdict::Found(
+        Finding::new(
+            &EXPLANATION,
+            confidence,
+            format!(
+                "{} of the locks waited for others to release them: a lock took {} in the mean, an unlock {}{asked}.",
+                percent(waiting),
+                time(lock),
+                time(unlock)
+            ),
+            Remedy::new(
+                "Lock ranges instead of whole files, hold locks for a shorter time, or give each client files of its own; where all only \
+                 read, lock for reading.",
+            )
+            .by("sharing = \"private\"   # of the fileset")
+            .confirmed_by("the same study with one worker, or with private files: a lock then takes as long as an unlock (`studies/paper000-locked-read.toml`)"),
+        )
+        .with([
+            Evidence::new("mean time of a lock", lock, "ns"),
+            Evidence::new("mean time of an unlock", unlock, "ns"),
+            Evidence::new("share of the locks that waited", waiting, "1"),
+            Evidence::new("LOCK calls that were refused", refused as f64, "1"),
+        ])
+        .tested(Test { name: "two proportions, slow locks against slow unlocks".into(), p: Some(p), interval: None })
+        .costs(part, CostOf::OperationTime, "(locks − as many unlocks) / time of all operations")
+        .shown_by(Plot::Latency),
+    )
+}
+
+/// Two-sided p value that `a` of `n` and `b` of `m` are of one share (normal approximation with pooled share).
+fn two_proportions(a: f64, n: f64, b: f64, m: f64) -> f64 {
+    let pooled = (a + b) / (n + m);
+    let error = (pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)).sqrt();
+    if error <= 0.0 {
+        return 1.0;
+    }
+    let z = (a / n - b / m).abs() / error;
+    t_two_sided_p(z, n + m - 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use benchmaster_workload::recording::EncodedHistogram;
+
+    use crate::results::testing::Made;
+
+    /// 1,000 locks and unlocks of 100 µs, of which `waited` locks took `wait_ns`.
+    fn made(waited: u64, wait_ns: u64) -> Made {
+        let mut made = Made::served();
+        let mut series = made.recording().series.clone();
+        series.truncate(2);
+        for (one, kind) in series.iter_mut().zip([OperationKind::Lock, OperationKind::Unlock]) {
+            let mut histogram = latency_histogram();
+            let waited = if kind == OperationKind::Lock { waited } else { 0 };
+            histogram.record_n(100_000, 1000 - waited).unwrap();
+            histogram.record_n(wait_ns, waited).unwrap();
+            one.key.operation = kind;
+            one.total.count = 1000;
+            one.total.sum_ns = (1000 - waited) * 100_000 + waited * wait_ns;
+            one.total.latency = EncodedHistogram::encode(&histogram);
+        }
+        made.recording().series = series;
+        made
+    }
+
+    #[test]
+    fn locks_that_take_longer_than_unlocks_waited() {
+        let found = made(300, 10_000_000).found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Likely);
+        assert!(found.what.starts_with("30 % of the locks waited"), "{}", found.what);
+        assert!(found.what.contains("a lock took 3.07 ms in the mean, an unlock 100 µs"), "{}", found.what);
+        assert!(found.tests[0].p.unwrap() < 1e-9);
+        assert!((found.cost.unwrap().share - 2.97 / 3.17).abs() < 1e-6);
+        let mut refused = made(300, 10_000_000);
+        let mut row = refused.rows()[0].clone();
+        (row.operation, row.errors) = ("LOCK".into(), 700);
+        refused.rows().push(row);
+        assert_eq!(refused.found(&DETECTOR).confidence, Confidence::Certain);
+    }
+
+    #[test]
+    fn free_locks_are_none() {
+        assert_eq!(made(0, 1).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(49, 10_000_000).verdict(&DETECTOR), Verdict::Clear, "few");
+        // 100 of them twice as slow: 10 % slower in all, which is no wait.
+        assert_eq!(made(100, 200_000).verdict(&DETECTOR), Verdict::Clear, "short");
+        assert_eq!(Made::served().verdict(&DETECTOR), Verdict::Irrelevant);
+        let mut held = made(300, 10_000_000);
+        held.recording().series.truncate(1);
+        assert!(matches!(held.verdict(&DETECTOR), Verdict::Unknown(_)));
+    }
+
+    #[test]
+    fn proportions_are_compared() {
+        assert!((two_proportions(10.0, 100.0, 10.0, 100.0) - 1.0).abs() < 1e-9);
+        // z = 1.9803, of 198 degrees of freedom.
+        let p = two_proportions(20.0, 100.0, 10.0, 100.0);
+        assert!((p - 0.0491).abs() < 1e-4, "{p}");
+        assert_eq!(two_proportions(0.0, 10.0, 0.0, 10.0), 1.0);
+    }
+}

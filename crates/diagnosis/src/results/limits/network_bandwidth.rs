@@ -1,0 +1,258 @@
+//! The bandwidth of the network.
+
+use std::collections::BTreeSet;
+
+use benchmaster_stats::interval::mean_interval;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
+use crate::results::{Detector, Measured};
+use crate::words::{percent, rate};
+
+/// Share of the bandwidth from which on it is the limit.
+const FULL: f64 = 0.85;
+/// Beyond this a measured capacity is not what it was thought to be.
+const BEYOND: f64 = 1.15;
+/// Bytes of Ethernet frames per byte of TCP payload: 1538 with gap and preamble are not counted by emulations, 1514 are, of 1448.
+pub(super) const FRAMES: f64 = 1514.0 / 1448.0;
+/// Intervals that make a test worth making.
+const INTERVALS: usize = 5;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "network-bandwidth",
+    group: Group::Limit,
+    title: "The network's bandwidth is the limit",
+    mechanism: "No more can go through than the slowest link between clients and server carries. Near that, requests and replies queue in \
+                front of it: the latency grows and the rate does not.",
+    formula: "U = rate on the wire / capacity, of the direction in which more went. Capacity: the emulated bandwidth (of each client, or of \
+              the server's link), against which bytes of RPC messages · 1514/1448 count; else the largest throughput of raw TCP in the \
+              baseline, against which bytes of RPC messages count, host by host. Found when 85 % ≤ U, and of a baseline U ≤ 115 %: beyond \
+              that it is not the limit. Cost = U, 100 % at most: the utilisation law",
+    source: "paper 002 (what a network carries against what is reported); `[network] bandwidth` and `baseline` of the study; utilisation law \
+             (Jain 1991, §33.2)",
+};
+
+/// How much of a network's capacity was used.
+pub(in crate::results) struct Usage {
+    /// Bytes per second on the wire, as the capacity counts them.
+    rate: f64,
+    capacity: f64,
+    /// Where the capacity is from.
+    from: &'static str,
+    emulated: bool,
+    direction: &'static str,
+}
+
+impl Usage {
+    fn share(&self) -> f64 {
+        self.rate / self.capacity
+    }
+
+    /// Whether the capacity was used up.
+    pub(in crate::results) fn is_limit(&self) -> bool {
+        self.share() >= FULL && !self.is_beyond()
+    }
+
+    /// Whether more went through than was thought possible. Of an emulated network it is known how much that is: what is beyond
+    /// it went before the phase began or after it ended.
+    fn is_beyond(&self) -> bool {
+        !self.emulated && self.share() > BEYOND
+    }
+}
+
+/// Hosts with clients; 1 where there are no agents.
+fn hosts(measured: &Measured<'_>) -> usize {
+    let clients = measured.recording.agents.iter().filter(|agent| agent.clients > 0);
+    clients.map(|agent| &agent.host).collect::<BTreeSet<_>>().len().max(1)
+}
+
+/// The use of the network; `None` where calls were not counted or its capacity is not known.
+pub(in crate::results) fn usage(measured: &Measured<'_>) -> Option<Usage> {
+    let calls = measured.calls()?;
+    let seconds = measured.seconds().max(1e-9);
+    let (bytes, direction, name) = match calls.bytes_received >= calls.bytes_sent {
+        true => (calls.bytes_received as f64, "to the clients", "receive"),
+        false => (calls.bytes_sent as f64, "to the server", "send"),
+    };
+    let clients = measured.rpcs().map_or(1, |(rpc, _)| rpc.connection.clients.max(1));
+    let emulated = measured
+        .network()
+        .and_then(|network| network.bandwidth)
+        .map(|bits| (bits as f64 / 8.0 * f64::from(clients), "the emulated bandwidth of the clients' links"));
+    let shared = measured
+        .settings
+        .and_then(|settings| settings.network.server_bandwidth)
+        .map(|bandwidth| (bandwidth.0 / 8.0, "the emulated bandwidth of the server's link"));
+    let capacity = [emulated, shared].into_iter().flatten().min_by(|(a, _), (b, _)| a.total_cmp(b));
+    if let Some((capacity, from)) = capacity.filter(|(capacity, _)| *capacity > 0.0) {
+        return Some(Usage { rate: bytes * FRAMES / seconds, capacity, from, emulated: true, direction });
+    }
+    let flows = measured.baselines().flat_map(|baseline| &baseline.flows);
+    let most =
+        flows.filter(|flows| flows.direction == name).map(|flows| flows.throughput).max_by(f64::total_cmp)?;
+    let rate = bytes / seconds / hosts(measured) as f64;
+    (most > 0.0).then_some(Usage {
+        rate,
+        capacity: most,
+        from: "the most that raw TCP reached (baseline)",
+        emulated: false,
+        direction,
+    })
+}
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    if !measured.is_nfs() || measured.is_virtual() {
+        return Verdict::Irrelevant;
+    }
+    let Some(usage) = usage(measured) else {
+        // On loopback there is no link.
+        let loopback =
+            measured.is_embedded() && measured.network().is_none_or(|network| !network.is_emulated());
+        return match (loopback, measured.calls()) {
+            (true, _) => Verdict::Irrelevant,
+            (_, None) => {
+                Verdict::Unknown("calls were not counted: mountstats of the clients could not be read".into())
+            }
+            _ => Verdict::Unknown(
+                "what the network is capable of is not known: measure it with `baseline = true` in `[run]`"
+                    .into(),
+            ),
+        };
+    };
+    if usage.is_beyond() {
+        return Verdict::Unknown(format!(
+            "more went over the wire than {}: that is not what the network is capable of; measure it again, on quiet hosts",
+            usage.from
+        ));
+    }
+    if !usage.is_limit() {
+        return Verdict::Clear;
+    }
+    let part = usage.share();
+    let confidence = if usage.emulated { Confidence::Certain } else { Confidence::Likely };
+    let remedy = match usage.emulated {
+        true => Remedy::new("Nothing, if the bandwidth is what is studied.")
+            .by("--set network.bandwidth=10Gbit/s"),
+        false => Remedy::new(
+            "Use a faster link, or several; or move fewer bytes: caches, delegations, smaller readahead for random reads.",
+        ),
+    };
+    let mut finding = Finding::new(
+        &EXPLANATION,
+        confidence,
+        format!(
+            "{} went over the wire {}, {} of {} ({}).",
+            rate(usage.rate),
+            usage.direction,
+            percent(part),
+            usage.from,
+            rate(usage.capacity)
+        ),
+        remedy.confirmed_by("a factor `network.bandwidth` with two levels, as in `studies/network.toml`: the rate follows the bandwidth"),
+    )
+    .with([
+        Evidence::new("rate on the wire", usage.rate, "B/s"),
+        Evidence::new("capacity of the network", usage.capacity, "B/s"),
+    ])
+    .costs(part.min(1.0), CostOf::Time, "rate on the wire / capacity")
+    .shown_by(Plot::Time);
+    finding.tests.extend(over_intervals(measured, part));
+    Verdict::Found(finding)
+}
+
+/// The use of each whole interval after the warm-up cut, scaled so that that of the run is `part`.
+fn over_intervals(measured: &Measured<'_>, part: f64) -> Option<Test> {
+    let recording = measured.recording;
+    let interval = recording.interval_ns.max(1);
+    let (first, whole) = ((recording.cut_ns / interval) as usize, (recording.length_ns / interval) as usize);
+    let mut bytes = vec![0.0; whole];
+    for one in recording.series.iter().flat_map(|series| &series.intervals) {
+        if let Some(sum) = bytes.get_mut(one.index as usize) {
+            *sum += one.stats.bytes as f64;
+        }
+    }
+    let total: u64 = recording.series.iter().map(|series| series.total.bytes).sum();
+    let mean = total as f64 * interval as f64 / recording.length_ns.max(1) as f64;
+    let used: Vec<f64> = bytes.get(first..)?.iter().map(|bytes| bytes / mean * part).collect();
+    if used.len() < INTERVALS || mean <= 0.0 {
+        return None;
+    }
+    let interval = mean_interval(&used, 0.95).ok()?;
+    Some(Test {
+        name: "use of the capacity, mean over the intervals of the run".into(),
+        p: None,
+        interval: Some(TestInterval {
+            value: interval.mean,
+            lower: interval.lower()?,
+            upper: interval.upper()?,
+            confidence: 0.95,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    /// Reads at `rate` bytes per second over a network of 1 Gbit/s, one client.
+    fn made(rate: f64) -> Made {
+        let mut made = Made::spread().reading();
+        made.run().service.as_mut().unwrap().network.bandwidth = Some(1_000_000_000);
+        let bytes = rate * made.recording().length_ns as f64 / 1e9;
+        for row in made.rows() {
+            (row.bytes_received, row.bytes_sent) = (0, 0);
+        }
+        made.rows()[0].bytes_received = bytes as u64;
+        made.recording().rpc.as_mut().unwrap().connection.clients = 1;
+        made
+    }
+
+    #[test]
+    fn a_full_link_is_found_from_85_percent_on() {
+        let found = made(118e6).found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Certain);
+        let share = found.cost.as_ref().unwrap().share;
+        assert!((share - 118e6 * FRAMES / 125e6).abs() < 1e-6);
+        let test = found.tests[0].interval.unwrap();
+        assert!(test.lower < share && share < test.upper, "{test:?}");
+        assert!(matches!(made(102e6).verdict(&DETECTOR), Verdict::Found(_)));
+        assert_eq!(made(101e6).verdict(&DETECTOR), Verdict::Clear);
+        // What went in the measured phase may have waited for it.
+        assert_eq!(made(150e6).found(&DETECTOR).cost.unwrap().share, 1.0);
+    }
+
+    #[test]
+    fn real_links_are_as_fast_as_raw_tcp() {
+        let mut real = made(800e6);
+        let mut network = real.run().service.as_ref().unwrap().network.clone();
+        network.bandwidth = None;
+        real.run().service.as_mut().unwrap().network = network.clone();
+        assert!(matches!(real.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("baseline = true")));
+        for baseline in &mut real.results.baselines {
+            baseline.network = network.clone();
+        }
+        // Two hosts: half of it each.
+        assert_eq!(real.verdict(&DETECTOR), Verdict::Clear);
+        real.recording().agents.truncate(1);
+        let found = real.found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Likely);
+        assert!((found.cost.unwrap().share - 800.0 / 868.0).abs() < 1e-6);
+        for row in real.rows() {
+            (row.bytes_received, row.bytes_sent) = (row.bytes_received / 2 * 3, 0);
+        }
+        assert!(matches!(real.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("again")));
+    }
+
+    #[test]
+    fn on_loopback_there_is_no_link() {
+        let mut loopback = made(800e6);
+        let service = loopback.run().service.as_mut().unwrap();
+        (service.server, service.network) = ("embedded".into(), Default::default());
+        assert_eq!(loopback.verdict(&DETECTOR), Verdict::Irrelevant);
+        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+}

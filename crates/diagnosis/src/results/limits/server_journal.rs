@@ -1,0 +1,132 @@
+//! The journal of the server's file system.
+
+use benchmaster_telemetry::sampling::Series;
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured};
+use crate::words::{percent, share, time};
+
+/// Share of the time in commits from which on the journal is the limit.
+const FULL: f64 = 0.5;
+/// Commits a second: one each five seconds is what an idle journal does.
+const LEAST_RATE: f64 = 5.0;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "server-journal",
+    group: Group::Limit,
+    title: "Commits of the server's journal are the limit",
+    mechanism: "ext4 commits one transaction of its journal at a time. Every synchronous write and COMMIT that changes a file's size or blocks \
+                waits for the transaction that has the change, and those that come meanwhile for the next one. More clients share \
+                transactions, and make them larger.",
+    formula: "U = commits in the measured phase · mean time of a commit / time (utilisation law U = X·S), found from 50 % and 5 commits a \
+              second on, when data were written or files changed. The mean is the kernel's own, which forgets older commits. Cost = U",
+    source: "paper 000 §5.4 and CHECKLIST row 53 (journal I/Os per write, jbd2); samples `jbd2` (/proc/fs/jbd2/*/info)",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    if measured.is_embedded() || measured.is_virtual() {
+        return Verdict::Irrelevant;
+    }
+    let host = match measured.is_nfs() {
+        true => measured.server_host(),
+        false => measured.clients().next(),
+    };
+    let Some(host) = host else {
+        return Verdict::Unknown(match measured.is_nfs() {
+            true => measured.without_server(),
+            false => "journals were not sampled: keep `[sampling]` on, with the sampler `jbd2`".into(),
+        });
+    };
+    let seconds = measured.seconds().max(1e-9);
+    let journal = |series: &Series| {
+        let commits = measured.growth(series)?;
+        let mean = measured.mean_of(host.samples.find("jbd2", "mean_commit", &series.key.instance)?)?;
+        Some((commits, mean, series.key.instance.clone()))
+    };
+    let busy = |(commits, mean, _): &(f64, f64, String)| commits * mean;
+    let journals = host.samples.of("jbd2", "transactions").filter_map(journal);
+    let Some(most) = journals.max_by(|a, b| busy(a).total_cmp(&busy(b))) else {
+        // Other file systems have no such journal.
+        return Verdict::Irrelevant;
+    };
+    let part = share(busy(&most), seconds * 1e9);
+    let (commits, mean, name) = most;
+    let per_second = commits / seconds;
+    if part < FULL || per_second < LEAST_RATE {
+        return Verdict::Clear;
+    }
+    let blocks =
+        host.samples.find("jbd2", "mean_logged_blocks", &name).and_then(|series| measured.mean_of(series));
+    let operations = measured.operations();
+    let mut evidence = vec![
+        Evidence::new("commits per second", per_second, "1/s"),
+        Evidence::new("time of a commit", mean, "ns"),
+        Evidence::new("share of the time in commits", part, "1"),
+    ];
+    if operations > 0 {
+        evidence.push(Evidence::new("commits per operation", commits / operations as f64, "1"));
+    }
+    evidence.extend(
+        blocks.map(|blocks| Evidence::new("blocks written to the journal for a commit", blocks, "1")),
+    );
+    Verdict::Found(
+        Finding::new(
+            &EXPLANATION,
+            Confidence::Likely,
+            format!(
+                "The journal of {name} was committing {} of the time: {per_second:.0} commits a second of {} each.",
+                percent(part),
+                time(mean)
+            ),
+            Remedy::new(
+                "Put the journal on a device of its own that is fast at small synchronous writes; let more writes share a commit; do not \
+                 change sizes and times with every write (files of full size, `lazytime`).",
+            )
+            .by("mke2fs -O journal_dev /dev/JOURNAL; tune2fs -J device=/dev/JOURNAL /dev/DATA")
+            .confirmed_by("a factor over the server's file system (ext4, xfs, tmpfs): with `lab.file_system` as in docs/lab.md"),
+        )
+        .with(evidence)
+        .costs(part, CostOf::Time, "commits · mean time of a commit / time")
+        .shown_by(Plot::Counters),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    fn made(per_second: f64, mean_ns: f64) -> Made {
+        let mut made = Made::spread();
+        made.run().service.as_mut().unwrap().server = "knfsd".into();
+        let seconds = made.recording().length_ns as f64 / 1e9;
+        made.sample("server", "jbd2", "transactions", "vdb-8", per_second * seconds);
+        made.gauge("server", "jbd2", "mean_commit", "vdb-8", mean_ns);
+        made
+    }
+
+    #[test]
+    fn a_journal_that_commits_all_the_time_is_found() {
+        let found = made(100.0, 5_100_000.0).found(&DETECTOR);
+        assert!((found.cost.unwrap().share - 0.51).abs() < 1e-6);
+        assert!(found.what.contains("vdb-8 was committing 51 % of the time: 100 commits"), "{}", found.what);
+        assert_eq!(made(100.0, 4_900_000.0).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(4.0, 200_000_000.0).verdict(&DETECTOR), Verdict::Clear);
+    }
+
+    #[test]
+    fn without_a_journal_there_is_none_and_without_samples_nothing_is_known() {
+        let mut other = made(100.0, 5e6);
+        let server = other.recording().samples.iter_mut().find(|host| host.agent == "server").unwrap();
+        server.samples.series.retain(|series| series.key.sampler != "jbd2");
+        assert_eq!(other.verdict(&DETECTOR), Verdict::Irrelevant);
+        other.recording().samples.clear();
+        other.recording().agents.retain(|agent| agent.clients > 0);
+        assert!(matches!(other.verdict(&DETECTOR), Verdict::Unknown(_)));
+        assert_eq!(Made::served().verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+}

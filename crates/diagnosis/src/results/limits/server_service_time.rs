@@ -1,0 +1,314 @@
+//! The time that the server takes for each call, whatever it does meanwhile.
+
+use benchmaster_workload::recording::{RpcPhase, RpcRow};
+
+use super::network_bandwidth::{FRAMES, usage};
+use super::{client_cpu, server_cpu, server_disk, server_journal, server_threads, tcp_window};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::doubts::is_noisy;
+use crate::results::{Detector, Measured};
+use crate::words::{percent, share, time};
+
+/// Share of the calls' time from which on it is worth telling.
+const LEAST_SHARE: f64 = 0.3;
+/// Nanoseconds in the mean of all calls: less is a network's and a scheduler's.
+const LEAST_NS: f64 = 0.5e6;
+/// The same where calls also wait for processors that other programs took.
+const LEAST_NS_NOISY: f64 = 3e6;
+/// Fewer calls say little.
+const LEAST_CALLS: u64 = 20;
+/// What an operation has of the server's time to be told of alone.
+const MOST_OF_IT: f64 = 0.6;
+/// By how much the mean of operations is over their median when few of them are slow.
+const FEW: f64 = 3.0;
+/// Bytes that TCP sends in the first round trip after a pause (RFC 6928); it doubles them in each that follows.
+const FIRST_WINDOW: f64 = 10.0 * 1448.0;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "server-service-time",
+    group: Group::Limit,
+    title: "The server's time for each call is the limit",
+    mechanism: "A call takes what the network takes, and what the server takes: it waits there for a thread, a lock, a disk, another machine, or \
+                is delayed on purpose. A worker that makes one call after the other does no more of them than 1 / (network + server) a second. \
+                Which operations take it says what to look at: COMMIT and stable WRITEs wait for disks and journals, READs for disks, \
+                LOOKUP, GETATTR, OPEN and CREATE for directories, inodes and what the server keeps of its clients.",
+    formula: "server's time = round trip time of the calls − round trips without NFS (that of the emulation, of the baseline, or the \
+              shortest of tcp_info; nothing on loopback; for each call one, and log2(1 + bytes / 14,480) more for what TCP's first windows \
+              do not hold) − bytes / emulated bandwidth. Found when that is ≥ 30 % of the calls' execute times \
+              and ≥ 0.5 ms in the mean (3 ms on a noisy host, where it is possible only), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
+              round trips, or a finding about the server's own processors, disk, journal or threads tells it better. Cost = that share",
+    source: "columns rtt and execute of mountstats; paper 000 §5 and paper 003 §3 (latency divided into client, network and server); \
+             response time law R = N/X − Z (Jain 1991, §33.4)",
+};
+
+/// What a kind of call took on the server, in nanoseconds, all of them together.
+struct Served<'a> {
+    row: &'a RpcRow,
+    ns: f64,
+}
+
+impl Served<'_> {
+    fn mean(&self) -> f64 {
+        self.ns / self.row.ops.max(1) as f64
+    }
+}
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    if !measured.is_nfs() || measured.is_virtual() {
+        return Verdict::Irrelevant;
+    }
+    let Some((_, phase)) = measured.rpcs() else {
+        return Verdict::Unknown(
+            "calls were not counted: mountstats of the clients could not be read".into(),
+        );
+    };
+    let loopback = measured.is_embedded() && measured.network().is_none_or(|network| !network.is_emulated());
+    let Some(round_trip) = measured.round_trip_ns().or(loopback.then_some(0.0)) else {
+        return Verdict::Unknown(
+            "the round trip to the server is not known: measure it with `baseline = true` in `[run]`, or sample `tcp_info` in `[sampling]`".into(),
+        );
+    };
+    let calls = phase.total();
+    if calls.ops < LEAST_CALLS {
+        return Verdict::Irrelevant;
+    }
+    let served = served(measured, phase, round_trip);
+    let all: f64 = served.iter().map(|served| served.ns).sum();
+    let (part, mean) = (share(all, calls.execute_ns as f64), all / calls.ops as f64);
+    let noisy = is_noisy(measured);
+    if part < LEAST_SHARE || mean < if noisy { LEAST_NS_NOISY } else { LEAST_NS } {
+        return Verdict::Clear;
+    }
+    let Some(most) = served.first().filter(|_| !explained(measured)) else { return Verdict::Clear };
+    let of_it = share(most.ns, all);
+    let others = calls.ops - most.row.ops;
+    let mean_of_others = (all - most.ns) / others.max(1) as f64;
+    let operation = most.row.operation.as_str();
+    let mut what = match of_it >= MOST_OF_IT {
+        true => format!(
+            "The server takes {} of the time of calls, {} of that for {operation}: {} each",
+            percent(part),
+            percent(of_it),
+            time(most.mean())
+        ),
+        false => {
+            let next: Vec<String> = served
+                .iter()
+                .take(3)
+                .map(|served| format!("{} {}", served.row.operation, time(served.mean())))
+                .collect();
+            format!(
+                "The server takes {} of the time of calls, {} each in the mean: {}",
+                percent(part),
+                time(mean),
+                next.join(", ")
+            )
+        }
+    };
+    what += &match of_it >= MOST_OF_IT && others >= LEAST_CALLS {
+        true => format!(", where other calls take {}.", time(mean_of_others)),
+        false => ".".into(),
+    };
+    what += &few_of_them(measured);
+    let mut evidence = vec![
+        Evidence::new("mean time of a call on the server", mean, "ns"),
+        Evidence::new("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64, "ns"),
+        Evidence::new("round trip without NFS", round_trip, "ns"),
+    ];
+    evidence.extend(served.iter().take(3).filter(|served| served.ns >= 0.05 * all).map(|served| {
+        Evidence::new(format!("mean time of {} on the server", served.row.operation), served.mean(), "ns")
+    }));
+    let confidence = if noisy { Confidence::Possible } else { Confidence::Likely };
+    Verdict::Found(
+        Finding::new(&EXPLANATION, confidence, what, remedy(measured, operation))
+            .with(evidence)
+            .costs(part, CostOf::CallTime, "(rtt − round trips without NFS) / execute time of all calls")
+            .shown_by(Plot::Latency),
+    )
+}
+
+/// What each kind of call took on the server, the dearest first.
+fn served<'a>(measured: &Measured<'_>, phase: &'a RpcPhase, round_trip: f64) -> Vec<Served<'a>> {
+    let bandwidth = measured.network().and_then(|network| network.bandwidth).map(|bits| bits as f64 / 8.0);
+    let rows = phase.rows.iter().filter(|row| row.program.starts_with("NFS") && row.ops > 0);
+    let mut served: Vec<Served<'_>> = rows
+        .map(|row| {
+            let bytes = (row.bytes_sent + row.bytes_received) as f64;
+            let on_the_way = bandwidth.map_or(0.0, |bandwidth| bytes * FRAMES / bandwidth * 1e9);
+            let each = row.bytes_sent.max(row.bytes_received) as f64 / row.ops as f64;
+            let trips = 1.0 + (1.0 + each / FIRST_WINDOW).log2();
+            let ns = row.rtt_ns as f64 - row.ops as f64 * trips * round_trip - on_the_way;
+            Served { row, ns: ns.max(0.0) }
+        })
+        .collect();
+    served.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+    served
+}
+
+/// Whether something else makes round trips long, or tells better what the server waits for.
+fn explained(measured: &Measured<'_>) -> bool {
+    let lossy = measured.network().is_some_and(|network| network.loss > 0.0);
+    let others = [
+        server_cpu::DETECTOR,
+        server_disk::DETECTOR,
+        server_journal::DETECTOR,
+        server_threads::DETECTOR,
+        tcp_window::DETECTOR,
+    ];
+    client_cpu::is_full(measured)
+        || lossy
+        || usage(measured).is_some_and(|usage| usage.is_limit())
+        || others.iter().any(|other| matches!((other.detect)(measured), Verdict::Found(_)))
+}
+
+/// Says so where it is a part of the operations that is slow: of the kind that took most of the time.
+fn few_of_them(measured: &Measured<'_>) -> String {
+    let longest = measured.recording.series.iter().max_by_key(|series| series.total.sum_ns);
+    let told = longest.and_then(|series| {
+        let latency = series.total.latency.decode().ok().filter(|latency| latency.len() >= LEAST_CALLS)?;
+        let (half, slow) = (latency.value_at_quantile(0.5) as f64, latency.value_at_quantile(0.99) as f64);
+        let mean = series.total.sum_ns as f64 / series.total.count.max(1) as f64;
+        let few = mean >= FEW * half && slow >= FEW * mean;
+        few.then(|| {
+            format!(
+                " Not all of them: half of `{}` end within {}, and one in a hundred takes {} or more.",
+                series.key.label,
+                time(half),
+                time(slow)
+            )
+        })
+    });
+    told.unwrap_or_default()
+}
+
+fn remedy(measured: &Measured<'_>, operation: &str) -> Remedy {
+    let (text, command) = match operation {
+        "COMMIT" | "WRITE" => (
+            "Look at what the server's writes wait for: its disk, its journal, a mirror of it. Fewer flushes and larger writes need it less often.",
+            "iostat -x 1; cat /proc/fs/jbd2/*/info   # on the server, while it runs",
+        ),
+        "READ" | "READ_PLUS" => (
+            "Look at what the server's reads wait for: a disk, or more memory for what is read again. More of them at once (workers, readahead) hide it.",
+            "iostat -x 1; grep ^ra /proc/net/rpc/nfsd   # on the server, while it runs",
+        ),
+        _ => (
+            "Look at what the server's file system waits for when names and attributes are looked up or changed: directories and inodes that \
+             are not in memory, its journal, locks. Fewer such calls (delegations, longer attribute caching) need it less often.",
+            "perf trace -s -p $(pgrep -n nfsd); grep ^proc4ops /proc/net/rpc/nfsd   # on the server, while it runs",
+        ),
+    };
+    let remedy = Remedy::new(text).by(command);
+    match measured.is_embedded() {
+        true => remedy.confirmed_by("`[server] inject` says what the embedded server was asked for; without it the time goes away"),
+        false => remedy.confirmed_by("the same study against the embedded server (`--target 'nfs://{server}/export'`): what goes away was the server's"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    /// 1,000 calls each of READ and COMMIT behind a delay of 1 ms each way, that take so long on the server.
+    fn made(read_ns: u64, commit_ns: u64) -> Made {
+        let mut made = Made::served();
+        let rows = made.rows();
+        rows.truncate(2);
+        for (row, (name, ns)) in rows.iter_mut().zip([("READ", read_ns), ("COMMIT", commit_ns)]) {
+            row.operation = name.into();
+            (row.ops, row.transmissions, row.queue_ns) = (1000, 1000, 0);
+            row.rtt_ns = 1000 * (2_000_000 + ns);
+            row.execute_ns = row.rtt_ns;
+            (row.bytes_sent, row.bytes_received) = (0, 0);
+        }
+        let network = &mut made.run().service.as_mut().unwrap().network;
+        (network.base_rtt_ns, network.bandwidth, network.loss) = (None, None, 0.0);
+        made
+    }
+
+    #[test]
+    fn the_operation_that_takes_it_is_named() {
+        let found = made(0, 16_000_000).found(&DETECTOR);
+        assert!((found.cost.as_ref().unwrap().share - 0.8).abs() < 1e-9, "{:?}", found.cost);
+        assert!(
+            found.what.starts_with("The server takes 80 % of the time of calls, 100 % of that for COMMIT: 16 ms each, where other"),
+            "{}",
+            found.what
+        );
+        assert!(found.remedy.text.contains("journal"));
+        let both = made(3_000_000, 4_000_000).found(&DETECTOR);
+        assert!(both.what.contains("3.50 ms each in the mean: COMMIT 4 ms, READ 3 ms."), "{}", both.what);
+    }
+
+    #[test]
+    fn a_network_that_takes_more_is_not_the_servers() {
+        // 1.72 of 4 + 1.72 ms is 30.07 %, 1.71 is 29.95 %.
+        assert!(matches!(made(0, 1_720_000).verdict(&DETECTOR), Verdict::Found(_)));
+        assert_eq!(made(0, 1_710_000).verdict(&DETECTOR), Verdict::Clear);
+        // Half a millisecond in the mean.
+        let near = |ns| {
+            let mut made = made(0, ns);
+            made.run().service.as_mut().unwrap().network.delay_ns = 10_000;
+            for row in made.rows() {
+                row.rtt_ns -= 1000 * 1_980_000;
+                row.execute_ns = row.rtt_ns;
+            }
+            made.verdict(&DETECTOR)
+        };
+        assert!(matches!(near(1_000_000), Verdict::Found(_)));
+        assert_eq!(near(990_000), Verdict::Clear);
+    }
+
+    #[test]
+    fn transfers_that_windows_do_not_hold_take_more_round_trips() {
+        let large = |bytes: u64| {
+            let mut made = made(6_000_000, 0);
+            made.rows()[0].bytes_received = 1000 * bytes;
+            made.verdict(&DETECTOR)
+        };
+        assert!(matches!(large(1000), Verdict::Found(_)));
+        // 128 KiB: log2(1 + 9.05) = 3.3 more round trips of 2 ms.
+        assert_eq!(large(131_072), Verdict::Clear);
+    }
+
+    #[test]
+    fn what_else_makes_round_trips_long_is_told_elsewhere() {
+        let mut full = made(0, 16_000_000);
+        full.checked("cpu-limit", "write", &[("host_busy", 0.99)]);
+        let length = full.recording().length_ns;
+        let host = &mut full.recording().host;
+        let all = u64::from(host.processors.max(1)) * length;
+        (host.process_user_ns, host.process_system_ns) = (all / 10 * 9, 0);
+        assert_eq!(full.verdict(&DETECTOR), Verdict::Clear);
+        // Others filled it.
+        full.recording().host.process_user_ns = all / 10;
+        assert!(matches!(full.verdict(&DETECTOR), Verdict::Found(_)));
+        let mut lossy = made(0, 16_000_000);
+        lossy.run().service.as_mut().unwrap().network.loss = 0.01;
+        assert_eq!(lossy.verdict(&DETECTOR), Verdict::Clear);
+        // Half of the calls take nothing: the mean is 3 ms, and a bit less.
+        let noisy = |commit_ns: u64| {
+            let mut noisy = made(0, commit_ns);
+            noisy.checked("noisy-host", "write", &[]);
+            noisy
+        };
+        assert_eq!(noisy(6_000_000).found(&DETECTOR).confidence, Confidence::Possible);
+        assert_eq!(noisy(5_990_000).verdict(&DETECTOR), Verdict::Clear);
+    }
+
+    #[test]
+    fn it_takes_calls_and_a_round_trip() {
+        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+        let mut uncounted = made(0, 16_000_000);
+        uncounted.recording().rpc = None;
+        assert!(matches!(uncounted.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("mountstats")));
+        let mut far = made(0, 16_000_000);
+        let service = far.run().service.as_mut().unwrap();
+        (service.server, service.network) = ("external".into(), Default::default());
+        assert!(matches!(far.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("baseline = true")));
+    }
+}

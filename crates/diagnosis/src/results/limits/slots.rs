@@ -1,0 +1,174 @@
+//! Slots of sessions, and of the connections' tables.
+
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured, check};
+use crate::words::{percent, share, time};
+use benchmaster_workload::recording::{RpcRow, RpcSource};
+
+/// Fewer calls say little.
+const LEAST_CALLS: u64 = 100;
+/// Share of the calls' time from which on it is worth a finding.
+const LEAST_SHARE: f64 = 0.1;
+/// Less than this is the client's own work.
+const LEAST_MEAN_NS: f64 = 200_000.0;
+/// Calls that wait for a slot whenever one is sent.
+const LEAST_BACKLOG: f64 = 1.0;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "slots-exhausted",
+    group: Group::Limit,
+    title: "Slots are the limit: as many calls are under way as there may be",
+    mechanism: "A session of NFSv4.1 and later has as many slots as client and server agreed on, and a connection's table before as many as \
+                the client gives it. Each outstanding call takes one. When all are taken, further calls wait on the client; more load \
+                makes them wait longer and nothing faster: the rate is slots / round trip (Little's law).",
+    formula: "found when the run's check `slots-exhausted` did not pass (calls waited for slots, and the sum of queue times is ≥ 10 % of \
+              that of execute times). Of the kernel's client: 100 calls or more, queue ≥ 10 % of execute and ≥ 0.2 ms in the mean, and \
+              backlog_u / sends ≥ 1 in the samples of mountstats. Outstanding calls = sum of rtt / time; cost = queue / execute",
+    source: "paper 001, figures 5 and 6 (160 slots); RFC 8881 §2.10.6.1; Little's law N = X·R (Jain 1991, §30.3)",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let Some((rpc, _)) = measured.rpcs() else { return Verdict::Irrelevant };
+    let Some(calls) = measured.calls().filter(|calls| calls.ops >= LEAST_CALLS) else {
+        return Verdict::Irrelevant;
+    };
+    let checked = check(measured, EXPLANATION.id);
+    let sessions = rpc.connection.version.starts_with('4') && rpc.connection.version != "4.0";
+    match (checked, rpc.source) {
+        (Some(_), _) => Verdict::Found(finding(measured, &calls, Confidence::Certain, sessions)),
+        (None, RpcSource::Client) => Verdict::Clear,
+        (None, RpcSource::Kernel) => of_kernel(measured, &calls, sessions),
+    }
+}
+
+/// The kernel does not tell of waits for slots; the queue of its table is sampled.
+fn of_kernel(measured: &Measured<'_>, calls: &RpcRow, sessions: bool) -> Verdict {
+    let part = share(calls.queue_ns as f64, calls.execute_ns as f64);
+    if part < LEAST_SHARE || (calls.queue_ns as f64) < LEAST_MEAN_NS * calls.ops as f64 {
+        return Verdict::Clear;
+    }
+    let grown = |metric| measured.clients_growth("mountstats", metric);
+    let (Some(sends), Some(backlog)) = (grown("sends"), grown("backlog_u")) else {
+        return Verdict::Unknown(
+            "calls wait before they are sent, and whether for slots is not known: add `[sampling]` with the sampler `mountstats`".into(),
+        );
+    };
+    match backlog >= LEAST_BACKLOG * sends.max(1.0) {
+        true => Verdict::Found(finding(measured, calls, Confidence::Likely, sessions)),
+        // Waiting for the socket, or for a slot of the session, which the kernel does not tell apart.
+        false if sessions => Verdict::Found(finding(measured, calls, Confidence::Possible, sessions)),
+        false => Verdict::Clear,
+    }
+}
+
+fn finding(measured: &Measured<'_>, calls: &RpcRow, confidence: Confidence, sessions: bool) -> Finding {
+    let ops = calls.ops as f64;
+    let (queue, round_trip) = (calls.queue_ns as f64 / ops, calls.rtt_ns as f64 / ops);
+    let outstanding = calls.rtt_ns as f64 / measured.recording.length_ns.max(1) as f64;
+    let part = share(calls.queue_ns as f64, calls.execute_ns as f64);
+    let connection = measured.rpcs().map(|(rpc, _)| &rpc.connection);
+    let slots = connection.and_then(|c| Some(f64::from(c.slots?) * f64::from(c.clients.max(1))));
+    let of = match slots {
+        Some(slots) => {
+            format!("{outstanding:.1} calls were under way in the mean, of {slots:.0} that may be")
+        }
+        None => format!("{outstanding:.1} calls were under way in the mean"),
+    };
+    let mut evidence = vec![
+        Evidence::new("mean time before sending (queue / ops)", queue, "ns"),
+        Evidence::new("mean round trip time (rtt / ops)", round_trip, "ns"),
+        Evidence::new("calls under way (sum of rtt / time)", outstanding, "1"),
+        Evidence::new("calls per second", ops / measured.seconds().max(1e-9), "1/s"),
+    ];
+    if let Some(slots) = slots {
+        evidence.push(Evidence::new("slots of all clients", slots, "1"));
+        evidence.push(Evidence::new(
+            "slots / round trip: the most calls per second",
+            slots * 1e9 / round_trip.max(1.0),
+            "1/s",
+        ));
+    }
+    let own = measured.rpcs().is_some_and(|(rpc, _)| rpc.source == RpcSource::Client);
+    let remedy = match (own, sessions) {
+        (true, _) => Remedy::new("Ask for more slots; the server grants what it has memory for.").by("--set target.slots=64"),
+        (false, true) => Remedy::new(
+            "Give the session more slots, as far as the server grants them; more connections share the work of sending.",
+        )
+        .by("options nfs max_session_slots=180   # in /etc/modprobe.d; or mount -o nconnect=8"),
+        (false, false) => Remedy::new("Let the connection's table grow, or use more connections.")
+            .by("sysctl sunrpc.tcp_max_slot_table_entries=65536; mount -o nconnect=8"),
+    };
+    Finding::new(
+        &EXPLANATION,
+        confidence,
+        format!(
+            "Calls wait for a slot: {of}, and {} of a call's time is waiting to be sent: {} beside {} until the reply.",
+            percent(part),
+            time(queue),
+            time(round_trip)
+        ),
+        remedy.confirmed_by(
+            "a load curve over workers (`studies/load-curve-closed.toml`): the rate stays, and the latency grows, from as many on as there \
+             are slots",
+        ),
+    )
+    .with(evidence)
+    .costs(part, CostOf::CallTime, "queue / execute time of all calls")
+    .shown_by(Plot::Latency)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    fn made(queue_ns: u64, rtt_ns: u64) -> Made {
+        let mut made = Made::served();
+        for row in made.rows() {
+            (row.queue_ns, row.rtt_ns) = (row.ops * queue_ns, row.ops * rtt_ns);
+            row.execute_ns = row.queue_ns + row.rtt_ns;
+        }
+        made
+    }
+
+    #[test]
+    fn the_stored_check_tells_of_the_own_client() {
+        let mut made = made(9_000_000, 1_000_000);
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+        made.checked("slots-exhausted", "write", &[("waits", 1000.0), ("queue_share", 0.9)]);
+        let found = made.found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Certain);
+        assert!((found.cost.unwrap().share - 0.9).abs() < 1e-9);
+        assert!(found.what.contains("of 128 that may be"), "{}", found.what);
+    }
+
+    #[test]
+    fn of_the_kernel_s_client_the_queue_of_its_table_is_needed() {
+        let mut made = made(9_000_000, 1_000_000);
+        made.recording().rpc.as_mut().unwrap().source = RpcSource::Kernel;
+        assert!(matches!(made.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("[sampling]")));
+        made.sample("c1", "mountstats", "sends", "/mnt/x xprt 0 tcp", 10_000.0);
+        made.sample("c1", "mountstats", "backlog_u", "/mnt/x xprt 0 tcp", 20_000.0);
+        assert_eq!(made.found(&DETECTOR).confidence, Confidence::Likely);
+        made.recording().samples[0].samples.series.truncate(1);
+        made.sample("c1", "mountstats", "backlog_u", "/mnt/x xprt 0 tcp", 9_000.0);
+        assert_eq!(made.found(&DETECTOR).confidence, Confidence::Possible);
+        made.recording().rpc.as_mut().unwrap().connection.version = "3".into();
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+    }
+
+    #[test]
+    fn short_queues_and_few_calls_are_none() {
+        let mut short = made(90_000, 910_000);
+        short.recording().rpc.as_mut().unwrap().source = RpcSource::Kernel;
+        assert_eq!(short.verdict(&DETECTOR), Verdict::Clear);
+        let mut few = made(9_000_000, 1_000_000);
+        few.rows().iter_mut().for_each(|row| row.ops = 10);
+        assert_eq!(few.verdict(&DETECTOR), Verdict::Irrelevant);
+        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+}

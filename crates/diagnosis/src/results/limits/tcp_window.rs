@@ -1,0 +1,270 @@
+//! The window of one TCP connection.
+
+use benchmaster_telemetry::Environment;
+
+use super::network_bandwidth::usage;
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured};
+use crate::words::{percent, rate, share, size, time};
+
+/// On shorter ways windows are no limit: the buffers of a default Linux hold 20 ms of 1 Gbit/s.
+const LEAST_ROUND_TRIP_NS: f64 = 1e6;
+/// TCP's first window times six: less under way is no large transfer.
+const LEAST_IN_FLIGHT: f64 = 65_536.0;
+/// Share of what the buffers hold that is under way.
+const FULL: f64 = 0.75;
+/// Beyond this the limit is not where it was thought to be.
+const BEYOND: f64 = 1.6;
+/// Part of a receive buffer that is offered as window (`tcp_adv_win_scale` = 1).
+const OF_RECEIVE_BUFFER: f64 = 0.5;
+/// Part of a send buffer that holds data: the rest is bookkeeping, and writers are woken when a third is free.
+const OF_SEND_BUFFER: f64 = 2.0 / 3.0;
+/// Share of the time for which TCP says that it was stopped by a window.
+const STOPPED: f64 = 0.3;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "tcp-window",
+    group: Group::Limit,
+    title: "The window of a TCP connection is the limit",
+    mechanism: "A connection has at most a window of data under way: what the sender's buffer and congestion window and the receiver's buffer \
+                allow, the least of them. It moves no more than window / round trip, whatever the network's bandwidth. The product of \
+                bandwidth and round trip says how large the window must be.",
+    formula: "on ways of 1 ms and longer, not through a relay, where the network's bandwidth is not the limit. Under way = bytes / time / \
+              connections · round trip. Found when it is 64 KiB or more and 75 % to 160 % of what the buffers hold (tcp_rmem's maximum / 2 \
+              at the receiver, 2/3 of tcp_wmem's maximum at the sender, as far as its host is known): likely; or when TCP says that it was \
+              stopped by the other end's window or its own send buffer ≥ 30 % of the time (tcp_info): certain. Cost = that share of the time, \
+              or of the window",
+    source: "paper 003 §4 and paper 000 §4.2 (windows on long ways); RFC 7323 §1.1; tcp(7): tcp_rmem, tcp_wmem",
+};
+
+/// One direction of the data.
+struct Way {
+    name: &'static str,
+    /// Bytes per second and connection.
+    rate: f64,
+    /// What buffers hold, and whose they are.
+    window: Option<(f64, &'static str)>,
+}
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let relay = measured.network().is_some_and(|network| network.means == "tcp-relay");
+    // Machines of a lab are on one host.
+    let near = measured.run.lab.is_some() && measured.network().is_none_or(|network| !network.is_emulated());
+    if !measured.is_nfs() || relay || near || measured.is_virtual() {
+        return Verdict::Irrelevant;
+    }
+    let Some(round_trip) = measured.round_trip_ns() else {
+        return match measured.is_embedded() {
+            true => Verdict::Irrelevant,
+            false => Verdict::Unknown(
+                "the round trip to the server is not known: measure it with `baseline = true` in `[run]`, or sample `tcp_info` in `[sampling]`".into(),
+            ),
+        };
+    };
+    if round_trip < LEAST_ROUND_TRIP_NS {
+        return Verdict::Irrelevant;
+    }
+    if usage(measured).is_some_and(|usage| usage.is_limit()) {
+        return Verdict::Clear;
+    }
+    let Some((calls, (rpc, _))) = measured.calls().zip(measured.rpcs()) else {
+        return Verdict::Unknown(
+            "calls were not counted: mountstats of the clients could not be read".into(),
+        );
+    };
+    let connections = f64::from(rpc.connection.clients.max(1) * rpc.connection.nconnect.max(1));
+    let client = measured.recording.samples.first().map_or("", |host| &host.agent);
+    let client = measured.environment_of(client);
+    // The embedded server is on the host of the study.
+    let server = client.filter(|_| measured.is_embedded());
+    let per_connection = |bytes: u64| bytes as f64 / measured.seconds().max(1e-9) / connections;
+    let ways = [
+        Way {
+            name: "to the clients",
+            rate: per_connection(calls.bytes_received),
+            window: least([
+                ("the clients' receive buffer", client, true),
+                ("the server's send buffer", server, false),
+            ]),
+        },
+        Way {
+            name: "to the server",
+            rate: per_connection(calls.bytes_sent),
+            window: least([
+                ("the clients' send buffer", client, false),
+                ("the server's receive buffer", server, true),
+            ]),
+        },
+    ];
+    let [receive, send] = &ways;
+    let way = if receive.rate >= send.rate { receive } else { send };
+    let in_flight = way.rate * round_trip / 1e9;
+    if in_flight < LEAST_IN_FLIGHT {
+        return Verdict::Clear;
+    }
+    let mut evidence = vec![
+        Evidence::new("round trip", round_trip, "ns"),
+        Evidence::new("rate of a connection", way.rate, "B/s"),
+        Evidence::new("under way on a connection (rate · round trip)", in_flight, "B"),
+    ];
+    if let Some((stopped, by)) = stopped(measured).filter(|(share, _)| *share >= STOPPED) {
+        evidence.push(Evidence::new("share of the time that TCP was stopped by a window", stopped, "1"));
+        let what = format!(
+            "Each connection had {} under way over a round trip of {}, and TCP was stopped {} of the time by {by}.",
+            size(in_flight),
+            time(round_trip),
+            percent(stopped)
+        );
+        return Verdict::Found(finding(Confidence::Certain, what, evidence, stopped, "time stopped / time"));
+    }
+    let Some((window, whose)) = way.window else {
+        return Verdict::Unknown(
+            "the buffers' limits are not known: `tcp_info` of `[sampling]` tells what stops TCP, from Linux 4.10 on".into(),
+        );
+    };
+    evidence.push(Evidence::new("what the buffers allow under way", window, "B"));
+    if !(FULL * window..BEYOND * window).contains(&in_flight) {
+        return Verdict::Clear;
+    }
+    let what = format!(
+        "Each connection moved {} {}, which is {} under way over a round trip of {}: about what {whose} allows ({}).",
+        rate(way.rate),
+        way.name,
+        size(in_flight),
+        time(round_trip),
+        size(window)
+    );
+    Verdict::Found(finding(
+        Confidence::Likely,
+        what,
+        evidence,
+        share(in_flight, window),
+        "under way / window",
+    ))
+}
+
+/// The smallest window that buffers of known hosts allow; `true` for receive buffers.
+fn least(buffers: [(&'static str, Option<&Environment>, bool); 2]) -> Option<(f64, &'static str)> {
+    let windows = buffers.into_iter().filter_map(|(whose, host, receives)| {
+        let (name, part) = match receives {
+            true => ("net.ipv4.tcp_rmem", OF_RECEIVE_BUFFER),
+            false => ("net.ipv4.tcp_wmem", OF_SEND_BUFFER),
+        };
+        let most: f64 = host?.sysctls.get(name)?.split_ascii_whitespace().nth(2)?.parse().ok()?;
+        Some((most * part, whose))
+    });
+    windows.min_by(|(a, _), (b, _)| a.total_cmp(b))
+}
+
+/// The largest share of the time for which a connection was stopped by a window, and by which.
+fn stopped(measured: &Measured<'_>) -> Option<(f64, &'static str)> {
+    let hosts = measured.clients().chain(measured.server_host());
+    let reasons = [("receiver_limited", "the other end's window"), ("buffer_limited", "its own send buffer")];
+    let all = hosts.flat_map(|host| {
+        reasons.into_iter().flat_map(move |(metric, by)| {
+            let series = host.samples.of("tcp_info", metric);
+            series.filter_map(move |series| Some((measured.growth(series)?, by)))
+        })
+    });
+    let (most, by) = all.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
+    Some((share(most, measured.recording.length_ns as f64), by))
+}
+
+fn finding(
+    confidence: Confidence,
+    what: String,
+    evidence: Vec<Evidence>,
+    part: f64,
+    estimate: &str,
+) -> Finding {
+    let remedy = Remedy::new("Let the buffers grow to bandwidth · round trip on both ends, or use more connections.")
+        .by("mount -o nconnect=8; sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'")
+        .confirmed_by("a factor `target.nconnect` with the levels [1, 4]: the rate rises with the connections");
+    Finding::new(&EXPLANATION, confidence, what, remedy)
+        .with(evidence)
+        .costs(part, CostOf::Time, estimate)
+        .shown_by(Plot::Counters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::testing::Made;
+
+    /// One connection of the embedded server with `in_flight` bytes under way over 40 ms, and buffers of 6 and 3 MB.
+    fn made(in_flight: f64) -> Made {
+        let mut made = Made::spread().reading();
+        let service = made.run().service.as_mut().unwrap();
+        service.server = "embedded".into();
+        (service.network.delay_ns, service.network.base_rtt_ns) = (20_000_000, None);
+        service.network.bandwidth = None;
+        made.results.baselines.clear();
+        let bytes = in_flight / 0.04 * made.recording().length_ns as f64 / 1e9;
+        for row in made.rows() {
+            (row.bytes_received, row.bytes_sent) = (0, 0);
+        }
+        made.rows()[0].bytes_received = bytes as u64;
+        made.recording().rpc.as_mut().unwrap().connection.clients = 1;
+        for session in &mut made.results.sessions {
+            for host in session.environment.values_mut() {
+                host.sysctls.insert("net.ipv4.tcp_rmem".into(), "4096 131072 6000000".into());
+                host.sysctls.insert("net.ipv4.tcp_wmem".into(), "4096 16384 3000000".into());
+            }
+        }
+        made.recording().agents.clear();
+        made
+    }
+
+    #[test]
+    fn as_much_under_way_as_buffers_hold() {
+        let found = made(1_900_000.0).found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Likely);
+        assert!(found.what.contains("the server's send buffer allows (1.9 MiB)"), "{}", found.what);
+        assert!((found.cost.unwrap().share - 0.95).abs() < 1e-3);
+        assert_eq!(made(1_480_000.0).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(3_300_000.0).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(60_000.0).verdict(&DETECTOR), Verdict::Clear);
+    }
+
+    #[test]
+    fn tcp_says_itself_what_stops_it() {
+        let mut stopped = made(1_000_000.0);
+        let length = stopped.recording().length_ns as f64;
+        stopped.sample("c1", "tcp_info", "receiver_limited", "a-b", 0.31 * length);
+        let found = stopped.found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Certain);
+        assert!(found.what.contains("31 % of the time by the other end's window"), "{}", found.what);
+        stopped.sample("c1", "tcp_info", "receiver_limited", "a-b", 0.29 * length);
+        assert_eq!(stopped.verdict(&DETECTOR), Verdict::Clear);
+    }
+
+    #[test]
+    fn short_ways_relays_and_full_networks_are_others() {
+        let mut near = made(1_900_000.0);
+        near.run().service.as_mut().unwrap().network.delay_ns = 400_000;
+        assert_eq!(near.verdict(&DETECTOR), Verdict::Irrelevant);
+        let mut relay = made(1_900_000.0);
+        relay.run().service.as_mut().unwrap().network.means = "tcp-relay".into();
+        assert_eq!(relay.verdict(&DETECTOR), Verdict::Irrelevant);
+        let mut full = made(1_900_000.0);
+        full.run().service.as_mut().unwrap().network.bandwidth = Some(400_000_000);
+        assert_eq!(full.verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+
+    #[test]
+    fn what_is_not_known_is_said() {
+        let mut far = made(1_900_000.0);
+        let service = far.run().service.as_mut().unwrap();
+        (service.server, service.network.delay_ns) = ("external".into(), 0);
+        far.recording().samples.clear();
+        assert!(matches!(far.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("baseline = true")));
+        let mut unknown = made(1_900_000.0);
+        unknown.results.sessions.iter_mut().for_each(|session| session.environment.clear());
+        assert!(matches!(unknown.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("tcp_info")));
+    }
+}

@@ -1,0 +1,67 @@
+//! Phenomena with a name: what papers found, and when it is there.
+
+use super::stored::stored;
+use super::{Comparison, Detector};
+
+mod bufferbloat;
+mod bursts;
+mod clients;
+mod drift;
+mod fast_server;
+mod first_call;
+mod grant;
+mod hash_cast;
+mod journal;
+mod levels;
+mod lock_cache;
+mod mtu;
+mod opens;
+mod readahead;
+mod recall;
+mod rehash;
+mod scaling;
+mod server_threads;
+mod single_pages;
+mod slots;
+mod small_calls;
+mod spikes;
+mod standstill;
+mod tools;
+mod versions;
+mod winners;
+
+/// What is looked for in each workload of each run.
+pub(super) const DETECTORS: &[Detector] = &[
+    bufferbloat::DETECTOR,
+    stored!(bursts::BURSTS),
+    drift::DETECTOR,
+    first_call::DETECTOR,
+    grant::DETECTOR,
+    journal::DETECTOR,
+    lock_cache::DETECTOR,
+    opens::DETECTOR,
+    readahead::DETECTOR,
+    recall::DETECTOR,
+    rehash::DETECTOR,
+    single_pages::DETECTOR,
+    small_calls::DETECTOR,
+    spikes::DETECTOR,
+    standstill::DETECTOR,
+    winners::DETECTOR,
+];
+
+/// What is looked for in all runs together.
+pub(super) const COMPARISONS: &[Comparison] = &[
+    fast_server::COMPARISON,
+    hash_cast::COMPARISON,
+    mtu::COMPARISON,
+    scaling::CLIENTS,
+    scaling::FILE_SIZE,
+    server_threads::COMPARISON,
+    slots::COMPARISON,
+    versions::COMPARISON,
+];
+
+#[cfg(test)]
+#[path = "phenomena/testing.rs"]
+mod made;

@@ -1,0 +1,227 @@
+//! Latency that grows while a workload runs.
+
+use benchmaster_stats::association::correlation;
+use benchmaster_workload::recording::SeriesRecording;
+
+use super::tools::{counted, digits, p_text, time};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::results::{Detector, Measured};
+
+/// Parts that the run is divided into, each with the mean latency of its calls.
+const LEAST_PARTS: usize = 12;
+/// Mean of the last third over that of the first.
+const LEAST_GROWTH: f64 = 1.5;
+/// Part of the variation of the means that a straight line explains.
+const LEAST_EXPLAINED: f64 = 0.6;
+const MOST_P: f64 = 1e-4;
+/// Calls in each part.
+const LEAST_CALLS: u64 = 10;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "latency-drift",
+    group: Group::Phenomenon,
+    title: "Calls become slower and slower while the run goes on",
+    mechanism: "What a call has to do grows with what was done before it: a list of requests that is searched from its start, a queue that is filled faster than it is \
+                emptied, a directory or a file that grows. There is then no steady state, and the mean says how long was measured.",
+    formula: "mean latency of the calls of each interval after the warm-up cut (with a trace: of each of 50 equal parts of the calls), 12 or more with 10 calls each \
+              (intervals with fewer are put together); found \
+              when Kendall's τ against time has p ≤ 0.0001 (Mann-Kendall), the last third's mean is ≥ 1.5 times the first third's, and a straight line explains ≥ 60 % of \
+              the variation; cost = 1 − first third / mean of all",
+    source: "paper 003 §3.3, figure 3 (mean 485 µs, growing with time; sorted lists of requests)",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let mut found: Option<Finding> = None;
+    let (mut judged, mut calls) = (false, false);
+    for series in measured.recording.series.iter().filter(|series| series.total.count > 0) {
+        calls = true;
+        let Some(means) = course(measured, series) else { continue };
+        judged = true;
+        let Some(finding) = of(measured, series, &means) else { continue };
+        if found.as_ref().is_none_or(|best| finding.share() > best.share()) {
+            found = Some(finding);
+        }
+    }
+    match (found, judged, calls) {
+        (Some(finding), ..) => Verdict::Found(finding),
+        (None, true, _) => Verdict::Clear,
+        (None, false, false) => Verdict::Irrelevant,
+        (None, false, true) => Verdict::Unknown(format!(
+            "{LEAST_PARTS} intervals with {LEAST_CALLS} calls each tell it; ask for a shorter `run.interval`, or `trace = true` in the workload"
+        )),
+    }
+}
+
+/// Mean latencies in nanoseconds over the run.
+fn course(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Vec<f64>> {
+    let intervals = counted(measured, series);
+    let means = together(intervals.map(|interval| (interval.stats.count, interval.stats.sum_ns)));
+    (means.len() >= LEAST_PARTS).then_some(means).or_else(|| traced(measured, series))
+}
+
+/// Mean latencies of parts with enough calls: neighbours with few are put together.
+fn together(parts: impl Iterator<Item = (u64, u64)>) -> Vec<f64> {
+    let (mut means, mut count, mut sum_ns) = (Vec::new(), 0, 0);
+    for (more, more_ns) in parts {
+        (count, sum_ns) = (count + more, sum_ns + more_ns);
+        if count >= LEAST_CALLS {
+            means.push(sum_ns as f64 / count as f64);
+            (count, sum_ns) = (0, 0);
+        }
+    }
+    means
+}
+
+/// The same of a trace, which may have more calls than memory has room for: of parts of the time, in which calls began.
+fn traced(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Vec<f64>> {
+    const PARTS: u64 = 50;
+    let number = measured.recording.series.iter().position(|other| other.key == series.key)?;
+    let cut = measured.recording.cut_ns;
+    let part = (measured.recording.length_ns.checked_sub(cut)? / PARTS).max(1);
+    let mut parts = [(0, 0); PARTS as usize];
+    measured
+        .trace(&mut |batch| {
+            for call in batch.iter().filter(|call| usize::from(call.series) == number) {
+                let Some(since) = call.start_ns.checked_sub(cut) else { continue };
+                let (count, sum_ns) = &mut parts[(since / part).min(PARTS - 1) as usize];
+                (*count, *sum_ns) = (*count + 1, *sum_ns + call.latency_ns);
+            }
+        })?
+        .ok()?;
+    let means = together(parts.into_iter());
+    (means.len() >= LEAST_PARTS).then_some(means)
+}
+
+fn of(measured: &Measured<'_>, series: &SeriesRecording, means: &[f64]) -> Option<Finding> {
+    let third = means.len() / 3;
+    let mean = |part: &[f64]| benchmaster_stats::mean(part);
+    let (first, last, all) = (mean(&means[..third])?, mean(&means[means.len() - third..])?, mean(means)?);
+    let (tau, p) = mann_kendall(means);
+    let explained = explained(means);
+    let growth = last / first.max(1.0);
+    if tau <= 0.0 || p > MOST_P || growth < LEAST_GROWTH || explained < LEAST_EXPLAINED {
+        return None;
+    }
+    let label = &series.key.label;
+    let what = format!(
+        "Each {label} takes longer the longer the run goes on: {} in its first third, {} in its last ({} times as long; {}). There is no steady state.",
+        time(first),
+        time(last),
+        digits(growth),
+        p_text(p)
+    );
+    let remedy = Remedy::new("Look for what grows: the size of the file or the directory, requests that are not yet done (queue in the RPC table), dirty memory of the client. Measure with \
+                              sizes fixed, and with several sizes.")
+        .by("trace = true   # in the study's workload: every call, to see with what it grows")
+        .confirmed_by("`studies/paper003-write-latency.toml` writes files of 25 MB to 450 MB: latency against size");
+    let test = Test { name: "Mann-Kendall, mean latencies against time".into(), p: Some(p), interval: None };
+    let time_share = series.total.sum_ns as f64 / measured.operation_ns().max(1) as f64;
+    Some(
+        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+            .with([
+                Evidence::new("mean latency, first third", first, "ns"),
+                Evidence::new("mean latency, last third", last, "ns"),
+                Evidence::new("Kendall's τ against time", tau, "1"),
+                Evidence::new("variation explained by a straight line", explained, "1"),
+            ])
+            .tested(test)
+            .costs(
+                (1.0 - first / all) * time_share,
+                CostOf::OperationTime,
+                "1 − mean of the first third / mean of all, of this operation's time",
+            )
+            .shown_by(Plot::Latency),
+    )
+}
+
+/// Kendall's τ of a series against time, and the two-sided p value of none.
+fn mann_kendall(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mut s: f64 = 0.0;
+    for (i, a) in values.iter().enumerate() {
+        for b in &values[i + 1..] {
+            s += if b > a {
+                1.0
+            } else if b < a {
+                -1.0
+            } else {
+                0.0
+            };
+        }
+    }
+    let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
+    let z = if s == 0.0 { 0.0 } else { (s.abs() - 1.0) / variance.sqrt() };
+    // With so many degrees of freedom Student's distribution is the normal one.
+    let p = benchmaster_stats::t_two_sided_p(z, 1e6);
+    (2.0 * s / (n * (n - 1.0)), p)
+}
+
+/// The share of the variation that a straight line over the numbers of the values explains.
+fn explained(values: &[f64]) -> f64 {
+    let numbers: Vec<f64> = (0..values.len()).map(|i| i as f64).collect();
+    correlation(&numbers, values).map_or(0.0, |r| r * r)
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_workload::model::OperationKind;
+
+    use super::super::made;
+    use super::*;
+
+    fn verdict(latency_us: impl Fn(u32) -> f64, intervals: u32) -> Verdict {
+        let mut recording = made::recording("write", f64::from(intervals));
+        made::intervals(&mut recording, OperationKind::Write, intervals, |i| {
+            (100, 100 * 8192, latency_us(i) * 1e3)
+        });
+        made::judge(recording, detect)
+    }
+
+    #[test]
+    fn latency_that_grows_by_more_than_half_is_told() {
+        let wobble = |i: u32| f64::from(i * 7919 % 13) - 6.0;
+        let Verdict::Found(found) = verdict(|i| 250.0 + 20.0 * f64::from(i) + wobble(i), 24) else {
+            panic!()
+        };
+        assert!(found.what.contains("Each write takes longer"), "{}", found.what);
+        assert!(found.tests[0].p.unwrap() < 1e-4);
+        assert!(found.cost.unwrap().share > 0.3);
+        // A third more; noise; falling; a single step is no drift that a line explains, but a jump in the middle of noise.
+        assert_eq!(verdict(|i| 500.0 + 8.0 * f64::from(i) + wobble(i), 24), Verdict::Clear);
+        assert_eq!(verdict(|i| 500.0 + 30.0 * wobble(i), 24), Verdict::Clear);
+        assert_eq!(verdict(|i| 900.0 - 20.0 * f64::from(i), 24), Verdict::Clear);
+        assert_eq!(verdict(|i| if i == 23 { 9_000.0 } else { 300.0 + wobble(i) }, 24), Verdict::Clear);
+    }
+
+    #[test]
+    fn intervals_with_few_calls_are_put_together() {
+        let few = |intervals: u32| {
+            let mut recording = made::recording("write", f64::from(intervals));
+            made::intervals(&mut recording, OperationKind::Write, intervals, |i| {
+                (4, 4 * 8192, 250e3 + 10e3 * f64::from(i))
+            });
+            made::judge(recording, detect)
+        };
+        assert!(matches!(few(36), Verdict::Found(_)));
+        assert!(matches!(few(35), Verdict::Unknown(_)));
+    }
+
+    #[test]
+    fn too_few_intervals_and_no_trace() {
+        assert!(matches!(verdict(f64::from, 11), Verdict::Unknown(why) if why.contains("run.interval")));
+        assert_eq!(made::judge(made::recording("write", 1.0), detect), Verdict::Irrelevant);
+    }
+
+    #[test]
+    fn the_test_of_a_trend() {
+        let (tau, p) = mann_kendall(&(0..12).map(f64::from).collect::<Vec<_>>());
+        // S = 66, variance 212.67: z = 65 / 14.58.
+        assert_eq!(tau, 1.0);
+        assert!((p - 8.3e-6).abs() < 3e-7, "{p}");
+        assert_eq!(mann_kendall(&[1.0; 12]).0, 0.0);
+    }
+}

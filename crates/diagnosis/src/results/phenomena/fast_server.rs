@@ -1,0 +1,162 @@
+//! A faster server that makes its clients slower.
+
+use super::levels::{Axis, axes, name, placed, points, ratio};
+use super::tools::{digits, p_text};
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
+use crate::results::{Compared, Comparison, Whole};
+
+/// The server's throughput, and that of the calls of the client, as ratios.
+const LEAST_FASTER: f64 = 1.1;
+const MOST_OF_CALLS: f64 = 0.98;
+const MOST_P: f64 = 0.01;
+
+pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "faster-server-slower-client",
+    group: Group::Phenomenon,
+    title: "A faster server makes the client's writes slower",
+    mechanism: "Writes go into the client's memory; meanwhile it sends what is there, and handles replies. A faster server takes more from the client's processors and locks while the program still \
+                writes: the calls become slower, though all is there earlier. Which server is better then depends on whether the program waits for the flush.",
+    formula: "two levels of a factor of the server or the network, three throughputs of `write-latency`: found when close_throughput (else flush_throughput) is ≥ 1.1 times as high at one and write_throughput \
+              ≤ 0.98 times, each with p ≤ 0.01, within the levels of the other factors; cost = 1 − that, of the throughput of writes",
+    source: "paper 003 §3.4 to 3.5, table 1 (filer and Linux server: 38 and 26 MB/s on the network, 115 and 138 for write(), 140 and 147 without the lock)",
+};
+
+fn compare(whole: &Whole<'_>) -> Compared {
+    let axes = axes(whole, |path| !path.starts_with("workload.") && !path.starts_with("clients."));
+    let study = &whole.results.study;
+    let has = |name: &str| {
+        whole.results.runs.iter().any(|run| run.responses.iter().any(|response| response.name == name))
+    };
+    let of_workload = |workload: &str| {
+        let write = format!("{workload}.write_throughput");
+        let all = ["close_throughput", "flush_throughput"].map(|what| format!("{workload}.{what}"));
+        Some((write, all.into_iter().find(|name| has(name))?)).filter(|(write, _)| has(write))
+    };
+    let workloads: Vec<_> = study
+        .workloads
+        .iter()
+        .filter_map(|workload| Some((&workload.name, of_workload(&workload.name)?)))
+        .collect();
+    let mut compared =
+        Compared { irrelevant: axes.is_empty() || workloads.is_empty(), ..Compared::default() };
+    let mut judged = false;
+    for axis in &axes {
+        for (workload, (write, all)) in &workloads {
+            let levels = axis.factor.levels.len();
+            for (slow, fast) in
+                (0..levels).flat_map(|a| (0..levels).map(move |b| (a, b))).filter(|(a, b)| a != b)
+            {
+                let (written, done) = (points(whole, axis, write, &[]), points(whole, axis, all, &[]));
+                let (Some(done), Some(written)) =
+                    (ratio(&done, slow, fast, 0.95), ratio(&written, slow, fast, 0.95))
+                else {
+                    continue;
+                };
+                judged = true;
+                let faster = done.1.value >= LEAST_FASTER && done.0.p() <= MOST_P;
+                if faster && written.1.value <= MOST_OF_CALLS && written.0.p() <= MOST_P {
+                    compared.found.push(placed(
+                        whole,
+                        finding(axis, (slow, fast), done.1, written.1, written.0.p()),
+                        Some(workload),
+                        axis,
+                        fast,
+                    ));
+                }
+            }
+        }
+    }
+    if !judged && !compared.irrelevant {
+        compared.unknown = Some("two runs or more at each level tell it: more `replicates`".into());
+    }
+    compared
+}
+
+fn finding(
+    axis: &Axis<'_>,
+    (slow, fast): (usize, usize),
+    done: crate::finding::TestInterval,
+    written: crate::finding::TestInterval,
+    p: f64,
+) -> Finding {
+    let what = format!(
+        "With {} all data are there {} times as fast as with {}, but the calls of the program write {} times as fast (95 % interval {} to {}; {}).",
+        name(axis, fast),
+        digits(done.value),
+        name(axis, slow),
+        digits(written.value),
+        digits(written.lower),
+        digits(written.upper),
+        p_text(p)
+    );
+    let remedy = Remedy::new("Judge servers by what programs wait for: by the throughput until the close where they flush or close, by that of the calls where files stay open. On the client look at who holds \
+                              locks while requests are sent.")
+        .by("perf lock record -a -- sleep 10; perf lock report   # on the client")
+        .confirmed_by("`studies/paper003-fast-server.toml` and `studies/paper003-slow-server.toml`, and `benchmaster compare` of both");
+    Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+        .with([
+            Evidence::new("throughput until all is there, ratio", done.value, "1"),
+            Evidence::new("throughput of the calls, ratio", written.value, "1"),
+        ])
+        .tested(Test {
+            name: "t test of ln(write_throughput), within the other factors".into(),
+            p: Some(p),
+            interval: Some(written),
+        })
+        .tested(Test { name: "ln(throughput until all is there)".into(), p: None, interval: Some(done) })
+        .costs(1.0 - written.value, CostOf::Throughput, "1 − ratio of the throughputs of write()")
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_store::record::Unit;
+
+    use super::super::made;
+    use super::*;
+
+    fn verdict(fast: (f64, f64), spread: f64) -> Compared {
+        let mut results = made::factor(
+            ("write", "write-latency"),
+            "bandwidth",
+            "network.bandwidth",
+            &["\"208Mbit/s\"", "\"304Mbit/s\""],
+            "[target]\nurl = \"nfs://{server}/export\"\n",
+        );
+        for (level, (write, close)) in [(138.0, 26.0), fast].into_iter().enumerate() {
+            for wobble in [1.0 - spread, 1.0, 1.0 + spread] {
+                let unit = Unit::BytesPerSecond;
+                made::add(
+                    &mut results,
+                    level as u32,
+                    vec![],
+                    &[
+                        ("write.write_throughput", write * wobble, unit),
+                        ("write.close_throughput", close * wobble, unit),
+                    ],
+                );
+            }
+        }
+        made::compare(&results, compare)
+    }
+
+    #[test]
+    fn faster_until_the_close_and_slower_to_write() {
+        let found = verdict((115.0, 38.0), 0.01);
+        let [finding] = &found.found[..] else { panic!("{found:?}") };
+        assert!(
+            finding.what.contains(
+                "1.46 times as fast as with 208Mbit/s, but the calls of the program write 0.833 times"
+            ),
+            "{}",
+            finding.what
+        );
+        // Faster in both, slower in both, and what runs cannot tell.
+        assert!(verdict((150.0, 38.0), 0.01).found.is_empty());
+        assert!(verdict((115.0, 20.0), 0.01).found.is_empty());
+        assert!(verdict((136.5, 38.0), 0.001).found.is_empty());
+        assert!(verdict((125.0, 38.0), 0.2).found.is_empty());
+    }
+}

@@ -1,0 +1,253 @@
+//! Delegations that would help and are not granted.
+
+use benchmaster_workload::model::{OpenFlag, OperationKind, Step};
+use benchmaster_workload::recording::RpcSource;
+
+use super::tools::{all_execute_ns, digits, execute_ns, ops, percent, share, shares_files, without_rpcs};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured};
+
+/// Calls that a delegation would have saved, and their share of all.
+const LEAST_CALLS: u64 = 500;
+const LEAST_SHARE: f64 = 0.3;
+/// Delegations for each file, below which none were of use.
+const FEW: f64 = 0.1;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "delegation-not-granted",
+    group: Group::Phenomenon,
+    title: "No delegations, though they would save most of the calls",
+    mechanism: "With a read delegation a client opens, locks, reads and closes a file by itself. The Linux server grants one when (1) its calls back to the client come through, (2) the file is opened \
+                for reading only, (3) no client has it open for writing, and delegations are switched on. Otherwise each of these is a call.",
+    formula: "s = LOCK, LOCKU, FREE_STATEID and the OPENs and CLOSEs beyond one of each file; found in version 4 with s ≥ 500 and ≥ 30 % of all calls, when delegations granted are < 0.1 for each file \
+              (our own client), or LOCKs are sent, or files are opened again over the wire (the kernel's client, which does neither with a delegation); the rule that failed is looked for in the \
+              study, and in what the server says of its clients (`clients_callback_up`); cost = execute time of s / of all calls",
+    source: "paper 000 §5.1, §5.2, table 1, observation 7; paper 001, table 2 (6 to 193 times faster with delegations); RFC 8881 §10.4",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let opened: u64 = measured.of_kind(OperationKind::Open).map(|series| series.total.count).sum();
+    let locked: u64 = measured.of_kind(OperationKind::Lock).map(|series| series.total.count).sum();
+    if opened + locked == 0 {
+        return Verdict::Irrelevant;
+    }
+    let Some((rpc, phase)) = measured.rpcs() else {
+        return without_rpcs(measured);
+    };
+    if !rpc.connection.version.starts_with('4') {
+        return Verdict::Irrelevant;
+    }
+    // Our own client wants them only when it keeps what they are for.
+    let keeps_nothing = |url: &str| url.starts_with("nfs://") && !url.contains("cache=linux");
+    if measured.run.service.as_ref().is_some_and(|service| keeps_nothing(&service.url)) {
+        return Verdict::Irrelevant;
+    }
+    let clients = u64::from(rpc.connection.clients.max(1));
+    let files: u64 = measured.recording.filesets.iter().map(|files| files.files).sum::<u64>()
+        * if shares_files(measured) { clients } else { 1 };
+    let granted: u64 = rpc.phases.iter().filter_map(|phase| phase.events.get("delegation-granted")).sum();
+    let locks = ["LOCK", "LOCKU", "FREE_STATEID"];
+    let again = |name: &str| ops(measured, &[name]).saturating_sub(files.max(1));
+    let (opens, closes) = (again("OPEN"), again("CLOSE"));
+    let saved = ops(measured, &locks) + opens + closes;
+    let all = phase.total().ops;
+    let none = match rpc.source {
+        RpcSource::Client => (granted as f64) < FEW * files.max(1) as f64,
+        RpcSource::Kernel => true,
+    };
+    if !none || saved < LEAST_CALLS || (saved as f64) < LEAST_SHARE * all as f64 {
+        return Verdict::Clear;
+    }
+    let rule = failed(measured);
+    let part = |name: &str, again: u64| {
+        execute_ns(measured, &[name]) as f64 * share(again as f64, ops(measured, &[name]) as f64)
+    };
+    let took = execute_ns(measured, &locks) as f64 + part("OPEN", opens) + part("CLOSE", closes);
+    let what = format!(
+        "{} of {all} calls open, close or lock files that a client could keep to itself with a delegation, but none was granted: {}.",
+        percent(share(saved as f64, all as f64)),
+        rule.why
+    );
+    let remedy = Remedy::new(rule.remedy)
+        .by(rule.command)
+        .confirmed_by("`studies/lab-locked-read.toml`: the same with and without delegations");
+    let finding = Finding::new(&EXPLANATION, rule.confidence, what, remedy)
+        .with([
+            Evidence::new("calls that a delegation would have saved", saved as f64, "1"),
+            Evidence::new("delegations granted", granted as f64, "1"),
+            Evidence::new("OPEN", ops(measured, &["OPEN"]) as f64, "1"),
+            Evidence::new("LOCK", ops(measured, &["LOCK"]) as f64, "1"),
+            Evidence::new("files", files as f64, "1"),
+        ])
+        .costs(
+            share(took, all_execute_ns(measured) as f64),
+            CostOf::CallTime,
+            "execute time of the calls that would be saved / of all calls",
+        )
+        .shown_by(Plot::Counters);
+    Verdict::Found(finding)
+}
+
+/// Which of the rules failed.
+struct Rule {
+    why: String,
+    remedy: &'static str,
+    command: &'static str,
+    confidence: Confidence,
+}
+
+fn failed(measured: &Measured<'_>) -> Rule {
+    let off = measured.settings.is_some_and(|settings| match &settings.lab {
+        Some(lab) => !lab.delegations,
+        None => settings.is_embedded() && !settings.server.delegations,
+    });
+    if off {
+        return Rule {
+            why: "the study switches them off".into(),
+            remedy: "Switch them on where no client writes what others read.",
+            command: "[server] delegations = true   # or [lab] delegations = true",
+            confidence: Confidence::Certain,
+        };
+    }
+    if let Some((up, confirmed)) = called_back(measured).filter(|(up, confirmed)| up < confirmed) {
+        return Rule {
+            why: format!(
+                "the server cannot call back {} of {} clients",
+                digits(confirmed - up),
+                digits(confirmed)
+            ),
+            remedy: "Let the server's calls come through: with version 4.1 they use the client's connection; with 4.0 a firewall or address translation in between stops them.",
+            command: "mount -o vers=4.1; cat /proc/fs/nfsd/clients/*/info   # on the server: `callback state: UP`",
+            confidence: Confidence::Certain,
+        };
+    }
+    let steps = measured
+        .workload
+        .iter()
+        .flat_map(|workload| &workload.groups)
+        .flat_map(|group| group.setup.iter().chain(&group.flow));
+    let (mut reads, mut writes) = (false, false);
+    for step in steps {
+        opens(step, &mut reads, &mut writes);
+    }
+    match (reads, writes) {
+        (false, true) => Rule {
+            why: "all files are opened for writing".into(),
+            remedy: "Open files that are only read with O_RDONLY: servers that grant read delegations alone need it.",
+            command: "open(path, O_RDONLY)   # in the study: leave the flags \"write\" and \"write-only\" out",
+            confidence: Confidence::Likely,
+        },
+        (true, true) => Rule {
+            why: "the files are also opened for writing".into(),
+            remedy: "Keep what is written apart from what is read.",
+            command: "a fileset of their own for the workers that write",
+            confidence: Confidence::Possible,
+        },
+        _ => Rule {
+            why:
+                "the files are opened for reading only, so the server does not grant any, or cannot call back"
+                    .into(),
+            remedy: "Look whether the server grants delegations, and whether its calls come through.",
+            command: "sysctl fs.leases-enable; cat /proc/fs/nfsd/clients/*/info   # on a Linux server",
+            confidence: Confidence::Likely,
+        },
+    }
+}
+
+/// Whether a step and those in it open for reading only, or for writing.
+fn opens(step: &Step, reads: &mut bool, writes: &mut bool) {
+    if matches!(step.op, Some(OperationKind::Open | OperationKind::Create)) {
+        let writing = step.flags.iter().any(|flag| matches!(flag, OpenFlag::Write | OpenFlag::WriteOnly));
+        *(if writing || step.op == Some(OperationKind::Create) { &mut *writes } else { &mut *reads }) = true;
+    }
+    step.flow.iter().for_each(|step| opens(step, reads, writes));
+}
+
+/// Clients that the kernel's server can call back, and all that are confirmed.
+fn called_back(measured: &Measured<'_>) -> Option<(f64, f64)> {
+    let host = measured.server_host()?;
+    let last = |metric: &str| {
+        let points = &host.samples.find("nfsd", metric, "")?.points;
+        let within = |time_ns: i64| time_ns <= measured.recording.length_ns as i64;
+        Some(points.iter().rfind(|point| within(point.time_ns))?.value)
+    };
+    Some((last("clients_callback_up")?, last("clients_confirmed")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_telemetry::sampling::Kind;
+
+    use super::super::made;
+    use super::*;
+
+    fn recording(locks: u64, source: RpcSource) -> benchmaster_workload::recording::Recording {
+        let mut recording = made::recording("locks", 8.0);
+        made::series(&mut recording, OperationKind::Open, 0, &[(200_000, 1_000)]);
+        made::series(&mut recording, OperationKind::Lock, 0, &[(200_000, 10_000)]);
+        made::files(&mut recording, 1_000, 4_096_000);
+        let us = 200.0;
+        made::rpcs(
+            &mut recording,
+            source,
+            "4.1",
+            &[
+                ("OPEN", 1_000, 300, 0.0, us),
+                ("CLOSE", 1_000, 300, 0.0, us),
+                ("READ", 10_000, 4_200, 0.0, us),
+                ("GETATTR", 10_001, 300, 0.0, us),
+                ("LOCK", locks, 300, 0.0, us),
+                ("LOCKU", locks, 300, 0.0, us),
+            ],
+        );
+        recording
+    }
+
+    #[test]
+    fn locks_that_a_client_could_keep() {
+        let Verdict::Found(found) = made::judge(recording(10_000, RpcSource::Kernel), detect) else {
+            panic!()
+        };
+        assert!(found.what.starts_with("48 % of 42001 calls"), "{}", found.what);
+        assert!((found.cost.unwrap().share - 20_000.0 / 42_001.0).abs() < 1e-6);
+        assert_eq!(made::judge(recording(249, RpcSource::Kernel), detect), Verdict::Clear);
+        assert_eq!(made::judge(recording(4_000, RpcSource::Kernel), detect), Verdict::Clear);
+        // Our own client tells what it was granted.
+        let mut granted = recording(10_000, RpcSource::Client);
+        assert!(matches!(made::judge(granted.clone(), detect), Verdict::Found(_)));
+        made::events(&mut granted, &[("delegation-granted", 1_000)]);
+        assert_eq!(made::judge(granted, detect), Verdict::Clear);
+    }
+
+    #[test]
+    fn the_rule_that_failed_is_told() {
+        let mut recording = recording(10_000, RpcSource::Kernel);
+        made::agents(&mut recording, 2);
+        for (metric, value) in [("clients_callback_up", 1.0), ("clients_confirmed", 2.0)] {
+            made::sample(
+                &mut recording,
+                "server",
+                ("nfsd", metric, ""),
+                Kind::Gauge,
+                &[(0.0, value), (8.0, value)],
+            );
+        }
+        let Verdict::Found(found) = made::judge(recording, detect) else { panic!() };
+        assert!(found.what.contains("the server cannot call back 1 of 2 clients"), "{}", found.what);
+        assert_eq!(found.confidence, Confidence::Certain);
+    }
+
+    #[test]
+    fn other_versions_and_nothing_to_delegate() {
+        let mut v3 = recording(10_000, RpcSource::Kernel);
+        if let Some(rpc) = &mut v3.rpc {
+            rpc.connection.version = "3".into();
+        }
+        assert_eq!(made::judge(v3, detect), Verdict::Irrelevant);
+        assert_eq!(made::judge(made::recording("read", 1.0), detect), Verdict::Irrelevant);
+    }
+}

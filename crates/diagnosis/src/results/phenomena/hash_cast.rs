@@ -1,0 +1,173 @@
+//! Winners and losers over many runs, beside what hashing of connections would give.
+
+use std::collections::BTreeSet;
+
+use benchmaster_stats::fairness::two_clusters;
+use benchmaster_stats::share::wilson;
+use benchmaster_stats::{hash_cast, mean, standard_deviation};
+use benchmaster_store::record::{RunKey, RunRecord};
+use benchmaster_study::analysis::counts;
+use benchmaster_workload::recording::Recording;
+
+use super::clients::rates_of;
+use super::tools::{digits, percent};
+use crate::explanation::{Explanation, Group};
+use crate::finding::{AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
+use crate::results::{Compared, Comparison, Whole};
+
+const LEAST_RUNS: usize = 5;
+/// Queues of common network cards, and of the papers'.
+const QUEUES: u32 = 8;
+/// What the sum over clients may vary by.
+const MOST_VARIATION: f64 = 0.05;
+
+pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "hash-cast",
+    group: Group::Phenomenon,
+    title: "Which clients win changes from run to run as hashing of connections would have it",
+    mechanism: "Connections are hashed to the transmit queues of the server's network card when a run begins. Each run draws anew: in some all are alike, in most two or more share a queue, and the sum is always \
+                what the link carries. So differences between runs of a single client are luck, and no property of it.",
+    formula: "in 5 or more runs of a treatment with n clients: k runs with winners and losers (see `winners-and-losers`); found when k ≥ 2, different clients lose in them, the sum over clients varies by ≤ 5 %, \
+              and P(ratio ≥ 1.5 | n connections, 8 queues) is within the 95 % Wilson interval of k / runs; cost = mean over these runs of 1 − losers' rate / mean rate",
+    source: "paper 000 §4.2 to 4.3, figures 5 and 6, observations 3 and 4 (about 80 % of the experiments; always 112 MB/s together); paper 001, figure 3",
+};
+
+fn compare(whole: &Whole<'_>) -> Compared {
+    let mut compared = Compared { irrelevant: true, ..Compared::default() };
+    for treatment in &whole.results.study.treatments {
+        for workload in &whole.results.study.workloads {
+            let runs =
+                whole.results.runs.iter().filter(|run| run.key.treatment == treatment.index && counts(run));
+            let recordings: Vec<(&RunRecord, &Recording)> = runs
+                .filter_map(|run| {
+                    Some((run, run.recordings.iter().find(|recording| recording.workload == workload.name)?))
+                })
+                .collect();
+            let rates: Vec<(RunKey, Vec<(u32, f64)>)> = recordings
+                .iter()
+                .filter_map(|(run, recording)| Some((run.key, rates_of(recording)?.of)))
+                .collect();
+            let clients = rates.first().map_or(0, |(_, of)| of.len());
+            if rates.len() < LEAST_RUNS
+                || !(3..=64).contains(&clients)
+                || rates.iter().any(|(_, of)| of.len() != clients)
+            {
+                continue;
+            }
+            compared.irrelevant = false;
+            let Some(mut finding) = judge(&rates, clients as u32) else { continue };
+            finding.place = format!("{}: {} runs", workload.name, rates.len());
+            let at = finding.at.get_or_insert_default();
+            let cost = finding.cost.as_ref().map(|cost| cost.share);
+            let of = AtTreatment {
+                treatment: treatment.index,
+                label: treatment.label.clone(),
+                runs: rates.iter().map(|of| of.0).collect(),
+                of: rates.len(),
+                cost,
+            };
+            (at.workload, at.shown, at.treatments) =
+                (Some(workload.name.clone()), rates.first().map(|of| of.0), vec![of]);
+            compared.found.push(finding);
+        }
+    }
+    compared
+}
+
+fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
+    let sums: Vec<f64> = rates.iter().map(|(_, of)| of.iter().map(|(_, rate)| rate).sum()).collect();
+    let variation = standard_deviation(&sums)? / mean(&sums)?;
+    let patterns: Vec<_> = rates
+        .iter()
+        .filter_map(|(_, of)| two_clusters(&of.iter().map(|(_, rate)| *rate).collect::<Vec<_>>()))
+        .filter(|found| found.is_pattern() && found.ratio().is_finite())
+        .collect();
+    let losers: BTreeSet<&Vec<usize>> = patterns.iter().map(|found| &found.losers).collect();
+    let expected = hash_cast::probability_of_ratio(clients, QUEUES, 1.5).ok()?;
+    let seen = patterns.len() as f64 / rates.len() as f64;
+    let (low, high) = wilson(patterns.len() as u64, rates.len() as u64, 0.95);
+    if patterns.len() < 2
+        || losers.len() < 2
+        || variation > MOST_VARIATION
+        || !(low..=high).contains(&expected)
+    {
+        return None;
+    }
+    let mean_of = mean(&sums)? / f64::from(clients);
+    let ratio = mean(&patterns.iter().map(|found| found.ratio()).collect::<Vec<_>>())?;
+    let lost = mean(&patterns.iter().map(|found| 1.0 - found.losers_mean / mean_of).collect::<Vec<_>>())?;
+    let what = format!(
+        "In {} of {} runs ({}) some clients get {} times what others get, and they are others in each; together they always move the same (within {}). Hashing of {clients} connections to {QUEUES} transmit queues \
+         would do so in {}.",
+        patterns.len(),
+        rates.len(),
+        percent(seen),
+        digits(ratio),
+        percent(variation),
+        percent(expected)
+    );
+    let remedy = Remedy::new("Do not judge clients by single runs. One transmit queue with fair queueing at the server ends it; more connections per client make it smaller.")
+        .by("ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
+        .confirmed_by("`benchmaster simulate hash-cast` for your number of clients and queues; `studies/paper000-hash-cast.toml` with the server's URL");
+    Some(
+        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+            .with([
+                Evidence::new("runs with winners and losers", patterns.len() as f64, "1"),
+                Evidence::new("groups of losers that differ", losers.len() as f64, "1"),
+                Evidence::new("expected share of such runs, 8 queues", expected, "1"),
+                Evidence::new("winners' rate / losers' rate, mean", ratio, "1"),
+                Evidence::new("variation of the rate of all clients over runs", variation, "1"),
+            ])
+            .tested(Test {
+                name: "share of runs with winners and losers (Wilson)".into(),
+                p: None,
+                interval: Some(TestInterval { value: seen, lower: low, upper: high, confidence: 0.95 }),
+            })
+            .costs(lost, CostOf::Throughput, "mean over these runs of 1 − losers' rate / mean rate")
+            .shown_by(Plot::Clients),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_workload::model::OperationKind;
+
+    use super::super::made;
+    use super::*;
+
+    fn verdict(runs: &[[f64; 5]]) -> Compared {
+        let mut results = made::study(
+            "[study]\nname = \"made\"\n[target]\npath = \"/mnt/x\"\n[workload.read]\nuse = \"sequential-read\"\nduration = \"1s\"\n",
+        );
+        for rates in runs {
+            let mut recording = made::recording("read", 60.0);
+            let sum: f64 = rates.iter().sum();
+            made::series(&mut recording, OperationKind::Read, 1_000_000, &[(9_000_000, (sum * 60.0) as u64)]);
+            made::workers(&mut recording, rates);
+            made::add(&mut results, 0, vec![recording], &[]);
+        }
+        made::compare(&results, compare)
+    }
+
+    #[test]
+    fn others_lose_in_each_run() {
+        let runs = [
+            [14.0, 28.0, 14.0, 28.0, 28.0],
+            [28.0, 28.0, 28.0, 14.0, 14.0],
+            [37.0, 37.0, 12.6, 12.7, 12.6],
+            [22.4, 22.5, 22.3, 22.4, 22.4],
+            [28.0, 14.0, 28.0, 14.0, 28.0],
+        ];
+        let found = verdict(&runs);
+        assert!(found.found[0].what.starts_with("In 4 of 5 runs (80 %)"), "{:?}", found.found);
+        // The same lose each time; the sum is another each time; four runs.
+        assert!(verdict(&[runs[0]; 5]).found.is_empty());
+        let mut other = runs;
+        other[1] = other[1].map(|rate| rate * 1.5);
+        assert!(verdict(&other).found.is_empty());
+        assert!(verdict(&runs[..4]).irrelevant);
+        assert!(verdict(&[runs[3]; 5]).found.is_empty());
+    }
+}

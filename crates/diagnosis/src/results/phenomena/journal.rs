@@ -1,0 +1,172 @@
+//! Blocks that a server's journal writes for synchronous writes.
+
+use benchmaster_telemetry::derived::value_at;
+use benchmaster_telemetry::sampling::Samples;
+use benchmaster_workload::model::OperationKind;
+
+use super::tools::{digits, ops, percent, share};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured};
+
+const LEAST_WRITES: u64 = 200;
+/// Blocks of the journal for each WRITE.
+const LEAST_BLOCKS: f64 = 0.5;
+/// Commits that somebody waited for, for each WRITE.
+const LEAST_COMMITS: f64 = 0.02;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "journal-amplification",
+    group: Group::Phenomenon,
+    title: "Each synchronous write makes the server's journal write, too",
+    mechanism: "An O_SYNC write over NFS is a WRITE with FILE_SYNC: the server makes data and metadata stable before it answers, and ext4 commits a transaction of its journal for it (inode, block \
+                map, bitmaps, commit record). A local ext4 does less, and with more clients at once one transaction serves several writes: blocks per write fall, throughput rises.",
+    formula: "blocks = growth of transactions · mean_logged_blocks of jbd2; found with 200 WRITEs or more when blocks / WRITE ≥ 0.5 and commits asked for / WRITE ≥ 0.02; cost = transactions · mean \
+              time of a commit / measured time",
+    source: "paper 000 §6.2, figure 10, observation 9 (2.7 journal I/Os for each NFS write with 1 client, 0.96 with 5)",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let written: u64 = measured.of_kind(OperationKind::Write).map(|series| series.total.count).sum();
+    if written == 0 {
+        return Verdict::Irrelevant;
+    }
+    let writes = match ops(measured, &["WRITE"]) {
+        0 => written,
+        over_wire => over_wire,
+    };
+    let journals = measured.recording.samples.iter().flat_map(|host| journals(measured, &host.samples));
+    let Some(busiest) = journals.max_by(|a, b| a.blocks.total_cmp(&b.blocks)) else {
+        let elsewhere = measured.rpcs().is_some();
+        return match elsewhere && !measured.is_embedded() {
+            true => Verdict::Unknown("the server's journal was not sampled: name its host (`[server] host`, or a lab's `file_system = \"ext4\"`) with `[sampling]`".into()),
+            false => Verdict::Irrelevant,
+        };
+    };
+    let (blocks, commits) = (busiest.blocks / writes as f64, busiest.requested / writes as f64);
+    if writes < LEAST_WRITES || blocks < LEAST_BLOCKS || commits < LEAST_COMMITS {
+        return Verdict::Clear;
+    }
+    let time_share = share(busiest.commit_ns, measured.recording.length_ns as f64);
+    let what = format!(
+        "The server's journal wrote {} blocks for each WRITE, in {} transactions of {} changes each; committing took {} of the time.",
+        digits(blocks),
+        digits(busiest.transactions),
+        digits(busiest.handles),
+        percent(time_share)
+    );
+    let remedy = Remedy::new("Put the journal on a device of its own, with a write cache that survives loss of power; write more with each O_SYNC write, or flush once after many.")
+        .by("mke2fs -O journal_dev /dev/FAST && mke2fs -t ext4 -J device=/dev/FAST /dev/DATA")
+        .confirmed_by("`studies/lab-sequential-write.toml`: the same writes with and without O_SYNC, and by 1 to 5 clients");
+    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+        .with([
+            Evidence::new("blocks of the journal for each WRITE", blocks, "1"),
+            Evidence::new("commits asked for, for each WRITE", commits, "1"),
+            Evidence::new("transactions", busiest.transactions, "1"),
+            Evidence::new("changes in a transaction", busiest.handles, "1"),
+            Evidence::new("WRITE", writes as f64, "1"),
+        ])
+        .costs(time_share, CostOf::Time, "transactions · mean time of a commit / measured time")
+        .shown_by(Plot::Counters);
+    Verdict::Found(finding)
+}
+
+/// What a journal did while it was measured.
+struct Journal {
+    transactions: f64,
+    requested: f64,
+    blocks: f64,
+    handles: f64,
+    commit_ns: f64,
+}
+
+fn journals(measured: &Measured<'_>, samples: &Samples) -> Vec<Journal> {
+    let of = |instance: &str| {
+        let counter = |metric: &str| measured.growth(samples.find("jbd2", metric, instance)?);
+        // The kernel tells means since the file system was mounted: their sums are taken at both ends.
+        let sum = |metric: &str| {
+            let points =
+                |metric: &str| samples.find("jbd2", metric, instance).map(|series| &series.points[..]);
+            let at = |time: i64| {
+                let (count, mean) = (points("transactions")?, points(metric)?);
+                let within = |points: &[benchmaster_telemetry::sampling::Point]| {
+                    let (first, last) = (points.first()?.time_ns, points.last()?.time_ns);
+                    value_at(points, time.clamp(first, last))
+                };
+                Some(within(count)? * within(mean)?)
+            };
+            Some((at(measured.recording.length_ns as i64)? - at(0)?).max(0.0))
+        };
+        let transactions = counter("transactions").filter(|count| *count > 0.0)?;
+        Some(Journal {
+            transactions,
+            requested: counter("requested").unwrap_or(transactions),
+            blocks: sum("mean_logged_blocks")?,
+            handles: sum("mean_handles").unwrap_or(0.0) / transactions,
+            commit_ns: sum("mean_commit").unwrap_or(0.0),
+        })
+    };
+    samples.of("jbd2", "transactions").filter_map(|series| of(&series.key.instance)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_telemetry::sampling::Kind;
+    use benchmaster_workload::recording::RpcSource;
+
+    use super::super::made;
+    use super::*;
+
+    /// WRITEs, transactions, blocks of each in the measured time; before it there were 100 of 50 blocks.
+    fn verdict(writes: u64, transactions: f64, blocks: f64) -> Verdict {
+        let mut recording = made::recording("write", 30.0);
+        made::series(&mut recording, OperationKind::Write, 65_536, &[(1_000_000, writes)]);
+        made::rpcs(&mut recording, RpcSource::Kernel, "4.1", &[("WRITE", writes, 200, 0.0, 900.0)]);
+        made::agents(&mut recording, 1);
+        let after = 100.0 + transactions;
+        let mean = (5_000.0 + transactions * blocks) / after;
+        let mut add = |metric: &str, kind, from: f64, to: f64| {
+            made::sample(
+                &mut recording,
+                "server",
+                ("jbd2", metric, "sda-8"),
+                kind,
+                &[(-1.0, from), (0.0, from), (30.0, to)],
+            );
+        };
+        add("transactions", Kind::Counter, 100.0, after);
+        add("requested", Kind::Counter, 100.0, after);
+        add("mean_logged_blocks", Kind::Gauge, 50.0, mean);
+        add("mean_handles", Kind::Gauge, 19.0, 19.0);
+        add("mean_commit", Kind::Gauge, 1e6, 1e6);
+        made::judge(recording, detect)
+    }
+
+    #[test]
+    fn blocks_of_the_measured_time_alone() {
+        let Verdict::Found(found) = verdict(10_000, 5_000.0, 5.4) else { panic!() };
+        assert!(
+            found.what.contains("2.70 blocks for each WRITE, in 5000 transactions of 19 changes"),
+            "{}",
+            found.what
+        );
+        assert!((found.cost.unwrap().share - 5.0 / 30.0).abs() < 1e-6);
+        assert_eq!(verdict(10_000, 100.0, 5.4), Verdict::Clear);
+        assert_eq!(verdict(199, 5_000.0, 5.4), Verdict::Clear);
+        assert_eq!(verdict(10_000, 1_000.0, 4.9), Verdict::Clear);
+        assert!(matches!(verdict(10_000, 1_000.0, 5.1), Verdict::Found(_)));
+    }
+
+    #[test]
+    fn without_writes_or_journal() {
+        let mut recording = made::recording("write", 1.0);
+        assert_eq!(made::judge(recording.clone(), detect), Verdict::Irrelevant);
+        made::series(&mut recording, OperationKind::Write, 65_536, &[(1_000_000, 300)]);
+        assert_eq!(made::judge(recording.clone(), detect), Verdict::Irrelevant);
+        made::rpcs(&mut recording, RpcSource::Kernel, "3", &[("WRITE", 300, 200, 0.0, 900.0)]);
+        assert!(matches!(made::judge(recording, detect), Verdict::Unknown(_)));
+    }
+}

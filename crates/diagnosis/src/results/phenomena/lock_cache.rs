@@ -1,0 +1,144 @@
+//! Locks that make clients forget what they have cached.
+
+use benchmaster_workload::model::OperationKind;
+use benchmaster_workload::recording::RpcSource;
+
+use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, percent, share, shares_files};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured};
+
+const LEAST_LOCKS: u64 = 100;
+/// GETATTRs, or READs, for each LOCK.
+const LEAST_PER_LOCK: f64 = 0.5;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "lock-invalidates-cache",
+    group: Group::Phenomenon,
+    title: "Every lock makes the client ask again for what it has cached",
+    mechanism: "A client that takes a lock must see what others wrote before (RFC 8881 §10.3.1): Linux asks for the attributes again after each LOCK, and where the server's \
+                times are too coarse to show a change (1 s), it throws the file's whole cache away and reads it again; read locks and locks of one byte do it, too. With a \
+                delegation locks are the client's own affair, and nothing of that is sent.",
+    formula: "r = READs beyond the first of each file (READ − files), g = GETATTRs; found with 100 or more LOCKs when g ≥ 0.5 · LOCKs, or with the kernel's client r ≥ 0.5 · LOCKs, and \
+              each file was read twice or more; cost = execute time of GETATTR, READ (its part r), LOCK, LOCKU and FREE_STATEID / execute time of all calls",
+    source: "paper 000 §5.2, table 1, observation 6; paper 001, table 2; RFC 8881 §10.3.1",
+};
+
+const LOCKS: [&str; 3] = ["LOCK", "LOCKU", "FREE_STATEID"];
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let locked: u64 = measured.of_kind(OperationKind::Lock).map(|series| series.total.count).sum();
+    let read: u64 = measured.of_kind(OperationKind::Read).map(|series| series.total.count).sum();
+    if locked == 0 || read == 0 {
+        return Verdict::Irrelevant;
+    }
+    let Some((rpc, _)) = measured.rpcs() else { return Verdict::Unknown(NO_RPCS.into()) };
+    let clients = u64::from(rpc.connection.clients.max(1));
+    let locks = ops(measured, &["LOCK"]);
+    let (reads, attributes) = (ops(measured, &["READ"]), ops(measured, &["GETATTR"]));
+    // Shared files are read for the first time by each client.
+    let files: u64 = measured.recording.filesets.iter().map(|files| files.files).sum();
+    let first = files.max(1) * if shares_files(measured) { clients } else { 1 };
+    if locks < LEAST_LOCKS || read < 2 * first {
+        return Verdict::Clear;
+    }
+    let again = reads.saturating_sub(first);
+    let per_lock = |calls: u64| calls as f64 / locks as f64;
+    let rereads = rpc.source == RpcSource::Kernel && per_lock(again) >= LEAST_PER_LOCK;
+    if per_lock(attributes) < LEAST_PER_LOCK && !rereads {
+        return Verdict::Clear;
+    }
+    let read_ns = execute_ns(measured, &["READ"]) as f64 * share(again as f64, reads as f64);
+    let took = execute_ns(measured, &LOCKS) as f64 + execute_ns(measured, &["GETATTR"]) as f64 + read_ns;
+    let part = share(took, all_execute_ns(measured) as f64);
+    let lost = match per_lock(again) >= LEAST_PER_LOCK {
+        true => "the whole cache of the file is lost with each lock",
+        false => "what is cached stays, and is confirmed with each lock",
+    };
+    let what = format!(
+        "Each LOCK is followed by {} GETATTR and {} READ of what had been read before: {lost}. Locking and this take {} of the time of all calls.",
+        digits(per_lock(attributes)),
+        digits(per_lock(again)),
+        percent(part)
+    );
+    let remedy = Remedy::new(
+        "Where no other client writes these files, let the server delegate them: locks, reads and attributes are then the client's own. A server with fine times saves the READs.",
+    )
+    .by("sysctl fs.leases-enable=1   # on a Linux server; mount with vers=4.1 or later")
+    .confirmed_by("`studies/lab-locked-read.toml`: the same locks with and without delegations");
+    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+        .with([
+            Evidence::new("LOCK", locks as f64, "1"),
+            Evidence::new("GETATTR for each LOCK", per_lock(attributes), "1"),
+            Evidence::new("READ of what had been read before, for each LOCK", per_lock(again), "1"),
+            Evidence::new("FREE_STATEID", ops(measured, &["FREE_STATEID"]) as f64, "1"),
+        ])
+        .costs(
+            part,
+            CostOf::CallTime,
+            "execute time of LOCK, LOCKU, FREE_STATEID, GETATTR and repeated READs / of all calls",
+        )
+        .shown_by(Plot::Counters);
+    Verdict::Found(finding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made::{self, Call};
+    use super::*;
+
+    fn verdict(source: RpcSource, calls: &[Call<'_>], read: u64) -> Verdict {
+        let mut recording = made::recording("locked-read", 8.0);
+        made::series(&mut recording, OperationKind::Lock, 0, &[(200_000, 10_000)]);
+        made::series(&mut recording, OperationKind::Read, 4096, &[(300_000, read)]);
+        made::files(&mut recording, 1_000, 4_096_000);
+        made::rpcs(&mut recording, source, "4.1", calls);
+        made::judge(recording, detect)
+    }
+
+    #[test]
+    fn attributes_after_each_lock() {
+        let calls = [
+            ("LOCK", 10_000, 100, 0.0, 200.0),
+            ("GETATTR", 10_001, 200, 0.0, 150.0),
+            ("READ", 10_000, 4200, 0.0, 300.0),
+        ];
+        for source in [RpcSource::Client, RpcSource::Kernel] {
+            let Verdict::Found(found) = verdict(source, &calls, 10_000) else { panic!() };
+            assert!(found.what.contains("by 1.00 GETATTR and 0.900 READ"), "{}", found.what);
+            assert!((found.cost.unwrap().share - 6.2 / 6.5).abs() < 1e-3);
+        }
+    }
+
+    #[test]
+    fn limits_from_both_sides() {
+        let calls = |getattr: u64, read: u64, locks: u64| {
+            [
+                ("LOCK", locks, 100, 0.0, 200.0),
+                ("GETATTR", getattr, 200, 0.0, 150.0),
+                ("READ", read, 4200, 0.0, 300.0),
+            ]
+        };
+        assert!(matches!(verdict(RpcSource::Client, &calls(5_000, 0, 10_000), 10_000), Verdict::Found(_)));
+        assert_eq!(verdict(RpcSource::Client, &calls(4_999, 0, 10_000), 10_000), Verdict::Clear);
+        // A client without a cache reads each time, whether it locks or not.
+        assert_eq!(verdict(RpcSource::Client, &calls(0, 10_000, 10_000), 10_000), Verdict::Clear);
+        assert!(matches!(verdict(RpcSource::Kernel, &calls(0, 6_000, 10_000), 10_000), Verdict::Found(_)));
+        assert_eq!(verdict(RpcSource::Kernel, &calls(0, 5_999, 10_000), 10_000), Verdict::Clear);
+        // Locks that the client keeps to itself, and files that are read once.
+        assert_eq!(verdict(RpcSource::Kernel, &calls(1, 1_000, 99), 10_000), Verdict::Clear);
+        assert_eq!(verdict(RpcSource::Kernel, &calls(10_000, 1_000, 10_000), 1_999), Verdict::Clear);
+    }
+
+    #[test]
+    fn without_locks_and_without_counters() {
+        assert_eq!(made::judge(made::recording("read", 1.0), detect), Verdict::Irrelevant);
+        let mut recording = made::recording("locked-read", 8.0);
+        made::series(&mut recording, OperationKind::Lock, 0, &[(200_000, 10)]);
+        made::series(&mut recording, OperationKind::Read, 0, &[(200_000, 10)]);
+        assert!(matches!(made::judge(recording, detect), Verdict::Unknown(_)));
+    }
+}

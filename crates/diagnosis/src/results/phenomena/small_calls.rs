@@ -1,0 +1,184 @@
+//! Small calls that are held back though nothing else is sent.
+
+use benchmaster_workload::recording::{RpcRow, RpcSource, SeriesRecording};
+
+use super::tools::{all_execute_ns, digits, latencies, percent, share, time};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::{Detector, Measured};
+
+/// Bytes of a call that is small: less than a segment.
+const SMALL: f64 = 1000.0;
+const LEAST_CALLS: u64 = 500;
+/// Nanoseconds before a call is sent, and their share of its time.
+const LEAST_QUEUE_NS: f64 = 100_000.0;
+const LEAST_QUEUE_SHARE: f64 = 0.3;
+/// Calls under way on a connection: with more they wait for each other.
+const MOST_UNDER_WAY: f64 = 2.0;
+/// Shares of the processors' time above which calls may wait for a processor.
+const MOST_BUSY: f64 = 0.8;
+/// Delayed acknowledgements of Linux: 40 ms, and a few for a timer of 100 or 250 Hz.
+const CLUSTER_NS: (u64, u64) = (38_500_000, 48_500_000);
+const LEAST_IN_CLUSTER: f64 = 0.02;
+/// Calls in the cluster, and for each of them at most so many in the gap before it.
+const LEAST_CLUSTERED: u64 = 20;
+const MOST_BEFORE: f64 = 0.2;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+const EXPLANATION: Explanation = Explanation {
+    id: "small-calls-held-back",
+    group: Group::Phenomenon,
+    title: "Small calls wait though the connection is idle",
+    mechanism: "Nagle's algorithm holds a small segment back until what was sent before is acknowledged, and the other end delays its acknowledgement for up to 40 ms in the hope of data to send \
+                with it. A stream of small calls (OPEN, CLOSE, GETATTR) then goes out by pairs, or waits 40 ms; a large WRITE behind a small call pushes it out, which is why creating \
+                4 KiB files can be as fast as creating empty ones.",
+    formula: "found when ≥ 2 % (20 or more) of the latencies of a kind of operation are from 38.5 to 48.5 ms with at most a fifth as many from 20 to 38.5 ms, a median < 10 ms, and an emulated round \
+              trip < 10 ms; or, with the kernel's client, when 500 calls or more of < 1,000 bytes wait ≥ 100 µs and ≥ 30 % of their time before they are sent, while ≤ 2 calls are under way on a \
+              connection (Σ execute / time) and the client's processors are < 80 % busy; cost = that waiting / time of all operations, or of all calls",
+    source: "paper 000 §6.3, figure 11 (OPEN waits longer for empty files than for 4 KiB); RFC 896; RFC 1122 §4.2.3.2",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    if measured.operations() == 0 {
+        return Verdict::Irrelevant;
+    }
+    let clustered = measured.recording.series.iter().filter_map(|series| clustered(measured, series));
+    let worst = clustered.max_by(|a, b| a.share().total_cmp(&b.share()));
+    match worst.or_else(|| held_back(measured)) {
+        Some(found) => Verdict::Found(found),
+        None if measured.rpcs().is_none() && measured.run.service.is_none() => Verdict::Irrelevant,
+        None => Verdict::Clear,
+    }
+}
+
+fn remedy() -> Remedy {
+    Remedy::new("Neither the client nor the server may use Nagle's algorithm for RPC (TCP_NODELAY; Linux' NFS sets it, proxies and other servers may not), and quick acknowledgements help.")
+        .by("ip route change NETWORK dev DEVICE quickack 1   # on both ends")
+        .confirmed_by("`studies/lab-file-creation.toml`: creation of files of 0 and 4 KiB; the empty ones must be the faster")
+}
+
+fn clustered(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Finding> {
+    let histogram = latencies(series)?;
+    let delay = measured.network().map_or(0, |network| 2 * network.delay_ns);
+    if histogram.value_at_quantile(0.5) >= 10_000_000 || delay >= 10_000_000 {
+        return None;
+    }
+    let (from, to) = CLUSTER_NS;
+    let (within, before) = (histogram.count_between(from, to), histogram.count_between(20_000_000, from - 1));
+    let part = within as f64 / histogram.len() as f64;
+    if within < LEAST_CLUSTERED || part < LEAST_IN_CLUSTER || before as f64 > MOST_BEFORE * within as f64 {
+        return None;
+    }
+    let label = &series.key.label;
+    let what = format!(
+        "{} of the calls of {label} take about 40 ms, and hardly any 20 to 38: they wait for a delayed acknowledgement.",
+        percent(part)
+    );
+    let lost = within as f64 * 40e6;
+    Some(
+        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+            .with([
+                Evidence::new("calls of 38.5 to 48.5 ms", within as f64, "1"),
+                Evidence::new("calls of 20 to 38.5 ms", before as f64, "1"),
+                Evidence::new("share of the calls of their kind", part, "1"),
+                Evidence::new("median latency", histogram.value_at_quantile(0.5) as f64, "ns"),
+            ])
+            .costs(
+                share(lost, measured.operation_ns() as f64),
+                CostOf::OperationTime,
+                "40 ms for each of them / time of all operations",
+            )
+            .shown_by(Plot::Latency),
+    )
+}
+
+fn held_back(measured: &Measured<'_>) -> Option<Finding> {
+    let (rpc, phase) = measured.rpcs().filter(|(rpc, _)| rpc.source == RpcSource::Kernel)?;
+    let connections = f64::from(rpc.connection.clients.max(1)) * f64::from(rpc.connection.nconnect.max(1));
+    let under_way =
+        all_execute_ns(measured) as f64 / measured.recording.length_ns.max(1) as f64 / connections;
+    let busy = measured
+        .clients()
+        .filter_map(|host| Some(measured.derived(host).get("cpu.busy")?.value))
+        .fold(0.0, f64::max);
+    if under_way > MOST_UNDER_WAY || busy.max(measured.recording.host.host_busy.unwrap_or(0.0)) > MOST_BUSY {
+        return None;
+    }
+    let waits = |row: &RpcRow| row.queue_ns as f64 / row.ops.max(1) as f64;
+    let small = phase.rows.iter().filter(|row| {
+        row.ops >= LEAST_CALLS
+            && row.bytes_sent as f64 / (row.ops as f64) < SMALL
+            && waits(row) >= LEAST_QUEUE_NS
+            && share(row.queue_ns as f64, row.execute_ns as f64) >= LEAST_QUEUE_SHARE
+    });
+    let worst = small.max_by_key(|row| row.queue_ns)?;
+    let what = format!(
+        "Each {} waits {} before it is sent ({} of its time), though only {} calls are under way on a connection.",
+        worst.operation,
+        time(waits(worst)),
+        percent(share(worst.queue_ns as f64, worst.execute_ns as f64)),
+        digits(under_way)
+    );
+    let lost = share(worst.queue_ns as f64, all_execute_ns(measured) as f64);
+    Some(
+        Finding::new(&EXPLANATION, Confidence::Possible, what, remedy())
+            .with([
+                Evidence::new("wait before a small call is sent, mean", waits(worst), "ns"),
+                Evidence::new("its round trip, mean", worst.rtt_ns as f64 / worst.ops as f64, "ns"),
+                Evidence::new("bytes of such a call", worst.bytes_sent as f64 / worst.ops as f64, "B"),
+                Evidence::new("calls under way on a connection", under_way, "1"),
+            ])
+            .costs(lost, CostOf::CallTime, "its time in the queue / execute time of all calls")
+            .shown_by(Plot::Counters),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_workload::model::OperationKind;
+
+    use super::super::made;
+    use super::*;
+
+    fn creation(latencies: &[(u64, u64)], queue_us: f64, rtt_us: f64) -> Verdict {
+        let mut recording = made::recording("create", 10.0);
+        made::series(&mut recording, OperationKind::Create, 0, latencies);
+        made::rpcs(&mut recording, RpcSource::Kernel, "4.1", &[("OPEN", 10_000, 300, queue_us, rtt_us)]);
+        made::judge(recording, detect)
+    }
+
+    #[test]
+    fn acknowledgements_that_are_delayed() {
+        let Verdict::Found(found) = creation(&[(300_000, 9_500), (40_500_000, 500)], 0.0, 300.0) else {
+            panic!()
+        };
+        assert!(found.what.starts_with("5.0 % of the calls of create take about 40 ms"), "{}", found.what);
+        assert!(found.cost.unwrap().share > 0.8);
+        assert_eq!(creation(&[(300_000, 9_850), (40_500_000, 150)], 0.0, 300.0), Verdict::Clear);
+        // A tail that only goes through there.
+        assert_eq!(
+            creation(&[(300_000, 9_000), (25_000_000, 500), (40_500_000, 500)], 0.0, 300.0),
+            Verdict::Clear
+        );
+        // All of them are slow.
+        assert_eq!(creation(&[(40_500_000, 10_000)], 0.0, 300.0), Verdict::Clear);
+    }
+
+    #[test]
+    fn opens_that_wait_before_they_are_sent() {
+        let plain = [(800_000, 10_000)];
+        let Verdict::Found(found) = creation(&plain, 400.0, 300.0) else { panic!() };
+        assert!(
+            found.what.starts_with("Each OPEN waits 400 µs before it is sent (57 % of its time)"),
+            "{}",
+            found.what
+        );
+        assert_eq!(creation(&plain, 99.0, 100.0), Verdict::Clear);
+        assert_eq!(creation(&plain, 120.0, 300.0), Verdict::Clear);
+        // Many at once wait for each other.
+        assert_eq!(creation(&plain, 1_100.0, 1_000.0), Verdict::Clear);
+        assert_eq!(made::judge(made::recording("create", 1.0), detect), Verdict::Irrelevant);
+    }
+}

@@ -1,0 +1,50 @@
+//! Judging made-up runs.
+
+#[path = "../../../tests/papers/made.rs"]
+mod data;
+
+use benchmaster_store::record::StudyResults;
+use benchmaster_study::analysis::analyze;
+use benchmaster_study::plan::Plan;
+use benchmaster_workload::recording::Recording;
+
+pub(super) use self::data::*;
+use crate::diagnosis::Verdict;
+use crate::results::{Compared, Details, Measured, Whole};
+
+/// What a detector says of a run with this one recording, of a study that does nothing else.
+pub(super) fn judge(recording: Recording, detect: fn(&Measured<'_>) -> Verdict) -> Verdict {
+    judge_with(recording, &Traces::default(), detect)
+}
+
+/// The same with traces.
+pub(super) fn judge_with(
+    recording: Recording,
+    traces: &Traces,
+    detect: fn(&Measured<'_>) -> Verdict,
+) -> Verdict {
+    let mut results = study(&format!(
+        "[study]\nname = \"made\"\n[target]\npath = \"/mnt/x\"\n[workload.{}]\nuse = \"random-read\"\nduration = \"1s\"\n",
+        recording.workload
+    ));
+    add(&mut results, 0, vec![recording], &[]);
+    judge_run(&results, 0, traces, detect)
+}
+
+/// What a detector says of the first workload of a run.
+pub(super) fn judge_run(
+    results: &StudyResults,
+    run: usize,
+    traces: &Traces,
+    detect: fn(&Measured<'_>) -> Verdict,
+) -> Verdict {
+    let plan = Plan::of_results(&results.study).unwrap();
+    let run = &results.runs[run];
+    detect(&Measured::new(results, Some(&plan), run, &run.recordings[0], traces))
+}
+
+/// What a comparison says of all runs.
+pub(super) fn compare(results: &StudyResults, compare: fn(&Whole<'_>) -> Compared) -> Compared {
+    let plan = Plan::of_results(&results.study).unwrap();
+    compare(&Whole { results, analysis: &analyze(results), plan: Some(&plan) })
+}

@@ -1,0 +1,90 @@
+//! What several of the phenomena need: numbers in words, histograms, shares.
+
+use benchmaster_workload::model::{Sharing, Workload};
+use benchmaster_workload::recording::{IntervalStats, SeriesRecording};
+use hdrhistogram::Histogram;
+
+use crate::diagnosis::Verdict;
+use crate::results::Measured;
+
+pub(super) use crate::words::{percent, rate, share, size, time};
+
+/// Three digits that mean something.
+pub(super) fn digits(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 || (size - size.round()).abs() < 1e-9 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
+
+/// A p value in words.
+pub(super) fn p_text(p: f64) -> String {
+    match p < 0.001 {
+        true => "p < 0.001".to_owned(),
+        false => format!("p = {p:.3}"),
+    }
+}
+
+/// The latencies of a series; `None` when it has none, or they are damaged.
+pub(super) fn latencies(series: &SeriesRecording) -> Option<Histogram<u64>> {
+    series.total.latency.decode().ok().filter(|histogram| !histogram.is_empty())
+}
+
+/// Intervals of a series that count: whole ones after the warm-up cut.
+pub(super) fn counted<'a>(
+    measured: &Measured<'a>,
+    series: &'a SeriesRecording,
+) -> impl Iterator<Item = &'a IntervalStats> {
+    let recording = measured.recording;
+    let length = recording.interval_ns.max(1);
+    let (first, last) = (recording.cut_ns / length, recording.length_ns / length);
+    series.intervals.iter().filter(move |i| (first..last).contains(&u64::from(i.index)))
+}
+
+/// `calls` of `OPEN` and the like over the wire.
+pub(super) fn ops(measured: &Measured<'_>, operations: &[&str]) -> u64 {
+    let ops = |name: &&str| measured.rpc(name).map_or(0, |row| row.ops);
+    operations.iter().map(ops).sum()
+}
+
+/// Nanoseconds that these calls took from their beginnings to their ends.
+pub(super) fn execute_ns(measured: &Measured<'_>, operations: &[&str]) -> u64 {
+    let took = |name: &&str| measured.rpc(name).map_or(0, |row| row.execute_ns);
+    operations.iter().map(took).sum()
+}
+
+/// The same of all calls.
+pub(super) fn all_execute_ns(measured: &Measured<'_>) -> u64 {
+    measured.calls().map_or(0, |calls| calls.execute_ns)
+}
+
+/// What is said where RPCs were not counted: of a directory that need not be on NFS nothing.
+pub(super) fn without_rpcs(measured: &Measured<'_>) -> Verdict {
+    match measured.run.service.is_none() {
+        true => Verdict::Irrelevant,
+        false => Verdict::Unknown(NO_RPCS.into()),
+    }
+}
+
+/// Whether clients use the same files.
+pub(super) fn shares_files(measured: &Measured<'_>) -> bool {
+    let shared = |workload: &Workload| workload.filesets.values().any(|set| set.sharing == Sharing::Shared);
+    measured.workload.is_some_and(shared)
+}
+
+/// What is missing where RPCs were not counted.
+pub(super) const NO_RPCS: &str =
+    "RPCs were not counted: they are for `target.url`, and for directories on NFS mounts of the Linux client";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_words() {
+        assert_eq!([9.476, 0.9, 16.0, 134.1].map(digits), ["9.48", "0.900", "16", "134"]);
+        assert_eq!((p_text(0.0001), p_text(0.02)), ("p < 0.001".into(), "p = 0.020".into()));
+    }
+}

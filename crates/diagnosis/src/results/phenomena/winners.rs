@@ -1,0 +1,367 @@
+//! Winners and losers among clients.
+
+use std::collections::BTreeSet;
+
+use benchmaster_stats::fairness::{TwoClusters, two_clusters};
+use benchmaster_stats::hash_cast;
+use benchmaster_stats::interval::welch;
+use benchmaster_stats::random::Generator;
+use benchmaster_store::record::RunRecord;
+use benchmaster_study::analysis::counts;
+
+use super::clients::{Rates, course, rates};
+use super::tools::{digits, p_text, percent, rate};
+use crate::diagnosis::Verdict;
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::results::{Detector, Measured};
+
+/// Two clients are one and the other, not groups.
+const LEAST_CLIENTS: usize = 3;
+/// Beyond them winners and losers are no question of hashing.
+const MOST_CLIENTS: usize = 64;
+/// Operations of each client, below which luck has a part in it.
+const LEAST_CALLS: u64 = 20;
+const MOST_P: f64 = 0.05;
+/// Queues of common network cards, and of the papers'.
+const QUEUES: u32 = 8;
+/// Part of the ratio that measurement may take from it.
+const TOLERANCE: f64 = 0.9;
+/// Starts that lie so much of the run apart are one after the other.
+const STAGGERED: f64 = 0.05;
+/// Drawn samples.
+const DRAWS: usize = 2_000;
+/// Parts of the run that are compared.
+const PARTS: usize = 20;
+
+pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+
+pub(super) const EXPLANATION: Explanation = Explanation {
+    id: "winners-and-losers",
+    group: Group::Phenomenon,
+    title: "Some clients get a multiple of what others get, all run long",
+    mechanism: "Network cards have several transmit queues which are served alike. Linux hashes each connection to one of them and keeps it there as long as data are unacknowledged, which a busy \
+                connection always has. Connections that share a queue share its part of the link: with one connection per client, clients fall into two groups, with a ratio of \
+                2, sometimes 3, to 1; the groups stay within a run and are others in the next one. The sum over clients is what the link can carry.",
+    formula: "rates of the clients of one group of workers divided into two clusters with the least squares; found with 3 to 64 clients of 20 operations or more when the means' ratio is ≥ 1.5, \
+              each cluster varies by ≤ 10 %, or the winners do and the losers together get what 1, 2, … winners get (to within 10 %: they share queues), and p ≤ 0.05 for so clear a division of as many normal values; of clients that begin one after the other, over the time in which all are at work; not where the same clients lose in every one of three or more such runs of a \
+              treatment: that is the clients' own. Beside it: P(ratio) when each connection is hashed to 8 queues; cost = 1 − losers' mean / mean of all",
+    source: "paper 000 §4, figures 4 to 8, observations 2 to 5; paper 001, figures 2 and 3",
+};
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let Some(rates) = together(measured) else { return Verdict::Irrelevant };
+    if !(LEAST_CLIENTS..=MOST_CLIENTS).contains(&rates.of.len()) || rates.fewest < LEAST_CALLS {
+        return Verdict::Irrelevant;
+    }
+    let Some((found, p)) = divided(&rates.of) else { return Verdict::Clear };
+    let same = always_the_same(measured);
+    // One client that is slow in every run is a slow client.
+    if p > MOST_P || (same && found.losers.len() == 1) {
+        return Verdict::Clear;
+    }
+    Verdict::Found(finding(measured, &rates.of, &found, p, same))
+}
+
+/// The rates of clients: where they begin one after the other, of the time in which all are at work, if it is known.
+fn together(measured: &Measured<'_>) -> Option<Rates> {
+    let all = rates(measured)?;
+    let workers = &measured.recording.workers;
+    let (first, last) = (
+        workers.iter().map(|worker| worker.start_ns).min()?,
+        workers.iter().map(|worker| worker.start_ns).max()?,
+    );
+    let end = workers.iter().map(|worker| worker.end_ns).min()?;
+    if (last - first) as f64 <= STAGGERED * measured.recording.length_ns as f64 {
+        return Some(all);
+    }
+    let seconds = end.saturating_sub(last) as f64 / 1e9;
+    let of: Vec<(u32, f64)> = course(measured, PARTS)?
+        .into_iter()
+        .map(|(client, parts)| (client, parts.iter().sum::<f64>() / seconds.max(1e-9)))
+        .collect();
+    (of.len() == all.of.len()).then_some(Rates { of, ..all })
+}
+
+/// Winners and losers, and how likely chance divides as many clients so.
+fn divided(rates: &[(u32, f64)]) -> Option<(TwoClusters, f64)> {
+    if let Some(found) = pattern(rates) {
+        return Some((found, chance(rates)));
+    }
+    let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+    let (found, off) = sharing(&values)?;
+    let (mean, deviation) =
+        (benchmaster_stats::mean(&values)?, benchmaster_stats::standard_deviation(&values)?);
+    let alike = spread(&found, &values);
+    let mut random = Generator::new(rates.len() as u64, "shared queues");
+    let as_close = (0..DRAWS).filter(|_| {
+        let drawn: Vec<f64> = values.iter().map(|_| (mean + deviation * random.normal()).max(0.0)).collect();
+        sharing(&drawn).is_some_and(|(other, also)| also <= off && spread(&other, &drawn) <= alike)
+    });
+    Some((found, (as_close.count() + 1) as f64 / (DRAWS + 1) as f64))
+}
+
+/// Losers that differ from each other, and together get what so many winners get: they share as many queues. With how far
+/// that is off.
+fn sharing(values: &[f64]) -> Option<(TwoClusters, f64)> {
+    let found = two_clusters(values).filter(|found| found.ratio() >= 1.5 && found.ratio().is_finite())?;
+    let sum: f64 = found.losers.iter().map(|i| values[*i]).sum();
+    let queues = (sum / found.winners_mean).round();
+    let off = (sum / found.winners_mean / queues - 1.0).abs();
+    let fewer = queues >= 1.0 && (queues as usize) < found.losers.len();
+    (fewer && found.winners.len() >= 2 && off <= 0.1 && spread(&found, values) <= 0.1).then_some((found, off))
+}
+
+/// By how much winners vary.
+fn spread(found: &TwoClusters, values: &[f64]) -> f64 {
+    let winners: Vec<f64> = found.winners.iter().map(|i| values[*i]).collect();
+    benchmaster_stats::standard_deviation(&winners).unwrap_or(0.0) / found.winners_mean
+}
+
+fn pattern(rates: &[(u32, f64)]) -> Option<TwoClusters> {
+    let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+    two_clusters(&values).filter(|found| found.is_pattern() && found.ratio().is_finite())
+}
+
+/// The share of the sum of squares that is left within two clusters.
+fn left(values: &[f64]) -> f64 {
+    let squares = |values: &[f64]| {
+        let mean = benchmaster_stats::mean(values).unwrap_or(0.0);
+        values.iter().map(|value| (value - mean).powi(2)).sum::<f64>()
+    };
+    let mut values = values.to_vec();
+    values.sort_unstable_by(f64::total_cmp);
+    let within = (1..values.len()).map(|cut| squares(&values[..cut]) + squares(&values[cut..]));
+    within.fold(f64::INFINITY, f64::min) / squares(&values).max(f64::MIN_POSITIVE)
+}
+
+/// How often as many normal values fall into two clusters as clearly: whatever their mean and spread.
+fn chance(rates: &[(u32, f64)]) -> f64 {
+    let values: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+    let observed = left(&values);
+    let mut random = Generator::new(rates.len() as u64, "two clusters");
+    let as_clear = (0..DRAWS).filter(|_| {
+        let drawn: Vec<f64> = values.iter().map(|_| random.normal()).collect();
+        left(&drawn) <= observed
+    });
+    (as_clear.count() + 1) as f64 / (DRAWS + 1) as f64
+}
+
+/// Whether the same clients lose in all of three or more runs of the treatment.
+fn always_the_same(measured: &Measured<'_>) -> bool {
+    let of_treatment = |run: &&RunRecord| run.key.treatment == measured.run.key.treatment && counts(run);
+    let losers = measured.results.runs.iter().filter(of_treatment).filter_map(|run| {
+        let rates = rates(&measured.in_run(run)?)?.of;
+        let found = pattern(&rates)?;
+        Some(found.losers.iter().map(|i| rates[*i].0).collect::<Vec<u32>>())
+    });
+    let losers: Vec<_> = losers.collect();
+    losers.len() >= 3 && losers.iter().collect::<BTreeSet<_>>().len() == 1
+}
+
+fn finding(
+    measured: &Measured<'_>,
+    rates: &[(u32, f64)],
+    found: &TwoClusters,
+    p: f64,
+    same: bool,
+) -> Finding {
+    let ratio = found.ratio();
+    let sum: f64 = rates.iter().map(|(_, rate)| rate).sum();
+    let mean = sum / rates.len() as f64;
+    let flows = rates.len() as u32;
+    let hashed = hash_cast::probability_of_ratio(flows, QUEUES, (ratio * TOLERANCE).max(1.0)).unwrap_or(0.0);
+    let names = |indices: &[usize]| -> Vec<u32> { indices.iter().map(|i| rates[*i].0).collect() };
+    let list = |indices: &[usize]| {
+        names(indices).iter().map(|client| (client + 1).to_string()).collect::<Vec<_>>().join(", ")
+    };
+    let hashing = match hashed >= 0.05 {
+        _ if same => {
+            "the same clients lose in every run, which hashing would not do: look at what they have in common"
+                .to_owned()
+        }
+        true => format!(
+            "hashing of {flows} connections to {QUEUES} transmit queues gives such a ratio with a probability of {}, and is enough to explain it",
+            percent(hashed)
+        ),
+        false => format!(
+            "hashing of {flows} connections to {QUEUES} transmit queues hardly gives that ({}): look for another reason",
+            percent(hashed)
+        ),
+    };
+    let what = format!(
+        "{} of {} clients get {} each, the others ({}) {}: {} to 1, together {}. A division so clear is no chance ({}); {hashing}.",
+        found.winners.len(),
+        rates.len(),
+        rate(found.winners_mean),
+        list(&found.losers),
+        rate(found.losers_mean),
+        digits(ratio),
+        rate(sum),
+        p_text(p)
+    );
+    let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or so many connections per client that chance evens out. With TCP Vegas windows stay small and \
+                              nobody loses, but not beside other congestion control.")
+        .by("ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
+        .confirmed_by("`studies/paper000-hash-cast.toml` with the server's URL; `benchmaster simulate hash-cast` shows what to expect");
+    let mut evidence = vec![
+        Evidence::new("clients that win", found.winners.len() as f64, "1"),
+        Evidence::new("clients that lose", found.losers.len() as f64, "1"),
+        Evidence::new("rate of a winner", found.winners_mean, "B/s"),
+        Evidence::new("rate of a loser", found.losers_mean, "B/s"),
+        Evidence::new("rate of all clients", sum, "B/s"),
+        Evidence::new("variation within the groups", found.variation, "1"),
+        Evidence::new("probability of such a ratio by hashing to 8 queues", hashed, "1"),
+    ];
+    evidence.extend(windows(measured, rates, found));
+    evidence.extend(queues(measured));
+    let mut finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+        .with(evidence)
+        .tested(Test { name: "a division as clear among normal values".into(), p: Some(p), interval: None })
+        .costs(
+            1.0 - found.losers_mean / mean,
+            CostOf::Throughput,
+            "1 − losers' mean / mean of all clients, of the losers' throughput",
+        )
+        .of_clients(names(&found.losers).iter().map(|client| client.to_string()))
+        .shown_by(Plot::Clients);
+    finding.tests.extend(constant(measured, rates, found));
+    finding
+}
+
+/// Whether winners win over the whole run: parts of the run of the one against those of the others.
+fn constant(measured: &Measured<'_>, rates: &[(u32, f64)], found: &TwoClusters) -> Option<Test> {
+    let course = course(measured, PARTS)?;
+    let means = |indices: &[usize]| -> Option<Vec<f64>> {
+        let of: Vec<&Vec<f64>> = indices
+            .iter()
+            .map(|i| course.iter().find(|(client, _)| *client == rates[*i].0).map(|of| &of.1))
+            .collect::<Option<_>>()?;
+        Some((0..PARTS).map(|part| of.iter().map(|of| of[part]).sum::<f64>() / of.len() as f64).collect())
+    };
+    let test = welch(&means(&found.winners)?, &means(&found.losers)?, 0.95).ok()?;
+    Some(Test {
+        name: "Welch, 20 parts of the run, winners against losers".into(),
+        p: Some(test.p),
+        interval: None,
+    })
+}
+
+/// Congestion windows of the clients' hosts, where each client has one of its own.
+fn windows(measured: &Measured<'_>, rates: &[(u32, f64)], found: &TwoClusters) -> Vec<Evidence> {
+    let recording = measured.recording;
+    let of = |indices: &[usize]| {
+        let means = indices.iter().filter_map(|i| {
+            let agent = recording
+                .agents
+                .iter()
+                .find(|agent| agent.clients == 1 && agent.first_client == rates[*i].0)?;
+            let host = recording.samples.iter().find(|host| host.agent == agent.name)?;
+            let means = host.samples.of("tcp_info", "cwnd").filter_map(|series| {
+                benchmaster_telemetry::derived::mean(
+                    &series.points,
+                    0,
+                    i64::try_from(recording.length_ns).ok()?,
+                )
+            });
+            benchmaster_stats::mean(&means.collect::<Vec<_>>())
+        });
+        benchmaster_stats::mean(&means.collect::<Vec<_>>())
+    };
+    let named = [
+        ("congestion window of winners", of(&found.winners)),
+        ("congestion window of losers", of(&found.losers)),
+    ];
+    named.into_iter().filter_map(|(name, value)| Some(Evidence::new(name, value?, "1"))).collect()
+}
+
+/// Transmit queues of the server that carried data, where its host was sampled.
+fn queues(measured: &Measured<'_>) -> Vec<Evidence> {
+    let Some(host) = measured.server_host() else { return Vec::new() };
+    let is_queue = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        name.contains("tx") && name.ends_with("bytes") && name.bytes().any(|byte| byte.is_ascii_digit())
+    };
+    let of_ethtool = host.samples.series.iter().filter(|series| series.key.sampler == "ethtool");
+    let grown: Vec<f64> = of_ethtool
+        .filter(|series| is_queue(&series.key.metric))
+        .filter_map(|series| measured.growth(series))
+        .collect();
+    let most = grown.iter().copied().fold(0.0, f64::max);
+    if most <= 0.0 {
+        return Vec::new();
+    }
+    let used = grown.iter().filter(|bytes| **bytes >= 0.1 * most).count();
+    vec![
+        Evidence::new("transmit queues of the server", grown.len() as f64, "1"),
+        Evidence::new("transmit queues of the server that carried data", used as f64, "1"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use benchmaster_workload::model::OperationKind;
+    use benchmaster_workload::recording::Recording;
+
+    use super::super::made;
+    use super::*;
+
+    fn recording(rates: &[f64]) -> Recording {
+        let mut recording = made::recording("read", 60.0);
+        let sum: f64 = rates.iter().sum();
+        made::series(&mut recording, OperationKind::Read, 1 << 20, &[(9_000_000, (sum * 60.0) as u64)]);
+        made::workers(&mut recording, rates);
+        recording
+    }
+
+    fn verdict(rates: &[f64]) -> Verdict {
+        made::judge(recording(rates), detect)
+    }
+
+    #[test]
+    fn two_groups_are_told_with_the_chance_of_hashing() {
+        let Verdict::Found(found) = verdict(&[14.0, 28.0, 14.1, 28.2, 27.9]) else { panic!() };
+        assert!(
+            found
+                .what
+                .starts_with("3 of 5 clients get 29.4 MB/s each, the others (1, 3) 14.7 MB/s: 2.00 to 1"),
+            "{}",
+            found.what
+        );
+        assert!(found.what.contains("78 %, and is enough to explain it"), "{}", found.what);
+        assert_eq!(found.at.as_ref().unwrap().clients, ["0", "2"]);
+        assert!(found.tests[0].p.unwrap() < 0.01);
+    }
+
+    #[test]
+    fn clients_that_are_alike_or_spread_are_none() {
+        assert_eq!(verdict(&[22.0, 22.5, 22.1, 22.0, 21.9]), Verdict::Clear);
+        // Below the ratio, and above.
+        assert_eq!(verdict(&[10.0, 10.05, 14.9, 14.95, 15.0]), Verdict::Clear);
+        assert!(matches!(verdict(&[10.0, 10.05, 15.2, 15.3, 15.25]), Verdict::Found(_)));
+        // Losers that differ, and share a queue: together they get what a winner gets.
+        let Verdict::Found(shared) = verdict(&[28.0, 18.0, 10.0, 28.1, 27.9]) else { panic!() };
+        assert!(shared.tests[0].p.unwrap() < 0.05, "{:?}", shared.tests);
+        assert_eq!(verdict(&[28.0, 22.0, 12.0, 28.1, 27.9]), Verdict::Clear);
+        // A spread without groups.
+        assert_eq!(verdict(&[10.0, 14.0, 18.0, 22.0, 26.0]), Verdict::Clear);
+        assert_eq!(verdict(&[10.0, 20.0]), Verdict::Irrelevant);
+        assert_eq!(made::judge(made::recording("read", 1.0), detect), Verdict::Irrelevant);
+    }
+
+    #[test]
+    fn clients_that_always_lose_are_another_matter() {
+        let mut results = made::study(
+            "[study]\nname = \"made\"\n[target]\npath = \"/mnt/x\"\n[workload.read]\nuse = \"random-read\"\nduration = \"1s\"\n",
+        );
+        for rates in [[14.0, 28.0, 14.1, 28.2, 27.9]; 3] {
+            made::add(&mut results, 0, vec![recording(&rates)], &[]);
+        }
+        let judged = made::judge_run(&results, 0, &made::Traces::default(), detect);
+        let Verdict::Found(found) = judged else { panic!() };
+        assert!(found.what.contains("the same clients lose in every run"), "{}", found.what);
+        // Others lose in another run.
+        made::add(&mut results, 0, vec![recording(&[28.0, 14.0, 14.1, 28.2, 27.9])], &[]);
+        assert!(matches!(made::judge_run(&results, 0, &made::Traces::default(), detect), Verdict::Found(_)));
+    }
+}

@@ -1,0 +1,60 @@
+//! A fleet of the bench's own executable.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use benchmaster_fleet::agent;
+use benchmaster_fleet::controller::{Fleet, FleetConfig, Launch};
+use benchmaster_fleet::job::Job;
+use benchmaster_fleet::stream::stdio;
+use benchmaster_workload::cache::CacheControl;
+
+/// Serves a controller when this process is an agent; then there is nothing else to do.
+pub(crate) fn is_agent() -> bool {
+    if std::env::args().nth(1).as_deref() != Some("agent") {
+        return false;
+    }
+    let ended = agent::serve(async || stdio::take());
+    std::process::exit(if ended.is_ok() { 0 } else { 1 });
+}
+
+/// Agents with one client each.
+pub(crate) fn launch(agents: u32) -> Fleet {
+    let own = std::env::current_exe().unwrap();
+    let local = Launch::Local { processes: agents, namespaces: Vec::new() };
+    let config = FleetConfig {
+        arguments: vec!["agent".into()],
+        patience: Duration::from_secs(30),
+        ..FleetConfig::new(local, agents, own)
+    };
+    Fleet::launch(&config, &AtomicBool::new(false), &mut |_| {}).unwrap()
+}
+
+/// One iteration of a group with this flow, on a file of its own for each client.
+pub(crate) fn job(group: &str) -> Job {
+    let workload = format!(
+        r#"
+        until = {{ iterations = 1 }}
+        [filesets.data]
+        files = 1
+        size = "4KiB"
+        [[groups]]
+        name = "g"
+        {group}
+        "#
+    );
+    Job {
+        name: "one".into(),
+        workload: toml::from_str(&workload).unwrap(),
+        stagger: Duration::ZERO,
+        seed: 1,
+        fileset_seed: 1,
+        interval_ns: 1_000_000_000,
+        cache: CacheControl::Keep,
+        hook: None,
+        max_errors: 1,
+        trace: false,
+        sampling: None,
+        collect: Vec::new(),
+    }
+}

@@ -1,0 +1,133 @@
+//! Who waits where: the steps at which all agents of a run meet.
+
+use std::time::Duration;
+
+use benchmaster_workload::conduct::{Start, Step};
+
+use crate::protocol::{phase_number, step_number};
+
+/// A point at which agents wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Point {
+    /// A step, by its number.
+    Step(u32),
+    /// The start of a phase, by its number.
+    Start(u32),
+}
+
+impl Point {
+    /// Whether agents without clients come here as well.
+    fn is_for_all(self) -> bool {
+        self == Self::Start(phase_number(Start::Measure)) || self == Self::Step(step_number(Step::Measured))
+    }
+}
+
+/// Who waits where.
+#[derive(Debug)]
+pub(super) struct Barrier {
+    agents: Vec<Agent>,
+    lead: Duration,
+}
+
+#[derive(Debug)]
+struct Agent {
+    has_clients: bool,
+    at: Option<Point>,
+}
+
+/// Agents that wait for different things, and would for ever.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OutOfStep {
+    /// One of them.
+    pub(super) agent: usize,
+    pub(super) text: String,
+}
+
+/// All came to a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Reached {
+    pub(super) point: Point,
+    /// Who waits there.
+    pub(super) agents: Vec<usize>,
+    /// Longest time that one of them needs to wake its workers.
+    pub(super) lead: Duration,
+}
+
+impl Barrier {
+    /// For agents that have clients or do not.
+    pub(super) fn new(has_clients: impl Iterator<Item = bool>) -> Self {
+        let agents = has_clients.map(|has_clients| Agent { has_clients, at: None }).collect();
+        Self { agents, lead: Duration::ZERO }
+    }
+
+    /// An agent waits; says when it was the last one.
+    pub(super) fn wait(
+        &mut self,
+        agent: usize,
+        point: Point,
+        lead: Duration,
+    ) -> Result<Option<Reached>, OutOfStep> {
+        if let Some(agent) = self.agents.get_mut(agent) {
+            agent.at = Some(point);
+        }
+        self.lead = self.lead.max(lead);
+        let clients = || self.agents.iter().enumerate().filter(|(_, agent)| agent.has_clients);
+        let Some(common) = clients().next().and_then(|(_, agent)| agent.at) else { return Ok(None) };
+        if clients().any(|(_, agent)| agent.at.is_none()) {
+            return Ok(None);
+        }
+        let awaited = |agent: &Agent| agent.has_clients || common.is_for_all();
+        let mut others = self.agents.iter().enumerate().filter(|(_, agent)| awaited(agent));
+        match others.find(|(_, agent)| agent.at != Some(common)) {
+            Some((_, Agent { at: None, .. })) => return Ok(None),
+            Some((agent, Agent { at: Some(at), .. })) => {
+                let text = format!(
+                    "waits at {at:?} while others wait at {common:?}; this is a defect of the program"
+                );
+                return Err(OutOfStep { agent, text });
+            }
+            None => {}
+        }
+        let agents = self.agents.iter_mut().enumerate();
+        let there = agents.filter(|(_, agent)| agent.at == Some(common)).map(|(index, agent)| {
+            agent.at = None;
+            index
+        });
+        let agents = there.collect();
+        Ok(Some(Reached { point: common, agents, lead: std::mem::take(&mut self.lead) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAD: Duration = Duration::from_millis(3);
+
+    #[test]
+    fn the_last_one_lets_all_go_and_onlookers_join_for_the_measured_phase_alone() {
+        let measure = Point::Start(phase_number(Start::Measure));
+        let mut barrier = Barrier::new([true, false, true].into_iter());
+        assert_eq!(barrier.wait(1, measure, Duration::ZERO), Ok(None));
+        assert_eq!(barrier.wait(2, Point::Step(2), Duration::ZERO), Ok(None));
+        let reached = barrier.wait(0, Point::Step(2), Duration::ZERO).unwrap().unwrap();
+        assert_eq!((reached.point, reached.agents), (Point::Step(2), vec![0, 2]));
+        assert_eq!(barrier.wait(0, measure, LEAD), Ok(None));
+        let reached = barrier.wait(2, measure, LEAD / 2).unwrap().unwrap();
+        assert_eq!(reached, Reached { point: measure, agents: vec![0, 1, 2], lead: LEAD });
+        let measured = Point::Step(step_number(Step::Measured));
+        assert_eq!(barrier.wait(0, measured, Duration::ZERO), Ok(None));
+        assert_eq!(barrier.wait(2, measured, Duration::ZERO), Ok(None));
+        let reached = barrier.wait(1, measured, Duration::ZERO).unwrap().unwrap();
+        assert_eq!((reached.agents, reached.lead), (vec![0, 1, 2], Duration::ZERO));
+    }
+
+    #[test]
+    fn agents_that_would_wait_for_ever_are_found() {
+        let mut barrier = Barrier::new([true, true].into_iter());
+        assert_eq!(barrier.wait(0, Point::Step(2), Duration::ZERO), Ok(None));
+        let error = barrier.wait(1, Point::Step(3), Duration::ZERO).unwrap_err();
+        assert_eq!(error.agent, 1);
+        assert!(error.text.contains("Step(3)") && error.text.contains("Step(2)"), "{error:?}");
+    }
+}

@@ -1,0 +1,73 @@
+//! Agents on this host: children of the controller.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as Socket;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use tokio::net::UnixStream;
+use tokio::process::Command;
+
+use super::{LastLines, LaunchError, Started};
+
+/// How agents on this host are started.
+#[derive(Debug)]
+pub struct LocalConfig {
+    /// How many.
+    pub processes: u32,
+    /// The program and its arguments: `benchmaster agent --stdio`.
+    pub program: PathBuf,
+    /// See `program`.
+    pub arguments: Vec<String>,
+}
+
+/// Names of local agents, by number from 1.
+pub fn name(number: u32) -> String {
+    format!("local-{number}")
+}
+
+/// Starts them all; `prepare` may change the command of each, given its number from 0 (to put it into a network
+/// namespace, for example).
+///
+/// # Errors
+/// When a process cannot be started. Those that were are ended then.
+pub fn launch(
+    config: &LocalConfig,
+    prepare: &mut dyn FnMut(u32, &mut std::process::Command) -> Result<(), String>,
+) -> Result<Vec<Started>, LaunchError> {
+    (0..config.processes)
+        .map(|number| {
+            let name = name(number + 1);
+            start(config, number, prepare).map_or_else(
+                |reason| Err(LaunchError::new(&name, reason)),
+                |(stream, process, errors)| {
+                    let stream = Box::new(stream);
+                    Ok(Started { name: name.clone(), stream, process: Some(process), errors, keep: None })
+                },
+            )
+        })
+        .collect()
+}
+
+/// One agent. Its standard input and output are one socket: one file descriptor for each agent here.
+fn start(
+    config: &LocalConfig,
+    number: u32,
+    prepare: &mut dyn FnMut(u32, &mut std::process::Command) -> Result<(), String>,
+) -> Result<(UnixStream, tokio::process::Child, LastLines), String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", config.program.display());
+    let (ours, theirs) = Socket::pair().map_err(failed)?;
+    ours.set_nonblocking(true).map_err(failed)?;
+    let ours = UnixStream::from_std(ours).map_err(failed)?;
+    let output = theirs.try_clone().map_err(failed)?;
+    let mut command = std::process::Command::new(&config.program);
+    command.args(&config.arguments);
+    command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
+    prepare(number, &mut command)?;
+    let mut command = Command::from(command);
+    // Signals of the terminal are the controller's matter, which tells its agents what to do.
+    command.process_group(0).kill_on_drop(true);
+    let mut process = command.spawn().map_err(failed)?;
+    let errors = process.stderr.take().map(LastLines::follow).unwrap_or_default();
+    Ok((ours, process, errors))
+}

@@ -1,0 +1,105 @@
+//! The series of many processes as one each.
+
+use std::collections::BTreeMap;
+
+use benchmaster_workload::recording::{
+    EncodedHistogram, HistogramError, IntervalStats, OperationStats, SeriesRecording, latency_histogram,
+};
+use hdrhistogram::Histogram;
+
+use super::{MergeError, Part};
+
+/// Adds up every series over all processes.
+pub(super) fn merge(parts: &[Part]) -> Result<Vec<SeriesRecording>, MergeError> {
+    let Some(first) = parts.first() else { return Ok(Vec::new()) };
+    let keys = |part: &Part| -> Vec<_> {
+        part.performed.recording.series.iter().map(|series| series.key.clone()).collect()
+    };
+    let expected = keys(first);
+    for part in parts {
+        let (one, other) = (&first.performed.recording, &part.performed.recording);
+        let different =
+            |what: &str| Err(MergeError::Different { agent: part.name.clone(), what: what.into() });
+        if keys(part) != expected {
+            return different("series");
+        }
+        if (one.interval_ns, &one.workload) != (other.interval_ns, &other.workload) {
+            return different("intervals or workload");
+        }
+    }
+    (0..expected.len()).map(|index| one(parts, index)).collect()
+}
+
+/// One series over all processes.
+fn one(parts: &[Part], index: usize) -> Result<SeriesRecording, MergeError> {
+    let mut total = Sum::default();
+    let mut intervals: BTreeMap<u32, Sum> = BTreeMap::new();
+    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    let mut service: Option<Histogram<u64>> = None;
+    let mut key = None;
+    let mut span: Option<(u64, u64)> = None;
+    for part in parts {
+        let Some(series) = part.performed.recording.series.get(index) else { continue };
+        let unreadable = |source| MergeError::Histogram { agent: part.name.clone(), source };
+        key.get_or_insert_with(|| series.key.clone());
+        total.add(&series.total).map_err(unreadable)?;
+        let wider = |(first, last): (u64, u64), (start, end): (u64, u64)| (first.min(start), last.max(end));
+        span = [span, series.span].into_iter().flatten().reduce(wider);
+        for interval in &series.intervals {
+            intervals.entry(interval.index).or_default().add(&interval.stats).map_err(unreadable)?;
+        }
+        for (name, count) in &series.errors {
+            *errors.entry(name.clone()).or_default() += count;
+        }
+        if let Some(own) = &series.service {
+            let own = own.decode().map_err(unreadable)?;
+            // Both have the one shape of all histograms: adding cannot fail.
+            let _ = service.get_or_insert_with(latency_histogram).add(&own);
+        }
+    }
+    let key = key.ok_or(MergeError::Nothing)?;
+    let interval = |(index, sum): (u32, Sum)| IntervalStats { index, stats: sum.finish() };
+    Ok(SeriesRecording {
+        key,
+        total: total.finish(),
+        intervals: intervals.into_iter().map(interval).collect(),
+        errors,
+        span,
+        service: service.map(|service| EncodedHistogram::encode(&service)),
+    })
+}
+
+/// Statistics as they grow.
+#[derive(Debug, Default)]
+struct Sum {
+    counts: OperationStats,
+    /// `None`: what is in `counts` is all.
+    latency: Option<Histogram<u64>>,
+    parts: u32,
+}
+
+impl Sum {
+    fn add(&mut self, stats: &OperationStats) -> Result<(), HistogramError> {
+        self.parts += 1;
+        if self.parts == 1 {
+            self.counts = stats.clone();
+            return Ok(());
+        }
+        let latency = match &mut self.latency {
+            Some(latency) => latency,
+            none => none.insert(self.counts.latency.decode()?),
+        };
+        // Both have the one shape of all histograms: adding cannot fail.
+        let _ = latency.add(&stats.latency.decode()?);
+        self.counts.add_counts(stats);
+        Ok(())
+    }
+
+    fn finish(self) -> OperationStats {
+        let latency = match self.latency {
+            Some(latency) => EncodedHistogram::encode(&latency),
+            None => self.counts.latency,
+        };
+        OperationStats { latency, ..self.counts }
+    }
+}

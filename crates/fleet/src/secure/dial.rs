@@ -1,0 +1,226 @@
+//! The agent's side: connects to the controller that it was given credentials for.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+
+use super::build::{self, Unreadable};
+use super::certificate;
+use super::credentials::{Credentials, CredentialsError};
+use super::greeting::{self, Verdict};
+use crate::launch::ByteStream;
+
+/// How long an agent tries to reach its controller. Less than the controller waits, so that the agent can still say why.
+pub const TRY_FOR: Duration = Duration::from_secs(25);
+
+/// Pause before another attempt: the first, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+
+/// How an agent that dials was told to.
+#[derive(Debug, Clone)]
+pub struct AgentOptions {
+    /// `HOST:PORT` of the controller.
+    pub dial: String,
+    /// Its number among the agents of the launch; `None`: Slurm's, from `SLURM_PROCID`.
+    pub rank: Option<u32>,
+    /// File with the credentials; `None`: the first line of standard input.
+    pub credentials: Option<PathBuf>,
+}
+
+/// Why an agent could not join its controller.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// Nobody answers there.
+    #[error(
+        "cannot reach the controller at {address} within {TRY_FOR:?}: {source}; \
+         an address of the controller that this host can reach must be given in the study"
+    )]
+    Reach {
+        /// As given.
+        address: String,
+        /// The last failure.
+        source: io::Error,
+    },
+    /// Somebody else answers.
+    #[error(
+        "who answers at {address} is not the controller that started this agent (its certificate is another); nothing was told to it"
+    )]
+    Certificate {
+        /// As given.
+        address: String,
+    },
+    /// The controller does not want this agent.
+    #[error("the controller at {address} refused this agent: {reason}")]
+    Refused {
+        /// As given.
+        address: String,
+        /// Why.
+        reason: String,
+    },
+    /// No number.
+    #[error(
+        "which agent of the launch this is must be given by `--rank`, or by Slurm in SLURM_PROCID{found}"
+    )]
+    Rank {
+        /// What stands there instead.
+        found: String,
+    },
+    /// No credentials.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The program's own file, which tells its build.
+    #[error(transparent)]
+    Program(#[from] Unreadable),
+    /// TLS cannot be set up.
+    #[error("cannot set up TLS: {0}")]
+    Tls(#[from] rustls::Error),
+}
+
+/// The stream of `benchmaster agent --dial`: reads the credentials, connects, and joins. What it returns is to be served on.
+///
+/// # Errors
+/// See [`DialError`].
+pub async fn agent_stream(options: &AgentOptions) -> Result<Box<dyn ByteStream>, DialError> {
+    let rank = match options.rank {
+        Some(rank) => rank,
+        None => slurm_rank(std::env::var("SLURM_PROCID").ok())?,
+    };
+    let credentials = match &options.credentials {
+        Some(path) => Credentials::read_file(path)?,
+        None => from_standard_input().await?,
+    };
+    dial(&options.dial, &credentials, rank, &host()).await
+}
+
+/// Reads standard input in a thread of its own, which no runtime waits for when nothing ever comes.
+async fn from_standard_input() -> Result<Credentials, CredentialsError> {
+    const PLACE: &str = "standard input";
+    let (tell, told) = oneshot::channel();
+    let failed = |source| CredentialsError::Read { place: PLACE.to_owned(), source };
+    std::thread::Builder::new()
+        .name("credentials".into())
+        .spawn(move || tell.send(Credentials::read(io::stdin().lock(), PLACE)))
+        .map_err(failed)?;
+    match timeout(TRY_FOR, told).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(_)) | Err(_) => Err(failed(io::Error::from(io::ErrorKind::TimedOut))),
+    }
+}
+
+fn slurm_rank(variable: Option<String>) -> Result<u32, DialError> {
+    let Some(text) = variable else { return Err(DialError::Rank { found: String::new() }) };
+    text.parse().map_err(|_| DialError::Rank { found: format!(" (which is `{text}`)") })
+}
+
+/// The name of this host: Slurm's for the node, else the kernel's.
+fn host() -> String {
+    let node = std::env::var("SLURMD_NODENAME").ok().filter(|name| !name.is_empty());
+    node.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
+}
+
+/// Connects to a controller and joins its launch. Tries again while nobody answers, for [`TRY_FOR`].
+///
+/// # Errors
+/// When the controller cannot be reached or refuses, or somebody else answers.
+pub async fn dial(
+    address: &str,
+    credentials: &Credentials,
+    rank: u32,
+    host: &str,
+) -> Result<Box<dyn ByteStream>, DialError> {
+    let identity = build::identity()?;
+    let connector = TlsConnector::from(Arc::new(certificate::client(credentials.fingerprint)?));
+    let deadline = Instant::now() + TRY_FOR;
+    let mut pause = PAUSES.0;
+    let mut last = io::Error::from(io::ErrorKind::TimedOut);
+    loop {
+        let joined = join(address, &connector, credentials, rank, host, identity);
+        match timeout_at(deadline, joined).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(Attempt::Final(error))) => return Err(error),
+            Ok(Err(Attempt::Again(error))) => last = error,
+            Err(_) => return Err(DialError::Reach { address: address.to_owned(), source: last }),
+        }
+        if Instant::now() + pause >= deadline {
+            return Err(DialError::Reach { address: address.to_owned(), source: last });
+        }
+        sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
+/// How an attempt failed.
+enum Attempt {
+    /// Another may do better.
+    Again(io::Error),
+    Final(DialError),
+}
+
+async fn join(
+    address: &str,
+    connector: &TlsConnector,
+    credentials: &Credentials,
+    rank: u32,
+    host: &str,
+    identity: &str,
+) -> Result<Box<dyn ByteStream>, Attempt> {
+    let stream = connect(address).await.map_err(Attempt::Again)?;
+    stream.set_nodelay(true).map_err(Attempt::Again)?;
+    let name = certificate::name()
+        .map_err(|error| Attempt::Final(DialError::Tls(rustls::Error::General(error.to_string()))))?;
+    let mut stream = connector.connect(name, stream).await.map_err(|error| {
+        let alert = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+        match alert {
+            // Somebody who speaks something else, or shows something else.
+            Some(_) => Attempt::Final(DialError::Certificate { address: address.to_owned() }),
+            None => Attempt::Again(error),
+        }
+    })?;
+    let refused = |reason: String| Attempt::Final(DialError::Refused { address: address.to_owned(), reason });
+    let broken = |error: io::Error| refused(format!("it ended the connection ({error})"));
+    greeting::send(&mut stream, &credentials.token, rank, host, identity).await.map_err(Attempt::Again)?;
+    let (verdict, theirs) = greeting::decision(&mut stream).await.map_err(broken)?;
+    match verdict {
+        Verdict::Accepted => Ok(Box::new(stream)),
+        Verdict::Token => Err(refused("the token is not that of its launch".to_owned())),
+        Verdict::Build => Err(refused(format!(
+            "it is another build ({theirs}) than this one ({identity}); the same file must be on all hosts"
+        ))),
+        Verdict::Taken => Err(refused(format!("an agent of rank {rank} is there already"))),
+        Verdict::Rank => Err(refused(format!("it has no rank {rank}"))),
+    }
+}
+
+/// The first address that answers.
+async fn connect(address: &str) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    let candidates: Vec<SocketAddr> = lookup_host(address).await?.collect();
+    for candidate in candidates {
+        match TcpStream::connect(candidate).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_come_from_slurm() {
+        assert_eq!(slurm_rank(Some("12".into())).unwrap(), 12);
+        let absent = slurm_rank(None).unwrap_err().to_string();
+        assert!(absent.ends_with("in SLURM_PROCID"), "{absent}");
+        let wrong = slurm_rank(Some("-1".into())).unwrap_err().to_string();
+        assert!(wrong.ends_with("in SLURM_PROCID (which is `-1`)"), "{wrong}");
+    }
+}

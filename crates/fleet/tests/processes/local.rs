@@ -1,0 +1,196 @@
+//! Agents on this host that work together.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use benchmaster_fleet::controller::{Fleet, FleetConfig, MemberState};
+use benchmaster_fleet::job::{HookSpec, Job, Side};
+use benchmaster_telemetry::sampling::SamplingConfig;
+use benchmaster_workload::execute::Edge;
+use benchmaster_workload::model::OperationKind;
+use benchmaster_workload::recording::TraceRecord;
+use benchmaster_workload::target::Target;
+
+use crate::support::{
+    NEVER, Records, config, is_root, is_there, job, launch, meets, names, reads, serve, total, wait_for,
+};
+
+pub(crate) fn five_agents_work_in_a_directory_as_one() {
+    let place = tempfile::tempdir().unwrap();
+    let target = Target::from(place.path());
+    let mut fleet = launch(5, 7);
+    let pids: BTreeSet<u32> = fleet.members().iter().map(|member| member.pid).collect();
+    assert_eq!(pids.len(), 5);
+    assert!(fleet.members().iter().all(|member| member.clock_bound == Duration::ZERO), "one clock");
+    assert!(!fleet.members()[4].environment.kernel.is_empty());
+    fleet.open("data", &target, "five").unwrap();
+    let sampling = Some(SamplingConfig::default());
+    let job = Job { trace: true, sampling, ..reads("50ms", "400ms") };
+    let mut reused = Vec::new();
+    for _ in 0..2 {
+        let (mut records, mut edges, mut seen) = (Records::default(), Vec::new(), 0);
+        fleet.begin_run("data", false).unwrap();
+        let recording = fleet
+            .perform("data", &job, Some(&mut records), &NEVER, &mut |progress| {
+                edges.extend(progress.total.edge);
+                seen += 1;
+                assert_eq!(progress.members.len(), 5);
+                assert!(progress.members.iter().all(|member| member.state != MemberState::Failed));
+            })
+            .unwrap();
+        assert_eq!(edges, [Edge::Begin, Edge::End]);
+        assert!(seen > 2);
+        let all: u64 = recording.series.iter().map(|series| series.total.count + series.total.errors).sum();
+        assert_eq!(records.0.len() as u64, all);
+        let workers: BTreeSet<u32> = records.0.iter().map(|record| record.worker).collect();
+        assert_eq!(workers, (0..14).collect(), "workers are numbered over all agents");
+        assert!(total(&recording, OperationKind::Read) > 0);
+        let agents: Vec<_> =
+            recording.agents.iter().map(|a| (a.name.as_str(), a.first_client, a.clients, a.pid)).collect();
+        let named =
+            [("local-1", 0, 2), ("local-2", 2, 2), ("local-3", 4, 1), ("local-4", 5, 1), ("local-5", 6, 1)];
+        let expected = named.iter().zip(fleet.members()).map(|(&(n, f, c), m)| (n, f, c, m.pid));
+        assert_eq!(agents, expected.collect::<Vec<_>>());
+        assert!(recording.start.is_some_and(|start| start.bound_ns == 0));
+        assert_eq!(recording.filesets[0].files, 28);
+        assert_eq!(recording.samples.len(), 1, "one agent of a host reads its counters");
+        reused.push(recording.filesets[0].reused);
+    }
+    assert_eq!(reused, [false, true]);
+    fleet.remove().unwrap();
+    assert!(names(place.path()).is_empty());
+    fleet.end().unwrap();
+    assert!(!pids.into_iter().any(is_there), "all have ended and were waited for");
+}
+
+pub(crate) fn five_agents_work_on_a_server_as_one() {
+    let (server, target) = serve();
+    let mut fleet = launch(5, 5);
+    fleet.open("nfs", &target, "wire").unwrap();
+    fleet.begin_run("nfs", true).unwrap();
+    let job = job(r#"
+        until = { iterations = 3 }
+        [filesets.data]
+        files = 1
+        size = "8KiB"
+        [[groups]]
+        name = "g"
+        setup = [{ op = "open", file = "own" }]
+        flow = [{ op = "read", io_size = "4KiB", offset = "random" }, { op = "stat", file = "own" }]
+    "#);
+    server.arrivals().watch();
+    let recording = fleet.perform("nfs", &job, None, &NEVER, &mut |_| {}).unwrap();
+    assert_eq!(total(&recording, OperationKind::Read), 15);
+    assert_eq!(total(&recording, OperationKind::Stat), 15);
+    assert!(recording.error_details.is_empty(), "{:?}", recording.error_details);
+    assert!(recording.rpc.is_some());
+    let Target::Nfs(mut export) = target else { panic!("an export") };
+    export.options.connections = 2;
+    fleet.reach_by("nfs", &Target::Nfs(export.clone())).unwrap();
+    let again = fleet.perform("nfs", &job, None, &NEVER, &mut |_| {}).unwrap();
+    assert!(again.filesets[0].reused);
+    export.options.export = b"/other".into();
+    let error = fleet.reach_by("nfs", &Target::Nfs(export)).unwrap_err().to_string();
+    assert!(error.contains("local-1") && error.contains("holds other files"), "{error}");
+    let error = fleet.perform("elsewhere", &job, None, &NEVER, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("place `elsewhere` was not opened"), "{error}");
+    fleet.remove().unwrap();
+    fleet.end().unwrap();
+}
+
+pub(crate) fn workers_of_five_agents_keep_in_step() {
+    let (_server, target) = serve();
+    let place = tempfile::tempdir().unwrap();
+    for (name, target) in [("wire", &target), ("directory", &Target::from(place.path()))] {
+        let mut fleet = launch(5, 7);
+        fleet.open(name, target, "step").unwrap();
+        fleet.begin_run(name, false).unwrap();
+        let rounds = 20;
+        let mut job = meets(rounds);
+        job.trace = true;
+        let mut records = Records::default();
+        let recording = fleet.perform(name, &job, Some(&mut records), &NEVER, &mut |_| {}).unwrap();
+        assert!(recording.error_details.is_empty(), "{name}: {:?}", recording.error_details);
+        let series = |label: &str| recording.series.iter().position(|s| s.key.label == label).unwrap();
+        let spans = |label: &str, round: usize| -> Vec<(u64, u64)> {
+            let number = series(label);
+            let of = |worker: u32| {
+                let own = |r: &&TraceRecord| usize::from(r.series) == number && r.worker == worker;
+                records.0.iter().filter(own).nth(round).map(|r| (r.start_ns, r.start_ns + r.latency_ns))
+            };
+            (0..14).map(|worker| of(worker).unwrap()).collect()
+        };
+        for round in 0..rounds as usize {
+            let last = spans("before", round).into_iter().map(|span| span.1).max().unwrap();
+            let first = spans("after", round).into_iter().map(|span| span.0).min().unwrap();
+            // Agents count from the same instant, to within what their clocks were read apart.
+            assert!(last <= first + 1_000, "{name}, round {round}: {last} {first}");
+        }
+        fleet.remove().unwrap();
+        fleet.end().unwrap();
+    }
+}
+
+pub(crate) fn a_hook_runs_once_on_a_host() {
+    let mut fleet = launch(3, 3);
+    let hook = |command: &str| HookSpec {
+        command: command.into(),
+        timeout: Duration::from_secs(60),
+        environment: vec![("LEVEL".into(), "warm".into())],
+    };
+    let done = fleet.run_hook(Side::Clients, &hook("echo is $LEVEL; exit 4"), &NEVER).unwrap();
+    assert_eq!(done.len(), 1);
+    assert_eq!((done[0].agent.as_str(), done[0].fine), ("local-1", false));
+    assert_eq!(
+        (done[0].output.as_slice(), done[0].ended.as_str()),
+        (&b"is warm\n"[..], "ended with exit status: 4")
+    );
+    assert!(fleet.run_hook(Side::Server, &hook("true"), &NEVER).unwrap().is_empty());
+    let environments = fleet.environment(Some(std::path::Path::new("/"))).unwrap();
+    assert_eq!(environments.len(), 1);
+    assert_eq!(environments[0].1.target.as_ref().unwrap().mount_point, "/");
+    // Given up, it is killed.
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pid");
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_for("the command begins", || file.exists());
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        let slow = hook(&format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 1000", file.display()));
+        let error = fleet.run_hook(Side::Clients, &slow, &stop).unwrap_err();
+        assert_eq!(error.to_string(), "the run was stopped");
+    });
+    let pid = std::fs::read_to_string(file).unwrap().trim().parse().unwrap();
+    wait_for("the command is killed", || !is_there(pid));
+    assert_eq!(fleet.run_hook(Side::Clients, &hook("true"), &NEVER).unwrap().len(), 1);
+}
+
+/// Agents in a time namespace of their own, in which the monotonic clock is a day ahead.
+pub(crate) fn clocks_that_differ_are_related() {
+    if !is_root() {
+        return;
+    }
+    const DAY: i64 = 86_400;
+    let own = std::env::current_exe().unwrap();
+    let unshare = ["--time", "--monotonic", "86400", "--fork", "--kill-child", "--"].map(str::to_owned);
+    let arguments = unshare.into_iter().chain([own.to_string_lossy().into_owned(), "agent".into()]).collect();
+    let config = FleetConfig { binary: "unshare".into(), arguments, ..config(3, 3) };
+    let mut fleet = Fleet::launch(&config, &NEVER, &mut |_| {}).unwrap();
+    let bound = fleet.members().iter().map(|member| member.clock_bound).max().unwrap();
+    assert!(bound > Duration::ZERO);
+    let place = tempfile::tempdir().unwrap();
+    fleet.open("data", &Target::from(place.path()), "time").unwrap();
+    let recording = fleet.perform("data", &reads("0s", "200ms"), None, &NEVER, &mut |_| {}).unwrap();
+    for agent in &recording.agents {
+        let error = (agent.clock.offset_ns - DAY * 1_000_000_000).unsigned_abs();
+        assert!(error <= agent.clock.bound_ns, "{:?}", agent.clock);
+        assert!(agent.clock.exchanges >= 40 && agent.clock.drift.is_some(), "{:?}", agent.clock);
+    }
+    let start = recording.start.unwrap();
+    assert!(start.bound_ns > 0);
+    // Without the relation they would be a day apart.
+    assert!(start.spread_ns < 1_000_000_000, "{start:?}");
+    fleet.remove().unwrap();
+}

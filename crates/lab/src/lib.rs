@@ -1,0 +1,36 @@
+//! The lab: machines in user space with the real Linux NFS client and server, in real and in virtual time.
+//!
+//! * [`kernel`]: kernels to boot: packaged, built, given.
+//! * [`packages`] and [`root`]: what guests have as their root file system, made of Debian's packages.
+//! * [`backend`]: what runs a machine: user-mode Linux ([`uml`]) or QEMU ([`qemu`]).
+//! * [`machine`]: a machine that runs, and how it ended.
+//! * [`config`]: what a lab is to be; [`facts`]: what one is.
+//! * [`lab`]: a lab that is up, by its [`supervisor`]; [`network`] connects its machines.
+//! * [`guest`]: process 1 of a guest, and the requests that it serves.
+//! * [`virtual_time`]: server, clients and network in one kernel whose clock moves only when all of them wait.
+#![deny(missing_docs)]
+
+pub mod backend;
+pub mod config;
+pub mod facts;
+pub mod guest;
+pub mod kernel;
+pub mod lab;
+pub mod machine;
+pub mod network;
+pub mod packages;
+pub mod qemu;
+pub mod root;
+pub mod supervisor;
+pub mod uml;
+pub mod virtual_time;
+
+mod cache;
+mod spawn;
+
+pub use backend::{BackEnd, Backend};
+pub use config::{FileSystem, KnfsdConfig, LabConfig, ServerKind};
+pub use facts::{LabFacts, LabStatus, MachineFacts, MachineProblem};
+pub use kernel::{Kernel, KernelChoice, KernelOrigin};
+pub use lab::{Lab, LabError};
+pub use machine::{ExitCause, Interface, Machine, MachineSpec, MachineState};

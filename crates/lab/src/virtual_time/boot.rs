@@ -1,0 +1,172 @@
+//! The host's side of virtual time: one guest is booted, and lives as long as the controller in it.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::GUEST;
+use super::first::Job;
+use crate::backend::Backend;
+use crate::machine::{ExitCause, MachineError, MachineSpec, MachineState};
+use crate::uml::Uml;
+
+/// Time between two looks at the guest.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Lines of the console that go into a message.
+const LINES: usize = 12;
+
+/// A guest on virtual time, and what is done in it.
+#[derive(Debug)]
+pub struct Boot<'a> {
+    /// The root of the guest.
+    pub image: &'a Path,
+    /// An empty directory: what the guest sees as `/host`, with whatever the job needs.
+    pub share: &'a Path,
+    /// What is done, and with which kernel: a user-mode one with virtual time.
+    pub job: &'a Job,
+    /// How long it may take, on the host's clock.
+    pub limit: Duration,
+    /// Set from outside to end it.
+    pub stop: &'a AtomicBool,
+}
+
+/// What a job on virtual time left in the share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The exit status of the controller.
+    pub status: i32,
+    /// What it printed.
+    pub output: String,
+    /// What it printed as errors and notes.
+    pub messages: String,
+}
+
+/// Why a job was not done to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum BootError {
+    /// The kernel knows no virtual time.
+    #[error(
+        "the kernel {release} ({}) has no virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`): build one with \
+         `benchmaster lab kernel build 6.12` and choose it with `lab.kernel = \"6.12\"`", file.display()
+    )]
+    NoVirtualTime {
+        /// Its release.
+        release: String,
+        /// Its file.
+        file: PathBuf,
+    },
+    /// The guest was not started.
+    #[error(transparent)]
+    Machine(#[from] MachineError),
+    /// A file of the share could not be written or read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The guest ended before the controller.
+    #[error("the guest on virtual time {cause} before the study was done{}", lines(console))]
+    Ended {
+        /// How.
+        cause: ExitCause,
+        /// The last lines of its console.
+        console: Vec<String>,
+    },
+    /// Process 1 could not do the job.
+    #[error("the guest on virtual time could not run the study: {0}")]
+    Job(String),
+    /// It took too long on the host's clock.
+    #[error(
+        "the guest on virtual time was ended after {} s on this host's clock: a program that waits without sleeping stops \
+         virtual time{}", limit.as_secs(), lines(console)
+    )]
+    TooLong {
+        /// The limit.
+        limit: Duration,
+        /// The last lines of its console.
+        console: Vec<String>,
+    },
+    /// It was stopped from outside.
+    #[error("interrupted: a study on virtual time is run whole or not at all")]
+    Stopped,
+}
+
+fn lines(console: &[String]) -> String {
+    match console {
+        [] => String::new(),
+        lines => format!("; its console:\n{}", lines.join("\n")),
+    }
+}
+
+/// Boots a guest, has the job done in it, and waits for its end.
+///
+/// # Errors
+/// [`BootError`]. No guest is left.
+pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
+    if !boot.job.kernel.virtual_time {
+        let (release, file) = (boot.job.kernel.release.clone(), boot.job.kernel.file.clone());
+        return Err(BootError::NoVirtualTime { release, file });
+    }
+    let file = |name: &str| boot.share.join(name);
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| BootError::File { path, source }
+    };
+    let job = file("job.json");
+    let text = serde_json::to_vec(boot.job).map_err(|error| failed(&job)(error.into()))?;
+    fs::write(&job, text).map_err(failed(&job))?;
+    let console = file("console.log");
+    let mut machine = Uml { virtual_time: true }.start(&MachineSpec {
+        name: GUEST.into(),
+        memory: boot.job.memory,
+        kernel: boot.job.kernel.clone(),
+        image: boot.image.to_owned(),
+        interfaces: Vec::new(),
+        disks: Vec::new(),
+        share: boot.share.to_owned(),
+        arguments: vec![
+            // What the kernel does not know becomes a variable of process 1.
+            (super::VARIABLE.into(), "1".into()),
+            // Clients would find out that the server is in the same kernel, and read and write its files themselves.
+            ("nfs.localio_enabled".into(), "0".into()),
+        ],
+        console: console.clone(),
+    })?;
+    let last = || {
+        let text = fs::read(&console).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let all: Vec<String> = text.lines().map(str::to_owned).collect();
+        all[all.len().saturating_sub(LINES)..].to_vec()
+    };
+    let began = Instant::now();
+    let cause = loop {
+        match machine.state() {
+            MachineState::Ended(cause) => break cause,
+            MachineState::Running if boot.stop.load(Ordering::Relaxed) => {
+                machine.kill();
+                return Err(BootError::Stopped);
+            }
+            MachineState::Running if began.elapsed() > boot.limit => {
+                machine.kill();
+                return Err(BootError::TooLong { limit: boot.limit, console: last() });
+            }
+            MachineState::Running => thread::sleep(LOOK),
+        }
+    };
+    if let Ok(error) = fs::read_to_string(file("error")) {
+        return Err(BootError::Job(error));
+    }
+    let read = |name: &str| {
+        let path = file(name);
+        fs::read_to_string(&path).map_err(failed(&path))
+    };
+    let status = read("status").ok().and_then(|text| text.trim().parse().ok());
+    let Some(status) = status else { return Err(BootError::Ended { cause, console: last() }) };
+    Ok(Ended { status, output: read("output")?, messages: read("messages")? })
+}

@@ -1,0 +1,17 @@
+//! What the Linux client keeps of files between calls: attributes, names, access rights, data.
+//!
+//! The parts here know no network: they are told what the server said and when, and say what is still to be believed.
+//! What is sent because of that is decided in [`mount`](crate::mount).
+
+mod attributes;
+mod clock;
+mod locks;
+mod names;
+mod pages;
+
+pub use self::clock::Clock;
+
+pub(crate) use self::attributes::{Access, Known};
+pub(crate) use self::locks::{Lock, Locks};
+pub(crate) use self::names::{Name, Names};
+pub(crate) use self::pages::{PAGE, Pages};

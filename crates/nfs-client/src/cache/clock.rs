@@ -1,0 +1,37 @@
+//! The time by which the cache goes.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// Tells the time.
+#[derive(Debug, Clone, Default)]
+pub enum Clock {
+    /// The system's.
+    #[default]
+    System,
+    /// One that stands still until it is moved.
+    Manual(Rc<Cell<Instant>>),
+}
+
+impl Clock {
+    /// One that stands still. Clones are the same one.
+    pub fn manual() -> Self {
+        Self::Manual(Rc::new(Cell::new(Instant::now())))
+    }
+
+    /// Moves a clock that stands still; the system's cannot be moved.
+    pub fn advance(&self, time: Duration) {
+        if let Self::Manual(now) = self {
+            now.set(now.get() + time);
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        match self {
+            Self::System => Instant::now(),
+            Self::Manual(now) => now.get(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Locks held under a delegation, which the server does not know.
+
+use crate::types::{LockKind, Range};
+
+/// A lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lock {
+    pub(crate) owner: u64,
+    pub(crate) kind: LockKind,
+    pub(crate) range: Range,
+}
+
+/// Locks of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Locks(Vec<Lock>);
+
+/// First byte, and the one after the last.
+fn span(range: Range) -> (u64, u64) {
+    let end = if range.length == 0 { u64::MAX } else { range.offset.saturating_add(range.length) };
+    (range.offset, end)
+}
+
+fn overlap(a: Range, b: Range) -> bool {
+    let ((a_from, a_to), (b_from, b_to)) = (span(a), span(b));
+    a_from < b_to && b_from < a_to
+}
+
+impl Locks {
+    /// Whether no other owner's lock is in the way.
+    pub(crate) fn is_free(&self, lock: &Lock) -> bool {
+        let excludes = |other: &Lock| {
+            other.owner != lock.owner
+                && (other.kind == LockKind::Write || lock.kind == LockKind::Write)
+                && overlap(other.range, lock.range)
+        };
+        !self.0.iter().any(excludes)
+    }
+
+    /// Adds a lock that is free; it takes the place of what its owner held there.
+    pub(crate) fn add(&mut self, lock: Lock) {
+        self.remove(lock.owner, lock.range);
+        self.0.push(lock);
+    }
+
+    /// Unlocks a range.
+    pub(crate) fn remove(&mut self, owner: u64, range: Range) {
+        let (from, to) = span(range);
+        let mut kept = Vec::new();
+        self.0.retain(|lock| {
+            let hit = lock.owner == owner && overlap(lock.range, range);
+            if hit {
+                let (start, end) = span(lock.range);
+                if start < from {
+                    kept.push(Lock { range: Range { offset: start, length: from - start }, ..*lock });
+                }
+                if to < end {
+                    let length = if end == u64::MAX { 0 } else { end - to };
+                    kept.push(Lock { range: Range { offset: to, length }, ..*lock });
+                }
+            }
+            !hit
+        });
+        self.0.append(&mut kept);
+    }
+
+    /// Forgets the locks of an owner that is gone.
+    pub(crate) fn release(&mut self, owner: u64) {
+        self.0.retain(|lock| lock.owner != owner);
+    }
+
+    /// Takes all locks of an owner.
+    pub(crate) fn take(&mut self, owner: u64) -> Vec<Lock> {
+        self.0.extract_if(.., |lock| lock.owner == owner).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_and_exclude_each_other() {
+        let lock = |owner, kind, offset, length| Lock { owner, kind, range: Range { offset, length } };
+        let mut locks = Locks::default();
+        locks.add(lock(1, LockKind::Write, 0, 0));
+        locks.remove(1, Range { offset: 10, length: 5 });
+        assert!(locks.is_free(&lock(2, LockKind::Write, 10, 5)));
+        for range in [(9, 1), (15, 1), (15, 0), (0, 0)] {
+            assert!(!locks.is_free(&lock(2, LockKind::Read, range.0, range.1)), "{range:?}");
+            assert!(locks.is_free(&lock(1, LockKind::Read, range.0, range.1)), "{range:?}");
+        }
+        locks.add(lock(1, LockKind::Read, 0, 10));
+        assert!(locks.is_free(&lock(2, LockKind::Read, 0, 15)));
+        assert_eq!(locks.take(1).len(), 2);
+        locks.add(lock(3, LockKind::Write, 0, 0));
+        locks.release(3);
+        assert!(locks.is_free(&lock(2, LockKind::Write, 0, 0)));
+    }
+}

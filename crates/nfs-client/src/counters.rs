@@ -1,0 +1,263 @@
+//! What a client called and what it had to recover from.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+
+use crate::ops::Op;
+
+/// Counters of one kind of call, as the lines of Linux' `mountstats` have them, with Linux' meanings: a call is counted in
+/// all columns when it ends, and one that the caller makes again because of what the server answered (`NFS4ERR_DELAY`,
+/// `NFS4ERR_OLD_STATEID`, `NFS3ERR_JUKEBOX`, a lost session) is another call. Times are sums in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpCounters {
+    /// Calls that ended, with or without success.
+    pub ops: u64,
+    /// Times a request was sent: more than `ops` only where the same request (the same transaction number) was sent again,
+    /// because its reply did not come in time or its connection broke. At least one for each call.
+    pub transmissions: u64,
+    /// Calls of which no reply was seen in all of their time (`timeo` × (`retrans` + 1)): major timeouts. Each `timeo` that
+    /// was over is an [`Event::Retransmission`].
+    pub timeouts: u64,
+    /// Bytes of RPC messages sent, without record marks.
+    pub bytes_sent: u64,
+    /// Bytes of RPC messages received for them.
+    pub bytes_received: u64,
+    /// From the wish to call until the (last) request was given to the socket: waiting for a session slot, for a
+    /// connection, for room in the socket.
+    pub queue_ns: u64,
+    /// From then until the reply.
+    pub rtt_ns: u64,
+    /// From the wish to the reply: more than queue and RTT together where a request was sent again.
+    pub execute_ns: u64,
+    /// Calls that failed: on the wire, with an error of the protocol (those made again after it too), or given up.
+    pub errors: u64,
+}
+
+impl OpCounters {
+    /// What came since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            ops: self.ops - earlier.ops,
+            transmissions: self.transmissions - earlier.transmissions,
+            timeouts: self.timeouts - earlier.timeouts,
+            bytes_sent: self.bytes_sent - earlier.bytes_sent,
+            bytes_received: self.bytes_received - earlier.bytes_received,
+            queue_ns: self.queue_ns - earlier.queue_ns,
+            rtt_ns: self.rtt_ns - earlier.rtt_ns,
+            execute_ns: self.execute_ns - earlier.execute_ns,
+            errors: self.errors - earlier.errors,
+        }
+    }
+
+    /// Adds those of another client.
+    pub fn add(&mut self, other: Self) {
+        self.ops += other.ops;
+        self.transmissions += other.transmissions;
+        self.timeouts += other.timeouts;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.queue_ns += other.queue_ns;
+        self.rtt_ns += other.rtt_ns;
+        self.execute_ns += other.execute_ns;
+        self.errors += other.errors;
+    }
+}
+
+macro_rules! events {
+    ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)*) => {
+        /// Something out of the ordinary that the client met or mended.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Event { $($(#[doc = $doc])+ $name,)* }
+
+        impl Event {
+            /// All of them, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The name in results: `reconnect`.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+
+            /// What it means, in a sentence.
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc),+),)* }
+            }
+        }
+    };
+}
+
+events! {
+    /// A connection was made, the first ones included.
+    Connect = "connect",
+    /// A connection broke or was given up, and another was made in its place.
+    Reconnect = "reconnect",
+    /// Making a connection failed.
+    ConnectFailed = "connect-failed",
+    /// A request was sent again because its connection broke.
+    Resent = "resent",
+    /// A request was sent again because its reply did not come in time.
+    Retransmission = "retransmission",
+    /// A reply came that nobody waits for.
+    StrayReply = "stray-reply",
+    /// Something came that is no RPC message, or too long; the connection was given up.
+    Garbage = "garbage",
+    /// The server called back.
+    Callback = "callback",
+    /// The server asked to try later (NFS4ERR_DELAY, NFS3ERR_JUKEBOX), and the call was made again after a pause.
+    Delay = "delay",
+    /// The server was in its grace period, and the call was made again after a pause.
+    Grace = "grace",
+    /// A call waited for a session slot.
+    SlotWait = "slot-wait",
+    /// The server lowered the number of session slots.
+    SlotsLowered = "slots-lowered",
+    /// The session was lost, and another was made.
+    SessionRecovered = "session-recovered",
+    /// The client id was lost (the server restarted or the lease expired), and another was made.
+    ClientRecovered = "client-recovered",
+    /// A connection was bound to the session again.
+    ConnectionBound = "connection-bound",
+    /// An open file was reclaimed or opened anew after its state was lost.
+    OpenReclaimed = "open-reclaimed",
+    /// A lock was reclaimed after its state was lost.
+    LockReclaimed = "lock-reclaimed",
+    /// Open files or locks could not be had back; operations on them fail.
+    StateLost = "state-lost",
+    /// Data written and not committed were written again because the server's verifier had changed.
+    Rewritten = "rewritten",
+    /// The lease was renewed by a call of its own.
+    LeaseRenewed = "lease-renewed",
+    /// A delegation was granted.
+    DelegationGranted = "delegation-granted",
+    /// The server recalled a delegation.
+    DelegationRecalled = "delegation-recalled",
+    /// A delegation was given back.
+    DelegationReturned = "delegation-returned",
+    /// The server revoked a delegation.
+    DelegationRevoked = "delegation-revoked",
+    /// A lock was asked for again after it had been refused because another holds it.
+    LockPolled = "lock-polled",
+    /// A reply was answered from the server's reply cache or seen to be executed before, and taken as done.
+    ReplayAccepted = "replay-accepted",
+}
+
+/// Counters of one client, shared by its connections.
+#[derive(Default)]
+pub struct Counters {
+    ops: RefCell<Vec<OpCounters>>,
+    events: RefCell<Vec<u64>>,
+    /// Calls begun and not completed.
+    outstanding: Cell<u64>,
+}
+
+impl fmt::Debug for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot().fmt(f)
+    }
+}
+
+impl Counters {
+    /// All zero.
+    pub fn new() -> Self {
+        Self {
+            ops: RefCell::new(vec![OpCounters::default(); Op::COUNT]),
+            events: RefCell::new(vec![0; Event::ALL.len()]),
+            outstanding: Cell::new(0),
+        }
+    }
+
+    /// Counts an event.
+    pub fn event(&self, event: Event) {
+        self.events.borrow_mut()[event as usize] += 1;
+    }
+
+    /// Counts a call that the server answered with an error of its protocol.
+    pub fn error(&self, op: Op) {
+        self.ops.borrow_mut()[usize::from(op.0)].errors += 1;
+    }
+
+    /// Changes the counters of a kind of call.
+    pub(crate) fn update(&self, op: Op, change: impl FnOnce(&mut OpCounters)) {
+        change(&mut self.ops.borrow_mut()[usize::from(op.0)]);
+    }
+
+    pub(crate) fn begun(&self) {
+        self.outstanding.set(self.outstanding.get() + 1);
+    }
+
+    pub(crate) fn ended(&self) {
+        self.outstanding.set(self.outstanding.get() - 1);
+    }
+
+    /// Calls begun and not completed.
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding.get()
+    }
+
+    /// A copy.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { ops: self.ops.borrow().clone(), events: self.events.borrow().clone() }
+    }
+}
+
+/// Counters at one time, or what was counted between two times. Can be sent between threads.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Snapshot {
+    ops: Vec<OpCounters>,
+    events: Vec<u64>,
+}
+
+impl fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ops = self.ops().map(|(op, counters)| (op.name(), counters));
+        let events = self.events().map(|(event, count)| (event.name(), count));
+        f.debug_struct("Snapshot")
+            .field("ops", &ops.collect::<Vec<_>>())
+            .field("events", &events.collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+impl Snapshot {
+    /// Nothing counted.
+    pub fn zero() -> Self {
+        Counters::new().snapshot()
+    }
+
+    /// Kinds of calls that were made at all.
+    pub fn ops(&self) -> impl Iterator<Item = (Op, OpCounters)> {
+        Op::all().zip(self.ops.iter().copied()).filter(|(_, counters)| *counters != OpCounters::default())
+    }
+
+    /// Counters of one kind of call.
+    pub fn op(&self, op: Op) -> OpCounters {
+        self.ops.get(usize::from(op.0)).copied().unwrap_or_default()
+    }
+
+    /// Events that happened at all.
+    pub fn events(&self) -> impl Iterator<Item = (Event, u64)> {
+        Event::ALL.iter().copied().zip(self.events.iter().copied()).filter(|(_, count)| *count > 0)
+    }
+
+    /// How often an event happened.
+    pub fn event(&self, event: Event) -> u64 {
+        self.events.get(event as usize).copied().unwrap_or_default()
+    }
+
+    /// What was counted since `earlier`, a snapshot of the same counters.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let ops = self.ops.iter().zip(&earlier.ops).map(|(now, then)| now.since(*then)).collect();
+        let events = self.events.iter().zip(&earlier.events).map(|(now, then)| now - then).collect();
+        Self { ops, events }
+    }
+
+    /// Adds what another client counted.
+    pub fn add(&mut self, other: &Self) {
+        if self.ops.is_empty() {
+            *self = other.clone();
+            return;
+        }
+        self.ops.iter_mut().zip(&other.ops).for_each(|(sum, more)| sum.add(*more));
+        self.events.iter_mut().zip(&other.events).for_each(|(sum, more)| *sum += more);
+    }
+}

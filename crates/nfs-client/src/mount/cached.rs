@@ -1,0 +1,239 @@
+//! The Linux client's cache at work: what is sent because of what is still to be believed.
+
+mod data;
+mod delegation;
+mod lock;
+mod names;
+
+use std::cell::Cell;
+
+use super::Mount;
+use super::gate::Gate;
+use super::node::{Cached, Node};
+use crate::cache::{Clock, PAGE, Pages};
+use crate::error::NfsError;
+use crate::protocol::{NfsResult, Protocol};
+use crate::types::{AccessBits, Attributes};
+
+/// Most bytes of data kept.
+const MOST_DATA: usize = 256 << 20;
+const MOST_PAGES: usize = MOST_DATA / PAGE as usize;
+/// Dirty bytes beyond which a writer flushes its file.
+const MOST_DIRTY: usize = 64 << 20;
+
+/// How often attributes are asked for while the file is written.
+const TRIES: u32 = 4;
+
+/// Access is refused.
+const ACCESS: u32 = 13;
+/// There is no such file.
+const NOENT: u32 = 2;
+
+/// What the cache has of the whole mount.
+#[derive(Debug)]
+pub(super) struct Cache {
+    clock: Clock,
+    /// Pages of all files.
+    pages: Cell<usize>,
+    /// Dirty pages of all files.
+    dirty: Cell<usize>,
+    /// Counts uses, to tell older from newer.
+    uses: Cell<u64>,
+    /// Counts changes that we made: attributes asked for before one may be older than what is known since.
+    changes: Cell<u64>,
+    /// Shared by recalls that are being answered.
+    pub(super) recalls: Gate,
+}
+
+impl Cache {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            pages: Cell::new(0),
+            dirty: Cell::new(0),
+            uses: Cell::new(0),
+            changes: Cell::new(0),
+            recalls: Gate::default(),
+        }
+    }
+}
+
+/// What a mount without cache would never ask for.
+const NO_CACHE: NfsError = NfsError::Unsupported("the mount has no cache");
+
+fn parts(node: &Node) -> NfsResult<&Cached> {
+    node.cached.as_deref().ok_or(NO_CACHE)
+}
+
+impl Mount {
+    fn now(&self) -> std::time::Instant {
+        self.0.cache.as_ref().map_or_else(std::time::Instant::now, |cache| cache.clock.now())
+    }
+
+    fn is_delegated(&self, node: &Node) -> bool {
+        self.0.client.delegation(&node.handle).is_some()
+    }
+
+    /// Takes in attributes that the server sent; `ours`: after a change that we made. What others changed makes cached
+    /// data and access rights void.
+    fn learn(&self, node: &Node, attributes: Attributes, ours: bool) {
+        let Some(cached) = &node.cached else { return };
+        let mut known = cached.known.borrow_mut();
+        let old = known.last();
+        let times = &self.0.options.attribute_times;
+        let by_others = known.update(attributes, self.now(), times, ours);
+        drop(known);
+        let who = |attributes: Attributes| (attributes.mode, attributes.uid, attributes.gid);
+        if by_others || old.is_some_and(|old| who(old) != who(attributes)) {
+            cached.access.borrow_mut().forget();
+        }
+        if by_others {
+            self.drop_data(cached);
+        }
+    }
+
+    /// Changes made by us so far.
+    fn changes(&self) -> u64 {
+        self.0.cache.as_ref().map_or(0, |cache| cache.changes.get())
+    }
+
+    fn count_change(&self) {
+        if let Some(cache) = &self.0.cache {
+            cache.changes.set(cache.changes.get() + 1);
+        }
+    }
+
+    /// Takes in attributes that came with something else, asked for when we had made `changes`. Those that may be older
+    /// than what is known are left.
+    fn learn_since(&self, node: &Node, attributes: Attributes, changes: u64) {
+        let dirty = node.cached.as_ref().is_some_and(|cached| cached.pages.borrow().is_dirty());
+        if self.changes() == changes && !dirty {
+            self.learn(node, attributes, false);
+        }
+    }
+
+    /// A WRITE of ours was answered. Answers may overtake each other: those of before what is known are left.
+    pub(super) fn wrote(&self, node: &Node, attributes: Option<Attributes>) {
+        let Some(cached) = &node.cached else { return };
+        self.count_change();
+        cached.changes.set(cached.changes.get() + 1);
+        let known = cached.known.borrow().last();
+        let attributes = match (attributes, known) {
+            (Some(new), Some(old)) if (new.changed, new.change) < (old.changed, old.change) => return,
+            (new, _) => new,
+        };
+        match attributes {
+            Some(attributes) => self.learn(node, attributes, true),
+            None => cached.known.borrow_mut().changed_by_us(),
+        }
+    }
+
+    /// Attributes were set by us.
+    pub(super) fn attributes_set(&self, node: &Node) {
+        if let Some(cached) = &node.cached {
+            self.count_change();
+            cached.known.borrow_mut().changed_by_us();
+            cached.access.borrow_mut().forget();
+        }
+    }
+
+    /// Drops cached data that are not dirty.
+    fn drop_data(&self, cached: &Cached) {
+        self.change_pages(cached, Pages::drop_clean);
+        cached.generation.set(cached.generation.get() + 1);
+    }
+
+    /// Changes the pages of a file, and counts them.
+    fn change_pages<R>(&self, cached: &Cached, change: impl FnOnce(&mut Pages) -> R) -> R {
+        let mut pages = cached.pages.borrow_mut();
+        let before = (pages.len(), pages.dirty());
+        let result = change(&mut pages);
+        if let Some(cache) = &self.0.cache {
+            cache.pages.set(cache.pages.get() + pages.len() - before.0);
+            cache.dirty.set(cache.dirty.get() + pages.dirty() - before.1);
+            cache.uses.set(cache.uses.get() + 1);
+            cached.used.set(cache.uses.get());
+        }
+        result
+    }
+
+    /// Forgets data behind a new end of a file that we gave it.
+    pub(super) fn cut(&self, node: &Node, size: u64) {
+        self.0.logs.cut(&mut node.log.borrow_mut(), size);
+        if let Some(cached) = &node.cached {
+            self.count_change();
+            cached.changes.set(cached.changes.get() + 1);
+            self.change_pages(cached, |pages| pages.cut(size));
+            cached.generation.set(cached.generation.get() + 1);
+            let mut known = cached.known.borrow_mut();
+            known.resize(size);
+            known.changed_by_us();
+        }
+    }
+
+    /// Drops data of the files that were used longest ago while there are too many.
+    fn make_space(&self) {
+        self.0.nodes.trim(|cached| self.drop_data(cached));
+        let Some(cache) = self.0.cache.as_ref().filter(|cache| cache.pages.get() > MOST_PAGES) else {
+            return;
+        };
+        let mut nodes = self.0.nodes.all();
+        nodes.sort_by_key(|node| node.cached.as_ref().map_or(0, |cached| cached.used.get()));
+        for node in nodes {
+            if cache.pages.get() <= MOST_PAGES / 8 * 7 {
+                break;
+            }
+            if let Some(cached) = &node.cached {
+                self.drop_data(cached);
+            }
+        }
+    }
+
+    /// Attributes of a file: those known, while they are to be believed, else GETATTR. `force`: GETATTR unless a
+    /// delegation says that nothing has changed.
+    pub(super) async fn fresh(&self, node: &Node, force: bool) -> NfsResult<Attributes> {
+        let cached = parts(node)?;
+        let delegated = self.is_delegated(node);
+        if delegated || !force {
+            let known = cached.known.borrow().valid(self.now(), delegated);
+            if let Some(attributes) = known {
+                return Ok(attributes);
+            }
+        }
+        let mut tries = 0;
+        loop {
+            let changes = cached.changes.get();
+            let attributes = self.0.client.getattr(&node.handle).await?;
+            tries += 1;
+            // Asked again if a WRITE was answered meanwhile: these may be of before it.
+            if cached.changes.get() == changes || tries == TRIES {
+                self.learn(node, attributes, false);
+                return Ok(attributes);
+            }
+        }
+    }
+
+    /// Whether the user may do this: what is known, while it is to be believed, else ACCESS.
+    async fn permit(&self, node: &Node, wanted: u32) -> NfsResult<()> {
+        let cached = parts(node)?;
+        let timeout = match self.is_delegated(node) {
+            true => None,
+            false => Some(cached.known.borrow().timeout()),
+        };
+        let known = cached.access.borrow().granted(wanted, self.now(), timeout);
+        let granted = match known {
+            Some(granted) => granted,
+            None => {
+                let all = AccessBits(AccessBits::ALL);
+                let changes = self.changes();
+                let (granted, attributes) = self.0.client.access(&node.handle, all).await?;
+                if let Some(attributes) = attributes {
+                    self.learn_since(node, attributes, changes);
+                }
+                cached.access.borrow_mut().learn(all, granted, self.now());
+                granted.0 & wanted == wanted
+            }
+        };
+        if granted { Ok(()) } else { Err(self.0.client.error(ACCESS)) }
+    }
+}

@@ -1,0 +1,101 @@
+//! Locks: points at which the cache is made coherent.
+
+use std::rc::Rc;
+
+use super::{Mount, Node, parts};
+use crate::cache::Lock;
+use crate::counters::Event;
+use crate::delay::{Delay, DelayPolicy};
+use crate::mount::file::Slot;
+use crate::protocol::{NfsResult, Protocol};
+use crate::types::{LockKind, Range};
+
+/// Times at least as fine as this, in nanoseconds, show every change.
+const FINE: u64 = 1000;
+/// NFS4ERR_DENIED.
+const DENIED: u32 = 10010;
+
+impl Mount {
+    /// LOCK, after what is dirty was flushed. Afterwards the cache is made coherent: attributes are asked for where the
+    /// server's times show every change, else all that is cached of the file is dropped (Linux: `do_setlk`). With a
+    /// delegation the lock is kept here.
+    pub(in crate::mount) async fn lock_cached(
+        &self,
+        node: &Node,
+        slot: &Rc<Slot>,
+        kind: LockKind,
+        range: Range,
+        wait: bool,
+    ) -> NfsResult<()> {
+        let cached = parts(node)?;
+        let mut polls = Delay::new(DelayPolicy::LOCK);
+        let lock = Lock { owner: slot.owner, kind, range };
+        // A recall that is being answered is waited for: it takes locks to the server.
+        drop(cached.opening.shared().await);
+        while self.is_delegated(node) && !cached.locked_there.get() {
+            if cached.locks.borrow().is_free(&lock) {
+                cached.locks.borrow_mut().add(lock);
+                return Ok(());
+            }
+            if !wait {
+                return Err(self.0.client.error(DENIED));
+            }
+            polls.pause(&self.0.reactor, &self.0.counters, Event::LockPolled).await?;
+            drop(cached.opening.shared().await);
+        }
+        self.flush_any(node).await?;
+        let open = self.at_server(node, slot).await?;
+        cached.locked_there.set(true);
+        self.0.client.lock(&open, slot.owner, kind, range, wait).await?;
+        if self.is_delegated(node) {
+            return Ok(());
+        }
+        if self.0.limits.time_delta_ns <= FINE {
+            self.fresh(node, true).await?;
+        } else {
+            cached.known.borrow_mut().invalidate();
+            cached.access.borrow_mut().forget();
+            self.drop_data(cached);
+        }
+        Ok(())
+    }
+
+    /// LOCKU, after what is dirty was flushed, and FREE_STATEID after the last one; with a delegation nothing.
+    pub(in crate::mount) async fn unlock_cached(
+        &self,
+        node: &Node,
+        slot: &Rc<Slot>,
+        range: Range,
+    ) -> NfsResult<()> {
+        let cached = parts(node)?;
+        self.flush_any(node).await?;
+        drop(cached.opening.shared().await);
+        if !cached.locked_there.get() {
+            cached.locks.borrow_mut().remove(slot.owner, range);
+            return Ok(());
+        }
+        let open = self.at_server(node, slot).await?;
+        self.0.client.unlock(&open, slot.owner, range).await?;
+        self.0.client.free_stateid(&open, slot.owner).await
+    }
+
+    /// The locks of an open file that were kept here are taken to the server.
+    pub(super) async fn lock_there(&self, node: &Node, slot: &Slot) -> NfsResult<()> {
+        let cached = parts(node)?;
+        let open = slot.open.borrow().clone();
+        let locks = cached.locks.borrow_mut().take(slot.owner);
+        let mut result = Ok(());
+        for lock in locks {
+            cached.locked_there.set(true);
+            let taken = match &open {
+                Some(open) => self.0.client.lock(open, lock.owner, lock.kind, lock.range, false).await,
+                None => Err(self.0.client.error(DENIED)),
+            };
+            if taken.is_err() {
+                self.0.counters.event(Event::StateLost);
+                result = taken;
+            }
+        }
+        result
+    }
+}

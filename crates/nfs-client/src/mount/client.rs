@@ -1,0 +1,479 @@
+//! The client of whatever version a mount has.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::UNIX_EPOCH;
+
+use benchmaster_nfs_proto::v2::Nfsstat2;
+use benchmaster_nfs_proto::v3::Nfsstat3;
+use benchmaster_nfs_proto::v4::Nfsstat4;
+
+use super::MountError;
+use crate::counters::Counters;
+use crate::delay::DelayPolicy;
+use crate::error::NfsError;
+use crate::options::MountOptions;
+use crate::protocol::{NfsResult, Opened, Protocol};
+use crate::reactor::Reactor;
+use crate::rpc;
+use crate::types::{
+    AccessBits, Attributes, Entry, Handle, Limits, LockKind, OpenHow, Range, Read, SetAttributes, Space,
+    Stability, Verifier, Version, Written,
+};
+use crate::v4::{DelegationKind, RecallHook};
+use crate::{v2, v3, v4};
+
+/// A file given to the client of another version: cannot happen, because files are of the mount that opened them.
+const MIXED: NfsError = NfsError::Nonsense("a file of another mount");
+
+/// An enum of clients, and its [`Protocol`]: calls the client that it is.
+macro_rules! clients {
+    ($($variant:ident: $client:path,)*) => {
+        /// A client of one of the versions.
+        #[derive(Debug)]
+        #[allow(missing_docs)]
+        #[allow(clippy::large_enum_variant, reason = "there is one per mount, and it stays where it is")]
+        pub enum Client { $($variant($client),)* }
+
+        /// An open file of one of the versions.
+        #[derive(Debug)]
+        #[allow(missing_docs)]
+        pub enum ClientFile { $($variant(<$client as Protocol>::File),)* }
+
+        impl Protocol for Client {
+            type File = ClientFile;
+
+            fn root(&self) -> Handle {
+                match *self { $(Self::$variant(ref client) => client.root(),)* }
+            }
+
+            fn limits(&self) -> Limits {
+                match *self { $(Self::$variant(ref client) => client.limits(),)* }
+            }
+
+            fn handle(file: &ClientFile) -> Handle {
+                match *file { $(ClientFile::$variant(ref file) => <$client>::handle(file),)* }
+            }
+
+            async fn lookup(
+                &self,
+                directory: &Handle,
+                name: &[u8],
+            ) -> NfsResult<(Handle, Option<Attributes>)> {
+                match *self { $(Self::$variant(ref client) => client.lookup(directory, name).await,)* }
+            }
+
+            async fn getattr(&self, file: &Handle) -> NfsResult<Attributes> {
+                match *self { $(Self::$variant(ref client) => client.getattr(file).await,)* }
+            }
+
+            async fn setattr(
+                &self,
+                file: &Handle,
+                open: Option<&ClientFile>,
+                set: &SetAttributes,
+            ) -> NfsResult<()> {
+                match (self, open) {
+                    $(
+                        (Self::$variant(client), Some(ClientFile::$variant(open))) => {
+                            client.setattr(file, Some(open), set).await
+                        }
+                        (Self::$variant(client), None) => client.setattr(file, None, set).await,
+                    )*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn access(
+                &self,
+                file: &Handle,
+                wanted: AccessBits,
+            ) -> NfsResult<(AccessBits, Option<Attributes>)> {
+                match *self { $(Self::$variant(ref client) => client.access(file, wanted).await,)* }
+            }
+
+            async fn open(
+                &self,
+                directory: &Handle,
+                name: &[u8],
+                how: &OpenHow,
+            ) -> NfsResult<Opened<ClientFile>> {
+                match *self {
+                    $(Self::$variant(ref client) => {
+                        let Opened { file, attributes, created } = client.open(directory, name, how).await?;
+                        Ok(Opened { file: ClientFile::$variant(file), attributes, created })
+                    })*
+                }
+            }
+
+            async fn close(&self, file: ClientFile) -> NfsResult<()> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => client.close(file).await,)*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn read(&self, file: &ClientFile, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => {
+                        client.read(file, buffer, offset).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn write(
+                &self,
+                file: &ClientFile,
+                data: &[u8],
+                offset: u64,
+                stability: Stability,
+            ) -> NfsResult<Written> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => {
+                        client.write(file, data, offset, stability).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn commit(&self, file: &ClientFile, range: Range) -> NfsResult<Verifier> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => {
+                        client.commit(file, range).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn lock(
+                &self,
+                file: &ClientFile,
+                owner: u64,
+                kind: LockKind,
+                range: Range,
+                wait: bool,
+            ) -> NfsResult<()> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => {
+                        client.lock(file, owner, kind, range, wait).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn unlock(&self, file: &ClientFile, owner: u64, range: Range) -> NfsResult<()> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => {
+                        client.unlock(file, owner, range).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn mkdir(&self, directory: &Handle, name: &[u8], mode: u32) -> NfsResult<Option<Handle>> {
+                match *self { $(Self::$variant(ref client) => client.mkdir(directory, name, mode).await,)* }
+            }
+
+            async fn symlink(&self, directory: &Handle, name: &[u8], target: &[u8]) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.symlink(directory, name, target).await,)* }
+            }
+
+            async fn readlink(&self, link: &Handle) -> NfsResult<Vec<u8>> {
+                match *self { $(Self::$variant(ref client) => client.readlink(link).await,)* }
+            }
+
+            async fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.link(file, directory, name).await,)* }
+            }
+
+            async fn remove(&self, directory: &Handle, name: &[u8]) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.remove(directory, name).await,)* }
+            }
+
+            async fn rmdir(&self, directory: &Handle, name: &[u8]) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.rmdir(directory, name).await,)* }
+            }
+
+            async fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.rename(from, to).await,)* }
+            }
+
+            async fn readdir(
+                &self,
+                directory: &Handle,
+                plus: bool,
+                visit: &mut dyn FnMut(&Entry<'_>),
+            ) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.readdir(directory, plus, visit).await,)* }
+            }
+
+            async fn space(&self) -> NfsResult<Space> {
+                match *self { $(Self::$variant(ref client) => client.space().await,)* }
+            }
+
+            async fn copy(
+                &self,
+                source: (&ClientFile, u64),
+                destination: (&ClientFile, u64),
+                length: u64,
+            ) -> NfsResult<u64> {
+                match (self, source.0, destination.0) {
+                    $((Self::$variant(client), ClientFile::$variant(from), ClientFile::$variant(to)) => {
+                        client.copy((from, source.1), (to, destination.1), length).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn allocate(&self, file: &ClientFile, range: Range) -> NfsResult<()> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => {
+                        client.allocate(file, range).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn seek_data(&self, file: &ClientFile, offset: u64) -> NfsResult<Option<u64>> {
+                match (self, file) {
+                    $((Self::$variant(client), ClientFile::$variant(file)) => {
+                        client.seek_data(file, offset).await
+                    })*
+                    #[allow(unreachable_patterns)]
+                    _ => Err(MIXED),
+                }
+            }
+
+            async fn get_xattr(&self, file: &Handle, name: &[u8]) -> NfsResult<Vec<u8>> {
+                match *self { $(Self::$variant(ref client) => client.get_xattr(file, name).await,)* }
+            }
+
+            async fn set_xattr(&self, file: &Handle, name: &[u8], value: &[u8]) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.set_xattr(file, name, value).await,)* }
+            }
+
+            async fn list_xattrs(&self, file: &Handle, visit: &mut dyn FnMut(&[u8])) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.list_xattrs(file, visit).await,)* }
+            }
+
+            async fn remove_xattr(&self, file: &Handle, name: &[u8]) -> NfsResult<()> {
+                match *self { $(Self::$variant(ref client) => client.remove_xattr(file, name).await,)* }
+            }
+
+            async fn unmount(self) -> NfsResult<()> {
+                match self { $(Self::$variant(client) => client.unmount().await,)* }
+            }
+        }
+    };
+}
+
+clients! {
+    V2: v2::Client,
+    V3: v3::Client,
+    V4: v4::Client,
+}
+
+/// What only the cache needs.
+impl Client {
+    /// An open file by its handle, where the version needs no request for it.
+    pub(super) fn file_of(&self, handle: &Handle) -> Option<ClientFile> {
+        match self {
+            Self::V2(_) => Some(ClientFile::V2(v2::File::of(*handle))),
+            Self::V3(_) => Some(ClientFile::V3(v3::File::of(*handle))),
+            Self::V4(_) => None,
+        }
+    }
+
+    /// The delegation of a file, unless it is being given back.
+    pub(super) fn delegation(&self, handle: &Handle) -> Option<DelegationKind> {
+        match self {
+            Self::V2(_) | Self::V3(_) => None,
+            Self::V4(client) => client.delegation(handle).map(|delegation| delegation.kind),
+        }
+    }
+
+    /// Opens at the server what was opened under a delegation.
+    pub(super) async fn open_delegated(
+        &self,
+        handle: &Handle,
+        directory: &Handle,
+        name: &[u8],
+        how: &OpenHow,
+    ) -> NfsResult<ClientFile> {
+        match self {
+            Self::V2(_) | Self::V3(_) => Err(NfsError::Unsupported("delegations are of version 4")),
+            Self::V4(client) => {
+                client.open_claim_delegate_cur(handle, directory, name, how).await.map(ClientFile::V4)
+            }
+        }
+    }
+
+    /// Gives a delegation back.
+    pub(super) async fn return_delegation(&self, handle: &Handle) -> NfsResult<()> {
+        match self {
+            Self::V2(_) | Self::V3(_) => Ok(()),
+            Self::V4(client) => client.return_delegation(handle).await,
+        }
+    }
+
+    /// Sets what is done before a delegation that was recalled is given back.
+    pub(super) fn set_recall_hook(&self, hook: RecallHook) {
+        if let Self::V4(client) = self {
+            client.set_recall_hook(hook);
+        }
+    }
+
+    /// FREE_STATEID after the last unlock, in versions that have it.
+    pub(super) async fn free_stateid(&self, file: &ClientFile, owner: u64) -> NfsResult<()> {
+        match (self, file) {
+            (Self::V4(client), ClientFile::V4(file)) => client.free_stateid(file, owner).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// The error of this version with the meaning of an error number.
+    pub(super) fn error(&self, number: u32) -> NfsError {
+        match self {
+            Self::V2(_) => NfsError::V2(Nfsstat2(number)),
+            Self::V3(_) => NfsError::V3(Nfsstat3(number)),
+            Self::V4(_) => NfsError::V4(Nfsstat4(number)),
+        }
+    }
+}
+
+impl Client {
+    /// Connects the client of the version that the options name.
+    pub(super) async fn connect(
+        reactor: &Reactor,
+        counters: &Rc<Counters>,
+        options: &MountOptions,
+        addresses: &[SocketAddr],
+        identity: &str,
+    ) -> Result<Self, MountError> {
+        match options.version {
+            Version::V2 => {
+                let connect = stateless(options, addresses, identity);
+                let client = v2::Client::connect(reactor, counters, &connect).await;
+                client.map(Self::V2).map_err(|error| refused(options, error))
+            }
+            Version::V3 => {
+                let connect = stateless(options, addresses, identity);
+                let client = v3::Client::connect(reactor, counters, &connect).await;
+                client.map(Self::V3).map_err(|error| refused(options, error))
+            }
+            Version::V40 | Version::V41 | Version::V42 => {
+                let mut failure = MountError::connect(options, io::Error::other("the server has no address"));
+                for address in addresses {
+                    let connect = stateful(options, *address, identity);
+                    match v4::Client::connect(reactor, counters, &connect).await {
+                        Ok(client) => return Ok(Self::V4(client)),
+                        Err(v4::ConnectError::Connection { source, .. }) => {
+                            failure = MountError::connect(options, source);
+                        }
+                        Err(v4::ConnectError::Callbacks(error)) => {
+                            return Err(MountError::callbacks(options, error));
+                        }
+                        Err(v4::ConnectError::Minor(_)) => {
+                            let error = NfsError::Unsupported("there is no such minor version");
+                            return Err(MountError::refused(options, error));
+                        }
+                        Err(
+                            v4::ConnectError::Client(error) | v4::ConnectError::Export { reason: error, .. },
+                        ) => return Err(MountError::refused(options, error)),
+                    }
+                }
+                Err(failure)
+            }
+        }
+    }
+}
+
+/// How to mount with version 2 or 3.
+fn stateless(options: &MountOptions, addresses: &[SocketAddr], identity: &str) -> v3::Connect {
+    v3::Connect {
+        addresses: addresses.iter().map(SocketAddr::ip).collect(),
+        transport: options.transport,
+        port: options.port,
+        mount_port: options.mount_port,
+        lock_port: None,
+        export: options.export.clone(),
+        connections: options.connections,
+        read_size: options.read_size,
+        write_size: options.write_size,
+        timeout: options.timeout(),
+        retransmissions: options.retransmissions(),
+        uid: options.uid,
+        gid: options.gid,
+        gids: groups(options),
+        machine: machine(),
+        identity: identity.to_owned(),
+        delay: delay(options),
+        lock_delay: DelayPolicy::LOCK,
+    }
+}
+
+/// How to mount with version 4.
+fn stateful(options: &MountOptions, address: SocketAddr, identity: &str) -> v4::Connect {
+    let machine = machine();
+    // Two processes with the same identity must not take each other's open files.
+    let process = std::process::id();
+    let instance = RandomState::new().hash_one((UNIX_EPOCH.elapsed().unwrap_or_default(), process));
+    v4::Connect {
+        address,
+        export: options.export.clone(),
+        minor: options.version.minor().unwrap_or_default(),
+        nconnect: options.connections,
+        slots: options.slots,
+        rsize: options.read_size,
+        wsize: options.write_size,
+        timeo: options.timeout(),
+        retrans: options.retransmissions(),
+        credential: rpc::credential(&machine, options.uid, options.gid, &groups(options)),
+        identity: format!("benchmaster {machine}/{process} {identity}").into_bytes(),
+        verifier: instance.to_ne_bytes(),
+        delegations: options.wants_delegations(),
+        delay: delay(options),
+        lease_fraction: 2.0 / 3.0,
+    }
+}
+
+/// Other groups of the user: those of this process, if it is its user.
+fn groups(options: &MountOptions) -> Vec<u32> {
+    if options.uid != rustix::process::geteuid().as_raw() {
+        return Vec::new();
+    }
+    rustix::process::getgroups().unwrap_or_default().into_iter().map(|gid| gid.as_raw()).collect()
+}
+
+/// Pauses where the server asks for patience: as long as replies are waited for in all.
+fn delay(options: &MountOptions) -> DelayPolicy {
+    let give_up = options.timeout() * (options.retransmissions() + 1);
+    DelayPolicy { initial: options.delay_initial, longest: options.delay_longest, give_up }
+}
+
+/// Name of this host, as credentials have it.
+fn machine() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn refused(options: &MountOptions, error: v3::ConnectError) -> MountError {
+    match error {
+        v3::ConnectError::NoAddress => {
+            MountError::connect(options, io::Error::other("the server has no address"))
+        }
+        v3::ConnectError::Unreachable { error, .. } => MountError::connect(options, error),
+        v3::ConnectError::Nfs(error) => MountError::refused(options, error),
+    }
+}

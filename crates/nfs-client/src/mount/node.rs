@@ -1,0 +1,144 @@
+//! What is kept of a file while it is open, and with a cache longer.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::mem;
+use std::rc::Rc;
+
+use super::file::Slot;
+use super::gate::Gate;
+use super::log::Log;
+use crate::cache::{Access, Known, Locks, Names, Pages};
+use crate::types::Handle;
+
+/// Most files that are kept while they are not open.
+const MOST: usize = 1 << 17;
+
+/// A file, shared by all that have it open.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) handle: Handle,
+    /// Shared by writes; alone while data are written again or flushed, and while the end of the file is looked for.
+    pub(super) writing: Gate,
+    /// Alone while data are made stable: who comes meanwhile waits for the outcome.
+    pub(super) committing: Gate,
+    /// Data written and not known to be stable.
+    pub(super) log: RefCell<Log>,
+    /// With a cache.
+    pub(super) cached: Option<Box<Cached>>,
+}
+
+/// What the cache keeps of a file.
+#[derive(Debug, Default)]
+pub(super) struct Cached {
+    pub(super) known: RefCell<Known>,
+    pub(super) access: RefCell<Access>,
+    pub(super) names: RefCell<Names>,
+    pub(super) pages: RefCell<Pages>,
+    /// Changes whenever pages are dropped or become clean: what was read before is not to be put there any more.
+    pub(super) generation: Cell<u64>,
+    /// Counts our changes of content and size that were answered.
+    pub(super) changes: Cell<u64>,
+    /// When it was used last.
+    pub(super) used: Cell<u64>,
+    pub(super) slots: RefCell<Vec<Rc<Slot>>>,
+    /// Locks that the server does not know.
+    pub(super) locks: RefCell<Locks>,
+    /// Whether it may know others.
+    pub(super) locked_there: Cell<bool>,
+    /// Alone while files that are open only here are opened at the server.
+    pub(super) opening: Gate,
+}
+
+impl Node {
+    fn new(handle: Handle, cached: bool) -> Rc<Self> {
+        Rc::new(Self {
+            handle,
+            writing: Gate::default(),
+            committing: Gate::default(),
+            log: RefCell::default(),
+            cached: cached.then(Box::default),
+        })
+    }
+
+    fn is_idle(&self) -> bool {
+        let dirty = self.cached.as_ref().is_some_and(|cached| cached.pages.borrow().is_dirty());
+        !dirty && self.log.borrow().is_empty()
+    }
+}
+
+/// Files by handle: those that are open, and with a cache others too.
+#[derive(Debug, Default)]
+pub(super) struct Nodes {
+    nodes: RefCell<HashMap<Handle, Rc<Node>>>,
+    /// Without a cache: for the next ones that are opened.
+    spare: RefCell<Vec<Rc<Node>>>,
+    cached: bool,
+}
+
+impl Nodes {
+    pub(super) fn new(cached: bool) -> Self {
+        Self { cached, ..Self::default() }
+    }
+
+    /// The file of a handle.
+    pub(super) fn get(&self, handle: &Handle) -> Rc<Node> {
+        let mut nodes = self.nodes.borrow_mut();
+        if let Some(node) = nodes.get(handle) {
+            return node.clone();
+        }
+        let mut node = match self.spare.borrow_mut().pop() {
+            Some(spare) => spare,
+            None => Node::new(*handle, self.cached),
+        };
+        // Nobody else has a spare one.
+        if let Some(node) = Rc::get_mut(&mut node) {
+            node.handle = *handle;
+        }
+        nodes.insert(*handle, node.clone());
+        node
+    }
+
+    /// The file of a handle if something is kept of it.
+    pub(super) fn find(&self, handle: &Handle) -> Option<Rc<Node>> {
+        self.nodes.borrow().get(handle).cloned()
+    }
+
+    /// Forgets files that nobody uses if there are too many; calls `leave` for each before.
+    pub(super) fn trim(&self, leave: impl Fn(&Cached)) {
+        let mut nodes = self.nodes.borrow_mut();
+        if nodes.len() <= MOST {
+            return;
+        }
+        nodes.retain(|_, node| {
+            let idle = Rc::strong_count(node) == 1 && node.is_idle();
+            if let Some(cached) = node.cached.as_ref().filter(|_| idle) {
+                leave(cached);
+            }
+            !idle
+        });
+    }
+
+    /// All files.
+    pub(super) fn all(&self) -> Vec<Rc<Node>> {
+        self.nodes.borrow().values().cloned().collect()
+    }
+
+    /// One of those that have it open lets go of it. Returns what the last one could not make stable.
+    pub(super) fn release(&self, node: Rc<Node>) -> Option<Log> {
+        let open = match &node.cached {
+            Some(cached) => !cached.slots.borrow().is_empty(),
+            // The table has one, and we have one.
+            None => Rc::strong_count(&node) > 2,
+        };
+        if open {
+            return None;
+        }
+        let log = mem::take(&mut *node.log.borrow_mut());
+        if !self.cached {
+            self.nodes.borrow_mut().remove(&node.handle);
+            self.spare.borrow_mut().push(node);
+        }
+        Some(log)
+    }
+}

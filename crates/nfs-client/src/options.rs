@@ -1,0 +1,539 @@
+//! Where an export is and how it is used: the URL `nfs://host[:port]/export/path?version=4.1&nconnect=2`.
+//!
+//! Names and units of options follow Linux' `mount` (nfs(5)) where it has them.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use benchmaster_units::{ByteSize, TimeSpan};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
+
+use crate::rpc::Transport;
+use crate::types::{Stability, Version};
+
+/// The port of NFS.
+pub const NFS_PORT: u16 = 2049;
+/// Largest READ and WRITE unless told otherwise.
+const DEFAULT_IO: u32 = 1 << 20;
+/// Largest READ and WRITE that can be asked for.
+const MAX_IO: u64 = 64 << 20;
+/// What stays as it is in the path of a URL.
+const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// Why a URL or an option of it cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OptionError {
+    /// It is no URL of an export.
+    #[error("`{url}` {problem}; write nfs://server/export?version=4.1")]
+    Url {
+        /// What was written.
+        url: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// There is no such option.
+    #[error("NFS has no option `{name}`; options are {}", Field::names())]
+    Unknown {
+        /// What was written.
+        name: String,
+    },
+    /// An option's value cannot be read or is out of range.
+    #[error("NFS option `{name}` cannot be `{value}`; write {right}")]
+    Value {
+        /// The option.
+        name: &'static str,
+        /// What was written.
+        value: String,
+        /// What would be right.
+        right: String,
+    },
+    /// Two options exclude each other.
+    #[error("NFS option `{name}={value}` does not go with `{other}`; {fix}")]
+    Conflict {
+        /// The option.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// The other option and its value.
+        other: String,
+        /// What would be right.
+        fix: &'static str,
+    },
+}
+
+/// What the client keeps of files between calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cache {
+    /// Nothing: every operation goes to the wire.
+    #[default]
+    Off,
+    /// Attributes, names, access rights and data, as the Linux client keeps them.
+    Linux,
+}
+
+/// How long cached attributes are believed (nfs(5)): between a shortest and a longest time, longer the longer the file
+/// has not changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttributeTimes {
+    /// Shortest for files.
+    pub regular_min: Duration,
+    /// Longest for files.
+    pub regular_max: Duration,
+    /// Shortest for directories.
+    pub directory_min: Duration,
+    /// Longest for directories.
+    pub directory_max: Duration,
+}
+
+impl Default for AttributeTimes {
+    fn default() -> Self {
+        Self {
+            regular_min: Duration::from_secs(3),
+            regular_max: Duration::from_secs(60),
+            directory_min: Duration::from_secs(30),
+            directory_max: Duration::from_secs(60),
+        }
+    }
+}
+
+/// An export and how it is used. Text form: the URL, with the options that differ from the defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MountOptions {
+    /// Name or address of the server, without brackets.
+    pub host: String,
+    /// Its NFS port; else 2049.
+    pub port: Option<u16>,
+    /// Port of MOUNT (versions 2 and 3). Else that of [`Self::port`] where it is given, else the portmapper is asked.
+    pub mount_port: Option<u16>,
+    /// Absolute path of the exported directory.
+    pub export: Vec<u8>,
+    /// Version of NFS.
+    pub version: Version,
+    /// Connections.
+    pub connections: u32,
+    /// Session slots to ask for (4.1 and later); the server may grant fewer.
+    pub slots: u32,
+    /// Largest READ; the server may allow less.
+    pub read_size: u32,
+    /// Largest WRITE; the server may allow less.
+    pub write_size: u32,
+    /// User that calls are made as.
+    pub uid: u32,
+    /// Its group.
+    pub gid: u32,
+    /// How stable every WRITE must be before the server answers.
+    pub sync: Stability,
+    /// What is kept of files between calls.
+    pub cache: Cache,
+    /// Whether delegations are wanted; else they are with [`Cache::Linux`]. See [`Self::wants_delegations`].
+    pub delegations: Option<bool>,
+    /// How long a reply is waited for, if not 60 s (TCP) or 1.1 s (UDP). See [`Self::timeout`].
+    pub timeo: Option<Duration>,
+    /// How often a request is sent again before the call fails, if not 2 (TCP) or 5 times (UDP).
+    pub retrans: Option<u32>,
+    /// TCP or UDP (versions 2 and 3).
+    pub transport: Transport,
+    /// How long cached attributes are believed.
+    pub attribute_times: AttributeTimes,
+    /// First pause after the server said `DELAY` or `JUKEBOX`; doubled each time.
+    pub delay_initial: Duration,
+    /// Longest such pause.
+    pub delay_longest: Duration,
+    /// Bytes written and not yet committed that are kept to be written again if the server restarts; beyond, the mount
+    /// commits on its own.
+    pub unstable_limit: u64,
+}
+
+/// Options of the URL, in the order in which they are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Version,
+    Port,
+    MountPort,
+    Nconnect,
+    Slots,
+    Rsize,
+    Wsize,
+    Uid,
+    Gid,
+    Sync,
+    Cache,
+    Delegations,
+    Timeo,
+    Retrans,
+    Proto,
+    Actimeo,
+    Acregmin,
+    Acregmax,
+    Acdirmin,
+    Acdirmax,
+    DelayInitial,
+    DelayLongest,
+    UnstableLimit,
+}
+
+impl Field {
+    const ALL: [(Self, &'static str); 23] = [
+        (Self::Version, "version"),
+        (Self::Port, "port"),
+        (Self::MountPort, "mountport"),
+        (Self::Nconnect, "nconnect"),
+        (Self::Slots, "slots"),
+        (Self::Rsize, "rsize"),
+        (Self::Wsize, "wsize"),
+        (Self::Uid, "uid"),
+        (Self::Gid, "gid"),
+        (Self::Sync, "sync"),
+        (Self::Cache, "cache"),
+        (Self::Delegations, "delegations"),
+        (Self::Timeo, "timeo"),
+        (Self::Retrans, "retrans"),
+        (Self::Proto, "proto"),
+        (Self::Actimeo, "actimeo"),
+        (Self::Acregmin, "acregmin"),
+        (Self::Acregmax, "acregmax"),
+        (Self::Acdirmin, "acdirmin"),
+        (Self::Acdirmax, "acdirmax"),
+        (Self::DelayInitial, "delay_initial"),
+        (Self::DelayLongest, "delay_longest"),
+        (Self::UnstableLimit, "unstable_limit"),
+    ];
+
+    fn names() -> String {
+        Self::ALL.map(|(_, name)| name).join(", ")
+    }
+}
+
+impl MountOptions {
+    /// An export with the defaults: version 4.1, one connection, 64 slots, READ and WRITE of up to 1 MiB, user and group
+    /// of this process, no cache. `export` is an absolute path.
+    pub fn new(host: impl Into<String>, export: impl Into<Vec<u8>>) -> Self {
+        Self {
+            host: host.into(),
+            port: None,
+            mount_port: None,
+            export: export.into(),
+            version: Version::V41,
+            connections: 1,
+            slots: 64,
+            read_size: DEFAULT_IO,
+            write_size: DEFAULT_IO,
+            uid: rustix::process::geteuid().as_raw(),
+            gid: rustix::process::getegid().as_raw(),
+            sync: Stability::Unstable,
+            cache: Cache::Off,
+            delegations: None,
+            timeo: None,
+            retrans: None,
+            transport: Transport::Tcp,
+            attribute_times: AttributeTimes::default(),
+            delay_initial: Duration::from_millis(100),
+            delay_longest: Duration::from_secs(15),
+            unstable_limit: 64 << 20,
+        }
+    }
+
+    /// Names of all options that [`Self::set`] takes.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Field::ALL.iter().map(|(_, name)| *name)
+    }
+
+    /// How long a reply is waited for before the request is sent again.
+    pub fn timeout(&self) -> Duration {
+        self.timeo.unwrap_or(match self.transport {
+            Transport::Tcp => Duration::from_secs(60),
+            Transport::Udp => Duration::from_millis(1100),
+        })
+    }
+
+    /// How often a request is sent again before the call fails.
+    pub fn retransmissions(&self) -> u32 {
+        self.retrans.unwrap_or(match self.transport {
+            Transport::Tcp => 2,
+            Transport::Udp => 5,
+        })
+    }
+
+    /// Whether delegations are wanted.
+    pub fn wants_delegations(&self) -> bool {
+        self.delegations.unwrap_or(self.cache == Cache::Linux) && self.version.has_state()
+    }
+
+    /// Port of NFS.
+    pub fn nfs_port(&self) -> u16 {
+        self.port.unwrap_or(NFS_PORT)
+    }
+
+    /// Sets an option from its text, as in the URL.
+    ///
+    /// # Errors
+    /// When there is no such option, or the value is not right for it. What options mean together is looked at by
+    /// [`Self::check`].
+    pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        let Some(&(option, name)) = Field::ALL.iter().find(|(_, known)| *known == name) else {
+            return Err(OptionError::Unknown { name: name.to_owned() });
+        };
+        let wrong = |right: String| OptionError::Value { name, value: value.to_owned(), right };
+        let number = |low: u32, high: u32| match value.parse::<u32>() {
+            Ok(n) if (low..=high).contains(&n) => Ok(n),
+            _ => Err(wrong(format!("a number from {low} to {high}"))),
+        };
+        let size = |low: u64, high: u64| match value.parse::<ByteSize>() {
+            Ok(ByteSize(n)) if (low..=high).contains(&n) => Ok(n),
+            Ok(_) => Err(wrong(format!("a size from {} to {}", ByteSize(low), ByteSize(high)))),
+            Err(error) => Err(wrong(format!("a size such as 64KiB: {error}"))),
+        };
+        // A bare number is a number of `bare`.
+        let time = |bare: Duration| match (value.parse::<u32>(), value.parse::<TimeSpan>()) {
+            (Ok(n), _) => Ok(bare * n),
+            (_, Ok(TimeSpan(time))) => Ok(time),
+            (_, Err(error)) => Err(wrong(format!("a time such as 5s: {error}"))),
+        };
+        let positive = |time: Duration| match time.is_zero() {
+            true => Err(wrong("a time longer than nothing, such as 5s".into())),
+            false => Ok(time),
+        };
+        let one_of = |values: &[&str]| wrong(format!("one of {}", values.join(", ")));
+        const SECOND: Duration = Duration::from_secs(1);
+        let times = &mut self.attribute_times;
+        match option {
+            Field::Version => {
+                let found = Version::ALL.into_iter().find(|version| version.name() == value);
+                self.version = found.ok_or_else(|| one_of(&Version::ALL.map(Version::name)))?;
+            }
+            Field::Port => self.port = Some(number(1, u16::MAX.into())? as u16),
+            Field::MountPort => self.mount_port = Some(number(1, u16::MAX.into())? as u16),
+            Field::Nconnect => self.connections = number(1, 256)?,
+            Field::Slots => self.slots = number(1, 4096)?,
+            Field::Rsize => self.read_size = size(512, MAX_IO)? as u32,
+            Field::Wsize => self.write_size = size(512, MAX_IO)? as u32,
+            Field::Uid => self.uid = number(0, u32::MAX)?,
+            Field::Gid => self.gid = number(0, u32::MAX)?,
+            Field::Sync => {
+                let found = STABILITIES.iter().find(|(name, _)| *name == value);
+                self.sync = found.ok_or_else(|| one_of(&STABILITIES.map(|(name, _)| name)))?.1;
+            }
+            Field::Cache => {
+                self.cache = match value {
+                    "off" => Cache::Off,
+                    "linux" => Cache::Linux,
+                    _ => return Err(one_of(&["off", "linux"])),
+                }
+            }
+            Field::Delegations => {
+                self.delegations = Some(match value {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(one_of(&["on", "off"])),
+                });
+            }
+            Field::Timeo => self.timeo = Some(positive(time(SECOND / 10)?)?),
+            Field::Retrans => self.retrans = Some(number(0, 1000)?),
+            Field::Proto => {
+                self.transport = match value {
+                    "tcp" => Transport::Tcp,
+                    "udp" => Transport::Udp,
+                    _ => return Err(one_of(&["tcp", "udp"])),
+                }
+            }
+            Field::Actimeo => {
+                let all = time(SECOND)?;
+                *times = AttributeTimes {
+                    regular_min: all,
+                    regular_max: all,
+                    directory_min: all,
+                    directory_max: all,
+                };
+            }
+            Field::Acregmin => times.regular_min = time(SECOND)?,
+            Field::Acregmax => times.regular_max = time(SECOND)?,
+            Field::Acdirmin => times.directory_min = time(SECOND)?,
+            Field::Acdirmax => times.directory_max = time(SECOND)?,
+            Field::DelayInitial => self.delay_initial = positive(time(SECOND)?)?,
+            Field::DelayLongest => self.delay_longest = positive(time(SECOND)?)?,
+            Field::UnstableLimit => self.unstable_limit = size(0, 1 << 40)?,
+        }
+        Ok(())
+    }
+
+    /// Looks whether the options make sense together.
+    ///
+    /// # Errors
+    /// The first two that do not.
+    pub fn check(&self) -> Result<(), OptionError> {
+        let conflict = |name, value: &dyn fmt::Display, other: String, fix| {
+            Err(OptionError::Conflict { name, value: value.to_string(), other, fix })
+        };
+        let times = &self.attribute_times;
+        if self.version.has_state() && self.transport == Transport::Udp {
+            let other = format!("version={}", self.version);
+            return conflict("proto", &"udp", other, "UDP is for versions 2 and 3");
+        }
+        if self.delegations == Some(true) && !self.version.has_state() {
+            let other = format!("version={}", self.version);
+            return conflict("delegations", &"on", other, "delegations are of version 4");
+        }
+        if self.delegations == Some(true) && self.cache == Cache::Off {
+            let fix = "only the cache can use delegations, so write cache=linux";
+            return conflict("delegations", &"on", "cache=off".into(), fix);
+        }
+        if self.cache == Cache::Linux && self.version == Version::V2 {
+            return conflict("cache", &"linux", "version=2".into(), "the cache is for version 3 and later");
+        }
+        for (name, low, other, high) in [
+            ("acregmin", times.regular_min, "acregmax", times.regular_max),
+            ("acdirmin", times.directory_min, "acdirmax", times.directory_max),
+            ("delay_initial", self.delay_initial, "delay_longest", self.delay_longest),
+        ] {
+            if low > high {
+                let other = format!("{other}={}", TimeSpan(high));
+                return conflict(name, &TimeSpan(low), other, "the first must not be longer");
+            }
+        }
+        Ok(())
+    }
+
+    /// Value of an option as text, if it is not the default.
+    fn text(&self, option: Field, default: &Self) -> Option<String> {
+        let number = |own: u32, default: u32| (own != default).then(|| own.to_string());
+        let size = |own: u64, default: u64| (own != default).then(|| ByteSize(own).to_string());
+        let time = |own: Duration, default: Duration| (own != default).then(|| TimeSpan(own).to_string());
+        let (times, usual) = (&self.attribute_times, &default.attribute_times);
+        match option {
+            Field::Version => Some(self.version.to_string()),
+            // Written behind the host.
+            Field::Port => None,
+            Field::MountPort => self.mount_port.map(|port| port.to_string()),
+            Field::Nconnect => number(self.connections, default.connections),
+            Field::Slots => number(self.slots, default.slots),
+            Field::Rsize => size(self.read_size.into(), default.read_size.into()),
+            Field::Wsize => size(self.write_size.into(), default.write_size.into()),
+            Field::Uid => number(self.uid, default.uid),
+            Field::Gid => number(self.gid, default.gid),
+            Field::Sync => {
+                let name = STABILITIES.iter().find(|(_, stability)| *stability == self.sync);
+                name.filter(|_| self.sync != default.sync).map(|(name, _)| (*name).to_owned())
+            }
+            Field::Cache => (self.cache == Cache::Linux).then(|| "linux".to_owned()),
+            Field::Delegations => self.delegations.map(|on| if on { "on" } else { "off" }.to_owned()),
+            Field::Timeo => self.timeo.map(|time| TimeSpan(time).to_string()),
+            Field::Retrans => self.retrans.map(|n| n.to_string()),
+            Field::Proto => (self.transport == Transport::Udp).then(|| "udp".to_owned()),
+            // Written as the four that it sets.
+            Field::Actimeo => None,
+            Field::Acregmin => time(times.regular_min, usual.regular_min),
+            Field::Acregmax => time(times.regular_max, usual.regular_max),
+            Field::Acdirmin => time(times.directory_min, usual.directory_min),
+            Field::Acdirmax => time(times.directory_max, usual.directory_max),
+            Field::DelayInitial => time(self.delay_initial, default.delay_initial),
+            Field::DelayLongest => time(self.delay_longest, default.delay_longest),
+            Field::UnstableLimit => size(self.unstable_limit, default.unstable_limit),
+        }
+    }
+}
+
+/// Names of how stable writes are.
+const STABILITIES: [(&str, Stability); 3] =
+    [("none", Stability::Unstable), ("data", Stability::Data), ("file", Stability::File)];
+
+impl FromStr for MountOptions {
+    type Err = OptionError;
+
+    fn from_str(text: &str) -> Result<Self, OptionError> {
+        let wrong = |problem| OptionError::Url { url: text.to_owned(), problem };
+        let rest = text.strip_prefix("nfs://").ok_or_else(|| wrong("does not begin with nfs://"))?;
+        if rest.contains('#') {
+            return Err(wrong("has a `#`, which in a path is written %23"));
+        }
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+        let (host, port) = authority_of(authority).map_err(wrong)?;
+        let export = export_of(path).map_err(wrong)?;
+        let mut options = Self { port, ..Self::new(host, export) };
+        for option in query.split('&').filter(|option| !option.is_empty()) {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            options.set(name, value)?;
+        }
+        options.check()?;
+        Ok(options)
+    }
+}
+
+/// Host and port: `server`, `server:2049`, `[::1]:2049`.
+fn authority_of(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']').ok_or("has a `[` without `]`")?;
+            if host.parse::<std::net::Ipv6Addr>().is_err() {
+                return Err("has no IPv6 address between `[` and `]`");
+            }
+            (host, port)
+        }
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    if host.is_empty() {
+        return Err("names no server");
+    }
+    if host.contains(|c: char| c.is_whitespace() || matches!(c, '@' | '%' | '\\')) {
+        return Err("has a server name with a character that names do not have");
+    }
+    match port.strip_prefix(':') {
+        None if port.is_empty() => Ok((host, None)),
+        None => Err("has something between `]` and the port"),
+        Some(port) if port.contains(':') => Err("has an IPv6 address without brackets"),
+        Some(port) => match port.parse() {
+            Ok(port @ 1..) => Ok((host, Some(port))),
+            _ => Err("has a port that is not a number from 1 to 65535"),
+        },
+    }
+}
+
+/// The path of an export, decoded; `/` where there is none, and without `/` at the end.
+fn export_of(path: &str) -> Result<Vec<u8>, &'static str> {
+    let bytes = path.as_bytes();
+    let hex = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);
+    if (0..bytes.len()).any(|at| bytes[at] == b'%' && !(hex(at + 1) && hex(at + 2))) {
+        return Err("has a `%` without two hexadecimal digits in its path");
+    }
+    let mut export: Vec<u8> = percent_decode_str(path).collect();
+    while export.last() == Some(&b'/') {
+        export.pop();
+    }
+    if export.contains(&0) {
+        return Err("has a zero byte in its path");
+    }
+    if export.split(|byte| *byte == b'/').any(|name| matches!(name, b"." | b"..")) {
+        return Err("has `.` or `..` in its path");
+    }
+    if export.is_empty() {
+        export.push(b'/');
+    }
+    Ok(export)
+}
+
+impl fmt::Display for MountOptions {
+    /// The URL. It reads back as the same options in a process of the same user and group.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "nfs://[{}]", self.host)?,
+            false => write!(f, "nfs://{}", self.host)?,
+        }
+        if let Some(port) = self.port {
+            write!(f, ":{port}")?;
+        }
+        write!(f, "{}", percent_encode(&self.export, PATH))?;
+        let default = Self::new("", "");
+        let mut separator = '?';
+        for (option, name) in Field::ALL {
+            if let Some(value) = self.text(option, &default) {
+                write!(f, "{separator}{name}={value}")?;
+                separator = '&';
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,272 @@
+//! One call, from the wish to the result.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::time::Instant;
+
+use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
+use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
+
+use super::connection::{Connection, Sent};
+use super::incoming::Taken;
+use super::pending::Place;
+use super::{Call, Rpc, RpcError};
+use crate::counters::{Event, OpCounters};
+
+impl Rpc {
+    /// Calls a procedure. `encode` writes the arguments, and is called again when the request has to be sent again;
+    /// `decode` reads the results.
+    ///
+    /// # Errors
+    /// See [`RpcError`]; errors of the protocol called are results to `decode`.
+    pub async fn call<R>(
+        &self,
+        call: Call<'_>,
+        encode: impl Fn(&mut Encoder, Bulk<'_>),
+        decode: impl Fn(&mut Decoder<'_>) -> Result<R, XdrError>,
+    ) -> Result<R, RpcError> {
+        self.call_into(call, &mut [], encode, |d, _| Ok((decode(d)?, 0))).await
+    }
+
+    /// Calls a procedure whose results end with data that belong into `destination`. `decode` reads the results and
+    /// puts the data there with [`land`](super::land), whose value it returns beside its own: data of large replies are
+    /// received into `destination` after it.
+    ///
+    /// # Errors
+    /// See [`RpcError`].
+    pub async fn call_into<R>(
+        &self,
+        call: Call<'_>,
+        destination: &mut [u8],
+        encode: impl Fn(&mut Encoder, Bulk<'_>),
+        decode: impl Fn(&mut Decoder<'_>, &mut [u8]) -> Result<(R, usize), XdrError>,
+    ) -> Result<R, RpcError> {
+        let inner = &*self.0;
+        let counting = Counting::new(self, call);
+        let connection = self.choose(call.connection);
+        let deadline = counting.began + inner.options.timeout * (inner.options.retransmissions + 1);
+        let place =
+            connection.place(!destination.is_empty() && destination.len() >= super::incoming::LANDING);
+        let header = CallHeader {
+            xid: place.xid(),
+            rpc_version: RPC_VERSION,
+            program: call.program,
+            version: call.version,
+            procedure: call.procedure,
+            cred: inner.auth(),
+            verf: OpaqueAuth::NONE,
+        };
+        let message = |e: &mut Encoder, payload: Bulk<'_>| {
+            e.put(&header);
+            encode(e, payload);
+        };
+        let result = loop {
+            match self.exchange(connection, &place, &counting, deadline, destination, &message, &decode).await
+            {
+                Ok(result) => break Ok(result),
+                Err(Again::Resend) => {}
+                Err(Again::Fail(error)) => break Err(error),
+            }
+        };
+        counting.done(connection, &place, result.as_ref().err());
+        result
+    }
+
+    fn choose(&self, wanted: Option<usize>) -> &Connection {
+        let connections = &self.0.connections;
+        if let [only] = &connections[..] {
+            return only;
+        }
+        let number = wanted.unwrap_or_else(|| {
+            let turn = self.0.turn.get();
+            self.0.turn.set(turn.wrapping_add(1));
+            turn
+        });
+        &connections[number % connections.len()]
+    }
+
+    /// Sends a request once and waits for the reply.
+    #[allow(clippy::too_many_arguments)]
+    async fn exchange<R>(
+        &self,
+        connection: &Connection,
+        place: &Place<'_>,
+        counting: &Counting<'_>,
+        deadline: Instant,
+        destination: &mut [u8],
+        message: &impl Fn(&mut Encoder, Bulk<'_>),
+        decode: &impl Fn(&mut Decoder<'_>, &mut [u8]) -> Result<(R, usize), XdrError>,
+    ) -> Result<R, Again> {
+        let options = &self.0.options;
+        let mut waited = !connection.is_up();
+        if waited && !connection.up(deadline).await {
+            return Err(Again::Fail(connection.failure()));
+        }
+        let payload = counting.call.payload;
+        let sent = match connection.send(place, payload, message) {
+            Sent::Queued(bytes) => bytes,
+            Sent::Direct => {
+                waited = true;
+                connection.send_from(place, payload, message, deadline).await
+            }
+        };
+        counting.transmitted(sent);
+        // Reading the clock shows in the cost of a call: a request that waited for nothing leaves about now.
+        let at_once = counting.transmissions.get() == 1 && counting.call.since.is_none() && !waited;
+        let now = if at_once { counting.began } else { Instant::now() };
+        place.wait_until((now + options.timeout).min(deadline));
+        let mut front = None;
+        let taken = poll_fn(|context| {
+            connection.take(
+                place,
+                context,
+                destination,
+                &mut |bytes: &[u8], whole, destination: &mut [u8]| {
+                    let mut d = if whole { Decoder::new(bytes) } else { Decoder::of_front(bytes) };
+                    let outcome = header_of(&mut d, &counting.call);
+                    let (result, rest) = match outcome {
+                        Ok(()) => decode(&mut d, destination)?,
+                        Err(Reply::Bad(error)) => return Err(error),
+                        Err(Reply::Failed(error)) => {
+                            front = Some(Err(error));
+                            return Ok(0);
+                        }
+                    };
+                    front = Some(Ok(result));
+                    Ok(rest)
+                },
+            )
+        })
+        .await;
+        match taken {
+            Taken::Reply => match front {
+                Some(result) => result.map_err(Again::Fail),
+                None => Err(Again::Fail(RpcError::TimedOut)),
+            },
+            Taken::Bad(error) => Err(Again::Fail(RpcError::BadReply(error))),
+            Taken::Lost => {
+                if connection.is_closed() {
+                    return Err(Again::Fail(RpcError::Closed));
+                }
+                self.0.event(Event::Resent);
+                if let Some(history) = counting.call.history {
+                    history.reconnected.set(true);
+                }
+                Err(Again::Resend)
+            }
+            Taken::TimedOut => {
+                if Instant::now() >= deadline {
+                    return Err(Again::Fail(RpcError::TimedOut));
+                }
+                self.0.event(Event::Retransmission);
+                if !options.resend_on_live_connection {
+                    connection.reset("no reply in time");
+                }
+                Err(Again::Resend)
+            }
+        }
+    }
+}
+
+/// How an exchange without result goes on.
+enum Again {
+    Resend,
+    Fail(RpcError),
+}
+
+/// What is wrong with a reply.
+enum Reply {
+    Bad(XdrError),
+    Failed(RpcError),
+}
+
+/// Reads the header of a reply.
+fn header_of(d: &mut Decoder<'_>, call: &Call<'_>) -> Result<(), Reply> {
+    let Call { program, version: wanted, procedure, .. } = *call;
+    let reply = match d.get().map_err(Reply::Bad)? {
+        Message::Reply { reply, .. } => reply,
+        Message::Call(_) => return Err(Reply::Bad(XdrError::BadValue { what: "msg_type", value: 0 })),
+    };
+    Err(Reply::Failed(match reply {
+        RpcReply::Success(_) => return Ok(()),
+        RpcReply::ProgUnavail => RpcError::ProgramUnavailable(program),
+        RpcReply::ProgMismatch(low, high) => RpcError::VersionMismatch { program, wanted, low, high },
+        RpcReply::ProcUnavail => RpcError::ProcedureUnavailable { program, procedure },
+        RpcReply::GarbageArgs => RpcError::GarbageArguments,
+        RpcReply::SystemErr => RpcError::SystemError,
+        RpcReply::RpcMismatch(..) => RpcError::UnknownStatus(0),
+        RpcReply::AuthError(stat) => RpcError::Denied(stat),
+        RpcReply::Unknown(stat) => RpcError::UnknownStatus(stat),
+    }))
+}
+
+/// Counts one call, all at once when it ends, as Linux does: what is under way shows in no column, so that between any
+/// two snapshots `transmissions` are more than `ops` only where the same request was sent again.
+struct Counting<'c> {
+    rpc: &'c Rpc,
+    call: Call<'c>,
+    began: Instant,
+    transmissions: Cell<u32>,
+    bytes_sent: Cell<u64>,
+    counted: Cell<bool>,
+}
+
+impl<'c> Counting<'c> {
+    fn new(rpc: &'c Rpc, call: Call<'c>) -> Self {
+        rpc.0.counters.begun();
+        let began = call.since.unwrap_or_else(Instant::now);
+        let (transmissions, bytes_sent, counted) = Default::default();
+        Self { rpc, call, began, transmissions, bytes_sent, counted }
+    }
+
+    /// The request was sent, so many bytes; 0 is one that the connection broke before.
+    fn transmitted(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        self.transmissions.set(self.transmissions.get() + 1);
+        self.bytes_sent.set(self.bytes_sent.get() + bytes as u64);
+        if let Some(history) = self.call.history {
+            history.transmissions.set(history.transmissions.get() + 1);
+        }
+    }
+
+    fn done(&self, connection: &Connection, place: &Place<'_>, failed: Option<&RpcError>) {
+        let times = connection.times(place);
+        let end = times.received.unwrap_or_else(Instant::now);
+        let sent = times.sent.unwrap_or(end).clamp(self.began, end.max(self.began));
+        self.count(|counters| {
+            counters.bytes_received += times.bytes as u64;
+            counters.queue_ns += (sent - self.began).as_nanos() as u64;
+            counters.rtt_ns += (end.saturating_duration_since(sent)).as_nanos() as u64;
+            counters.execute_ns += (end.saturating_duration_since(self.began)).as_nanos() as u64;
+            counters.errors += u64::from(failed.is_some());
+            counters.timeouts += u64::from(matches!(failed, Some(RpcError::TimedOut)));
+        });
+    }
+
+    fn count(&self, more: impl FnOnce(&mut OpCounters)) {
+        self.counted.set(true);
+        self.rpc.0.counters.update(self.call.op, |counters| {
+            counters.ops += 1;
+            // A call that never came to be sent is one transmission too, or it would hide another's second one.
+            counters.transmissions += u64::from(self.transmissions.get().max(1));
+            counters.bytes_sent += self.bytes_sent.get();
+            more(counters);
+        });
+    }
+}
+
+impl Drop for Counting<'_> {
+    fn drop(&mut self) {
+        self.rpc.0.counters.ended();
+        // Given up by its caller: a call that was sent is one without success.
+        if !self.counted.get() && self.transmissions.get() > 0 {
+            let took = self.began.elapsed().as_nanos() as u64;
+            self.count(|counters| {
+                counters.execute_ns += took;
+                counters.errors += 1;
+            });
+        }
+    }
+}

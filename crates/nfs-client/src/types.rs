@@ -1,0 +1,332 @@
+//! What the versions of NFS have in common.
+
+use std::fmt;
+
+/// A filehandle: up to 128 bytes that only the server understands.
+#[derive(Clone, Copy)]
+pub struct Handle {
+    len: u8,
+    bytes: [u8; Self::MAX],
+}
+
+impl Handle {
+    /// Most bytes (RFC 7530 §4.1; 64 in version 3, exactly 32 in version 2).
+    pub const MAX: usize = 128;
+
+    /// The handle of these bytes; `None` when there are too many.
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let mut handle = Self { len: bytes.len() as u8, bytes: [0; Self::MAX] };
+        handle.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        Some(handle)
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+impl Default for Handle {
+    /// No bytes.
+    fn default() -> Self {
+        Self { len: 0, bytes: [0; Self::MAX] }
+    }
+}
+
+impl PartialEq for Handle {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Handle {}
+
+impl std::hash::Hash for Handle {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// Version of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Version {
+    /// RFC 1094.
+    V2,
+    /// RFC 1813.
+    V3,
+    /// RFC 7530.
+    V40,
+    /// RFC 8881.
+    V41,
+    /// RFC 7862.
+    V42,
+}
+
+impl Version {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::V2, Self::V3, Self::V40, Self::V41, Self::V42];
+
+    /// As mount options have it: `3`, `4.1`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V2 => "2",
+            Self::V3 => "3",
+            Self::V40 => "4.0",
+            Self::V41 => "4.1",
+            Self::V42 => "4.2",
+        }
+    }
+
+    /// The minor version of version 4.
+    pub fn minor(self) -> Option<u32> {
+        match self {
+            Self::V2 | Self::V3 => None,
+            Self::V40 => Some(0),
+            Self::V41 => Some(1),
+            Self::V42 => Some(2),
+        }
+    }
+
+    /// Whether servers know open files: version 4.
+    pub fn has_state(self) -> bool {
+        self >= Self::V40
+    }
+
+    /// Whether it has sessions.
+    pub fn has_sessions(self) -> bool {
+        self >= Self::V41
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Kind of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileType {
+    /// Regular file.
+    Regular,
+    /// Directory.
+    Directory,
+    /// Symbolic link.
+    Symlink,
+    /// Device, socket, pipe.
+    Other,
+}
+
+/// A time as the server gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Time {
+    /// Seconds since 1970.
+    pub seconds: i64,
+    /// Nanoseconds of the second.
+    pub nanos: u32,
+}
+
+/// Attributes of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attributes {
+    /// Kind.
+    pub kind: FileType,
+    /// Permission bits.
+    pub mode: u32,
+    /// Names.
+    pub links: u32,
+    /// Owner, where it is a number.
+    pub uid: u32,
+    /// Group, where it is a number.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Bytes of storage.
+    pub used: u64,
+    /// File system.
+    pub fsid: (u64, u64),
+    /// Number within it.
+    pub fileid: u64,
+    /// Last access.
+    pub accessed: Time,
+    /// Last change of the content.
+    pub modified: Time,
+    /// Last change of content or attributes.
+    pub changed: Time,
+    /// Changes whenever the file does: the change attribute of version 4, else made of [`Self::changed`].
+    pub change: u64,
+}
+
+/// Attributes to set; what is `None` stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SetAttributes {
+    /// Permission bits.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Size.
+    pub size: Option<u64>,
+    /// Last access.
+    pub accessed: Option<SetTime>,
+    /// Last change of the content.
+    pub modified: Option<SetTime>,
+}
+
+/// A time to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetTime {
+    /// The server's time.
+    Now,
+    /// This time.
+    To(Time),
+}
+
+/// How stable written data must be before the server answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Stability {
+    /// Not at all; COMMIT makes it so.
+    #[default]
+    Unstable,
+    /// Data, and metadata needed to read them.
+    Data,
+    /// Data and metadata.
+    File,
+}
+
+/// Tells instances of a server apart: unstable data written under another verifier may be lost.
+pub type Verifier = [u8; 8];
+
+/// What a READ brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    /// Bytes put into the buffer.
+    pub len: usize,
+    /// Whether the file ends there.
+    pub eof: bool,
+    /// Attributes after it, where the version has them.
+    pub attributes: Option<Attributes>,
+}
+
+/// What a WRITE did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes written.
+    pub len: usize,
+    /// How stable they are.
+    pub stability: Stability,
+    /// The server's instance.
+    pub verifier: Verifier,
+    /// Attributes after it, where the version has them.
+    pub attributes: Option<Attributes>,
+}
+
+/// What access is asked for and granted (the bits of ACCESS, RFC 1813 §3.3.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccessBits(pub u32);
+
+impl AccessBits {
+    /// Read a file or directory.
+    pub const READ: u32 = 1;
+    /// Find a name in a directory.
+    pub const LOOKUP: u32 = 2;
+    /// Rewrite data or change entries.
+    pub const MODIFY: u32 = 4;
+    /// Append or add entries.
+    pub const EXTEND: u32 = 8;
+    /// Delete entries.
+    pub const DELETE: u32 = 16;
+    /// Execute.
+    pub const EXECUTE: u32 = 32;
+    /// All.
+    pub const ALL: u32 = 63;
+}
+
+/// Kind of a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockKind {
+    /// Shared.
+    Read,
+    /// Exclusive.
+    Write,
+}
+
+/// Bytes of a file. `length` 0: to the end, however far it moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Range {
+    /// First byte.
+    pub offset: u64,
+    /// Number.
+    pub length: u64,
+}
+
+/// How to open a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenHow {
+    /// For reading.
+    pub read: bool,
+    /// For writing.
+    pub write: bool,
+    /// Whether and how to create it.
+    pub create: Create,
+    /// Truncate an existing file.
+    pub truncate: bool,
+    /// Permission bits of a new file.
+    pub mode: u32,
+}
+
+/// Whether and how a file is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Create {
+    /// It must exist.
+    #[default]
+    No,
+    /// Created if it does not exist.
+    IfAbsent,
+    /// Must not exist (EXCLUSIVE4_1, EXCLUSIVE4 or EXCLUSIVE in version 3, so that a repeated request is recognised).
+    Exclusive,
+}
+
+/// Space of a file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Space {
+    /// Bytes in all.
+    pub total: u64,
+    /// Bytes free for this user.
+    pub available: u64,
+    /// Files free for this user.
+    pub files_available: u64,
+}
+
+/// Limits of a server's file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest READ.
+    pub max_read: u32,
+    /// Largest WRITE.
+    pub max_write: u32,
+    /// Granularity of times in nanoseconds (`time_delta`).
+    pub time_delta_ns: u64,
+    /// Seconds of the lease; 0 where there is none.
+    pub lease_seconds: u32,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    /// Name.
+    pub name: &'a [u8],
+    /// Number of the file.
+    pub fileid: u64,
+    /// Attributes, where they were asked for and came.
+    pub attributes: Option<&'a Attributes>,
+    /// Filehandle, where it was asked for and came.
+    pub handle: Option<&'a Handle>,
+}

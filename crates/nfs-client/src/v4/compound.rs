@@ -1,0 +1,114 @@
+//! COMPOUND: operations written one after the other, results read one by one, both without allocation.
+
+use benchmaster_nfs_proto::v4::{CompoundResHeader, Nfsstat4, Opnum};
+use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder, Mark, XdrError};
+
+use crate::error::NfsError;
+
+/// The operations of a request under way.
+pub(super) struct Ops<'e> {
+    e: &'e mut Encoder,
+    at: Mark,
+    count: u32,
+}
+
+impl<'e> Ops<'e> {
+    /// Begins a COMPOUND without tag.
+    pub(super) fn begin(e: &'e mut Encoder, minor: u32) -> Self {
+        e.put(&0u32);
+        e.put(&minor);
+        let at = e.mark();
+        e.put(&0u32);
+        Self { e, at, count: 0 }
+    }
+
+    /// Adds an operation.
+    #[inline]
+    pub(super) fn put<A: Encode + ?Sized>(&mut self, op: Opnum, arguments: &A) -> &mut Self {
+        self.e.put(&op);
+        self.e.put(arguments);
+        self.count += 1;
+        self
+    }
+
+    /// Writes their number.
+    pub(super) fn end(self) {
+        self.e.patch_u32(self.at, self.count);
+    }
+}
+
+/// Why results end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// They do not decode.
+    Xdr(XdrError),
+    /// An operation failed.
+    Status(Nfsstat4),
+    /// They make no sense.
+    Nonsense(&'static str),
+}
+
+impl From<XdrError> for Failure {
+    fn from(error: XdrError) -> Self {
+        Self::Xdr(error)
+    }
+}
+
+impl From<Nfsstat4> for Failure {
+    fn from(status: Nfsstat4) -> Self {
+        Self::Status(status)
+    }
+}
+
+impl From<Failure> for NfsError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Xdr(error) => error.into(),
+            Failure::Status(status) => Self::V4(status),
+            Failure::Nonsense(what) => Self::Nonsense(what),
+        }
+    }
+}
+
+/// Results of a request.
+pub(super) struct Results<'d, 'a> {
+    d: &'d mut Decoder<'a>,
+    /// Status of the last operation.
+    pub(super) status: Nfsstat4,
+    left: u32,
+}
+
+impl<'d, 'a> Results<'d, 'a> {
+    pub(super) fn begin(d: &'d mut Decoder<'a>) -> Result<Self, XdrError> {
+        let CompoundResHeader { status, count, .. } = d.get()?;
+        Ok(Self { d, status, left: count })
+    }
+
+    /// The result of an operation, which has to be the next.
+    #[inline]
+    pub(super) fn take<T: Decode<'a>>(&mut self, op: Opnum) -> Result<T, Failure> {
+        self.result::<Result<T, Nfsstat4>>(op)?.map_err(Failure::Status)
+    }
+
+    /// The same where the result has another shape than body or status.
+    #[inline]
+    pub(super) fn result<T: Decode<'a>>(&mut self, op: Opnum) -> Result<T, Failure> {
+        let Some(left) = self.left.checked_sub(1) else {
+            return Err(match self.status {
+                Nfsstat4::OK => Failure::Nonsense("results are missing"),
+                status => Failure::Status(status),
+            });
+        };
+        self.left = left;
+        match self.d.get::<Opnum>()? {
+            number if number == op => Ok(self.d.get()?),
+            Opnum::ILLEGAL => Err(Failure::Status(self.d.get()?)),
+            _ => Err(Failure::Nonsense("the result of another operation than the one called")),
+        }
+    }
+
+    /// Whether results are left.
+    pub(super) fn more(&self) -> bool {
+        self.left > 0
+    }
+}

@@ -1,0 +1,453 @@
+//! From a connection to a mounted export: client id, session, root. And back again.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_proto::v4::{
+    BindConnToSessionArgs, BindConnToSessionOk, Bitmap4, CREATE_SESSION_CONN_BACK_CHAN, CallbackSecParms4,
+    CbClient4, ChannelAttrs4, ChannelDirFromClient4, ClientOwner4, CreateSessionArgs, CreateSessionOk,
+    DestroyClientidArgs, DestroySessionArgs, EXCHGID_CONFIRMED_R, ExchangeIdArgs, ExchangeIdOk, GetattrArgs,
+    GetattrOk, GetfhOk, LookupArgs, Netaddr4, NfsClientId4, NfsImplId4, Nfsstat4, Nfstime4, Opnum, PutfhArgs,
+    ReclaimCompleteArgs, SetclientidArgs, SetclientidConfirmArgs, SetclientidRes, StateProtect4A, fattr4,
+};
+use benchmaster_nfs_proto::xdr::List;
+
+use super::compound::Failure;
+use super::delegation::RecallHook;
+use super::request::Kind;
+use super::{Client, ConnectError, Inner, LARGEST_IO, ROOM, attrs};
+use crate::counters::Event;
+use crate::delay::Delay;
+use crate::error::NfsError;
+use crate::ops::v4 as ops;
+use crate::protocol::NfsResult;
+use crate::types::{FileType, Handle, Limits};
+
+/// Program number of callbacks.
+pub(super) const CALLBACK_PROGRAM: u32 = 0x4000_0000;
+/// Slots of the back channel.
+pub(super) const BACK_SLOTS: u32 = 16;
+/// How often a client id is destroyed that the server says is busy (Linux: `NFS4_MAX_LOOP_ON_RECOVER`).
+const BUSY: u32 = 10;
+/// Longest callback taken.
+const BACK_SIZE: u32 = 4096;
+
+impl Inner {
+    /// Introduces the client and finds the export.
+    pub(super) async fn establish(self: &Rc<Self>) -> Result<(), ConnectError> {
+        let introduced = match self.has_sessions() {
+            true => self.introduce().await,
+            false => self.set_client_id().await,
+        };
+        introduced.map_err(ConnectError::Client)?;
+        self.renewed.set(Instant::now());
+        let export = |reason| ConnectError::Export {
+            export: String::from_utf8_lossy(&self.options.export).into_owned(),
+            reason,
+        };
+        self.find_root().await.map_err(export)?;
+        self.file_system_info().await.map_err(export)?;
+        self.keep_lease();
+        self.keep_back_channel();
+        Ok(())
+    }
+
+    async fn introduce(self: &Rc<Self>) -> NfsResult<()> {
+        self.exchange_id().await?;
+        self.create_session().await?;
+        self.reclaim_complete().await
+    }
+
+    /// Makes a request outside of a session, again while the server asks to.
+    async fn patiently<R>(self: &Rc<Self>, request: impl AsyncFn() -> NfsResult<R>) -> NfsResult<R> {
+        let mut delay = Delay::new(self.options.delay);
+        loop {
+            match request().await {
+                Err(NfsError::V4(Nfsstat4::DELAY | Nfsstat4::BACK_CHAN_BUSY)) => {
+                    delay.pause(&self.reactor, &self.counters, Event::Delay).await?;
+                }
+                result => return result,
+            }
+        }
+    }
+
+    /// EXCHANGE_ID; whether the server still knows this client id, with its state.
+    pub(super) async fn exchange_id(self: &Rc<Self>) -> NfsResult<bool> {
+        let options = &self.options;
+        let args = ExchangeIdArgs {
+            clientowner: ClientOwner4 { verifier: options.verifier, ownerid: options.identity[..].into() },
+            flags: 0,
+            state_protect: StateProtect4A::None,
+            client_impl_id: Some(NfsImplId4 {
+                domain: "benchmaster".into(),
+                name: concat!("benchmaster ", env!("CARGO_PKG_VERSION")).into(),
+                date: Nfstime4::default(),
+            }),
+        };
+        let kind = Kind::reading(ops::EXCHANGE_ID).recovering(true).bare(0);
+        let (client, sequence, flags) = self
+            .patiently(async || {
+                self.request(
+                    kind,
+                    |ops| {
+                        ops.put(Opnum::EXCHANGE_ID, &args);
+                    },
+                    |results| {
+                        let ok: ExchangeIdOk<'_> = results.take(Opnum::EXCHANGE_ID)?;
+                        Ok((ok.clientid, ok.sequenceid, ok.flags))
+                    },
+                )
+                .await
+            })
+            .await?;
+        let known = flags & EXCHGID_CONFIRMED_R != 0 && client == self.client.get();
+        self.client.set(client);
+        self.back.sequence.set(sequence);
+        Ok(known)
+    }
+
+    /// CREATE_SESSION, on the first connection, which becomes the back channel.
+    pub(super) async fn create_session(self: &Rc<Self>) -> NfsResult<()> {
+        let options = &self.options;
+        let io = |wanted: u32| if wanted == 0 { LARGEST_IO } else { wanted };
+        let args = CreateSessionArgs {
+            clientid: self.client.get(),
+            sequence: self.back.sequence.get(),
+            flags: CREATE_SESSION_CONN_BACK_CHAN,
+            fore_chan_attrs: ChannelAttrs4 {
+                headerpadsize: 0,
+                maxrequestsize: io(options.wsize).saturating_add(ROOM),
+                maxresponsesize: io(options.rsize).saturating_add(ROOM),
+                maxresponsesize_cached: ROOM,
+                maxoperations: 16,
+                maxrequests: options.slots.max(1),
+                rdma_ird: None,
+            },
+            back_chan_attrs: ChannelAttrs4 {
+                headerpadsize: 0,
+                maxrequestsize: BACK_SIZE,
+                maxresponsesize: BACK_SIZE,
+                maxresponsesize_cached: BACK_SIZE,
+                maxoperations: 8,
+                maxrequests: BACK_SLOTS,
+                rdma_ird: None,
+            },
+            cb_program: CALLBACK_PROGRAM,
+            sec_parms: List::Items(&[CallbackSecParms4::None]),
+        };
+        let kind = Kind::reading(ops::CREATE_SESSION).recovering(true).bare(0);
+        let ok: CreateSessionOk = self
+            .patiently(async || {
+                self.request(
+                    kind,
+                    |ops| {
+                        ops.put(Opnum::CREATE_SESSION, &args);
+                    },
+                    |results| results.take(Opnum::CREATE_SESSION),
+                )
+                .await
+            })
+            .await?;
+        self.back.sequence.set(args.sequence.wrapping_add(1));
+        let fore = ok.fore_chan_attrs;
+        if fore.maxrequests == 0 || fore.maxoperations < 8 {
+            return Err(NfsError::Nonsense("a session without slots or with too few operations"));
+        }
+        self.back.begin(ok.sessionid, ok.back_chan_attrs.maxrequests.min(BACK_SLOTS));
+        self.back.generation.set(self.rpc.generation(0));
+        let mut limits = self.limits.get();
+        limits.max_read = fore.maxresponsesize.saturating_sub(ROOM / 4).min(io(options.rsize));
+        limits.max_write = fore.maxrequestsize.saturating_sub(ROOM / 4).min(io(options.wsize));
+        self.back.limits.set((limits.max_read, limits.max_write));
+        self.slots.renew(ok.sessionid, fore.maxrequests.min(options.slots.max(1)));
+        self.renewed.set(Instant::now());
+        Ok(())
+    }
+
+    /// RECLAIM_COMPLETE: before it a client cannot open anything.
+    pub(super) async fn reclaim_complete(self: &Rc<Self>) -> NfsResult<()> {
+        let kind = Kind::repeatable(ops::RECLAIM_COMPLETE).recovering(true);
+        let done = self.request(
+            kind,
+            |ops| {
+                ops.put(Opnum::RECLAIM_COMPLETE, &ReclaimCompleteArgs { one_fs: false });
+            },
+            |results| results.take(Opnum::RECLAIM_COMPLETE),
+        );
+        match done.await {
+            Err(NfsError::V4(Nfsstat4::COMPLETE_ALREADY)) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// BIND_CONN_TO_SESSION of a connection: the first one for both channels, the others for ours.
+    pub(super) async fn bind(self: &Rc<Self>, connection: usize) -> NfsResult<()> {
+        let dir = match connection {
+            0 => ChannelDirFromClient4::ForeOrBoth,
+            _ => ChannelDirFromClient4::Fore,
+        };
+        let args = BindConnToSessionArgs { sessid: self.slots.session(), dir, use_conn_in_rdma_mode: false };
+        let kind = Kind::reading(ops::BIND_CONN_TO_SESSION).recovering(true).bare(connection);
+        let generation = self.rpc.generation(connection);
+        let bound = self.patiently(async || {
+            self.request(
+                kind,
+                |ops| {
+                    ops.put(Opnum::BIND_CONN_TO_SESSION, &args);
+                },
+                |results| results.take::<BindConnToSessionOk>(Opnum::BIND_CONN_TO_SESSION),
+            )
+            .await
+        });
+        bound.await?;
+        self.counters.event(Event::ConnectionBound);
+        if connection == 0 {
+            self.back.generation.set(generation);
+        }
+        Ok(())
+    }
+
+    /// Binds the back channel again.
+    pub(super) async fn bind_back(self: &Rc<Self>) -> NfsResult<()> {
+        match self.bind(0).await {
+            // A server that does not call back can be lived with.
+            Err(NfsError::V4(status)) if !matches!(status, Nfsstat4::BADSESSION | Nfsstat4::DEADSESSION) => {
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    /// DESTROY_SESSION; no error where there is none.
+    pub(super) async fn destroy_session(self: &Rc<Self>) -> NfsResult<()> {
+        let args = DestroySessionArgs { sessionid: self.slots.session() };
+        let kind = Kind::reading(ops::DESTROY_SESSION).recovering(true).bare(0);
+        let destroyed = self.patiently(async || {
+            self.request(
+                kind,
+                |ops| {
+                    ops.put(Opnum::DESTROY_SESSION, &args);
+                },
+                |results| results.take::<()>(Opnum::DESTROY_SESSION),
+            )
+            .await
+        });
+        match destroyed.await {
+            Err(NfsError::V4(_)) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// SETCLIENTID and SETCLIENTID_CONFIRM (4.0).
+    pub(super) async fn set_client_id(self: &Rc<Self>) -> NfsResult<()> {
+        let options = &self.options;
+        let (netid, address) = self.callback_address();
+        let callback_ident = self.back.ident.get().wrapping_add(1);
+        self.back.ident.set(callback_ident);
+        let args = SetclientidArgs {
+            client: NfsClientId4 { verifier: options.verifier, id: options.identity[..].into() },
+            callback: CbClient4 {
+                cb_program: CALLBACK_PROGRAM,
+                cb_location: Netaddr4 { r_netid: netid.into(), r_addr: address.as_str().into() },
+            },
+            callback_ident,
+        };
+        let kind = Kind::reading(ops::SETCLIENTID).recovering(true).bare(0);
+        let ok = self
+            .patiently(async || {
+                self.request(
+                    kind,
+                    |ops| {
+                        ops.put(Opnum::SETCLIENTID, &args);
+                    },
+                    |results| match results.result(Opnum::SETCLIENTID)? {
+                        SetclientidRes::Ok(ok) => Ok(ok),
+                        SetclientidRes::ClidInuse(_) => Err(Nfsstat4::CLID_INUSE.into()),
+                        SetclientidRes::Err(status) => Err(status.into()),
+                    },
+                )
+                .await
+            })
+            .await?;
+        let confirm =
+            SetclientidConfirmArgs { clientid: ok.clientid, setclientid_confirm: ok.setclientid_confirm };
+        let kind = Kind::reading(ops::SETCLIENTID_CONFIRM).recovering(true).bare(0);
+        let confirmed = self.patiently(async || {
+            self.request(
+                kind,
+                |ops| {
+                    ops.put(Opnum::SETCLIENTID_CONFIRM, &confirm);
+                },
+                |results| results.take::<()>(Opnum::SETCLIENTID_CONFIRM),
+            )
+            .await
+        });
+        confirmed.await?;
+        self.client.set(ok.clientid);
+        self.renewed.set(Instant::now());
+        Ok(())
+    }
+
+    /// Where the server of version 4.0 calls back: transport and universal address (RFC 5665 §5.2.3).
+    fn callback_address(&self) -> (&'static str, String) {
+        let port = self.listener.borrow().as_ref().map_or(0, |listener| listener.address().port());
+        let [high, low] = port.to_be_bytes();
+        match self.rpc.local_address(0) {
+            Some(SocketAddr::V6(address)) => ("tcp6", format!("{}.{high}.{low}", address.ip())),
+            Some(SocketAddr::V4(address)) => ("tcp", format!("{}.{high}.{low}", address.ip())),
+            None => ("tcp", format!("0.0.0.0.{high}.{low}")),
+        }
+    }
+
+    /// Looks the export up from the root, in one request.
+    async fn find_root(self: &Rc<Self>) -> NfsResult<()> {
+        let path = &self.options.export;
+        let names = || path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        // A session allows so many operations in a request.
+        const AT_ONCE: usize = 8;
+        let names: Vec<&[u8]> = names().collect();
+        let mut from: Option<Handle> = None;
+        let mut parts = names.chunks(AT_ONCE);
+        loop {
+            let part = parts.next().unwrap_or_default();
+            let (handle, found) = self
+                .request(
+                    Kind::reading(ops::LOOKUP_ROOT),
+                    |ops| {
+                        match &from {
+                            Some(handle) => {
+                                ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() })
+                            }
+                            None => ops.put(Opnum::PUTROOTFH, &()),
+                        };
+                        for name in part {
+                            ops.put(Opnum::LOOKUP, &LookupArgs { objname: (*name).into() });
+                        }
+                        ops.put(Opnum::GETFH, &());
+                        ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
+                    },
+                    |results| {
+                        results.take::<()>(if from.is_some() { Opnum::PUTFH } else { Opnum::PUTROOTFH })?;
+                        for _ in part {
+                            results.take::<()>(Opnum::LOOKUP)?;
+                        }
+                        let handle = handle_of(results.take(Opnum::GETFH)?)?;
+                        let got: GetattrOk<'_> = results.take(Opnum::GETATTR)?;
+                        Ok((handle, attrs::decode(&got.obj_attributes)?))
+                    },
+                )
+                .await?;
+            from = Some(handle);
+            if parts.len() > 0 {
+                continue;
+            }
+            if found.attributes.kind != FileType::Directory {
+                return Err(NfsError::V4(Nfsstat4::NOTDIR));
+            }
+            self.root.set(handle);
+            return Ok(());
+        }
+    }
+
+    /// Limits of the file system, and what exclusive creates may set.
+    async fn file_system_info(self: &Rc<Self>) -> NfsResult<()> {
+        let root = self.root.get();
+        let mut wanted =
+            Bitmap4::of(&[fattr4::LEASE_TIME, fattr4::MAXREAD, fattr4::MAXWRITE, fattr4::TIME_DELTA]);
+        if self.has_sessions() {
+            wanted.set(fattr4::SUPPATTR_EXCLCREAT);
+        }
+        let (lease, max_read, max_write, delta, exclusive) = self
+            .request(
+                Kind::reading(ops::FSINFO),
+                |ops| {
+                    ops.put(Opnum::PUTFH, &PutfhArgs { object: root.bytes().into() });
+                    ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: wanted });
+                },
+                |results| {
+                    results.take::<()>(Opnum::PUTFH)?;
+                    let ok: GetattrOk<'_> = results.take(Opnum::GETATTR)?;
+                    let got = benchmaster_nfs_proto::v4::Attributes::decode(&ok.obj_attributes)
+                        .map_err(|_| Failure::Nonsense("limits of the file system do not decode"))?;
+                    let delta = got.time_delta;
+                    Ok((got.lease_time, got.maxread, got.maxwrite, delta, got.suppattr_exclcreat))
+                },
+            )
+            .await?;
+        let (read, write) = match self.has_sessions() {
+            true => self.back.limits.get(),
+            false => (self.options.rsize, self.options.wsize),
+        };
+        let limit = |server: Option<u64>, ours: u32| {
+            let ours = if ours == 0 { LARGEST_IO } else { ours };
+            // RFC 7530 §5.8.2.20: a server that does not tell takes what it likes of a request.
+            let server = server.filter(|max| *max > 0).unwrap_or(1 << 20);
+            u32::try_from(server).map_or(ours, |server| server.min(ours)).max(1)
+        };
+        let lease_seconds = lease.unwrap_or(90).max(1);
+        self.lease.set(Duration::from_secs(lease_seconds.into()));
+        let delta = delta.map_or(1, |delta| {
+            (delta.seconds.max(0).cast_unsigned() * 1_000_000_000 + u64::from(delta.nseconds)).max(1)
+        });
+        self.exclusive.set(exclusive.unwrap_or_default());
+        self.limits.set(Limits {
+            max_read: limit(max_read, read),
+            max_write: limit(max_write, write),
+            time_delta_ns: delta,
+            lease_seconds,
+        });
+        Ok(())
+    }
+
+    /// Closes what is open, gives everything back and says goodbye.
+    pub(super) async fn depart(self: &Rc<Self>) -> NfsResult<()> {
+        for handle in self.delegations.handles() {
+            self.return_delegation(&handle).await?;
+        }
+        for state in self.files.all() {
+            self.close_state(&state).await?;
+        }
+        if !self.has_sessions() {
+            return Ok(());
+        }
+        self.destroy_session().await?;
+        let args = DestroyClientidArgs { clientid: self.client.get() };
+        let kind = Kind::reading(ops::DESTROY_CLIENTID).recovering(true).bare(0);
+        let mut delay = Delay::new(self.options.delay);
+        for left in (0..BUSY).rev() {
+            let destroyed = self.request(
+                kind,
+                |ops| {
+                    ops.put(Opnum::DESTROY_CLIENTID, &args);
+                },
+                |results| results.take::<()>(Opnum::DESTROY_CLIENTID),
+            );
+            match destroyed.await {
+                // A server that lost it already has what we want.
+                Err(NfsError::V4(Nfsstat4::STALE_CLIENTID)) => return Ok(()),
+                // What was under way when the session ended is not forgotten at once.
+                Err(NfsError::V4(Nfsstat4::CLIENTID_BUSY)) if left > 0 => {
+                    delay.pause(&self.reactor, &self.counters, Event::Delay).await?;
+                }
+                result => return result,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A filehandle out of a reply.
+pub(super) fn handle_of(fh: GetfhOk<'_>) -> Result<Handle, Failure> {
+    Handle::new(fh.object.0)
+        .filter(|handle| !handle.bytes().is_empty())
+        .ok_or(Failure::Nonsense("no filehandle"))
+}
+
+impl Client {
+    /// Sets what is done between a recall and the return of a delegation: flush what is dirty, open at the server what
+    /// was opened only here ([`Client::open_claim_delegate_cur`]).
+    pub fn set_recall_hook(&self, hook: RecallHook) {
+        self.0.delegations.set_hook(hook);
+    }
+}

@@ -1,0 +1,252 @@
+//! READ, WRITE, COMMIT and SETATTR, and with which stateid they are made.
+
+use std::rc::Rc;
+
+use benchmaster_nfs_proto::v4::{
+    CommitArgs, CommitOk, GetattrArgs, GetattrOk, Nfsstat4, Opnum, PutfhArgs, ReadArgs, ReadOk,
+    SHARE_ACCESS_READ, SHARE_ACCESS_WRITE, SetattrArgs, SetattrRes, StableHow4, Stateid4, WriteArgs, WriteOk,
+};
+
+use super::Inner;
+use super::attrs::{self, Encoded};
+use super::compound::Failure;
+use super::recover::Need;
+use super::request::{Kind, Retry};
+use super::state::{File, OpenState};
+use crate::delay::DelayPolicy;
+use crate::error::NfsError;
+use crate::ops::v4 as ops;
+use crate::protocol::NfsResult;
+use crate::rpc::land;
+use crate::types::{Attributes, Handle, Range, Read, SetAttributes, Stability, Verifier, Written};
+
+impl Inner {
+    /// The stateid to read or write a file with: that of a delegation, else of the open (Linux: `nfs4_select_rw_stateid`).
+    pub(super) fn select(&self, state: &OpenState, access: u32) -> NfsResult<Stateid4> {
+        if let Some(why) = state.lost.get() {
+            return Err(NfsError::StateLost(why));
+        }
+        let delegated = self.delegations.for_access(&state.handle.get(), access);
+        Ok(self.for_data(delegated.unwrap_or_else(|| state.stateid.get())))
+    }
+
+    /// Whether to try again after an operation with this stateid failed, after what has to be done before.
+    pub(super) async fn stateid_refused(
+        self: &Rc<Self>,
+        state: &Rc<OpenState>,
+        used: Stateid4,
+        status: Nfsstat4,
+        epoch: u64,
+        retry: &mut Retry,
+    ) -> NfsResult<bool> {
+        match status {
+            Nfsstat4::OLD_STATEID => {
+                retry.recovering()?;
+                // The reply with the new one is on its way.
+                self.reactor.sleep(DelayPolicy::LOCK.initial).await;
+                return Ok(true);
+            }
+            Nfsstat4::BAD_STATEID
+            | Nfsstat4::STALE_STATEID
+            | Nfsstat4::EXPIRED
+            | Nfsstat4::ADMIN_REVOKED
+            | Nfsstat4::DELEG_REVOKED => {}
+            _ => return Ok(false),
+        }
+        retry.recovering()?;
+        let handle = state.handle.get();
+        if self.delegations.any_stateid(&handle).is_some_and(|delegation| delegation.other == used.other) {
+            self.delegations.revoked(&handle, &used, &self.counters);
+            if self.has_sessions() && status != Nfsstat4::BAD_STATEID {
+                // Tells the server that we know.
+                let _ = self.free(used, false).await;
+            }
+            return Ok(true);
+        }
+        if state.stateid.get().other == used.other {
+            let need = match status {
+                Nfsstat4::STALE_STATEID | Nfsstat4::EXPIRED if !self.has_sessions() => Need::CLIENT,
+                _ => Need::STATES,
+            };
+            if epoch == self.recovery.epoch() {
+                state.suspect.set(true);
+            }
+            self.demand(need, epoch);
+        }
+        self.recovered().await?;
+        Ok(true)
+    }
+
+    pub(super) async fn read(
+        self: &Rc<Self>,
+        file: &File,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> NfsResult<Read> {
+        let most = buffer.len().min(self.limits.get().max_read as usize);
+        let buffer = &mut buffer[..most];
+        let mut retry: Option<Retry> = None;
+        loop {
+            let epoch = self.recovery.epoch();
+            let stateid = self.select(&file.state, SHARE_ACCESS_READ)?;
+            let handle = file.state.handle.get();
+            let args = ReadArgs { stateid, offset, count: most as u32 };
+            let result = self
+                .perform(
+                    Kind::reading(ops::READ),
+                    buffer,
+                    |ops, _| {
+                        ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
+                        ops.put(Opnum::READ, &args);
+                    },
+                    |results, buffer| {
+                        results.take::<()>(Opnum::PUTFH)?;
+                        let ReadOk { eof, data } = results.take(Opnum::READ)?;
+                        let len = data.len();
+                        let rest = land(data, buffer)?;
+                        Ok((Read { len, eof, attributes: None }, rest))
+                    },
+                )
+                .await;
+            let Err(NfsError::V4(status)) = result else { return result };
+            let retry = retry.get_or_insert_with(|| Retry::new(self));
+            if !self.stateid_refused(&file.state, stateid, status, epoch, retry).await? {
+                return result;
+            }
+        }
+    }
+
+    pub(super) async fn write(
+        self: &Rc<Self>,
+        file: &File,
+        data: &[u8],
+        offset: u64,
+        stability: Stability,
+    ) -> NfsResult<Written> {
+        let data = &data[..data.len().min(self.limits.get().max_write as usize)];
+        let stable = match stability {
+            Stability::Unstable => StableHow4::Unstable,
+            Stability::Data => StableHow4::DataSync,
+            Stability::File => StableHow4::FileSync,
+        };
+        let mut retry: Option<Retry> = None;
+        loop {
+            let epoch = self.recovery.epoch();
+            let stateid = self.select(&file.state, SHARE_ACCESS_WRITE)?;
+            let handle = file.state.handle.get();
+            let result = self
+                .perform(
+                    Kind::reading(ops::WRITE).payload(data),
+                    &mut [],
+                    |ops, data| {
+                        ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
+                        ops.put(Opnum::WRITE, &WriteArgs { stateid, offset, stable, data });
+                        ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
+                    },
+                    |results, _| {
+                        results.take::<()>(Opnum::PUTFH)?;
+                        let ok: WriteOk = results.take(Opnum::WRITE)?;
+                        if ok.count as usize > data.len() {
+                            return Err(Failure::Nonsense("more was written than sent"));
+                        }
+                        if ok.committed < stable {
+                            return Err(Failure::Nonsense("data are less stable than asked for"));
+                        }
+                        let written = Written {
+                            len: ok.count as usize,
+                            stability: match ok.committed {
+                                StableHow4::Unstable => Stability::Unstable,
+                                StableHow4::DataSync => Stability::Data,
+                                StableHow4::FileSync => Stability::File,
+                            },
+                            verifier: ok.writeverf,
+                            // The data are written, whether attributes came or not.
+                            attributes: after(results)?,
+                        };
+                        Ok((written, 0))
+                    },
+                )
+                .await;
+            let Err(NfsError::V4(status)) = result else { return result };
+            let retry = retry.get_or_insert_with(|| Retry::new(self));
+            if !self.stateid_refused(&file.state, stateid, status, epoch, retry).await? {
+                return result;
+            }
+        }
+    }
+
+    pub(super) async fn commit(self: &Rc<Self>, file: &File, range: Range) -> NfsResult<Verifier> {
+        let handle = file.state.handle.get();
+        // A range that does not fit into 32 bits is committed to the end of the file.
+        let count = u32::try_from(range.length).unwrap_or(0);
+        let args = CommitArgs { offset: range.offset, count };
+        self.request(
+            Kind::reading(ops::COMMIT),
+            |ops| {
+                ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
+                ops.put(Opnum::COMMIT, &args);
+            },
+            |results| {
+                results.take::<()>(Opnum::PUTFH)?;
+                Ok(results.take::<CommitOk>(Opnum::COMMIT)?.writeverf)
+            },
+        )
+        .await
+    }
+
+    /// SETATTR; attributes after it, where they came.
+    pub(super) async fn setattr(
+        self: &Rc<Self>,
+        handle: &Handle,
+        open: Option<&File>,
+        set: &SetAttributes,
+    ) -> NfsResult<Option<Attributes>> {
+        let encoded = Encoded::new(set);
+        let mut retry: Option<Retry> = None;
+        loop {
+            let epoch = self.recovery.epoch();
+            // Only a change of size is I/O (RFC 7530 §16.32.3).
+            let stateid = match (set.size, open) {
+                (None, _) => Stateid4::ANONYMOUS,
+                (Some(_), Some(file)) => self.select(&file.state, SHARE_ACCESS_WRITE)?,
+                (Some(_), None) => {
+                    let delegated = self.delegations.for_access(handle, SHARE_ACCESS_WRITE);
+                    delegated.map_or(Stateid4::ANONYMOUS, |stateid| self.for_data(stateid))
+                }
+            };
+            let args = SetattrArgs { stateid, obj_attributes: encoded.fattr() };
+            let result = self
+                .request(
+                    Kind::repeatable(ops::SETATTR),
+                    |ops| {
+                        ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
+                        ops.put(Opnum::SETATTR, &args);
+                        ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
+                    },
+                    |results| {
+                        results.take::<()>(Opnum::PUTFH)?;
+                        let done: SetattrRes = results.result(Opnum::SETATTR)?;
+                        match done.status {
+                            Nfsstat4::OK => after(results),
+                            status => Err(status.into()),
+                        }
+                    },
+                )
+                .await;
+            let (Err(NfsError::V4(status)), Some(file)) = (&result, open) else { return result };
+            let retry = retry.get_or_insert_with(|| Retry::new(self));
+            if !self.stateid_refused(&file.state, stateid, *status, epoch, retry).await? {
+                return result;
+            }
+        }
+    }
+}
+
+/// Attributes at the end of a request whose purpose is fulfilled: none, if GETATTR failed.
+pub(super) fn after(results: &mut super::compound::Results<'_, '_>) -> Result<Option<Attributes>, Failure> {
+    match results.take::<GetattrOk<'_>>(Opnum::GETATTR) {
+        Ok(got) => Ok(attrs::decode(&got.obj_attributes)?.usable()),
+        Err(Failure::Status(_)) => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}

@@ -1,0 +1,478 @@
+//! LOCK, LOCKU, and what goes with them.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use benchmaster_nfs_proto::v4::{
+    ExistLockOwner4, LockArgs, LockRes, LockType4, Locker4, LockuArgs, LockuOk, MAXFILELEN, Nfsstat4,
+    OpenToLockOwner4, Opnum, PutfhArgs, ReleaseLockownerArgs, Stateid4,
+};
+use benchmaster_nfs_proto::xdr::Bulk;
+
+use super::compound::{Failure, Ops, Results};
+use super::open::GUESSES;
+use super::request::{Kind, Retry};
+use super::state::{File, LockState, OpenState, Turn};
+use super::{Client, Inner};
+use crate::counters::Event;
+use crate::delay::{Delay, DelayPolicy};
+use crate::error::NfsError;
+use crate::ops::v4 as ops;
+use crate::protocol::NfsResult;
+use crate::types::{LockKind, Range};
+
+const LOST: NfsError = NfsError::StateLost("locks of the file were lost");
+
+/// One LOCK.
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    range: Range,
+    kind: LockKind,
+    wait: bool,
+    reclaim: bool,
+}
+
+/// `length` of a request: all ones where ours is 0.
+fn length(range: Range) -> u64 {
+    if range.length == 0 { MAXFILELEN } else { range.length }
+}
+
+/// One past the last byte.
+fn end(range: Range) -> u64 {
+    if range.length == 0 { u64::MAX } else { range.offset.saturating_add(range.length) }
+}
+
+/// Takes a range out of the ranges held.
+fn subtract(held: &mut Vec<(Range, LockKind)>, range: Range) {
+    let part = |from: u64, to: u64| {
+        (from < to).then(|| Range { offset: from, length: if to == u64::MAX { 0 } else { to - from } })
+    };
+    let parts = std::mem::take(held);
+    for (old, kind) in parts {
+        if end(old) <= range.offset || end(range) <= old.offset {
+            held.push((old, kind));
+            continue;
+        }
+        let before = part(old.offset, range.offset);
+        let after = part(end(range), end(old));
+        held.extend(before.into_iter().chain(after).map(|rest| (rest, kind)));
+    }
+}
+
+impl Inner {
+    pub(super) async fn lock(
+        self: &Rc<Self>,
+        file: &File,
+        owner: u64,
+        kind: LockKind,
+        range: Range,
+        wait: bool,
+    ) -> NfsResult<()> {
+        let state = &file.state;
+        let lock = match state.locks_of(owner) {
+            Some(lock) => lock,
+            None => {
+                let lock = Rc::new(LockState {
+                    owner: self.owners.lock_owner(owner),
+                    number: owner,
+                    stateid: Default::default(),
+                    held: Default::default(),
+                    lost: Default::default(),
+                });
+                state.locks.borrow_mut().push(lock.clone());
+                lock
+            }
+        };
+        let request = Request { range, kind, wait, reclaim: false };
+        let mut retry = Retry::new(self);
+        let mut polls = Delay::new(DelayPolicy::LOCK);
+        let mut guesses = 0;
+        loop {
+            if let Some(why) = state.lost.get() {
+                return Err(NfsError::StateLost(why));
+            }
+            if lock.lost.get() {
+                return Err(LOST);
+            }
+            let epoch = self.recovery.epoch();
+            let used = lock.stateid.get().unwrap_or_else(|| state.stateid.get());
+            let status = match self.lock_in_turn(state, &lock, &request).await {
+                Ok(()) => return Ok(()),
+                Err(NfsError::V4(status)) => status,
+                Err(error) => return Err(error),
+            };
+            match status {
+                Nfsstat4::DENIED if wait => {
+                    polls.pause(&self.reactor, &self.counters, Event::LockPolled).await?;
+                }
+                Nfsstat4::BAD_SEQID if guesses < GUESSES => guesses += 1,
+                status => {
+                    if !self.lock_refused(state, &lock, used, status, epoch, &mut retry).await? {
+                        return Err(NfsError::V4(status));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether to go on after an operation on a lock was refused.
+    async fn lock_refused(
+        self: &Rc<Self>,
+        state: &Rc<OpenState>,
+        lock: &Rc<LockState>,
+        used: Stateid4,
+        status: Nfsstat4,
+        epoch: u64,
+        retry: &mut Retry,
+    ) -> NfsResult<bool> {
+        if retry.after(self, status, epoch).await? {
+            return Ok(true);
+        }
+        let of_lock = lock.stateid.get().is_some_and(|stateid| stateid.other == used.other);
+        let gone = matches!(status, Nfsstat4::BAD_STATEID | Nfsstat4::ADMIN_REVOKED);
+        if of_lock && gone && epoch == self.recovery.epoch() {
+            // The locks are gone, the open perhaps not.
+            self.counters.event(Event::StateLost);
+            lock.stateid.set(None);
+            lock.held.borrow_mut().clear();
+            lock.lost.set(true);
+            if self.has_sessions() && status == Nfsstat4::ADMIN_REVOKED {
+                let _ = self.free(used, false).await;
+            }
+            return Err(LOST);
+        }
+        self.stateid_refused(state, used, status, epoch, retry).await
+    }
+
+    /// LOCK, when it is our turn (4.0).
+    async fn lock_in_turn(
+        self: &Rc<Self>,
+        state: &Rc<OpenState>,
+        lock: &Rc<LockState>,
+        request: &Request,
+    ) -> NfsResult<()> {
+        let turn = self.turn_of(&lock.owner).await?;
+        if lock.stateid.get().is_some() {
+            return self.send_lock(state, lock, request, None, &turn).await;
+        }
+        let owner = state.owner.borrow().clone();
+        let open = self.turn_of(&owner).await?;
+        self.send_lock(state, lock, request, Some(&open), &turn).await
+    }
+
+    async fn send_lock(
+        self: &Rc<Self>,
+        state: &Rc<OpenState>,
+        lock: &Rc<LockState>,
+        request: &Request,
+        open: Option<&Turn>,
+        turn: &Turn,
+    ) -> NfsResult<()> {
+        let handle = state.handle.get();
+        let locker = match (lock.stateid.get(), open) {
+            (Some(stateid), None) => {
+                let lock_stateid = self.for_data(stateid);
+                Locker4::LockOwner(ExistLockOwner4 { lock_stateid, lock_seqid: turn.sequence() })
+            }
+            (_, open) => Locker4::OpenOwner(OpenToLockOwner4 {
+                open_seqid: open.map_or(0, Turn::sequence),
+                open_stateid: self.for_data(state.stateid.get()),
+                lock_seqid: turn.sequence(),
+                lock_owner: lock.owner.named(self.client.get()),
+            }),
+        };
+        let args = LockArgs {
+            locktype: match (request.kind, request.wait) {
+                (LockKind::Read, false) => LockType4::Read,
+                (LockKind::Write, false) => LockType4::Write,
+                (LockKind::Read, true) => LockType4::ReadW,
+                (LockKind::Write, true) => LockType4::WriteW,
+            },
+            reclaim: request.reclaim,
+            offset: request.range.offset,
+            length: length(request.range),
+            locker,
+        };
+        let kind = Kind::repeatable(ops::LOCK).recovering(request.reclaim).held();
+        let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
+            ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
+            ops.put(Opnum::LOCK, &args);
+        };
+        let reached = Cell::new(false);
+        let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<(Stateid4, usize), Failure> {
+            results.take::<()>(Opnum::PUTFH)?;
+            reached.set(true);
+            match results.result(Opnum::LOCK)? {
+                LockRes::Ok(ok) => Ok((ok.lock_stateid, 0)),
+                LockRes::Denied(_) => Err(Nfsstat4::DENIED.into()),
+                LockRes::Err(status) => Err(status.into()),
+            }
+        };
+        let result = self.attempt(kind, &mut [], &encode, &decode).await;
+        turn.settle(&result, reached.get());
+        if let Some(open) = open {
+            open.settle(&result, reached.get());
+        }
+        if matches!(result, Err(NfsError::V4(Nfsstat4::BAD_SEQID))) {
+            // One of the two; the owner whose last request was given up is not known.
+            match open {
+                Some(open) => open.step_back(),
+                None => turn.step_back(),
+            }
+        }
+        lock.took(result?);
+        let mut held = lock.held.borrow_mut();
+        subtract(&mut held, request.range);
+        held.push((request.range, request.kind));
+        Ok(())
+    }
+
+    pub(super) async fn unlock(self: &Rc<Self>, file: &File, owner: u64, range: Range) -> NfsResult<()> {
+        match file.state.locks_of(owner) {
+            Some(lock) => self.unlock_state(&file.state, &lock, range).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn unlock_state(
+        self: &Rc<Self>,
+        state: &Rc<OpenState>,
+        lock: &Rc<LockState>,
+        range: Range,
+    ) -> NfsResult<()> {
+        let mut retry = Retry::new(self);
+        let mut guesses = 0;
+        loop {
+            if lock.lost.get() || state.lost.get().is_some() {
+                return Err(LOST);
+            }
+            let Some(stateid) = lock.stateid.get() else { return Ok(()) };
+            let epoch = self.recovery.epoch();
+            let status = match self.send_unlock(state, lock, range, stateid).await {
+                Ok(()) => return Ok(()),
+                Err(NfsError::V4(status)) => status,
+                Err(error) => return Err(error),
+            };
+            if status == Nfsstat4::BAD_SEQID && guesses < GUESSES {
+                guesses += 1;
+                continue;
+            }
+            if !self.lock_refused(state, lock, stateid, status, epoch, &mut retry).await? {
+                return Err(NfsError::V4(status));
+            }
+        }
+    }
+
+    async fn send_unlock(
+        self: &Rc<Self>,
+        state: &Rc<OpenState>,
+        lock: &Rc<LockState>,
+        range: Range,
+        stateid: Stateid4,
+    ) -> NfsResult<()> {
+        let turn = self.turn_of(&lock.owner).await?;
+        let handle = state.handle.get();
+        let stateid = lock.stateid.get().unwrap_or(stateid);
+        let args = LockuArgs {
+            locktype: LockType4::Write,
+            seqid: turn.sequence(),
+            lock_stateid: self.for_data(stateid),
+            offset: range.offset,
+            length: length(range),
+        };
+        let kind = Kind::repeatable(ops::LOCKU).held();
+        let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
+            ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
+            ops.put(Opnum::LOCKU, &args);
+        };
+        let reached = Cell::new(false);
+        let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<(Stateid4, usize), Failure> {
+            results.take::<()>(Opnum::PUTFH)?;
+            reached.set(true);
+            Ok((results.take::<LockuOk>(Opnum::LOCKU)?.lock_stateid, 0))
+        };
+        let result = self.attempt(kind, &mut [], &encode, &decode).await;
+        turn.settle(&result, reached.get());
+        if matches!(result, Err(NfsError::V4(Nfsstat4::BAD_SEQID))) {
+            turn.step_back();
+        }
+        lock.took(result?);
+        subtract(&mut lock.held.borrow_mut(), range);
+        Ok(())
+    }
+
+    /// Gives up all locks of a file that is about to be closed.
+    pub(super) async fn unlock_all(self: &Rc<Self>, state: &Rc<OpenState>) -> NfsResult<()> {
+        if state.locks.borrow().is_empty() {
+            return Ok(());
+        }
+        let locks = state.locks.borrow().clone();
+        for lock in locks {
+            if lock.held.borrow().is_empty() || lock.lost.get() {
+                continue;
+            }
+            match self.unlock_state(state, &lock, Range { offset: 0, length: 0 }).await {
+                // Nothing is held then either.
+                Ok(()) | Err(NfsError::StateLost(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// RELEASE_LOCKOWNER (4.0) of lock owners whose file was closed. Those that hold locks elsewhere stay.
+    pub(super) async fn release_lock_owners(self: &Rc<Self>, locks: Vec<Rc<LockState>>) -> NfsResult<()> {
+        if self.has_sessions() {
+            return Ok(());
+        }
+        for lock in locks {
+            let turn = self.turn_of(&lock.owner).await?;
+            let elsewhere = self.files.all().iter().any(|state| state.locks_of(lock.number).is_some());
+            if elsewhere {
+                turn.settle::<()>(&Err(NfsError::V4(Nfsstat4::BAD_SEQID)), false);
+                continue;
+            }
+            let args = ReleaseLockownerArgs { lock_owner: lock.owner.named(self.client.get()) };
+            let kind = Kind::repeatable(ops::RELEASE_LOCKOWNER).held();
+            let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
+                ops.put(Opnum::RELEASE_LOCKOWNER, &args);
+            };
+            let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<((), usize), Failure> {
+                Ok((results.take(Opnum::RELEASE_LOCKOWNER)?, 0))
+            };
+            let result = self.attempt(kind, &mut [], &encode, &decode).await;
+            // It has no number of its own.
+            turn.settle::<()>(&Err(NfsError::V4(Nfsstat4::BAD_SEQID)), false);
+            match result {
+                Ok(()) => lock.owner.forget(self.minor),
+                Err(NfsError::V4(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the locks of a reclaimed file back.
+    pub(super) async fn reclaim_locks(self: &Rc<Self>, state: &Rc<OpenState>) -> NfsResult<()> {
+        let locks = state.locks.borrow().clone();
+        for lock in locks {
+            lock.stateid.set(None);
+            let mut left = std::mem::take(&mut *lock.held.borrow_mut());
+            while let Some((range, kind)) = left.pop().filter(|_| !lock.lost.get()) {
+                match self.reclaim_lock(state, &lock, range, kind).await {
+                    Ok(()) => self.counters.event(Event::LockReclaimed),
+                    Err(NfsError::V4(
+                        status @ (Nfsstat4::BADSESSION
+                        | Nfsstat4::DEADSESSION
+                        | Nfsstat4::STALE_CLIENTID
+                        | Nfsstat4::STALE_STATEID),
+                    )) => {
+                        // From the beginning, with this one and the rest.
+                        left.push((range, kind));
+                        lock.held.borrow_mut().append(&mut left);
+                        return Err(NfsError::V4(status));
+                    }
+                    Err(NfsError::V4(_)) => {
+                        lock.lost.set(true);
+                        self.counters.event(Event::StateLost);
+                    }
+                    Err(error) => {
+                        left.push((range, kind));
+                        lock.held.borrow_mut().append(&mut left);
+                        return Err(error);
+                    }
+                }
+            }
+            if lock.lost.get() {
+                lock.held.borrow_mut().clear();
+            }
+        }
+        Ok(())
+    }
+
+    async fn reclaim_lock(
+        self: &Rc<Self>,
+        state: &Rc<OpenState>,
+        lock: &Rc<LockState>,
+        range: Range,
+        kind: LockKind,
+    ) -> NfsResult<()> {
+        let request = Request { range, kind, wait: false, reclaim: true };
+        let mut delay = Delay::new(self.options.delay);
+        loop {
+            let first = lock.stateid.get().is_none();
+            let busy = NfsError::StateLost("an owner is busy while its locks are reclaimed");
+            let turn = lock.owner.turn_now().ok_or(busy)?;
+            let owner = state.owner.borrow().clone();
+            let open = match first {
+                true => Some(owner.turn_now().ok_or(busy)?),
+                false => None,
+            };
+            match self.send_lock(state, lock, &request, open.as_ref(), &turn).await {
+                Err(NfsError::V4(Nfsstat4::DELAY)) => {}
+                result => return result,
+            }
+            let at = delay.again(Instant::now())?;
+            self.counters.event(Event::Delay);
+            self.reactor.sleep_until(at).await;
+        }
+    }
+}
+
+impl LockState {
+    /// Takes in a stateid; replies may overtake each other.
+    fn took(&self, stateid: Stateid4) {
+        let newer = self.stateid.get().is_none_or(|old| {
+            old.other != stateid.other || stateid.seqid.wrapping_sub(old.seqid).cast_signed() > 0
+        });
+        if newer {
+            self.stateid.set(Some(stateid));
+        }
+    }
+}
+
+impl Client {
+    /// FREE_STATEID of an owner that holds no lock of the file any more, as Linux does after the last unlock. Nothing in
+    /// version 4.0, or while locks are held.
+    ///
+    /// # Errors
+    /// Those of FREE_STATEID.
+    pub async fn free_stateid(&self, file: &File, owner: u64) -> NfsResult<()> {
+        let inner = &self.0;
+        let Some(lock) = file.state.locks_of(owner).filter(|_| inner.has_sessions()) else { return Ok(()) };
+        let Some(stateid) = lock.stateid.get().filter(|_| lock.held.borrow().is_empty()) else {
+            return Ok(());
+        };
+        lock.stateid.set(None);
+        match inner.free(stateid, false).await {
+            // The server has forgotten it already.
+            Err(NfsError::V4(Nfsstat4::BAD_STATEID)) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_as_the_server_cuts_them() {
+        let range = |offset, length| Range { offset, length };
+        let mut held = vec![(range(0, 100), LockKind::Write), (range(200, 0), LockKind::Read)];
+        subtract(&mut held, range(10, 20));
+        subtract(&mut held, range(300, 1));
+        let mut sorted = held.clone();
+        sorted.sort_by_key(|(range, _)| range.offset);
+        let expected = [
+            (range(0, 10), LockKind::Write),
+            (range(30, 70), LockKind::Write),
+            (range(200, 100), LockKind::Read),
+            (range(301, 0), LockKind::Read),
+        ];
+        assert_eq!(sorted, expected);
+        subtract(&mut held, range(0, 0));
+        assert!(held.is_empty());
+    }
+}

@@ -1,0 +1,561 @@
+//! One request: its slot, its connection, what the reply says about session and lease, and whether to send it again.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Instant;
+
+use benchmaster_nfs_proto::v4::{
+    NFS_PROGRAM, NFS_V4, Nfsstat4, Opnum, PROC_COMPOUND, RenewArgs, SequenceArgs, SequenceOk,
+};
+use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
+
+use super::Inner;
+use super::compound::{Failure, Ops, Results};
+use super::recover::Need;
+use super::slots::Slot;
+use crate::counters::Event;
+use crate::delay::Delay;
+use crate::error::NfsError;
+use crate::ops::{Op, v4 as ops};
+use crate::protocol::NfsResult;
+use crate::rpc::{Call, RpcError};
+
+/// Recoveries that one operation goes through before it fails.
+const RECOVERIES: u32 = 16;
+
+/// What is asked for, and how.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kind<'p> {
+    /// Counted under this.
+    pub(super) op: Op,
+    /// The server is to keep the reply.
+    pub(super) cache: bool,
+    /// Executing it twice is not the same as once.
+    pub(super) changes: bool,
+    /// Part of a recovery: passes the gate, and what is lost meanwhile is its caller's affair.
+    pub(super) recovery: bool,
+    /// Without SEQUENCE.
+    pub(super) bare: bool,
+    /// Holds an owner's turn (4.0), for which the gate was passed.
+    pub(super) held: bool,
+    pub(super) connection: Option<usize>,
+    payload: &'p [u8],
+}
+
+impl<'p> Kind<'p> {
+    /// Changes nothing.
+    pub(super) fn reading(op: Op) -> Self {
+        Self {
+            op,
+            cache: false,
+            changes: false,
+            recovery: false,
+            bare: false,
+            held: false,
+            connection: None,
+            payload: &[],
+        }
+    }
+
+    /// Changes something, but executing it twice does no harm.
+    pub(super) fn repeatable(op: Op) -> Self {
+        Self { cache: true, ..Self::reading(op) }
+    }
+
+    /// Must not be executed twice.
+    pub(super) fn once(op: Op) -> Self {
+        Self { changes: true, ..Self::repeatable(op) }
+    }
+
+    /// As part of a recovery.
+    pub(super) fn recovering(self, recovery: bool) -> Self {
+        Self { recovery, ..self }
+    }
+
+    /// Without SEQUENCE, on this connection.
+    pub(super) fn bare(self, connection: usize) -> Self {
+        Self { bare: true, connection: Some(connection), ..self }
+    }
+
+    /// While an owner's turn is held.
+    pub(super) fn held(self) -> Self {
+        Self { held: true, ..self }
+    }
+
+    /// With data.
+    pub(super) fn payload(self, payload: &'p [u8]) -> Self {
+        Self { payload, ..self }
+    }
+}
+
+/// What a reply brought.
+struct Outcome<R> {
+    sequence: Option<Result<SequenceOk, Nfsstat4>>,
+    status: Nfsstat4,
+    result: Result<R, Failure>,
+}
+
+/// A slot in use. Given up before its reply came, its number in the server's table is not known: it stays in use until a
+/// SEQUENCE of its own has told.
+struct Held<'i> {
+    inner: &'i Rc<Inner>,
+    slot: Slot,
+    settled: Cell<bool>,
+}
+
+impl Held<'_> {
+    fn settle(&self, used: bool) {
+        self.settled.set(true);
+        self.inner.slots.give_back(self.slot, used);
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let inner = self.inner;
+        if self.settled.get() || inner.closing.get() || self.slot.generation != inner.slots.generation() {
+            return;
+        }
+        let (inner, slot) = (Rc::downgrade(inner), self.slot);
+        self.inner.reactor.spawn(async move {
+            if let Some(inner) = inner.upgrade() {
+                inner.probe(slot).await;
+            }
+        });
+    }
+}
+
+/// How often an operation was tried again.
+#[derive(Debug)]
+pub(super) struct Retry {
+    delay: Delay,
+    recoveries: u32,
+}
+
+impl Retry {
+    pub(super) fn new(inner: &Inner) -> Self {
+        Self { delay: Delay::new(inner.options.delay), recoveries: 0 }
+    }
+
+    /// One more recovery.
+    ///
+    /// # Errors
+    /// When there were too many.
+    pub(super) fn recovering(&mut self) -> NfsResult<()> {
+        self.recoveries += 1;
+        if self.recoveries > RECOVERIES {
+            return Err(NfsError::TriedTooLong);
+        }
+        Ok(())
+    }
+
+    /// Whether to try again after this status, after what has to be done before.
+    pub(super) async fn after(&mut self, inner: &Rc<Inner>, status: Nfsstat4, epoch: u64) -> NfsResult<bool> {
+        let event = match status {
+            Nfsstat4::DELAY | Nfsstat4::RESOURCE => Event::Delay,
+            Nfsstat4::GRACE => Event::Grace,
+            Nfsstat4::STALE_CLIENTID | Nfsstat4::EXPIRED => {
+                self.recovering()?;
+                let need = match (status, inner.has_sessions()) {
+                    (Nfsstat4::EXPIRED, true) => Need::CHECK,
+                    _ => Need::CLIENT,
+                };
+                inner.demand(need, epoch);
+                inner.recovered().await?;
+                return Ok(true);
+            }
+            _ => return Ok(false),
+        };
+        self.delay.pause(&inner.reactor, &inner.counters, event).await?;
+        Ok(true)
+    }
+
+    async fn pause(&mut self, inner: &Inner) -> NfsResult<()> {
+        self.delay.pause(&inner.reactor, &inner.counters, Event::Delay).await
+    }
+}
+
+/// The operation may have been executed or not.
+pub(super) const UNKNOWN: NfsError =
+    NfsError::StateLost("the session was lost while a change was under way: whether it was made is unknown");
+
+impl Inner {
+    /// Makes a request, again after what can be waited for or recovered.
+    pub(super) async fn perform<R>(
+        self: &Rc<Self>,
+        kind: Kind<'_>,
+        destination: &mut [u8],
+        encode: impl Fn(&mut Ops<'_>, Bulk<'_>),
+        decode: impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
+    ) -> NfsResult<R> {
+        // Nearly all requests succeed at once.
+        let epoch = self.recovery.epoch();
+        let mut result = self.attempt(kind, destination, &encode, &decode).await;
+        if !matches!(result, Err(NfsError::V4(_))) {
+            return result;
+        }
+        let mut retry = Retry::new(self);
+        let mut epoch = epoch;
+        loop {
+            let Err(NfsError::V4(status)) = result else { return result };
+            let again = match (kind.recovery, status) {
+                (true, Nfsstat4::STALE_CLIENTID | Nfsstat4::EXPIRED) => false,
+                // With another stateid perhaps, which the caller chooses.
+                (false, Nfsstat4::EXPIRED) if kind.op != ops::RENEW => false,
+                _ => retry.after(self, status, epoch).await?,
+            };
+            if !again {
+                return Err(NfsError::V4(status));
+            }
+            epoch = self.recovery.epoch();
+            result = self.attempt(kind, destination, &encode, &decode).await;
+        }
+    }
+
+    /// Makes a request without data in the reply.
+    pub(super) async fn request<R>(
+        self: &Rc<Self>,
+        kind: Kind<'_>,
+        encode: impl Fn(&mut Ops<'_>),
+        decode: impl Fn(&mut Results<'_, '_>) -> Result<R, Failure>,
+    ) -> NfsResult<R> {
+        self.perform(kind, &mut [], |ops, _| encode(ops), |results, _| Ok((decode(results)?, 0))).await
+    }
+
+    /// Makes a request once, or again where its SEQUENCE failed: nothing of it was executed then.
+    pub(super) async fn attempt<R>(
+        self: &Rc<Self>,
+        kind: Kind<'_>,
+        destination: &mut [u8],
+        encode: &impl Fn(&mut Ops<'_>, Bulk<'_>),
+        decode: &impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
+    ) -> NfsResult<R> {
+        let sent = Cell::new(0);
+        if !self.has_sessions() || kind.bare {
+            let since = if kind.bare || kind.held { None } else { self.pass(kind.recovery).await? };
+            let begun = self.client.get();
+            let outcome =
+                self.exchange(kind, since, kind.connection, None, &sent, destination, encode, decode).await?;
+            if let (true, true, Err(Failure::Status(status))) =
+                (kind.changes, sent.get() > 1, &outcome.result)
+                && !matches!(*status, Nfsstat4::DELAY | Nfsstat4::GRACE)
+            {
+                self.same_server(begun).await?;
+            }
+            return outcome.result.map_err(Into::into);
+        }
+        let mut kept: Option<Held<'_>> = None;
+        // Only made where something fails.
+        let mut retry: Option<Retry> = None;
+        loop {
+            let (held, since) = match kept.take().filter(|h| h.slot.generation == self.slots.generation()) {
+                Some(held) => (held, None),
+                None => self.slot(kind.recovery).await?,
+            };
+            let epoch = self.recovery.epoch();
+            let connection = kind.connection.unwrap_or_else(|| self.next_connection());
+            let slot = &held.slot;
+            let args = SequenceArgs {
+                sessionid: slot.session,
+                sequenceid: slot.sequence,
+                slotid: slot.number,
+                highest_slotid: slot.highest.max(slot.number),
+                cachethis: kind.cache,
+            };
+            let sequence = Some(&args);
+            let outcome = self
+                .exchange(kind, since, Some(connection), sequence, &sent, destination, encode, decode)
+                .await?;
+            // Whether an earlier transmission may have been executed though this one was not.
+            let unknown = kind.changes && sent.get() > 1;
+            let status = match outcome.sequence {
+                Some(Ok(ok)) => {
+                    if (ok.sessionid, ok.slotid, ok.sequenceid)
+                        != (args.sessionid, args.slotid, args.sequenceid)
+                    {
+                        return Err(NfsError::Nonsense("the reply is for another slot"));
+                    }
+                    held.settle(true);
+                    self.sequence_done(&ok, slot.generation);
+                    // Executed before; but the reply was not to be kept (RFC 8881 §2.10.6.1.3).
+                    if outcome.result.as_ref().err() == Some(&Failure::Status(Nfsstat4::RETRY_UNCACHED_REP)) {
+                        if kind.changes {
+                            return Err(UNKNOWN);
+                        }
+                        retry.get_or_insert_with(|| Retry::new(self)).recovering()?;
+                        continue;
+                    }
+                    return outcome.result.map_err(Into::into);
+                }
+                Some(Err(status)) => status,
+                None => return Err(outcome.result.err().map_or(NfsError::Nonsense("no result"), Into::into)),
+            };
+            let retry = retry.get_or_insert_with(|| Retry::new(self));
+            // Slots of a session that is lost are given back too: where a recovery that ended meanwhile hides the loss, the session
+            // stays, and they with it.
+            let lost = match status {
+                // The slot stays ours, and the same number is sent again.
+                Nfsstat4::DELAY => {
+                    retry.pause(self).await?;
+                    kept = Some(held);
+                    continue;
+                }
+                Nfsstat4::CONN_NOT_BOUND_TO_SESSION => {
+                    retry.recovering()?;
+                    Box::pin(self.bind(connection)).await?;
+                    kept = Some(held);
+                    continue;
+                }
+                Nfsstat4::BADSESSION => {
+                    held.settle(false);
+                    Some(Need::SESSION)
+                }
+                Nfsstat4::DEADSESSION | Nfsstat4::BAD_HIGH_SLOT => {
+                    held.settle(false);
+                    Some(Need::SESSION.and(Need::RESET))
+                }
+                // Another request was executed with this number: the slot is one ahead of us.
+                Nfsstat4::SEQ_FALSE_RETRY | Nfsstat4::RETRY_UNCACHED_REP => {
+                    held.settle(true);
+                    None
+                }
+                Nfsstat4::SEQ_MISORDERED => {
+                    drop(held);
+                    None
+                }
+                Nfsstat4::BADSLOT if slot.number == 0 => {
+                    held.settle(false);
+                    Some(Need::SESSION.and(Need::RESET))
+                }
+                Nfsstat4::BADSLOT => {
+                    if self.slots.target(slot.number - 1) {
+                        self.counters.event(Event::SlotsLowered);
+                    }
+                    held.settle(false);
+                    None
+                }
+                status => {
+                    held.settle(false);
+                    return Err(NfsError::V4(status));
+                }
+            };
+            if let Some(need) = lost {
+                if kind.recovery {
+                    return Err(NfsError::V4(status));
+                }
+                self.demand(need, epoch);
+                self.recovered().await?;
+            }
+            if unknown {
+                return Err(UNKNOWN);
+            }
+            retry.recovering()?;
+        }
+    }
+
+    /// Sends a request and reads its reply.
+    #[allow(clippy::too_many_arguments)]
+    async fn exchange<R>(
+        self: &Rc<Self>,
+        kind: Kind<'_>,
+        since: Option<Instant>,
+        connection: Option<usize>,
+        sequence: Option<&SequenceArgs>,
+        sent: &Cell<u32>,
+        destination: &mut [u8],
+        encode: &impl Fn(&mut Ops<'_>, Bulk<'_>),
+        decode: &impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
+    ) -> NfsResult<Outcome<R>> {
+        let minor = self.minor;
+        let call = Call {
+            payload: kind.payload,
+            since,
+            connection,
+            ..Call::new(kind.op, NFS_PROGRAM, NFS_V4, PROC_COMPOUND)
+        };
+        let write = |e: &mut Encoder, payload: Bulk<'_>| {
+            sent.set(sent.get() + 1);
+            let mut ops = Ops::begin(e, minor);
+            if let Some(sequence) = sequence {
+                ops.put(Opnum::SEQUENCE, sequence);
+            }
+            encode(&mut ops, payload);
+            ops.end();
+        };
+        let read = |d: &mut Decoder<'_>, destination: &mut [u8]| -> Result<(Outcome<R>, usize), XdrError> {
+            let mut results = Results::begin(d)?;
+            let status = results.status;
+            let failed = |sequence, failure| match failure {
+                Failure::Xdr(error) => Err(error),
+                failure => Ok((Outcome { sequence, status, result: Err(failure) }, 0)),
+            };
+            let sequence = match sequence {
+                None => None,
+                Some(_) if !results.more() => {
+                    return failed(None, Failure::Status(status));
+                }
+                Some(_) => match results.take::<SequenceOk>(Opnum::SEQUENCE) {
+                    Ok(ok) => Some(Ok(ok)),
+                    Err(Failure::Status(status)) => {
+                        return failed(Some(Err(status)), Failure::Status(status));
+                    }
+                    Err(failure) => return failed(None, failure),
+                },
+            };
+            match decode(&mut results, destination) {
+                Ok((result, rest)) => Ok((Outcome { sequence, status, result: Ok(result) }, rest)),
+                Err(failure) => failed(sequence, failure),
+            }
+        };
+        let outcome = self.rpc.call_into(call, destination, write, read).await;
+        if outcome.as_ref().is_ok_and(|outcome| outcome.status != Nfsstat4::OK) {
+            self.counters.error(kind.op);
+        }
+        outcome.map_err(NfsError::Rpc)
+    }
+
+    /// Waits until the gate is open; since when, if it had to wait.
+    pub(super) async fn pass(self: &Rc<Self>, recovery: bool) -> NfsResult<Option<Instant>> {
+        if recovery || !self.recovery.is_running() {
+            return Ok(None);
+        }
+        let since = Instant::now();
+        self.recovered().await?;
+        Ok(Some(since))
+    }
+
+    async fn slot<'i>(self: &'i Rc<Self>, recovery: bool) -> NfsResult<(Held<'i>, Option<Instant>)> {
+        let held = |slot| Held { inner: self, slot, settled: Cell::new(false) };
+        if let Some(slot) = self.slots.take_now(recovery) {
+            return Ok((held(slot), None));
+        }
+        let since = self.pass(recovery).await?.unwrap_or_else(Instant::now);
+        if let Some(slot) = self.slots.take_now(recovery) {
+            return Ok((held(slot), Some(since)));
+        }
+        self.counters.event(Event::SlotWait);
+        // Every request on a slot ends some time, and a slot that does not come back costs the session: here at the latest.
+        let options = self.rpc.options();
+        let deadline = Instant::now() + options.timeout * (options.retransmissions + 1);
+        match self.reactor.until(deadline, self.slots.take(recovery)).await {
+            Some(Some(slot)) => Ok((held(slot), Some(since))),
+            Some(None) => Err(RpcError::Closed.into()),
+            None => {
+                self.demand(Need::SESSION.and(Need::RESET), self.recovery.epoch());
+                Err(RpcError::TimedOut.into())
+            }
+        }
+    }
+
+    fn next_connection(&self) -> usize {
+        let turn = self.turn.get();
+        self.turn.set(turn.wrapping_add(1));
+        turn % self.rpc.connections()
+    }
+
+    /// What a successful SEQUENCE says.
+    fn sequence_done(self: &Rc<Self>, ok: &SequenceOk, generation: u64) {
+        self.renewed.set(Instant::now());
+        if generation != self.slots.generation() {
+            return;
+        }
+        let (slots, allowed) = self.slots.size();
+        let target = ok.target_highest_slotid.min(ok.highest_slotid);
+        if target as usize + 1 != allowed && (target as usize + 1 < slots || allowed < slots) {
+            if self.slots.target(target) {
+                self.counters.event(Event::SlotsLowered);
+            }
+            self.slots.limit(ok.highest_slotid);
+        }
+        if ok.status_flags != 0 || self.recovery.flags() != 0 {
+            self.status_flags(ok.status_flags);
+        }
+    }
+
+    /// Finds out where the server stands on a slot whose last reply was not seen, and gives it back.
+    async fn probe(self: &Rc<Self>, slot: Slot) {
+        let mut delay = Delay::new(self.options.delay);
+        // Where the request was counted the next number is right, else its own.
+        let mut numbers =
+            [super::slots::next_sequence(slot.sequence), slot.sequence].into_iter().cycle().take(6);
+        let Some(mut sequence) = numbers.next() else { return };
+        loop {
+            let kind = Kind::reading(ops::SEQUENCE);
+            let args = SequenceArgs {
+                sessionid: slot.session,
+                sequenceid: sequence,
+                slotid: slot.number,
+                highest_slotid: slot.highest.max(slot.number),
+                cachethis: false,
+            };
+            let connection = self.next_connection();
+            let sent = Cell::new(0);
+            let none = |_: &mut Ops<'_>, _: Bulk<'_>| {};
+            let outcome: NfsResult<Outcome<()>> = self
+                .exchange(kind, None, Some(connection), Some(&args), &sent, &mut [], &none, &|_, _| {
+                    Ok(((), 0))
+                })
+                .await;
+            let status = match outcome.map(|outcome| outcome.sequence) {
+                Ok(Some(Ok(ok))) => {
+                    self.sequence_done(&ok, slot.generation);
+                    return self.slots.give_back(Slot { sequence, ..slot }, true);
+                }
+                Ok(Some(Err(status))) => status,
+                Ok(None) | Err(_) => break,
+            };
+            match status {
+                Nfsstat4::DELAY => {
+                    if delay.pause(&self.reactor, &self.counters, Event::Delay).await.is_err() {
+                        break;
+                    }
+                }
+                // That number was used, by the request that was given up.
+                Nfsstat4::SEQ_FALSE_RETRY | Nfsstat4::RETRY_UNCACHED_REP => {
+                    return self.slots.give_back(Slot { sequence, ..slot }, true);
+                }
+                Nfsstat4::SEQ_MISORDERED => match numbers.next() {
+                    Some(next) => sequence = next,
+                    None => break,
+                },
+                Nfsstat4::CONN_NOT_BOUND_TO_SESSION => {
+                    if Box::pin(self.bind(connection)).await.is_err() {
+                        break;
+                    }
+                }
+                _ => break,
+            }
+        }
+        // Nobody knows: the session is made anew.
+        if slot.generation == self.slots.generation() && !self.closing.get() {
+            self.demand(Need::SESSION.and(Need::RESET), self.recovery.epoch());
+        }
+    }
+
+    /// Version 4.0: a request that was sent more than once has been answered with an error. If the server restarted
+    /// meanwhile it has forgotten what it did with the earlier one.
+    async fn same_server(self: &Rc<Self>, client: u64) -> NfsResult<()> {
+        if self.client.get() != client {
+            return Err(UNKNOWN);
+        }
+        let kind = Kind::reading(ops::RENEW);
+        let renew = |ops: &mut Ops<'_>, _: Bulk<'_>| {
+            ops.put(Opnum::RENEW, &RenewArgs { clientid: client });
+        };
+        let mut retry = Retry::new(self);
+        loop {
+            let outcome: Outcome<()> = self
+                .exchange(kind, None, None, None, &Cell::new(0), &mut [], &renew, &|results, _| {
+                    Ok((results.take(Opnum::RENEW)?, 0))
+                })
+                .await?;
+            match outcome.result {
+                Ok(()) | Err(Failure::Status(Nfsstat4::CB_PATH_DOWN)) => return Ok(()),
+                Err(Failure::Status(Nfsstat4::DELAY | Nfsstat4::GRACE | Nfsstat4::RESOURCE)) => {
+                    retry.pause(self).await?;
+                }
+                Err(_) => return Err(UNKNOWN),
+            }
+        }
+    }
+}

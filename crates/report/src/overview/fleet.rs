@@ -1,0 +1,218 @@
+//! The clients of a study: who they were, how well they began together, what lay between them and the server.
+
+use benchmaster_stats::fairness::jain;
+use benchmaster_store::record::{BaselineRecord, NetworkRecord, StudyResults, Unit};
+use benchmaster_study::analysis::{Analysis, Estimate, TreatmentSummary};
+use benchmaster_workload::recording::{AgentRecording, ClockFacts, Recording, StartFacts};
+
+use super::counted_runs;
+use crate::format::{self, rounded};
+
+/// One agent over the runs of a treatment that count.
+pub(crate) struct AgentSummary<'a> {
+    pub(crate) treatment: &'a TreatmentSummary,
+    pub(crate) agent: &'a AgentRecording,
+    pub(crate) runs: usize,
+    /// Of the last run, but with the largest bound of all.
+    pub(crate) clock: ClockFacts,
+    /// Means over runs of the start of its first operation and the end of its last one.
+    pub(crate) first_ns: Option<f64>,
+    pub(crate) last_ns: Option<f64>,
+    /// Bytes per second of one of its clients, or operations where no data were moved.
+    pub(crate) rate: Option<(Estimate, Unit)>,
+    /// Jain's index of its clients; `None` with one.
+    pub(crate) fairness: Option<Estimate>,
+}
+
+/// How the clients of a treatment began together, over the runs that count.
+pub(crate) struct StartSummary<'a> {
+    pub(crate) treatment: &'a TreatmentSummary,
+    pub(crate) workload: &'a str,
+    pub(crate) spread: Estimate,
+    pub(crate) max_ns: u64,
+    pub(crate) bound_ns: u64,
+    /// By the server's times of receipt: mean and maximum.
+    pub(crate) at_server: Option<(Estimate, u64)>,
+    pub(crate) stagger_ns: u64,
+}
+
+/// What one client did: first start, last end, bytes, operations.
+#[derive(Default)]
+struct Client {
+    first: Option<u64>,
+    last: Option<u64>,
+    bytes: u64,
+    count: u64,
+}
+
+fn client(recording: &Recording, number: u32) -> Client {
+    let mut client = Client::default();
+    let workers = recording.workers.iter().filter(|worker| worker.client == number);
+    for series in workers.flat_map(|worker| &worker.series) {
+        client.first = client.first.into_iter().chain(series.first_start_ns).min();
+        client.last = client.last.max(series.last_end_ns);
+        client.bytes += series.bytes;
+        client.count += series.count;
+    }
+    client
+}
+
+/// Whether a recording is of more than one client.
+fn is_of_many(recording: &Recording) -> bool {
+    recording.agents.iter().map(|agent| agent.clients).sum::<u32>() > 1
+}
+
+fn recordings<'a>(
+    results: &'a StudyResults,
+    treatment: &TreatmentSummary,
+    workload: &'a str,
+) -> impl Iterator<Item = &'a Recording> {
+    counted_runs(results, treatment.index)
+        .flat_map(|run| &run.recordings)
+        .filter(move |recording| recording.workload == workload)
+}
+
+/// The agents of a workload by treatment; none where all was one client.
+pub(crate) fn agents<'a>(
+    results: &'a StudyResults,
+    analysis: &'a Analysis,
+    workload: &'a str,
+) -> Vec<AgentSummary<'a>> {
+    let mut found = Vec::new();
+    for treatment in &analysis.treatments {
+        let all: Vec<&Recording> =
+            recordings(results, treatment, workload).filter(|recording| is_of_many(recording)).collect();
+        let Some(last) = all.last() else { continue };
+        found.extend(last.agents.iter().map(|agent| summary(treatment, agent, &all, analysis.confidence)));
+    }
+    found
+}
+
+fn summary<'a>(
+    treatment: &'a TreatmentSummary,
+    agent: &'a AgentRecording,
+    recordings: &[&'a Recording],
+    confidence: f64,
+) -> AgentSummary<'a> {
+    let (mut first, mut last, mut rates, mut indices) = (vec![], vec![], vec![], vec![]);
+    let mut clock = agent.clock;
+    let in_bytes = recordings.iter().flat_map(|r| &r.series).any(|series| series.total.bytes > 0);
+    let mut runs = 0;
+    for recording in recordings {
+        let Some(own) = recording.agents.iter().find(|own| own.name == agent.name) else { continue };
+        runs += 1;
+        clock.bound_ns = clock.bound_ns.max(own.clock.bound_ns);
+        let clients: Vec<Client> =
+            (own.first_client..own.first_client + own.clients).map(|n| client(recording, n)).collect();
+        first.extend(clients.iter().filter_map(|client| client.first).min().map(|ns| ns as f64));
+        last.extend(clients.iter().filter_map(|client| client.last).max().map(|ns| ns as f64));
+        let seconds = recording.length_ns as f64 / 1e9;
+        let amount = |client: &Client| if in_bytes { client.bytes } else { client.count } as f64 / seconds;
+        let each: Vec<f64> = clients.iter().map(amount).collect();
+        if let Some(mean) = benchmaster_stats::mean(&each) {
+            rates.push(mean);
+        }
+        if each.len() > 1 {
+            indices.extend(jain(&each));
+        }
+    }
+    let unit = if in_bytes { Unit::BytesPerSecond } else { Unit::OperationsPerSecond };
+    AgentSummary {
+        treatment,
+        agent,
+        runs,
+        clock,
+        first_ns: benchmaster_stats::mean(&first),
+        last_ns: benchmaster_stats::mean(&last),
+        rate: Estimate::of(&rates, confidence).ok().map(|estimate| (estimate, unit)),
+        fairness: Estimate::of(&indices, confidence).ok(),
+    }
+}
+
+/// How the clients of each workload and treatment began together; none where there was one client.
+pub(crate) fn starts<'a>(results: &'a StudyResults, analysis: &'a Analysis) -> Vec<StartSummary<'a>> {
+    let mut found = Vec::new();
+    for workload in &results.study.workloads {
+        for treatment in &analysis.treatments {
+            let of_many = recordings(results, treatment, &workload.name).filter(|r| is_of_many(r));
+            let starts: Vec<StartFacts> = of_many.filter_map(|recording| recording.start).collect();
+            let spreads: Vec<f64> = starts.iter().map(|start| start.spread_ns as f64).collect();
+            let Ok(spread) = Estimate::of(&spreads, analysis.confidence) else { continue };
+            let at_server: Vec<u64> = starts.iter().filter_map(|start| start.server_spread_ns).collect();
+            let mean: Vec<f64> = at_server.iter().map(|ns| *ns as f64).collect();
+            found.push(StartSummary {
+                treatment,
+                workload: &workload.name,
+                spread,
+                max_ns: starts.iter().map(|start| start.spread_ns).max().unwrap_or(0),
+                bound_ns: starts.iter().map(|start| start.bound_ns).max().unwrap_or(0),
+                at_server: Estimate::of(&mean, analysis.confidence).ok().zip(at_server.iter().max().copied()),
+                stagger_ns: starts.iter().map(|start| start.stagger_ns).max().unwrap_or(0),
+            });
+        }
+    }
+    found
+}
+
+/// `4 clients began within 28.1 ± 4.0 µs of each other (mean of 20 starts, largest 37.4 µs, right to within 41.0 µs)`;
+/// nothing where there was one client.
+pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis, unicode: bool) -> Option<String> {
+    let counted = || {
+        let runs = analysis.treatments.iter().flat_map(|treatment| counted_runs(results, treatment.index));
+        runs.flat_map(|run| &run.recordings).filter(|recording| is_of_many(recording))
+    };
+    let starts: Vec<StartFacts> = counted().filter_map(|recording| recording.start).collect();
+    let spreads: Vec<f64> = starts.iter().map(|start| start.spread_ns as f64).collect();
+    let spread = Estimate::of(&spreads, analysis.confidence).ok()?;
+    let of = |recording: &Recording| recording.agents.iter().map(|agent| agent.clients).sum::<u32>();
+    let (least, most) = (counted().map(of).min()?, counted().map(of).max()?);
+    let clients = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let text = |ns: u64| format::latency(ns as f64, unicode);
+    let how_many = match starts.len() {
+        1 => "1 start".to_owned(),
+        n => format!("mean of {n} starts, largest {}", text(starts.iter().map(|s| s.spread_ns).max()?)),
+    };
+    Some(format!(
+        "{clients} clients began within {} of each other ({how_many}; right to within {})",
+        rounded(spread.mean, spread.half_width, Unit::Nanoseconds, None).text(unicode),
+        text(starts.iter().map(|start| start.bound_ns).max()?)
+    ))
+}
+
+/// The baseline that was taken through the same network, the last one where there are several.
+pub(crate) fn baseline_of<'a>(
+    results: &'a StudyResults,
+    network: &NetworkRecord,
+) -> Option<&'a BaselineRecord> {
+    let same = |b: &&BaselineRecord| {
+        let settings = |n: &NetworkRecord| (n.means.clone(), n.delay_ns, n.jitter_ns, n.bandwidth);
+        settings(&b.network) == settings(network) && b.network.loss == network.loss
+    };
+    results.baselines.iter().rfind(same)
+}
+
+/// `10 ms one way, 10 Gbit/s, 0.1 % lost`.
+pub(crate) fn network_text(network: &NetworkRecord, unicode: bool) -> String {
+    let mut parts = vec![format!("{} one way", format::latency(network.delay_ns as f64, unicode))];
+    if network.delay_ns == 0 {
+        parts = vec!["no delay".into()];
+    }
+    if network.jitter_ns > 0 {
+        let sign = if unicode { "±" } else { "+-" };
+        parts.push(format!("{sign} {} jitter", format::latency(network.jitter_ns as f64, unicode)));
+    }
+    parts.extend(network.bandwidth.map(bits));
+    if network.loss > 0.0 {
+        parts.push(format!("{} lost", format::percent(network.loss)));
+    }
+    parts.join(", ")
+}
+
+/// `10 Gbit/s`.
+fn bits(per_second: u64) -> String {
+    let scales = [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s")];
+    match scales.into_iter().find(|(scale, _)| per_second >= *scale) {
+        Some((scale, unit)) => format!("{} {unit}", per_second as f64 / scale as f64),
+        None => format!("{per_second} bit/s"),
+    }
+}

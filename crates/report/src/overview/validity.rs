@@ -1,0 +1,69 @@
+//! What speaks against the numbers, in lines.
+
+use benchmaster_store::record::Severity;
+use benchmaster_study::analysis::{Analysis, WarningSummary};
+
+/// Something that speaks against the numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Objection {
+    /// How bad it is.
+    pub(crate) severity: Severity,
+    /// The same in a word: `FAILED`, `DAMAGED`, `INVALID`, `warning`, `note`.
+    pub(crate) mark: &'static str,
+    /// The check, for those that are one.
+    pub(crate) check: Option<String>,
+    /// In how many runs of which workloads, for those that are a check.
+    pub(crate) seen: String,
+    /// What is wrong.
+    pub(crate) text: String,
+}
+
+/// Failed runs, damage, and checks that did not pass, each check and severity once.
+pub(crate) fn objections(analysis: &Analysis) -> Vec<Objection> {
+    let invalid =
+        |mark, text| Objection { severity: Severity::Invalid, mark, check: None, seen: String::new(), text };
+    let failures = analysis.treatments.iter().flat_map(|t| t.failed.iter().map(move |f| (t, f)));
+    let failures = failures
+        .map(|(t, f)| format!("{}, replicate {}: {}", t.label, f.run.replicate + 1, f.reason))
+        .map(|text| invalid("FAILED", text));
+    let damage = analysis.damage.iter().map(|damage| invalid("DAMAGED", damage.clone()));
+    failures.chain(damage).chain(by_check(&analysis.warnings).iter().filter_map(|g| of_check(g))).collect()
+}
+
+fn of_check(group: &[&WarningSummary]) -> Option<Objection> {
+    let first = group.first()?;
+    let where_seen = |warning: &&WarningSummary| {
+        let runs = format!("{} of {} runs", warning.runs.len(), warning.of);
+        warning.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
+    };
+    let seen = group.iter().map(where_seen).collect::<Vec<_>>().join("; ");
+    let left_out = if first.severity == Severity::Invalid { ", left out of all means" } else { "" };
+    let example =
+        if group.len() > 1 { format!("for example {}", first.example) } else { first.example.clone() };
+    Some(Objection {
+        severity: first.severity,
+        mark: match first.severity {
+            Severity::Invalid => "INVALID",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        },
+        check: Some(first.id.clone()),
+        seen: format!("{seen}{left_out}"),
+        text: example,
+    })
+}
+
+/// Warnings of the same check and severity together, in the order of the first of each.
+fn by_check(warnings: &[WarningSummary]) -> Vec<Vec<&WarningSummary>> {
+    let mut groups: Vec<Vec<&WarningSummary>> = Vec::new();
+    for warning in warnings {
+        let same = |group: &&mut Vec<&WarningSummary>| {
+            group.first().is_some_and(|first| (first.severity, &first.id) == (warning.severity, &warning.id))
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(warning),
+            None => groups.push(vec![warning]),
+        }
+    }
+    groups
+}

@@ -1,0 +1,100 @@
+//! What went over the wire, who served it and what lay between, in words.
+
+use std::collections::BTreeSet;
+
+use benchmaster_store::record::{LabRecord, StudyResults};
+use benchmaster_study::analysis::{Analysis, RpcSummary, TreatmentSummary};
+
+/// A workload with each treatment's RPCs of its measured phase.
+pub(crate) type MeasuredRpcs<'a> = (&'a str, Vec<(&'a TreatmentSummary, &'a RpcSummary)>);
+
+/// The measured phases with RPCs, by workload.
+pub(crate) fn measured_rpcs(analysis: &Analysis) -> Vec<MeasuredRpcs<'_>> {
+    let mut found: Vec<MeasuredRpcs<'_>> = Vec::new();
+    for treatment in &analysis.treatments {
+        for summary in treatment.rpcs.iter().filter(|summary| summary.phase == "measure") {
+            match found.iter_mut().find(|(workload, _)| *workload == summary.workload) {
+                Some((_, rows)) => rows.push((treatment, summary)),
+                None => found.push((&summary.workload, vec![(treatment, summary)])),
+            }
+        }
+    }
+    found
+}
+
+/// Program and operation of all calls, the most frequent first.
+pub(crate) fn kinds<'s>(summaries: impl Iterator<Item = &'s RpcSummary>) -> Vec<(String, String)> {
+    let mut kinds: Vec<((String, String), f64)> = Vec::new();
+    for row in summaries.flat_map(|summary| &summary.rows) {
+        let kind = (row.program.clone(), row.operation.clone());
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, calls)) => *calls += row.ops.mean,
+            None => kinds.push((kind, row.ops.mean)),
+        }
+    }
+    kinds.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    kinds.into_iter().map(|(kind, _)| kind).collect()
+}
+
+/// `v3 READ`, `v4 OPEN`, `NLM LOCK`.
+pub(crate) fn kind_text((program, operation): &(String, String)) -> String {
+    format!("{} {operation}", program.strip_prefix("NFS").unwrap_or(program))
+}
+
+/// A phase in words.
+pub(crate) fn phase_text(phase: &str) -> &str {
+    match phase {
+        "set-up" => "set-up (mounting, preparing, opening)",
+        "measure" => "measured phase",
+        "tear-down" => "tear-down (closing, unmounting)",
+        phase => phase,
+    }
+}
+
+/// `Events per run: reconnect 1, slot-wait 12.`; `None` when there were none.
+pub(crate) fn events_text(summary: &RpcSummary) -> Option<String> {
+    let number = |n: f64| if n.fract() == 0.0 { format!("{n}") } else { format!("{n:.1}") };
+    let events = summary.events.iter().map(|(event, count)| format!("{event} {}", number(*count)));
+    let text = events.collect::<Vec<_>>().join(", ");
+    (!text.is_empty()).then(|| format!("Events per run: {text}."))
+}
+
+/// In what machines runs were done, each lab once; nothing for real hosts.
+pub(crate) fn lab_lines(results: &StudyResults) -> Vec<String> {
+    let labs: BTreeSet<String> =
+        results.runs.iter().filter_map(|run| run.lab.as_ref()).map(ToString::to_string).collect();
+    let several = labs.len() > 1;
+    let exact = results.runs.iter().filter_map(|run| run.lab.as_ref()).any(LabRecord::is_virtual);
+    let mut lines: Vec<String> =
+        labs.into_iter().map(|lab| format!("measured in a lab of machines in user space: {lab}")).collect();
+    if several {
+        lines.push("runs in different labs are not those of one system: what differs between them is part of each difference".into());
+    }
+    if exact {
+        lines.push(
+            "on virtual time latencies and counts are exact and carry no interval, as there is no noise; rates and processor \
+             times mean nothing"
+                .into(),
+        );
+    }
+    lines
+}
+
+/// How the network was emulated, once for each means; nothing for real ones.
+pub(crate) fn network_lines(results: &StudyResults) -> Vec<String> {
+    let mut found: Vec<(&str, &str, Vec<u64>)> = Vec::new();
+    let services = results.runs.iter().filter_map(|run| run.service.as_ref());
+    for network in services.map(|service| &service.network).filter(|network| network.is_emulated()) {
+        match found.iter_mut().find(|(means, ..)| *means == network.means) {
+            Some((.., delays)) if delays.contains(&network.delay_ns) => {}
+            Some((.., delays)) => delays.push(network.delay_ns),
+            None => found.push((&network.means, &network.note, vec![network.delay_ns])),
+        }
+    }
+    let line = |(_, note, mut delays): (&str, &str, Vec<u64>)| {
+        delays.sort_unstable();
+        let delays: Vec<_> = delays.iter().map(|delay| format!("{} ms", *delay as f64 / 1e6)).collect();
+        format!("network emulated with a one-way delay of {} by {note}", delays.join(", "))
+    };
+    found.into_iter().map(line).collect()
+}

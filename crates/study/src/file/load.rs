@@ -1,0 +1,494 @@
+//! The section `[load]`: a load curve, whose loads are the levels of a factor of their own.
+
+use std::ops::Range;
+
+use benchmaster_store::record::{LatencyGoal, LatencyMeasure, LoadCurve, LoadRecord};
+use benchmaster_units::{Rate, TimeSpan};
+use benchmaster_workload::model::{Group, Repeat, Step, Workload};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::design::{DesignKind, DesignSection, Replicates};
+use super::factors::{Factor, Level, Setting, workload_names};
+use super::path::{self, Segment};
+use super::section::Reader;
+use super::treatment::{Treatment, leaves};
+use super::words;
+use crate::diagnostics::{Diagnostic, Diagnostics};
+use crate::load::grid;
+
+/// The name of the factor that the loads are levels of.
+pub(crate) const LOAD_FACTOR: &str = "load";
+
+/// The section `[load]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadSection {
+    /// The workload whose load is raised.
+    pub workload: String,
+    /// What is raised: the rate at which operations are begun, or the number of workers.
+    pub curve: Curve,
+    /// The parameter that is raised; if absent, `rate` or `workers` of the workload, or of its first group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("examples" = ["workload.mix.groups[0].rate"]))]
+    pub parameter: Option<String>,
+    /// The lowest load: a rate per client (`"100/s"`), or workers per client.
+    pub from: Load,
+    /// The highest load that is tried.
+    pub to: Load,
+    /// Loads rise by this factor; 1.5 if neither it nor `points` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("exclusiveMinimum" = 1.0))]
+    pub factor: Option<f64>,
+    /// Loads rise in so many equal steps from `from` to `to`, both included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 2))]
+    pub points: Option<u32>,
+    /// What is asked of the latency: the highest load that keeps it is searched for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goal: Option<GoalSection>,
+    /// How finely is searched: the distance of neighbouring loads, as a share.
+    #[serde(default = "resolution")]
+    #[schemars(range(min = 0.005, max = 0.5))]
+    pub resolution: f64,
+    /// Open loop: the share of the requested rate that must be achieved.
+    #[serde(default = "achieved")]
+    #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
+    pub achieved: f64,
+    /// The most runs of one load: a load whose interval contains a limit is run again up to so often.
+    #[serde(default = "max_replicates")]
+    #[schemars(range(min = 2, max = 1000))]
+    pub max_replicates: u32,
+}
+
+fn resolution() -> f64 {
+    0.05
+}
+
+fn achieved() -> f64 {
+    0.95
+}
+
+fn max_replicates() -> u32 {
+    20
+}
+
+/// What a load curve raises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Curve {
+    /// The rate at which operations are begun, whether or not earlier ones are done.
+    Open,
+    /// The number of workers, each of which begins its next operation when the last one is done.
+    Closed,
+}
+
+/// A rate, or a number of workers.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Load {
+    /// Workers per client.
+    Workers(#[schemars(range(min = 1))] u32),
+    /// Operations per second of a client.
+    Rate(Rate),
+}
+
+impl Load {
+    fn value(self) -> f64 {
+        match self {
+            Self::Workers(workers) => workers.into(),
+            Self::Rate(rate) => rate.0,
+        }
+    }
+}
+
+/// What is asked of the latency.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GoalSection {
+    /// What of it.
+    pub latency: Measure,
+    /// The most that it may be.
+    pub at_most: TimeSpan,
+}
+
+/// One number of many latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// The arithmetic mean.
+    Mean,
+    /// The median.
+    P50,
+    /// Nine of ten are shorter.
+    P90,
+    /// 99 of 100 are shorter.
+    P99,
+    /// 999 of 1000 are shorter.
+    P999,
+    /// The longest.
+    Max,
+}
+
+impl From<Measure> for LatencyMeasure {
+    fn from(measure: Measure) -> Self {
+        match measure {
+            Measure::Mean => Self::Mean,
+            Measure::P50 => Self::P50,
+            Measure::P90 => Self::P90,
+            Measure::P99 => Self::P99,
+            Measure::P999 => Self::P999,
+            Measure::Max => Self::Max,
+        }
+    }
+}
+
+/// The section with the loads that it stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoadPlan {
+    /// As it is written.
+    pub section: LoadSection,
+    /// The parameter that the load is.
+    pub parameter: String,
+    /// The loads in ascending order, as written in TOML.
+    pub(crate) written: Vec<String>,
+    /// Which of them are run while the load rises.
+    pub rise: Vec<u32>,
+    /// Place of the section.
+    place: Range<usize>,
+}
+
+/// Reads the section; `Some(None)` when there is none, `None` when there are mistakes, which have then been reported.
+pub(crate) fn read(reader: &mut Reader<'_, '_>, design: Option<&DesignSection>) -> Option<Option<LoadPlan>> {
+    let Some((key, node)) = reader.tree.get_key_value("load") else { return Some(None) };
+    let place = key.span();
+    let section = reader.read::<LoadSection>("load", node)?;
+    let mut good = check(reader, &section);
+    good &= design.is_none_or(|design| check_design(reader, design, &section));
+    let parameter = parameter(reader, &section);
+    let (from, to) = (section.from.value(), section.to.value());
+    let whole = section.curve == Curve::Closed;
+    let loads = match good {
+        true => grid::loads(from, to, section.factor, section.points, section.resolution, whole),
+        false => return None,
+    };
+    let parameter = parameter?;
+    let grid = match loads {
+        Ok(grid) => grid,
+        Err(count) => {
+            let message = format!("there would be {count} loads to search among, which are too many");
+            let help = format!("raise `resolution` or `factor`; at most {} are searched", grid::MOST_LOADS);
+            let place = reader.place("load.resolution");
+            reader.found.push(Diagnostic::error(message).at(place).help(help));
+            return None;
+        }
+    };
+    let written = |load: &f64| match whole {
+        true => format!("{load}"),
+        false => format!("\"{}\"", Rate(*load)),
+    };
+    Some(Some(LoadPlan {
+        parameter,
+        written: grid.loads.iter().map(written).collect(),
+        rise: grid.rise,
+        place,
+        section,
+    }))
+}
+
+/// Values that cannot be meant.
+fn check(reader: &mut Reader<'_, '_>, section: &LoadSection) -> bool {
+    let mut good = true;
+    let mut require = |holds: bool, key: &str, message: String, help: &str| {
+        if !holds {
+            let place = reader.place(&format!("load.{key}"));
+            reader.found.push(Diagnostic::error(message).at(place).help(help));
+            good = false;
+        }
+    };
+    for (key, load) in [("from", section.from), ("to", section.to)] {
+        let fits = matches!(
+            (section.curve, load),
+            (Curve::Open, Load::Rate(_)) | (Curve::Closed, Load::Workers(1..))
+        );
+        let (what, help) = match section.curve {
+            Curve::Open => ("an open loop is loaded by a rate", "write a rate such as `\"100/s\"`"),
+            Curve::Closed => ("a closed loop is loaded by workers", "write a number of workers, 1 or more"),
+        };
+        require(fits, key, format!("{what}, and `load.{key}` is none"), help);
+    }
+    let (from, to) = (section.from.value(), section.to.value());
+    require(
+        from < to,
+        "to",
+        "`to` is not above `from`, so that the load cannot rise".into(),
+        "write the load at which the curve ends at the latest",
+    );
+    require(
+        section.factor.is_none() || section.points.is_none(),
+        "points",
+        "`factor` and `points` both say how the load rises".into(),
+        "keep one of them",
+    );
+    require(
+        section.factor.is_none_or(|factor| factor.is_finite() && factor > 1.0),
+        "factor",
+        "by a `factor` of 1 or less the load does not rise".into(),
+        "write a number above 1, such as 1.5 or 2",
+    );
+    require(
+        section.points.is_none_or(|points| (2..=1000).contains(&points)),
+        "points",
+        "a curve has from 2 to 1000 points".into(),
+        "write 10, for example",
+    );
+    require(
+        (0.005..=0.5).contains(&section.resolution),
+        "resolution",
+        "the `resolution` is a share from 0.005 to 0.5".into(),
+        "write 0.05 for loads that are 5 % apart",
+    );
+    require(
+        section.achieved > 0.0 && section.achieved < 1.0,
+        "achieved",
+        "the share that must be `achieved` lies between 0 and 1".into(),
+        "write 0.95: at 1 itself, chance alone would break it",
+    );
+    require(
+        section.goal.is_none_or(|goal| goal.at_most.nanos() > 0),
+        "goal",
+        "no latency is at most 0".into(),
+        "write `goal = { latency = \"p99\", at_most = \"10ms\" }`, for example",
+    );
+    good
+}
+
+/// What a load curve asks of the rest of the experiment.
+fn check_design(reader: &mut Reader<'_, '_>, design: &DesignSection, section: &LoadSection) -> bool {
+    let mut good = true;
+    let mut refuse = |key: &str, message: &str, help: &str| {
+        let place = reader.place(&format!("design.{key}"));
+        reader.found.push(Diagnostic::error(message).at(place).help(help));
+        good = false;
+    };
+    let other = "remove it, or `[load]`";
+    if design.kind != DesignKind::Full {
+        refuse("kind", "with `[load]` a curve is measured for every combination of levels", other);
+    }
+    if design.centre_points > 0 {
+        refuse("centre_points", "a study with `[load]` has no centre points", other);
+    }
+    if design.blocks.is_some() {
+        refuse("blocks", "the runs of load curves are not blocked", other);
+    }
+    if design.goal.is_some() {
+        refuse("goal", "the goal of a study with `[load]` is `load.goal`", "move it there");
+    }
+    match design.replicates {
+        Replicates::Fixed(n) if n < 2 => {
+            refuse(
+                "replicates",
+                "one run of a load has no interval to decide by",
+                "write 3 or more; 5 are better",
+            );
+        }
+        Replicates::Fixed(n) if n > section.max_replicates => {
+            let message = format!("{n} replicates are more than `load.max_replicates` allows");
+            refuse("replicates", &message, "raise `max_replicates`, or lower `replicates`");
+        }
+        Replicates::Fixed(_) => {}
+        Replicates::Sequential(_) => refuse(
+            "replicates",
+            "with `[load]` it is the distance from a limit that decides about more replicates",
+            "write a number; `load.max_replicates` is the most",
+        ),
+    }
+    good
+}
+
+/// The path of the parameter that the load is.
+fn parameter(reader: &mut Reader<'_, '_>, section: &LoadSection) -> Option<String> {
+    let names = workload_names(reader.tree);
+    let name = &section.workload;
+    if !names.contains(name) {
+        let place = reader.place("load.workload");
+        let help = words::suggest(name, "workloads of this study", names.iter().map(String::as_str));
+        reader.found.push(Diagnostic::error(format!("there is no workload `{name}`")).at(place).help(help));
+        return None;
+    }
+    let key = match section.curve {
+        Curve::Open => "rate",
+        Curve::Closed => "workers",
+    };
+    if let Some(path) = &section.parameter {
+        let below = match path::parse(path).as_deref() {
+            Some([Segment::Key("workload"), Segment::Key(of), .., Segment::Key(last)]) => {
+                of == name && *last == key
+            }
+            _ => false,
+        };
+        if !below {
+            let place = reader.place("load.parameter");
+            let message = format!("`{path}` is not the {key} of the workload `{name}`");
+            let help = format!("write `workload.{name}.{key}`, or `workload.{name}.groups[0].{key}`");
+            reader.found.push(Diagnostic::error(message).at(place).help(help));
+            return None;
+        }
+        return Some(path.clone());
+    }
+    let custom = |tree: &DeTable<'_>| {
+        let at = [Segment::Key("workload"), Segment::Key(name)];
+        let Some((_, node)) = path::find(tree, &at) else { return false };
+        matches!(node.get_ref(), DeValue::Table(table) if !table.contains_key("use"))
+    };
+    Some(match custom(reader.tree) {
+        true => format!("workload.{name}.groups[0].{key}"),
+        false => format!("workload.{name}.{key}"),
+    })
+}
+
+impl LoadPlan {
+    /// The factor whose levels are the loads.
+    pub(crate) fn factor(&self) -> Factor<'_> {
+        let levels = self.written.iter().filter_map(|written| {
+            // It has been written by this program.
+            let value = DeValue::parse(written).ok()?.into_inner();
+            let setting = Setting {
+                path: self.parameter.clone(),
+                origin: self.place.clone(),
+                value: Spanned::new(self.place.clone(), value),
+                written: Some(written.clone()),
+            };
+            let name = written.trim_matches('"').to_owned();
+            Some(Level { name, place: self.place.clone(), settings: vec![setting] })
+        });
+        Factor {
+            name: LOAD_FACTOR.to_owned(),
+            place: self.place.clone(),
+            levels: levels.collect(),
+            hard_to_change: None,
+            is_block: false,
+            is_load: true,
+        }
+    }
+
+    /// What is stored of it. `base` is the treatment with the lowest load; `factor` is the number of the load's factor.
+    ///
+    /// # Errors
+    /// When the flow does not tell how often it was done.
+    pub(crate) fn record(&self, base: &Treatment, factor: u32) -> Result<LoadRecord, Diagnostic> {
+        let name = &self.section.workload;
+        let at = |message: String, help: &str| Diagnostic::error(message).at(self.place.clone()).help(help);
+        let workload = base.workloads.iter().find(|(of, _)| of == name).map(|(_, workload)| workload);
+        let group = workload.and_then(|workload| self.group(workload));
+        let Some(group) = group else {
+            return Err(at(
+                format!("the workload `{name}` has no group to load"),
+                "name another `parameter`",
+            ));
+        };
+        let (counted, per_flow) = match (counted(&group.flow), self.section.curve) {
+            (Some(counted), _) => counted,
+            // Operations serve as well where no rate was asked for.
+            (None, Curve::Closed) => (labels(&group.flow), 1.0),
+            (None, Curve::Open) => {
+                return Err(at(
+                    format!(
+                        "how often the flow of `{name}` is done cannot be counted: it has no step outside of \
+                             `choose` and `repeat`, and these do not always do as many operations"
+                    ),
+                    "add such a step, or measure a closed loop: `curve = \"closed\"`",
+                ));
+            }
+        };
+        Ok(LoadRecord {
+            curve: match self.section.curve {
+                Curve::Open => LoadCurve::Open,
+                Curve::Closed => LoadCurve::Closed,
+            },
+            factor,
+            parameter: self.parameter.clone(),
+            workload: name.clone(),
+            group: group.name.clone(),
+            outstanding: group.queue_depth,
+            counted,
+            per_flow,
+            rise: self.rise.clone(),
+            achieved: self.section.achieved,
+            goal: self.section.goal.map(|goal| LatencyGoal {
+                latency: goal.latency.into(),
+                at_most_ns: goal.at_most.nanos() as f64,
+            }),
+            max_replicates: self.section.max_replicates,
+        })
+    }
+
+    /// The group whose rate or workers the parameter is. Built-in workloads have the one that has the rate, or the first.
+    fn group<'w>(&self, workload: &'w Workload) -> Option<&'w Group> {
+        let numbered = path::parse(&self.parameter).and_then(|path| {
+            path.iter().find_map(|segment| match segment {
+                Segment::Index(index) => Some(*index),
+                Segment::Key(_) => None,
+            })
+        });
+        match numbered {
+            Some(index) => workload.groups.get(index),
+            None => workload.groups.iter().find(|group| group.rate.is_some()).or(workload.groups.first()),
+        }
+    }
+}
+
+/// The series whose operations tell how often the flow was done, and how many of them each time has.
+fn counted(flow: &[Step]) -> Option<(Vec<String>, f64)> {
+    if let Some(all) = operations(flow).filter(|all| *all > 0.0) {
+        return Some((labels(flow), all));
+    }
+    let outside = || flow.iter().filter(|step| step.op.is_some()).map(label);
+    let once = outside().find(|name| leaves(flow).filter(|step| label(step) == *name).count() == 1)?;
+    Some((vec![once], 1.0))
+}
+
+/// Operations that a flow has each time it is done; `None` when that depends.
+fn operations(flow: &[Step]) -> Option<f64> {
+    flow.iter().map(of_step).sum()
+}
+
+fn of_step(step: &Step) -> Option<f64> {
+    if step.op.is_some() {
+        return Some(1.0);
+    }
+    if let Some(repeat) = &step.repeat {
+        return match repeat {
+            Repeat::Times(times) => Some(*times as f64 * operations(&step.flow)?),
+            _ => None,
+        };
+    }
+    let mut branches = step.choose.iter().map(|choice| operations(&choice.flow));
+    let Some(first) = branches.next() else { return Some(0.0) };
+    branches.all(|other| other == first).then_some(first).flatten()
+}
+
+fn label(step: &Step) -> String {
+    let named = || step.op.map_or_else(String::new, |op| op.name().to_owned());
+    step.label.clone().unwrap_or_else(named)
+}
+
+fn labels(flow: &[Step]) -> Vec<String> {
+    let mut labels: Vec<_> = leaves(flow).map(label).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    labels
+}
+
+/// What the study has to say about the load that it asks for.
+pub(crate) fn stored(
+    plan: &LoadPlan,
+    base: &Treatment,
+    factors: &[Factor<'_>],
+    found: &mut Diagnostics,
+) -> Option<LoadRecord> {
+    let factor = factors.iter().position(|factor| factor.is_load)? as u32;
+    plan.record(base, factor).map_err(|diagnostic| found.push(diagnostic)).ok()
+}

@@ -1,0 +1,185 @@
+//! Whether target, server and network of a treatment make sense together.
+
+use super::section::Reader;
+use crate::diagnostics::Diagnostic;
+use crate::settings::{SCRATCH, SERVER, ServerKind, Settings, TargetKind};
+
+/// The parameters that stand for the same thing in another way: a level that sets one of them takes the place of the
+/// others.
+pub(crate) fn alternatives(path: &str) -> &'static [&'static str] {
+    match path {
+        "target.path" => &["target.url", "target.mount"],
+        "target.url" => &["target.path", "target.mount"],
+        "target.mount" => &["target.path", "target.url"],
+        _ => &[],
+    }
+}
+
+/// Reports what cannot be.
+pub(crate) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) -> bool {
+    let before = reader.found.list().len();
+    let target = &settings.target;
+    let given =
+        [("path", target.path.is_some()), ("url", target.url.is_some()), ("mount", target.mount.is_some())];
+    let given: Vec<_> = given.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect();
+    match given[..] {
+        [] => report(
+            reader,
+            "target",
+            "the target has neither a `path` nor a `url`".into(),
+            "add `path = \"/mnt/x\"` (a directory) or `url = \"nfs://server/export\"`; `path = \"{scratch}\"` is a temporary \
+             directory, `url = \"nfs://{server}/export\"` the embedded server, and `mount = { source = \"server:/export\" }` is \
+             mounted for the study",
+        ),
+        ["path"] => directory(reader, settings, target.path.as_deref().unwrap_or_default()),
+        ["mount"] => mount(reader, settings),
+        ["url"] => export(reader, settings),
+        [first, .., last] => report(
+            reader,
+            &format!("target.{last}"),
+            format!("the target has both a `{first}` and a `{last}`"),
+            "keep one: a directory, a file system to mount, or an export for Benchmaster's own client",
+        ),
+        [_] => {}
+    }
+    super::lab::check(reader, settings);
+    super::managed::check(reader, settings);
+    super::network::check(reader, settings);
+    super::clients::check(reader, settings);
+    reader.found.list().len() == before
+}
+
+pub(super) fn report(reader: &mut Reader<'_, '_>, path: &str, message: String, help: impl Into<String>) {
+    let place = reader.place(path);
+    reader.found.push(Diagnostic::error(message).at(place).help(help));
+}
+
+fn directory(reader: &mut Reader<'_, '_>, settings: &Settings, path: &str) {
+    if path.is_empty() {
+        let help = "name a directory such as `\"/mnt/x\"`";
+        report(reader, "target.path", "the target's path is empty".into(), help);
+    }
+    if path.contains('\0') {
+        report(reader, "target.path", "the target's path has a NUL character".into(), "remove it");
+    }
+    if path.starts_with("nfs://") {
+        let help = "write it as `url`; a `path` is a directory";
+        report(reader, "target.path", format!("`{path}` is a URL, not a path"), help);
+    } else if path != SCRATCH && path.contains(['{', '}']) {
+        let help = "`{scratch}` alone stands for a temporary directory; any other path is taken as it is";
+        report(reader, "target.path", format!("`{path}` has a placeholder that is not known"), help);
+    }
+    only_of_exports(reader, settings);
+}
+
+fn mount(reader: &mut Reader<'_, '_>, settings: &Settings) {
+    let Some(mount) = &settings.target.mount else { return };
+    for (key, text) in [("source", &mount.source), ("type", &mount.kind)] {
+        if text.trim().is_empty() {
+            let help = "write `mount = { source = \"server:/export\", options = \"vers=4.1\" }`";
+            report(reader, "target.mount", format!("the `{key}` of the mount is empty"), help);
+        }
+    }
+    if let Some(path) = mount.path.as_ref().filter(|path| !path.starts_with('/')) {
+        let help = "write an absolute path such as `\"/mnt/x\"`, or leave it out";
+        report(reader, "target.mount", format!("the mount's path `{path}` is not absolute"), help);
+    }
+    let texts = [&mount.source, &mount.options, &mount.kind].into_iter().chain(&mount.path);
+    if texts.into_iter().any(|text| text.contains(['\0', '\n'])) {
+        let message = "the mount has a character that no mount can have".to_owned();
+        report(reader, "target.mount", message, "remove line breaks and NUL characters");
+    }
+    let rest = mount.source.strip_prefix(SERVER).unwrap_or(&mount.source);
+    if rest.contains(['{', '}']) || (rest.len() < mount.source.len() && !rest.starts_with(':')) {
+        let message = format!("`{}` has a placeholder that is not known", mount.source);
+        let help = format!("`{SERVER}` as the host stands for the server: `{SERVER}:/export`");
+        report(reader, "target.mount", message, help);
+    }
+    only_of_exports(reader, settings);
+}
+
+/// Reports keys that a target which is reached by system calls does not use.
+fn only_of_exports(reader: &mut Reader<'_, '_>, settings: &Settings) {
+    if let Some(name) = settings.target.options.keys().next() {
+        let message = format!(
+            "`target.{name}` is an option of Benchmaster's own client, and a directory does not use it"
+        );
+        report(
+            reader,
+            &format!("target.{name}"),
+            message,
+            "give a `url`, or mount the file system with this option",
+        );
+    }
+    // What serves a lab is looked at with it.
+    if settings.lab.is_some() {
+        return;
+    }
+    let server = &settings.server;
+    let kind = server.kind.filter(|kind| *kind != ServerKind::Managed).map(|_| "kind".to_owned());
+    let key = server.changed().into_iter().next().or(kind);
+    if let Some(key) = key {
+        let help =
+            "a directory is served by whatever it is mounted from; remove it, or give the target a `url`";
+        let message = format!("`server.{key}` has no meaning for a target that is a directory");
+        report(reader, &format!("server.{key}"), message, help);
+    }
+}
+
+fn export(reader: &mut Reader<'_, '_>, settings: &Settings) {
+    let (target, server) = (&settings.target, &settings.server);
+    let options = match target.mount_options("127.0.0.1") {
+        Ok(options) => options,
+        Err(mistake) => {
+            let fix =
+                mistake.fix.unwrap_or_else(|| "write `url = \"nfs://server/export?version=4.1\"`".into());
+            return report(reader, &format!("target.{}", mistake.key), mistake.problem, fix);
+        }
+    };
+    let url = target.place();
+    let embedded = matches!(target.kind(), TargetKind::Embedded(_));
+    let rest = if embedded { url.replacen(SERVER, "", 1) } else { url.to_owned() };
+    if rest.contains(['{', '}']) {
+        let help = "`{server}` as the host stands for the embedded server: `nfs://{server}/export`";
+        return report(reader, "target.url", format!("`{url}` has a placeholder that is not known"), help);
+    }
+    // What serves a lab is looked at with it.
+    if settings.lab.is_some() {
+        return;
+    }
+    match (embedded, server.kind) {
+        (true, Some(kind @ (ServerKind::External | ServerKind::Managed))) => report(
+            reader,
+            "server.kind",
+            format!("the server is {}, and the URL's host stands for the embedded one", kind.name()),
+            "name the host in `target.url`, or remove `kind`",
+        ),
+        (false, Some(ServerKind::Memory)) => report(
+            reader,
+            "server.kind",
+            format!("the server is the embedded one, and `{url}` names another"),
+            "write `url = \"nfs://{server}/export\"`, or remove `kind`",
+        ),
+        (false, _) => {
+            for key in server.changed() {
+                let help = "remove it, or write `url = \"nfs://{server}/export\"` for the embedded server";
+                let message = format!("`server.{key}` is for the embedded server, and `{url}` names another");
+                report(reader, &format!("server.{key}"), message, help);
+            }
+        }
+        (true, _) => {
+            if let Some(options) =
+                options.as_ref().filter(|options| options.port.or(options.mount_port).is_some())
+            {
+                let key = ["port", "mountport"].into_iter().find(|key| target.options.contains_key(key));
+                let key = key.unwrap_or("url");
+                let port = options.port.or(options.mount_port).unwrap_or_default();
+                let message = format!("the embedded server takes a free port, not port {port}");
+                report(reader, &format!("target.{key}"), message, "remove the port");
+            }
+            if let Err((key, problem, help)) = server.config("/export") {
+                report(reader, &format!("server.{key}"), problem, help);
+            }
+        }
+    }
+}

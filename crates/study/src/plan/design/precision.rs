@@ -1,0 +1,345 @@
+//! How precise the experiment will be, and how long it will take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use benchmaster_design::term;
+use benchmaster_stats::power::detectable_ratio;
+use benchmaster_store::record::{Severity, StudyResults};
+use thiserror::Error;
+
+use super::Facts;
+use super::description::{DetectableEffect, ErrorFreedom, SmallestDetectable, TimeEstimate};
+use super::words::counted;
+
+/// Standard deviation of runs of one treatment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Spread {
+    /// In the unit of the response.
+    Absolute(f64),
+    /// As a share of the mean.
+    Relative(f64),
+}
+
+/// What runs of an earlier study tell about the planned ones.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pilot {
+    /// Where it is from.
+    pub name: String,
+    /// The response.
+    pub response: String,
+    /// Its unit.
+    pub unit: String,
+    /// Mean over all runs that count.
+    pub mean: f64,
+    /// Largest divided by smallest mean of a treatment; `None` where means are not all above 0.
+    pub range: Option<f64>,
+    /// Standard deviation within treatments; `None` when no treatment has two runs that count.
+    pub standard_deviation: Option<f64>,
+    /// The same as a share of each treatment's own mean, from the logarithms; `None` also where values are not above 0.
+    pub relative_standard_deviation: Option<f64>,
+    /// Degrees of freedom of both.
+    pub degrees_of_freedom: u64,
+    /// Per treatment: its levels by the names of the factors, the mean time of its runs in seconds, and how many.
+    pub treatments: Vec<(BTreeMap<String, String>, f64, u64)>,
+}
+
+/// Why results are no pilot.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PilotError {
+    /// No run that ended well.
+    #[error("the pilot `{name}` has no finished run that did not fail; run it first")]
+    NoRuns {
+        /// Where it is from.
+        name: String,
+    },
+    /// No run has the response.
+    #[error("no run of the pilot `{name}` has the response `{response}`; it has {known}")]
+    NoResponse {
+        /// Where it is from.
+        name: String,
+        /// What was asked for.
+        response: String,
+        /// What there is.
+        known: String,
+    },
+}
+
+impl Pilot {
+    /// From a results directory; without `response` it is the study's own. Runs that failed, and those that a check found
+    /// invalid, are left out.
+    ///
+    /// # Errors
+    /// Without a run that counts, or when no run has the response.
+    pub fn from_results(
+        name: &str,
+        results: &StudyResults,
+        response: Option<&str>,
+    ) -> Result<Self, PilotError> {
+        let name = name.to_owned();
+        let response = response.unwrap_or(&results.study.primary_response).to_owned();
+        let counts = results.runs.iter().filter(|run| {
+            run.failure.is_none() && run.checks.iter().all(|check| check.severity != Severity::Invalid)
+        });
+        let runs: Vec<_> = counts.collect();
+        if runs.is_empty() {
+            return Err(PilotError::NoRuns { name });
+        }
+        let mut values: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let mut elapsed: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let mut unit = None;
+        for run in &runs {
+            elapsed.entry(run.key.treatment).or_default().push(run.elapsed_ns as f64 / 1e9);
+            if let Some(found) = run.responses.iter().find(|found| found.name == response) {
+                unit = Some(found.unit.symbol().to_owned());
+                values.entry(run.key.treatment).or_default().push(found.value);
+            }
+        }
+        let Some(unit) = unit else {
+            let known: BTreeSet<_> =
+                runs.iter().flat_map(|run| &run.responses).map(|r| r.name.as_str()).collect();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(PilotError::NoResponse { name, response, known });
+        };
+        let all: Vec<f64> = values.values().flatten().copied().collect();
+        let (standard_deviation, degrees_of_freedom) = pooled(values.values().cloned());
+        let logs = values.values().map(|of| of.iter().map(|value| value.ln()).collect());
+        let relative = all.iter().all(|&value| value > 0.0).then(|| pooled(logs).0).flatten();
+        let means: Vec<f64> = values.values().map(|of| mean(of)).collect();
+        let (least, most) = means.iter().fold((f64::INFINITY, 0.0f64), |(a, b), &m| (a.min(m), b.max(m)));
+        let treatments = elapsed.iter().filter_map(|(index, seconds)| {
+            let record = results.study.treatments.iter().find(|treatment| treatment.index == *index)?;
+            let factors = results.study.factors.iter().zip(&record.levels);
+            let levels = factors.filter_map(|(factor, &level)| {
+                Some((factor.name.clone(), factor.levels.get(level as usize)?.clone()))
+            });
+            Some((levels.collect(), mean(seconds), seconds.len() as u64))
+        });
+        Ok(Self {
+            name,
+            unit,
+            mean: mean(&all),
+            range: (least > 0.0).then(|| most / least),
+            standard_deviation,
+            // The deviation of a logarithm, as that of the value itself in shares of its mean (log-normal).
+            relative_standard_deviation: relative.map(|s| (s * s).exp_m1().sqrt()),
+            degrees_of_freedom,
+            treatments: treatments.collect(),
+            response,
+        })
+    }
+
+    /// Whether the response will be analysed on a logarithmic scale.
+    fn spans_magnitudes(&self) -> bool {
+        self.range.is_some_and(|range| range > LOG_RANGE)
+    }
+}
+
+/// Responses of which the largest is so many times the smallest are analysed as logarithms.
+const LOG_RANGE: f64 = 10.0;
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Standard deviation within groups and its degrees of freedom.
+fn pooled(groups: impl Iterator<Item = Vec<f64>>) -> (Option<f64>, u64) {
+    let (mut squares, mut freedom) = (0.0, 0);
+    for group in groups {
+        let mean = mean(&group);
+        squares += group.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        freedom += group.len() as u64 - 1;
+    }
+    ((freedom > 0).then(|| (squares / freedom as f64).sqrt()), freedom)
+}
+
+/// Degrees of freedom of the experimental error.
+pub(crate) fn error(facts: &Facts<'_>) -> ErrorFreedom {
+    let input = facts.input;
+    let replicates = facts.replicates().0;
+    let runs = facts.runs().0;
+    let cells = facts.distinct as u64 + u64::from(input.centre_points > 0);
+    // What is confounded takes the place of differences within a replicate; the others cost degrees of freedom.
+    let taken = facts.total_blocks(replicates) - input.blocks.blocks_of_replicate();
+    let pure = runs.saturating_sub(cells);
+    let degrees_of_freedom = pure.saturating_sub(taken);
+    let high_order_contrasts = high_order(facts);
+    let mut text =
+        format!("{degrees_of_freedom}, from {} of {}", counted(runs, "run"), counted(cells, "treatment"));
+    if taken > 0 {
+        text += &format!("; {} for differences between blocks taken off", taken.min(pure));
+    }
+    if degrees_of_freedom == 0 {
+        text = match high_order_contrasts {
+            0 => "none: nothing is left that could tell how much runs vary; replicate".to_owned(),
+            n => format!(
+                "none from replicates: intervals will rest on Lenth's method, or on {} of three and more factors \
+                 taken as error, if those interactions are nothing",
+                counted(n, "contrast")
+            ),
+        };
+    }
+    ErrorFreedom { degrees_of_freedom, high_order_contrasts, text }
+}
+
+/// Contrasts without a main effect or interaction of two factors in them.
+fn high_order(facts: &Facts<'_>) -> u64 {
+    if let Some(fraction) = &facts.fraction {
+        let columns: BTreeSet<u64> =
+            term::up_to(fraction.factors(), 2).into_iter().map(|term| fraction.column(term)).collect();
+        return fraction.runs() - columns.len() as u64;
+    }
+    if facts.full {
+        let one: u64 = facts.levels.iter().map(|&n| u64::from(n) - 1).sum();
+        let squares: u64 = facts.levels.iter().map(|&n| (u64::from(n) - 1).pow(2)).sum();
+        return (facts.distinct as u64).saturating_sub(1 + one + (one * one - squares) / 2);
+    }
+    let model = facts.structure.as_ref().and_then(|found| found.as_ref().ok()).and_then(|structure| {
+        structure.models.iter().rfind(|model| model.order <= 2).map(|model| model.rank)
+    });
+    model.map_or(0, |rank| facts.distinct.saturating_sub(rank) as u64)
+}
+
+/// The spread of runs: absolute, as a share of the mean, what it assumes.
+struct Known {
+    source: &'static str,
+    absolute: Option<f64>,
+    relative: Option<f64>,
+    assumptions: Vec<String>,
+}
+
+fn spread(facts: &Facts<'_>) -> Option<Known> {
+    let pilot = facts.input.pilot;
+    if let Some(given) = facts.input.spread {
+        let mean = pilot.map(|pilot| pilot.mean).filter(|&mean| mean > 0.0);
+        let (absolute, relative) = match given {
+            Spread::Absolute(s) => (Some(s), mean.map(|mean| s / mean)),
+            Spread::Relative(share) => (mean.map(|mean| share * mean), Some(share)),
+        };
+        let assumptions = vec!["runs of every treatment vary as much as was given".to_owned()];
+        return Some(Known { source: "given", absolute, relative, assumptions });
+    }
+    let pilot = pilot?;
+    let runs = pilot.treatments.iter().map(|treatment| treatment.2).sum::<u64>();
+    let mut assumptions = vec![format!(
+        "runs vary as much as in the pilot `{}` ({} of {}, {} degrees of freedom)",
+        pilot.name,
+        counted(runs, "run"),
+        counted(pilot.treatments.len() as u64, "treatment"),
+        pilot.degrees_of_freedom
+    )];
+    let (absolute, relative) = if pilot.spans_magnitudes() && pilot.relative_standard_deviation.is_some() {
+        assumptions.push(format!(
+            "means of treatments differ by a factor of {:.0}, so that logarithms will be analysed: effects are shares \
+             of each treatment's own mean",
+            pilot.range.unwrap_or(0.0)
+        ));
+        (None, pilot.relative_standard_deviation)
+    } else {
+        assumptions.push("the spread is the same in all treatments".to_owned());
+        let absolute = pilot.standard_deviation?;
+        (Some(absolute), (pilot.mean > 0.0).then(|| absolute / pilot.mean))
+    };
+    relative.or(absolute)?;
+    Some(Known { source: "pilot", absolute, relative, assumptions })
+}
+
+/// The smallest effect of each factor that will be found, with the fewest replicates.
+pub(crate) fn detectable(facts: &Facts<'_>) -> Option<SmallestDetectable> {
+    let Known { source, absolute, relative, mut assumptions } = spread(facts)?;
+    let freedom = error(facts);
+    let (power, confidence) = (facts.input.power, facts.input.confidence);
+    let degrees_of_freedom = match freedom.degrees_of_freedom {
+        0 => {
+            assumptions.push(format!(
+                "without replicates, {} of three and more factors stand for the error",
+                counted(freedom.high_order_contrasts, "contrast")
+            ));
+            freedom.high_order_contrasts
+        }
+        n => n,
+    };
+    if degrees_of_freedom == 0 {
+        return None;
+    }
+    let ratio = detectable_ratio(degrees_of_freedom as f64, confidence, power).ok()?;
+    assumptions.push("what it is aliased with is nothing".to_owned());
+    let hard: Vec<_> = facts.input.factors.iter().filter(|factor| factor.hard_to_change).collect();
+    if !hard.is_empty() {
+        assumptions.push(
+            "hard-to-change factors are left out: their effects are judged by how much whole plots differ, which is \
+             not known"
+                .to_owned(),
+        );
+    }
+    let effects = facts.input.factors.iter().enumerate().filter(|(_, factor)| !factor.hard_to_change);
+    let effects = effects.filter_map(|(index, factor)| {
+        let [few, more] = rarest_levels(facts, index)?;
+        let errors = (1.0 / few as f64 + 1.0 / more as f64).sqrt();
+        let effect = absolute.map(|s| ratio * s * errors);
+        Some(DetectableEffect {
+            term: facts.words.letter(index),
+            name: factor.name.clone(),
+            runs: [few, more],
+            effect,
+            half_effect: effect.map(|effect| effect / 2.0),
+            relative_effect: relative.map(|s| ratio * s * errors),
+        })
+    });
+    Some(SmallestDetectable {
+        source: source.to_owned(),
+        response: facts.input.pilot.map(|pilot| pilot.response.clone()),
+        unit: facts.input.pilot.map(|pilot| pilot.unit.clone()),
+        standard_deviation: absolute,
+        relative_standard_deviation: relative,
+        degrees_of_freedom,
+        power,
+        effects: effects.collect(),
+        assumptions,
+    })
+}
+
+/// Runs at the two levels of a factor that have the fewest; `None` when it has not two levels in the rows.
+fn rarest_levels(facts: &Facts<'_>, factor: usize) -> Option<[u64; 2]> {
+    let mut runs: BTreeMap<u32, u64> = BTreeMap::new();
+    for row in facts.input.rows.iter() {
+        *runs.entry(*row.get(factor)?).or_default() += u64::from(facts.replicates().0);
+    }
+    let mut counts: Vec<u64> = runs.into_values().collect();
+    counts.sort_unstable();
+    Some([*counts.first()?, *counts.get(1)?])
+}
+
+/// The time of all runs, from those of the pilot.
+pub(crate) fn time(facts: &Facts<'_>) -> Option<TimeEstimate> {
+    let pilot = facts.input.pilot?;
+    let runs: u64 = pilot.treatments.iter().map(|treatment| treatment.2).sum();
+    let total: f64 = pilot.treatments.iter().map(|(_, seconds, runs)| seconds * *runs as f64).sum();
+    let mean_run_seconds = total / runs as f64;
+    let (mut seconds, mut measured) = (0.0, 0);
+    for row in facts.input.rows.iter() {
+        let planned = facts.input.factors.iter().zip(row);
+        let planned: BTreeMap<&str, &str> = planned
+            .filter_map(|(factor, &level)| {
+                Some((factor.name.as_str(), factor.levels.get(level as usize)?.as_str()))
+            })
+            .collect();
+        let same = pilot.treatments.iter().find(|(levels, ..)| {
+            levels.len() == planned.len()
+                && levels.iter().all(|(name, level)| planned.get(name.as_str()) == Some(&level.as_str()))
+        });
+        measured += u64::from(same.is_some());
+        seconds += same.map_or(mean_run_seconds, |treatment| treatment.1);
+    }
+    let (min, max) = facts.replicates();
+    let centre = facts.centre_runs(min) as f64 * mean_run_seconds;
+    let of = |replicates: u32| seconds * f64::from(replicates) + centre;
+    let rows = facts.input.rows.len() as u64;
+    Some(TimeEstimate {
+        seconds_min: of(min),
+        seconds_max: of(max),
+        mean_run_seconds,
+        pilot_runs: runs,
+        treatments_measured: measured,
+        treatments_assumed: rows - measured,
+    })
+}

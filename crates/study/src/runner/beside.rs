@@ -1,0 +1,134 @@
+//! The embedded server's counters: what it did while a workload was measured, and samples of it.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use benchmaster_nfs_server::Server;
+use benchmaster_nfs_server::arrivals::Arrival;
+use benchmaster_nfs_server::stats::{OperationReport, Report};
+use benchmaster_store::record::{ServerOperation, ServerUse};
+use benchmaster_telemetry::clock::monotonic_ns;
+use benchmaster_telemetry::process::named_threads_cpu_ns;
+use benchmaster_telemetry::sampling::{MetricInfo, Reading as Sample, SampleError, Sampler, Sink};
+use benchmaster_workload::recording::Recording;
+
+/// The `agent` of samples of the embedded server.
+pub(crate) const SERVER_AGENT: &str = "embedded server";
+
+/// Whether a thread of this name belongs to the embedded server.
+fn is_server_thread(name: &str) -> bool {
+    let number = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_prefix("nfs-").is_some_and(number)
+        || ["nfs-housekeepin", "nfs-callbacks", "nlm-callback"].contains(&name)
+}
+
+/// Counters of the embedded server at one time.
+#[derive(Debug)]
+pub(super) struct Reading {
+    report: Report,
+    cpu_ns: Option<u64>,
+}
+
+impl Reading {
+    pub(super) fn now(server: &Server) -> Self {
+        Self { report: server.report(), cpu_ns: named_threads_cpu_ns(is_server_thread) }
+    }
+
+    /// What was counted until `later`.
+    pub(super) fn until(&self, later: &Self, workload: &str) -> ServerUse {
+        let (then, now) = (&self.report.transport, &later.report.transport);
+        let operations = later.report.operations.iter().filter_map(|now| {
+            let same =
+                |then: &&OperationReport| (then.protocol, then.operation) == (now.protocol, now.operation);
+            let then = self.report.operations.iter().find(same);
+            let since = |now: u64, then: Option<u64>| now - then.unwrap_or(0);
+            let operation = ServerOperation {
+                protocol: now.protocol.to_owned(),
+                operation: now.operation.to_owned(),
+                ops: since(now.ops, then.map(|then| then.ops)),
+                errors: since(now.errors, then.map(|then| then.errors)),
+                bytes_received: since(now.bytes_received, then.map(|then| then.bytes_received)),
+                bytes_sent: since(now.bytes_sent, then.map(|then| then.bytes_sent)),
+                service_ns: since(now.service.total_ns, then.map(|then| then.service.total_ns)),
+            };
+            (operation.ops > 0).then_some(operation)
+        });
+        ServerUse {
+            workload: workload.to_owned(),
+            calls: now.calls - then.calls,
+            connections: now.connections - then.connections,
+            replayed: now.replayed - then.replayed,
+            cpu_ns: self.cpu_ns.zip(later.cpu_ns).map(|(then, now)| now.saturating_sub(then)),
+            operations: operations.collect(),
+        }
+    }
+}
+
+/// The start of the measured phase on this host's monotonic clock.
+pub(super) fn start_monotonic_ns(recording: &Recording) -> i64 {
+    let unix = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i64);
+    recording.started_unix_ns - (unix - monotonic_ns())
+}
+
+/// Stores how well the clients began together as the embedded server saw it: from the first request of the first client to
+/// that of the last, once the measured phase had begun. Not where starts are staggered, or where a client sent nothing.
+pub(super) fn note_arrivals(recording: &mut Recording, arrivals: &[Arrival], start_ns: i64, clients: u32) {
+    // The start is known from wall-clock time, to some microseconds.
+    const SLACK_NS: i64 = 50_000;
+    let connections = recording.rpc.as_ref().map_or(1, |rpc| rpc.connection.nconnect.max(1));
+    let Some(facts) = recording.start.as_mut().filter(|facts| facts.stagger_ns == 0) else { return };
+    let after: Vec<i64> = arrivals
+        .iter()
+        .map(|arrival| arrival.monotonic_ns)
+        .filter(|time| *time >= start_ns - SLACK_NS)
+        .take(clients.saturating_mul(connections) as usize)
+        .collect();
+    if let (Some(first), Some(last), true) = (after.first(), after.last(), after.len() >= clients as usize) {
+        facts.server_spread_ns = Some((last - first).unsigned_abs());
+    }
+}
+
+/// Reads the embedded server like a part of the system.
+#[derive(Debug)]
+pub(super) struct ServerSampler(pub(super) Arc<Server>);
+
+const METRICS: [MetricInfo; 8] = [
+    MetricInfo::counter("calls", "1", "", "RPC calls received"),
+    MetricInfo::counter("connections", "1", "", "connections accepted"),
+    MetricInfo::counter("replayed", "1", "", "repeated requests answered without being executed again"),
+    MetricInfo::counter("cpu", "ns", "", "CPU time of the server's threads, user and kernel together"),
+    MetricInfo::counter("operations", "1", "protocol and operation", "executions"),
+    MetricInfo::counter("errors", "1", "protocol and operation", "executions with an error as result"),
+    MetricInfo::counter("bytes", "B", "protocol and operation", "bytes of requests and replies"),
+    MetricInfo::counter("service", "ns", "protocol and operation", "time from decoding to encoded result"),
+];
+
+impl Sampler for ServerSampler {
+    fn name(&self) -> &'static str {
+        "server"
+    }
+
+    fn metrics(&self) -> &'static [MetricInfo] {
+        &METRICS
+    }
+
+    fn read(&mut self, out: &mut Sample<'_>) -> Result<(), SampleError> {
+        let Reading { report, cpu_ns } = Reading::now(&self.0);
+        let [calls, connections, replayed, cpu, operations, errors, bytes, service] =
+            METRICS.map(|m| m.metric());
+        out.put(calls, "", report.transport.calls as f64);
+        out.put(connections, "", report.transport.connections as f64);
+        out.put(replayed, "", report.transport.replayed as f64);
+        if let Some(ns) = cpu_ns {
+            out.put(cpu, "", ns as f64);
+        }
+        for of in report.operations.iter().filter(|of| of.ops > 0) {
+            let instance = format!("{} {}", of.protocol, of.operation);
+            out.put(operations, &instance, of.ops as f64);
+            out.put(errors, &instance, of.errors as f64);
+            out.put(bytes, &instance, (of.bytes_received + of.bytes_sent) as f64);
+            out.put(service, &instance, of.service.total_ns as f64);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! The section `[network]`: what is emulated between clients and server.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use benchmaster_units::{Bandwidth, ByteSize, TimeSpan};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// What is emulated between clients and server.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworkSettings {
+    /// One-way delay, in both directions: a round trip takes twice as long. `"0ms"` emulates nothing.
+    pub delay: TimeSpan,
+    /// How much the delay varies: that of each packet is drawn evenly from so much less to so much more. Order is kept. At
+    /// most the delay.
+    pub jitter: TimeSpan,
+    /// Bandwidth of each client's link, in each direction. If absent, it is not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bandwidth>,
+    /// Share of the packets that are lost on each client's link, in each direction.
+    pub loss: Loss,
+    /// Bandwidth of the server's link, which all clients share, in each direction. If absent, it is not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_bandwidth: Option<Bandwidth>,
+    /// Most bytes that wait for `bandwidth`, in each direction of a client's link; what comes on top is dropped. If absent, what
+    /// the bandwidth carries in a round trip, and 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<ByteSize>,
+    /// How it is emulated.
+    pub means: Means,
+}
+
+impl NetworkSettings {
+    /// Whether nothing is emulated.
+    pub fn is_plain(&self) -> bool {
+        self.delay == TimeSpan::default() && self.beyond_delay().is_none()
+    }
+
+    /// The first key that asks for more than a delay.
+    pub fn beyond_delay(&self) -> Option<&'static str> {
+        [
+            ("jitter", self.jitter > TimeSpan::default()),
+            ("bandwidth", self.bandwidth.is_some()),
+            ("loss", self.loss.0 > 0.0),
+            ("server_bandwidth", self.server_bandwidth.is_some()),
+            ("queue", self.queue.is_some()),
+        ]
+        .into_iter()
+        .find(|(_, asked)| *asked)
+        .map(|(key, _)| key)
+    }
+}
+
+/// How a network is emulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Means {
+    /// The best that this host and the server allow, which is told with the results.
+    #[default]
+    Auto,
+    /// The kernel's `tc netem` between network namespaces; needs root.
+    Netem,
+    /// A wire in user space between network namespaces.
+    Wire,
+    /// A relay of TCP connections: a delay only, right for the latency of requests.
+    Relay,
+}
+
+impl Means {
+    /// The name used in study files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Netem => "netem",
+            Self::Wire => "wire",
+            Self::Relay => "relay",
+        }
+    }
+}
+
+/// A share of packets that are lost: `0.001`, or `"0.1%"`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+pub struct Loss(pub f64);
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Of most shares the hundredfold is written with fewer digits than it has.
+        let percent = (self.0 * 100.0 * 1e9).round() / 1e9;
+        write!(f, "{percent}%")
+    }
+}
+
+impl Serialize for Loss {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Loss {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        fn share<E: de::Error>(share: f64, written: &str) -> Result<Loss, E> {
+            match (0.0..1.0).contains(&share) {
+                true => Ok(Loss(share)),
+                false => Err(E::custom(format!(
+                    "a loss of {written} is no share of packets; write a number from 0 to less than 1, or a percentage \
+                     such as `\"0.1%\"`"
+                ))),
+            }
+        }
+
+        impl de::Visitor<'_> for Visitor {
+            type Value = Loss;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a percentage such as \"0.1%\", or a share from 0 to 1")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
+                let number =
+                    text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+                match number {
+                    Some(percent) => share(percent / 100.0, &format!("`{text}`")),
+                    None => Err(E::custom(format!(
+                        "`{text}` is no percentage; write `\"0.1%\"`, or the share 0.001 without quotes"
+                    ))),
+                }
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Loss, E> {
+                share(number, &number.to_string())
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Loss, E> {
+                share(number as f64, &number.to_string())
+            }
+
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Loss, E> {
+                share(number as f64, &number.to_string())
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Loss {
+    fn schema_name() -> Cow<'static, str> {
+        "Loss".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "a percentage such as \"0.1%\", or a share from 0 to 1",
+            "examples": ["0.1%", 0.001],
+            "anyOf": [
+                { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?\s*%\s*$" },
+                { "type": "number", "minimum": 0, "exclusiveMaximum": 1 },
+            ],
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_shares_or_percentages() {
+        let network = |text: &str| toml::from_str::<NetworkSettings>(text);
+        assert_eq!(network("loss = '0.1%'").unwrap().loss, network("loss = 0.001").unwrap().loss);
+        assert_eq!(network("loss = '0.1%'").unwrap().loss.to_string(), "0.1%");
+        for bad in ["1", "-0.1", "'5'", "'100%'", "true"] {
+            assert!(network(&format!("loss = {bad}")).is_err(), "{bad}");
+        }
+        assert!(network("").unwrap().is_plain());
+        let limited = network("bandwidth = '1Gbit/s'").unwrap();
+        assert_eq!((limited.is_plain(), limited.beyond_delay()), (false, Some("bandwidth")));
+    }
+}

@@ -1,0 +1,75 @@
+//! Folders in which the kernel keeps a file, or a folder with one, for each of many things.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::{Reading, SampleError, Source};
+
+/// Things come and go less often than they count.
+const LOOK_AGAIN_NS: i64 = 1_000_000_000;
+
+/// A folder with a folder for each thing, in each of which a file of the same name is read.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    path: PathBuf,
+    file: &'static str,
+    missing: Option<&'static str>,
+    again_ns: i64,
+    found: bool,
+    entries: Vec<(String, Source)>,
+}
+
+impl Folder {
+    /// Nothing is looked at yet. `missing` says what it means when the folder is not there; `None`: that is nothing to tell.
+    pub(crate) fn new(path: PathBuf, file: &'static str, missing: Option<&'static str>) -> Self {
+        Self { path, file, missing, again_ns: i64::MIN, found: false, entries: Vec::new() }
+    }
+
+    /// The things, by name, and their files; looked for again after a second. `None` when the folder cannot be read, which
+    /// is reported.
+    pub(crate) fn entries(&mut self, out: &mut Reading<'_>) -> Option<&mut [(String, Source)]> {
+        if out.time_ns() >= self.again_ns {
+            self.again_ns = out.time_ns().saturating_add(LOOK_AGAIN_NS);
+            self.found = false;
+            match self.names() {
+                Ok(names) => {
+                    self.found = true;
+                    self.entries.retain(|(name, _)| names.contains(name));
+                    for name in names {
+                        if !self.entries.iter().any(|(known, _)| *known == name) {
+                            // It may go away between two looks.
+                            let file = Source::optional(self.path.join(&name).join(self.file)).reopened();
+                            self.entries.push((name, file));
+                        }
+                    }
+                }
+                Err(source) => {
+                    self.entries.clear();
+                    let path = self.path.clone();
+                    match (source.kind(), self.missing) {
+                        (io::ErrorKind::NotFound, None) => {}
+                        (io::ErrorKind::NotFound, Some(hint)) => {
+                            out.problem(&SampleError::Missing { path, hint });
+                        }
+                        (io::ErrorKind::PermissionDenied, _) => out.problem(&SampleError::Forbidden { path }),
+                        _ => out.problem(&SampleError::Read { path, source }),
+                    }
+                }
+            }
+        }
+        self.found.then_some(&mut self.entries[..])
+    }
+
+    /// Names of the folders in it.
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                names.push(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}

@@ -1,0 +1,460 @@
+//! The view of NFS mounts on a terminal.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::Paragraph;
+
+use super::lines::is_used;
+use super::{Interval, Mounts, OperationRates, Watched};
+use crate::draw::{
+    BAD, BOLD, DIM, HEAD, SELECTED, SORTED, SPARK, WARN, bar, first_shown, keys, popup, sparkline, title, top,
+};
+use crate::keys::{Action, Key};
+use crate::numbers::{clean, duration, front, milliseconds, short, spaced, tail};
+
+/// From so many columns on there is room for rates over time and shares beside each operation.
+const WIDE: u16 = 110;
+
+/// What of the mounts is shown, and how.
+#[derive(Debug, Clone, Default)]
+pub struct MountsView {
+    /// The selected mount: what, where, and which of several such.
+    selected: Option<(String, PathBuf, usize)>,
+    sort: Sort,
+    reverse: bool,
+    paused: bool,
+    /// Operations that were not used, too.
+    all: bool,
+    help: bool,
+}
+
+/// What rows are sorted by, in the order of the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Sort {
+    Name,
+    #[default]
+    Ops,
+    BytesPerOp,
+    Bytes,
+    Queue,
+    Rtt,
+    Execute,
+    Errors,
+    Resent,
+    Timeouts,
+}
+
+const COLUMNS: [(Sort, &str, usize); 10] = [
+    (Sort::Name, "OPERATION", 17),
+    (Sort::Ops, "OPS/S", 7),
+    (Sort::BytesPerOp, "B/OP", 7),
+    (Sort::Bytes, "B/S", 7),
+    (Sort::Queue, "QUEUE", 7),
+    (Sort::Rtt, "RTT", 7),
+    (Sort::Execute, "EXEC", 7),
+    (Sort::Errors, "ERR", 6),
+    (Sort::Resent, "RESENT", 7),
+    (Sort::Timeouts, "TMO", 6),
+];
+
+const HELP: [(&str, &str); 9] = [
+    ("↑ ↓", "select a mount"),
+    ("← →", "column that rows are sorted by"),
+    ("r", "the other way round"),
+    ("a", "operations that are not used, too"),
+    ("space", "pause; the next interval covers the pause"),
+    ("+ -", "readings more or less often"),
+    ("?", "this"),
+    ("q", "quit"),
+    ("", ""),
+];
+
+const COLUMNS_HELP: [&str; 6] = [
+    "B/OP    bytes of request and reply, with headers",
+    "QUEUE   ms until a request was sent",
+    "RTT     ms from then until its reply",
+    "EXEC    ms from the beginning of a call to its end",
+    "RESENT  requests sent again; TMO: major timeouts",
+    "Means over n calls are right within 1/n ms.",
+];
+
+impl MountsView {
+    /// Whether no new readings are to be shown.
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Does what a key is for.
+    pub fn key(&mut self, key: Key, mounts: &Mounts) -> Action {
+        match key {
+            Key::Escape if self.help => self.help = false,
+            Key::Char('q') | Key::Escape => return Action::Quit,
+            Key::Char('?' | 'h') => self.help = !self.help,
+            Key::Char(' ' | 'p') => self.paused = !self.paused,
+            Key::Char('a') => self.all = !self.all,
+            Key::Char('r') => self.reverse = !self.reverse,
+            Key::Char('+') => return Action::Faster,
+            Key::Char('-') => return Action::Slower,
+            Key::Left | Key::Char('<') => self.sort_by(-1),
+            Key::Right | Key::Char('>') => self.sort_by(1),
+            Key::Up | Key::Char('k') => self.select(mounts, |at, _| at.saturating_sub(1)),
+            Key::Down | Key::Char('j') => self.select(mounts, |at, last| (at + 1).min(last)),
+            Key::Home => self.select(mounts, |_, _| 0),
+            Key::End => self.select(mounts, |_, last| last),
+            Key::Char(_) => {}
+        }
+        Action::Draw
+    }
+
+    fn sort_by(&mut self, step: isize) {
+        let at = COLUMNS.iter().position(|(sort, ..)| *sort == self.sort).unwrap_or(0);
+        let next = at.saturating_add_signed(step).min(COLUMNS.len() - 1);
+        (self.sort, self.reverse) = (COLUMNS[next].0, false);
+    }
+
+    /// Mounts in the order shown, and the place of the selected one among them.
+    fn order<'a>(&self, mounts: &'a Mounts) -> (Vec<&'a Watched>, usize) {
+        let mut order: Vec<&Watched> = mounts.mounts().iter().collect();
+        match self.sort {
+            Sort::Name => order.sort_by(|a, b| a.stats.mount_point.cmp(&b.stats.mount_point)),
+            sort => order.sort_by(|a, b| value(b, sort).total_cmp(&value(a, sort))),
+        }
+        if self.reverse {
+            order.reverse();
+        }
+        let is_selected = |watched: &&Watched| {
+            self.selected.as_ref().is_some_and(|selected| *selected == identity(watched, mounts))
+        };
+        let at = order.iter().position(is_selected).unwrap_or(0);
+        (order, at)
+    }
+
+    fn select(&mut self, mounts: &Mounts, step: impl FnOnce(usize, usize) -> usize) {
+        let (order, at) = self.order(mounts);
+        let next = order.get(step(at, order.len().saturating_sub(1)));
+        self.selected = next.map(|watched| identity(watched, mounts));
+    }
+
+    /// Draws; `every` is the time between readings that was asked for.
+    pub fn draw(&self, frame: &mut Frame<'_>, mounts: &Mounts, host: &str, every: Duration) {
+        let area = frame.area();
+        let listed = match mounts.mounts().len() {
+            0 | 1 => 0,
+            n => (n + 1).min(usize::from(area.height / 4).max(3)),
+        };
+        let listed = u16::try_from(listed).unwrap_or(0);
+        let [head, list, about, operations, foot] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(listed + u16::from(listed > 0)),
+            Constraint::Length(6),
+            Constraint::Min(0),
+            Constraint::Length(1),
+        ])
+        .areas(area);
+        self.head(frame, head, mounts, host, every);
+        let (order, at) = self.order(mounts);
+        if listed > 0 {
+            self.list(frame, list, &order, at);
+        }
+        match order.get(at) {
+            Some(watched) => {
+                about_mount(frame, about, watched);
+                self.operations(frame, operations, watched);
+            }
+            None => {
+                let lines = vec![
+                    Line::from("No NFS mounts."),
+                    Line::styled("They appear here once something is mounted.", DIM),
+                ];
+                frame.render_widget(Paragraph::new(lines), about);
+            }
+        }
+        let all = if self.all { "used only" } else { "all" };
+        let some = [
+            ("q", "quit"),
+            ("↑↓", "mount"),
+            ("←→", "sort"),
+            ("r", "reverse"),
+            ("a", all),
+            ("space", if self.paused { "go on" } else { "pause" }),
+            ("+-", "interval"),
+            ("?", "help"),
+        ];
+        frame.render_widget(keys(&some, foot.width.into()), foot);
+        if self.help {
+            let keys = HELP.iter().map(|(key, what)| {
+                Line::from(vec![Span::styled(format!("{key:<8}"), BOLD), Span::from(*what)])
+            });
+            popup(frame, "keys", keys.chain(COLUMNS_HELP.map(Line::from)).collect());
+        }
+    }
+
+    fn head(&self, frame: &mut Frame<'_>, area: Rect, mounts: &Mounts, host: &str, every: Duration) {
+        let n = mounts.mounts().len();
+        let what = format!("  {n} NFS mount{} of {}", if n == 1 { "" } else { "s" }, clean(host));
+        let left = Line::from(vec![Span::styled("benchmaster watch", BOLD), Span::from(what)]);
+        let measured = match mounts.interval() {
+            Some(interval) => format!("last {:.1} s", interval.as_secs_f64()),
+            None => "first interval".into(),
+        };
+        let mut right = vec![Span::styled(format!("{measured}, every {} s", every.as_secs_f64()), DIM)];
+        if self.paused {
+            right.insert(0, Span::styled("PAUSED  ", WARN));
+        }
+        title(frame, area, left, Line::from(right));
+    }
+
+    fn list(&self, frame: &mut Frame<'_>, area: Rect, order: &[&Watched], at: usize) {
+        let width = usize::from(area.width);
+        let mut lines = vec![self.column_heads("MOUNT", width)];
+        let rows = usize::from(area.height).saturating_sub(2);
+        let first = first_shown(at, rows, order.len());
+        for (index, watched) in order.iter().enumerate().skip(first).take(rows) {
+            let name = tail(&watched.stats.mount_point.to_string_lossy(), name_width(width) - 1);
+            let mut line = match &watched.interval {
+                Some(interval) => row(&name, &interval.total, width, None),
+                None => {
+                    let note = watched.note.as_deref().unwrap_or("first interval");
+                    Line::styled(format!("{name:<0$}  {note}", name_width(width)), DIM)
+                }
+            };
+            if index == at {
+                line = line.patch_style(SELECTED);
+            }
+            lines.push(line);
+        }
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+
+    fn column_heads(&self, first: &str, width: usize) -> Line<'static> {
+        let wide = if width >= usize::from(WIDE) { "   SHARE OF TIME   OPS/S OVER TIME" } else { "" };
+        let heads = COLUMNS.iter().map(|(sort, name, columns)| {
+            let style = if *sort == self.sort { SORTED } else { HEAD };
+            let name = if *sort == Sort::Name { first } else { name };
+            match sort {
+                Sort::Name => vec![
+                    Span::styled(name.to_owned(), style),
+                    Span::raw(" ".repeat(name_width(width).saturating_sub(name.len()))),
+                ],
+                // Only the text is underlined.
+                _ => vec![
+                    Span::raw(" ".repeat(columns.saturating_sub(name.len()))),
+                    Span::styled((*name).to_owned(), style),
+                ],
+            }
+        });
+        let wide = if first == "OPERATION" { wide } else { "" };
+        Line::from(heads.flatten().chain([Span::styled(wide, HEAD)]).collect::<Vec<_>>())
+    }
+
+    fn operations(&self, frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
+        let width = usize::from(area.width);
+        let mut lines = vec![self.column_heads("OPERATION", width)];
+        let Some(interval) = &watched.interval else { return };
+        let mut rows: Vec<&OperationRates> =
+            interval.operations.iter().filter(|operation| self.all || is_used(operation)).collect();
+        match self.sort {
+            Sort::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
+            sort => rows.sort_by(|a, b| key(b, sort).total_cmp(&key(a, sort))),
+        }
+        if self.reverse {
+            rows.reverse();
+        }
+        if rows.is_empty() {
+            lines.push(Line::styled("no calls in this interval", DIM));
+        }
+        let room = usize::from(area.height).saturating_sub(1);
+        let time = |operation: &OperationRates| operation.execute_ms.unwrap_or(0.0) * operation.ops as f64;
+        let all: f64 = interval.operations.iter().map(time).sum();
+        let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
+        for operation in rows.iter().take(shown) {
+            let name = front(&operation.name, name_width(width) - 1);
+            let beside = (width >= usize::from(WIDE)).then(|| {
+                let share = if all > 0.0 { time(operation) / all } else { 0.0 };
+                (share, watched.history.by_operation.get(&operation.name))
+            });
+            lines.push(row(&name, operation, width, beside));
+        }
+        if shown < rows.len() {
+            let rest = rows.len() - shown;
+            lines.push(Line::styled(format!("and {rest} more; sort by another column to see them"), DIM));
+        }
+        frame.render_widget(Paragraph::new(lines), area);
+    }
+}
+
+fn identity(watched: &Watched, mounts: &Mounts) -> (String, PathBuf, usize) {
+    let same = |other: &&Watched| super::is_same(&other.stats, &watched.stats);
+    let nth = mounts.mounts().iter().filter(same).position(|other| std::ptr::eq(other, watched));
+    (watched.stats.device.clone(), watched.stats.mount_point.clone(), nth.unwrap_or(0))
+}
+
+fn value(watched: &Watched, sort: Sort) -> f64 {
+    watched.interval.as_ref().map_or(-1.0, |interval| key(&interval.total, sort))
+}
+
+fn key(operation: &OperationRates, sort: Sort) -> f64 {
+    match sort {
+        Sort::Name => 0.0,
+        Sort::Ops => operation.ops_per_s,
+        Sort::BytesPerOp => operation.bytes_per_op.unwrap_or(-1.0),
+        Sort::Bytes => operation.sent_bytes_per_s + operation.received_bytes_per_s,
+        Sort::Queue => operation.queue_ms.unwrap_or(-1.0),
+        Sort::Rtt => operation.rtt_ms.unwrap_or(-1.0),
+        Sort::Execute => operation.execute_ms.unwrap_or(-1.0),
+        Sort::Errors => operation.errors.unwrap_or(0) as f64,
+        Sort::Resent => operation.retransmissions as f64,
+        Sort::Timeouts => operation.timeouts as f64,
+    }
+}
+
+/// The first column takes what is left on narrow terminals, and somewhat more on wide ones.
+fn name_width(width: usize) -> usize {
+    let numbers: usize = COLUMNS.iter().skip(1).map(|(_, _, columns)| columns).sum();
+    let wide = if width >= usize::from(WIDE) { 22 } else { COLUMNS[0].2 };
+    width.saturating_sub(numbers).clamp(8, wide.max(8))
+}
+
+fn row(
+    name: &str,
+    rates: &OperationRates,
+    width: usize,
+    beside: Option<(f64, Option<&VecDeque<f64>>)>,
+) -> Line<'static> {
+    let ms = |mean| milliseconds(mean, rates.ops);
+    let (errors, resent) = (rates.errors.map(|errors| errors as f64), rates.retransmissions as f64);
+    let bad = |count: f64| if count > 0.0 { BAD } else { DIM };
+    let plain = Style::new();
+    let cells = [
+        (short(rates.ops_per_s), plain),
+        (rates.bytes_per_op.map(short).unwrap_or_default(), plain),
+        (short(rates.sent_bytes_per_s + rates.received_bytes_per_s), plain),
+        (ms(rates.queue_ms), plain),
+        (ms(rates.rtt_ms), plain),
+        (ms(rates.execute_ms), plain),
+        (errors.map_or_else(|| "?".into(), short_count), bad(errors.unwrap_or(0.0))),
+        (short_count(resent), bad(resent)),
+        (short_count(rates.timeouts as f64), bad(rates.timeouts as f64)),
+    ];
+    let mut spans = vec![Span::from(format!("{name:<0$}", name_width(width)))];
+    for ((text, style), (_, _, columns)) in cells.into_iter().zip(&COLUMNS[1..]) {
+        spans.push(Span::styled(format!("{text:>columns$}"), style));
+    }
+    if let Some((share, history)) = beside {
+        const SHARE: usize = 10;
+        let used: usize = name_width(width) + COLUMNS.iter().skip(1).map(|c| c.2).sum::<usize>();
+        spans.push(Span::from(format!("   {:>3.0}% ", share * 100.0)));
+        spans.push(Span::styled(bar(share, SHARE), SPARK));
+        if let Some(history) = history {
+            let columns = width.saturating_sub(used + 3 + 5 + SHARE + 1);
+            let line = sparkline(history, columns, top(history, columns));
+            spans.push(Span::styled(format!(" {line}"), SPARK));
+        }
+    }
+    Line::from(spans)
+}
+
+/// A count: no decimals.
+fn short_count(count: f64) -> String {
+    if count < 1e3 { format!("{count:.0}") } else { short(count) }
+}
+
+fn about_mount(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
+    let width = usize::from(area.width);
+    let stats = &watched.stats;
+    let point = tail(&stats.mount_point.to_string_lossy(), width / 3);
+    let option = |name: &str| stats.option(name).map(|value| format!(", {name} {value}")).unwrap_or_default();
+    let options =
+        format!("  {}  NFS {}{}{}", clean(&stats.device), watched.version(), option("rsize"), option("sec"));
+    let age = format!("mounted {}", duration(stats.age as f64));
+    let room = width.saturating_sub(point.chars().count() + age.chars().count() + 1);
+    let first = Line::from(vec![Span::styled(point, BOLD), Span::from(front(&options, room))]);
+    let [line, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
+    title(frame, line, first, Line::styled(age, DIM));
+    let lines = match (&watched.interval, &watched.note) {
+        (Some(interval), _) => facts(interval, watched, width),
+        (None, Some(note)) => vec![Line::styled(clean(note), WARN)],
+        (None, None) => vec![Line::styled("the first interval is being measured", DIM)],
+    };
+    frame.render_widget(Paragraph::new(lines), rest);
+}
+
+fn facts(interval: &Interval, watched: &Watched, width: usize) -> Vec<Line<'static>> {
+    let label = |text: &'static str| Span::styled(format!("{text:<13}"), DIM);
+    let pair =
+        |read: f64, written: f64| format!("read {:>6}B/s  written {:>6}B/s", spaced(read), spaced(written));
+    let cached = match interval.cached_share {
+        Some(share) => format!("   {:.0} % of reads from the cache", share * 100.0),
+        None => String::new(),
+    };
+    let application = pair(interval.application_read_bytes_per_s, interval.application_written_bytes_per_s);
+    let mut server = vec![
+        label("server"),
+        Span::from(pair(interval.server_read_bytes_per_s, interval.server_written_bytes_per_s)),
+        Span::from(format!("   {} opens/s", short(interval.opens_per_s))),
+    ];
+    if interval.delays_per_s > 0.0 {
+        server.push(Span::styled(format!("   {} delays/s", short(interval.delays_per_s)), WARN));
+    }
+    vec![
+        Line::from(vec![label("applications"), Span::from(application), Span::from(cached)]),
+        Line::from(server),
+        connections(interval, label("connections")),
+        sparks(interval, watched, width),
+    ]
+}
+
+fn connections(interval: &Interval, label: Span<'static>) -> Line<'static> {
+    let connections = &interval.connections;
+    let mut text = format!("{} {}", connections.count, clean(&connections.kind));
+    if let Some(pending) = connections.pending {
+        text.push_str(&format!(", {} requests outstanding", short(pending)));
+    }
+    if let Some(most) = connections.max_slots {
+        text.push_str(&format!(", {most} at most so far"));
+    }
+    let mut spans = vec![label, Span::from(text)];
+    if let Some(backlog) = connections.backlog {
+        let style = if backlog >= 0.5 { WARN } else { Style::new() };
+        spans.push(Span::styled(format!(", {} waiting for a slot", short(backlog)), style));
+    }
+    for (count, what) in
+        [(connections.reconnects, "reconnects"), (connections.bad_xids, "replies to nothing")]
+    {
+        if count > 0 {
+            spans.push(Span::styled(format!(", {count} {what}"), BAD));
+        }
+    }
+    Line::from(spans)
+}
+
+/// Operations, bytes and round trips over time, a third of the line each.
+fn sparks(interval: &Interval, watched: &Watched, width: usize) -> Line<'static> {
+    let total = &interval.total;
+    let history = &watched.history;
+    let rtt = match total.rtt_ms {
+        Some(_) => format!("{} ms", milliseconds(total.rtt_ms, total.ops)),
+        None => "–".into(),
+    };
+    let parts = [
+        ("ops/s", short(total.ops_per_s), &history.operations),
+        ("B/s", short(total.sent_bytes_per_s + total.received_bytes_per_s), &history.bytes),
+        ("RTT", rtt, &history.rtt),
+    ];
+    let mut spans = Vec::new();
+    for (name, value, history) in parts {
+        let label = format!("{name} {value} ");
+        let columns = (width / 3).saturating_sub(label.chars().count() + 2);
+        spans.push(Span::styled(name, DIM));
+        spans.push(Span::styled(format!(" {value} "), BOLD));
+        spans.push(Span::styled(sparkline(history, columns, top(history, columns)), SPARK));
+        spans.push(Span::raw("  "));
+    }
+    Line::from(spans)
+}

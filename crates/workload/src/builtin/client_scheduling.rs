@@ -1,0 +1,117 @@
+//! How a client puts writes together and in order.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::common::{Checks, Expanded, data, fileset, group, step, times};
+use super::scale::{Scale, Scaled};
+use crate::model::{
+    Claim, FilePick, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,
+};
+use benchmaster_units::{ByteSize, TimeSpan};
+
+/// In which order `client-scheduling` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteOrder {
+    /// From the start to the end.
+    #[default]
+    Sequential,
+    /// From the end to the start.
+    Reverse,
+    /// At random places; some are written again.
+    Random,
+    /// With gaps: no two writes are neighbours.
+    Strided,
+}
+
+/// Parameters of `client-scheduling`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ClientSchedulingParameters {
+    /// In which order the file is written.
+    pub order: WriteOrder,
+    /// Bytes per write.
+    pub io_size: ByteSize,
+    /// With `strided`: bytes from the start of one write to the start of the next.
+    pub stride: ByteSize,
+    /// Size of the file of each worker.
+    pub file_size: ByteSize,
+    /// Workers per client.
+    pub workers: u32,
+    /// Stamp every block written; what is there in the end is checked.
+    pub verify: bool,
+    /// Record every call.
+    pub trace: bool,
+}
+
+impl Default for ClientSchedulingParameters {
+    fn default() -> Self {
+        Self {
+            order: WriteOrder::Sequential,
+            io_size: ByteSize::kib(1),
+            stride: ByteSize::kib(16),
+            file_size: ByteSize::mib(256),
+            workers: 1,
+            verify: false,
+            trace: false,
+        }
+    }
+}
+
+impl Scaled for ClientSchedulingParameters {
+    fn scale(&mut self, scale: Scale) {
+        let unit = if self.order == WriteOrder::Strided { self.stride } else { self.io_size };
+        self.file_size = scale.size(self.file_size, unit);
+    }
+}
+
+pub(super) fn expand(p: &ClientSchedulingParameters, name: &str) -> Expanded {
+    let mut checks = Checks::default();
+    checks.at_least_one("workers", p.workers.into());
+    checks.at_least_one("io_size", p.io_size.0);
+    checks.at_least_one("file_size", p.file_size.0);
+    let (offset, distance, path) = match p.order {
+        WriteOrder::Sequential => (OffsetPick::Sequential, p.io_size, "file_size"),
+        WriteOrder::Reverse => (OffsetPick::Reverse, p.io_size, "file_size"),
+        WriteOrder::Random => (OffsetPick::Random, p.io_size, "file_size"),
+        WriteOrder::Strided => (OffsetPick::Strided { stride: p.stride }, p.stride, "stride"),
+    };
+    checks.require(
+        p.order != WriteOrder::Strided || p.stride > p.io_size,
+        "stride",
+        format!("a `stride` of {} leaves no gap between writes of {}", p.stride, p.io_size),
+        "make it larger than `io_size`",
+    );
+    checks.require(
+        p.io_size.0 == 0 || distance.0 == 0 || p.file_size.0.is_multiple_of(distance.0),
+        path,
+        format!("a `file_size` of {} is no multiple of {distance}", p.file_size),
+        "make it one, so that all writes are of the same size",
+    );
+    checks.provable("io_size", p.io_size, p.verify);
+    checks.finish()?;
+    let create = Step {
+        file: Some(FilePick::Own),
+        flags: vec![OpenFlag::Write, OpenFlag::Truncate],
+        ..step(OperationKind::Create)
+    };
+    let flow = vec![
+        create,
+        times(p.file_size.0 / distance.0, vec![data(OperationKind::Write, p.io_size, offset)]),
+        step(OperationKind::Fsync),
+        step(OperationKind::Close),
+    ];
+    let files = fileset(p.workers.into(), Size::Fixed(p.file_size), Sharing::Private, false);
+    Ok(Workload {
+        filesets: BTreeMap::from([(name.to_owned(), files)]),
+        groups: vec![group("write", p.workers, flow)],
+        until: Until { iterations: Some(1), ..Until::default() },
+        warm_up: TimeSpan::default(),
+        verify: p.verify,
+        trace: p.trace,
+        claims: Claim::Cache,
+    })
+}

@@ -1,0 +1,101 @@
+//! The replay of a recorded trace.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::common::{Expanded, group};
+use super::scale::{Scale, Scaled};
+use crate::model::{
+    Claim, Fileset, Group, ParameterError, Replay, ReplaySpeed, Sharing, Size, Step, Until, Workload,
+};
+use crate::replay;
+use benchmaster_units::{ByteSize, TimeSpan};
+
+/// Parameters of `replay`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ReplayParameters {
+    /// The trace: `traces/*.parquet` of an earlier run, or the output of `strace -f -ttt -T`. Every host of the run reads
+    /// it under this path. `example` is a small one that is always there.
+    pub trace: String,
+    /// How many times as fast as recorded, or `max`.
+    pub speed: ReplaySpeed,
+    /// Of a trace of system calls: the directory of the traced machine below which calls are replayed; everything but
+    /// the system's own directories if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root: Option<String>,
+    /// Of a trace of system calls: the directory in which the traced command was started; `root` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Stop after this time, even if the trace is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration: Option<TimeSpan>,
+    /// Record every call.
+    pub record: bool,
+}
+
+impl Default for ReplayParameters {
+    fn default() -> Self {
+        Self {
+            trace: replay::EXAMPLE.into(),
+            speed: ReplaySpeed::default(),
+            root: None,
+            cwd: None,
+            duration: None,
+            record: false,
+        }
+    }
+}
+
+impl Scaled for ReplayParameters {
+    // A trace is what it is: a part of it would be another one.
+    fn scale(&mut self, scale: Scale) {
+        self.duration = self.duration.map(|duration| scale.duration(duration));
+    }
+}
+
+pub(super) fn expand(p: &ReplayParameters, name: &str) -> Expanded {
+    if p.trace.is_empty() {
+        let fix = "name the file, for example `trace = \"job.strace\"`";
+        return Err(vec![ParameterError::new("trace", "there is no trace to replay", fix)]);
+    }
+    let mut replay = Replay {
+        trace: absolute(&p.trace),
+        speed: p.speed,
+        root: p.root.clone(),
+        cwd: p.cwd.clone(),
+        fingerprint: None,
+    };
+    let plan = replay::plan(&replay).map_err(|error| vec![error])?;
+    replay.fingerprint = Some(replay::fingerprint(&plan));
+    let fileset = Fileset {
+        // A record of the replay names a file by the number of its path.
+        files: (plan.paths.len() as u64).max(1),
+        size: Size::Fixed(ByteSize(0)),
+        directory_width: 0,
+        sharing: Sharing::Private,
+        prefill: 0.0,
+        tree: None,
+    };
+    let flow = vec![Step { replay: Some(replay), ..Step::default() }];
+    let workers = u32::try_from(plan.threads()).unwrap_or(u32::MAX);
+    Ok(Workload {
+        filesets: BTreeMap::from([(name.to_owned(), fileset)]),
+        groups: vec![Group { ..group("replay", workers, flow) }],
+        until: Until { duration: p.duration, ..Until::default() },
+        warm_up: TimeSpan::default(),
+        verify: false,
+        trace: p.record,
+        claims: Claim::Cache,
+    })
+}
+
+/// The path from the root on: processes that work elsewhere shall find the same file.
+fn absolute(trace: &str) -> String {
+    match std::path::absolute(trace) {
+        Ok(path) if trace != replay::EXAMPLE => path.to_string_lossy().into_owned(),
+        _ => trace.to_owned(),
+    }
+}

@@ -1,0 +1,233 @@
+//! The NFS engine: operations on an export by the user-space client. Any number of streams of one thread have operations
+//! outstanding at once, each as a task of the thread's reactor.
+//!
+//! Paths begin at the export, so that they begin with the working directory. `direct` has no meaning: without the client's
+//! cache every read and write goes to the server anyway.
+
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_client::error::NfsError;
+use benchmaster_nfs_client::mount::{self, File, Mount};
+use benchmaster_nfs_client::reactor::Reactor;
+use benchmaster_nfs_client::types::{AccessBits, Entry, LockKind as NfsLock, Range, SetAttributes, SetTime};
+
+use crate::clock::{Clock, Ticks};
+use crate::engine::{Engine, OperationError, XATTR};
+use crate::files::PathBuffer;
+use crate::model::LockKind;
+use crate::program::OpenFlags;
+use crate::together::Bell;
+
+/// See the [module](self).
+#[derive(Debug, Clone, Copy)]
+pub struct NfsEngine<'a> {
+    reactor: &'a Reactor,
+    mount: &'a Mount,
+}
+
+impl<'a> NfsEngine<'a> {
+    /// An engine on a mounted export. Its futures are to be polled by `reactor`, which is the mount's.
+    pub fn new(reactor: &'a Reactor, mount: &'a Mount) -> Self {
+        Self { reactor, mount }
+    }
+}
+
+impl From<NfsError> for OperationError {
+    fn from(error: NfsError) -> Self {
+        Self::Os(error.errno())
+    }
+}
+
+/// The flags of the client that mean the same.
+fn flags_of(flags: OpenFlags, create: bool) -> mount::OpenFlags {
+    mount::OpenFlags {
+        read: !flags.write_only,
+        write: flags.write || flags.write_only,
+        create,
+        exclusive: flags.exclusive && create,
+        truncate: flags.truncate,
+        append: flags.append,
+        sync: flags.sync,
+        dsync: flags.dsync,
+        ..mount::OpenFlags::READ
+    }
+}
+
+/// Locks begin at the start of the file; a length of 0 means all of it in both worlds.
+fn range(length: u64) -> Range {
+    Range { offset: 0, length }
+}
+
+impl Engine for NfsEngine<'_> {
+    type Handle = File;
+
+    async fn open(&self, path: &PathBuffer, flags: OpenFlags) -> Result<File, OperationError> {
+        Ok(self.mount.open(path.bytes(), &flags_of(flags, false)).await?)
+    }
+
+    async fn create(&self, path: &PathBuffer, flags: OpenFlags) -> Result<File, OperationError> {
+        Ok(self.mount.open(path.bytes(), &flags_of(flags, true)).await?)
+    }
+
+    async fn close(&self, handle: File) -> Result<(), OperationError> {
+        Ok(self.mount.close(handle).await?)
+    }
+
+    #[inline]
+    async fn read(&self, handle: &File, buffer: &mut [u8], offset: u64) -> Result<usize, OperationError> {
+        Ok(self.mount.read(handle, buffer, offset).await?)
+    }
+
+    #[inline]
+    async fn write(&self, handle: &File, buffer: &[u8], offset: u64) -> Result<usize, OperationError> {
+        Ok(self.mount.write(handle, buffer, offset).await?)
+    }
+
+    async fn fsync(&self, handle: &File) -> Result<(), OperationError> {
+        Ok(self.mount.fsync(handle).await?)
+    }
+
+    async fn fdatasync(&self, handle: &File) -> Result<(), OperationError> {
+        Ok(self.mount.fdatasync(handle).await?)
+    }
+
+    async fn lock(&self, handle: &File, kind: LockKind, length: u64) -> Result<(), OperationError> {
+        let kind = match kind {
+            LockKind::Read => NfsLock::Read,
+            LockKind::Write => NfsLock::Write,
+        };
+        Ok(self.mount.lock(handle, kind, range(length), true).await?)
+    }
+
+    async fn unlock(&self, handle: &File, length: u64) -> Result<(), OperationError> {
+        Ok(self.mount.unlock(handle, range(length)).await?)
+    }
+
+    async fn stat(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        self.mount.stat(path.bytes()).await?;
+        Ok(())
+    }
+
+    async fn rename(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+        Ok(self.mount.rename(from.bytes(), to.bytes()).await?)
+    }
+
+    async fn unlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        Ok(self.mount.remove(path.bytes()).await?)
+    }
+
+    async fn readdir(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        let mut count = 0;
+        self.mount.readdir(path.bytes(), &mut |_| count += 1).await?;
+        Ok(count)
+    }
+
+    async fn mkdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        Ok(self.mount.mkdir(path.bytes(), 0o755).await?)
+    }
+
+    async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        Ok(self.mount.rmdir(path.bytes()).await?)
+    }
+
+    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
+        if bell.rings() == seen {
+            // A ring after this look is only heard by the reactor when no task is polled.
+            let end = Instant::now() + Duration::from_nanos(clock.nanos(clock.now(), time));
+            self.reactor.until(end, self.reactor.notified()).await;
+        }
+    }
+
+    async fn truncate(&self, handle: &File, size: u64) -> Result<(), OperationError> {
+        Ok(self.mount.truncate_file(handle, size).await?)
+    }
+
+    async fn allocate(&self, handle: &File, length: u64) -> Result<(), OperationError> {
+        Ok(self.mount.allocate(handle, range(length)).await?)
+    }
+
+    async fn seek_data(&self, handle: &File) -> Result<(), OperationError> {
+        self.mount.seek_data(handle, 0).await?;
+        Ok(())
+    }
+
+    async fn fstat(&self, handle: &File) -> Result<(), OperationError> {
+        self.mount.stat_file(handle).await?;
+        Ok(())
+    }
+
+    async fn chmod(&self, path: &PathBuffer, mode: u32) -> Result<(), OperationError> {
+        let set = SetAttributes { mode: Some(mode), ..SetAttributes::default() };
+        Ok(self.mount.set_attributes(path.bytes(), &set).await?)
+    }
+
+    async fn utimes(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        let now = Some(SetTime::Now);
+        let set = SetAttributes { accessed: now, modified: now, ..SetAttributes::default() };
+        Ok(self.mount.set_attributes(path.bytes(), &set).await?)
+    }
+
+    async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        let wanted = AccessBits(AccessBits::READ | AccessBits::MODIFY | AccessBits::EXTEND);
+        match self.mount.access(path.bytes(), wanted).await? == wanted {
+            true => Ok(()),
+            false => Err(OperationError::Os(libc::EACCES)),
+        }
+    }
+
+    async fn symlink(&self, target: &[u8], path: &PathBuffer) -> Result<(), OperationError> {
+        Ok(self.mount.symlink(target, path.bytes()).await?)
+    }
+
+    async fn readlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        self.mount.readlink(path.bytes()).await?;
+        Ok(())
+    }
+
+    async fn link(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+        Ok(self.mount.link(from.bytes(), to.bytes()).await?)
+    }
+
+    async fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+        self.mount.copy(from.bytes(), to.bytes()).await?;
+        Ok(())
+    }
+
+    async fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> Result<(), OperationError> {
+        Ok(self.mount.set_xattr(path.bytes(), XATTR.as_bytes(), value).await?)
+    }
+
+    async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        Ok(self.mount.get_xattr(path.bytes(), XATTR.as_bytes()).await?.len())
+    }
+
+    async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        let mut bytes = 0;
+        self.mount.list_xattrs(path.bytes(), &mut |name| bytes += name.len()).await?;
+        Ok(bytes)
+    }
+
+    async fn remove_xattr(&self, path: &PathBuffer) -> Result<(), OperationError> {
+        Ok(self.mount.remove_xattr(path.bytes(), XATTR.as_bytes()).await?)
+    }
+
+    async fn readdir_stat(&self, path: &PathBuffer) -> Result<usize, OperationError> {
+        let (mut count, mut without) = (0, Vec::new());
+        let mut visit = |entry: &Entry<'_>| {
+            count += 1;
+            if entry.attributes.is_none() {
+                without.push(entry.name.to_vec());
+            }
+        };
+        self.mount.readdir_plus(path.bytes(), &mut visit).await?;
+        // Version 2 has no attributes in lists, and other servers may leave some out.
+        for name in without {
+            self.mount.stat(&[path.bytes(), b"/", &name].concat()).await?;
+        }
+        Ok(count)
+    }
+
+    async fn sleep_until(&self, clock: &Clock, time: Ticks) {
+        super::sleep_until(self.reactor, clock, time).await;
+    }
+}

@@ -1,0 +1,142 @@
+//! What went over the wire during a run.
+
+mod kernel;
+
+use std::collections::BTreeMap;
+
+use benchmaster_nfs_client::counters::Snapshot;
+
+use self::kernel::Kernel;
+use super::reactors::ThreadReport;
+use super::workers::Ran;
+use crate::area::{NfsArea, Place, WorkArea};
+use crate::recording::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow, RpcSource};
+
+/// Gathers what went over the wire by phase.
+pub(super) enum Wire {
+    /// The target is a directory that is on no NFS mount.
+    None,
+    /// By the user-space client: what the preparation called, and what was wrong at its end.
+    Client { prepared: Snapshot, problems: Vec<String> },
+    /// By the kernel's client.
+    Kernel(Kernel),
+}
+
+impl Wire {
+    /// Before anything is prepared.
+    pub(super) fn begin(area: &WorkArea) -> Self {
+        match area.place() {
+            Place::Directory(_) => Kernel::begin(area.path()).map_or(Self::None, Self::Kernel),
+            Place::Nfs(nfs) => {
+                // Earlier jobs are no part of this run, unless they left something wrong.
+                let earlier = nfs.take_traffic();
+                Self::Client { prepared: Snapshot::zero(), problems: earlier.problems }
+            }
+        }
+    }
+
+    /// Everything is prepared, and workers are about to be set up.
+    /// `hooked`: a command of the study was run.
+    pub(super) fn prepared(&mut self, area: &WorkArea, hooked: bool) {
+        if let (Self::Kernel(kernel), true) = (&mut *self, hooked) {
+            kernel.hooked();
+        }
+        if let (Self::Client { prepared, problems }, Place::Nfs(nfs)) = (self, area.place()) {
+            let traffic = nfs.take_traffic();
+            prepared.add(&traffic.counters);
+            problems.extend(traffic.problems);
+        }
+    }
+
+    /// All workers wait between two phases. (User-space clients look at their counters by themselves.)
+    pub(super) fn between_phases(&mut self) {
+        if let Self::Kernel(kernel) = self {
+            kernel.mark();
+        }
+    }
+
+    /// After all workers have ended and everything was read back.
+    pub(super) fn finish(mut self, area: &WorkArea, ran: &Ran, clients: u32) -> Option<RpcRecording> {
+        // Tear-down ends here.
+        self.between_phases();
+        let names: &[&str] = match ran.warm_up.is_some() {
+            true => &["set-up", "warm-up", "measure", "tear-down"],
+            false => &["set-up", "measure", "tear-down"],
+        };
+        match (self, area.place()) {
+            (Self::Client { prepared, problems }, Place::Nfs(nfs)) => {
+                Some(of_clients(nfs, prepared, problems, &ran.reactors, names))
+            }
+            (Self::Kernel(kernel), _) => {
+                let cpu_ns = (ran.host.process_user_ns, ran.host.process_system_ns);
+                Some(kernel.finish(names, cpu_ns, clients))
+            }
+            (Self::None | Self::Client { .. }, _) => None,
+        }
+    }
+}
+
+fn of_clients(
+    area: &NfsArea,
+    prepared: Snapshot,
+    mut problems: Vec<String>,
+    threads: &[ThreadReport],
+    names: &[&str],
+) -> RpcRecording {
+    let after = area.take_traffic();
+    let mut sums = vec![Snapshot::zero(); names.len()];
+    let clients = || threads.iter().flat_map(|thread| &thread.clients);
+    for client in clients() {
+        sums.iter_mut().zip(&client.phases).for_each(|(sum, phase)| sum.add(phase));
+    }
+    if let [first, .., last] = &mut sums[..] {
+        first.add(&prepared);
+        last.add(&after.counters);
+    }
+    let many = clients().count() > 1;
+    for client in clients() {
+        let name = |problem: &String| match many {
+            true => format!("client {}: {problem}", client.client),
+            false => problem.clone(),
+        };
+        problems.extend(client.problems.iter().map(name));
+    }
+    problems.extend(after.problems);
+    let options = &area.target().options;
+    let facts = clients().next().map(|client| client.facts);
+    RpcRecording {
+        source: RpcSource::Client,
+        phases: names.iter().zip(&sums).map(|(name, sum)| phase(name, sum)).collect(),
+        client_cpu_ns: threads.iter().fold((0, 0), |sum, t| (sum.0 + t.cpu_ns.0, sum.1 + t.cpu_ns.1)),
+        connection: ConnectionFacts {
+            server: area.target().place(),
+            version: options.version.name().into(),
+            rsize: facts.map_or(0, |facts| facts.read_size.into()),
+            wsize: facts.map_or(0, |facts| facts.write_size.into()),
+            nconnect: options.connections,
+            slots: clients().filter_map(|client| client.facts.slots).min(),
+            clients: u32::try_from(clients().count()).unwrap_or(u32::MAX),
+            threads: u32::try_from(threads.len()).ok(),
+        },
+        problems,
+    }
+}
+
+fn phase(name: &str, counted: &Snapshot) -> RpcPhase {
+    let rows = counted.ops().map(|(op, counters)| RpcRow {
+        program: op.program().into(),
+        operation: op.name().into(),
+        ops: counters.ops,
+        transmissions: counters.transmissions,
+        timeouts: counters.timeouts,
+        bytes_sent: counters.bytes_sent,
+        bytes_received: counters.bytes_received,
+        queue_ns: counters.queue_ns,
+        rtt_ns: counters.rtt_ns,
+        execute_ns: counters.execute_ns,
+        errors: counters.errors,
+    });
+    let events: BTreeMap<String, u64> =
+        counted.events().map(|(event, count)| (event.name().to_owned(), count)).collect();
+    RpcPhase { phase: name.into(), rows: rows.collect(), events }
+}

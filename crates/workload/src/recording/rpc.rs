@@ -1,0 +1,132 @@
+//! What went over the wire while a workload ran, in the columns of Linux' `mountstats`: of the user-space client, and of
+//! the kernel's for a directory on an NFS mount.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The RPCs of one workload of one run, summed over its clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RpcRecording {
+    /// Who called.
+    pub source: RpcSource,
+    /// By phase, in order: `set-up` (filesets are prepared, clients mount, files are opened), `warm-up` if there is one,
+    /// `measure` and `tear-down` (files are closed, written data are read back, clients unmount).
+    pub phases: Vec<RpcPhase>,
+    /// CPU time in user mode and in the kernel of the clients during the measured phase: that of the reactor threads for
+    /// the user-space client, that of the process for the kernel's (whose own threads it does not contain).
+    pub client_cpu_ns: (u64, u64),
+    /// How the clients reached the server.
+    pub connection: ConnectionFacts,
+    /// What was wrong in the end, in words: calls still outstanding, state lost, an unmount that failed.
+    pub problems: Vec<String>,
+}
+
+/// Whose counters they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RpcSource {
+    /// The user-space client.
+    #[default]
+    Client,
+    /// The kernel's client, by `/proc/self/mountstats`. What others did on the same mount is counted with it, and where
+    /// a column is missing in the kernel's counters it is 0.
+    Kernel,
+}
+
+/// The RPCs of one phase.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RpcPhase {
+    /// `set-up`, `warm-up`, `measure` or `tear-down`.
+    pub phase: String,
+    /// Kinds of calls that were made, in the order of the protocol.
+    pub rows: Vec<RpcRow>,
+    /// Recoveries and other events out of the ordinary, by name (`reconnect`, `delay`, `slot-wait`, …). The kernel's
+    /// client tells of reconnects alone.
+    pub events: BTreeMap<String, u64>,
+}
+
+/// One kind of call, with the columns of `mountstats`. Times are sums in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RpcRow {
+    /// `NFSv3`, `NFSv4`, `MOUNT`, `NLM`, `PORTMAP`, …
+    pub program: String,
+    /// `READ`; of NFSv4 what the compound is for.
+    pub operation: String,
+    /// Calls completed, with or without success.
+    pub ops: u64,
+    /// Times a request was sent.
+    pub transmissions: u64,
+    /// Calls of which no reply was seen in all of their time: major timeouts.
+    pub timeouts: u64,
+    /// Bytes of RPC messages sent.
+    pub bytes_sent: u64,
+    /// Bytes of RPC messages received.
+    pub bytes_received: u64,
+    /// From the wish to call until the (last) request was sent.
+    pub queue_ns: u64,
+    /// From then until the reply.
+    pub rtt_ns: u64,
+    /// From the wish to the reply.
+    pub execute_ns: u64,
+    /// Calls that failed.
+    pub errors: u64,
+}
+
+/// How the clients of a workload reached the server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ConnectionFacts {
+    /// The server and export as mounted: `nfs://server/export`, or `server:/export` of the kernel's client.
+    pub server: String,
+    /// Version of NFS: `3`, `4.1`.
+    pub version: String,
+    /// Largest READ.
+    pub rsize: u64,
+    /// Largest WRITE.
+    pub wsize: u64,
+    /// Connections per client.
+    pub nconnect: u32,
+    /// Session slots that the server granted (the fewest of all clients); `None` where there are no sessions or it is
+    /// not told.
+    pub slots: Option<u32>,
+    /// Clients: each with connections, client id and counters of its own.
+    pub clients: u32,
+    /// Threads that they ran on; `None` for the kernel's client.
+    pub threads: Option<u32>,
+}
+
+impl RpcRecording {
+    /// The phase of this name.
+    pub fn phase(&self, name: &str) -> Option<&RpcPhase> {
+        self.phases.iter().find(|phase| phase.phase == name)
+    }
+}
+
+impl RpcPhase {
+    /// Calls of this kind; `None` when there were none.
+    pub fn row(&self, operation: &str) -> Option<&RpcRow> {
+        self.rows.iter().find(|row| row.operation == operation)
+    }
+
+    /// Calls of all kinds together, without a name.
+    pub fn total(&self) -> RpcRow {
+        let mut total = RpcRow::default();
+        self.rows.iter().for_each(|row| total.add(row));
+        total
+    }
+}
+
+impl RpcRow {
+    /// Adds what was counted of others.
+    pub fn add(&mut self, other: &Self) {
+        self.ops += other.ops;
+        self.transmissions += other.transmissions;
+        self.timeouts += other.timeouts;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
+        self.queue_ns += other.queue_ns;
+        self.rtt_ns += other.rtt_ns;
+        self.execute_ns += other.execute_ns;
+        self.errors += other.errors;
+    }
+}
