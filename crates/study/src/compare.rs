@@ -348,6 +348,9 @@ fn judge(responses: &mut [ResponseComparison], confidence: f64, band: f64) -> us
     let by_rank: Vec<f64> = responses.iter().flat_map(ranks).collect();
     let rank_family = by_rank.iter().filter(|p| !p.is_nan()).count();
     let mut by_rank = holm(&by_rank).into_iter();
+    let reaches = |ranks: &RankSummary| ranks.smallest_p * rank_family as f64 <= 1.0 - confidence;
+    // Where no cell can reach the level, it is said once, of the sample.
+    let in_some = responses.iter().flat_map(|r| &r.cells).any(|c| c.ranks.as_ref().is_none_or(&reaches));
     for response in responses {
         for cell in &mut response.cells {
             if let (Some(p), Some(welch)) = (by_mean.next(), cell.welch.as_mut()) {
@@ -355,9 +358,12 @@ fn judge(responses: &mut [ResponseComparison], confidence: f64, band: f64) -> us
             }
             if let (Some(p), Some(ranks)) = (by_rank.next(), cell.ranks.as_mut()) {
                 ranks.p_holm = p;
-                ranks.can_reach = ranks.smallest_p * rank_family as f64 <= 1.0 - confidence;
+                ranks.can_reach = reaches(ranks);
             }
             cell.judge(confidence, band, response.unit, family);
+            if in_some {
+                cell.tell_what_ranks_cannot();
+            }
         }
         if let (Some(p), Some(overall)) = (by_mean.next(), response.overall.as_mut()) {
             overall.p_holm = p;

@@ -85,6 +85,28 @@ fn missing_and_invalid_runs_decide_nothing() {
 }
 
 #[test]
+fn what_ranks_cannot_show_is_said_of_the_sample_or_of_the_cells_with_few_runs() {
+    let options = Options { responses: Responses::Primary, band: 0.0, confidence: None };
+    let all: StudyResults = study_results(5, 2, 30);
+    let told = |b: &StudyResults| {
+        let found = compare(&all, b, &options, false).unwrap();
+        let cells = &found.responses[0].cells;
+        let told: Vec<bool> = cells.iter().map(|c| c.sentence.contains("By ranks, ")).collect();
+        (told, found.sentences.iter().any(|s| s.contains("cannot reach")))
+    };
+    let with = |runs: [u32; 2]| {
+        let mut b = study_results(6, 2, 30);
+        b.runs.retain(|r| r.key.replicate < runs[r.key.treatment as usize]);
+        b
+    };
+    assert_eq!(told(&with([30, 30])), (vec![false, false], false));
+    // Two of 496 arrangements of 30 + 2 runs are as extreme; 5 % are asked for both cells together.
+    assert_eq!(told(&with([30, 2])), (vec![false, false], false));
+    assert_eq!(told(&with([30, 1])), (vec![false, true], true));
+    assert_eq!(told(&with([1, 1])), (vec![false, false], true));
+}
+
+#[test]
 fn cells_are_matched_by_levels_not_by_number() {
     let a = study_results(5, 4, 3);
     let mut b = a.clone();

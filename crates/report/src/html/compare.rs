@@ -182,16 +182,19 @@ fn verdict_tables(comparison: &Comparison) -> Vec<Table> {
     let kinds =
         [(Verdict::Changed, "Changed"), (Verdict::Same, "The same"), (Verdict::Undecided, "Undecided")];
     let tables = kinds.into_iter().map(|(verdict, title)| {
-        let mut table = Table::new(
-            title,
-            &["response", "cell", "#A", "#B", "#B/A", "#p", "#runs", "verdict", "what it says"],
-        );
+        let head = ["response", "cell", "#A", "#B", "#B/A", "#p", "#runs", "verdict", "what it says"];
+        // Of a single one the title tells.
+        let (shown_from, title) = match comparison.responses.as_slice() {
+            [only] => (1, format!("{title}: {}", only.response)),
+            _ => (0, title.to_owned()),
+        };
+        let mut table = Table::new(title, &head[shown_from..]);
         for response in &comparison.responses {
             for cell in response.cells.iter().filter(|cell| cell.verdict == verdict) {
-                table.row(row(response, cell));
+                table.row(row(response, cell).into_iter().skip(shown_from));
             }
             if let Some(overall) = response.overall.as_ref().filter(|overall| overall.verdict == verdict) {
-                table.row([
+                let cells = [
                     Cell::text(&response.response),
                     Cell::text(format!("mean of {} cells", overall.cells)),
                     amount(overall.a, None, response.unit),
@@ -201,7 +204,8 @@ fn verdict_tables(comparison: &Comparison) -> Vec<Table> {
                     Cell::none(),
                     word(overall.verdict, overall.direction),
                     told(&overall.sentence),
-                ]);
+                ];
+                table.row(cells.into_iter().skip(shown_from));
             }
         }
         table

@@ -197,13 +197,18 @@ impl CellComparison {
             band,
             family,
         };
-        let cannot = self.ranks.as_ref().filter(|r| !r.can_reach).map(|r| r.smallest_p);
         (self.verdict, self.direction, self.sentence) = change.judge(unit);
-        if let Some(p) = cannot.filter(|_| self.verdict != Verdict::Same) {
-            let runs = format!("{} + {} runs", a.n, b.n);
+    }
+
+    /// Adds to the sentence that so few runs cannot show a difference by ranks, where that is so.
+    pub(super) fn tell_what_ranks_cannot(&mut self) {
+        let cannot = self.ranks.as_ref().filter(|r| !r.can_reach && self.verdict != Verdict::Same);
+        if let Some(ranks) = cannot {
             self.sentence += &format!(
-                " By ranks, {runs} cannot show any difference at this level (p ≥ {}).",
-                two_digits(p)
+                " By ranks, {} + {} runs cannot show any difference at this level (p ≥ {}).",
+                self.a_values.len(),
+                self.b_values.len(),
+                two_digits(ranks.smallest_p)
             );
         }
     }
