@@ -64,9 +64,7 @@ pub fn box_cox(fit: &Fit, y: &[f64], confidence: f64) -> Result<BoxCox, StatsErr
 pub enum Reason {
     /// A response of 0 or less has no logarithm.
     NotPositive {
-        /// The run, from 0.
-        run: usize,
-        /// Its response.
+        /// The smallest response.
         value: f64,
     },
     /// Responses span more than [`WIDE_SPREAD`].
@@ -98,8 +96,8 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotPositive { run, value } => {
-                write!(f, "run {} has the response {value}, which has no logarithm", run + 1)
+            Self::NotPositive { value } => {
+                write!(f, "the smallest response is {value}, which has no logarithm")
             }
             Self::WideSpread { ratio } => write!(
                 f,
@@ -148,11 +146,12 @@ pub struct ScaleChoice {
 /// prefers 0 to 1 and excludes 1; interactions vanish on the logarithm, which fits no worse.
 pub fn choose_scale(data: &Data, terms: &[Term], confidence: f64) -> Result<ScaleChoice, StatsError> {
     let plain = fit(data, terms, confidence)?;
-    if let Some((run, &value)) = data.y.iter().enumerate().find(|(_, y)| **y <= 0.0) {
-        let reasons = vec![Reason::NotPositive { run, value }];
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    let (low, high) = data.y.iter().fold(ends, |(low, high): (f64, f64), &y| (low.min(y), high.max(y)));
+    if low <= 0.0 {
+        let reasons = vec![Reason::NotPositive { value: low }];
         return Ok(ScaleChoice { log: false, reasons, spread: None, box_cox: None });
     }
-    let (low, high) = data.y.iter().fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), &y| (a.min(y), b.max(y)));
     let ratio = high / low;
     let logarithm = Data { y: data.y.iter().map(|y| y.ln()).collect(), ..data.clone() };
     let log = fit(&logarithm, terms, confidence)?;
@@ -283,7 +282,9 @@ mod tests {
         assert!(found.box_cox.unwrap().plausible.contains(&1.0));
         let negative = chosen(&experiment(|row, i| f64::from(row[0]) + error(i)));
         assert!(!negative.log && matches!(negative.reasons[..], [Reason::NotPositive { .. }]));
-        assert!(negative.reasons[0].to_string().contains("no logarithm"));
+        let smallest = experiment(|row, i| f64::from(row[0]) + error(i)).y.into_iter().fold(0.0, f64::min);
+        let expected = format!("the smallest response is {smallest}, which has no logarithm");
+        assert_eq!(negative.reasons[0].to_string(), expected);
     }
 
     #[test]
