@@ -182,6 +182,15 @@ fn two_groups_are_compared_with_and_without_ranks() {
         close(&groups["first"]["interval"][end], own, 1e-6);
     }
     assert!(groups["mann_whitney"]["shift"].is_number());
+    // Fieller's formula by hand: t with Welch and Satterthwaite's degrees of freedom, and with 9 for each mean.
+    for (key, low, high) in [
+        ("ratio", -0.227_858_121_504_8, 1.226_650_623_397_2),
+        ("ratio_kalibera_jones", -0.248_165_784_580_5, 1.283_000_062_547_2),
+    ] {
+        close(&groups[key]["value"], 0.75 / 2.33, 1e-9);
+        close(&groups[key]["interval"][0], low, 1e-8);
+        close(&groups[key]["interval"][1], high, 1e-8);
+    }
     let text = stdout(&place.run(&["analyze", "--data", "sleep.csv"]));
     assert!(text.contains("cannot be told apart from noise"), "{text}");
     assert!(text.contains("Welch") && text.contains("Mann-Whitney"), "{text}");
@@ -334,7 +343,7 @@ fn wrong_input_is_refused_with_its_place() {
     assert!(
         refused(&["runs.csv", "--response", "y"]).contains("`runs.csv`, line 3: `many` in `y` is no number")
     );
-    assert!(refused(&["short.csv"]).contains("line 3 has 1 cells, the first line has 2"));
+    assert!(refused(&["short.csv"]).contains("line 3 has 1 cell, the first line has 2"));
     let hosts: Vec<_> = (0..1500).map(|i| format!("h{i},{}", i % 13)).collect();
     place.write("hosts.csv", &format!("host,y\n{}\n", hosts.join("\n")));
     let many = refused(&["hosts.csv"]);

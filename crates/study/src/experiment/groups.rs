@@ -136,6 +136,8 @@ pub struct TwoGroups {
     pub mann_whitney: Option<RankSummary>,
     /// Mean of the first over mean of the second by Fieller; the interval is missing where it is unbounded.
     pub ratio: Option<Ranged>,
+    /// The same with a t quantile for each mean, as published (Kalibera & Jones 2013): wider with few runs.
+    pub ratio_kalibera_jones: Option<Ranged>,
 }
 
 /// A group.
@@ -321,10 +323,13 @@ pub(super) fn two_groups(prepared: &Prepared<'_>, confidence: f64) -> Option<Two
         second: group(1, &b)?,
         welch,
         mann_whitney: (a.len() * b.len() <= MOST_PAIRS).then(|| ranks(&a, &b, confidence).ok()).flatten(),
-        ratio: ratio::fieller_welch(&b, &a, confidence)
-            .ok()
-            .map(|r| Ranged { value: r.ratio, interval: r.interval.map(|(low, high)| [low, high]) }),
+        ratio: ratio::fieller_welch(&b, &a, confidence).ok().map(ranged),
+        ratio_kalibera_jones: ratio::fieller(&b, &a, confidence).ok().map(ranged),
     })
+}
+
+fn ranged(found: ratio::RatioInterval) -> Ranged {
+    Ranged { value: found.ratio, interval: found.interval.map(|(low, high)| [low, high]) }
 }
 
 fn ranks(a: &[f64], b: &[f64], confidence: f64) -> Result<RankSummary, StatsError> {
