@@ -12,7 +12,7 @@ use benchmaster_study::experiment::{
 use serde::Serialize;
 
 use crate::cli::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
-use crate::commands::data::{Csv, FactorColumn, centre_points};
+use crate::commands::data::{Csv, FactorColumn, FactorLevels, centre_points};
 use crate::commands::{Failure, Result, Status};
 use crate::output;
 
@@ -33,6 +33,9 @@ struct Answer {
 
 /// Rows from which on a two-level design may be a large one.
 const LARGE: usize = 1 << 10;
+
+/// More factors than that are not told by 32 bits, and their treatments are no large design.
+const MOST_FACTORS: usize = 32;
 
 /// Which column is what.
 #[derive(Debug)]
@@ -76,12 +79,17 @@ pub(crate) fn analyze(path: &Path, args: &AnalyzeArgs) -> Result<Status> {
             runs => vec![LeftOut { reason: "no value".into(), runs }],
         };
         let table;
-        answer.experiment = Some(match roles.large(&factors, &values, &left_out, &options) {
+        answer.experiment = Some(match roles.large(&csv, &factors, &values, &left_out, &options)? {
             Some(large) => large.map_err(refused)?,
             None => {
                 table = roles.table(&csv, factors, values, left_out)?;
                 match table.rows.iter().filter(|row| row.centre).count() {
                     0 => {}
+                    1 => answer.notes.push(
+                        "1 run lies halfway between the levels of every factor that has numbers: it is taken as a centre \
+                         point."
+                            .into(),
+                    ),
                     n => answer.notes.push(format!(
                         "{n} runs lie halfway between the levels of every factor that has numbers: they are taken as centre \
                          points."
@@ -217,8 +225,8 @@ impl Roles {
         Ok(Self { response, factors, block, whole_plot, order, notes })
     }
 
-    /// The factors' columns, with their levels in the order asked for.
-    fn factors(&self, csv: &Csv, levels: &[String]) -> Result<Vec<FactorColumn>> {
+    /// The factors' levels in the order asked for.
+    fn factors(&self, csv: &Csv, levels: &[String]) -> Result<Vec<FactorLevels>> {
         let mut orders: Vec<(&str, Vec<String>)> = Vec::new();
         for text in levels {
             let (name, order) = named(text, "--levels", "tension=L,M,H")?;
@@ -232,7 +240,7 @@ impl Roles {
         }
         let one = |name: &String| {
             let order = orders.iter().find(|(factor, _)| factor == name).map(|(_, order)| order.as_slice());
-            csv.factor(name, order)
+            csv.levels(name, order)
         };
         self.factors.iter().map(one).collect()
     }
@@ -240,15 +248,19 @@ impl Roles {
     /// The analysis of very many treatments; `None` when the data are not of that kind.
     fn large(
         &self,
-        factors: &[FactorColumn],
+        csv: &Csv,
+        factors: &[FactorLevels],
         values: &[Option<f64>],
         left_out: &[LeftOut],
         options: &Options,
-    ) -> Option<std::result::Result<Experiment, experiment::ExperimentError>> {
+    ) -> Result<Option<std::result::Result<Experiment, experiment::ExperimentError>>> {
         let plain = self.block.is_none() && self.whole_plot.is_none() && left_out.is_empty();
-        if !plain || values.len() < LARGE || factors.iter().any(|factor| factor.levels.len() != 2) {
-            return None;
+        let two_level =
+            factors.len() <= MOST_FACTORS && factors.iter().all(|factor| factor.levels.len() == 2);
+        if !plain || values.len() < LARGE || !two_level {
+            return Ok(None);
         }
+        let Some(values) = values.iter().copied().collect::<Option<_>>() else { return Ok(None) };
         let columns = Columns {
             response: self.response.clone(),
             factors: factors
@@ -260,20 +272,22 @@ impl Roles {
                     hard_to_change: false,
                 })
                 .collect(),
-            levels: factors.iter().map(|factor| factor.rows.clone()).collect(),
-            values: values.iter().copied().collect::<Option<_>>()?,
+            treatments: csv.treatments(factors)?,
+            values,
             left_out: vec![],
         };
-        experiment::analyze_large(&columns, options)
+        Ok(experiment::analyze_large(&columns, options))
     }
 
     fn table(
         &self,
         csv: &Csv,
-        mut factors: Vec<FactorColumn>,
+        factors: Vec<FactorLevels>,
         values: Vec<Option<f64>>,
         left_out: Vec<LeftOut>,
     ) -> Result<Table> {
+        let factors = factors.into_iter().map(|factor| csv.with_rows(factor));
+        let mut factors = factors.collect::<Result<Vec<_>>>()?;
         let centre = centre_points(&mut factors);
         let text = |name: &Option<String>| name.as_ref().map(|name| csv.texts(name)).transpose();
         let (block, whole_plot) = (text(&self.block)?, text(&self.whole_plot)?);

@@ -1,18 +1,24 @@
 //! Plain CSV files: columns of factors, and of what was measured.
 
 mod centre;
+mod column;
+mod key;
 mod levels;
 mod lines;
+mod quoted;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::anyhow;
+use benchmaster_study::quantity::plural;
 
 pub(crate) use self::centre::centre_points;
-use self::lines::Lines;
+pub(crate) use self::column::CsvColumn;
+use self::column::{Cells, MOST_LEVELS, Texts, no_number};
+use self::lines::{Lines, Plain, Row};
 use crate::commands::{Failure, Result};
 
 /// A CSV file, column by column. All columns have the same length.
@@ -26,40 +32,17 @@ pub(crate) struct Csv {
     pub(crate) lines: Vec<u64>,
 }
 
-/// A column of a CSV file.
-#[derive(Debug)]
-pub(crate) struct CsvColumn {
+/// The levels of a column read as a factor.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FactorLevels {
     /// Its header.
     pub(crate) name: String,
-    cells: Cells,
-}
-
-/// The cells of a column. Every text is kept once: a factor's column has few of them.
-#[derive(Debug)]
-enum Cells {
-    Texts {
-        texts: Vec<String>,
-        places: HashMap<String, u32>,
-        codes: Vec<u32>,
-    },
-    /// Numbers of which so many are different that they can be no levels. Missing ones are not a number.
-    Numbers(Vec<f64>),
-}
-
-/// Different numbers beyond which a column is no factor.
-const MOST_LEVELS: usize = 4096;
-
-/// What is wrong with a cell that should be a number, and what to do.
-fn no_number(cell: &str, column: &str) -> String {
-    let digits = cell.trim_start_matches(['-', '+']);
-    let fix = if cell.contains(',') && digits.chars().all(|c| c.is_ascii_digit() || ",. '".contains(c)) {
-        "write it with a decimal point, and nothing between thousands"
-    } else if digits.starts_with(|c: char| c.is_ascii_digit()) {
-        "write the number alone, all in one unit"
-    } else {
-        "leave the cell empty where there is no value"
-    };
-    format!("`{cell}` in `{column}` is no number; {fix}")
+    /// Its levels from low to high; see [`Csv::factor`].
+    pub(crate) levels: Vec<String>,
+    /// The levels as numbers, when all of them are numbers, sizes or durations.
+    pub(crate) values: Option<Vec<f64>>,
+    /// The number of the level for every text of the column, these in the order in which they first occur.
+    place: Vec<u32>,
 }
 
 /// A column read as a factor.
@@ -86,35 +69,38 @@ impl Csv {
         let name = path.display().to_string();
         let file = File::open(path)
             .map_err(|error| Failure::wrong_input(anyhow!("cannot read `{name}`: {error}")))?;
-        Self::parse(&name, BufReader::with_capacity(1 << 18, file))
+        Self::parse(&name, file)
     }
 
     /// The same of any text.
-    pub(crate) fn parse(name: &str, input: impl BufRead) -> Result<Self> {
+    pub(crate) fn parse(name: &str, input: impl Read) -> Result<Self> {
         let wrong = |problem: String| Failure::wrong_input(anyhow!("`{name}`: {problem}"));
         let mut rows = Lines::new(input);
-        let header = rows.next().map_err(wrong)?.map(|(_, cells)| cells.map(str::to_owned));
-        let header: Vec<String> = header.map(Iterator::collect).unwrap_or_default();
+        let header: Vec<String> = match rows.next().map_err(wrong)? {
+            Some((_, Row::Plain(cells))) => cells.map(str::to_owned).collect(),
+            Some((_, Row::Quoted(cells))) => cells.map(str::to_owned).collect(),
+            None => vec![],
+        };
         let unnamed = usize::from(header.len() > 1 && header[0].is_empty());
         check_header(&header[unnamed..]).map_err(wrong)?;
         let mut columns: Vec<_> = header[unnamed..].iter().map(|title| CsvColumn::new(title)).collect();
         let mut lines = Vec::new();
-        while let Some((line, cells)) = rows.next().map_err(wrong)? {
-            let mut found = 0;
-            for cell in cells {
-                // The columns of a row with too many cells are not needed any more.
-                if let Some(column) = (found as usize).checked_sub(unnamed).and_then(|c| columns.get_mut(c)) {
-                    column.push(cell).map_err(|problem| wrong(format!("line {line}: {problem}")))?;
-                }
-                found += 1;
-            }
-            if found as usize != header.len() {
+        while let Some((line, row)) = rows.next().map_err(wrong)? {
+            let found = match row {
+                Row::Plain(cells) => plain_row(cells, unnamed, &mut columns),
+                Row::Quoted(cells) => quoted_row(cells, unnamed, &mut columns),
+            };
+            let found = found.map_err(|problem| wrong(format!("line {line}: {problem}")))?;
+            if found != header.len() {
                 let expected = header.len();
-                let fix = match found as usize > header.len() {
+                let fix = match found > expected {
                     true => "put a cell that has a comma in it into quotes",
                     false => "leave a cell empty, but not out",
                 };
-                let problem = format!("line {line} has {found} cells, the first line has {expected}; {fix}");
+                let problem = format!(
+                    "line {line} has {}, the first line has {expected}; {fix}",
+                    plural(found, "cell")
+                );
                 return Err(wrong(problem));
             }
             lines.push(line);
@@ -158,20 +144,19 @@ impl Csv {
     pub(crate) fn numbers_or_missing(&self, name: &str) -> Result<Vec<Option<f64>>> {
         match &self.column(name)?.cells {
             Cells::Numbers(values) => Ok(values.iter().map(|v| (!v.is_nan()).then_some(*v)).collect()),
-            Cells::Texts { texts, codes, .. } => {
-                let values: Vec<_> =
-                    texts.iter().map(|text| (levels::is_missing(text), levels::number(text))).collect();
-                let value = |(row, &code): (usize, &u32)| match values[code as usize] {
-                    (true, _) => Ok(None),
-                    (false, Some(value)) => Ok(Some(value)),
-                    (false, None) => Err(Failure::wrong_input(anyhow!(
-                        "`{}`, line {}: {}",
-                        self.name,
-                        self.lines[row],
-                        no_number(&texts[code as usize], name)
-                    ))),
-                };
-                codes.iter().enumerate().map(value).collect()
+            Cells::Texts(Texts { texts, codes, .. }) => {
+                let known: Vec<_> = texts.iter().map(|text| levels::number(text)).collect();
+                let wrong = |code: &usize| known[*code].is_none() && !levels::is_missing(&texts[*code]);
+                // Texts are in the order in which they first occur, so that this is the first line that is wrong.
+                if let Some(code) = (0..texts.len()).find(wrong) {
+                    let row = codes.first_row(code as u32).unwrap_or(0);
+                    let problem = no_number(&texts[code], name);
+                    let line = self.lines[row];
+                    return Err(Failure::wrong_input(anyhow!("`{}`, line {line}: {problem}", self.name)));
+                }
+                let mut values = Vec::with_capacity(codes.len());
+                codes.each(|_, code| values.push(known[code as usize]));
+                Ok(values)
             }
         }
     }
@@ -180,7 +165,11 @@ impl Csv {
     pub(crate) fn texts(&self, name: &str) -> Result<Vec<String>> {
         Ok(match &self.column(name)?.cells {
             Cells::Numbers(values) => values.iter().map(f64::to_string).collect(),
-            Cells::Texts { texts, codes, .. } => codes.iter().map(|&c| texts[c as usize].clone()).collect(),
+            Cells::Texts(Texts { texts, codes, .. }) => {
+                let mut all = Vec::with_capacity(codes.len());
+                codes.each(|_, code| all.push(texts[code as usize].clone()));
+                all
+            }
         })
     }
 
@@ -188,8 +177,13 @@ impl Csv {
     /// (`10ms`); `-` is below `+`, and `low`, `off`, `no` and `false` are below `high`, `on`, `yes` and `true`; all others are
     /// in alphabetical order. So the order does not depend on that of the rows. `order` names the levels in another order.
     pub(crate) fn factor(&self, name: &str, order: Option<&[String]>) -> Result<FactorColumn> {
-        let column = self.column(name)?;
-        let Cells::Texts { texts, codes, .. } = &column.cells else {
+        let levels = self.levels(name, order)?;
+        self.with_rows(levels)
+    }
+
+    /// The levels alone, as [`Csv::factor`] has them.
+    pub(crate) fn levels(&self, name: &str, order: Option<&[String]>) -> Result<FactorLevels> {
+        let Cells::Texts(Texts { texts, codes, .. }) = &self.column(name)?.cells else {
             return Err(Failure::wrong_input(anyhow!(
                 "`{}`: `{name}` has more than {MOST_LEVELS} different numbers, too many for the levels of a factor; name \
                  the factors with `--factors`",
@@ -197,7 +191,7 @@ impl Csv {
             )));
         };
         if let Some(code) = texts.iter().position(|text| text.is_empty()) {
-            let row = codes.iter().position(|&c| c as usize == code).unwrap_or(0);
+            let row = codes.first_row(code as u32).unwrap_or(0);
             return Err(self.missing(name, row));
         }
         let known: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -213,8 +207,32 @@ impl Csv {
                 place[code] = number;
             }
         }
-        let rows = codes.iter().map(|&code| place[code as usize]).collect();
-        Ok(FactorColumn { name: name.to_owned(), levels, values, rows })
+        Ok(FactorLevels { name: name.to_owned(), levels, values, place })
+    }
+
+    /// The level of every row with the levels.
+    pub(crate) fn with_rows(&self, factor: FactorLevels) -> Result<FactorColumn> {
+        let mut rows = Vec::with_capacity(self.rows());
+        self.each_level(&factor, |_, level| rows.push(level))?;
+        let FactorLevels { name, levels, values, .. } = factor;
+        Ok(FactorColumn { name, levels, values, rows })
+    }
+
+    /// The treatment of every row, of up to 32 factors with two levels each: bit j is the level of factor j.
+    pub(crate) fn treatments(&self, factors: &[FactorLevels]) -> Result<Vec<u32>> {
+        let mut treatments = vec![0; self.rows()];
+        for (bit, factor) in factors.iter().enumerate() {
+            self.each_level(factor, |row, level| treatments[row] |= level << bit)?;
+        }
+        Ok(treatments)
+    }
+
+    /// Does something with every row and the number of its level.
+    fn each_level(&self, factor: &FactorLevels, mut with: impl FnMut(usize, u32)) -> Result<()> {
+        if let Cells::Texts(Texts { codes, .. }) = &self.column(&factor.name)?.cells {
+            codes.each(|row, code| with(row, factor.place[code as usize]));
+        }
+        Ok(())
     }
 
     fn missing(&self, column: &str, row: usize) -> Failure {
@@ -224,6 +242,42 @@ impl Csv {
             self.lines[row]
         ))
     }
+}
+
+/// Adds the cells of a row in which nothing is quoted. So many cells it has.
+fn plain_row(
+    mut cells: Plain<'_>,
+    unnamed: usize,
+    columns: &mut [CsvColumn],
+) -> std::result::Result<usize, String> {
+    let mut found = cells.by_ref().take(unnamed).count();
+    for column in columns.iter_mut() {
+        // The most cells are short and were seen before.
+        if let Some(key) = cells.short().filter(|&key| column.push_known(key)) {
+            cells.pass(key);
+        } else if let Some(cell) = cells.next() {
+            column.push(cell)?;
+        } else {
+            return Ok(found);
+        }
+        found += 1;
+    }
+    Ok(found + cells.count())
+}
+
+/// Adds the cells of a row in which something is quoted. So many cells it has.
+fn quoted_row(
+    mut cells: quoted::Cells<'_>,
+    unnamed: usize,
+    columns: &mut [CsvColumn],
+) -> std::result::Result<usize, String> {
+    let mut found = cells.by_ref().take(unnamed).count();
+    for column in columns {
+        let Some(cell) = cells.next() else { return Ok(found) };
+        column.push(cell)?;
+        found += 1;
+    }
+    Ok(found + cells.count())
 }
 
 fn check_header(header: &[String]) -> std::result::Result<(), String> {
@@ -240,70 +294,6 @@ fn check_header(header: &[String]) -> std::result::Result<(), String> {
         }
     }
     Ok(())
-}
-
-impl CsvColumn {
-    fn new(name: &str) -> Self {
-        let cells = Cells::Texts { texts: Vec::new(), places: HashMap::new(), codes: Vec::new() };
-        Self { name: name.to_owned(), cells }
-    }
-
-    /// Different texts; `None` when there are too many to be levels.
-    #[cfg(test)]
-    fn distinct(&self) -> Option<usize> {
-        match &self.cells {
-            Cells::Texts { texts, .. } => Some(texts.len()),
-            Cells::Numbers(_) => None,
-        }
-    }
-
-    /// Whether all cells are numbers or missing, and one of them is a number.
-    pub(crate) fn is_numeric(&self) -> bool {
-        match &self.cells {
-            Cells::Numbers(_) => true,
-            Cells::Texts { texts, .. } => {
-                let number = |text: &String| levels::number(text).is_some();
-                texts.iter().any(number) && texts.iter().all(|t| levels::is_missing(t) || number(t))
-            }
-        }
-    }
-
-    fn push(&mut self, cell: &str) -> std::result::Result<(), String> {
-        match &mut self.cells {
-            Cells::Numbers(values) => match levels::number(cell) {
-                Some(value) => values.push(value),
-                None if levels::is_missing(cell) => values.push(f64::NAN),
-                None => return Err(no_number(cell, &self.name)),
-            },
-            Cells::Texts { texts, places, codes } => {
-                // Levels often stay the same from row to row, and there are few.
-                let last = codes.last().filter(|&&code| texts[code as usize] == cell);
-                let near = || texts.iter().take(4).position(|text| text == cell).map(|p| p as u32);
-                let known = last.copied().or_else(near).or_else(|| places.get(cell).copied());
-                if let Some(code) = known {
-                    codes.push(code);
-                    return Ok(());
-                }
-                let code = texts.len() as u32;
-                places.insert(cell.to_owned(), code);
-                texts.push(cell.to_owned());
-                codes.push(code);
-                if texts.len() > MOST_LEVELS {
-                    self.become_numbers();
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Keeps numbers instead of texts, when all of them are numbers.
-    fn become_numbers(&mut self) {
-        let Cells::Texts { texts, codes, .. } = &self.cells else { return };
-        let number = |text: &String| levels::number(text).or(levels::is_missing(text).then_some(f64::NAN));
-        if let Some(values) = texts.iter().map(number).collect::<Option<Vec<_>>>() {
-            self.cells = Cells::Numbers(codes.iter().map(|&code| values[code as usize]).collect());
-        }
-    }
 }
 
 #[cfg(test)]
@@ -345,7 +335,7 @@ mod tests {
     fn mistakes_are_told_with_their_line() {
         assert_eq!(
             message("a,y\n1,2\n3\n"),
-            "`d.csv`: line 3 has 1 cells, the first line has 2; leave a cell empty, but not out"
+            "`d.csv`: line 3 has 1 cell, the first line has 2; leave a cell empty, but not out"
         );
         assert_eq!(
             message("a,y\n1,2,3\n"),
@@ -383,6 +373,67 @@ mod tests {
             csv.factor("a", None).unwrap_err().error.to_string(),
             "`d.csv`, line 3: `a` is empty; leave out the whole line of a run that has no value"
         );
+    }
+
+    #[test]
+    fn quotes_inside_of_cells_are_kept() {
+        let csv = parse("disk,y\n5\" disk,1\n6\" disk, \"2\" \n\"a \"\"b\"\"; c\" ,3\n");
+        assert_eq!(csv.texts("disk").unwrap(), ["5\" disk", "6\" disk", "a \"b\"; c"]);
+        assert_eq!((csv.numbers("y").unwrap(), csv.lines), (vec![1.0, 2.0, 3.0], vec![2, 3, 4]));
+        // A comma in a quoted name does not separate.
+        let csv = parse("\"size, KiB\";y\n4;1\n");
+        assert_eq!((csv.columns[0].name.as_str(), csv.columns.len()), ("size, KiB", 2));
+    }
+
+    #[test]
+    fn rows_of_any_length_are_read_across_blocks() {
+        // Lines of 1 B to 600 KiB, so that many begin in one block and end in another.
+        let mut text = "a,b,y\n".to_owned();
+        let names: Vec<String> = (0..300).map(|i| "n".repeat(1 + i * i * i % 300_007)).collect();
+        for (row, name) in names.iter().enumerate() {
+            text += &match row % 3 {
+                0 => format!("{name},+,{row}\n"),
+                1 => format!("\"{name}\n\",-,{row}\r\n"),
+                _ => format!("-,{name},{row}\n"),
+            };
+        }
+        let csv = parse(&text);
+        let (a, b) = (csv.texts("a").unwrap(), csv.texts("b").unwrap());
+        for (row, name) in names.iter().enumerate() {
+            let cells = if row % 3 == 2 { ["-", name] } else { [name, ["+", "-"][row % 3]] };
+            assert!([&a[row], &b[row]] == cells, "row {row}");
+        }
+        assert_eq!(csv.numbers("y").unwrap(), (0..300).map(f64::from).collect::<Vec<_>>());
+        assert_eq!(csv.lines.last(), Some(&(1 + 300 + 100)));
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_is_found_in_a_long_file() {
+        // 20 MB behind it: what was read is not looked at again for every further line.
+        let text = format!("a,y\n\"1,2\n{}", "1,2\n".repeat(5_000_000));
+        assert_eq!(message(&text), "`d.csv`: line 2: a quote is opened and never closed");
+    }
+
+    #[test]
+    fn columns_of_many_texts_keep_them_apart() {
+        let mut text = "host,y\n".to_owned();
+        for i in 0..140_000u32 {
+            text += &format!("h{},{}\n", i * 7 % 70_001, i % 3);
+        }
+        let csv = parse(&text);
+        let hosts = csv.texts("host").unwrap();
+        assert!((0..140_000u32).all(|i| hosts[i as usize] == format!("h{}", i * 7 % 70_001)));
+        assert_eq!(csv.column("host").unwrap().distinct(), Some(70_001));
+        let levels: Vec<_> = ["y"].iter().map(|name| csv.levels(name, None).unwrap()).collect();
+        let rows = csv.with_rows(levels[0].clone()).unwrap().rows;
+        assert!(rows.iter().zip(0u32..).all(|(&level, i)| level == i % 3));
+    }
+
+    #[test]
+    fn treatments_have_a_bit_per_factor() {
+        let csv = parse("a,b\n-,lo\n+,lo\n-,hi\n+,hi\n");
+        let factors: Vec<_> = ["b", "a"].iter().map(|name| csv.levels(name, None).unwrap()).collect();
+        assert_eq!(csv.treatments(&factors).unwrap(), [0b01, 0b11, 0b00, 0b10]);
     }
 
     #[test]

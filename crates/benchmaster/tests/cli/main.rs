@@ -10,6 +10,7 @@
 
 mod adaptive;
 mod analyze_data;
+mod analyze_rows;
 mod built_in;
 mod change;
 mod compare;

@@ -20,8 +20,8 @@ pub struct Columns {
     pub response: String,
     /// Factors, lettered in this order.
     pub factors: Vec<TableFactor>,
-    /// Per factor, the number of its level in every run.
-    pub levels: Vec<Vec<u32>>,
+    /// The treatment of every run: bit j is the number of the level of factor j.
+    pub treatments: Vec<u32>,
     /// The response of every run.
     pub values: Vec<f64>,
     /// Runs that do not count; nothing of them is in the columns.
@@ -53,9 +53,8 @@ pub fn analyze_large(columns: &Columns, options: &Options) -> Option<Result<Expe
     // Cells in standard order, the first factor fastest.
     let mut values = vec![0.0; columns.values.len()];
     let mut filled = vec![0u32; cells];
-    for (run, &value) in columns.values.iter().enumerate() {
-        let bits = columns.levels.iter().enumerate();
-        let cell = bits.fold(0usize, |cell, (factor, levels)| cell | (levels[run] as usize & 1) << factor);
+    for (&value, &treatment) in columns.values.iter().zip(&columns.treatments) {
+        let cell = treatment as usize & (cells - 1);
         let place = filled[cell] as usize;
         if place == replicates {
             return None;

@@ -1,82 +1,164 @@
 //! The rows of a CSV file, one at a time, with their lines.
 
-use std::io::BufRead;
+use std::io::{ErrorKind, Read};
 
-/// Reads rows. What is quoted is left to the `csv` crate; all other rows, the most, are only split.
+use memchr::memchr;
+
+use super::key::Key;
+use super::quoted::Quoted;
+
+/// Bytes that are asked for at once.
+const BLOCK: usize = 1 << 18;
+
+/// Reads rows. Nothing is copied or allocated per row, except where something is quoted.
 pub(super) struct Lines<R> {
     input: R,
+    /// What was read and is not done with, up to `filled`.
+    block: Vec<u8>,
+    /// Where the next line begins in it.
+    at: usize,
+    filled: usize,
     /// Lines read so far.
     line: u64,
     delimiter: Option<u8>,
-    buffer: Vec<u8>,
-    quoted: csv::StringRecord,
+    quoted: Quoted,
 }
 
 /// The cells of a row.
 pub(super) enum Row<'a> {
-    Plain(std::str::Split<'a, char>),
-    Quoted(csv::StringRecordIter<'a>),
+    Plain(Plain<'a>),
+    Quoted(super::quoted::Cells<'a>),
 }
 
-impl<'a> Iterator for Row<'a> {
-    type Item = &'a str;
+/// A row in which nothing is quoted.
+pub(super) struct Plain<'a> {
+    /// What is left of it; `None` after the last cell.
+    rest: Option<&'a str>,
+    delimiter: u8,
+}
 
-    fn next(&mut self) -> Option<&'a str> {
-        match self {
-            Self::Plain(cells) => cells.next(),
-            Self::Quoted(cells) => cells.next(),
-        }
-        .map(str::trim)
+impl Plain<'_> {
+    /// The key of the next cell, when that is short. Spaces around it are part of it.
+    #[inline(always)]
+    pub(super) fn short(&self) -> Option<Key> {
+        Key::until(self.rest?, self.delimiter)
+    }
+
+    /// Passes the next cell, whose key this is.
+    #[inline(always)]
+    pub(super) fn pass(&mut self, key: Key) {
+        self.rest = self.rest.and_then(|rest| rest.get(key.length() + 1..));
     }
 }
 
-impl<R: BufRead> Lines<R> {
+impl<'a> Iterator for Plain<'a> {
+    type Item = &'a str;
+
+    fn next(&mut self) -> Option<&'a str> {
+        let rest = self.rest?;
+        let (cell, rest) = match memchr(self.delimiter, rest.as_bytes()) {
+            Some(length) => (rest.get(..length)?, rest.get(length + 1..)),
+            None => (rest, None),
+        };
+        self.rest = rest;
+        Some(cell.trim())
+    }
+}
+
+impl<R: Read> Lines<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { input, line: 0, delimiter: None, buffer: Vec::new(), quoted: csv::StringRecord::new() }
+        Self {
+            input,
+            block: vec![0; BLOCK],
+            at: 0,
+            filled: 0,
+            line: 0,
+            delimiter: None,
+            quoted: Quoted::default(),
+        }
     }
 
     /// The next row and its line, counted from 1.
     pub(super) fn next(&mut self) -> Result<Option<(u64, Row<'_>)>, String> {
-        let line = loop {
-            self.buffer.clear();
-            if !self.read()? {
-                return Ok(None);
+        let (start, end) = loop {
+            let Some((mut start, end)) = self.line()? else { return Ok(None) };
+            if self.line == 1 && self.block[start..end].starts_with("\u{feff}".as_bytes()) {
+                start += 3;
             }
-            if self.line == 1 && self.buffer.starts_with("\u{feff}".as_bytes()) {
-                self.buffer.drain(..3);
-            }
-            if !self.buffer.starts_with(b"#") && !self.buffer.trim_ascii().is_empty() {
-                break self.line;
+            let bytes = &self.block[start..end];
+            if !bytes.starts_with(b"#") && !bytes.trim_ascii().is_empty() {
+                break (start, end);
             }
         };
-        while self.buffer.iter().filter(|&&byte| byte == b'"').count() % 2 == 1 {
-            if !self.read()? {
+        let line = self.line;
+        let plain = memchr(b'"', &self.block[start..end]).is_none();
+        let delimiter = match self.delimiter {
+            Some(delimiter) => delimiter,
+            None => *self.delimiter.insert(delimiter(text(&self.block[start..end], line)?)),
+        };
+        if plain {
+            let row = text(&self.block[start..end], line)?.trim_end_matches(['\n', '\r']);
+            return Ok(Some((line, Row::Plain(Plain { rest: Some(row), delimiter }))));
+        }
+        self.quoted.clear();
+        let mut closed = self.quoted.line(text(&self.block[start..end], line)?, delimiter);
+        while !closed {
+            let Some((start, end)) = self.line()? else {
                 return Err(format!("line {line}: a quote is opened and never closed"));
-            }
+            };
+            closed = self.quoted.line(text(&self.block[start..end], line)?, delimiter);
         }
-        let text = str::from_utf8(&self.buffer)
-            .map_err(|_| format!("line {line} is not UTF-8; save the file as UTF-8"))?;
-        let text = text.trim_end_matches(['\n', '\r']);
-        let delimiter = *self.delimiter.get_or_insert_with(|| {
-            *[b',', b';', b'\t'].iter().find(|byte| text.as_bytes().contains(byte)).unwrap_or(&b',')
-        });
-        if !text.contains('"') {
-            return Ok(Some((line, Row::Plain(text.split(char::from(delimiter))))));
-        }
-        let mut reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .has_headers(false)
-            .trim(csv::Trim::All)
-            .from_reader(text.as_bytes());
-        reader.read_record(&mut self.quoted).map_err(|error| format!("line {line}: {error}"))?;
-        Ok(Some((line, Row::Quoted(self.quoted.iter()))))
+        Ok(Some((line, Row::Quoted(self.quoted.cells()))))
     }
 
-    /// Adds a line to the buffer; `false` at the end.
-    fn read(&mut self) -> Result<bool, String> {
-        let read = self.input.read_until(b'\n', &mut self.buffer);
-        let bytes = read.map_err(|error| format!("line {}: cannot be read: {error}", self.line + 1))?;
-        self.line += 1;
-        Ok(bytes > 0)
+    /// Finds the next line, its end with it, in the block; `None` at the end of the input.
+    fn line(&mut self) -> Result<Option<(usize, usize)>, String> {
+        let mut searched = self.at;
+        loop {
+            if let Some(length) = memchr(b'\n', &self.block[searched..self.filled]) {
+                let start = self.at;
+                self.at = searched + length + 1;
+                self.line += 1;
+                return Ok(Some((start, self.at)));
+            }
+            searched = self.filled - self.at;
+            if !self.more()? {
+                let start = self.at;
+                self.at = self.filled;
+                self.line += 1;
+                return Ok((start < self.filled).then_some((start, self.filled)));
+            }
+        }
     }
+
+    /// Moves what is left to the front and reads more behind it; `false` at the end of the input.
+    fn more(&mut self) -> Result<bool, String> {
+        self.block.copy_within(self.at..self.filled, 0);
+        self.filled -= self.at;
+        self.at = 0;
+        if self.filled == self.block.len() {
+            self.block.resize(2 * self.filled, 0);
+        }
+        loop {
+            match self.input.read(&mut self.block[self.filled..]) {
+                Ok(bytes) => {
+                    self.filled += bytes;
+                    return Ok(bytes > 0);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(format!("line {}: cannot be read: {error}", self.line + 1)),
+            }
+        }
+    }
+}
+
+/// A line of the row that begins at `line` as text.
+fn text(bytes: &[u8], line: u64) -> Result<&str, String> {
+    str::from_utf8(bytes).map_err(|_| format!("line {line} is not UTF-8; save the file as UTF-8"))
+}
+
+/// What separates cells: the first of comma, semicolon and tab that the header has outside of quotes.
+fn delimiter(header: &str) -> u8 {
+    let has = |byte: &u8| header.split('"').step_by(2).any(|part| part.as_bytes().contains(byte));
+    *[b',', b';', b'\t'].iter().find(|byte| has(byte)).unwrap_or(&b',')
 }
