@@ -128,9 +128,9 @@ impl Reporter {
             / self.estimate.runs_min.max(1) as f64;
         let runs = match done > 0 || interruptions > 0 {
             true => {
-                format!("resuming after {done} of {} runs, interrupted {}", self.of(), times(interruptions))
+                format!("resuming after {done} of {}, interrupted {}", self.of_runs(), times(interruptions))
             }
-            false => format!("{} runs", self.of()),
+            false => self.of_runs(),
         };
         // Preparation is not in the estimate, nor are workloads that end when their work is done.
         self.line(&format!("{}: {runs}; at least {} of measuring", self.study, length(rest)));
@@ -158,6 +158,14 @@ impl Reporter {
     fn of(&self) -> String {
         let more = if self.planned < self.estimate.runs_max { "+" } else { "" };
         format!("{}{more}", self.planned)
+    }
+
+    /// The same with its noun.
+    fn of_runs(&self) -> String {
+        match self.of() {
+            one if one == "1" => "1 run".into(),
+            of => format!("{of} runs"),
+        }
     }
 
     fn progress(&self, workload: &str, progress: &Progress, clients: &[ClientProgress]) {

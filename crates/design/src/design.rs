@@ -28,7 +28,11 @@ pub enum DesignError {
         levels: Vec<u32>,
     },
     /// A row with too few or too many levels.
-    #[error("row {} of the design has {found} levels, but there are {factors} factors; give one level per factor", row + 1)]
+    #[error(
+        "row {} of the design has {found} {}, but there are {factors} factors; give one level per factor",
+        row + 1,
+        if *found == 1 { "level" } else { "levels" }
+    )]
     RowLength {
         /// Number of the row, from 0.
         row: usize,
@@ -226,7 +230,7 @@ mod tests {
         assert_eq!(check_rows(&[vec![1, 2], vec![0, 0]], &[2, 3]), Ok(()));
         assert_eq!(
             check_rows(&[vec![0, 0], vec![1]], &[2, 3]).unwrap_err().to_string(),
-            "row 2 of the design has 1 levels, but there are 2 factors; give one level per factor"
+            "row 2 of the design has 1 level, but there are 2 factors; give one level per factor"
         );
         assert_eq!(
             check_rows(&[vec![0, 3]], &[2, 3]).unwrap_err().to_string(),

@@ -158,12 +158,14 @@ pub(crate) fn progress_line(results: &StudyResults, analysis: &Analysis) -> Stri
         Replication::Sequential { .. } => None,
     };
     let mut line = match planned {
-        Some(planned) if analysis.runs <= planned => format!("{} of {planned} runs finished", analysis.runs),
+        Some(planned) if analysis.runs <= planned => {
+            format!("{} of {} finished", analysis.runs, format::plural(planned, "run"))
+        }
         Some(planned) => {
             let added = analysis.runs - planned;
             format!("{} runs finished, {planned} as planned beforehand and {added} added", analysis.runs)
         }
-        None => format!("{} runs finished", analysis.runs),
+        None => format!("{} finished", format::plural(analysis.runs, "run")),
     };
     if analysis.failed > 0 {
         line += &format!(", {} failed", analysis.failed);

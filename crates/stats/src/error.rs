@@ -69,8 +69,9 @@ pub enum StatsError {
     NotTwoLevel(usize),
     /// The cells of a factorial design have different numbers of replicates.
     #[error(
-        "cell {} has {found} replicates where the first has {expected}; \
-         use the replicates that all cells have", cell + 1
+        "cell {} has {found} {} where the first has {expected}; use the replicates that all cells have",
+        cell + 1,
+        if *found == 1 { "replicate" } else { "replicates" }
     )]
     Unbalanced {
         /// The cell, from 0.

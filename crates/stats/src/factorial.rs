@@ -268,7 +268,7 @@ mod tests {
         assert!(matches!(effects(&cells(&[0, 0]), 0.95), Err(StatsError::TooFew { .. })));
         assert_eq!(
             effects(&cells(&[2, 1]), 0.95).unwrap_err().to_string(),
-            "cell 2 has 1 replicates where the first has 2; use the replicates that all cells have"
+            "cell 2 has 1 replicate where the first has 2; use the replicates that all cells have"
         );
         assert!(matches!(effects(&[vec![1.0], vec![f64::NAN]], 0.95), Err(StatsError::NotFinite { .. })));
         assert!(matches!(effects(&[vec![1e200], vec![0.0]], 0.95), Err(StatsError::Overflow { .. })));

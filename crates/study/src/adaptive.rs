@@ -23,6 +23,7 @@ pub use self::precision::KnownEffect;
 pub use self::screen::screening;
 
 use self::facts::Facts;
+use crate::quantity::plural;
 
 /// So often runs are added to separate effects, and so often to make them precise: what is not settled by then is told.
 const MOST_ROUNDS: usize = 3;
@@ -182,10 +183,10 @@ fn sentences(conclusion: &Conclusion, facts: &Facts) -> Vec<String> {
     let mut all = Vec::new();
     if facts.screen {
         all.push(format!(
-            "{} runs were needed, in {} stages; all combinations would have taken {}. When to stop depended on the data, so \
+            "{} were needed, in {}; all combinations would have taken {}. When to stop depended on the data, so \
              the intervals are a little too narrow.",
-            conclusion.runs,
-            1 + conclusion.stages,
+            plural(conclusion.runs, "run"),
+            plural(1 + conclusion.stages, "stage"),
             conclusion.full_runs
         ));
         all.extend(conclusion.effects.iter().map(|effect| effect.sentence.clone()));

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::analysis::counts;
+use crate::quantity::plural;
 
 pub use cell::{
     CellComparison, Direction, OverallComparison, RankSummary, RatioSummary, Verdict, WelchSummary,
@@ -402,7 +403,7 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         let whose = if comparison.responses.iter().map(|r| r.cells.len()).sum::<usize>() == short.len() {
             "The sample".into()
         } else {
-            format!("In {} cells the sample", short.len())
+            format!("In {} the sample", plural(short.len(), "cell"))
         };
         let family = if comparison.family > 1 { " after the correction" } else { "" };
         sentences.push(format!(

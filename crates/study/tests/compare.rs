@@ -195,6 +195,10 @@ fn a_short_history_says_that_it_cannot_tell() {
         "{:?}",
         found.series[0].sentences
     );
+    let alone = history(series_of(&results[..1], None), &options).unwrap();
+    let sentences = &alone.series[0].sentences;
+    assert_eq!(sentences[0], "No change in 1 result.");
+    assert!(sentences[1].starts_with("1 result cannot reach p"), "{sentences:?}");
     // The t test is certain with four.
     let t_test = HistoryOptions { method: HistoryMethod::TTest, p_max: 0.001, ..options };
     let found = history(series, &t_test).unwrap();

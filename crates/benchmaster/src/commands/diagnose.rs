@@ -5,6 +5,7 @@ use std::path::Path;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::explanation;
 use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
+use benchmaster_study::quantity::plural;
 use benchmaster_telemetry::mountstats::Mountstats;
 use serde::Serialize;
 
@@ -80,8 +81,13 @@ fn of_mountstats(args: &DiagnoseArgs) -> Result<Status> {
         }
         before => {
             let error = anyhow::anyhow!(
-                "{before} earlier copies were given for {} clients; give one for each, in the same order",
-                later.len()
+                "{} given for {}; give one for each, in the same order",
+                if before == 1 {
+                    "1 earlier copy was".into()
+                } else {
+                    format!("{before} earlier copies were")
+                },
+                plural(later.len(), "client")
             );
             return Err(Failure::wrong_input(error));
         }

@@ -251,6 +251,9 @@ fn a_history_can_be_a_column_of_a_file() {
     assert_eq!(json(&place.run(&windows))["series"][0]["changes"][0]["index"], 28);
     let missing = place.run(&["history", "--data", "nile.csv", "--response", "flow"]);
     assert_eq!(missing.status.code(), Some(2));
+    place.write("first.csv", "year,y\n1871,1120\n");
+    let first = stdout(&place.run(&["history", "--data", "first.csv", "--response", "y"]));
+    assert!(first.contains("\ny (1 result)\nNo change in 1 result.\n1 result cannot reach"), "{first}");
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn what_is_wrong_with_the_input_is_said() {
     wrong(&["--mountstats", "nowhere"], "cannot read nowhere");
     wrong(&["--mountstats", "empty"], "there is no NFS mount in what was given");
     wrong(&["--mountstats", "other"], "other is no copy of mountstats: line 2: `never` is no number");
-    wrong(&["--mountstats", "c1", "--before", "c1", "c1"], "2 earlier copies were given for 1 clients");
+    wrong(&["--mountstats", "c1", "--before", "c1", "c1"], "2 earlier copies were given for 1 client;");
     wrong(&["--explain", "x"], "no finding is called `x`; `benchmaster diagnose --explain all` lists");
 }
 

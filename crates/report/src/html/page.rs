@@ -216,10 +216,10 @@ fn alerts(analysis: &Analysis, problems: Vec<String>) -> Vec<Alert> {
         alerts.push(Alert {
             class: class(warning.severity),
             title: format!(
-                "{word}: {}{about} ({} of {} runs{left_out})",
+                "{word}: {}{about} ({} of {}{left_out})",
                 warning.id,
                 warning.runs.len(),
-                warning.of
+                format::plural(warning.of, "run")
             ),
             text: warning.example.clone(),
         });

@@ -3,6 +3,8 @@
 use benchmaster_store::record::Severity;
 use benchmaster_study::analysis::{Analysis, WarningSummary};
 
+use crate::format;
+
 /// Something that speaks against the numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Objection {
@@ -33,7 +35,7 @@ pub(crate) fn objections(analysis: &Analysis) -> Vec<Objection> {
 fn of_check(group: &[&WarningSummary]) -> Option<Objection> {
     let first = group.first()?;
     let where_seen = |warning: &&WarningSummary| {
-        let runs = format!("{} of {} runs", warning.runs.len(), warning.of);
+        let runs = format!("{} of {}", warning.runs.len(), format::plural(warning.of, "run"));
         warning.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
     };
     let seen = group.iter().map(where_seen).collect::<Vec<_>>().join("; ");

@@ -63,7 +63,10 @@ fn side(text: &mut Text, name: &str, side: &Side) {
     let started =
         side.started.map_or("never run".into(), |t| t.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
     let left_out = if side.left_out > 0 { format!(", {} left out", side.left_out) } else { String::new() };
-    text.wrapped("   ", &format!("{name}: {}, {} runs{left_out}, {started}", side.study, side.runs));
+    text.wrapped(
+        "   ",
+        &format!("{name}: {}, {}{left_out}, {started}", side.study, format::plural(side.runs, "run")),
+    );
 }
 
 fn different(text: &mut Text, differences: &[Difference]) {
@@ -191,7 +194,7 @@ fn severity(verdict: Verdict, direction: Option<Direction>) -> Option<Severity> 
 
 fn of_series(text: &mut Text, series: &HistorySeries) {
     let cell = series.cell.as_ref().map_or(String::new(), |cell| format!(", {cell}"));
-    text.section(&format!("{}{cell} ({} results)", series.response, series.points.len()));
+    text.section(&format!("{}{cell} ({})", series.response, format::plural(series.points.len(), "result")));
     let unit = series.unit.unwrap_or(Unit::Ratio);
     let scale = Scale::common(unit, series.points.iter().map(|p| p.value));
     let show = |value: f64| rounded(value, None, unit, scale).text(true);

@@ -7,6 +7,7 @@ use benchmaster_stats::hash_cast;
 use serde::Serialize;
 
 use super::Member;
+use crate::quantity::plural;
 
 /// Winners and losers among clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,10 +59,10 @@ pub(super) fn clusters(per_run: &[BTreeMap<Member, f64>]) -> Option<ClusterSumma
     let judgement =
         if probability >= 0.05 { "this alone may be the reason" } else { "look for another reason" };
     let sentence = format!(
-        "winners and losers in {} of {} runs, up to {ratio:.1} to 1. Hashing of {flows} connections to {QUEUES} queues of a \
+        "winners and losers in {} of {}, up to {ratio:.1} to 1. Hashing of {flows} connections to {QUEUES} queues of a \
          network card gives such a ratio with a probability of {chance}: {judgement}",
         patterns.len(),
-        per_run.len(),
+        plural(per_run.len(), "run"),
     );
     Some(ClusterSummary {
         runs: patterns.len(),

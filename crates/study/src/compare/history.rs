@@ -6,6 +6,8 @@ use benchmaster_store::record::{StudyResults, Unit};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::quantity::plural;
+
 use super::{Better, Direction, better, levels, percent, two_digits, values};
 
 /// How change points are found.
@@ -248,7 +250,7 @@ fn sentences(
         let why = rejected.map_or(String::new(), |r| {
             format!(" The strongest candidate is {} with p = {}.", r.first, two_digits(r.p))
         });
-        sentences.push(format!("No change in {n} results.{why}"));
+        sentences.push(format!("No change in {}.{why}", plural(n, "result")));
     }
     for change in changes {
         let by = change.relative.map_or("from 0".to_owned(), |r| {
@@ -271,7 +273,8 @@ fn sentences(
         ));
     } else if options.method == HistoryMethod::EDivisive && too_short(n, options.p_max) {
         sentences.push(format!(
-            "{n} results cannot reach p ≤ {} by permutation, however large a change is; collect more.",
+            "{} cannot reach p ≤ {} by permutation, however large a change is; collect more.",
+            plural(n, "result"),
             two_digits(options.p_max)
         ));
     }

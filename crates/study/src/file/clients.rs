@@ -6,6 +6,7 @@ use benchmaster_workload::program::{Effect, Program};
 
 use super::place::report;
 use super::section::Reader;
+use crate::quantity::plural;
 use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
 
 /// Reports what cannot be.
@@ -60,7 +61,8 @@ fn launcher(reader: &mut Reader<'_, '_>, settings: &Settings, hosts: &[String]) 
         _ => {}
     }
     if let Some(count) = clients.count.filter(|count| (*count as usize) < hosts.len()) {
-        let message = format!("{count} clients cannot be spread over {} hosts", hosts.len());
+        let message =
+            format!("{} cannot be spread over {} hosts", plural(count as usize, "client"), hosts.len());
         report(
             reader,
             "clients.count",
@@ -76,7 +78,8 @@ fn launcher(reader: &mut Reader<'_, '_>, settings: &Settings, hosts: &[String]) 
     if let Some(nodes) =
         clients.nodes.filter(|nodes| launcher == Launcher::Slurm && *nodes > settings.clients())
     {
-        let message = format!("{} clients cannot be spread over {nodes} nodes", settings.clients());
+        let message =
+            format!("{} cannot be spread over {nodes} nodes", plural(settings.clients() as usize, "client"));
         report(reader, "clients.nodes", message, "write fewer nodes, or a larger `count`");
     }
     let counts = |option: &&String| option.starts_with("-N") || option.starts_with("--nodes");

@@ -4,7 +4,7 @@ use benchmaster_store::record::{LoadCurve, LoadRecord, Unit};
 
 use super::judge::time;
 use super::{CurveSummary, EndReason, Question, WithInterval};
-use crate::quantity::rounded;
+use crate::quantity::{plural, rounded};
 
 /// A load by its level: `1500/s`, `16 workers`.
 pub(super) fn load(question: &Question, level: u32) -> String {
@@ -74,8 +74,8 @@ pub(super) fn sentences(question: &Question, record: &LoadRecord, curve: &CurveS
     if !curve.undecided.is_empty() {
         let loads: Vec<_> = curve.undecided.iter().map(|load| of(*load)).collect();
         all.push(format!(
-            "Not decided with up to {} runs: {}; the intervals contain a limit.",
-            record.max_replicates,
+            "Not decided with up to {}: {}; the intervals contain a limit.",
+            plural(record.max_replicates as usize, "run"),
             loads.join(", ")
         ));
     }

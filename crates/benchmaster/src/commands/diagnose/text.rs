@@ -152,8 +152,10 @@ fn of_place(at: &At) -> String {
     if at.treatments.len() > 1 {
         for one in at.treatments.iter().take(TREATMENTS) {
             let cost = one.cost.map_or_else(String::new, |cost| format!(", {}", format::percent(cost)));
-            text +=
-                &indented(&format!("{}: {} of {} runs{cost}", one.label, one.runs.len(), one.of), "     ");
+            text += &indented(
+                &format!("{}: {} of {}{cost}", one.label, one.runs.len(), format::plural(one.of, "run")),
+                "     ",
+            );
         }
         match at.treatments.len().saturating_sub(TREATMENTS) {
             0 => {}

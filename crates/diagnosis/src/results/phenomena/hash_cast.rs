@@ -14,6 +14,7 @@ use super::tools::{digits, percent};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
 use crate::results::{Compared, Comparison, Whole};
+use crate::words::plural;
 
 const LEAST_RUNS: usize = 5;
 /// Queues of common network cards, and of the papers'.
@@ -58,7 +59,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
             }
             compared.irrelevant = false;
             let Some(mut finding) = judge(&rates, clients as u32) else { continue };
-            finding.place = format!("{}: {} runs", workload.name, rates.len());
+            finding.place = format!("{}: {}", workload.name, plural(rates.len(), "run"));
             let at = finding.at.get_or_insert_default();
             let cost = finding.cost.as_ref().map(|cost| cost.share);
             let of = AtTreatment {

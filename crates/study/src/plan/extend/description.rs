@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Proposal;
 use crate::plan::Plan;
 use crate::plan::design::{BlockInput, DesignDescription, DesignInput, TextForm};
+use crate::quantity::plural;
 
 /// So many treatments are listed in full in the text form.
 const LISTED: usize = 40;
@@ -101,12 +102,12 @@ impl ExtensionDescription {
     pub fn render(&self, directory: &str, form: TextForm) -> String {
         let mut out = String::new();
         let runs = match self.runs_min == self.runs_max {
-            true => self.runs_min.to_string(),
-            false => format!("{} to {}", self.runs_min, self.runs_max),
+            true => plural(self.runs_min as usize, "run"),
+            false => format!("{} to {} runs", self.runs_min, self.runs_max),
         };
         // Writing to a string cannot fail.
         let _ = writeln!(out, "stage {} ({}): {}", self.stage, self.kind.name(), self.reason);
-        let _ = writeln!(out, "{} treatments, {runs} runs", self.treatments.len());
+        let _ = writeln!(out, "{}, {runs}", plural(self.treatments.len(), "treatment"));
         if self.left_out > 0 {
             let _ = writeln!(out, "{} more are excluded by the study file and not run", self.left_out);
         }
