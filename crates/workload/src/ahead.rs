@@ -11,8 +11,7 @@ impl Ahead {
     /// Goes before other threads from now on, where that is allowed (`CAP_SYS_NICE`, or the limit `RLIMIT_RTPRIO`) and
     /// nobody has chosen another scheduling for this thread. It must only sleep, or spin for microseconds, meanwhile.
     pub(crate) fn take() -> Self {
-        // SAFETY: it only asks for the policy of the calling thread.
-        let ordinary = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_OTHER;
+        let ordinary = policy() == libc::c_long::from(libc::SCHED_OTHER);
         Self { taken: ordinary && set(libc::SCHED_FIFO, 1) }
     }
 }
@@ -26,10 +25,17 @@ impl Drop for Ahead {
     }
 }
 
-fn set(policy: libc::c_int, sched_priority: libc::c_int) -> bool {
-    let parameters = libc::sched_param { sched_priority };
-    // SAFETY: the pointer is to parameters that live during the call.
-    unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
+/// The policy of the calling thread, or -1. By the kernel's call: that of the C library musl does nothing, because it would have
+/// to speak of the whole process.
+fn policy() -> libc::c_long {
+    // SAFETY: it only asks for the policy of the calling thread.
+    unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) }
+}
+
+/// Sets the policy of the calling thread. What the kernel calls `struct sched_param` is a priority alone.
+fn set(policy: libc::c_int, priority: libc::c_int) -> bool {
+    // SAFETY: the pointer is to a priority that lives during the call.
+    unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) == 0 }
 }
 
 #[cfg(test)]
@@ -38,8 +44,7 @@ mod tests {
 
     #[test]
     fn it_is_given_back_and_nested_ones_leave_it_alone() {
-        // SAFETY: it only asks for the policy of the calling thread.
-        let policy = || unsafe { libc::sched_getscheduler(0) };
+        let [fifo, other] = [libc::SCHED_FIFO, libc::SCHED_OTHER].map(libc::c_long::from);
         let seen = std::thread::spawn(move || {
             let before = policy();
             let outer = Ahead::take();
@@ -51,8 +56,8 @@ mod tests {
             (before, taken, during, still, policy())
         });
         let (before, taken, during, still, after) = seen.join().unwrap();
-        assert_eq!((before, after), (libc::SCHED_OTHER, libc::SCHED_OTHER));
-        assert_eq!(during, if taken { libc::SCHED_FIFO } else { libc::SCHED_OTHER });
+        assert_eq!((before, after), (other, other));
+        assert_eq!(during, if taken { fifo } else { other });
         assert_eq!(still, during);
     }
 }

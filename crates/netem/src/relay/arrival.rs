@@ -46,7 +46,7 @@ pub(super) fn receive(
     message.msg_iov = &raw mut slice;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control);
+    message.msg_controllen = size_of_val(&control) as _;
     // SAFETY: `message` points to one slice and to control memory, both writable for the lengths given with them, and both
     // outlive the call; any bytes are valid there.
     let len = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, 0) };
@@ -55,7 +55,9 @@ pub(super) fn receive(
     // The wall clock first: should the thread be interrupted between the two, the arrival is late and not early.
     let wall = SystemTime::now();
     let now = Instant::now();
-    let arrived = time_of(&control[..(message.msg_controllen / 8).min(control.len())])
+    #[allow(clippy::unnecessary_cast, reason = "the C library musl has it in 32 bits")]
+    let filled = message.msg_controllen as usize / size_of::<u64>();
+    let arrived = time_of(&control[..filled.min(control.len())])
         .and_then(|arrived| wall.duration_since(arrived).ok())
         .filter(|age| *age <= OLDEST)
         .and_then(|age| now.checked_sub(age))
