@@ -148,6 +148,8 @@ pub enum MachineState {
 pub enum ExitCause {
     /// It switched itself off.
     PoweredOff,
+    /// It was started again from within, which ends a machine of a lab.
+    Restarted,
     /// Its kernel panicked.
     Panicked {
         /// What the kernel gave as the reason.
@@ -163,6 +165,7 @@ impl fmt::Display for ExitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PoweredOff => f.write_str("switched itself off"),
+            Self::Restarted => f.write_str("restarted itself, which ends a machine of a lab"),
             Self::Panicked { message } => write!(f, "its kernel panicked: {message}"),
             Self::Signalled(signal) => write!(f, "its process was ended by signal {signal}"),
             Self::Exited(status) => write!(f, "its process ended with status {status}"),
@@ -213,6 +216,8 @@ pub(crate) fn cause(status: ExitStatus, console: &str) -> ExitCause {
     }
     match (status.signal(), status.code()) {
         (Some(signal), _) => ExitCause::Signalled(signal),
+        // QEMU is told to end then, and user-mode Linux ends without starting again.
+        (None, Some(0)) if console.contains("reboot: Restarting system") => ExitCause::Restarted,
         (None, Some(0)) => ExitCause::PoweredOff,
         (None, code) => ExitCause::Exited(code.unwrap_or_default()),
     }

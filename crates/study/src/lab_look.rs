@@ -12,6 +12,7 @@ const PART: &str = "== ";
 pub const SERVER_SCRIPT: &str = "for f in /proc/fs/nfsd/clients/*/info; do \
     [ -f \"$f\" ] && { echo '== client'; cat \"$f\"; }; done; \
     echo '== grace'; cat /proc/fs/nfsd/v4_end_grace 2>/dev/null; \
+    echo '== lock-grace'; cat /proc/fs/lockd/nlm_end_grace 2>/dev/null; \
     echo '== rpc'; cat /proc/net/rpc/nfsd 2>/dev/null; true";
 
 /// Shell script whose output is read by [`ClientLook::parse`].
@@ -24,8 +25,10 @@ pub const CLIENT_SCRIPT: &str = "echo '== name'; cat /proc/sys/kernel/hostname; 
 pub struct ServerLook {
     /// Clients of version 4 that it knows.
     pub clients: Vec<KnownClient>,
-    /// Whether the grace period is over; `None` where the kernel does not tell.
+    /// Whether the grace period of version 4 is over; `None` where the kernel does not tell.
     pub grace_ended: Option<bool>,
+    /// Whether that of the lock manager is over, for which locks of every version wait; `None` where the kernel does not tell.
+    pub lock_grace_ended: Option<bool>,
     /// The text of `/proc/net/rpc/nfsd`.
     rpc: String,
 }
@@ -41,6 +44,15 @@ pub struct KnownClient {
     pub name: String,
     /// Whether it is confirmed.
     pub confirmed: bool,
+}
+
+impl KnownClient {
+    /// When the server that gave the id was started, in seconds since 1970: the first half of an id (`cl_boot` of Linux'
+    /// `clientid_t`), which is the lower one of the number on the little-endian machines that labs have.
+    fn server_started(&self) -> Option<u32> {
+        let id = u64::from_str_radix(self.id.strip_prefix("0x")?, 16).ok()?;
+        Some((id & u64::from(u32::MAX)) as u32)
+    }
 }
 
 /// A client machine at one time.
@@ -83,6 +95,15 @@ fn parts(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split(PART).skip(1).filter_map(|part| part.split_once('\n'))
 }
 
+/// What the kernel says of a grace period: whether it is over.
+fn ended(text: &str) -> Option<bool> {
+    match text.trim() {
+        "Y" => Some(true),
+        "N" => Some(false),
+        _ => None,
+    }
+}
+
 impl ServerLook {
     /// Reads what [`SERVER_SCRIPT`] printed. What is missing is empty.
     pub fn parse(text: &str) -> Self {
@@ -90,18 +111,20 @@ impl ServerLook {
         for (part, text) in parts(text) {
             match part.trim() {
                 "client" => look.clients.push(known_client(text)),
-                "grace" => {
-                    look.grace_ended = match text.trim() {
-                        "Y" => Some(true),
-                        "N" => Some(false),
-                        _ => None,
-                    }
-                }
+                "grace" => look.grace_ended = ended(text),
+                "lock-grace" => look.lock_grace_ended = ended(text),
                 "rpc" => text.clone_into(&mut look.rpc),
                 _ => {}
             }
         }
         look
+    }
+
+    /// Whether the server was started again until `later`. `None` where nobody of version 4 was known at both times, as it is told by
+    /// the ids that it gave its clients.
+    pub fn restarted(&self, later: &Self) -> Option<bool> {
+        let begun = |look: &Self| look.clients.iter().find_map(KnownClient::server_started);
+        Some(begun(self)? != begun(later)?)
     }
 
     /// What was counted until `later`; `None` where one of the two says nothing.
@@ -211,10 +234,10 @@ fn neighbour(line: &str) -> Option<Neighbour> {
 mod tests {
     use super::*;
 
-    const SERVER: &str = "== client\nclientid: 0x7f2a8b6c00000001\naddress: \"10.77.1.1:812\"\nstatus: confirmed\n\
+    const SERVER: &str = "== client\nclientid: 0x8866ae036b036538\naddress: \"10.77.1.1:812\"\nstatus: confirmed\n\
         seconds from last renew: 3\nname: \"Linux NFSv4.1 c1\"\nminor version: 1\ncallback state: UP\n\
-        == client\nclientid: 0x7f2a8b6c00000002\naddress: \"10.77.1.2:840\"\nname: \"Linux NFSv4.1 c2\"\n\
-        == grace\nN\n== rpc\nrc 0 7 40\nio 1000 2000\nth 8 0\nnet 50 0 50 2\nrpc 47 0 0 0 0\n\
+        == client\nclientid: 0x8866ae056b036538\naddress: \"10.77.1.2:840\"\nname: \"Linux NFSv4.1 c2\"\n\
+        == grace\nN\n== lock-grace\n Y\n \n== rpc\nrc 0 7 40\nio 1000 2000\nth 8 0\nnet 50 0 50 2\nrpc 47 0 0 0 0\n\
         proc3 22 0 3 1 0 0 0 4 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\nproc4 2 1 39\nproc4ops 5 0 0 0 2 9\n";
 
     #[test]
@@ -223,6 +246,7 @@ mod tests {
         let names: Vec<_> = look.clients.iter().map(|c| (c.name.as_str(), c.confirmed)).collect();
         assert_eq!(names, [("Linux NFSv4.1 c1", true), ("Linux NFSv4.1 c2", false)]);
         assert_eq!((&look.clients[0].address[..], look.grace_ended), ("10.77.1.1:812", Some(false)));
+        assert_eq!(look.lock_grace_ended, Some(true));
         let later = SERVER
             .replace("rpc 47", "rpc 57")
             .replace("0 0 4 0", "0 0 6 0")
@@ -233,6 +257,18 @@ mod tests {
         assert_eq!(operations, [("v3", "READ", 2), ("v4", "ACCESS", 1), ("v4", "CLOSE", 10)]);
         assert_eq!((used.calls, used.connections, used.cpu_ns), (10, 0, None));
         assert_eq!(ServerLook::default().until(&look, "w"), None, "nothing is known of before");
+    }
+
+    #[test]
+    fn a_server_that_was_started_again_gives_other_ids() {
+        let look = ServerLook::parse(SERVER);
+        // Others came, and nobody has to be known at both times.
+        let same = ServerLook::parse(&SERVER.replace("8866ae", "8866af"));
+        assert_eq!(look.restarted(&same), Some(false));
+        let again = ServerLook::parse(&SERVER.replace("6b036538", "6b036771"));
+        assert_eq!(look.restarted(&again), Some(true));
+        assert_eq!(look.restarted(&ServerLook::default()), None);
+        assert_eq!(ServerLook::parse(&SERVER.replace("0x8866", "text")).restarted(&look), None);
     }
 
     #[test]

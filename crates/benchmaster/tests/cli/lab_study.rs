@@ -183,6 +183,98 @@ fn machines_of_one_name_make_a_run_invalid() {
     assert!(found.contains(&"neighbours") && !found.contains(&"shared-client-id"), "{found:?}");
 }
 
+/// What clients hold is reclaimed, and what is opened and locked anew waits for the end of the grace period.
+#[test]
+fn a_server_that_is_started_again_costs_time_and_no_operation() {
+    let place = Place::new();
+    if Standing::up(&place, "restart").is_none() {
+        return;
+    }
+    let text = r#"[study]
+name = "restart"
+
+[lab]
+lease = "10s"
+# Readers of files that others lock have delegations else, and lock by themselves.
+delegations = false
+
+[clients]
+count = 2
+
+[target]
+mount = { source = "{server}:/export", options = "vers=4.1" }
+
+[design]
+replicates = 1
+
+# The lock manager's grace period, which takes 50 s, is ended; that of version 4 ends when all clients have their state back.
+[[collect]]
+name = "restart"
+on = "server"
+command = "sleep 3; rpc.nfsd 0 && sleep 1 && rpc.nfsd 8 && echo Y > /proc/fs/lockd/nlm_end_grace; echo started: $?"
+
+[workload.locks]
+until = { duration = "25s" }
+
+[workload.locks.filesets.data]
+files = 8
+size = "64KiB"
+
+[[workload.locks.groups]]
+name = "lockers"
+workers = 2
+setup = [{ op = "open", file = "own", flags = ["write"] }]
+flow = [
+    { op = "lock", lock = "write" },
+    { op = "write", io_size = "4KiB", offset = "random" },
+    { op = "unlock" },
+    { pause = "20ms" },
+]
+
+[[workload.locks.groups]]
+name = "openers"
+flow = [
+    { op = "open", file = "random", flags = ["write"] },
+    { op = "close" },
+    { pause = "20ms" },
+]
+"#;
+    let results = carried_out(&place, text);
+    let run = &results.runs[0];
+    assert_eq!(run.failure, None);
+    let [recording] = &run.recordings[..] else { panic!("{} recordings", run.recordings.len()) };
+    let collected = recording.collected.iter().find(|collected| collected.name == "restart").unwrap();
+    assert_eq!(String::from_utf8_lossy(&collected.output).trim(), "started: 0");
+
+    // Nothing failed, every lock was given back, and all went on afterwards.
+    let total = |label: &str| {
+        let series = recording.series.iter().find(|series| series.key.label == label);
+        series.map(|series| (series.total.count, series.total.errors)).unwrap()
+    };
+    assert!(recording.series.iter().all(|series| series.total.errors == 0), "{:?}", recording.series);
+    let ((locks, _), (unlocks, _), (writes, _)) = (total("lock"), total("unlock"), total("write"));
+    assert!(locks == unlocks && locks == writes && locks > 50, "{locks} {unlocks} {writes}");
+    let last = recording.series.iter().find(|series| series.key.label == "lock").unwrap().span.unwrap().1;
+    assert!(last > 20_000_000_000, "the last lock was taken after {last} ns of 25 s");
+
+    // It is counted and told: by the server, and by what its clients had to do.
+    let phase = recording.rpc.as_ref().unwrap().phase("measure").unwrap();
+    let row = |operation: &str| phase.row(operation).unwrap();
+    assert_eq!((row("RECLAIM_COMPLETE").ops, row("EXCHANGE_ID").ops), (2, 2), "{:?}", phase.rows);
+    assert!(row("LOCK").errors > 0, "{:?}", row("LOCK"));
+    let check = run.checks.iter().find(|check| check.id == "grace-period").unwrap();
+    assert_eq!(check.severity, Severity::Warning);
+    assert!(check.message.contains("was started again while it was measured"), "{}", check.message);
+    let said = run_of(&place, &["diagnose", "out"]);
+    for condition in ["grace-period (certain)", "session-recovery (certain)"] {
+        assert!(said.contains(condition), "{said}");
+    }
+}
+
+fn run_of(place: &Place, arguments: &[&str]) -> String {
+    String::from_utf8_lossy(&run(place, arguments).stdout).into_owned()
+}
+
 #[test]
 fn a_machine_that_panics_fails_its_run_and_the_next_one_has_another_lab() {
     let place = Place::new();

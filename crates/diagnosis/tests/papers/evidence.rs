@@ -1,6 +1,7 @@
 //! Runs of the Linux client and server that were recorded in labs, by the example `evidence`.
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_diagnosis::finding::Confidence;
 use benchmaster_store::record::{Check, LabRecord, ServiceRecord};
 use benchmaster_workload::recording::Recording;
 use serde::Deserialize;
@@ -79,4 +80,24 @@ fn two_linux_clients_of_one_name() {
     let expected =
         ["delegation-not-granted", "lock-invalidates-cache", "open-close-share", "slow-first-call"];
     assert!(named(&shared).iter().all(|name| expected.contains(name)), "{:?}", named(&shared));
+}
+
+/// The server's threads were stopped and started again beside the workload. No check of a lab was made yet: what clients count tells it.
+#[test]
+fn a_linux_server_that_was_started_again() {
+    // LOCK waits for the lock manager's grace period too, which takes 50 s.
+    let waited = kept!("server-restart-grace");
+    let grace = one(&waited, "grace-period");
+    assert!(
+        grace.what.contains("2 clients had it back; OPEN and LOCK were refused 22 times"),
+        "{}",
+        grace.what
+    );
+    assert!(grace.what.contains("the longest open or lock took 60."), "{}", grace.what);
+    assert_eq!(grace.confidence, Confidence::Likely);
+    assert!(one(&waited, "session-recovery").what.contains("8 calls to make client ids and sessions anew"));
+    // It was over when the clients were connected again: they lost their state, and were refused nothing.
+    let quick = kept!("server-restart");
+    assert!(quick.findings.iter().all(|finding| finding.id != "grace-period"), "{:?}", quick.findings);
+    assert!(one(&quick, "session-recovery").what.contains("8 calls to make client ids and sessions anew"));
 }

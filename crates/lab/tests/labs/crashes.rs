@@ -113,13 +113,17 @@ pub(super) fn down(back_end: BackEnd) -> Result<(), Failed> {
 }
 
 pub(super) fn machine_ends(back_end: BackEnd) -> Result<(), Failed> {
-    let config = LabConfig { clients: 4, ..config(back_end, "ends") };
+    let config = LabConfig { clients: 5, ..config(back_end, "ends") };
     let lab = up(&config)?;
     signal("-KILL", &config, "c4");
     lab.ask::<()>("c1", &Request::PowerOff, PATIENCE)?;
     // The connection ends with the kernel.
     let panic = lab.run("c2", &guest::Command::shell("echo c >/proc/sysrq-trigger"));
     assert!(panic.is_err(), "{panic:?}");
+    // Nobody answers then.
+    let reboot = guest::Command { limit: Duration::from_secs(2), ..guest::Command::shell("reboot -f") };
+    let restarted = lab.run("c5", &reboot);
+    assert!(restarted.is_err(), "{restarted:?}");
     let ended = |name: &str| {
         let problems = lab.problems();
         let found =
@@ -129,10 +133,12 @@ pub(super) fn machine_ends(back_end: BackEnd) -> Result<(), Failed> {
     within_patience("c1 is on", || ended("c1").is_some())?;
     within_patience("c2 lives", || ended("c2").is_some())?;
     within_patience("c4 lives", || ended("c4").is_some())?;
+    within_patience("c5 lives", || ended("c5").is_some())?;
     assert!(ended("c4").unwrap().contains("signal 9"), "{:?}", ended("c4"));
     let (first, second) = (ended("c1").unwrap(), ended("c2").unwrap());
     assert!(first.contains("switched itself off"), "{first}");
     assert!(second.contains("panicked") && second.contains("sysrq"), "{second}");
+    assert!(ended("c5").unwrap().contains("restarted itself"), "{:?}", ended("c5"));
     let error = lab.run("c2", &guest::Command::new(["true"])).unwrap_err().to_string();
     assert!(error.contains("`c2` has ended") && error.contains("panicked"), "{error}");
     // The others go on.

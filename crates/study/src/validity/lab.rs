@@ -145,10 +145,21 @@ fn retransmitted(s: Subject<'_>) -> Option<f64> {
 }
 
 fn grace_period(s: Subject<'_>) -> Option<Check> {
-    let (before, _) = s.lab?.server.as_ref()?;
-    if before.grace_ended != Some(false) {
-        return None;
-    }
+    let (before, after) = s.lab?.server.as_ref()?;
+    let began = match (before.grace_ended, before.lock_grace_ended) {
+        (Some(false), _) => {
+            "was in its grace period when the measured phase began, and lets nobody open or lock anew until it is over"
+        }
+        (_, Some(false)) => {
+            "was in its lock manager's grace period when the measured phase began, and lets nobody lock anew until it is over"
+        }
+        _ if before.restarted(after) == Some(true) => {
+            "was started again while it was measured, and clients had back what they had opened and locked; for the length of \
+             its grace period it lets nobody open or lock anew"
+        }
+        _ => return None,
+    };
+    let restarted = before.restarted(after) == Some(true);
     let takes_state =
         |kind| matches!(kind, OperationKind::Open | OperationKind::Create | OperationKind::Lock);
     let longest = s.recording.series.iter().filter(|series| takes_state(series.key.operation));
@@ -157,11 +168,11 @@ fn grace_period(s: Subject<'_>) -> Option<Check> {
         Some(ns) if ns > 500_000_000 => format!(": the longest waited {:.1} s", ns as f64 / 1e9),
         _ => String::new(),
     };
-    let message = format!(
-        "the server was in its grace period when the measured phase began, and lets nobody open or lock anew until it is over\
-         {waited}; begin later, or with a shorter `lease`"
-    );
-    let evidence = [("longest_ns", longest.unwrap_or(0) as f64)];
+    // A restart that was not meant is mended elsewhere.
+    let advice = if restarted { "" } else { "; begin later, or with a shorter `lease`" };
+    let message = format!("the server {began}{waited}{advice}");
+    let evidence =
+        [("longest_ns", longest.unwrap_or(0) as f64), ("restarted", f64::from(u8::from(restarted)))];
     found(s, "grace-period", Severity::Warning, message, evidence)
 }
 

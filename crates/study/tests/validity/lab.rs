@@ -22,7 +22,7 @@ fn in_lab() -> Case {
 fn server(names: [&str; 2], grace: &str) -> ServerLook {
     let client = |(name, number): (&str, u32)| {
         format!(
-            "== client\nclientid: 0x6a1b4c0d00000{number:03}\naddress: \"10.77.1.{number}:811\"\nstatus: confirmed\n\
+            "== client\nclientid: 0x00000{number:03}6a1b4c0d\naddress: \"10.77.1.{number}:811\"\nstatus: confirmed\n\
              name: \"Linux NFSv4.1 {name}\"\nminor version: 1\n"
         )
     };
@@ -150,6 +150,36 @@ fn a_grace_period_that_was_not_over() {
     let (id, severity, message) = found(early);
     assert_eq!((id.as_str(), severity), ("grace-period", Severity::Warning));
     assert!(message.contains("waited 8.1 s") || message.contains("waited 8.2 s"), "{message}");
+    assert!(message.contains("begin later"), "{message}");
+    // Version 4 is done with its own, and locks wait for that of the others.
+    let (id, _, message) = found(|case| {
+        let ours = server(["c1", "c2"], "Y");
+        let mut locks = ours.clone();
+        locks.lock_grace_ended = Some(false);
+        case.lab.as_mut().unwrap().server = Some((locks, ours));
+    });
+    assert_eq!(id, "grace-period");
+    assert!(message.contains("its lock manager's grace period"), "{message}");
+}
+
+#[test]
+fn a_server_that_was_started_again() {
+    let again = |case: &mut Case| {
+        let mut after = server(["c1", "c2"], "Y");
+        // The second half of a minute later.
+        after.clients.iter_mut().for_each(|client| client.id = client.id.replace("6a1b4c0d", "6a1b4c2b"));
+        case.lab.as_mut().unwrap().server = Some((server(["c1", "c2"], "Y"), after));
+        case.recording.series[0].key.operation = OperationKind::Lock;
+        stall(case, &[(12_400, 1)]);
+    };
+    let (id, severity, message) = found(again);
+    assert_eq!((id.as_str(), severity), ("grace-period", Severity::Warning));
+    assert!(message.contains("was started again while it was measured"), "{message}");
+    assert!(message.contains("the longest waited 12.") && !message.contains("begin later"), "{message}");
+    // A client that has not come back yet is nothing to compare with.
+    let mut gone = in_lab();
+    gone.lab.as_mut().unwrap().server.as_mut().unwrap().1.clients.clear();
+    assert_eq!(gone.checks(), []);
 }
 
 #[test]

@@ -46,8 +46,9 @@ pub(super) static GRACE_PERIOD: Stored = Stored {
         title: "The server was in its grace period",
         mechanism: "After a start a server lets clients reclaim what they had open and locked before, and nobody else open or lock anything, for the length of a lease (90 s). An \
                     OPEN is answered with NFS4ERR_GRACE meanwhile, and tried again every few seconds.",
-        formula: "found when the server of a lab said that its grace period was on when the measured phase began, or RPCs were answered with NFS4ERR_GRACE; cost = the longest open, \
-                  create or lock / length of the phase",
+        formula: "found when the server of a lab said that its grace period was on when the measured phase began, or that it was started again meanwhile; or RPCs of the user-space \
+                  client were answered with NFS4ERR_GRACE; or the kernel's client had its state back (RECLAIM_COMPLETE, SETCLIENTID_CONFIRM), with more than 2 errors of OPEN and \
+                  LOCK for each worker and one that took 1 s or more. Cost = the longest open, create or lock / length of the phase",
         source: "the check `grace-period`; RFC 8881, section 8.4.2.1",
     },
     confidence: Confidence::Certain,
@@ -62,9 +63,20 @@ pub(super) static GRACE_PERIOD: Stored = Stored {
             "the longest open, create or lock / length of the measured phase",
         ))
     },
-    remedy: |_| out_of_grace(),
+    remedy: |told| match told.number("restarted") {
+        Some(restarted) if restarted > 0.0 => after_a_restart(),
+        _ => out_of_grace(),
+    },
     plot: Some(Plot::Time),
 };
+
+/// What to do about a server that was started again beneath a measurement.
+pub(super) fn after_a_restart() -> Remedy {
+    Remedy::new("If the restart was meant, what it costs is how long opens and locks stand still: look at the course over time. A shorter lease makes it shorter; a Linux server \
+                 that also serves version 3 keeps locks waiting for the 50 s of its lock manager's own. Else see who started the server again.")
+        .by("journalctl -k --grep 'NFSD' --since TIME   # on a Linux server; echo 10 > /proc/sys/fs/nfs/nlm_grace_period before it starts")
+        .confirmed_by("/proc/fs/nfsd/v4_end_grace and /proc/fs/lockd/nlm_end_grace say Y when they are over")
+}
 
 /// What to do about a grace period.
 pub(super) fn out_of_grace() -> Remedy {
