@@ -4,6 +4,7 @@
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use benchmaster_store::Store;
 use benchmaster_store::record::{RunRecord, Severity, StudyResults};
 
 use crate::place::{PROGRAM, Place, stderr};
@@ -240,7 +241,8 @@ flow = [
 ]
 "#;
     let results = carried_out(&place, text);
-    let run = &results.runs[0];
+    // With what attached commands printed.
+    let run = Store::load_run(&place.path("out"), results.runs[0].key).unwrap().unwrap();
     assert_eq!(run.failure, None);
     let [recording] = &run.recordings[..] else { panic!("{} recordings", run.recordings.len()) };
     let collected = recording.collected.iter().find(|collected| collected.name == "restart").unwrap();
