@@ -10,6 +10,12 @@ use serde::{Deserialize, Serialize};
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// The smallest bandwidth, in bit/s: a modem's.
 pub const LEAST_BANDWIDTH: u64 = 1_000;
+/// The MTU of Ethernet: the largest IP packet in a frame, in bytes.
+pub const MTU: u16 = 1_500;
+/// The smallest MTU, in bytes: what every host of the internet takes (RFC 1122 §3.3.3).
+pub const LEAST_MTU: u16 = 576;
+/// The largest MTU, in bytes: that of jumbo frames, as network cards and switches have it.
+pub const MOST_MTU: u16 = 9_000;
 
 /// How the link between a client and the server is, in each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -49,6 +55,9 @@ pub enum LinkError {
     /// Not from 0 to 1.
     #[error("a loss of {0} is not a part from 0 to 1")]
     Loss(f64),
+    /// Not from [`LEAST_MTU`] to [`MOST_MTU`].
+    #[error("an MTU of {0} bytes is not from {LEAST_MTU} to {MOST_MTU}")]
+    Mtu(u16),
 }
 
 impl Link {
@@ -89,6 +98,14 @@ pub(crate) fn check_bandwidth(bandwidth: Option<u64>) -> Result<(), LinkError> {
     match bandwidth {
         Some(bandwidth) if bandwidth < LEAST_BANDWIDTH => Err(LinkError::Bandwidth(bandwidth)),
         _ => Ok(()),
+    }
+}
+
+/// Whether interfaces can have such an MTU.
+pub(crate) fn check_mtu(mtu: u16) -> Result<(), LinkError> {
+    match (LEAST_MTU..=MOST_MTU).contains(&mtu) {
+        true => Ok(()),
+        false => Err(LinkError::Mtu(mtu)),
     }
 }
 

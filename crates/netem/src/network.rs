@@ -24,12 +24,14 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::link::{Link, LinkError};
+use crate::link::{Link, LinkError, MTU, check_mtu};
 use crate::namespace::{Namespace, NamespaceError, capabilities};
 use crate::wire::{Report, Wire, WireConfig, WireError, client_address, server_address};
 
+mod congestion;
 mod netem;
 
+pub use congestion::{CongestionError, is_congestion_control};
 pub use netem::{CommandError, Netem};
 
 /// How a network is emulated.
@@ -60,6 +62,10 @@ pub struct NetworkConfig {
     pub link: Link,
     /// Bit/s of the server's port, in each direction, shared by all clients.
     pub server_bandwidth: Option<u64>,
+    /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to [`MOST_MTU`](crate::link::MOST_MTU).
+    pub mtu: u16,
+    /// The congestion control of TCP connections over it, by the kernel's name, at both ends. `None`: the host's default.
+    pub congestion: Option<String>,
     /// `None`: netem if this host has it, else the wire.
     pub means: Option<Means>,
     /// Seed of jitter and loss; netem has one only with kernels from 6.7 on, and is told none.
@@ -72,7 +78,7 @@ impl NetworkConfig {
     /// So many clients, each with this link.
     pub fn new(clients: u32, link: Link) -> Self {
         let spin = WireConfig::new(1, link).spin;
-        Self { clients, link, server_bandwidth: None, means: None, seed: 0, spin }
+        Self { clients, link, server_bandwidth: None, mtu: MTU, congestion: None, means: None, seed: 0, spin }
     }
 }
 
@@ -107,6 +113,9 @@ pub enum NetworkError {
     /// Namespaces or interfaces could not be made.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// TCP cannot have the congestion control asked for.
+    #[error(transparent)]
+    Congestion(#[from] CongestionError),
     /// The network was set up, but nothing comes through.
     #[error("the emulated network carries nothing: {0}")]
     Silent(#[source] io::Error),
@@ -124,6 +133,8 @@ pub struct Network {
     emulation: Emulation,
     link: Link,
     clients: u32,
+    mtu: u16,
+    congestion: Option<String>,
     base: Duration,
     /// Means that were not chosen, and why.
     others: Vec<(Means, String)>,
@@ -136,19 +147,28 @@ impl Network {
     /// See [`NetworkError`].
     pub fn start(config: NetworkConfig) -> Result<Self, NetworkError> {
         config.link.check()?;
+        check_mtu(config.mtu)?;
         let (means, others) = choose(config.means)?;
         let open = Link::default();
         let emulation = match means {
             Means::Wire => Emulation::Wire(Wire::start(WireConfig {
-                server_bandwidth: None,
+                mtu: config.mtu,
                 seed: config.seed,
                 spin: config.spin,
                 ..WireConfig::new(config.clients, open)
             })?),
-            Means::Netem => Emulation::Netem(Netem::start(config.clients)?),
+            Means::Netem => Emulation::Netem(Netem::start(config.clients, config.mtu)?),
         };
-        let mut network =
-            Self { emulation, link: open, clients: config.clients, base: Duration::ZERO, others };
+        let mut network = Self {
+            emulation,
+            link: open,
+            clients: config.clients,
+            mtu: config.mtu,
+            congestion: config.congestion,
+            base: Duration::ZERO,
+            others,
+        };
+        network.control_congestion()?;
         network.base = round_trip(&network).map_err(NetworkError::Silent)?;
         match &mut network.emulation {
             Emulation::Wire(wire) => wire.set_server_bandwidth(config.server_bandwidth)?,
@@ -196,6 +216,25 @@ impl Network {
     /// The link of every client.
     pub fn link(&self) -> &Link {
         &self.link
+    }
+
+    /// The MTU of all interfaces, in bytes.
+    pub fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    /// The congestion control of TCP connections over it; `None`: the host's default.
+    pub fn congestion(&self) -> Option<&str> {
+        self.congestion.as_deref()
+    }
+
+    /// Has connections of all namespaces over the network controlled as asked for.
+    fn control_congestion(&self) -> Result<(), NetworkError> {
+        let Some(name) = &self.congestion else { return Ok(()) };
+        congestion::control(self.server(), server_address(), name)?;
+        (0..self.clients)
+            .try_for_each(|client| congestion::control(self.client(client), client_address(client), name))?;
+        Ok(())
     }
 
     /// Changes the links of all clients.

@@ -31,7 +31,7 @@ pub(crate) mod tap;
 pub use report::{ClientReport, DirectionReport, Lateness, Report};
 pub use tap::make_lasting as make_lasting_tap;
 
-use crate::link::{Link, LinkError, check_bandwidth};
+use crate::link::{Link, LinkError, MTU, check_bandwidth, check_mtu};
 use crate::namespace::{MacAddress, Namespace, NamespaceError};
 use engine::{Engine, State};
 use tap::Tap;
@@ -54,6 +54,8 @@ pub struct WireConfig {
     pub links: Vec<Link>,
     /// Bit/s of the server's own port, in each direction, shared by all clients.
     pub server_bandwidth: Option<u64>,
+    /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to [`MOST_MTU`](crate::link::MOST_MTU).
+    pub mtu: u16,
     /// Seed of jitter and loss: the same for the same frames in the same order.
     pub seed: u64,
     /// Longest time for which the thread does not block before a frame is due, since the kernel wakes it late. How long it
@@ -99,6 +101,7 @@ impl WireConfig {
         Self {
             links: vec![link; clients as usize],
             server_bandwidth: None,
+            mtu: MTU,
             seed: 0,
             spin: Duration::from_micros(100),
             server: End::Own,
@@ -153,7 +156,9 @@ impl Wire {
         }
         config.links.iter().try_for_each(Link::check)?;
         check_bandwidth(config.server_bandwidth)?;
-        let (server, server_name, port) = make_end(&config.server, server_address(), server_mac())?;
+        check_mtu(config.mtu)?;
+        let (server, server_name, port) =
+            make_end(&config.server, server_address(), server_mac(), config.mtu)?;
         let mut clients = Vec::with_capacity(count);
         let mut taps = Vec::with_capacity(count + 1);
         let mut names = vec![server_name];
@@ -161,7 +166,7 @@ impl Wire {
         for client in 0..count as u32 {
             let (address, mac) = (client_address(client), client_mac(client));
             let place = config.clients.get(client as usize).unwrap_or(&End::Own);
-            let (namespace, name, tap) = make_end(place, address, mac)?;
+            let (namespace, name, tap) = make_end(place, address, mac, config.mtu)?;
             if *place == End::Own {
                 namespace.interfaces()?.add_neighbour(&name, server_address(), server_mac())?;
             }
@@ -281,6 +286,7 @@ fn make_end(
     place: &End,
     address: Ipv4Addr,
     mac: MacAddress,
+    mtu: u16,
 ) -> Result<(Arc<Namespace>, String, Tap), WireError> {
     let (namespace, name) = match place {
         End::Own => (Arc::new(Namespace::new()?), INTERFACE),
@@ -293,6 +299,7 @@ fn make_end(
     let tap = tap.map_err(WireError::Tap)?;
     let interfaces = namespace.interfaces()?;
     interfaces.set_queue_length(name, QUEUE)?;
+    interfaces.set_mtu(name, mtu)?;
     // A port's Ethernet address is its own, random: a bridge would keep frames to the machine's for itself.
     if *place == End::Own {
         interfaces.set_mac(name, mac)?;

@@ -109,7 +109,7 @@ impl Interfaces {
     /// # Errors
     /// [`NamespaceError::Interface`]
     pub fn set_address(&self, name: &str, address: Ipv4Addr, bits: u8) -> Result<(), NamespaceError> {
-        let mask = u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0);
+        let mask = mask(bits);
         for (kind, value, action) in [
             (libc::SIOCSIFADDR, address, "set the address"),
             (libc::SIOCSIFNETMASK, Ipv4Addr::from(mask), "set the network mask"),
@@ -130,6 +130,23 @@ impl Interfaces {
         let mut request = request(name, ACTION)?;
         request.ifr_ifru.ifru_mtu = mtu.into();
         self.call(libc::SIOCSIFMTU, &mut request, name, ACTION)
+    }
+
+    /// Has TCP connections over the route to its own network, of so many bits, be controlled by this congestion control. The
+    /// interface has the address and is up.
+    ///
+    /// # Errors
+    /// [`NamespaceError::Interface`]; `EINVAL` when the kernel has none of the name.
+    pub fn set_congestion(
+        &self,
+        name: &str,
+        address: Ipv4Addr,
+        bits: u8,
+        congestion: &str,
+    ) -> Result<(), NamespaceError> {
+        const ACTION: &str = "set the congestion control";
+        let index = self.index(name)?;
+        self.tell(&controlled_route(index, address, bits, congestion)).map_err(failed(name, ACTION))
     }
 
     /// Sets the length of the queue in front of it, in packets.
@@ -258,6 +275,33 @@ fn quiet_bridge(name: &str) -> Vec<u8> {
     link_message(RTM_NEWLINK, CREATE_NEW, &[name, information])
 }
 
+/// A message that replaces the route of an interface to its own network by one with this congestion control.
+fn controlled_route(index: i32, address: Ipv4Addr, bits: u8, congestion: &str) -> Vec<u8> {
+    const RTM_NEWROUTE: u16 = 24;
+    const CREATE_OR_REPLACE: u16 = 0x500;
+    const RTA_DST: u16 = 1;
+    const RTA_OIF: u16 = 4;
+    const RTA_PREFSRC: u16 = 7;
+    const RTA_METRICS: u16 = 8;
+    const RTAX_CC_ALGO: u16 = 16;
+    // Family, bits of destination and source, service, table (main), protocol (kernel), scope (link), type (unicast), flags.
+    const AF_INET: u8 = libc::AF_INET as u8;
+    let information = [AF_INET, bits, 0, 0, 254, 2, 253, 1, 0, 0, 0, 0];
+    let network = Ipv4Addr::from(u32::from(address) & mask(bits));
+    let attributes = [
+        attribute(RTA_DST, &network.octets()),
+        attribute(RTA_PREFSRC, &address.octets()),
+        attribute(RTA_OIF, &index.to_ne_bytes()),
+        attribute(RTA_METRICS, &attribute(RTAX_CC_ALGO, &[congestion.as_bytes(), &[0]].concat())),
+    ];
+    message(RTM_NEWROUTE, CREATE_OR_REPLACE, &information, &attributes)
+}
+
+/// The mask of a network of so many bits.
+fn mask(bits: u8) -> u32 {
+    u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
+}
+
 /// An attribute of a message, with what fills it up to the next.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = 4 + value.len() as u16;
@@ -268,13 +312,20 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
 
 /// A message about a device, to be acknowledged.
 fn link_message(kind: u16, flags: u16, attributes: &[Vec<u8>]) -> Vec<u8> {
+    // A `struct ifinfomsg` that names no device: an attribute does.
+    message(kind, flags, &[0; 16], attributes)
+}
+
+/// A message to be acknowledged: what it is about, and attributes.
+fn message(kind: u16, flags: u16, information: &[u8], attributes: &[Vec<u8>]) -> Vec<u8> {
     const REQUEST_AND_ACKNOWLEDGE: u16 = 5;
-    const INFORMATION: usize = 16;
-    let length = NETLINK_HEADER + INFORMATION + attributes.iter().map(Vec::len).sum::<usize>();
+    let length = NETLINK_HEADER + information.len() + attributes.iter().map(Vec::len).sum::<usize>();
     let mut message = (length as u32).to_ne_bytes().to_vec();
     message.extend(kind.to_ne_bytes());
     message.extend((REQUEST_AND_ACKNOWLEDGE | flags).to_ne_bytes());
-    message.resize(NETLINK_HEADER + INFORMATION, 0);
+    // Number and sender: the kernel gives them.
+    message.resize(NETLINK_HEADER, 0);
+    message.extend(information);
     attributes.iter().for_each(|attribute| message.extend(attribute));
     message
 }
@@ -327,6 +378,22 @@ mod tests {
         assert_eq!(message[44..], 500u32.to_ne_bytes());
         let bridge = quiet_bridge("data");
         assert_eq!(bridge[..4], (bridge.len() as u32).to_ne_bytes());
+        let route = controlled_route(7, Ipv4Addr::new(10, 77, 1, 2), 16, "cubic");
+        assert_eq!(route[..4], (route.len() as u32).to_ne_bytes());
+        assert_eq!(route[16..18], [libc::AF_INET as u8, 16]);
+        // Length, kind (destination), and the network without the host.
+        assert_eq!(route[28..36], [&8u16.to_ne_bytes()[..], &1u16.to_ne_bytes(), &[10, 77, 0, 0]].concat());
+        assert_eq!(
+            route[52..],
+            [
+                &16u16.to_ne_bytes()[..],
+                &8u16.to_ne_bytes(),
+                &10u16.to_ne_bytes(),
+                &16u16.to_ne_bytes(),
+                b"cubic\0\0\0"
+            ]
+            .concat()
+        );
         // The name with its end takes 9 of 12 bytes; the rest is one attribute, up to its end.
         assert_eq!(bridge[44..46], (bridge.len() as u16 - 44).to_ne_bytes());
     }

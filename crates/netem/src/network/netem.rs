@@ -60,6 +60,8 @@ pub struct Netem {
     clients: Vec<Namespace>,
     switch: Namespace,
     server_bandwidth: Option<u64>,
+    /// Of all devices, in bytes.
+    mtu: u16,
     /// What every device was last told: a link that is what it was takes no command.
     applied: BTreeMap<(Side, String), Link>,
     /// What was counted before counts were cleared.
@@ -67,11 +69,11 @@ pub struct Netem {
 }
 
 impl Netem {
-    /// Makes the namespaces and connects them, without delay.
+    /// Makes the namespaces and connects them by devices of this MTU, in bytes, without delay.
     ///
     /// # Errors
     /// [`CommandError`]
-    pub fn start(clients: u32) -> Result<Self, CommandError> {
+    pub fn start(clients: u32, mtu: u16) -> Result<Self, CommandError> {
         let switch = Namespace::new()?;
         switch.run(silence_ipv6)?;
         run(&switch, "ip", &["link", "add", "name", "switch", "type", "bridge", "forward_delay", "0"])?;
@@ -87,7 +89,10 @@ impl Netem {
                 "ip",
                 &[&["link", "add", "name", port, "master", "switch", "up"], &peer[..]].concat(),
             )?;
+            // The bridge takes the least of its ports by itself.
+            switch.interfaces()?.set_mtu(port, mtu)?;
             let interfaces = namespace.interfaces()?;
+            interfaces.set_mtu(INTERFACE, mtu)?;
             interfaces.set_address(INTERFACE, address, NETWORK_BITS)?;
             interfaces.up(INTERFACE)?;
             Ok::<_, CommandError>(namespace)
@@ -100,6 +105,7 @@ impl Netem {
             clients: clients?,
             switch,
             server_bandwidth: None,
+            mtu,
             applied: BTreeMap::new(),
             cleared: None,
         })
@@ -152,7 +158,7 @@ impl Netem {
             if before.is_none_or(|before| segments(before) != segments(link)) {
                 ip.push_str(&format!("link set dev {device} gso_max_segs {}\n", segments(link)));
             }
-            tc.push_str(&format!("{}\n", qdisc_arguments(device, link).join(" ")));
+            tc.push_str(&format!("{}\n", qdisc_arguments(device, link, self.mtu).join(" ")));
         }
         // Until all is done nothing is known of them.
         for (side, device, _) in wanted {
@@ -238,8 +244,8 @@ fn segments(link: &Link) -> &'static str {
 /// The arguments of `tc` that put a link on what a device sends.
 ///
 /// Delays are in microseconds, or in nanoseconds where they are no whole ones. The queue of a bandwidth is given in
-/// packets of 1,500 bytes, as netem counts it, together with those under way.
-fn qdisc_arguments(device: &str, link: &Link) -> Vec<String> {
+/// packets of the MTU, as netem counts it, together with those under way.
+fn qdisc_arguments(device: &str, link: &Link, mtu: u16) -> Vec<String> {
     let mut arguments: Vec<String> =
         ["qdisc", "replace", "dev", device, "root", "handle", "1:", "netem", "limit"]
             .map(String::from)
@@ -247,7 +253,7 @@ fn qdisc_arguments(device: &str, link: &Link) -> Vec<String> {
     let limit = match link.bandwidth {
         Some(bandwidth) => {
             let under_way = u128::from(bandwidth) * link.delay.as_nanos() / 8_000_000_000;
-            u64::try_from(under_way).unwrap_or(u64::MAX).saturating_add(link.queue()).div_ceil(1_500)
+            u64::try_from(under_way).unwrap_or(u64::MAX).saturating_add(link.queue()).div_ceil(mtu.into())
         }
         None => LIMIT.into(),
     };
@@ -338,9 +344,10 @@ fn direction(disciplines: &[Value], device: &str) -> DirectionReport {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::link::MTU;
 
     fn arguments(link: Link) -> String {
-        qdisc_arguments("bm0", &link).join(" ")
+        qdisc_arguments("bm0", &link, MTU).join(" ")
     }
 
     #[test]
@@ -363,6 +370,12 @@ mod tests {
         assert_eq!(
             arguments(Link { bandwidth: Some(1_000_000_000), ..Link::of_delay(delay) }),
             format!("{start} 419 delay 1500us rate 1000000000bit 24")
+        );
+        // In larger packets they are fewer.
+        assert_eq!(
+            qdisc_arguments("bm0", &Link { bandwidth: Some(1_000_000_000), ..Link::of_delay(delay) }, 9_000)
+                .join(" "),
+            format!("{start} 70 delay 1500us rate 1000000000bit 24")
         );
     }
 
