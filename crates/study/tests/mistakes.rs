@@ -195,6 +195,7 @@ mistakes! {
     lab_with_a_short_lease: lab("lease = \"1s\"");
     lab_with_a_name_that_is_a_path: lab("name = \"../x\"");
     lab_with_a_relay: lab("[network]\ndelay = \"1ms\"\nmeans = \"relay\"");
+    lab_with_mtu_and_congestion: lab("[network]\nmtu = 9000\ncongestion = \"cubic\"");
     lab_with_a_limited_server: lab("[network]\nserver_bandwidth = \"1Gbit/s\"");
     lab_on_virtual_time_with_chance: lab("time = \"virtual\"\n[network]\ndelay = \"1ms\"\nloss = 0.01");
     mount_of_a_placeholder_that_is_not_known: lab("").replace("{server}:", "{filer}:");
@@ -305,6 +306,8 @@ mistakes! {
     network_of_an_external_server: wire("[network]\nbandwidth = \"1Gbit/s\"").replace("{server}", "filer");
     network_of_a_relay: wire("[network]\ndelay = \"1ms\"\njitter = \"1ms\"\nmeans = \"relay\"");
     network_means_of_an_external_server: wire("[network]\ndelay = \"1ms\"\nmeans = \"wire\"").replace("{server}", "filer");
+    network_mtu_of_a_relay: wire("[network]\nmtu = 9000\nmeans = \"relay\"");
+    network_mtu_and_congestion: wire("[network]\nmtu = 65536\ncongestion = \"no such\"");
     network_bandwidth_without_unit: wire("[network]\nbandwidth = \"1G\"\nserver_bandwidth = 5");
     namespaces_of_nothing: and("[clients]\nnamespaces = true\n");
     sampling_too_often: and("[sampling]\ninterval = \"1ms\"\n");

@@ -78,6 +78,12 @@ pub(crate) struct WireArgs {
     /// Bandwidth of the server's port, which all clients share
     #[arg(long, value_name = "RATE", value_parser = bits_per_second)]
     pub(crate) server_bandwidth: Option<u64>,
+    /// MTU of all interfaces: the largest IP packet in a frame, in bytes, from 576 to 9000 [default: 1500]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9000))]
+    pub(crate) mtu: Option<u16>,
+    /// Congestion control of TCP at both ends, by the kernel's name: cubic [default: the host's]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) congestion: Option<String>,
     /// Clients, each with a namespace and a link of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) clients: u32,

@@ -6,11 +6,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use benchmaster_netem::link::Link;
+use benchmaster_netem::link::{Link, MTU};
 use benchmaster_netem::namespace::{
     Namespace, NamespaceError, Privilege, end_with_caller, enter_user_namespace, privilege,
 };
-use benchmaster_netem::network::{Means, Network, NetworkConfig, NetworkError};
+use benchmaster_netem::network::{CongestionError, Means, Network, NetworkConfig, NetworkError};
 use benchmaster_netem::wire::{DirectionReport, Report};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
@@ -73,13 +73,17 @@ fn start(args: &WireArgs) -> Result<Network> {
     });
     let config = NetworkConfig {
         server_bandwidth: args.server_bandwidth,
+        mtu: args.mtu.unwrap_or(MTU),
+        congestion: args.congestion.clone(),
         means,
         seed: args.seed,
         spin: args.spin.0,
         ..NetworkConfig::new(args.clients, link)
     };
     Network::start(config).map_err(|error| match error {
-        NetworkError::Link(_) => Failure::wrong_input(error),
+        NetworkError::Link(_) | NetworkError::Congestion(CongestionError::Unavailable { .. }) => {
+            Failure::wrong_input(error)
+        }
         _ => Failure::failed(error),
     })
 }
@@ -332,6 +336,8 @@ fn as_json(network: &Network, report: &Report) -> Value {
             "bandwidth_bit_per_s": link.bandwidth,
             "loss": link.loss,
             "queue_bytes": link.bandwidth.map(|_| link.queue()),
+            "mtu_bytes": network.mtu(),
+            "congestion": network.congestion(),
         },
         "clients": clients,
     })

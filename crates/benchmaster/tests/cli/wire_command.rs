@@ -62,7 +62,7 @@ fn the_report_as_json_tells_link_means_and_counts() {
     let place = Place::new();
     let mut arguments =
         vec!["wire", "--json", "--means", "wire", "--clients", "3", "--all", "--delay", "1ms"];
-    arguments.extend(["--bandwidth", "100Mbit", "--loss", "0%", "--", "sh", "-c"]);
+    arguments.extend(["--bandwidth", "100Mbit", "--loss", "0%", "--mtu", "9000", "--", "sh", "-c"]);
     arguments.push("exec true");
     let output = place.run(&arguments);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -71,9 +71,34 @@ fn the_report_as_json_tells_link_means_and_counts() {
     assert_eq!(report["link"]["delay_us"], 1_000.0);
     assert_eq!(report["link"]["bandwidth_bit_per_s"], 100_000_000);
     assert_eq!(report["link"]["queue_bytes"], 25_000 + 65_536);
+    assert_eq!(report["link"]["mtu_bytes"], 9_000);
+    assert!(report["link"]["congestion"].is_null());
     assert_eq!(report["clients"].as_array().unwrap().len(), 3);
     assert_eq!(report["clients"][2]["to_client"]["overruns"], 0);
     assert!(report["base_round_trip_us"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn the_congestion_control_is_one_that_the_kernel_has() {
+    if skipped() {
+        return;
+    }
+    let place = Place::new();
+    let wire = |name: &str| place.run(&["wire", "--json", "--congestion", name, "--", "true"]);
+    let output = wire("reno");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let report: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(
+        (&report["link"]["congestion"], &report["link"]["mtu_bytes"]),
+        (&"reno".into(), &1_500.into())
+    );
+    let output = wire("nosuch");
+    assert_eq!(output.status.code(), Some(2));
+    let said = stderr(&output);
+    assert!(
+        said.contains("`nosuch` is not available on this host; available: ") && said.contains("reno"),
+        "{said}"
+    );
 }
 
 #[test]

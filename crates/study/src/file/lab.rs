@@ -258,6 +258,17 @@ fn network(reader: &mut Reader<'_, '_>, settings: &Settings, lab: &LabSettings) 
         let message = "in a lab the link of the server cannot be limited".to_owned();
         report(reader, "network.server_bandwidth", message, "limit those of the clients: `bandwidth`");
     }
+    for (key, asked) in [("mtu", network.mtu.is_some()), ("congestion", network.congestion.is_some())] {
+        if asked {
+            let message = match key {
+                "mtu" => "interfaces of a lab's machines have the MTU of Ethernet, 1500 bytes",
+                _ => "the congestion control of a lab's machines is the default of their kernels",
+            };
+            let help =
+                "remove it, or use the embedded server without a lab: `url = \"nfs://{server}/export\"`";
+            report(reader, &format!("network.{key}"), message.into(), help);
+        }
+    }
     if lab.time == LabTime::Virtual && (network.loss.0 > 0.0 || network.jitter > TimeSpan::default()) {
         let key = if network.loss.0 > 0.0 { "loss" } else { "jitter" };
         let message = format!("virtual time makes runs exactly alike, and `{key}` is drawn at random");

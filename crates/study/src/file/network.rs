@@ -1,12 +1,13 @@
 //! Whether the network of a treatment can be emulated, as far as it can be told without trying.
 
-use benchmaster_netem::link::{LEAST_BANDWIDTH, LONGEST_DELAY};
+use benchmaster_netem::link::{LEAST_BANDWIDTH, LEAST_MTU, LONGEST_DELAY, MOST_MTU};
+use benchmaster_netem::network::is_congestion_control;
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_units::TimeSpan;
 
 use super::place::report;
 use super::section::Reader;
-use crate::settings::{Means, Settings, TargetKind};
+use crate::settings::{Means, NetworkSettings, Settings, TargetKind};
 
 /// Reports what cannot be.
 pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
@@ -40,6 +41,7 @@ pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
             let message = "nothing waits in a queue where no bandwidth is limited".to_owned();
             report(reader, "network.queue", message, "add `bandwidth`, or remove it");
         }
+        check_tcp(reader, network);
         match settings.target.kind() {
             // Between machines it is.
             TargetKind::Mount(_) | TargetKind::Embedded(_) if settings.lab.is_some() => {}
@@ -85,6 +87,23 @@ pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
         let message =
             "the embedded server listens in a network namespace of its own, not at an address of this host";
         report(reader, "server.listen", message.into(), "remove it");
+    }
+}
+
+/// Reports what interfaces and TCP never have.
+fn check_tcp(reader: &mut Reader<'_, '_>, network: &NetworkSettings) {
+    let sizes = u32::from(LEAST_MTU)..=u32::from(MOST_MTU);
+    if let Some(mtu) = network.mtu.filter(|mtu| !sizes.contains(mtu)) {
+        let message = format!("an MTU of {mtu} bytes cannot be emulated");
+        let help =
+            format!("write a number of bytes from {LEAST_MTU} to {MOST_MTU}: 1500, or 9000 for jumbo frames");
+        report(reader, "network.mtu", message, help);
+    }
+    let is_name = |name: &&String| is_congestion_control(name);
+    if let Some(name) = network.congestion.as_ref().filter(|name| !is_name(name)) {
+        let message = format!("`{name}` cannot be the name of a congestion control");
+        let help = "write one that `cat /proc/sys/net/ipv4/tcp_available_congestion_control` shows, such as `\"cubic\"`, or remove it for the host's default";
+        report(reader, "network.congestion", message, help);
     }
 }
 

@@ -108,6 +108,8 @@ pub(super) fn networks(treatments: &[PlannedTreatment], look: bool) -> Vec<Plann
         }
         parts.extend(network.server_bandwidth.map(|bandwidth| format!("{bandwidth} at the server")));
         parts.extend(network.queue.map(|queue| format!("{queue} may wait")));
+        parts.extend(network.mtu.map(|mtu| format!("MTU {mtu}")));
+        parts.extend(network.congestion.as_ref().map(|name| format!("TCP with {name}")));
         let link = parts.join(", ");
         if found.iter().all(|known| known.link != link) {
             let means = match &settings.lab {

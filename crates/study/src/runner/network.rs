@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use benchmaster_netem::link::Link;
+use benchmaster_netem::link::{Link, MTU};
 use benchmaster_netem::namespace::{Namespace, NamespaceError, Privilege, enter_user_namespace, privilege};
 use benchmaster_netem::network::{self, Network, NetworkConfig, NetworkError};
 use benchmaster_netem::wire::{DirectionReport, Report};
@@ -117,11 +117,14 @@ pub(super) struct Wired {
     carried: Option<NetworkAchieved>,
 }
 
-/// Networks that differ in nothing but their links are one.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Networks that differ in nothing but their links are one. One per MTU and congestion control: what the kernel remembers of
+/// connections to an address (their `ssthresh`, for example) would go over from one congestion control to the next.
+#[derive(Debug, Clone, PartialEq)]
 struct Key {
     clients: u32,
     server_bandwidth: Option<u64>,
+    mtu: u16,
+    congestion: Option<String>,
     means: Option<network::Means>,
 }
 
@@ -139,12 +142,21 @@ impl Networks {
         // Clients in one process are in one namespace.
         let clients = if settings.launcher() == Launcher::Threads { 1 } else { settings.clients() };
         let server_bandwidth = settings.network.server_bandwidth.map(|bandwidth| bits(bandwidth.0));
-        let key = Key { clients, server_bandwidth, means };
+        // Reading the study has made sure that it is one.
+        let mtu = settings.network.mtu.map_or(MTU, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
+        let congestion = settings.network.congestion.clone();
+        let key = Key { clients, server_bandwidth, mtu, congestion, means };
         let link = link(&settings.network);
         let index = match self.0.iter().position(|wired| wired.key == key) {
             Some(index) => index,
             None => {
-                let config = NetworkConfig { server_bandwidth, means, ..NetworkConfig::new(clients, link) };
+                let config = NetworkConfig {
+                    server_bandwidth,
+                    mtu,
+                    congestion: key.congestion.clone(),
+                    means,
+                    ..NetworkConfig::new(clients, link)
+                };
                 let network = Network::start(config)?;
                 let namespaces = (0..clients).map(|client| {
                     let namespace = network.client(client).run(Namespace::current)??;

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// What is emulated between clients and server.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct NetworkSettings {
     /// One-way delay, in both directions: a round trip takes twice as long. `"0ms"` emulates nothing.
@@ -28,6 +28,14 @@ pub struct NetworkSettings {
     /// the bandwidth carries in a round trip, and 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<ByteSize>,
+    /// MTU of all interfaces: the largest IP packet in a frame, in bytes. If absent, 1500, as Ethernet has it; 9000 are jumbo
+    /// frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 576, max = 9000))]
+    pub mtu: Option<u32>,
+    /// Congestion control of TCP at both ends, by the kernel's name: `"cubic"`, `"reno"`, `"bbr"`. If absent, the host's default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion: Option<String>,
     /// How it is emulated.
     pub means: Means,
 }
@@ -46,6 +54,8 @@ impl NetworkSettings {
             ("loss", self.loss.0 > 0.0),
             ("server_bandwidth", self.server_bandwidth.is_some()),
             ("queue", self.queue.is_some()),
+            ("mtu", self.mtu.is_some()),
+            ("congestion", self.congestion.is_some()),
         ]
         .into_iter()
         .find(|(_, asked)| *asked)
@@ -178,5 +188,9 @@ mod tests {
         assert!(network("").unwrap().is_plain());
         let limited = network("bandwidth = '1Gbit/s'").unwrap();
         assert_eq!((limited.is_plain(), limited.beyond_delay()), (false, Some("bandwidth")));
+        for (key, text) in [("mtu", "mtu = 1500"), ("congestion", "congestion = 'cubic'")] {
+            let asked = network(text).unwrap();
+            assert_eq!((asked.is_plain(), asked.beyond_delay()), (false, Some(key)));
+        }
     }
 }
