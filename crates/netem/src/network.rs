@@ -325,7 +325,7 @@ fn choose(asked: Option<Means>) -> Result<(Means, Vec<(Means, String)>), Network
         (None, Err(reason), Ok(())) => Ok((Means::Wire, vec![(Means::Netem, reason)])),
         (Some(Means::Wire), _, Ok(())) => Ok((Means::Wire, Vec::new())),
         (None, Err(netem), Err(wire)) => Err(NetworkError::NoMeans { netem, wire }),
-        (Some(means), Err(reason), _) | (Some(means), _, Err(reason)) => {
+        (Some(means @ Means::Netem), Err(reason), _) | (Some(means @ Means::Wire), _, Err(reason)) => {
             Err(NetworkError::Unavailable { means, reason })
         }
     }
