@@ -8,6 +8,7 @@ mod generator;
 mod laws;
 mod lock_wait;
 mod network_bandwidth;
+mod packet_loss;
 mod server_cpu;
 mod server_disk;
 mod server_journal;
@@ -30,6 +31,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     slots::DETECTOR,
     tcp_window::DETECTOR,
     network_bandwidth::DETECTOR,
+    packet_loss::DETECTOR,
     server_threads::DETECTOR,
     server_cpu::DETECTOR,
     server_disk::DETECTOR,

@@ -14,8 +14,12 @@ use crate::words::{percent, rate};
 const FULL: f64 = 0.85;
 /// Beyond this a measured capacity is not what it was thought to be.
 const BEYOND: f64 = 1.15;
-/// Bytes of Ethernet frames per byte of TCP payload: 1538 with gap and preamble are not counted by emulations, 1514 are, of 1448.
-pub(super) const FRAMES: f64 = 1514.0 / 1448.0;
+/// The MTU of Ethernet.
+const MTU: u32 = 1_500;
+/// Bytes of the headers of IP and TCP, with timestamps.
+const HEADERS: f64 = 52.0;
+/// Bytes of an Ethernet header.
+const ETHERNET: f64 = 14.0;
 /// Intervals that make a test worth making.
 const INTERVALS: usize = 5;
 
@@ -28,7 +32,7 @@ const EXPLANATION: Explanation = Explanation {
     mechanism: "No more can go through than the slowest link between clients and server carries. Near that, requests and replies queue in \
                 front of it: the latency grows and the rate does not.",
     formula: "U = rate on the wire / capacity, of the direction in which more went. Capacity: the emulated bandwidth (of each client, or of \
-              the server's link), against which bytes of RPC messages · 1514/1448 count; else the largest throughput of raw TCP in the \
+              the server's link), against which bytes of RPC messages · (MTU + 14) / (MTU − 52) count, 1514 / 1448 with the MTU of Ethernet; else the largest throughput of raw TCP in the \
               baseline, against which bytes of RPC messages count, host by host. Found when 85 % ≤ U, and of a baseline U ≤ 115 %: beyond \
               that it is not the limit. Cost = U, 100 % at most: the utilisation law",
     source: "paper 002 (what a network carries against what is reported); `[network] bandwidth` and `baseline` of the study; utilisation law \
@@ -63,6 +67,17 @@ impl Usage {
     }
 }
 
+/// Bytes of TCP's data in a segment of the emulated network, or else of Ethernet.
+pub(super) fn segment(measured: &Measured<'_>) -> f64 {
+    let mtu = measured.settings.and_then(|settings| settings.network.mtu).unwrap_or(MTU);
+    (f64::from(mtu) - HEADERS).max(1.0)
+}
+
+/// Bytes of Ethernet frames per byte of TCP's data, without gap and preamble: emulations do not count them in what they carried.
+pub(super) fn frames(measured: &Measured<'_>) -> f64 {
+    (segment(measured) + HEADERS + ETHERNET) / segment(measured)
+}
+
 /// Hosts with clients; 1 where there are no agents.
 fn hosts(measured: &Measured<'_>) -> usize {
     let clients = measured.recording.agents.iter().filter(|agent| agent.clients > 0);
@@ -85,10 +100,16 @@ pub(in crate::results) fn usage(measured: &Measured<'_>) -> Option<Usage> {
     let shared = measured
         .settings
         .and_then(|settings| settings.network.server_bandwidth)
-        .map(|bandwidth| (bandwidth.0 / 8.0, "the emulated bandwidth of the server's link"));
+        .map(|bandwidth| (bandwidth.0, "the emulated bandwidth of the server's link"));
     let capacity = [emulated, shared].into_iter().flatten().min_by(|(a, _), (b, _)| a.total_cmp(b));
     if let Some((capacity, from)) = capacity.filter(|(capacity, _)| *capacity > 0.0) {
-        return Some(Usage { rate: bytes * FRAMES / seconds, capacity, from, emulated: true, direction });
+        return Some(Usage {
+            rate: bytes * frames(measured) / seconds,
+            capacity,
+            from,
+            emulated: true,
+            direction,
+        });
     }
     let flows = measured.baselines().flat_map(|baseline| &baseline.flows);
     let most =
@@ -195,8 +216,15 @@ fn over_intervals(measured: &Measured<'_>, part: f64) -> Option<Test> {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_study::plan::Plan;
+    use benchmaster_study::settings::Settings;
+    use benchmaster_units::Bandwidth;
+
     use super::*;
-    use crate::results::testing::Made;
+    use crate::results::testing::{Made, NoDetails};
+
+    /// Of frames of Ethernet.
+    const FRAMES: f64 = 1514.0 / 1448.0;
 
     /// Reads at `rate` bytes per second over a network of 1 Gbit/s, one client.
     fn made(rate: f64) -> Made {
@@ -245,6 +273,26 @@ mod tests {
             (row.bytes_received, row.bytes_sent) = (row.bytes_received / 2 * 3, 0);
         }
         assert!(matches!(real.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("again")));
+    }
+
+    #[test]
+    fn what_counts_follows_the_settings_of_the_network() {
+        let made = made(118e6);
+        let plan = Plan::of_results(&made.results.study).unwrap();
+        let mut settings = plan.treatments[0].settings.clone();
+        let run = &made.results.runs[0];
+        let share = |settings: &Settings| {
+            let recording = &run.recordings[made.which];
+            let mut measured = Measured::new(&made.results, Some(&plan), run, recording, &NoDetails);
+            measured.settings = Some(settings);
+            usage(&measured).unwrap().share()
+        };
+        settings.network.mtu = Some(9_000);
+        assert!((share(&settings) - 118e6 * 9014.0 / 8948.0 / 125e6).abs() < 1e-6);
+        // Of bytes, as study files are read.
+        settings.network.mtu = None;
+        settings.network.server_bandwidth = Some(Bandwidth(120e6));
+        assert!((share(&settings) - 118e6 * FRAMES / 120e6).abs() < 1e-6);
     }
 
     #[test]

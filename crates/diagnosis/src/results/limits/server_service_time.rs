@@ -2,8 +2,8 @@
 
 use benchmaster_workload::recording::{RpcPhase, RpcRow};
 
-use super::network_bandwidth::{FRAMES, usage};
-use super::{client_cpu, server_cpu, server_disk, server_journal, server_threads, tcp_window};
+use super::network_bandwidth::{frames, usage};
+use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, server_threads, tcp_window};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
@@ -138,7 +138,7 @@ fn served<'a>(measured: &Measured<'_>, phase: &'a RpcPhase, round_trip: f64) -> 
     let mut served: Vec<Served<'_>> = rows
         .map(|row| {
             let bytes = (row.bytes_sent + row.bytes_received) as f64;
-            let on_the_way = bandwidth.map_or(0.0, |bandwidth| bytes * FRAMES / bandwidth * 1e9);
+            let on_the_way = bandwidth.map_or(0.0, |bandwidth| bytes * frames(measured) / bandwidth * 1e9);
             let each = row.bytes_sent.max(row.bytes_received) as f64 / row.ops as f64;
             let trips = 1.0 + (1.0 + each / FIRST_WINDOW).log2();
             let ns = row.rtt_ns as f64 - row.ops as f64 * trips * round_trip - on_the_way;
@@ -158,6 +158,7 @@ fn explained(measured: &Measured<'_>) -> bool {
         server_journal::DETECTOR,
         server_threads::DETECTOR,
         tcp_window::DETECTOR,
+        packet_loss::DETECTOR,
     ];
     client_cpu::is_full(measured)
         || lossy

@@ -22,7 +22,7 @@ const OF_RECEIVE_BUFFER: f64 = 0.5;
 /// Part of a send buffer that holds data: the rest is bookkeeping, and writers are woken when a third is free.
 const OF_SEND_BUFFER: f64 = 2.0 / 3.0;
 /// Share of the time for which TCP says that it was stopped by a window.
-const STOPPED: f64 = 0.3;
+pub(super) const STOPPED: f64 = 0.3;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
 
@@ -161,7 +161,7 @@ fn least(buffers: [(&'static str, Option<&Environment>, bool); 2]) -> Option<(f6
 }
 
 /// The largest share of the time for which a connection was stopped by a window, and by which.
-fn stopped(measured: &Measured<'_>) -> Option<(f64, &'static str)> {
+pub(super) fn stopped(measured: &Measured<'_>) -> Option<(f64, &'static str)> {
     let hosts = measured.clients().chain(measured.server_host());
     let reasons = [("receiver_limited", "the other end's window"), ("buffer_limited", "its own send buffer")];
     let all = hosts.flat_map(|host| {

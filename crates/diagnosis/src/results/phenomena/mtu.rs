@@ -90,11 +90,19 @@ mod tests {
     use super::super::made;
     use super::*;
 
+    /// Of a factor that a hook sets.
+    const BY_HOOK: &str = "[study]\nname = \"made\"\n[target]\npath = \"/mnt/x\"\n[factors.mtu.levels]\n1500 = { \"run.cache_hook\" = \"ip link set dev eth0 mtu 1500\" }\n\
+             9000 = { \"run.cache_hook\" = \"ip link set dev eth0 mtu 9000\" }\n[workload.write]\nuse = \"sequential-write\"\nduration = \"1s\"\n";
+    /// Of a factor that the emulated network has, whatever it is called.
+    const BY_NETWORK: &str = "[study]\nname = \"made\"\n[target]\nurl = \"nfs://{server}/export\"\n[factors.frames]\nparameter = \"network.mtu\"\nlevels = [1500, 9000]\n\
+             [workload.write]\nuse = \"sequential-write\"\nduration = \"1s\"\n";
+
     fn verdict(small: &[f64], large: &[f64]) -> Compared {
-        let mut results = made::study(
-            "[study]\nname = \"made\"\n[target]\npath = \"/mnt/x\"\n[factors.mtu.levels]\n1500 = { \"run.cache_hook\" = \"ip link set dev eth0 mtu 1500\" }\n\
-             9000 = { \"run.cache_hook\" = \"ip link set dev eth0 mtu 9000\" }\n[workload.write]\nuse = \"sequential-write\"\nduration = \"1s\"\n",
-        );
+        of(BY_HOOK, small, large)
+    }
+
+    fn of(study: &str, small: &[f64], large: &[f64]) -> Compared {
+        let mut results = made::study(study);
         for (level, of) in (0..).zip([small, large]) {
             for rate in of {
                 made::add(&mut results, level, vec![], &[("write.throughput", *rate, Unit::BytesPerSecond)]);
@@ -117,5 +125,8 @@ mod tests {
         assert!(verdict(&[100.0, 101.0, 99.0], &[108.0, 109.0, 107.0]).found.is_empty());
         assert!(verdict(&[100.0, 160.0, 70.0], &[160.0, 90.0, 200.0]).found.is_empty());
         assert!(verdict(&[100.0], &[160.0]).unknown.is_some());
+        let found = of(BY_NETWORK, &[100.0, 101.0, 99.0], &[160.0, 161.0, 162.0]);
+        let [finding] = &found.found[..] else { panic!("{found:?}") };
+        assert!(finding.what.contains("is 1.61 times that with"), "{}", finding.what);
     }
 }
