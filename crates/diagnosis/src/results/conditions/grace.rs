@@ -150,7 +150,7 @@ mod tests {
         let found = recovered(many, long).found(&DETECTOR);
         assert!(found.what.contains("took 3.0 s"), "{}", found.what);
         assert_eq!(found.confidence, Confidence::Likely);
-        let clear = |mut made: Made| assert!(!matches!(made.verdict(&DETECTOR), Verdict::Found(_)));
+        let clear = |made: Made| assert!(!matches!(made.verdict(&DETECTOR), Verdict::Found(_)));
         // A lease that ran out, or a server that needs no grace period.
         clear(recovered(few, long));
         clear(recovered(many, Duration::from_millis(900)));
