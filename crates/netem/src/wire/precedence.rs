@@ -24,10 +24,10 @@ mod tests {
 
     #[test]
     fn it_is_taken_or_refused_and_only_for_this_thread() {
-        // SAFETY: it only asks for the policy of the calling thread.
         let policy = || {
-            (unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) })
-                & !i64::from(libc::SCHED_RESET_ON_FORK)
+            // SAFETY: it only asks for the policy of the calling thread.
+            let policy = unsafe { libc::syscall(libc::SYS_sched_getscheduler, 0) };
+            policy & !i64::from(libc::SCHED_RESET_ON_FORK)
         };
         let before = policy();
         let (result, inside) = std::thread::spawn(move || (take(), policy())).join().unwrap();

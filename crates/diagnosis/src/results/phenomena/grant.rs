@@ -23,8 +23,8 @@ const EXPLANATION: Explanation = Explanation {
     title: "No delegations, though they would save most of the calls",
     mechanism: "With a read delegation a client opens, locks, reads and closes a file by itself. The Linux server grants one when (1) its calls back to the client come through, (2) the file is opened \
                 for reading only, (3) no client has it open for writing, and delegations are switched on. Otherwise each of these is a call.",
-    formula: "s = LOCK, LOCKU, FREE_STATEID and the OPENs and CLOSEs beyond one of each file; found in version 4 with s ≥ 500 and ≥ 30 % of all calls, when delegations granted are < 0.1 for each file \
-              (our own client), or LOCKs are sent, or files are opened again over the wire (the kernel's client, which does neither with a delegation); the rule that failed is looked for in the \
+    formula: "s = LOCK, LOCKU, FREE_STATEID and the OPENs and CLOSEs beyond one of each file; found in version 4 with s ≥ 500 and ≥ 30 % of all calls, when delegations granted are < 0.1 for each file: \
+              those that our own client counts, or that the kernel's gave back (DELEGRETURN), which with a delegation that it keeps neither sends LOCKs nor opens again over the wire; the rule that failed is looked for in the \
               study, and in what the server says of its clients (`clients_callback_up`); cost = execute time of s / of all calls",
     source: "paper 000 §5.1, §5.2, table 1, observation 7; paper 001, table 2 (6 to 193 times faster with delegations); RFC 8881 §10.4",
 };
@@ -49,16 +49,19 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let clients = u64::from(rpc.connection.clients.max(1));
     let files: u64 = measured.recording.filesets.iter().map(|files| files.files).sum::<u64>()
         * if shares_files(measured) { clients } else { 1 };
-    let granted: u64 = rpc.phases.iter().filter_map(|phase| phase.events.get("delegation-granted")).sum();
+    // The kernel's client does not say what it was granted; what it gave back it had.
+    let granted: u64 = match rpc.source {
+        RpcSource::Client => {
+            rpc.phases.iter().filter_map(|phase| phase.events.get("delegation-granted")).sum()
+        }
+        RpcSource::Kernel => ops(measured, &["DELEGRETURN"]),
+    };
     let locks = ["LOCK", "LOCKU", "FREE_STATEID"];
     let again = |name: &str| ops(measured, &[name]).saturating_sub(files.max(1));
     let (opens, closes) = (again("OPEN"), again("CLOSE"));
     let saved = ops(measured, &locks) + opens + closes;
     let all = phase.total().ops;
-    let none = match rpc.source {
-        RpcSource::Client => (granted as f64) < FEW * files.max(1) as f64,
-        RpcSource::Kernel => true,
-    };
+    let none = (granted as f64) < FEW * files.max(1) as f64;
     if !none || saved < LEAST_CALLS || (saved as f64) < LEAST_SHARE * all as f64 {
         return Verdict::Clear;
     }
@@ -78,7 +81,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let finding = Finding::new(&EXPLANATION, rule.confidence, what, remedy)
         .with([
             Evidence::new("calls that a delegation would have saved", saved as f64, "1"),
-            Evidence::new("delegations granted", granted as f64, "1"),
+            Evidence::new("delegations granted, as far as the client tells", granted as f64, "1"),
             Evidence::new("OPEN", ops(measured, &["OPEN"]) as f64, "1"),
             Evidence::new("LOCK", ops(measured, &["LOCK"]) as f64, "1"),
             Evidence::new("files", files as f64, "1"),
@@ -216,6 +219,15 @@ mod tests {
         assert!((found.cost.unwrap().share - 20_000.0 / 42_001.0).abs() < 1e-6);
         assert_eq!(made::judge(recording(249, RpcSource::Kernel), detect), Verdict::Clear);
         assert_eq!(made::judge(recording(4_000, RpcSource::Kernel), detect), Verdict::Clear);
+        // Whoever gives delegations back was granted some.
+        let mut returned = recording(10_000, RpcSource::Kernel);
+        let phase = returned.rpc.as_mut().unwrap().phases.last_mut().unwrap();
+        let mut row = phase.rows[0].clone();
+        (row.operation, row.ops) = ("DELEGRETURN".into(), 99);
+        phase.rows.push(row);
+        assert!(matches!(made::judge(returned.clone(), detect), Verdict::Found(_)));
+        returned.rpc.as_mut().unwrap().phases.last_mut().unwrap().rows.last_mut().unwrap().ops = 100;
+        assert_eq!(made::judge(returned, detect), Verdict::Clear);
         // Our own client tells what it was granted.
         let mut granted = recording(10_000, RpcSource::Client);
         assert!(matches!(made::judge(granted.clone(), detect), Verdict::Found(_)));
