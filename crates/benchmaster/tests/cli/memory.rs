@@ -55,6 +55,6 @@ fn memory_does_not_grow_with_operations() {
 
 #[test]
 fn traces_are_streamed_to_disk() {
-    // Enough for every buffer to be full in both, and 100 MB of records more in one.
-    compare(2_500_000, 5_000_000, true, 16 * MIB);
+    // 100 MB of records more in one. The buffers, 25 MB, need not be full in both: that depends on how fast they are written.
+    compare(2_500_000, 5_000_000, true, 40 * MIB);
 }

@@ -1,8 +1,6 @@
 //! Programs over an emulated network. Without the right to make namespaces these are skipped, unless
 //! `BENCHMASTER_REQUIRE_NAMESPACES=1`.
 
-use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -187,35 +185,36 @@ fn nothing_is_left_after_a_kill() {
     }
 }
 
+/// Runs the program (`$0`) as `nobody`, in a mount namespace where `nobody` reaches it and the device of TAPs: the program may be
+/// below directories that others cannot enter, and some systems keep the device for root.
+const AS_NOBODY: &str = "mount -t tmpfs -o mode=755 tmpfs /mnt
+    mknod -m 666 /mnt/tun c 10 200
+    : >/mnt/program
+    mount --bind \"$0\" /mnt/program
+    mount --bind /mnt/tun /dev/net/tun
+    cd /
+    exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/program \"$@\"";
+
 #[test]
 fn it_works_without_root() {
-    /// `nobody`.
-    const NOBODY: u32 = 65_534;
     if skipped() {
         return;
     }
     let place = Place::new();
-    let mut command = place.command(&["wire", "--means", "wire", "--json", "--", "true"]);
+    let arguments = ["wire", "--means", "wire", "--json", "--", "true"];
     if geteuid().is_root() {
-        // The program may be below directories that nobody else can enter.
-        let copy = Path::new("/tmp").join(format!("benchmaster-as-nobody-{}", std::process::id()));
-        std::fs::copy(PROGRAM, &copy).unwrap();
-        command = Command::new(&copy);
+        let mut command = Command::new("unshare");
         place.surround(&mut command);
         command
-            .args(["wire", "--means", "wire", "--json", "--", "true"])
-            .current_dir("/")
-            .uid(NOBODY)
-            .gid(NOBODY);
-        let output = finish(command);
-        std::fs::remove_file(&copy).unwrap();
-        return check_unprivileged(&output);
+            .args(["--mount", "--propagation", "private", "sh", "-euc", AS_NOBODY, PROGRAM])
+            .args(arguments);
+        return check_unprivileged(&finish(command));
     }
-    check_unprivileged(&finish(command));
+    check_unprivileged(&finish(place.command(&arguments)));
 }
 
 fn check_unprivileged(output: &std::process::Output) {
-    // Some systems keep the device of TAPs for root.
+    // To those who are not root, some systems give neither.
     let refused = ["cannot make a user namespace", "/dev/net/tun"];
     if refused.iter().any(|why| stderr(output).contains(why)) {
         assert_ne!(std::env::var("BENCHMASTER_REQUIRE_NAMESPACES").as_deref(), Ok("1"), "{}", stderr(output));
