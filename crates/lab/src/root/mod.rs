@@ -146,24 +146,30 @@ pub fn hash(image: &Path) -> Result<String, RootError> {
 /// # Errors
 /// [`RootError::File`]
 pub fn program() -> Result<PathBuf, RootError> {
-    let own = own_file()?;
-    let stat = fs::metadata(&own).map_err(RootError::file(&own))?;
     let all = cache::directory().join("programs");
+    let place = kept(&own_file()?, &all)?;
+    remove_but(&all, KEPT_PROGRAMS).map_err(RootError::file(&all))?;
+    Ok(place)
+}
+
+/// The directory among `all` with this file as `benchmaster`, made where there is none.
+fn kept(own: &Path, all: &Path) -> Result<PathBuf, RootError> {
+    let stat = fs::metadata(own).map_err(RootError::file(own))?;
     let name = format!("{:x}-{:x}-{:x}-{:x}", stat.dev(), stat.ino(), stat.len(), stat.mtime_nsec());
     let place = all.join(name);
     let file = place.join("benchmaster");
     if !file.exists() {
         fs::create_dir_all(&place).map_err(RootError::file(&place))?;
-        // Under another name first, as other processes may do the same.
-        let temporary = place.join(format!(".{}", std::process::id()));
-        if fs::hard_link(&own, &temporary).is_err() {
-            fs::copy(&own, &temporary).map_err(RootError::file(&temporary))?;
+        // Under a name of its own first, as other processes and threads may do the same.
+        let ours = tempfile::TempDir::new_in(&place).map_err(RootError::file(&place))?;
+        let temporary = ours.path().join("benchmaster");
+        if fs::hard_link(own, &temporary).is_err() {
+            fs::copy(own, &temporary).map_err(RootError::file(&temporary))?;
         }
         fs::rename(&temporary, &file).map_err(RootError::file(&file))?;
     }
     let marked = File::open(&place).and_then(|place| place.set_modified(SystemTime::now()));
     marked.map_err(RootError::file(&place))?;
-    remove_but(&all, KEPT_PROGRAMS).map_err(RootError::file(&all))?;
     Ok(place)
 }
 
@@ -349,6 +355,27 @@ fn remove_old(directory: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_is_kept_once_whoever_asks_at_the_same_time() {
+        let place = tempfile::tempdir().unwrap();
+        let (own, all) = (place.path().join("own"), place.path().join("programs"));
+        fs::write(&own, "a program").unwrap();
+        let barrier = std::sync::Barrier::new(16);
+        let found: Vec<_> = std::thread::scope(|scope| {
+            let ask = || {
+                barrier.wait();
+                kept(&own, &all).unwrap()
+            };
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(found.iter().all(|directory| *directory == found[0]));
+        // It is the very file, and nothing else is there.
+        let (own, kept) = (fs::metadata(&own).unwrap(), fs::metadata(found[0].join("benchmaster")).unwrap());
+        assert_eq!((kept.ino(), kept.len()), (own.ino(), 9));
+        assert_eq!(fs::read_dir(&found[0]).unwrap().count(), 1);
+    }
 
     #[test]
     fn programs_that_others_have_replaced_are_removed() {
