@@ -188,10 +188,15 @@ fn nothing_is_left_after_a_kill() {
 /// Runs the program (`$0`) as `nobody`, in a mount namespace where `nobody` reaches it and the device of TAPs: the program may be
 /// below directories that others cannot enter, and some systems keep the device for root.
 const AS_NOBODY: &str = "mount -t tmpfs -o mode=755 tmpfs /mnt
-    mknod -m 666 /mnt/tun c 10 200
     : >/mnt/program
     mount --bind \"$0\" /mnt/program
-    mount --bind /mnt/tun /dev/net/tun
+    case $(stat -c %a /dev/net/tun) in
+    *6) ;;
+    *)
+        mknod -m 666 /mnt/tun c 10 200
+        mount --bind /mnt/tun /dev/net/tun
+        ;;
+    esac
     cd /
     exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/program \"$@\"";
 
