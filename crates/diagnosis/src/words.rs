@@ -1,5 +1,7 @@
 //! Numbers in sentences.
 
+pub(crate) use benchmaster_study::quantity::plural;
+
 /// A share of 0 to 1; 0 of nothing.
 pub(crate) fn share(part: f64, whole: f64) -> f64 {
     match whole > 0.0 {
@@ -57,14 +59,6 @@ fn scaled(value: f64, units: &[&str]) -> String {
         size if size >= 99.95 => format!("{scaled:.0} {unit}"),
         size if size >= 9.995 => format!("{scaled:.1} {unit}"),
         _ => format!("{scaled:.2} {unit}"),
-    }
-}
-
-/// A count with its noun: `1 call`, `3 calls`.
-pub(crate) fn plural(count: usize, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        count => format!("{count} {noun}s"),
     }
 }
 
