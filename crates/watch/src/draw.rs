@@ -2,11 +2,7 @@
 
 use std::collections::VecDeque;
 
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Flex, Layout, Rect};
-use ratatui::style::{Color, Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Paragraph};
+use crate::screen::{Area, Line, Screen, Style};
 
 /// Readings that are kept for sparklines; more than any terminal has columns.
 pub(crate) const HISTORY: usize = 400;
@@ -19,25 +15,28 @@ pub(crate) fn remember(history: &mut VecDeque<f64>, value: f64) {
     }
 }
 
-pub(crate) const DIM: Style = Style::new().fg(Color::DarkGray);
-pub(crate) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
+pub(crate) const PLAIN: Style = Style::PLAIN;
+pub(crate) const DIM: Style = Style::color(90);
+pub(crate) const BOLD: Style = PLAIN.bold();
 /// Heads of columns, and what the sort key is.
-pub(crate) const HEAD: Style = Style::new().fg(Color::Cyan);
-pub(crate) const SORTED: Style = HEAD.add_modifier(Modifier::BOLD).add_modifier(Modifier::UNDERLINED);
-pub(crate) const SELECTED: Style = Style::new().add_modifier(Modifier::REVERSED);
-/// What speaks against a result: errors, timeouts, lost clients.
-pub(crate) const BAD: Style = Style::new().fg(Color::Red).add_modifier(Modifier::BOLD);
-pub(crate) const WARN: Style = Style::new().fg(Color::Yellow);
-pub(crate) const GOOD: Style = Style::new().fg(Color::Green);
-pub(crate) const SPARK: Style = Style::new().fg(Color::Blue);
+pub(crate) const HEAD: Style = Style::color(36);
+pub(crate) const SORTED: Style = HEAD.bold().underlined();
+/// Reasons to distrust a result: errors, timeouts, lost clients.
+pub(crate) const BAD: Style = Style::color(31).bold();
+pub(crate) const WARN: Style = Style::color(33);
+pub(crate) const GOOD: Style = Style::color(32);
+pub(crate) const SPARK: Style = Style::color(34);
 
 /// The latest values as a row of bars, the newest at the right; the highest is as high as `top`.
 pub(crate) fn sparkline(history: &VecDeque<f64>, columns: usize, top: f64) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let shown = history.len().min(columns);
-    let bar = |value: &f64| match (*value > 0.0 && top > 0.0, value / top * 8.0) {
-        (false, _) => ' ',
-        (true, height) => BARS[(height.ceil() as usize).clamp(1, 8) - 1],
+    let bar = |value: &f64| {
+        if *value > 0.0 && top > 0.0 {
+            BARS[((value / top * 8.0).ceil() as usize).clamp(1, 8) - 1]
+        } else {
+            ' '
+        }
     };
     let bars = history.iter().skip(history.len() - shown).map(bar);
     std::iter::repeat_n(' ', columns - shown).chain(bars).collect()
@@ -58,39 +57,30 @@ pub(crate) fn bar(share: f64, columns: usize) -> String {
 }
 
 /// A line of keys and what they do, as many as fit.
-pub(crate) fn keys<'a>(keys: &[(&'a str, &'a str)], columns: usize) -> Line<'a> {
-    let (mut spans, mut used) = (Vec::new(), 0);
+pub(crate) fn keys(keys: &[(&str, &str)], columns: usize) -> Line {
+    let (mut line, mut used) = (Line::default(), 0);
     for (key, what) in keys {
-        let length = key.chars().count() + what.chars().count() + 3;
-        if used + length > columns + 2 {
+        used += key.chars().count() + what.chars().count() + 3;
+        if used > columns + 2 {
             break;
         }
-        used += length;
-        spans.push(Span::styled(*key, BOLD));
-        spans.push(Span::styled(format!(" {what}  "), DIM));
+        line = line.then_styled(*key, BOLD).then_styled(format!(" {what}  "), DIM);
     }
-    Line::from(spans)
+    line
 }
 
-/// What `text` has over the columns of the line is left out; `right` stands at its end.
-pub(crate) fn title(frame: &mut Frame<'_>, area: Rect, left: Line<'_>, right: Line<'_>) {
-    let width = u16::try_from(right.width()).unwrap_or(u16::MAX).min(area.width);
-    let [at_left, at_right] =
-        Layout::horizontal([Constraint::Min(0), Constraint::Length(width)]).spacing(1).areas(area);
-    frame.render_widget(left, at_left);
-    frame.render_widget(right, at_right);
+/// `right` stands at the end of the line; what `left` has beyond the room before it is cut off.
+pub(crate) fn title(screen: &mut Screen, area: Area, left: &Line, right: &Line) {
+    let width = right.width().min(area.width);
+    screen.line(Area { width: area.width.saturating_sub(width + 1), ..area }, left);
+    screen.line(Area { x: area.x + area.width - width, width, ..area }, right);
 }
 
-/// A box over the middle of the view.
-pub(crate) fn popup(frame: &mut Frame<'_>, name: &str, lines: Vec<Line<'_>>) {
-    let longest = lines.iter().map(Line::width).max().unwrap_or(0);
-    let size = |n: usize| Constraint::Max(u16::try_from(n).unwrap_or(u16::MAX));
-    let [row] = Layout::vertical([size(lines.len() + 2)]).flex(Flex::Center).areas(frame.area());
-    let [area] = Layout::horizontal([size(longest + 4)]).flex(Flex::Center).areas(row);
-    frame.render_widget(Clear, area);
-    let block =
-        Block::bordered().title(format!(" {name} ")).padding(ratatui::widgets::Padding::horizontal(1));
-    frame.render_widget(Paragraph::new(lines).block(block), area);
+/// Help on keys: a box over the middle of the view.
+pub(crate) fn help(screen: &mut Screen, keys: &[(&str, &str)], notes: &[&str]) {
+    let keys = keys.iter().map(|(key, what)| Line::styled(format!("{key:<8}"), BOLD).then(*what));
+    let lines: Vec<Line> = keys.chain(notes.iter().map(|note| Line::plain(*note))).collect();
+    screen.popup("keys", &lines);
 }
 
 /// Rows of a list of which `selected` is to be seen: the first to show.

@@ -20,6 +20,10 @@ mod draw;
 mod keys;
 #[cfg(feature = "view")]
 mod numbers;
+#[cfg(feature = "view")]
+mod screen;
 
 #[cfg(feature = "view")]
 pub use keys::{Action, Key};
+#[cfg(feature = "view")]
+pub use screen::Screen;

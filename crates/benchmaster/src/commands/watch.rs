@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use benchmaster_watch::live::{FILE, Live, Session, unix_ms};
 use benchmaster_watch::mounts::{Mounts, MountsView, Snapshot, lines};
 use benchmaster_watch::study::{Study, StudyView};
-use benchmaster_watch::{Action, Key};
-use ratatui::Frame;
+use benchmaster_watch::{Action, Key, Screen};
 use serde_json::json;
 
 use super::{Failure, Result, Status};
 use crate::cli::WatchArgs;
 use crate::output;
 
+mod keyboard;
 mod source;
 mod terminal;
 
 use source::Source;
-use terminal::Screen;
+use terminal::View;
 
 /// Watches until it is told to end, or for as many intervals as asked for.
 pub(crate) fn watch(args: &WatchArgs) -> Result<Status> {
@@ -32,9 +32,10 @@ pub(crate) fn watch(args: &WatchArgs) -> Result<Status> {
         (Some(directory), false) => follow_study(directory, args, count),
         (None, interactive) => {
             let source = Source::new(args.target.as_deref(), args.mountstats.as_deref())?;
-            match interactive {
-                true => terminal::run(&mut MountsScreen::new(source), args.interval.0),
-                false => follow_mounts(&source, args, count),
+            if interactive {
+                terminal::run(&mut MountsScreen::new(source), args.interval.0)
+            } else {
+                follow_mounts(&source, args, count)
             }
         }
     }
@@ -53,9 +54,10 @@ fn follow_mounts(source: &Source, args: &WatchArgs, count: Option<u64>) -> Resul
     while count.is_none_or(|count| printed < count) {
         ticks.wait();
         mounts.take(source.read()?, began.elapsed());
-        match args.json {
-            true => print_line(&Snapshot::of(&mounts, unix_ms()))?,
-            false => output::print(&lines(&mounts))?,
+        if args.json {
+            print_line(&Snapshot::of(&mounts, unix_ms()))?;
+        } else {
+            output::print(&lines(&mounts))?;
         }
         printed += 1;
     }
@@ -70,14 +72,15 @@ fn follow_study(directory: &Path, args: &WatchArgs, count: Option<u64>) -> Resul
     loop {
         study.take(read(directory));
         let now = unix_ms();
-        match args.json {
-            true => print_line(&json!({
+        if args.json {
+            print_line(&json!({
                 "time_ms": now,
                 "running": study.goes_on(now),
                 "state": study.live(),
                 "rates": study.clients(),
-            }))?,
-            false => output::print(&study.line(now))?,
+            }))?;
+        } else {
+            output::print(&study.line(now))?;
         }
         printed += 1;
         if !study.goes_on(now) {
@@ -134,7 +137,7 @@ impl MountsScreen {
     }
 }
 
-impl Screen for MountsScreen {
+impl View for MountsScreen {
     fn read(&mut self) -> Result<()> {
         if !self.view.is_paused() {
             self.mounts.take(self.source.read()?, self.began.elapsed());
@@ -146,8 +149,8 @@ impl Screen for MountsScreen {
         self.view.key(key, &self.mounts)
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, every: Duration) {
-        self.view.draw(frame, &self.mounts, &self.host, every);
+    fn draw(&self, screen: &mut Screen, every: Duration) {
+        self.view.draw(screen, &self.mounts, &self.host, every);
     }
 }
 
@@ -164,7 +167,7 @@ impl StudyScreen {
     }
 }
 
-impl Screen for StudyScreen {
+impl View for StudyScreen {
     fn read(&mut self) -> Result<()> {
         if !self.view.is_paused() {
             self.study.take(read(&self.directory));
@@ -176,7 +179,7 @@ impl Screen for StudyScreen {
         self.view.key(key, &self.study)
     }
 
-    fn draw(&self, frame: &mut Frame<'_>, _: Duration) {
-        self.view.draw(frame, &self.study, &self.directory.to_string_lossy(), unix_ms());
+    fn draw(&self, screen: &mut Screen, _: Duration) {
+        self.view.draw(screen, &self.study, &self.directory.to_string_lossy(), unix_ms());
     }
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use benchmaster_telemetry::mountstats::Mountstats;
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 use super::*;
 use crate::keys::{Action, Key};
+use crate::screen::Screen;
 
 const BEFORE: &str = include_str!("../../../telemetry/src/mountstats/samples/linux-6.1-before.txt");
 const AFTER: &str = include_str!("../../../telemetry/src/mountstats/samples/linux-6.1.txt");
@@ -56,9 +55,19 @@ fn busy(ticks: u64) -> Mounts {
 }
 
 fn picture(view: &MountsView, mounts: &Mounts, width: u16, height: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view.draw(frame, mounts, "client1", seconds(1))).unwrap();
-    terminal.backend().to_string()
+    let mut screen = Screen::new(width, height);
+    view.draw(&mut screen, mounts, "client1", seconds(1));
+    // As snapshots have it: spaces at the ends of rows are seen.
+    screen
+        .to_string()
+        .lines()
+        .map(|row| {
+            format!(
+                "\"{row}\"
+"
+            )
+        })
+        .collect()
 }
 
 #[test]

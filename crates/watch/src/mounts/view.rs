@@ -4,22 +4,17 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::Paragraph;
-
 use super::lines::is_used;
 use super::{Interval, Mounts, OperationRates, Watched};
 use crate::draw::{
-    BAD, BOLD, DIM, HEAD, SELECTED, SORTED, SPARK, WARN, bar, first_shown, keys, popup, sparkline, title, top,
+    BAD, BOLD, DIM, HEAD, PLAIN, SORTED, SPARK, WARN, bar, first_shown, help, keys, sparkline, title, top,
 };
 use crate::keys::{Action, Key};
 use crate::numbers::{clean, duration, front, milliseconds, short, spaced, tail};
+use crate::screen::{Area, Line, Screen};
 
 /// From so many columns on there is room for rates over time and shares beside each operation.
-const WIDE: u16 = 110;
+const WIDE: usize = 110;
 
 /// What of the mounts is shown, and how.
 #[derive(Debug, Clone, Default)]
@@ -142,37 +137,30 @@ impl MountsView {
     }
 
     /// Draws; `every` is the time between readings that was asked for.
-    pub fn draw(&self, frame: &mut Frame<'_>, mounts: &Mounts, host: &str, every: Duration) {
-        let area = frame.area();
+    pub fn draw(&self, screen: &mut Screen, mounts: &Mounts, host: &str, every: Duration) {
+        let area = screen.area();
         let listed = match mounts.mounts().len() {
             0 | 1 => 0,
-            n => (n + 1).min(usize::from(area.height / 4).max(3)),
+            n => (n + 2).min((area.height / 4).max(3) + 1),
         };
-        let listed = u16::try_from(listed).unwrap_or(0);
-        let [head, list, about, operations, foot] = Layout::vertical([
-            Constraint::Length(1),
-            Constraint::Length(listed + u16::from(listed > 0)),
-            Constraint::Length(6),
-            Constraint::Min(0),
-            Constraint::Length(1),
-        ])
-        .areas(area);
-        self.head(frame, head, mounts, host, every);
+        let heights = [Some(1), Some(listed), Some(6), None, Some(1)];
+        let [head, list, about, operations, foot] = area.rows(heights);
+        self.head(screen, head, mounts, host, every);
         let (order, at) = self.order(mounts);
         if listed > 0 {
-            self.list(frame, list, &order, at);
+            self.list(screen, list, &order, at);
         }
         match order.get(at) {
             Some(watched) => {
-                about_mount(frame, about, watched);
-                self.operations(frame, operations, watched);
+                about_mount(screen, about, watched);
+                self.operations(screen, operations, watched);
             }
             None => {
-                let lines = vec![
-                    Line::from("No NFS mounts."),
+                let lines = [
+                    Line::plain("No NFS mounts."),
                     Line::styled("They appear here once something is mounted.", DIM),
                 ];
-                frame.render_widget(Paragraph::new(lines), about);
+                screen.lines(about, &lines);
             }
         }
         let all = if self.all { "used only" } else { "all" };
@@ -186,34 +174,29 @@ impl MountsView {
             ("+-", "interval"),
             ("?", "help"),
         ];
-        frame.render_widget(keys(&some, foot.width.into()), foot);
+        screen.line(foot, &keys(&some, foot.width));
         if self.help {
-            let keys = HELP.iter().map(|(key, what)| {
-                Line::from(vec![Span::styled(format!("{key:<8}"), BOLD), Span::from(*what)])
-            });
-            popup(frame, "keys", keys.chain(COLUMNS_HELP.map(Line::from)).collect());
+            help(screen, &HELP, &COLUMNS_HELP);
         }
     }
 
-    fn head(&self, frame: &mut Frame<'_>, area: Rect, mounts: &Mounts, host: &str, every: Duration) {
+    fn head(&self, screen: &mut Screen, area: Area, mounts: &Mounts, host: &str, every: Duration) {
         let n = mounts.mounts().len();
         let what = format!("  {n} NFS mount{} of {}", if n == 1 { "" } else { "s" }, clean(host));
-        let left = Line::from(vec![Span::styled("benchmaster watch", BOLD), Span::from(what)]);
+        let left = Line::styled("benchmaster watch", BOLD).then(what);
         let measured = match mounts.interval() {
             Some(interval) => format!("last {:.1} s", interval.as_secs_f64()),
             None => "first interval".into(),
         };
-        let mut right = vec![Span::styled(format!("{measured}, every {} s", every.as_secs_f64()), DIM)];
-        if self.paused {
-            right.insert(0, Span::styled("PAUSED  ", WARN));
-        }
-        title(frame, area, left, Line::from(right));
+        let paused = if self.paused { "PAUSED  " } else { "" };
+        let every = format!("{measured}, every {} s", every.as_secs_f64());
+        title(screen, area, &left, &Line::styled(paused, WARN).then_styled(every, DIM));
     }
 
-    fn list(&self, frame: &mut Frame<'_>, area: Rect, order: &[&Watched], at: usize) {
-        let width = usize::from(area.width);
+    fn list(&self, screen: &mut Screen, area: Area, order: &[&Watched], at: usize) {
+        let width = area.width;
         let mut lines = vec![self.column_heads("MOUNT", width)];
-        let rows = usize::from(area.height).saturating_sub(2);
+        let rows = area.height.saturating_sub(2);
         let first = first_shown(at, rows, order.len());
         for (index, watched) in order.iter().enumerate().skip(first).take(rows) {
             let name = tail(&watched.stats.mount_point.to_string_lossy(), name_width(width) - 1);
@@ -225,36 +208,32 @@ impl MountsView {
                 }
             };
             if index == at {
-                line = line.patch_style(SELECTED);
+                line = line.reversed();
             }
             lines.push(line);
         }
-        frame.render_widget(Paragraph::new(lines), area);
+        screen.lines(area, &lines);
     }
 
-    fn column_heads(&self, first: &str, width: usize) -> Line<'static> {
-        let wide = if width >= usize::from(WIDE) { "   SHARE OF TIME   OPS/S OVER TIME" } else { "" };
-        let heads = COLUMNS.iter().map(|(sort, name, columns)| {
-            let style = if *sort == self.sort { SORTED } else { HEAD };
-            let name = if *sort == Sort::Name { first } else { name };
-            match sort {
-                Sort::Name => vec![
-                    Span::styled(name.to_owned(), style),
-                    Span::raw(" ".repeat(name_width(width).saturating_sub(name.len()))),
-                ],
-                // Only the text is underlined.
-                _ => vec![
-                    Span::raw(" ".repeat(columns.saturating_sub(name.len()))),
-                    Span::styled((*name).to_owned(), style),
-                ],
+    fn column_heads(&self, first: &str, width: usize) -> Line {
+        let wide = if width >= WIDE { "   SHARE OF TIME   OPS/S OVER TIME" } else { "" };
+        let mut line = Line::default();
+        for (sort, name, columns) in COLUMNS {
+            let style = if sort == self.sort { SORTED } else { HEAD };
+            // Only the text is underlined.
+            if sort == Sort::Name {
+                line.push(first, style);
+                line.push(" ".repeat(name_width(width).saturating_sub(first.len())), PLAIN);
+            } else {
+                line.push(" ".repeat(columns.saturating_sub(name.len())), PLAIN);
+                line.push(name, style);
             }
-        });
-        let wide = if first == "OPERATION" { wide } else { "" };
-        Line::from(heads.flatten().chain([Span::styled(wide, HEAD)]).collect::<Vec<_>>())
+        }
+        line.then_styled(if first == "OPERATION" { wide } else { "" }, HEAD)
     }
 
-    fn operations(&self, frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
-        let width = usize::from(area.width);
+    fn operations(&self, screen: &mut Screen, area: Area, watched: &Watched) {
+        let width = area.width;
         let mut lines = vec![self.column_heads("OPERATION", width)];
         let Some(interval) = &watched.interval else { return };
         let mut rows: Vec<&OperationRates> =
@@ -269,13 +248,13 @@ impl MountsView {
         if rows.is_empty() {
             lines.push(Line::styled("no calls in this interval", DIM));
         }
-        let room = usize::from(area.height).saturating_sub(1);
+        let room = area.height.saturating_sub(1);
         let time = |operation: &OperationRates| operation.execute_ms.unwrap_or(0.0) * operation.ops as f64;
         let all: f64 = interval.operations.iter().map(time).sum();
         let shown = if rows.len() > room { room.saturating_sub(1) } else { rows.len() };
         for operation in rows.iter().take(shown) {
             let name = front(&operation.name, name_width(width) - 1);
-            let beside = (width >= usize::from(WIDE)).then(|| {
+            let beside = (width >= WIDE).then(|| {
                 let share = if all > 0.0 { time(operation) / all } else { 0.0 };
                 (share, watched.history.by_operation.get(&operation.name))
             });
@@ -285,7 +264,7 @@ impl MountsView {
             let rest = rows.len() - shown;
             lines.push(Line::styled(format!("and {rest} more; sort by another column to see them"), DIM));
         }
-        frame.render_widget(Paragraph::new(lines), area);
+        screen.lines(area, &lines);
     }
 }
 
@@ -317,7 +296,7 @@ fn key(operation: &OperationRates, sort: Sort) -> f64 {
 /// The first column takes what is left on narrow terminals, and somewhat more on wide ones.
 fn name_width(width: usize) -> usize {
     let numbers: usize = COLUMNS.iter().skip(1).map(|(_, _, columns)| columns).sum();
-    let wide = if width >= usize::from(WIDE) { 22 } else { COLUMNS[0].2 };
+    let wide = if width >= WIDE { 22 } else { COLUMNS[0].2 };
     width.saturating_sub(numbers).clamp(8, wide.max(8))
 }
 
@@ -326,38 +305,36 @@ fn row(
     rates: &OperationRates,
     width: usize,
     beside: Option<(f64, Option<&VecDeque<f64>>)>,
-) -> Line<'static> {
+) -> Line {
     let ms = |mean| milliseconds(mean, rates.ops);
     let (errors, resent) = (rates.errors.map(|errors| errors as f64), rates.retransmissions as f64);
     let bad = |count: f64| if count > 0.0 { BAD } else { DIM };
-    let plain = Style::new();
     let cells = [
-        (short(rates.ops_per_s), plain),
-        (rates.bytes_per_op.map(short).unwrap_or_default(), plain),
-        (short(rates.sent_bytes_per_s + rates.received_bytes_per_s), plain),
-        (ms(rates.queue_ms), plain),
-        (ms(rates.rtt_ms), plain),
-        (ms(rates.execute_ms), plain),
+        (short(rates.ops_per_s), PLAIN),
+        (rates.bytes_per_op.map(short).unwrap_or_default(), PLAIN),
+        (short(rates.sent_bytes_per_s + rates.received_bytes_per_s), PLAIN),
+        (ms(rates.queue_ms), PLAIN),
+        (ms(rates.rtt_ms), PLAIN),
+        (ms(rates.execute_ms), PLAIN),
         (errors.map_or_else(|| "?".into(), short_count), bad(errors.unwrap_or(0.0))),
         (short_count(resent), bad(resent)),
         (short_count(rates.timeouts as f64), bad(rates.timeouts as f64)),
     ];
-    let mut spans = vec![Span::from(format!("{name:<0$}", name_width(width)))];
+    let mut line = Line::plain(format!("{name:<0$}", name_width(width)));
     for ((text, style), (_, _, columns)) in cells.into_iter().zip(&COLUMNS[1..]) {
-        spans.push(Span::styled(format!("{text:>columns$}"), style));
+        line.push(format!("{text:>columns$}"), style);
     }
     if let Some((share, history)) = beside {
         const SHARE: usize = 10;
         let used: usize = name_width(width) + COLUMNS.iter().skip(1).map(|c| c.2).sum::<usize>();
-        spans.push(Span::from(format!("   {:>3.0}% ", share * 100.0)));
-        spans.push(Span::styled(bar(share, SHARE), SPARK));
+        line.push(format!("   {:>3.0}% ", share * 100.0), PLAIN);
+        line.push(bar(share, SHARE), SPARK);
         if let Some(history) = history {
             let columns = width.saturating_sub(used + 3 + 5 + SHARE + 1);
-            let line = sparkline(history, columns, top(history, columns));
-            spans.push(Span::styled(format!(" {line}"), SPARK));
+            line.push(format!(" {}", sparkline(history, columns, top(history, columns))), SPARK);
         }
     }
-    Line::from(spans)
+    line
 }
 
 /// A count: no decimals.
@@ -365,8 +342,8 @@ fn short_count(count: f64) -> String {
     if count < 1e3 { format!("{count:.0}") } else { short(count) }
 }
 
-fn about_mount(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
-    let width = usize::from(area.width);
+fn about_mount(screen: &mut Screen, area: Area, watched: &Watched) {
+    let width = area.width;
     let stats = &watched.stats;
     let point = tail(&stats.mount_point.to_string_lossy(), width / 3);
     let option = |name: &str| stats.option(name).map(|value| format!(", {name} {value}")).unwrap_or_default();
@@ -374,19 +351,19 @@ fn about_mount(frame: &mut Frame<'_>, area: Rect, watched: &Watched) {
         format!("  {}  NFS {}{}{}", clean(&stats.device), watched.version(), option("rsize"), option("sec"));
     let age = format!("mounted {}", duration(stats.age as f64));
     let room = width.saturating_sub(point.chars().count() + age.chars().count() + 1);
-    let first = Line::from(vec![Span::styled(point, BOLD), Span::from(front(&options, room))]);
-    let [line, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    title(frame, line, first, Line::styled(age, DIM));
+    let first = Line::styled(point, BOLD).then(front(&options, room));
+    title(screen, area, &first, &Line::styled(age, DIM));
+    let rest = Area { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
     let lines = match (&watched.interval, &watched.note) {
         (Some(interval), _) => facts(interval, watched, width),
         (None, Some(note)) => vec![Line::styled(clean(note), WARN)],
         (None, None) => vec![Line::styled("the first interval is being measured", DIM)],
     };
-    frame.render_widget(Paragraph::new(lines), rest);
+    screen.lines(rest, &lines);
 }
 
-fn facts(interval: &Interval, watched: &Watched, width: usize) -> Vec<Line<'static>> {
-    let label = |text: &'static str| Span::styled(format!("{text:<13}"), DIM);
+fn facts(interval: &Interval, watched: &Watched, width: usize) -> Vec<Line> {
+    let label = |text: &str| Line::styled(format!("{text:<13}"), DIM);
     let pair =
         |read: f64, written: f64| format!("read {:>6}B/s  written {:>6}B/s", spaced(read), spaced(written));
     let cached = match interval.cached_share {
@@ -394,48 +371,45 @@ fn facts(interval: &Interval, watched: &Watched, width: usize) -> Vec<Line<'stat
         None => String::new(),
     };
     let application = pair(interval.application_read_bytes_per_s, interval.application_written_bytes_per_s);
-    let mut server = vec![
-        label("server"),
-        Span::from(pair(interval.server_read_bytes_per_s, interval.server_written_bytes_per_s)),
-        Span::from(format!("   {} opens/s", short(interval.opens_per_s))),
-    ];
+    let mut server = label("server")
+        .then(pair(interval.server_read_bytes_per_s, interval.server_written_bytes_per_s))
+        .then(format!("   {} opens/s", short(interval.opens_per_s)));
     if interval.delays_per_s > 0.0 {
-        server.push(Span::styled(format!("   {} delays/s", short(interval.delays_per_s)), WARN));
+        server.push(format!("   {} delays/s", short(interval.delays_per_s)), WARN);
     }
     vec![
-        Line::from(vec![label("applications"), Span::from(application), Span::from(cached)]),
-        Line::from(server),
+        label("applications").then(application).then(cached),
+        server,
         connections(interval, label("connections")),
         sparks(interval, watched, width),
     ]
 }
 
-fn connections(interval: &Interval, label: Span<'static>) -> Line<'static> {
+fn connections(interval: &Interval, label: Line) -> Line {
     let connections = &interval.connections;
-    let mut text = format!("{} {}", connections.count, clean(&connections.kind));
+    let mut line = label.then(format!("{} {}", connections.count, clean(&connections.kind)));
     if let Some(pending) = connections.pending {
-        text.push_str(&format!(", {} requests outstanding", short(pending)));
+        line.push(format!(", {} requests outstanding", short(pending)), PLAIN);
     }
     if let Some(most) = connections.max_slots {
-        text.push_str(&format!(", {most} at most so far"));
+        line.push(format!(", {most} at most so far"), PLAIN);
     }
-    let mut spans = vec![label, Span::from(text)];
     if let Some(backlog) = connections.backlog {
-        let style = if backlog >= 0.5 { WARN } else { Style::new() };
-        spans.push(Span::styled(format!(", {} waiting for a slot", short(backlog)), style));
+        let style = if backlog >= 0.5 { WARN } else { PLAIN };
+        line.push(format!(", {} waiting for a slot", short(backlog)), style);
     }
     for (count, what) in
         [(connections.reconnects, "reconnects"), (connections.bad_xids, "replies to nothing")]
     {
         if count > 0 {
-            spans.push(Span::styled(format!(", {count} {what}"), BAD));
+            line.push(format!(", {count} {what}"), BAD);
         }
     }
-    Line::from(spans)
+    line
 }
 
 /// Operations, bytes and round trips over time, a third of the line each.
-fn sparks(interval: &Interval, watched: &Watched, width: usize) -> Line<'static> {
+fn sparks(interval: &Interval, watched: &Watched, width: usize) -> Line {
     let total = &interval.total;
     let history = &watched.history;
     let rtt = match total.rtt_ms {
@@ -447,14 +421,14 @@ fn sparks(interval: &Interval, watched: &Watched, width: usize) -> Line<'static>
         ("B/s", short(total.sent_bytes_per_s + total.received_bytes_per_s), &history.bytes),
         ("RTT", rtt, &history.rtt),
     ];
-    let mut spans = Vec::new();
+    let mut line = Line::default();
     for (name, value, history) in parts {
         let label = format!("{name} {value} ");
         let columns = (width / 3).saturating_sub(label.chars().count() + 2);
-        spans.push(Span::styled(name, DIM));
-        spans.push(Span::styled(format!(" {value} "), BOLD));
-        spans.push(Span::styled(sparkline(history, columns, top(history, columns)), SPARK));
-        spans.push(Span::raw("  "));
+        line.push(name, DIM);
+        line.push(format!(" {value} "), BOLD);
+        line.push(sparkline(history, columns, top(history, columns)), SPARK);
+        line.push("  ", PLAIN);
     }
-    Line::from(spans)
+    line
 }

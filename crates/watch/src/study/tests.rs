@@ -1,11 +1,9 @@
 //! The model on states, and the view as pictures.
 
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
-
 use super::*;
 use crate::keys::{Action, Key};
 use crate::live::{ClientState, Message, Rates, Run, Runs};
+use crate::screen::Screen;
 
 const START: u64 = 1_800_000_000_000;
 
@@ -66,9 +64,19 @@ fn watched(clients: u64) -> Study {
 }
 
 fn picture(view: &StudyView, study: &Study, now_ms: u64, width: u16, height: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| view.draw(frame, study, "results/wan-nfs", now_ms)).unwrap();
-    terminal.backend().to_string()
+    let mut screen = Screen::new(width, height);
+    view.draw(&mut screen, study, "results/wan-nfs", now_ms);
+    // As snapshots have it: spaces at the ends of rows are seen.
+    screen
+        .to_string()
+        .lines()
+        .map(|row| {
+            format!(
+                "\"{row}\"
+"
+            )
+        })
+        .collect()
 }
 
 const NOW: u64 = START + 40_500;

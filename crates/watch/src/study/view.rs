@@ -1,19 +1,14 @@
 //! The view of a running study on a terminal.
 
-use ratatui::Frame;
-use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::Style;
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Wrap};
-
 use super::{ClientRates, Study};
 use crate::draw::{
-    BAD, BOLD, DIM, GOOD, HEAD, SELECTED, SORTED, SPARK, WARN, bar, first_shown, keys, popup, sparkline,
-    title, top,
+    BAD, BOLD, DIM, GOOD, HEAD, PLAIN, SORTED, SPARK, WARN, bar, first_shown, help, keys, sparkline, title,
+    top,
 };
 use crate::keys::{Action, Key};
-use crate::live::{Client, ClientState, Live, Session};
+use crate::live::{Client, ClientState, Live, Rates, Session};
 use crate::numbers::{clean, duration, front, short, spaced};
+use crate::screen::{Area, Line, Screen, wrapped};
 
 /// From so many columns on, clients have a line of their rates over time.
 const WIDE: usize = 110;
@@ -94,65 +89,51 @@ impl StudyView {
     }
 
     /// Draws; `now_ms` in milliseconds since 1970.
-    pub fn draw(&self, frame: &mut Frame<'_>, study: &Study, directory: &str, now_ms: u64) {
-        let area = frame.area();
-        let width = usize::from(area.width);
-        let remark = study.remark(now_ms);
-        let remarks = remark.as_ref().map_or(0, |text| text.chars().count().div_ceil(width.max(1)) + 1);
+    pub fn draw(&self, screen: &mut Screen, study: &Study, directory: &str, now_ms: u64) {
+        let area = screen.area();
+        let width = area.width;
         let live = study.live();
-        let messages = live.map_or(0, |live| live.messages.len()).min(usize::from(area.height) / 8);
+        let style = match live.map(|live| live.session) {
+            Some(Session::Finished) => GOOD,
+            _ => WARN,
+        };
+        let remark = study.remark(now_ms).map(|text| wrapped(&text, width)).unwrap_or_default();
+        let remark: Vec<Line> = remark.into_iter().map(|text| Line::styled(text, style)).collect();
+        let remark_rows = if remark.is_empty() { 0 } else { remark.len() + 1 };
+        let messages = live.map_or(0, |live| live.messages.len()).min(area.height / 8);
         let about = if live.is_some() { 6 } else { 0 };
-        let rows = |n: usize| Constraint::Length(u16::try_from(n).unwrap_or(u16::MAX));
-        let [head, remark_area, about, clients, said, foot] = Layout::vertical([
-            rows(1),
-            rows(remarks),
-            rows(about),
-            Constraint::Min(0),
-            rows(messages + usize::from(messages > 0)),
-            rows(1),
-        ])
-        .areas(area);
-        self.head(frame, head, study, directory, now_ms);
-        if let Some(text) = remark {
-            let style = match live.map(|live| live.session) {
-                Some(Session::Finished) => GOOD,
-                _ => WARN,
-            };
-            frame.render_widget(Paragraph::new(text).style(style).wrap(Wrap { trim: true }), remark_area);
-        }
+        let said = messages + usize::from(messages > 0);
+        let heights = [Some(1), Some(remark_rows), Some(about), None, Some(said), Some(1)];
+        let [head, remark_area, about, clients, said, foot] = area.rows(heights);
+        self.head(screen, head, study, directory, now_ms);
+        screen.lines(remark_area, &remark);
         if let Some(live) = live {
-            frame.render_widget(Paragraph::new(facts(study, live, study.goes_on(now_ms), width)), about);
-            self.clients(frame, clients, study, live);
-            frame.render_widget(Paragraph::new(said_last(live, messages, width)), said);
+            screen.lines(about, &facts(study, live, study.goes_on(now_ms), width));
+            self.clients(screen, clients, study, live);
+            screen.lines(said, &last_messages(live, messages, width));
         }
         let some = [
             ("q", "quit"),
             ("↑↓", "client"),
             ("←→", "sort"),
             ("r", "reverse"),
-            ("space", if self.paused { "go on" } else { "pause" }),
+            ("space", if self.paused { "continue" } else { "pause" }),
             ("+-", "interval"),
             ("?", "help"),
         ];
-        frame.render_widget(keys(&some, width), foot);
+        screen.line(foot, &keys(&some, width));
         if self.help {
-            let keys = HELP.iter().map(|(key, what)| {
-                Line::from(vec![Span::styled(format!("{key:<8}"), BOLD), Span::from(*what)])
-            });
-            popup(frame, "keys", keys.collect());
+            help(screen, &HELP, &[]);
         }
     }
 
-    fn head(&self, frame: &mut Frame<'_>, area: Rect, study: &Study, directory: &str, now_ms: u64) {
+    fn head(&self, screen: &mut Screen, area: Area, study: &Study, directory: &str, now_ms: u64) {
         let (name, host) = match study.live() {
             Some(live) => (clean(&live.study), format!(" on {}", clean(&live.host))),
             None => (clean(directory), String::new()),
         };
-        let left = vec![Span::styled("benchmaster watch", BOLD), Span::from(format!("  {name}{host}"))];
-        let mut right = Vec::new();
-        if self.paused {
-            right.push(Span::styled("PAUSED  ", WARN));
-        }
+        let left = Line::styled("benchmaster watch", BOLD).then(format!("  {name}{host}"));
+        let mut right = Line::styled(if self.paused { "PAUSED  " } else { "" }, WARN);
         if let Some(live) = study.live() {
             let (text, style) = match live.session {
                 Session::Running if live.is_stale(now_ms) => ("NOT RUNNING", BAD),
@@ -161,17 +142,17 @@ impl StudyView {
                 Session::Interrupted => ("interrupted", WARN),
                 Session::Failed => ("failed", BAD),
             };
-            right.push(Span::styled(text, style));
+            right.push(text, style);
             let (end, word) =
                 if study.goes_on(now_ms) { (now_ms, "for") } else { (live.written_ms, "after") };
             let since = duration(end.saturating_sub(live.session_started_ms) as f64 / 1e3);
-            right.push(Span::styled(format!(" {word} {since}"), DIM));
+            right.push(format!(" {word} {since}"), DIM);
         }
-        title(frame, area, Line::from(left), Line::from(right));
+        title(screen, area, &left, &right);
     }
 
-    fn clients(&self, frame: &mut Frame<'_>, area: Rect, study: &Study, live: &Live) {
-        let width = usize::from(area.width);
+    fn clients(&self, screen: &mut Screen, area: Area, study: &Study, live: &Live) {
+        let width = area.width;
         if live.clients.is_empty() || area.height < 2 {
             return;
         }
@@ -195,7 +176,7 @@ impl StudyView {
             order.reverse();
         }
         let selected = self.selected.min(order.len() - 1);
-        let rows = usize::from(area.height) - 1;
+        let rows = area.height - 1;
         // A line tells which of many are shown, if there is room for it beside one of them.
         let shown = if order.len() > rows { rows.saturating_sub(1).max(1) } else { rows };
         let first = first_shown(selected, shown, order.len());
@@ -206,10 +187,10 @@ impl StudyView {
             if let (Some(history), true, None) = (history, width >= WIDE, end_of(client)) {
                 let columns = width.saturating_sub(used() + bar_width(width) + 2);
                 let line_of = sparkline(history, columns, fastest.max(top(history, columns)));
-                line.push_span(Span::styled(format!(" {line_of}"), SPARK));
+                line.push(format!(" {line_of}"), SPARK);
             }
             if index == selected && order.len() > 1 {
-                line = line.patch_style(SELECTED);
+                line = line.reversed();
             }
             lines.push(line);
         }
@@ -217,24 +198,23 @@ impl StudyView {
             let of = format!("{} to {} of {} clients", first + 1, first + shown, order.len());
             lines.push(Line::styled(of, DIM));
         }
-        frame.render_widget(Paragraph::new(lines), area);
+        screen.lines(area, &lines);
     }
 
-    fn column_heads(&self, width: usize) -> Line<'static> {
-        let heads = COLUMNS.iter().flat_map(|(sort, name, columns)| {
-            let style = if *sort == self.sort { SORTED } else { HEAD };
-            let blank = Span::raw(" ".repeat(columns.saturating_sub(name.chars().count())));
-            match sort {
-                Sort::Study | Sort::State => [Span::styled((*name).to_owned(), style), blank],
-                _ => [blank, Span::styled((*name).to_owned(), style)],
-            }
-        });
-        let mut line = Line::from(heads.collect::<Vec<_>>());
+    fn column_heads(&self, width: usize) -> Line {
+        let mut line = Line::default();
+        for (sort, name, columns) in COLUMNS {
+            let style = if sort == self.sort { SORTED } else { HEAD };
+            let blank = " ".repeat(columns.saturating_sub(name.chars().count()));
+            line = match sort {
+                Sort::Study | Sort::State => line.then_styled(name, style).then(blank),
+                _ => line.then(blank).then_styled(name, style),
+            };
+        }
         // Over the bars, and on wide terminals over the lines beside them.
         let over_time = if width >= WIDE { "OVER TIME" } else { "" };
         let bars = format!("  {:<1$} {over_time}", "OPS/S", bar_width(width));
-        line.push_span(Span::styled(bars.trim_end().to_owned(), HEAD));
-        line
+        line.then_styled(bars.trim_end(), HEAD)
     }
 }
 
@@ -247,26 +227,25 @@ fn bar_width(width: usize) -> usize {
     if width >= WIDE { (left / 3).min(30) } else { left }
 }
 
-fn client_row(client: &Client, rates: &ClientRates, fastest: f64, width: usize) -> Line<'static> {
-    let name = match client.host.is_empty() || client.host == client.name {
-        true => client.name.clone(),
-        false => format!("{} {}", client.name, client.host),
+fn client_row(client: &Client, rates: &ClientRates, fastest: f64, width: usize) -> Line {
+    let name = if client.host.is_empty() || client.host == client.name {
+        client.name.clone()
+    } else {
+        format!("{} {}", client.name, client.host)
     };
     let (state, style) = match client.state {
         ClientState::Starting => ("starting", DIM),
-        ClientState::Ready => ("ready", Style::new()),
-        ClientState::Preparing => ("preparing", Style::new()),
+        ClientState::Ready => ("ready", PLAIN),
+        ClientState::Preparing => ("preparing", PLAIN),
         ClientState::Running => ("running", GOOD),
-        ClientState::Done => ("done", Style::new()),
+        ClientState::Done => ("done", PLAIN),
         ClientState::Failed => ("failed", BAD),
         ClientState::Lost => ("lost", BAD),
     };
-    let mut line = Line::from(vec![
-        Span::from(format!("{:<20}", front(&name, 19))),
-        Span::styled(format!("{state:<10}"), style),
-    ]);
+    let mut line =
+        Line::plain(format!("{:<20}", front(&name, 19))).then_styled(format!("{state:<10}"), style);
     if let Some(reason) = end_of(client) {
-        line.push_span(Span::styled(front(reason, width.saturating_sub(30)), BAD));
+        line.push(front(reason, width.saturating_sub(30)), BAD);
         return line;
     }
     let rate = |rate: Option<f64>| rate.map_or_else(|| "–".into(), short);
@@ -276,12 +255,12 @@ fn client_row(client: &Client, rates: &ClientRates, fastest: f64, width: usize) 
         _ => "–".into(),
     };
     let errors = if client.errors > 0 { BAD } else { DIM };
-    line.push_span(Span::from(format!("{:>7}", rate(rates.operations_per_s))));
-    line.push_span(Span::from(format!("{:>7}", rate(rates.bytes_per_s))));
-    line.push_span(Span::styled(format!("{:>7}", client.errors), errors));
-    line.push_span(Span::from(format!("{clock:>15}  ")));
+    line.push(format!("{:>7}", rate(rates.operations_per_s)), PLAIN);
+    line.push(format!("{:>7}", rate(rates.bytes_per_s)), PLAIN);
+    line.push(format!("{:>7}", client.errors), errors);
+    line.push(format!("{clock:>15}  "), PLAIN);
     let share = if fastest > 0.0 { rates.operations_per_s.unwrap_or(0.0) / fastest } else { 0.0 };
-    line.push_span(Span::styled(bar(share, bar_width(width)), SPARK));
+    line.push(bar(share, bar_width(width)), SPARK);
     line
 }
 
@@ -291,34 +270,28 @@ fn end_of(client: &Client) -> Option<&str> {
     client.reason.as_deref().filter(|_| ended)
 }
 
-fn facts(study: &Study, live: &Live, goes_on: bool, width: usize) -> Vec<Line<'static>> {
-    let label = |text: &'static str| Span::styled(format!("{text:<7}"), DIM);
+fn facts(study: &Study, live: &Live, goes_on: bool, width: usize) -> Vec<Line> {
+    let label = |text: &str| Line::styled(format!("{text:<7}"), DIM);
     let columns = (width / 4).max(10);
     let runs = &live.runs;
     let share = |done: f64, all: f64| if all > 0.0 { done / all } else { 0.0 };
     let more = if runs.open { "+" } else { "" };
-    let mut first = vec![
-        label("runs"),
-        Span::styled(bar(share(runs.stored as f64, runs.total as f64), columns), GOOD),
-        Span::from(format!(" {} of {}{more} stored", runs.stored, runs.total)),
-    ];
+    let mut first = label("runs")
+        .then_styled(bar(share(runs.stored as f64, runs.total as f64), columns), GOOD)
+        .then(format!(" {} of {}{more} stored", runs.stored, runs.total));
     if runs.failed > 0 {
-        first.push(Span::styled(format!(", {} failed", runs.failed), BAD));
+        first.push(format!(", {} failed", runs.failed), BAD);
     }
     if let Some(left) = runs.seconds_left.filter(|_| goes_on) {
-        first.push(Span::from(format!(", about {} left", duration(left))));
+        first.push(format!(", about {} left", duration(left)), PLAIN);
     }
-    let mut lines = vec![Line::from(first)];
+    let mut lines = vec![first];
     match &live.run {
         Some(run) => {
             let which = format!("{}, replicate {}", run.treatment, run.replicate);
             let number = format!("{}: ", runs.position);
             let room = width.saturating_sub(7 + number.len());
-            lines.push(Line::from(vec![
-                label("run"),
-                Span::from(number),
-                Span::styled(front(&which, room), BOLD),
-            ]));
+            lines.push(label("run").then(number).then_styled(front(&which, room), BOLD));
             let name = run.workload.as_ref().map(|name| format!(" {}:", clean(name))).unwrap_or_default();
             let (line, time) = match run.phase_length_s {
                 Some(length) => (
@@ -328,41 +301,36 @@ fn facts(study: &Study, live: &Live, goes_on: bool, width: usize) -> Vec<Line<'s
                 None => (" ".repeat(columns), format!("{:.1} s", run.phase_elapsed_s)),
             };
             let text = front(&format!("{name} {}, {time}", run.phase), width.saturating_sub(7 + columns));
-            lines.push(Line::from(vec![label("phase"), Span::styled(line, SPARK), Span::from(text)]));
+            lines.push(label("phase").then_styled(line, SPARK).then(text));
         }
-        None => {
-            lines.extend([Line::from(vec![label("run"), Span::styled("between runs", DIM)]), Line::default()])
-        }
+        None => lines.extend([label("run").then_styled("between runs", DIM), Line::default()]),
     }
-    let rates = live.rates.clone().unwrap_or_default();
-    let known = live.rates.is_some();
-    let latency = rates.mean_latency_us.map_or_else(String::new, |us| format!(", latency {}", time(us)));
-    let errors = match rates.errors_per_s > 0.0 {
-        true => Span::styled(format!(", {} errors/s", short(rates.errors_per_s)), BAD),
-        false => Span::default(),
-    };
-    let line = match known {
-        true => vec![
-            label("rates"),
-            Span::from(format!("{} ops/s", short(rates.operations_per_s))),
-            errors,
-            Span::from(format!(
-                ", read {}B/s, written {}B/s{latency}",
-                spaced(rates.read_bytes_per_s),
-                spaced(rates.written_bytes_per_s)
-            )),
-        ],
-        false => vec![label("rates"), Span::styled("none outside of the measured phase", DIM)],
-    };
-    lines.push(Line::from(line));
-    let mut spans = vec![label("")];
+    lines.push(match &live.rates {
+        Some(rates) => rates_line(label("rates"), rates),
+        None => label("rates").then_styled("none outside of the measured phase", DIM),
+    });
+    let mut line = label("");
     for (name, history) in [("ops/s ", &study.operations), ("  B/s ", &study.bytes)] {
         let columns = (width.saturating_sub(7) / 2).saturating_sub(name.len() + 1);
-        spans.push(Span::styled(name, DIM));
-        spans.push(Span::styled(sparkline(history, columns, top(history, columns)), SPARK));
+        line.push(name, DIM);
+        line.push(sparkline(history, columns, top(history, columns)), SPARK);
     }
-    lines.push(Line::from(spans));
+    lines.push(line);
     lines
+}
+
+fn rates_line(label: Line, rates: &Rates) -> Line {
+    let errors = if rates.errors_per_s > 0.0 {
+        format!(", {} errors/s", short(rates.errors_per_s))
+    } else {
+        String::new()
+    };
+    let latency = rates.mean_latency_us.map_or_else(String::new, |us| format!(", latency {}", time(us)));
+    let (read, written) = (spaced(rates.read_bytes_per_s), spaced(rates.written_bytes_per_s));
+    label
+        .then(format!("{} ops/s", short(rates.operations_per_s)))
+        .then_styled(errors, BAD)
+        .then(format!(", read {read}B/s, written {written}B/s{latency}"))
 }
 
 fn time(us: f64) -> String {
@@ -374,7 +342,7 @@ fn time(us: f64) -> String {
 }
 
 /// The latest messages, with the time of day in UTC.
-fn said_last(live: &Live, rows: usize, width: usize) -> Vec<Line<'static>> {
+fn last_messages(live: &Live, rows: usize, width: usize) -> Vec<Line> {
     if rows == 0 {
         return Vec::new();
     }
@@ -382,7 +350,7 @@ fn said_last(live: &Live, rows: usize, width: usize) -> Vec<Line<'static>> {
         let seconds = message.at_ms % DAY_MS / 1000;
         let at = format!("{:02}:{:02}:{:02} ", seconds / 3600, seconds / 60 % 60, seconds % 60);
         let text = front(&message.text, width.saturating_sub(at.len()));
-        Line::from(vec![Span::styled(at, DIM), Span::from(text)])
+        Line::styled(at, DIM).then(text)
     };
     let skipped = live.messages.len().saturating_sub(rows);
     std::iter::once(Line::styled("MESSAGES (UTC)", HEAD))

@@ -1,17 +1,25 @@
 //! The terminal: taken at the beginning, given back at every end.
 
-use std::io;
+use std::io::{self, Write as _};
+use std::panic;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use benchmaster_watch::{Action, Key};
-use ratatui::Frame;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use benchmaster_watch::{Action, Key, Screen};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::stdio::{stdin, stdout};
+use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
+use super::keyboard::{Typed, typed};
 use crate::commands::{Failure, Result, Status};
+
+/// The other screen of the terminal, without a cursor; and back.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
+const LEAVE: &[u8] = b"\x1b[?25h\x1b[?1049l";
 
 /// Signals are noticed after so long at the latest.
 const ATTENTION: Duration = Duration::from_millis(100);
@@ -26,55 +34,105 @@ const INTERVALS: [Duration; 8] = [
     Duration::from_secs(60),
 ];
 
-/// What is shown on a terminal.
-pub(super) trait Screen {
+/// What a terminal shows.
+pub(super) trait View {
     /// Takes a reading.
     fn read(&mut self) -> Result<()>;
     /// Does what a key is for.
     fn key(&mut self, key: Key) -> Action;
     /// Draws all of it; `every` is the time between readings.
-    fn draw(&self, frame: &mut Frame<'_>, every: Duration);
+    fn draw(&self, screen: &mut Screen, every: Duration);
 }
 
-/// Gives the terminal back, however the view ends. A panic does so before its message is printed.
-struct Restore;
+/// The terminal in raw mode; it is given back however the view ends.
+struct Terminal(Termios);
 
-impl Drop for Restore {
-    fn drop(&mut self) {
-        ratatui::restore();
+impl Terminal {
+    fn take() -> io::Result<Self> {
+        let before = tcgetattr(stdin())?;
+        // A panic gives the terminal back before its message is printed.
+        let (saved, hook) = (before.clone(), panic::take_hook());
+        panic::set_hook(Box::new(move |panic| {
+            give_back(&saved);
+            hook(panic);
+        }));
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+        let terminal = Self(before);
+        write(ENTER)?;
+        Ok(terminal)
     }
 }
 
-/// Shows a screen until `q`, or SIGINT, SIGTERM or SIGHUP.
-pub(super) fn run(screen: &mut dyn Screen, every: Duration) -> Result<Status> {
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        give_back(&self.0);
+        // The hook of the panic goes with the terminal.
+        if !std::thread::panicking() {
+            drop(panic::take_hook());
+        }
+    }
+}
+
+fn give_back(before: &Termios) {
+    // There is nobody left to report an error to.
+    let _ = write(LEAVE);
+    let _ = tcsetattr(stdin(), OptionalActions::Now, before);
+}
+
+fn write(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+fn size() -> io::Result<(u16, u16)> {
+    let Winsize { ws_col, ws_row, .. } = tcgetwinsize(stdout())?;
+    Ok(if ws_col == 0 || ws_row == 0 { (80, 24) } else { (ws_col, ws_row) })
+}
+
+/// Shows a view until `q`, the end of the terminal, or SIGINT, SIGTERM or SIGHUP.
+pub(super) fn run(view: &mut dyn View, every: Duration) -> Result<Status> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
     }
-    // What is wrong from the beginning is said on the terminal as it was.
-    screen.read()?;
-    let restore = Restore;
-    let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
+    // An error of the first reading is printed on the terminal as it was.
+    view.read()?;
+    let terminal = Terminal::take().map_err(|error| failed(&error))?;
     let (mut every, mut read) = (every, Instant::now());
     let status = loop {
-        terminal.draw(|frame| screen.draw(frame, every)).map_err(|error| failed(&error))?;
-        let until = read + every;
-        match wait(until, &stop).map_err(|error| failed(&error))? {
+        let shown = size().map_err(|error| failed(&error))?;
+        let mut screen = Screen::new(shown.0, shown.1);
+        view.draw(&mut screen, every);
+        write(screen.ansi().as_bytes()).map_err(|error| failed(&error))?;
+        match wait(read + every, shown, &stop).map_err(|error| failed(&error))? {
             Woken::Stop => break Status::Interrupted,
             Woken::Time => {
                 read = Instant::now();
-                screen.read()?;
+                view.read()?;
             }
-            Woken::Key(key) => match screen.key(key) {
-                Action::Draw => {}
-                Action::Quit => break Status::Fine,
-                Action::Faster => every = INTERVALS.into_iter().rev().find(|i| *i < every).unwrap_or(every),
-                Action::Slower => every = INTERVALS.into_iter().find(|i| *i > every).unwrap_or(every),
-            },
-            Woken::Resized => {}
+            Woken::Keys(keys) => {
+                let mut quit = false;
+                for key in keys {
+                    match view.key(key) {
+                        Action::Draw => {}
+                        Action::Quit => quit = true,
+                        Action::Faster => {
+                            every = INTERVALS.into_iter().rev().find(|i| *i < every).unwrap_or(every);
+                        }
+                        Action::Slower => every = INTERVALS.into_iter().find(|i| *i > every).unwrap_or(every),
+                    }
+                }
+                if quit {
+                    break Status::Fine;
+                }
+            }
+            Woken::Resized => write(b"\x1b[2J").map_err(|error| failed(&error))?,
         }
     };
-    drop(restore);
+    drop(terminal);
     Ok(status)
 }
 
@@ -85,51 +143,48 @@ fn failed(error: &io::Error) -> Failure {
 /// Why waiting ended.
 enum Woken {
     Time,
-    Key(Key),
+    Keys(Vec<Key>),
     Resized,
     Stop,
 }
 
-fn wait(until: Instant, stop: &AtomicBool) -> io::Result<Woken> {
+/// Waits until an instant, for keys, for another size than `shown`, or for a signal.
+fn wait(until: Instant, shown: (u16, u16), stop: &AtomicBool) -> io::Result<Woken> {
     loop {
         if stop.load(Ordering::Relaxed) {
             return Ok(Woken::Stop);
+        }
+        if size()? != shown {
+            return Ok(Woken::Resized);
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(Woken::Time);
         }
-        match event::poll(left.min(ATTENTION)) {
-            Ok(false) => continue,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+        let timeout = Timespec { tv_sec: 0, tv_nsec: left.min(ATTENTION).as_nanos() as _ };
+        let input = stdin();
+        let mut ready = [PollFd::new(&input, PollFlags::IN)];
+        match poll(&mut ready, Some(&timeout)) {
+            Ok(0) | Err(Errno::INTR) => continue,
             polled => polled?,
         };
-        match event::read()? {
-            // The terminal does not send the signal itself while it is in raw mode.
-            Event::Key(KeyEvent { code: KeyCode::Char('c'), modifiers: KeyModifiers::CONTROL, .. }) => {
-                return Ok(Woken::Stop);
-            }
-            Event::Key(key) if key.kind != KeyEventKind::Release => {
-                if let Some(key) = known(key.code) {
-                    return Ok(Woken::Key(key));
+        let mut bytes = [0; 256];
+        match rustix::io::read(input, &mut bytes) {
+            // The terminal is gone.
+            Ok(0) | Err(Errno::IO) => return Ok(Woken::Stop),
+            Ok(length) => {
+                let typed = typed(bytes.get(..length).unwrap_or_default());
+                if typed.contains(&Typed::Interrupt) {
+                    return Ok(Woken::Stop);
                 }
+                let keys = typed.into_iter().filter_map(|typed| match typed {
+                    Typed::Key(key) => Some(key),
+                    Typed::Interrupt => None,
+                });
+                return Ok(Woken::Keys(keys.collect()));
             }
-            Event::Resize(..) => return Ok(Woken::Resized),
-            _ => {}
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-}
-
-fn known(code: KeyCode) -> Option<Key> {
-    Some(match code {
-        KeyCode::Char(c) => Key::Char(c),
-        KeyCode::Up => Key::Up,
-        KeyCode::Down => Key::Down,
-        KeyCode::Left => Key::Left,
-        KeyCode::Right => Key::Right,
-        KeyCode::Home => Key::Home,
-        KeyCode::End => Key::End,
-        KeyCode::Esc => Key::Escape,
-        _ => return None,
-    })
 }
