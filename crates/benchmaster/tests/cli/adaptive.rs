@@ -65,6 +65,7 @@ fn documented(path: &str, value: &Value, docs: &str) {
 }
 
 #[test]
+#[ignore = "full tier: minutes"]
 fn a_screening_adds_what_it_needs_and_confirms_the_best() {
     let place = Place::new();
     place.write("study.toml", STUDY);
@@ -100,6 +101,7 @@ fn a_screening_adds_what_it_needs_and_confirms_the_best() {
 }
 
 #[test]
+#[ignore = "full tier: minutes"]
 fn a_goal_is_confirmed_without_a_screening_too() {
     let place = Place::new();
     let study = STUDY.replace("levels = [\"1ms\", \"10ms\"]", "levels = [\"10ms\", \"1ms\"]");

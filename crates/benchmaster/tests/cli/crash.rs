@@ -68,6 +68,7 @@ fn bits(run: &RunRecord) -> Vec<(&str, u64)> {
 }
 
 #[test]
+#[ignore = "full tier: minutes"]
 fn killed_at_fifty_points_no_finished_run_is_lost_or_doubled() {
     let place = Place::in_memory();
     place.write("crash.toml", STUDY);

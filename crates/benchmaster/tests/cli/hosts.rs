@@ -80,6 +80,7 @@ fn nobody_is_left(place: &Place) {
 }
 
 #[test]
+#[ignore = "full tier: ssh and Slurm"]
 fn clients_on_hosts_over_ssh_and_a_server_that_is_set_up_on_another() {
     let Some(sshd) = Sshd::start() else { return };
     let place = Place::new();
@@ -131,6 +132,7 @@ command = "echo looked; exec sleep 100"
 }
 
 #[test]
+#[ignore = "full tier: ssh and Slurm"]
 fn a_host_that_cannot_be_reached_is_named_with_the_fix() {
     let Some(sshd) = Sshd::start() else { return };
     let place = Place::new();
@@ -143,6 +145,7 @@ fn a_host_that_cannot_be_reached_is_named_with_the_fix() {
 }
 
 #[test]
+#[ignore = "full tier: ssh and Slurm"]
 fn clients_as_tasks_of_slurm() {
     let Some(slurm) = Slurm::start() else { return };
     let place = Place::new();

@@ -2,16 +2,13 @@
 //! skipped, unless `BENCHMASTER_REQUIRE_LAB=1`.
 
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use benchmaster_store::Store;
 use benchmaster_store::record::{RunRecord, Severity, StudyResults};
 
-use crate::place::{PROGRAM, Place, stderr};
+use crate::limit::output_within;
+use crate::place::{PATIENCE, PROGRAM, Place, stderr};
 use crate::serve::serve;
-
-/// Machines boot in seconds, each on a part of a processor, and twice where one is lost.
-const PATIENCE: Duration = Duration::from_secs(400);
 
 /// Labs of a user have different names, and tests run at once.
 struct Standing<'p> {
@@ -49,7 +46,7 @@ fn run(place: &Place, arguments: &[&str]) -> Output {
     let mut command = Command::new(PROGRAM);
     place.surround(&mut command);
     command.args(arguments);
-    assert_cmd::Command::from_std(command).timeout(PATIENCE).output().unwrap()
+    output_within(command, PATIENCE).unwrap()
 }
 
 /// A study of two clients that lock and read, with more text in and after its section `[lab]`.
@@ -100,6 +97,7 @@ fn counted(run: &RunRecord, operation: &str) -> (u64, u64) {
 }
 
 #[test]
+#[ignore = "full tier: machines"]
 fn clients_and_server_of_the_kernel_count_the_same_operations() {
     let place = Place::new();
     let Some(standing) = Standing::up(&place, "counts") else { return };
@@ -125,6 +123,7 @@ fn clients_and_server_of_the_kernel_count_the_same_operations() {
 }
 
 #[test]
+#[ignore = "full tier: machines"]
 fn machines_reach_a_server_of_the_host() {
     let place = Place::new();
     if Standing::up(&place, "relay").is_none() {
@@ -141,6 +140,7 @@ fn machines_reach_a_server_of_the_host() {
 }
 
 #[test]
+#[ignore = "full tier: machines"]
 fn our_client_reads_over_the_wire_from_machines_and_from_namespaces() {
     let place = Place::new();
     if Standing::up(&place, "url").is_none() {
@@ -164,6 +164,7 @@ fn our_client_reads_over_the_wire_from_machines_and_from_namespaces() {
 }
 
 #[test]
+#[ignore = "full tier: machines"]
 fn machines_of_one_name_make_a_run_invalid() {
     let place = Place::new();
     let Some(standing) = Standing::up(&place, "clones") else { return };
@@ -186,6 +187,7 @@ fn machines_of_one_name_make_a_run_invalid() {
 
 /// What clients hold is reclaimed, and what is opened and locked anew waits for the end of the grace period.
 #[test]
+#[ignore = "full tier: machines"]
 fn a_server_that_is_started_again_costs_time_and_no_operation() {
     let place = Place::new();
     if Standing::up(&place, "restart").is_none() {
@@ -278,6 +280,7 @@ fn run_of(place: &Place, arguments: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "full tier: machines"]
 fn a_machine_that_panics_fails_its_run_and_the_next_one_has_another_lab() {
     let place = Place::new();
     if Standing::up(&place, "panic").is_none() {

@@ -48,6 +48,7 @@ fn loads(curve: &Value) -> Vec<f64> {
 }
 
 #[test]
+#[ignore = "full tier: minutes"]
 fn workers_that_cannot_ask_for_more_end_an_open_curve_and_are_not_the_servers_limit() {
     let place = Place::new();
     let found = run(&place, STUDY);
@@ -73,6 +74,7 @@ fn workers_that_cannot_ask_for_more_end_an_open_curve_and_are_not_the_servers_li
 }
 
 #[test]
+#[ignore = "full tier: minutes"]
 fn a_closed_curve_rises_with_the_workers_for_every_level_of_a_factor() {
     let place = Place::new();
     let load = "curve = \"closed\"\nfrom = 1\nto = 4\nfactor = 2";

@@ -22,6 +22,8 @@ mod import;
 mod inputs;
 mod interrupt;
 mod lab_study;
+#[path = "../support/limit.rs"]
+mod limit;
 mod load;
 mod managed;
 mod memory;

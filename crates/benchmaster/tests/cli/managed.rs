@@ -79,6 +79,7 @@ fn mounts(place: &Place) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "full tier: mounts, as root"]
 fn steps_and_mounts_are_done_when_they_are_due_and_undone() {
     if !root() {
         return;
@@ -120,6 +121,7 @@ fn steps_and_mounts_are_done_when_they_are_due_and_undone() {
 }
 
 #[test]
+#[ignore = "full tier: mounts, as root"]
 fn a_step_that_fails_stops_the_study_and_nothing_stays_mounted() {
     if !root() {
         return;
@@ -139,6 +141,7 @@ fn a_step_that_fails_stops_the_study_and_nothing_stays_mounted() {
 }
 
 #[test]
+#[ignore = "full tier: mounts, as root"]
 fn a_session_after_a_kill_unmounts_what_that_left() {
     if !root() {
         return;
@@ -156,6 +159,7 @@ fn a_session_after_a_kill_unmounts_what_that_left() {
 }
 
 #[test]
+#[ignore = "full tier: mounts, as root"]
 fn what_is_mounted_already_stays_as_it_is() {
     if !root() {
         return;

@@ -49,11 +49,13 @@ fn compare(few: u64, many: u64, trace: bool, slack: u64) {
 }
 
 #[test]
+#[ignore = "full tier: minutes"]
 fn memory_does_not_grow_with_operations() {
     compare(250_000, 1_500_000, false, 8 * MIB);
 }
 
 #[test]
+#[ignore = "full tier: minutes"]
 fn traces_are_streamed_to_disk() {
     // 100 MB of records more in one. The buffers, 25 MB, need not be full in both: that depends on how fast they are written.
     compare(2_500_000, 5_000_000, true, 40 * MIB);

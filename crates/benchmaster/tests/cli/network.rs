@@ -38,6 +38,7 @@ fn namespaces() -> bool {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn a_delay_is_that_of_a_network_between_namespaces() {
     if !namespaces() {
         return;
@@ -65,6 +66,7 @@ fn a_delay_is_that_of_a_network_between_namespaces() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn bandwidth_and_loss_are_emulated() {
     if !namespaces() {
         return;

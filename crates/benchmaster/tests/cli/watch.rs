@@ -16,7 +16,7 @@ use crate::place::{Place, snapshot, stderr, stdout};
 
 const BEFORE: &str = include_str!("../../../telemetry/src/mountstats/samples/linux-6.1-before.txt");
 const AFTER: &str = include_str!("../../../telemetry/src/mountstats/samples/linux-6.1.txt");
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Puts a text in the place of the one in `mountstats`, so that no reader sees half of it.
 fn replace(place: &Place, text: &str) {

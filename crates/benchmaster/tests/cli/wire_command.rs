@@ -36,6 +36,7 @@ fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn a_command_runs_in_the_namespace_of_a_client_and_a_report_follows() {
     if skipped() {
         return;
@@ -53,6 +54,7 @@ fn a_command_runs_in_the_namespace_of_a_client_and_a_report_follows() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn the_report_as_json_tells_link_means_and_counts() {
     if skipped() {
         return;
@@ -77,6 +79,7 @@ fn the_report_as_json_tells_link_means_and_counts() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn the_congestion_control_is_one_that_the_kernel_has() {
     if skipped() {
         return;
@@ -100,6 +103,7 @@ fn the_congestion_control_is_one_that_the_kernel_has() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn a_command_that_fails_is_told() {
     if skipped() {
         return;
@@ -117,6 +121,7 @@ fn a_command_that_fails_is_told() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn a_server_is_started_first_and_ended_last() {
     if skipped() {
         return;
@@ -133,6 +138,7 @@ fn a_server_is_started_first_and_ended_last() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn without_a_command_it_says_how_to_enter_until_it_is_told_to_stop() {
     if skipped() || !has("nsenter") {
         return;
@@ -152,6 +158,7 @@ fn without_a_command_it_says_how_to_enter_until_it_is_told_to_stop() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn nothing_is_left_after_a_kill() {
     if skipped() {
         return;
@@ -201,6 +208,7 @@ const AS_NOBODY: &str = "mount -t tmpfs -o mode=755 tmpfs /mnt
     exec setpriv --reuid 65534 --regid 65534 --clear-groups /mnt/program \"$@\"";
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn it_works_without_root() {
     if skipped() {
         return;

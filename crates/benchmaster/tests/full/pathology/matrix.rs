@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use benchmaster_stats::share::wilson;
 
-use crate::scenario::Case;
-use crate::trial::Outcome;
+use super::scenario::Case;
+use super::trial::Outcome;
 
 /// Outcomes of all cases.
 #[derive(Debug, Default)]

@@ -1,21 +1,13 @@
 //! Diagnosis measured like a medical test: conditions are planted in studies that are really run, and it is counted what is
 //! found of them, what is found beside them, and what is found where nothing is planted.
 //!
-//! `cargo test` runs a quick subset; `just pathology` all of it, which takes half an hour, and writes the confusion
+//! The full tier of the tests runs a quick subset; `just pathology` all of it, which takes half an hour, and writes the confusion
 //! matrix. Environment variables:
 //!
 //! * `BENCHMASTER_PATHOLOGY=all`: everything, with the matrix; arguments are parts of names of scenarios.
 //! * `BENCHMASTER_PATHOLOGY_PLACE`: where results are kept; what is there already is diagnosed and not run again.
 //! * `BENCHMASTER_PATHOLOGY_RUNNER`: another program that runs the studies.
 //! * `UPDATE_PATHOLOGY=1`: the figures of `docs/diagnose.md` are written anew.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::print_stdout,
-    reason = "a test"
-)]
 
 mod matrix;
 mod scenario;
@@ -26,31 +18,31 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 
-use crate::matrix::Matrix;
-use crate::scenario::{Needs, Scenario};
-use crate::trial::{missing, trial};
+use self::matrix::Matrix;
+use self::scenario::{Needs, Scenario};
+use self::trial::{missing, trial};
 
-fn main() -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let scenarios = scenario::read(&root.join("tests/pathology/scenarios"));
-    match std::env::var("BENCHMASTER_PATHOLOGY").as_deref() {
-        Ok("all") => all(&scenarios, &root.join("../../docs/diagnose.md")),
-        Ok(other) => panic!("BENCHMASTER_PATHOLOGY is `{other}`; it can be `all`"),
-        Err(_) => quick(scenarios),
-    }
+fn scenarios() -> Vec<Scenario> {
+    scenario::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/full/pathology/scenarios"))
+}
+
+/// Everything, if it is asked for.
+pub(crate) fn all() -> Option<ExitCode> {
+    let asked = std::env::var("BENCHMASTER_PATHOLOGY").ok()?;
+    assert_eq!(asked, "all", "the value of BENCHMASTER_PATHOLOGY");
+    Some(measured(&scenarios(), &Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnose.md")))
 }
 
 /// One case of each scenario that takes a second and does not mind a busy host.
-fn quick(scenarios: Vec<Scenario>) -> ExitCode {
+pub(crate) fn quick() -> Vec<Trial> {
     let place = Arc::new(tempfile::tempdir().unwrap());
     let test = |scenario: Scenario| {
         let place = Arc::clone(&place);
-        Trial::test(scenario.name.clone(), move || one(&scenario, place.path()))
+        Trial::test(format!("pathology_{}", scenario.name), move || one(&scenario, place.path()))
     };
-    let trials = scenarios.into_iter().filter(|scenario| scenario.quick).map(test).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    scenarios().into_iter().filter(|scenario| scenario.quick).map(test).collect()
 }
 
 /// What is planted is found; where nothing is, nothing is found.
@@ -62,18 +54,19 @@ fn one(scenario: &Scenario, place: &Path) -> Result<(), Failed> {
     let case = scenario.cases().next().ok_or("a scenario without a case")?;
     let outcome = trial(&case, place)?;
     let wrong: Vec<&str> = outcome.wrong(&case).collect();
-    match scenario.is_clean() {
-        true if !wrong.is_empty() => Err(format!("{} in a clean control", wrong.join(", ")).into()),
-        false if !outcome.hit(&case) => {
-            let found: Vec<&String> = outcome.found.keys().collect();
-            Err(format!("{:?} was planted ({}), and {found:?} found", scenario.finds, scenario.planted)
-                .into())
-        }
-        _ => Ok(()),
+    if scenario.is_clean() && !wrong.is_empty() {
+        return Err(format!("{} in a clean control", wrong.join(", ")).into());
     }
+    if !scenario.is_clean() && !outcome.hit(&case) {
+        let found: Vec<&String> = outcome.found.keys().collect();
+        return Err(
+            format!("{:?} was planted ({}), and {found:?} found", scenario.finds, scenario.planted).into()
+        );
+    }
+    Ok(())
 }
 
-fn all(scenarios: &[Scenario], document: &Path) -> ExitCode {
+fn measured(scenarios: &[Scenario], document: &Path) -> ExitCode {
     let kept = std::env::var_os("BENCHMASTER_PATHOLOGY_PLACE").map(PathBuf::from);
     let made = tempfile::tempdir().unwrap();
     let place = kept.as_deref().unwrap_or(made.path());
@@ -117,10 +110,7 @@ fn all(scenarios: &[Scenario], document: &Path) -> ExitCode {
     let reached = matrix.sensitivity().share() >= 0.95
         && matrix.false_alarms().share() <= 0.02
         && matrix.not_crowded().share() >= 1.0;
-    match reached && matrix.failed.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    if reached && matrix.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Puts the figures between their marks.

@@ -1,21 +1,22 @@
 //! Every ready study is run, scaled to seconds, in a directory and over the wire, with its data verified.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, reason = "a test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use benchmaster_store::Store;
 use benchmaster_workload::builtin::WorkloadSpec;
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use toml::{Table, Value};
+
+use crate::limit::output_within;
 
 /// What a study of the repository cannot do here: hosts that it is to be told, file systems that it makes.
 const ELSEWHERE: [&str; 3] = ["fleet", "managed", "paper000-random-read-cold"];
 
 /// A study takes seconds; this ends one that hangs.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// How small studies are made, unless that makes two of their levels the same.
 const SCALE: &str = "0.0005";
@@ -31,8 +32,8 @@ const BESIDES: [(&str, &str, &str); 3] = [
     ("smallfile", "wire", "target.version=\"4.2\""),
 ];
 
-fn main() {
-    let arguments = Arguments::from_args();
+/// A trial for each study and each kind of target that it can have.
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for path in studies() {
         let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
@@ -46,10 +47,6 @@ fn main() {
             }
             continue;
         }
-        // Those have no directory and no URL in place of their mount, and take longer.
-        if study.contains_key("lab") {
-            continue;
-        }
         for (engine, target) in [("directory", "{scratch}"), ("wire", "nfs://{server}/export")] {
             if engine == "directory" && needs_the_wire(&study) {
                 continue;
@@ -61,7 +58,7 @@ fn main() {
             trials.push(Trial::test(format!("{name}_{engine}"), move || run(&path, &changes, Some(target))));
         }
     }
-    libtest_mimic::run(&arguments, trials).exit();
+    trials
 }
 
 /// Whether a study is compared with what is expected of it, by tests of its own.
@@ -123,10 +120,11 @@ fn needs_the_wire(study: &Table) -> bool {
 
 /// The changes that make a study short: the first and last level of each factor, one factor at a time, one replicate.
 fn changes(study: &Table) -> Vec<String> {
-    let mut changes = match study.contains_key("load") {
+    let mut changes = if study.contains_key("load") {
         // Every load of a curve is run twice, which is the least.
-        true => ["design.replicates=2", "load.max_replicates=2"].map(str::to_owned).to_vec(),
-        false => vec!["design={ kind = \"one-at-a-time\", replicates = 1 }".to_owned()],
+        ["design.replicates=2", "load.max_replicates=2"].map(str::to_owned).to_vec()
+    } else {
+        vec!["design={ kind = \"one-at-a-time\", replicates = 1 }".to_owned()]
     };
     if let Some(response) = study.get("design").and_then(|design| design.get("response")) {
         changes.push(format!("design.response={response}"));
@@ -181,29 +179,17 @@ fn run(path: &Path, changes: &[String], target: Option<&str>) -> Result<(), Fail
     for change in changes {
         command.args(["--set", change]);
     }
-    let log = std::fs::File::create(place.path().join("log"))?;
     command.current_dir(place.path()).env("TMPDIR", place.path()).stdin(Stdio::null());
-    let mut child = command.stdout(log.try_clone()?).stderr(log).spawn()?;
-    let began = Instant::now();
-    let status = loop {
-        match child.try_wait()? {
-            Some(status) => break status,
-            None if began.elapsed() > PATIENCE => {
-                child.kill()?;
-                break child.wait()?;
-            }
-            None => std::thread::sleep(Duration::from_millis(20)),
-        }
-    };
-    let told = || std::fs::read_to_string(place.path().join("log")).unwrap_or_default();
-    if !status.success() {
-        return Err(format!("{status}\n{}", told()).into());
+    let output = output_within(command, PATIENCE)?;
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!("{}\n{printed}", output.status).into());
     }
     let results = Store::load(&place.path().join("results"))?;
     let replicates = if changes.iter().any(|change| change == "design.replicates=2") { 2 } else { 1 };
     let expected = results.study.treatments.len() * replicates;
     if results.runs.len() != expected {
-        return Err(format!("{} runs of {expected}\n{}", results.runs.len(), told()).into());
+        return Err(format!("{} runs of {expected}\n{}", results.runs.len(), printed).into());
     }
     for recording in results.runs.iter().flat_map(|run| &run.recordings) {
         let operations: u64 = recording.series.iter().map(|series| series.total.count).sum();
@@ -211,11 +197,11 @@ fn run(path: &Path, changes: &[String], target: Option<&str>) -> Result<(), Fail
         let moves = recording.series.iter().any(|series| series.key.operation.moves_data());
         let (name, verified) = (&recording.workload, recording.verified_bytes);
         if failed > 0 || recording.corruption.is_some() {
-            return Err(format!("{name}: {failed} errors, {:?}\n{}", recording.corruption, told()).into());
+            return Err(format!("{name}: {failed} errors, {:?}\n{}", recording.corruption, printed).into());
         }
         if operations == 0 || (moves && verified == Some(0)) {
             return Err(
-                format!("{name}: {operations} operations, {verified:?} bytes verified\n{}", told()).into()
+                format!("{name}: {operations} operations, {verified:?} bytes verified\n{}", printed).into()
             );
         }
     }

@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
-use crate::scenario::{Case, Needs};
+use super::scenario::{Case, Needs};
+use crate::limit::output_within;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_benchmaster");
 
 /// A case takes seconds; this ends one that hangs.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(1200);
 
 /// What came of a case.
 #[derive(Debug)]
@@ -157,7 +158,7 @@ fn run(case: &Case<'_>, directory: &Path) -> Result<(), String> {
     command.args(["run", "case.toml", "-q", "-o", "results"]);
     command.args(case.changes().iter().flat_map(|change| ["--set", change]));
     command.current_dir(directory).env("TMPDIR", directory.join("tmp")).stdin(Stdio::null());
-    let output = assert_cmd::Command::from_std(command).timeout(PATIENCE).output();
+    let output = output_within(command, PATIENCE);
     let output = output.map_err(|error| error.to_string())?;
     match output.status.code() {
         // A measurement that failed its own checks is what is looked for.
@@ -173,7 +174,7 @@ fn run(case: &Case<'_>, directory: &Path) -> Result<(), String> {
 fn diagnose(results: &Path) -> Result<Diagnosis, String> {
     let mut command = Command::new(PROGRAM);
     command.arg("diagnose").arg(results).arg("--json").stdin(Stdio::null());
-    let output = assert_cmd::Command::from_std(command).timeout(PATIENCE).output();
+    let output = output_within(command, PATIENCE);
     let output = output.map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
