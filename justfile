@@ -1,4 +1,4 @@
-# Everything before a commit: format, lints, tests, licences of the dependencies.
+# Before every commit: format, lints, fast tests, licences of the dependencies.
 check: format lint test licences
 
 format:
@@ -8,18 +8,28 @@ lint:
     cargo clippy --workspace --all-targets -- -D warnings
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
+# The fast tier: pure tests and tests on the loopback interface.
 test:
     cargo test --workspace --no-fail-fast
+
+# The full tier: real kernels, nfs-ganesha, ssh, Slurm, Chromium, every study, planted conditions, simulations. Parts that
+# are not installed are named and skipped; `.ci/run` installs and requires them.
+full: test
+    cargo test --workspace --no-fail-fast -- --ignored
 
 # Needs cargo-deny (`cargo install cargo-deny --locked`).
 licences:
     cargo deny check licenses bans sources
 
-# Write docs/study-schema.json anew from the types of the study file.
+# The program as it is published: optimised as a whole, stripped.
+dist:
+    cargo build --profile dist
+
+# Regenerate docs/study-schema.json from the types of the study file.
 schema:
     UPDATE_SCHEMA=1 cargo test -p benchmaster-study schema
 
-# Write the list of metrics in docs/metrics.md anew from the samplers.
+# Regenerate the list of metrics in docs/metrics.md from the samplers.
 metrics:
     UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test documentation
 
@@ -48,4 +58,4 @@ bench:
 # Diagnosis measured like a medical test: conditions are planted in studies that are really run. Prints the confusion matrix and
 # writes the figures of docs/diagnose.md; takes half an hour, on a host with nothing else to do.
 pathology *NAMES:
-    BENCHMASTER_PATHOLOGY=all UPDATE_PATHOLOGY=1 cargo test --release -p benchmaster --test pathology -- {{NAMES}}
+    BENCHMASTER_PATHOLOGY=all UPDATE_PATHOLOGY=1 cargo test --release -p benchmaster --test full -- {{NAMES}}
