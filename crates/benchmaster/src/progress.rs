@@ -126,11 +126,10 @@ impl Reporter {
         self.planned = self.planned.max(done.into());
         let rest = self.estimate.seconds_min * self.planned.saturating_sub(done.into()) as f64
             / self.estimate.runs_min.max(1) as f64;
-        let runs = match done > 0 || interruptions > 0 {
-            true => {
-                format!("resuming after {done} of {}, interrupted {}", self.of_runs(), times(interruptions))
-            }
-            false => self.of_runs(),
+        let runs = if done > 0 || interruptions > 0 {
+            format!("resuming after {done} of {}, interrupted {}", self.of_runs(), times(interruptions))
+        } else {
+            self.of_runs()
         };
         // Preparation is not in the estimate, nor are workloads that end when their work is done.
         self.line(&format!("{}: {runs}; at least {} of measuring", self.study, length(rest)));
@@ -142,9 +141,10 @@ impl Reporter {
 
     fn place(&self, environments: &BTreeMap<String, Environment>, scratch: Option<&Path>) {
         for target in environments.values().filter_map(|environment| environment.target.as_ref()) {
-            let temporary = match scratch.is_some_and(|path| path == Path::new(&target.path)) {
-                true => ", a temporary directory",
-                false => "",
+            let temporary = if scratch.is_some_and(|path| path == Path::new(&target.path)) {
+                ", a temporary directory"
+            } else {
+                ""
             };
             self.line(&format!(
                 "measuring {}{temporary}, on {} ({})",
@@ -253,10 +253,7 @@ fn left(seconds: f64) -> String {
 }
 
 fn length(seconds: f64) -> String {
-    match seconds < 1.0 {
-        true => format!("{seconds:.1} s"),
-        false => format::duration((seconds * 1e9) as u64),
-    }
+    if seconds < 1.0 { format!("{seconds:.1} s") } else { format::duration((seconds * 1e9) as u64) }
 }
 
 fn times(n: usize) -> String {

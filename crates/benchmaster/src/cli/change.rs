@@ -40,11 +40,13 @@ impl ChangeArgs {
             let exported = target
                 .split_once(':')
                 .is_some_and(|(host, path)| !host.contains('/') && path.starts_with('/'));
-            match exported && !target.starts_with("nfs://") {
+            if exported && !target.starts_with("nfs://") {
                 // A TOML text in the form that JSON has as well.
-                true => Override::parse(&format!("target.mount={{ source = {target:?} }}")),
-                false if target.starts_with("nfs://") => Override::text("target.url", target),
-                false => Override::text("target.path", target),
+                Override::parse(&format!("target.mount={{ source = {target:?} }}"))
+            } else if target.starts_with("nfs://") {
+                Override::text("target.url", target)
+            } else {
+                Override::text("target.path", target)
             }
         });
         let section = self.lab.iter().map(|_| Ok(Override::section("lab")));

@@ -105,9 +105,10 @@ pub(crate) fn analyze(path: &Path, args: &AnalyzeArgs) -> Result<Status> {
             }
         });
     }
-    match args.json {
-        true => output::print_json(&answer)?,
-        false => output::print(&text(&answer))?,
+    if args.json {
+        output::print_json(&answer)?
+    } else {
+        output::print(&text(&answer))?
     }
     Ok(Status::Fine)
 }

@@ -35,9 +35,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
         let page = html::compare(&comparison, of(0, first), of(1, second)).map_err(Failure::failed)?;
         write_page(path, &page).map_err(Failure::of_a_place_given)?;
     }
-    match args.json {
-        true => output::print_json(&comparison)?,
-        false => output::print(&terminal::comparison_text(&comparison, &output::text_options()))?,
+    if args.json {
+        output::print_json(&comparison)?
+    } else {
+        output::print(&terminal::comparison_text(&comparison, &output::text_options()))?
     }
     Ok(status(&comparison, args.fail_on))
 }

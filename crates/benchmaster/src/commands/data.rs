@@ -93,9 +93,10 @@ impl Csv {
             let found = found.map_err(|problem| wrong(format!("line {line}: {problem}")))?;
             if found != header.len() {
                 let expected = header.len();
-                let fix = match found > expected {
-                    true => "put a cell that has a comma in it into quotes",
-                    false => "leave a cell empty, but not out",
+                let fix = if found > expected {
+                    "put a cell that has a comma in it into quotes"
+                } else {
+                    "leave a cell empty, but not out"
                 };
                 let problem = format!(
                     "line {line} has {}, the first line has {expected}; {fix}",
@@ -106,9 +107,10 @@ impl Csv {
             lines.push(line);
         }
         if lines.is_empty() {
-            return Err(wrong(match columns.iter().any(|column| column.name.contains('\r')) {
-                true => "its lines end with a carriage return alone; save it with line feeds".into(),
-                false => "it has a header, but no rows".into(),
+            return Err(wrong(if columns.iter().any(|column| column.name.contains('\r')) {
+                "its lines end with a carriage return alone; save it with line feeds".into()
+            } else {
+                "it has a header, but no rows".into()
             }));
         }
         Ok(Self { name: name.to_owned(), columns, lines })

@@ -28,9 +28,10 @@ pub(crate) fn diagnose(args: &DiagnoseArgs) -> Result<Status> {
 fn of_results(directory: &Path, json: bool) -> Result<Status> {
     let results = load(directory)?;
     let (_, diagnosis) = found(directory, &results);
-    match json {
-        true => output::print_json(&diagnosis)?,
-        false => output::print(&text::of_study(&results, &diagnosis))?,
+    if json {
+        output::print_json(&diagnosis)?
+    } else {
+        output::print(&text::of_study(&results, &diagnosis))?
     }
     Ok(Status::Fine)
 }
@@ -93,20 +94,22 @@ fn of_mountstats(args: &DiagnoseArgs) -> Result<Status> {
         }
     };
     if observations.observed.is_empty() {
-        let why = match observations.left_out.is_empty() {
-            true => "there is no NFS mount in what was given".to_owned(),
-            false => observations.left_out.join("; "),
+        let why = if observations.left_out.is_empty() {
+            "there is no NFS mount in what was given".to_owned()
+        } else {
+            observations.left_out.join("; ")
         };
         return Err(Failure::wrong_input(anyhow::anyhow!("nothing to look at: {why}")));
     }
     let diagnosis = mountstats::diagnose(&observations.observed);
-    match args.json {
-        true => output::print_json(&Printed {
+    if args.json {
+        output::print_json(&Printed {
             diagnosis: &diagnosis,
             looked_at: observations.observed.iter().map(mountstats::Observed::place).collect(),
             left_out: &observations.left_out,
-        })?,
-        false => output::print(&of_observations(&diagnosis, &observations))?,
+        })?
+    } else {
+        output::print(&of_observations(&diagnosis, &observations))?
     }
     Ok(Status::Fine)
 }

@@ -36,12 +36,11 @@ pub(crate) fn extend(directory: &Path, args: &PlanArgs) -> Result<Status> {
         let mut store = Store::open(directory).map_err(Failure::wrong_input)?;
         store.add_stage(&proposal.stage, &proposal.new).map_err(Failure::failed)?;
     }
-    match args.json {
-        true => output::print_json(&description)?,
-        false => {
-            let form = TextForm { width: output::text_options().width, all: args.all };
-            output::print(&description.render(&directory.display().to_string(), form))?;
-        }
+    if args.json {
+        output::print_json(&description)?
+    } else {
+        let form = TextForm { width: output::text_options().width, all: args.all };
+        output::print(&description.render(&directory.display().to_string(), form))?;
     }
     Ok(Status::Fine)
 }

@@ -38,9 +38,10 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Status> {
         let page = html::history(&history).map_err(Failure::failed)?;
         write_page(path, &page).map_err(Failure::of_a_place_given)?;
     }
-    match args.json {
-        true => output::print_json(&history)?,
-        false => output::print(&terminal::history_text(&history, &output::text_options()))?,
+    if args.json {
+        output::print_json(&history)?
+    } else {
+        output::print(&terminal::history_text(&history, &output::text_options()))?
     }
     let fails = match args.fail_on {
         FailOnHistory::Never => false,

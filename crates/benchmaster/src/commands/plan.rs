@@ -29,9 +29,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {
         let plan = load_plan(study, &args.change)?;
         let input = DesignInput { pilot: pilot.as_ref(), ..of_options(plan.design_input(), args) };
         let description = plan.describe_here(describe(&input));
-        match args.json {
-            true => output::print_json(&description)?,
-            false => output::print(&description.render(form))?,
+        if args.json {
+            output::print_json(&description)?
+        } else {
+            output::print(&description.render(form))?
         }
         return Ok(Status::Fine);
     }
@@ -40,9 +41,10 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {
         None => args.request().input().map_err(Failure::wrong_input)?,
     };
     let description = describe(&DesignInput { pilot: pilot.as_ref(), ..of_options(input, args) });
-    match args.json {
-        true => output::print_json(&description)?,
-        false => output::print(&description.render(form))?,
+    if args.json {
+        output::print_json(&description)?
+    } else {
+        output::print(&description.render(form))?
     }
     Ok(Status::Fine)
 }

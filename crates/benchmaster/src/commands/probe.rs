@@ -62,18 +62,20 @@ fn network(args: &ProbeNetworkArgs) -> Result<Status> {
     });
     bar.finish_and_clear();
     let measured = measured.map_err(failure)?;
-    match args.json {
-        true => output::print_json(&measured)?,
-        false => output::print(&text::network(&measured, output::text_options().unicode))?,
+    if args.json {
+        output::print_json(&measured)?
+    } else {
+        output::print(&text::network(&measured, output::text_options().unicode))?
     }
     Ok(Status::Fine)
 }
 
 fn rpc(args: &ProbeRpcArgs) -> Result<Status> {
     let measured = probe::rpc_null(args.server, args.count).map_err(failure)?;
-    match args.json {
-        true => output::print_json(&measured)?,
-        false => output::print(&text::rpc(&measured, output::text_options().unicode))?,
+    if args.json {
+        output::print_json(&measured)?
+    } else {
+        output::print(&text::rpc(&measured, output::text_options().unicode))?
     }
     Ok(Status::Fine)
 }

@@ -33,12 +33,11 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Result<Status> {
     let response = args.model.response.as_deref();
     let analysis = analyze_with(&results, response, &options).map_err(Failure::wrong_input)?;
     let diagnosis = diagnose(&results, &analysis, &ResultsDirectory(directory.clone()));
-    match args.json {
-        true => print_json(&analysis, &diagnosis)?,
-        false => {
-            let options = output::text_options();
-            output::print(&terminal::analysis_text(&results, &analysis, &diagnosis, &options))?;
-        }
+    if args.json {
+        print_json(&analysis, &diagnosis)?
+    } else {
+        let options = output::text_options();
+        output::print(&terminal::analysis_text(&results, &analysis, &diagnosis, &options))?;
     }
     Ok(status(&analysis))
 }

@@ -123,9 +123,10 @@ fn carry_out(plan: &Plan, common: &RunCommon) -> Result<Status> {
         };
         if outcome == Outcome::Stopped || !add_stage(plan, &directory)? {
             // What a guest on virtual time has found is told by the host, which gets the results.
-            return match lab_virtual_time::is_inside() {
-                true => Ok(Status::Fine),
-                false => conclude(outcome, &directory, common.json),
+            return if lab_virtual_time::is_inside() {
+                Ok(Status::Fine)
+            } else {
+                conclude(outcome, &directory, common.json)
             };
         }
     }
@@ -134,14 +135,16 @@ fn carry_out(plan: &Plan, common: &RunCommon) -> Result<Status> {
 /// Adds what a study whose planned runs are done needs next. Returns whether there is anything.
 fn add_stage(plan: &Plan, directory: &Path) -> Result<bool> {
     let results = load(directory)?;
-    let addition = match curves::is_load(&results) {
-        true => curves::addition(&results),
-        false if is_adaptive(&results) => match next_step(&results) {
+    let addition = if curves::is_load(&results) {
+        curves::addition(&results)
+    } else if is_adaptive(&results) {
+        match next_step(&results) {
             Ok(Step::Add(addition)) => Some(addition),
             // What cannot be decided is told with the summary.
             Ok(Step::Finished(_)) | Err(_) => None,
-        },
-        false => None,
+        }
+    } else {
+        None
     };
     let Some(addition) = addition else { return Ok(false) };
     let planned = plan.with_stages(&results.study).map_err(|found| Failure::mistakes(&found))?;
@@ -168,12 +171,11 @@ fn conclude(outcome: Outcome, directory: &Path, json: bool) -> Result<Status> {
     let (analysis, diagnosis) = found(directory, &results);
     // The summary does not wait for a report that cannot be written.
     let report = write_report_into(directory, &results, &analysis, &diagnosis);
-    match json {
-        true => print_json(&analysis, &diagnosis)?,
-        false => {
-            let written = report.as_ref().ok().cloned();
-            print_summary(directory, &results, &analysis, &diagnosis, written)?;
-        }
+    if json {
+        print_json(&analysis, &diagnosis)?
+    } else {
+        let written = report.as_ref().ok().cloned();
+        print_summary(directory, &results, &analysis, &diagnosis, written)?;
     }
     if outcome == Outcome::Stopped {
         output::note(
@@ -218,8 +220,5 @@ fn failure(error: RunError) -> Failure {
         RunError::Execute { source, .. } => matches!(**source, ExecuteError::Workload(_)),
         _ => false,
     };
-    match input {
-        true => Failure::wrong_input(error),
-        false => Failure::failed(error),
-    }
+    if input { Failure::wrong_input(error) } else { Failure::failed(error) }
 }

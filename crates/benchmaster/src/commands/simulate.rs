@@ -62,9 +62,10 @@ fn hash_cast(args: &HashCastArgs) -> Result<Status> {
         let page = html::hash_cast(&drawing(&found)).map_err(Failure::failed)?;
         super::results::write_page(path, &page).map_err(Failure::of_a_place_given)?;
     }
-    match args.json {
-        true => output::print_json(&found)?,
-        false => output::print(&text(&found))?,
+    if args.json {
+        output::print_json(&found)?
+    } else {
+        output::print(&text(&found))?
     }
     Ok(Status::Fine)
 }
@@ -111,10 +112,7 @@ fn of_flows(args: &HashCastArgs, flows: u32, single: bool) -> Result<Flows> {
             simulated: simulated.as_ref().map(|s| s.share_of_ratio(ratio)),
         });
     }
-    let loads = match single {
-        true => Some(loads(flows, queues, simulated.as_ref())?),
-        false => None,
-    };
+    let loads = if single { Some(loads(flows, queues, simulated.as_ref())?) } else { None };
     Ok(Flows { flows, ratios, loads })
 }
 

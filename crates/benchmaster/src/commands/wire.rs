@@ -105,9 +105,10 @@ fn start_commands(args: &WireArgs, network: &Network, children: &mut Children) -
 
 /// How other programs come into the namespaces.
 fn how_to_enter(network: &Network, in_user_namespace: bool) -> String {
-    let user = match in_user_namespace {
-        true => format!("--preserve-credentials --user=/proc/{}/ns/user ", std::process::id()),
-        false => String::new(),
+    let user = if in_user_namespace {
+        format!("--preserve-credentials --user=/proc/{}/ns/user ", std::process::id())
+    } else {
+        String::new()
     };
     let line = |who: &str, address: std::net::IpAddr, namespace: &Namespace| {
         format!("  {who:<10} {address:<12} nsenter {user}--net={} COMMAND\n", namespace.path().display())
@@ -292,12 +293,11 @@ fn print(args: &WireArgs, network: &Network, report: &Report) -> Result<()> {
     }
     let text = as_text(report);
     // Standard output is the command's.
-    match args.command.is_empty() {
-        true => output::print(&text),
-        false => {
-            output::note(&text);
-            Ok(())
-        }
+    if args.command.is_empty() {
+        output::print(&text)
+    } else {
+        output::note(&text);
+        Ok(())
     }
 }
 

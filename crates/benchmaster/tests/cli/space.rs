@@ -151,17 +151,14 @@ fn files_that_cannot_fit_are_refused_before_they_are_written() {
 #[test]
 fn a_read_only_place_for_results() {
     let place = Place::tiny();
-    let _disk = match is_root() {
-        true => {
-            let Some(disk) = Mounted::new(place.path("locked"), "size=1m") else { return };
-            disk.remount("ro");
-            Some(disk)
-        }
-        false => {
-            fs::create_dir(place.path("locked")).unwrap();
-            fs::set_permissions(place.path("locked"), PermissionsExt::from_mode(0o555)).unwrap();
-            None
-        }
+    let _disk = if is_root() {
+        let Some(disk) = Mounted::new(place.path("locked"), "size=1m") else { return };
+        disk.remount("ro");
+        Some(disk)
+    } else {
+        fs::create_dir(place.path("locked")).unwrap();
+        fs::set_permissions(place.path("locked"), PermissionsExt::from_mode(0o555)).unwrap();
+        None
     };
     let output = place.run(&["run", "tiny.toml", "-o", "locked/results", "-q"]);
     assert_eq!(output.status.code(), Some(1));
@@ -190,26 +187,25 @@ fn results_that_became_read_only() {
 fn a_study_file_that_may_not_be_read() {
     let place = Place::tiny();
     fs::set_permissions(place.path("tiny.toml"), PermissionsExt::from_mode(0o000)).unwrap();
-    let output = match is_root() {
+    let output = if is_root() {
         // Root may read everything, so somebody else does it, with a copy of the program at a place for everybody.
-        true => {
-            fs::set_permissions(place.root(), PermissionsExt::from_mode(0o755)).unwrap();
-            // Not by this process: what it starts meanwhile would hold the file open for writing, and that cannot be run.
-            let copied =
-                Command::new("cp").args([PROGRAM.as_ref(), place.path("program").as_path()]).status();
-            assert!(copied.unwrap().success());
-            let mut command = Command::new(place.path("program"));
-            place.surround(&mut command);
-            command.args(["run", "tiny.toml"]).uid(65_534);
-            match command.spawn() {
-                Ok(child) => child.wait_with_output().unwrap(),
-                Err(error) => {
-                    eprintln!("skipped: a program cannot be started as another user here: {error}");
-                    return;
-                }
+
+        fs::set_permissions(place.root(), PermissionsExt::from_mode(0o755)).unwrap();
+        // Not by this process: what it starts meanwhile would hold the file open for writing, and that cannot be run.
+        let copied = Command::new("cp").args([PROGRAM.as_ref(), place.path("program").as_path()]).status();
+        assert!(copied.unwrap().success());
+        let mut command = Command::new(place.path("program"));
+        place.surround(&mut command);
+        command.args(["run", "tiny.toml"]).uid(65_534);
+        match command.spawn() {
+            Ok(child) => child.wait_with_output().unwrap(),
+            Err(error) => {
+                eprintln!("skipped: a program cannot be started as another user here: {error}");
+                return;
             }
         }
-        false => place.run(&["run", "tiny.toml"]),
+    } else {
+        place.run(&["run", "tiny.toml"])
     };
     assert_eq!(output.status.code(), Some(2));
     snapshot("unreadable_study", &place, &transcript(&output));

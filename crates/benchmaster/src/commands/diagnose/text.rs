@@ -70,9 +70,12 @@ fn limits(diagnosis: &Diagnosis) -> String {
         return String::new();
     }
     let mut text = "\nthe limit of each workload\n".to_owned();
-    let place = |limiting: &benchmaster_diagnosis::diagnosis::Limiting| match limiting.label.is_empty() {
-        true => limiting.workload.clone(),
-        false => format!("{}, {}", limiting.workload, limiting.label),
+    let place = |limiting: &benchmaster_diagnosis::diagnosis::Limiting| {
+        if limiting.label.is_empty() {
+            limiting.workload.clone()
+        } else {
+            format!("{}, {}", limiting.workload, limiting.label)
+        }
     };
     let shown = &diagnosis.limits[..diagnosis.limits.len().min(LIMITS)];
     let width = shown.iter().map(|limiting| place(limiting).chars().count()).max().unwrap_or(0).min(48);
@@ -208,10 +211,9 @@ fn of_test(test: &Test) -> String {
             number(interval.confidence * 100.0)
         ));
     }
-    told.extend(test.p.map(|p| match p < 0.0001 {
-        true => "p < 0.0001".to_owned(),
-        false => format!("p = {}", number(p)),
-    }));
+    told.extend(
+        test.p.map(|p| if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {}", number(p)) }),
+    );
     format!("test: {}: {}", test.name, told.join(", "))
 }
 

@@ -36,10 +36,8 @@ pub(super) fn shell(args: &ShellArgs) -> Result<Status> {
     const USUAL: (u16, u16) = (24, 80);
     let lab = attached(&args.lab)?;
     let size = tcgetwinsize(io::stdout().as_fd()).map_or(USUAL, |size| (size.ws_row, size.ws_col));
-    let program = match args.program.is_empty() {
-        true => vec!["sh".to_owned(), "-l".to_owned()],
-        false => args.program.clone(),
-    };
+    let program =
+        if args.program.is_empty() { vec!["sh".to_owned(), "-l".to_owned()] } else { args.program.clone() };
     let stream = lab.shell(&args.machine, &program, size).map_err(failure)?;
     let raw = io::stdin().is_terminal().then(Raw::take).transpose().map_err(Failure::failed)?;
     let keys = stream.try_clone().map_err(Failure::failed)?;

@@ -32,9 +32,10 @@ impl Source {
         let mount = mount.ok_or_else(|| {
             let points: Vec<_> =
                 all.mounts.iter().map(|mount| format!("`{}`", mount.mount_point.display())).collect();
-            let mounts = match points.is_empty() {
-                true => "there are no NFS mounts".to_owned(),
-                false => format!("NFS mounts are {}", points.join(", ")),
+            let mounts = if points.is_empty() {
+                "there are no NFS mounts".to_owned()
+            } else {
+                format!("NFS mounts are {}", points.join(", "))
             };
             Failure::wrong_input(anyhow::anyhow!(
                 "`{}` is neither on an NFS mount ({mounts}) nor the results directory of a study",
