@@ -19,7 +19,7 @@ mod value;
 use std::path::PathBuf;
 
 use benchmaster_units::TimeSpan;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use self::value::watch_interval;
 
@@ -33,7 +33,7 @@ pub(crate) use self::lab::{
     ExecArgs, GuestArgs, KernelBuildArgs, KernelCommand, KernelListArgs, LabArgs, LabCommand, LogsArgs,
     NameArgs, SetupArgs, ShellArgs, StatusArgs, SupervisorArgs, UpArgs,
 };
-pub(crate) use self::network::{NetworkMeans, RelayArgs, WireArgs};
+pub(crate) use self::network::{NetworkMeans, WireArgs};
 pub(crate) use self::plan::PlanArgs;
 pub(crate) use self::probe::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkArgs, ProbeRpcArgs};
 pub(crate) use self::results::{ExportArgs, ExportFormat, ReportArgs};
@@ -43,8 +43,8 @@ pub(crate) use self::simulate::{HashCastArgs, SimulateArgs, SimulateCommand};
 
 /// Measure and explain network file systems.
 ///
-/// A study file says what to measure and what to vary; `run` measures it, with repetitions and in random order, and says
-/// how sure the result is and what speaks against it.
+/// A study file says what to measure and what to vary; `run` measures it repeatedly and in random
+/// order, and reports how sure the result is and any reasons to distrust it.
 #[derive(Debug, Parser)]
 #[command(name = "benchmaster", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = "\
@@ -74,7 +74,6 @@ pub(crate) enum Command {
     Diagnose(DiagnoseArgs),
     Simulate(SimulateArgs),
     Serve(ServeArgs),
-    Relay(RelayArgs),
     Wire(WireArgs),
     Probe(ProbeArgs),
     Watch(WatchArgs),
@@ -86,14 +85,7 @@ pub(crate) enum Command {
     Guest(GuestArgs),
     Import(ImportArgs),
     Workloads(WorkloadsArgs),
-    /// Print the JSON Schema of the study file, for editors
-    Schema,
-    /// Print shell completions
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
-    Man(ManArgs),
+    Generate(GenerateArgs),
     /// Do a part of a lab on virtual time: what the program starts itself with there
     #[command(hide = true)]
     VirtualTimePart {
@@ -106,8 +98,8 @@ pub(crate) enum Command {
 ///
 /// For mounts: rates, bytes, queue, round trip and execution time, errors, timeouts and retransmissions of every operation,
 /// as the kernel's client counts them, and what the connections do. For the results directory of a study that is running:
-/// how far it is, and what each client does. On a terminal a view that changes with every interval (? shows the keys); else,
-/// or with --once, --count or --json, lines.
+/// how far it is, and what each client does. On a terminal it shows a live view (? lists the keys); otherwise,
+/// or with --once, --count or --json, it prints lines.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -122,10 +114,10 @@ pub(crate) struct WatchArgs {
     /// Time between two readings
     #[arg(short, long, value_name = "TIME", value_parser = watch_interval, default_value = "1s")]
     pub(crate) interval: TimeSpan,
-    /// Print one interval as text, and end
+    /// Print one interval as text and exit
     #[arg(long, conflicts_with = "count")]
     pub(crate) once: bool,
-    /// Print so many intervals as text, and end
+    /// Print N intervals as text and exit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// Print each interval as one line of JSON
@@ -166,13 +158,77 @@ pub(crate) enum WorkloadsCommand {
     },
 }
 
-/// Print the manual page of the program or of a command (roff)
+/// Print shell completions, manual pages, or the schema of the study file
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  benchmaster man | man -l -
-  benchmaster man run > benchmaster-run.1")]
-pub(crate) struct ManArgs {
-    /// The command
-    pub(crate) command: Option<String>,
+  benchmaster generate completions bash > /etc/bash_completion.d/benchmaster
+  benchmaster generate man | man -l -
+  benchmaster generate man run > benchmaster-run.1
+  benchmaster generate schema > study-schema.json")]
+pub(crate) struct GenerateArgs {
+    #[command(subcommand)]
+    pub(crate) what: Generated,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Generated {
+    /// Shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// The manual page of the program or of a command, as roff
+    Man {
+        /// The command
+        command: Option<String>,
+    },
+    /// The JSON Schema of the study file, for editors
+    Schema,
+}
+
+/// Commands as the help lists them; every one that is not hidden stands in one group.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("Measure", &["run", "quick", "plan", "watch"]),
+    ("Analyze", &["analyze", "diagnose", "compare", "history", "report", "export"]),
+    ("Servers, clients and networks", &["serve", "lab", "wire", "probe", "agent"]),
+    ("Helpers", &["import", "workloads", "simulate", "generate", "help"]),
+];
+
+/// The command line, with its commands in groups.
+pub(crate) fn command() -> clap::Command {
+    let mut built = Cli::command();
+    built.build();
+    let styles = built.get_styles();
+    let (header, literal) = (*styles.get_header(), *styles.get_literal());
+    let mut groups = String::new();
+    for (group, names) in GROUPS {
+        groups.push_str(&format!("\n{header}{group}:{header:#}\n"));
+        for command in names.iter().filter_map(|name| built.find_subcommand(name)) {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            groups.push_str(&format!("  {literal}{:<10}{literal:#} {about}\n", command.get_name()));
+        }
+    }
+    let template = format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n{groups}\n{header}Options:{header:#}\n{{options}}{{after-help}}"
+    );
+    Cli::command().help_template(template)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut built = Cli::command();
+        built.build();
+        let visible = built.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut visible: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        visible.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(listed, visible);
+        built.debug_assert();
+    }
 }

@@ -7,13 +7,16 @@ mod progress;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches as _;
 
 use crate::cli::{Cli, Command};
 use crate::commands::Status;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::from_arg_matches(&cli::command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
     let result = match cli.command {
         Command::Run(args) => commands::run::run(&args),
         Command::Quick(args) => commands::run::quick(&args),
@@ -26,7 +29,6 @@ fn main() -> ExitCode {
         Command::Diagnose(args) => commands::diagnose::diagnose(&args),
         Command::Simulate(args) => commands::simulate::simulate(&args),
         Command::Serve(args) => commands::serve::serve(&args),
-        Command::Relay(args) => commands::relay::relay(&args),
         Command::Wire(args) => commands::wire::wire(&args),
         Command::Probe(args) => commands::probe::probe(&args),
         Command::Watch(args) => commands::watch::watch(&args),
@@ -36,9 +38,7 @@ fn main() -> ExitCode {
         Command::Guest(args) => commands::lab::guest(&args),
         Command::Import(args) => commands::import::import(&args),
         Command::Workloads(args) => commands::built_in::workloads(&args),
-        Command::Schema => commands::built_in::schema(),
-        Command::Completions { shell } => commands::built_in::completions(shell),
-        Command::Man(args) => commands::built_in::man(&args),
+        Command::Generate(args) => commands::built_in::generate(&args.what),
         Command::VirtualTimePart { arguments } => commands::virtual_time::part(&arguments),
     };
     let status = result.unwrap_or_else(|failure| {

@@ -32,7 +32,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// Prints a line that is no result.
 pub(crate) fn note(text: &str) {
-    // Nobody is left to tell when standard error is closed.
+    // A closed standard error leaves no way to report this.
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn error(failure: &Failure) {
     }
 }
 
-/// An error with its causes, leaving out those which an outer message tells already.
+/// An error with its causes, without those that an outer message contains.
 fn chain(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -199,7 +199,7 @@ impl Reporter {
         self.line(&format!("{head}: {}{time}", self.result(run)));
     }
 
-    /// The primary response of a run and what speaks against it, in a few words.
+    /// The primary response of a run and reasons to distrust it, in a few words.
     fn result(&self, run: &RunRecord) -> String {
         if let Some(failure) = &run.failure {
             return format!("FAILED: {failure}");

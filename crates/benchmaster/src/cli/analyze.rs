@@ -21,7 +21,7 @@ Examples:
   benchmaster analyze --data latencies.csv             one column: mean, median
 
 The response of a CSV file is the column of --response, else `y` or `response`,
-else the only column of numbers beside --factors, else the last column. Factors
+otherwise the only numeric column outside --factors, else the last column. Factors
 are all columns that have no other part. A run without a value (empty, NA, NaN)
 is left out, and said. Levels are in the order of their values when all are
 numbers, sizes or durations; else `-`, low, off, no, false come before +, high,
@@ -58,10 +58,10 @@ pub(crate) struct ModelArgs {
     /// Analyse the response as measured
     #[arg(long)]
     pub(crate) no_log: bool,
-    /// Only terms of up to so many factors; all others are noise
+    /// Highest order of interactions in the model; the others count as noise
     #[arg(long, value_name = "N", conflicts_with = "terms", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) order: Option<u32>,
-    /// Terms of so many factors and more are noise
+    /// Count terms of this order and above as noise
     #[arg(long, value_name = "N", conflicts_with_all = ["terms", "order"], value_parser = clap::value_parser!(u32).range(2..))]
     pub(crate) pool: Option<u32>,
     /// Only these terms, by names or letters: a,b,a*b or A,B,AB
@@ -73,7 +73,7 @@ pub(crate) struct ModelArgs {
     /// Predict the response at these levels, one for each factor (repeatable)
     #[arg(long, value_name = "FACTOR=LEVEL,...")]
     pub(crate) predict: Vec<String>,
-    /// Predictions are of the mean of so many further runs too
+    /// Also predict the mean of this many further runs
     #[arg(long, value_name = "M", requires = "predict", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) future_runs: Option<u32>,
     /// Sums of squares of unbalanced data [default: III]

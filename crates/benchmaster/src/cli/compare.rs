@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::value::{level, part};
 
-/// Compare two results: what changed, what is the same, what cannot be told
+/// Compare two results: what changed, what is the same, what is unresolved
 ///
 /// Cells with the same levels of the same factors are compared by Welch's test, by ranks and by the ratio of means with its
 /// interval; p is corrected for the number of tests. A change is one that is outside the band of differences that do not
@@ -39,7 +39,7 @@ pub(crate) struct CompareArgs {
     /// What gives the exit status 1
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOn::Changed)]
     pub(crate) fail_on: FailOn,
-    /// Compare although what should be the same differs; it is printed
+    /// Compare even if environments differ; differences are listed
     #[arg(long)]
     pub(crate) force: bool,
     /// Write a page as well: both side by side, with latencies, calls, findings and conditions
@@ -54,7 +54,7 @@ pub(crate) struct CompareArgs {
 pub(crate) enum FailOn {
     /// Nothing
     Never,
-    /// A change for the worse, or one of which that is not known
+    /// A regression, or a change of unknown direction
     Worse,
     /// Any change
     Changed,
@@ -110,7 +110,7 @@ pub(crate) struct HistoryArgs {
     /// What gives the exit status 1
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOnHistory::Never)]
     pub(crate) fail_on: FailOnHistory,
-    /// Only changes within so many last results give the exit status 1 [default: all]
+    /// Only changes within the last N results set exit status 1 [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) recent: Option<usize>,
     /// Write a page as well: every series with its changes
@@ -125,7 +125,7 @@ pub(crate) struct HistoryArgs {
 pub(crate) enum FailOnHistory {
     /// Nothing
     Never,
-    /// A change for the worse, or one of which that is not known
+    /// A regression, or a change of unknown direction
     Worse,
     /// Any change
     Changed,

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args};
 /// Say what is wrong, how that is known, what it costs, and what to do
 ///
 /// Looks at what a study left in its results directory, or at nothing but the statistics that the Linux NFS client keeps for each
-/// mount: copies of /proc/self/mountstats. What cannot be told from them is said to be unknown.
+/// mount: copies of /proc/self/mountstats. What they do not show is reported as unknown.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("what").required(true))]
 #[command(override_usage = "benchmaster diagnose [OPTIONS] <DIR>

@@ -18,7 +18,7 @@ pub(crate) struct ExtendArgs {
     /// Half of the treatments again with the levels of this factor exchanged
     #[arg(long, value_name = "FACTOR", help_heading = "More runs of a study")]
     pub(crate) semifold: Option<String>,
-    /// The fewest treatments found that tell these effects from all others of one and two factors
+    /// The fewest treatments found that separate these effects from all other effects of one and two factors
     #[arg(long, value_name = "EFFECT,...", help_heading = "More runs of a study")]
     pub(crate) resolve: Option<String>,
     /// Add the runs to the study: `benchmaster run` with the study file does them

@@ -12,7 +12,7 @@ use clap::{Args, Subcommand};
 /// Real Linux NFS clients and servers on this host, as machines in user space
 ///
 /// A lab is a server and clients c1, c2, … that run the Linux kernel's own NFS code, in networks of their own. Nothing outside
-/// reaches them. Studies with `[lab]` bring one up for themselves; docs/lab.md tells more.
+/// reaches them. Studies with `[lab]` start their own; see docs/lab.md.
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
@@ -32,18 +32,18 @@ pub(crate) struct LabArgs {
 pub(crate) enum LabCommand {
     Up(Box<UpArgs>),
     Setup(SetupArgs),
-    /// Build kernels, and show those that there are
+    /// Build and list kernels
     #[command(subcommand)]
     Kernel(KernelCommand),
-    /// End a lab, and everything in it
+    /// Stop a lab and everything in it
     Down(NameArgs),
-    /// Show the labs of this user
+    /// List this user's labs
     Status(StatusArgs),
-    /// Type commands in a machine
+    /// Open a shell in a machine
     Shell(ShellArgs),
     /// Run a program in a machine
     Exec(ExecArgs),
-    /// Print what the kernels of the machines said
+    /// Print the console output of the machines
     Logs(LogsArgs),
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct NameArgs {
     pub(crate) name: String,
 }
 
-/// Bring a lab up, and leave it running
+/// Start a lab and leave it running
 ///
 /// It runs until `benchmaster lab down`.
 #[derive(Debug, Args)]
@@ -115,7 +115,7 @@ pub(crate) struct UpArgs {
     pub(crate) yes: bool,
 }
 
-/// Get what machines are made of, and say what runs them here
+/// Download what machines are made of and check what runs here
 ///
 /// Packages of Debian that are not installed are downloaded by apt-get and unpacked in the cache ($XDG_CACHE_HOME or ~/.cache,
 /// benchmaster/lab). Nothing is installed, and no rights are needed. `lab up` and studies do the same when they need it.

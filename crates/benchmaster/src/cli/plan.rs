@@ -7,10 +7,10 @@ use clap::{ArgGroup, Args};
 
 use super::{ChangeArgs, ExtendArgs};
 
-/// Show what a study will do and what it can tell, before it is run
+/// Show what a study will run and which effects it can resolve
 ///
 /// Of a study: treatments, order, time, space. Of every design, with or without a study: what is varied in which combinations
-/// (the sign table), which effects cannot be told apart (aliases), how sure the result can be, and designs that are better.
+/// (the sign table), which effects cannot be separated (aliases), how precise the result can be, and better designs.
 /// docs/design.md explains how to read it.
 ///
 /// Factors have letters in their order: A to H, J to Z. Effects are written by letters (AB) or names (delay*sync).
@@ -49,7 +49,7 @@ pub(crate) struct PlanArgs {
     /// factors, 5 these too
     #[arg(long, value_name = "R", help_heading = "Designs without a study")]
     pub(crate) resolution: Option<u32>,
-    /// The best fraction (or orthogonal array) with so many treatments
+    /// The best fraction (or orthogonal array) with N treatments
     #[arg(long, value_name = "N", help_heading = "Designs without a study")]
     pub(crate) runs: Option<u64>,
     /// Effects of interest. Without another choice: the smallest fraction in which they are clear of main effects and
@@ -86,7 +86,7 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "LEVEL", default_value_t = 0.95, help_heading = "Designs without a study",
         value_parser = level)]
     pub(crate) confidence: f64,
-    /// A CSV file whose columns are factors: what can these rows tell?
+    /// A CSV file whose columns are factors: which effects can these rows resolve?
     #[arg(long, value_name = "FILE", help_heading = "Designs without a study", conflicts_with_all = WITHOUT_DATA)]
     pub(crate) data: Option<PathBuf>,
 
@@ -109,7 +109,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) extension: ExtendArgs,
 
-    /// List interactions of up to so many factors
+    /// Highest order of interactions to list
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=20))]
     pub(crate) max_order: u32,
     /// Print long tables in full

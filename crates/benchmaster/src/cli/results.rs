@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-/// Write the HTML report of a study's results anew
+/// Regenerate the HTML report of a study's results
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -26,7 +26,7 @@ Examples:
 pub(crate) struct RunArgs {
     /// The study file
     pub(crate) study: PathBuf,
-    /// Run a fraction of the treatments first, then only those that are needed to tell apart what it leaves ambiguous,
+    /// Run a fraction of the treatments first, then only those needed to resolve what it leaves ambiguous,
     /// until the effects of interest are known (docs/adaptive.md)
     #[arg(long)]
     pub(crate) screen: bool,

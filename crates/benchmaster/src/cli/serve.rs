@@ -12,7 +12,7 @@ use super::value::{listen_address, max_io, portmap_address, time_span};
 
 /// Serve files in memory over NFS: v2, v3, v4.0, v4.1, v4.2 on one port
 ///
-/// A server for measuring clients alone, and one whose behaviour is known: it can be told to be slow, to fail or to lose
+/// A server for measuring clients alone, and one whose behaviour is known: it can be made slow, failing, or lossy in
 /// replies. Everything is in memory and gone at the end, unless `--state` names a file. It runs until it gets SIGINT or
 /// SIGTERM and then prints its statistics as one line of JSON; SIGUSR1 prints them meanwhile.
 #[derive(Debug, Args)]
@@ -69,7 +69,7 @@ pub(crate) struct ServeArgs {
     /// Steps in which change attribute and times move, as on servers with coarse clocks
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub(crate) change_granularity: Option<TimeSpan>,
-    /// Treat user 0 as nobody
+    /// Map user 0 to the anonymous user (root squash)
     #[arg(long)]
     pub(crate) root_squash: bool,
     /// Behaviour on demand (repeatable); see below

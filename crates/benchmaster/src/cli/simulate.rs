@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::value::flows;
 
-/// Work out a model from the papers
+/// Evaluate an analytical model
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ pub(crate) struct HashCastArgs {
     /// Ratios whose probability is printed
     #[arg(long, value_name = "RATIO,...", value_delimiter = ',', default_value = "2,3,4,5")]
     pub(crate) ratio: Vec<f64>,
-    /// Simulate so many times as well
+    /// Also simulate this many times
     #[arg(long, value_name = "T", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
     pub(crate) trials: u64,
     /// Seed of the simulation

@@ -26,7 +26,7 @@ struct Answer {
     /// What was decided about the columns.
     notes: Vec<String>,
     experiment: Option<Experiment>,
-    /// The same without the logarithm, where the rule and nobody else chose that.
+    /// The same without the logarithm, where the rule chose that.
     as_measured: Option<Experiment>,
     sample: Option<Sample>,
 }
@@ -199,7 +199,7 @@ impl Roles {
                 let last = free.last().filter(|column| column.is_numeric() && columns.factors.is_none());
                 let found = called.or(only).or(last).ok_or_else(|| {
                     Failure::wrong_input(anyhow!(
-                        "`{}`: which column is the response cannot be told; name it with `--response`",
+                        "`{}`: several columns could be the response; name it with `--response`",
                         csv.name
                     ))
                 })?;

@@ -2,9 +2,8 @@
 
 use benchmaster_study::schema::schema_text;
 use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
-use clap::CommandFactory;
 
-use crate::cli::{Cli, ManArgs, WorkloadsArgs, WorkloadsCommand};
+use crate::cli::{self, Generated, WorkloadsArgs, WorkloadsCommand};
 use crate::commands::{Failure, Result, Status};
 use crate::output;
 
@@ -53,22 +52,24 @@ fn show(name: &str, full: bool) -> Result<()> {
     output::print(&toml::to_string(&study).map_err(Failure::failed)?)
 }
 
-pub(crate) fn schema() -> Result<Status> {
-    output::print(&schema_text())?;
+pub(crate) fn generate(what: &Generated) -> Result<Status> {
+    let text = match what {
+        Generated::Schema => schema_text(),
+        Generated::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(*shell, &mut cli::command(), "benchmaster", &mut text);
+            String::from_utf8_lossy(&text).into_owned()
+        }
+        Generated::Man { command } => man(command.as_deref())?,
+    };
+    output::print(&text)?;
     Ok(Status::Fine)
 }
 
-pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Status> {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "benchmaster", &mut text);
-    output::print(&String::from_utf8_lossy(&text))?;
-    Ok(Status::Fine)
-}
-
-pub(crate) fn man(args: &ManArgs) -> Result<Status> {
-    let mut program = Cli::command();
+fn man(command: Option<&str>) -> Result<String> {
+    let mut program = cli::command();
     program.build();
-    let page = match &args.command {
+    let page = match command {
         None => program,
         Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
@@ -81,6 +82,5 @@ pub(crate) fn man(args: &ManArgs) -> Result<Status> {
     let mut text = Vec::new();
     let source = format!("benchmaster {}", env!("CARGO_PKG_VERSION"));
     clap_mangen::Man::new(page).source(source).render(&mut text).map_err(Failure::failed)?;
-    output::print(&String::from_utf8_lossy(&text))?;
-    Ok(Status::Fine)
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }

@@ -75,7 +75,7 @@ struct Document<'a> {
     study: &'a str,
 }
 
-/// Writes the study and tells what is not in it.
+/// Writes the study and reports what it leaves out.
 pub(crate) fn finish(
     file: &Path,
     imported: std::result::Result<Imported, ImportError>,
@@ -97,8 +97,8 @@ pub(crate) fn finish(
             .map_err(|error| Failure::failed(error).of_a_place_given())?;
     }
     for note in &imported.notes {
-        let told = matches!(note.kind, NoteKind::Approximated | NoteKind::Unsupported);
-        if told || args.verbose {
+        let listed = matches!(note.kind, NoteKind::Approximated | NoteKind::Unsupported);
+        if listed || args.verbose {
             output::note(&format!("{}: {note}", file.display()));
         }
     }

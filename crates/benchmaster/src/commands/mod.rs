@@ -22,7 +22,6 @@ pub(crate) mod import;
 pub(crate) mod lab;
 pub(crate) mod plan;
 pub(crate) mod probe;
-pub(crate) mod relay;
 pub(crate) mod results;
 pub(crate) mod run;
 pub(crate) mod serve;

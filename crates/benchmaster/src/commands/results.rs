@@ -156,7 +156,7 @@ pub(crate) fn print_json(analysis: &Analysis, diagnosis: &Diagnosis) -> Result<(
 
 /// Writes a page to its place.
 pub(crate) fn write_page(path: &Path, page: &str) -> Result<()> {
-    // A page that is there is whole: nobody opens half a report.
+    // A page that is there is complete.
     let partial = path.with_extension("html.partial");
     let written = fs::write(&partial, page).and_then(|()| fs::rename(&partial, path));
     written.map_err(|error| {

@@ -122,7 +122,7 @@ fn carry_out(plan: &Plan, common: &RunCommon) -> Result<Status> {
             Err(error) => return Err(Failure { consequence: reporter.stored(), ..failure(error) }),
         };
         if outcome == Outcome::Stopped || !add_stage(plan, &directory)? {
-            // What a guest on virtual time has found is told by the host, which gets the results.
+            // The host prints what a guest on virtual time found: it gets the results.
             return if lab_virtual_time::is_inside() {
                 Ok(Status::Fine)
             } else {
@@ -140,7 +140,7 @@ fn add_stage(plan: &Plan, directory: &Path) -> Result<bool> {
     } else if is_adaptive(&results) {
         match next_step(&results) {
             Ok(Step::Add(addition)) => Some(addition),
-            // What cannot be decided is told with the summary.
+            // The summary says what cannot be decided.
             Ok(Step::Finished(_)) | Err(_) => None,
         }
     } else {

@@ -159,7 +159,7 @@ fn text(found: &HashCast) -> String {
         }
     } else {
         text += &format!(
-            "flows hashed to {} queues: probability that the fastest is so many times as fast as the \
+            "flows hashed to {} queues: probability that the fastest is this many times as fast as the \
                           slowest\n\n  flows",
             found.queues
         );

@@ -89,12 +89,12 @@ pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicB
             directory.display()
         )));
     }
-    let mut tell = |text: &str| {
+    let mut report = |text: &str| {
         if !quiet {
             output::note(text);
         }
     };
-    let (kernel, image) = bootable(plan, &mut tell)?;
+    let (kernel, image) = bootable(plan, &mut report)?;
     let hash = root::hash(&image).map_err(Failure::failed)?;
     let clients = plan.all_treatments().map(|treatment| treatment.settings.clients()).max().unwrap_or(1);
     let memory = |of: fn(&benchmaster_study::settings::LabSettings) -> u64| {
@@ -135,14 +135,14 @@ pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicB
         let place = directory.display();
         Failure::failed(anyhow!("the results cannot be copied to `{place}`: {source}")).of_a_place_given()
     })?;
-    // What the controller complained of; the summary tells the rest.
+    // What the controller complained of; the summary has the rest.
     if ended.status != 0 && !ended.messages.trim().is_empty() {
         output::note(ended.messages.trim());
     }
     Ok(())
 }
 
-fn bootable(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<(kernel::Kernel, PathBuf)> {
+fn bootable(plan: &Plan, report: &mut dyn FnMut(&str)) -> Result<(kernel::Kernel, PathBuf)> {
     let labs = || plan.all_treatments().filter_map(|treatment| treatment.settings.lab.as_ref());
     let mut kernels: Vec<&str> = labs().flat_map(|lab| [lab.kernel.as_str(), lab.server_kernel()]).collect();
     kernels.sort_unstable();
@@ -155,11 +155,11 @@ fn bootable(plan: &Plan, tell: &mut dyn FnMut(&str)) -> Result<(kernel::Kernel, 
         )));
     };
     let choice: KernelChoice = choice.parse().map_err(Failure::wrong_input)?;
-    // What is missing is told with the command that installs it.
+    // The error names the command that installs what is missing.
     let consent = &mut |_: &str| false;
     let kernel =
-        kernel::find(&choice, Architecture::UserMode, consent, tell).map_err(Failure::wrong_input)?;
-    let image = root::image(&kernel, &[], consent, tell).map_err(Failure::failed)?;
+        kernel::find(&choice, Architecture::UserMode, consent, report).map_err(Failure::wrong_input)?;
+    let image = root::image(&kernel, &[], consent, report).map_err(Failure::failed)?;
     Ok((kernel, image))
 }
 
@@ -197,7 +197,7 @@ pub(crate) fn expect(plan: &Plan, directory: &Path, args: &ExpectArgs) -> Result
     let lines: String = differences.iter().map(|difference| format!("{difference}\n")).collect();
     output::print(&lines)?;
     output::note(&format!(
-        "{} differences to what is expected ({}); if they are intended, write it anew with `--accept`",
+        "{} differences from what is expected ({}); if they are intended, update the file with `--accept`",
         differences.len(),
         path.display()
     ));

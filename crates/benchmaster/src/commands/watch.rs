@@ -21,7 +21,7 @@ mod terminal;
 use source::Source;
 use terminal::View;
 
-/// Watches until it is told to end, or for as many intervals as asked for.
+/// Watches until it is stopped, or for the number of intervals asked for.
 pub(crate) fn watch(args: &WatchArgs) -> Result<Status> {
     let text = args.once || args.count.is_some() || args.json;
     let interactive = !text && io::stdin().is_terminal() && io::stdout().is_terminal();

@@ -69,7 +69,7 @@ fn workloads_shown_look_so() {
 #[test]
 fn the_schema_is_the_one_in_the_documentation() {
     let place = Place::new();
-    let output = place.run(&["schema"]);
+    let output = place.run(&["generate", "schema"]);
     assert!(output.status.success());
     assert_eq!(
         stdout(&output).trim_end(),
@@ -81,24 +81,24 @@ fn the_schema_is_the_one_in_the_documentation() {
 fn completions_know_every_command() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let output = place.run(&["completions", shell]);
+        let output = place.run(&["generate", "completions", shell]);
         assert!(output.status.success(), "{shell}");
         let text = stdout(&output);
         for word in ["quick", "analyze", "export", "format"] {
             assert!(text.contains(word), "{shell}: {word}");
         }
     }
-    assert_eq!(place.run(&["completions", "tcsh"]).status.code(), Some(2));
+    assert_eq!(place.run(&["generate", "completions", "tcsh"]).status.code(), Some(2));
 }
 
 #[test]
 fn there_are_manual_pages() {
     let place = Place::new();
-    let page = stdout(&place.run(&["man"]));
+    let page = stdout(&place.run(&["generate", "man"]));
     assert!(page.contains(".TH benchmaster 1") && page.contains(".SH SUBCOMMANDS"), "{page}");
-    let page = stdout(&place.run(&["man", "run"]));
+    let page = stdout(&place.run(&["generate", "man", "run"]));
     assert!(page.contains(".TH benchmaster-run 1") && page.contains("kill \\-9"), "{page}");
-    let output = place.run(&["man", "rum"]);
+    let output = place.run(&["generate", "man", "rum"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr(&output).contains("there is no command `rum`; there are run, quick"),

@@ -31,7 +31,6 @@ mod network;
 mod place;
 mod plan_design;
 mod probe;
-mod relay;
 mod replay;
 mod report_pages;
 mod results;

@@ -219,9 +219,9 @@ fn a_reader_that_goes_away_is_no_error() {
     for arguments in [
         &["--help"][..],
         &["workloads"],
-        &["schema"],
-        &["man"],
-        &["completions", "bash"],
+        &["generate", "schema"],
+        &["generate", "man"],
+        &["generate", "completions", "bash"],
         &["plan", "tiny.toml"],
         &["run", "tiny.toml"],
         &["analyze", "results/tiny"],

@@ -2,7 +2,7 @@
 
 use crate::place::{Place, snapshot, stdout, transcript};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 19] = [
     "run",
     "quick",
     "plan",
@@ -14,15 +14,12 @@ const COMMANDS: [&str; 22] = [
     "diagnose",
     "simulate",
     "serve",
-    "relay",
     "wire",
     "probe",
     "watch",
     "import",
     "workloads",
-    "schema",
-    "completions",
-    "man",
+    "generate",
     "agent",
     "lab",
 ];

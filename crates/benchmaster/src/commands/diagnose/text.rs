@@ -14,7 +14,7 @@ const TREATMENTS: usize = 4;
 /// Rows of the table of limits.
 const LIMITS: usize = 16;
 
-/// Findings of a study: by kind, the dearest first, then what is not there and what is not known.
+/// Findings of a study: by kind, the costliest first, then what is not there and what is not known.
 pub(super) fn of_study(results: &StudyResults, diagnosis: &Diagnosis) -> String {
     let runs = results.runs.iter().filter(|run| run.failure.is_none()).count();
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
@@ -58,7 +58,7 @@ pub(super) fn of_mounts(diagnosis: &Diagnosis, several: bool) -> String {
 /// What stands behind a kind of finding.
 pub(super) fn of_explanation(one: &Explanation) -> String {
     let mut text = format!("{}: {}\n", one.id, one.title);
-    for (head, body) in [("why", one.mechanism), ("how it is told", one.formula), ("source", one.source)] {
+    for (head, body) in [("why", one.mechanism), ("rule", one.formula), ("source", one.source)] {
         text += &format!("\n{head}\n{}", indented(body, "  "));
     }
     text
@@ -79,10 +79,10 @@ fn limits(diagnosis: &Diagnosis) -> String {
     };
     let shown = &diagnosis.limits[..diagnosis.limits.len().min(LIMITS)];
     let width = shown.iter().map(|limiting| place(limiting).chars().count()).max().unwrap_or(0).min(48);
-    let told = |one: &Explained| format!("{} {}", one.id, format::percent(one.share));
+    let named = |one: &Explained| format!("{} {}", one.id, format::percent(one.share));
     for limiting in shown {
-        let limit = limiting.limit.as_ref().map_or_else(|| "not determined".to_owned(), told);
-        let others: Vec<String> = limiting.contributing.iter().map(told).collect();
+        let limit = limiting.limit.as_ref().map_or_else(|| "not determined".to_owned(), named);
+        let others: Vec<String> = limiting.contributing.iter().map(named).collect();
         let others = if others.is_empty() { String::new() } else { format!("   also {}", others.join(", ")) };
         text += &format!("  {:width$}  {limit}{others}\n", place(limiting));
     }
@@ -105,16 +105,16 @@ fn nothing(diagnosis: &Diagnosis) -> String {
     }
     if !diagnosis.absent.is_empty() {
         text += "\nnot known\n";
-        // What is lacking for the same reason is told once.
-        let mut told: Vec<(&str, Vec<String>)> = Vec::new();
+        // What is missing for the same reason is listed once.
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
         for absent in &diagnosis.absent {
             let what = format!("{} ({})", absent.id, absent.place);
-            match told.iter_mut().find(|(why, _)| *why == absent.why) {
+            match reasons.iter_mut().find(|(why, _)| *why == absent.why) {
                 Some((_, those)) => those.push(what),
-                None => told.push((&absent.why, vec![what])),
+                None => reasons.push((&absent.why, vec![what])),
             }
         }
-        for (why, those) in told {
+        for (why, those) in reasons {
             text += &indented(&format!("{}: {why}", those.join(", ")), "  ");
         }
     }
@@ -149,7 +149,7 @@ fn of_finding(finding: &Finding, several: bool) -> String {
     text
 }
 
-/// Treatments, clients, time, and the run that the sentence tells of.
+/// Treatments, clients, time, and the run that the sentence describes.
 fn of_place(at: &At) -> String {
     let mut text = String::new();
     if at.treatments.len() > 1 {
@@ -177,7 +177,7 @@ fn of_place(at: &At) -> String {
         let first = at.treatments.iter().find(|one| one.treatment == shown.treatment);
         let label = first.map(|one| one.label.as_str()).filter(|label| !label.is_empty());
         let label = label.map_or_else(String::new, |label| format!(" of {label}"));
-        text += &indented(&format!("told of: replicate {}{label}", shown.replicate + 1), "   ");
+        text += &indented(&format!("shown: replicate {}{label}", shown.replicate + 1), "   ");
     }
     text
 }
@@ -201,9 +201,9 @@ fn value(evidence: &Evidence) -> String {
 }
 
 fn of_test(test: &Test) -> String {
-    let mut told = Vec::new();
+    let mut parts = Vec::new();
     if let Some(interval) = test.interval {
-        told.push(format!(
+        parts.push(format!(
             "{} [{}, {}] ({} %)",
             number(interval.value),
             number(interval.lower),
@@ -211,10 +211,10 @@ fn of_test(test: &Test) -> String {
             number(interval.confidence * 100.0)
         ));
     }
-    told.extend(
+    parts.extend(
         test.p.map(|p| if p < 0.0001 { "p < 0.0001".to_owned() } else { format!("p = {}", number(p)) }),
     );
-    format!("test: {}: {}", test.name, told.join(", "))
+    format!("test: {}: {}", test.name, parts.join(", "))
 }
 
 /// Whole numbers whole, others with a few digits.

@@ -160,7 +160,7 @@ fn sign(unicode: bool) -> &'static str {
     if unicode { "±" } else { "+/-" }
 }
 
-/// In the place of what cannot be told.
+/// Stands for a value that is not known.
 fn dash(unicode: bool) -> String {
     if unicode { "–" } else { "-" }.into()
 }

@@ -76,7 +76,7 @@ impl Drop for Terminal {
 }
 
 fn give_back(before: &Termios) {
-    // There is nobody left to report an error to.
+    // Nothing is left to report an error to.
     let _ = write(LEAVE);
     let _ = tcsetattr(stdin(), OptionalActions::Now, before);
 }
