@@ -8,7 +8,7 @@ use crate::explanation::Explanation;
 /// A condition that was found, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// Which condition; see [`crate::explanation::explain`].
+    /// Which condition; see [`crate::catalogue::explain`].
     pub id: &'static str,
     /// What it is, in a sentence with its numbers.
     pub what: String,

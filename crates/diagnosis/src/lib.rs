@@ -1,7 +1,7 @@
 //! Findings: what is wrong or not what it seems, how that is known, what it costs, and what to do about it.
 //!
 //! * [`finding`]: what a finding is.
-//! * [`explanation`]: what stands behind each kind of finding: mechanism, formula, source.
+//! * [`explanation`]: what stands behind each kind of finding: mechanism, formula, source; [`catalogue`] has them all.
 //! * [`diagnosis`]: what was looked for, and what of it was found.
 //! * [`results`]: findings from the stored results of a study.
 //! * [`mountstats`]: findings from nothing but the counters of the Linux NFS client.
@@ -10,6 +10,7 @@
 //! says so, and guesses nothing.
 #![deny(missing_docs)]
 
+pub mod catalogue;
 pub mod diagnosis;
 pub mod explanation;
 pub mod finding;

@@ -6,9 +6,10 @@
 mod conditions;
 mod doubts;
 mod limits;
-mod measured;
+pub(crate) mod measured;
 mod merge;
 mod phenomena;
+pub(crate) mod rule;
 mod slope;
 mod stored;
 #[cfg(test)]
@@ -17,69 +18,14 @@ mod testing;
 use benchmaster_store::record::{Check, RunRecord, Severity, StudyResults};
 use benchmaster_study::analysis::{Analysis, analyze};
 use benchmaster_study::plan::Plan;
-use benchmaster_workload::recording::TraceRecord;
 
-use crate::diagnosis::{Absent, Diagnosis, Verdict};
+use crate::diagnosis::{Absent, Diagnosis};
 use crate::explanation::Explanation;
-use crate::finding::Finding;
 
 pub use self::measured::Measured;
 use self::merge::Merge;
-pub(crate) use self::stored::finding_of_check;
-
-/// Where the details of runs come from: what is too large to be held for all runs at once.
-pub trait Details {
-    /// Hands the trace of a workload of a run to `take`, batch by batch. `None` when there is none; `Some(Err)` with the
-    /// reason when it cannot be read.
-    fn trace(
-        &self,
-        run: &RunRecord,
-        workload: &str,
-        take: &mut dyn FnMut(&[TraceRecord]),
-    ) -> Option<Result<(), String>>;
-
-    /// The run with its samples and collected outputs. `None` when there is nothing more than `run` has.
-    ///
-    /// # Errors
-    /// The reason why it cannot be read.
-    fn whole(&self, run: &RunRecord) -> Result<Option<RunRecord>, String> {
-        let _ = run;
-        Ok(None)
-    }
-}
-
-/// All runs of a study together.
-#[derive(Debug, Clone, Copy)]
-pub struct Whole<'a> {
-    /// What was stored.
-    pub results: &'a StudyResults,
-    /// What the numbers say.
-    pub analysis: &'a Analysis,
-    /// What was asked for; `None` when this version of the program cannot read the stored study file.
-    pub plan: Option<&'a Plan>,
-}
-
-/// Looks for one condition in a workload of a run.
-struct Detector {
-    explanation: &'static Explanation,
-    detect: fn(&Measured<'_>) -> Verdict,
-}
-
-/// Looks for one condition in all runs together.
-struct Comparison {
-    explanation: &'static Explanation,
-    compare: fn(&Whole<'_>) -> Compared,
-}
-
-/// What a comparison says: nothing found and nothing unknown is clear.
-#[derive(Debug, Default)]
-pub(crate) struct Compared {
-    found: Vec<Finding>,
-    /// What it would need, and what would give it.
-    unknown: Option<String>,
-    /// There is nothing of the kind to compare.
-    irrelevant: bool,
-}
+use self::rule::{Compared, Comparison, Detector, finding_of_check};
+pub use self::rule::{Details, Whole};
 
 fn detectors() -> impl Iterator<Item = &'static Detector> {
     limits::DETECTORS.iter().chain(doubts::DETECTORS).chain(phenomena::DETECTORS).chain(conditions::DETECTORS)
@@ -148,7 +94,10 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
         diagnosis.absent.extend(unknown.map(|why| Absent { id: explanation.id, place, why }));
     }
     diagnosis.sort();
-    limits::choose(&whole, &mut diagnosis);
+    let group_of = |id: &str| {
+        explanations().find(|explanation| explanation.id == id).map(|explanation| explanation.group)
+    };
+    limits::choice::choose(&whole, &mut diagnosis, &group_of);
     diagnosis
 }
 
@@ -157,18 +106,4 @@ fn fails_for_another_reason(run: &RunRecord, explanation: &Explanation) -> bool 
     let is_why =
         |check: &Check| check.severity == Severity::Invalid && finding_of_check(&check.id) == explanation.id;
     run.failure.is_some() && !run.checks.iter().any(is_why)
-}
-
-/// Whether a check of this name was stored with the run for this workload, or the whole run.
-pub(crate) fn check<'a>(measured: &'a Measured<'_>, id: &str) -> Option<&'a Check> {
-    measured.run.checks.iter().find(|check| {
-        check.id == id
-            && check.workload.as_ref().is_none_or(|workload| *workload == measured.recording.workload)
-    })
-}
-
-/// What a treatment is called: its label, or its number where the study does not know it.
-fn label(results: &StudyResults, treatment: u32) -> String {
-    let record = results.study.treatments.get(treatment as usize);
-    record.map_or_else(|| treatment.to_string(), |record| record.label.clone())
 }

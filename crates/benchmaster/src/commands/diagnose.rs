@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use benchmaster_diagnosis::catalogue;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_diagnosis::explanation;
 use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
 use benchmaster_study::quantity::plural;
 use benchmaster_telemetry::mountstats::Mountstats;
@@ -38,8 +38,8 @@ fn of_results(directory: &Path, json: bool) -> Result<Status> {
 
 fn explain(id: &str, json: bool) -> Result<Status> {
     let explained = match id {
-        "all" => explanation::all().to_vec(),
-        _ => explanation::explain(id).into_iter().collect(),
+        "all" => catalogue::all().to_vec(),
+        _ => catalogue::explain(id).into_iter().collect(),
     };
     if explained.is_empty() {
         let error =

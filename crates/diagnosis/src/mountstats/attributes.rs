@@ -1,9 +1,11 @@
 //! Attributes asked for again and again.
 
-use super::{Detector, Observed, percent, share};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::{percent, share};
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 500;

@@ -1,9 +1,11 @@
 //! Reads that the client's memory answered.
 
-use super::{Detector, Observed, percent, share, size};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Evidence, Finding, Remedy};
+use crate::words::{percent, share, size};
 
 /// Less says nothing of throughput.
 const LEAST: u64 = 64 << 20;

@@ -1,6 +1,7 @@
 //! Clients that differ from the others.
 
-use super::{Comparison, Observed};
+use super::observed::Observed;
+use super::rule::Comparison;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Evidence, Finding, Remedy};
 

@@ -1,9 +1,11 @@
 //! Writes that are made stable in small pieces.
 
-use super::{Detector, Observed, percent, share, size};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::{percent, share, size};
 
 const LEAST_COMMITS: u64 = 100;
 /// The same where they are most of the time of calls: slow ones are few.

@@ -1,9 +1,11 @@
 //! Connections that are lost, and connections that are not used alike.
 
-use super::{Detector, Observed, percent};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Evidence, Finding, Remedy};
+use crate::words::percent;
 
 /// Seconds without calls after which the client closes a connection itself (`XS_IDLE_DISC_TO`).
 const IDLE: u64 = 300;

@@ -1,9 +1,11 @@
 //! Servers that ask to come again later.
 
-use super::{Detector, Observed, share};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::share;
 
 /// Shortest wait of a version 4 client, in seconds (`NFS4_POLL_RETRY_MIN`).
 const V4_WAIT: f64 = 0.1;

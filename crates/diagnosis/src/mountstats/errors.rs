@@ -1,9 +1,11 @@
 //! Calls that ended with an error.
 
-use super::{Detector, Observed, percent, share};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Evidence, Finding, Remedy};
+use crate::words::{percent, share};
 use benchmaster_telemetry::mountstats::Operation;
 
 /// Operations whose errors are answers: names that are not there, or are there already, permissions, locks that others hold; and

@@ -1,9 +1,11 @@
 //! More opening and closing than reading and writing.
 
-use super::{Detector, Observed, percent, share};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::{percent, share};
 
 pub(crate) const LEAST_CALLS: u64 = 500;
 pub(crate) const LEAST_SHARE: f64 = 1.0 / 3.0;

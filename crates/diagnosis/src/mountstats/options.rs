@@ -1,9 +1,11 @@
 //! Options of the mount that cost data or time.
 
-use super::{Detector, Observed, percent, share};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::{percent, share};
 
 /// Share of the time of calls from which on it is told.
 const LEAST_COST: f64 = 0.1;

@@ -1,9 +1,11 @@
 //! More bytes on the wire than applications moved.
 
-use super::{Detector, Observed, percent, share, size};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::{percent, share, size};
 
 /// Less says little.
 const LEAST: u64 = 64 << 20;

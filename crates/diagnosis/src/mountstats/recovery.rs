@@ -1,10 +1,12 @@
 //! State that a client lost and had back.
 
-use super::{Detector, Observed, share};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
 use crate::words::plural;
+use crate::words::share;
 
 /// Sessions that a mount makes without having lost any: its own, and one of looking for other ways to the same server.
 const FIRST: u64 = 2;

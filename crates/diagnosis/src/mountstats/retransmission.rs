@@ -1,9 +1,11 @@
 //! Requests that were sent again, and calls that timed out.
 
-use super::{Detector, Observed, percent, share};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::{percent, share};
 
 /// Fewer are what any network does now and then.
 const LEAST: u64 = 10;

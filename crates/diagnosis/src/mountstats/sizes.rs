@@ -1,9 +1,11 @@
 //! Requests that are smaller than they could be.
 
-use super::{Detector, Observed, share, size};
+use super::observed::Observed;
+use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::words::{share, size};
 
 /// What Linux clients and servers use with each other.
 const USUAL: u64 = 256 << 10;

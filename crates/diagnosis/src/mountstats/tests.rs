@@ -1,5 +1,7 @@
+use benchmaster_telemetry::mountstats::Mountstats;
+
 use super::*;
-use crate::finding::{Confidence, CostOf};
+use crate::finding::{Confidence, CostOf, Finding};
 
 /// A client's statistics, quiet and ordinary unless told otherwise.
 struct Client {

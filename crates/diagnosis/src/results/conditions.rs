@@ -4,21 +4,14 @@ mod checks;
 mod clients;
 mod grace;
 mod mounts;
-mod observed;
+pub(super) mod observed;
 mod readahead;
 mod recovery;
-mod tcp_stalls;
+pub(super) mod tcp_stalls;
 mod transfer_size;
 
-pub(super) use self::observed::{asked, observed};
 use super::stored::stored;
-use super::{Comparison, Detector, Measured};
-use crate::diagnosis::Verdict;
-
-/// Whether operations stood still until TCP sent lost segments again.
-pub(super) fn stood_still_for_tcp(measured: &Measured<'_>) -> bool {
-    matches!((tcp_stalls::DETECTOR.detect)(measured), Verdict::Found(_))
-}
+use crate::results::rule::{Comparison, Detector};
 
 /// What is looked for in each workload of each run.
 pub(super) const DETECTORS: &[Detector] = &[

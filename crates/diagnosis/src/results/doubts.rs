@@ -6,20 +6,14 @@ mod course;
 mod course_of_study;
 mod data;
 mod failed;
-mod noisy_host;
+pub(super) mod noisy_host;
 mod not_steady;
 mod sessions;
 mod surroundings;
 mod uncommitted;
 
 use super::stored::stored;
-use super::{Comparison, Detector, Measured};
-use crate::diagnosis::Verdict;
-
-/// Whether others took processors of a client, which is in every latency.
-pub(super) fn is_noisy(measured: &Measured<'_>) -> bool {
-    matches!((noisy_host::DETECTOR.detect)(measured), Verdict::Found(_))
-}
+use crate::results::rule::{Comparison, Detector};
 
 /// What is looked for in each workload of each run.
 pub(super) const DETECTORS: &[Detector] = &[

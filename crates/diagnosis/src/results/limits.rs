@@ -1,13 +1,13 @@
 //! What kept a result from being better.
 
-mod choice;
+pub(super) mod choice;
 mod client_cpu;
 mod delegation_wait;
 mod emulated_delay;
 mod generator;
-mod laws;
+pub(super) mod laws;
 mod lock_wait;
-mod network_bandwidth;
+pub(super) mod network_bandwidth;
 mod packet_loss;
 mod server_cpu;
 mod server_disk;
@@ -18,11 +18,8 @@ mod slots;
 mod tcp_window;
 mod think_time;
 
-pub(in crate::results) use self::choice::choose;
-pub(in crate::results) use self::laws::{pauses, under_way};
-pub(in crate::results) use self::network_bandwidth::usage;
-use super::{Comparison, Detector};
 use crate::explanation::Explanation;
+use crate::results::rule::{Comparison, Detector};
 
 /// What is looked for in each workload of each run.
 pub(super) const DETECTORS: &[Detector] = &[

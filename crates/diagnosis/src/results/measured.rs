@@ -17,9 +17,8 @@ use benchmaster_workload::recording::{
     HostSamples, Recording, RpcPhase, RpcRecording, RpcRow, SeriesRecording, TraceRecord,
 };
 
-use super::Details;
-use super::conditions::observed;
-use crate::mountstats::Observed;
+use crate::mountstats::observed::Observed;
+use crate::results::rule::Details;
 
 /// One workload of one run.
 pub struct Measured<'a> {
@@ -34,8 +33,8 @@ pub struct Measured<'a> {
     /// What was to be done, as asked for.
     pub workload: Option<&'a Workload>,
     details: &'a dyn Details,
-    /// Several detectors ask for them.
-    mounts: OnceCell<Vec<Observed>>,
+    /// What `conditions::observed` made of the samples: several detectors need it.
+    pub(super) mounts: OnceCell<Vec<Observed>>,
 }
 
 impl std::fmt::Debug for Measured<'_> {
@@ -123,11 +122,6 @@ impl<'a> Measured<'a> {
     pub fn rpc(&self, operation: &str) -> Option<&'a RpcRow> {
         let rows = self.rpcs()?.1.rows.iter();
         rows.into_iter().find(|row| row.operation == operation && row.ops > 0)
-    }
-
-    /// What each client counted of its mount, as its `mountstats` would have it.
-    pub(super) fn mounts(&self) -> &[Observed] {
-        self.mounts.get_or_init(|| observed(self))
     }
 
     /// Length of the measured phase in seconds.

@@ -7,10 +7,11 @@ use benchmaster_stats::median;
 use benchmaster_stats::share::at_least;
 use benchmaster_store::record::{RunKey, StudyResults};
 
-use super::{Measured, label};
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::explanation::Explanation;
 use crate::finding::{AtTreatment, Evidence, Finding};
+use crate::results::measured::Measured;
+use crate::results::rule::label;
 use crate::words::plural;
 
 /// How often a test finds something in a run where nothing is, at most.

@@ -1,7 +1,7 @@
 //! Phenomena with a name: what papers found, and when it is there.
 
 use super::stored::stored;
-use super::{Comparison, Detector};
+use crate::results::rule::{Comparison, Detector};
 
 mod bufferbloat;
 mod bursts;

@@ -4,10 +4,11 @@
 
 use benchmaster_store::record::{Check, Severity};
 
-use super::{Measured, check};
 use crate::diagnosis::Verdict;
 use crate::explanation::Explanation;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::measured::Measured;
+use crate::results::rule::check;
 
 /// What stands behind one kind of check.
 pub(in crate::results) struct Stored {
@@ -91,19 +92,6 @@ impl Stored {
     }
 }
 
-/// Checks whose finding has another name: that of the condition which they show, as mountstats tell of it.
-const OTHER_NAMES: [(&str, &str); 3] = [
-    ("rpc-retransmissions", "retransmission"),
-    ("rpc-timeouts", "major-timeout"),
-    ("rpc-errors", "operation-errors"),
-];
-
-/// The name of the finding of a check of this name.
-pub(crate) fn finding_of_check(check: &str) -> &str {
-    let other = OTHER_NAMES.iter().find(|(name, _)| *name == check);
-    other.map_or(check, |(_, finding)| finding)
-}
-
 /// Words with which a message begins to give advice; the remedy has it.
 const ADVICE: [&str; 8] =
     ["use ", "measure ", "trace to ", "begin later", "enter it ", "give them ", "read less ", "it needs "];
@@ -176,7 +164,10 @@ pub(in crate::results) fn all_of_it(told: Told<'_>) -> Option<(f64, CostOf, &'st
 /// A detector of what a check told.
 macro_rules! stored {
     ($one:path) => {
-        $crate::results::Detector { explanation: &$one.explanation, detect: |measured| $one.look(measured) }
+        $crate::results::rule::Detector {
+            explanation: &$one.explanation,
+            detect: |measured| $one.look(measured),
+        }
     };
 }
 pub(in crate::results) use stored;
@@ -211,7 +202,7 @@ mod tests {
         checks.dedup();
         assert!(checks.len() >= 35, "{checks:?}");
         for check in &checks {
-            assert!(crate::explanation::explain(check).is_some(), "{check} has no finding");
+            assert!(crate::catalogue::explain(check).is_some(), "{check} has no finding");
         }
     }
 

@@ -6,9 +6,10 @@ use benchmaster_study::plan::Plan;
 use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Series};
 use benchmaster_workload::recording::{HostSamples, Recording, RpcRow, TraceRecord};
 
-use super::{Details, Detector, Measured};
 use crate::diagnosis::Verdict;
 use crate::finding::Finding;
+use crate::results::measured::Measured;
+use crate::results::rule::{Details, Detector};
 
 /// Results of a run, of which the first workload is looked at.
 pub(crate) struct Made {

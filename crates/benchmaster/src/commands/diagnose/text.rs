@@ -1,7 +1,8 @@
 //! What is found, as text.
 
+use benchmaster_diagnosis::catalogue::explain;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
-use benchmaster_diagnosis::explanation::{self, Explanation, Group};
+use benchmaster_diagnosis::explanation::{Explanation, Group};
 use benchmaster_diagnosis::finding::{At, Evidence, Finding, Test};
 use benchmaster_report::format;
 use benchmaster_report::terminal::wrap;
@@ -31,9 +32,8 @@ pub(super) fn of_study(results: &StudyResults, diagnosis: &Diagnosis) -> String 
     text += &limits(diagnosis);
     let mut number = 0;
     for group in [Group::Doubt, Group::Limit, Group::Phenomenon, Group::Condition] {
-        let is_of = |finding: &&Finding| {
-            explanation::explain(finding.id).map_or(Group::Condition, |known| known.group) == group
-        };
+        let is_of =
+            |finding: &&Finding| explain(finding.id).map_or(Group::Condition, |known| known.group) == group;
         let mut head = format!("\n{}\n", group.words().to_uppercase());
         for finding in diagnosis.findings.iter().filter(is_of) {
             number += 1;

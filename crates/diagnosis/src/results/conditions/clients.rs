@@ -13,7 +13,7 @@ use crate::finding::{
     At, AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval,
 };
 use crate::mountstats::{OWN_OPTIONS, SLOW_CLIENT, UNEQUAL_MOUNTS};
-use crate::results::{Compared, Comparison, Whole, label};
+use crate::results::rule::{Compared, Comparison, Whole, label};
 use crate::words::{plural, time};
 
 pub(super) const SLOW: Comparison = Comparison { explanation: &SLOW_CLIENT, compare: slow };

@@ -6,7 +6,8 @@ use benchmaster_workload::recording::{RpcPhase, RpcSource};
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
 use crate::results::conditions::checks::{GRACE_PERIOD, after_a_restart, out_of_grace};
-use crate::results::{Detector, Measured, check};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::words::plural;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &GRACE_PERIOD.explanation, detect };

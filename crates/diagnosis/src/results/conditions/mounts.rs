@@ -2,12 +2,15 @@
 
 use benchmaster_workload::recording::RpcSource;
 
-use super::observed::asked;
+use super::observed::{asked, mounts};
 use crate::diagnosis::Verdict;
 use crate::finding::{At, Confidence, CostOf, Finding, Plot, Remedy};
-use crate::mountstats::{self, Detector as OfMount, Observed};
+use crate::mountstats;
+use crate::mountstats::observed::Observed;
+use crate::mountstats::rule::Detector as OfMount;
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::results::stored::{Stored, Told, with_rpcs};
-use crate::results::{Detector, Measured, check};
 
 /// A detector of mounts for the clients of a run.
 macro_rules! of_mounts {
@@ -45,7 +48,7 @@ pub(super) const RECONNECTS: Detector =
 
 /// What a detector of mounts says of the clients of a run: of several that have it, the dearest speaks.
 fn look(measured: &Measured<'_>, detector: &OfMount) -> Verdict {
-    of_all(measured.mounts(), detector)
+    of_all(mounts(measured), detector)
 }
 
 fn of_all(clients: &[Observed], detector: &OfMount) -> Verdict {

@@ -8,8 +8,8 @@ use benchmaster_telemetry::mountstats::{NfsMount, Numbers, Operation, RpcProgram
 use benchmaster_workload::model::OperationKind;
 use benchmaster_workload::recording::{HostSamples, RpcPhase, RpcRecording, RpcSource};
 
-use crate::mountstats::Observed;
-use crate::results::Measured;
+use crate::mountstats::observed::Observed;
+use crate::results::measured::Measured;
 
 /// Numbers by their names.
 type Named = BTreeMap<String, u64>;
@@ -25,8 +25,13 @@ struct Counts {
     operations: BTreeMap<String, Operation>,
 }
 
+/// What each client counted of its mount, as its `mountstats` would have it.
+pub(in crate::results) fn mounts<'m>(measured: &'m Measured<'_>) -> &'m [Observed] {
+    measured.mounts.get_or_init(|| observed(measured))
+}
+
 /// The clients of a run: each host of the kernel's that was sampled, else all clients together by their RPCs.
-pub(in crate::results) fn observed(measured: &Measured<'_>) -> Vec<Observed> {
+fn observed(measured: &Measured<'_>) -> Vec<Observed> {
     let Some((rpc, phase)) = measured.rpcs() else { return Vec::new() };
     let sampled: Vec<(String, Counts)> = match rpc.source {
         RpcSource::Kernel => {

@@ -5,7 +5,8 @@ use benchmaster_workload::recording::RpcSource;
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
 use crate::mountstats;
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::plural;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: mountstats::RECOVERY.explanation, detect };

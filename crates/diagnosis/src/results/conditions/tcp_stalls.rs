@@ -5,7 +5,8 @@ use benchmaster_stats::share::at_least;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::{Detector, Measured, check};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::words::{percent, share};
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
@@ -104,6 +105,11 @@ fn sent_again(measured: &Measured<'_>) -> Option<f64> {
         series.filter_map(|series| measured.growth(series)).reduce(|a, b| a + b)
     };
     [of("tcp_info", "total_retransmitted"), of("net", "RetransSegs")].into_iter().flatten().reduce(f64::max)
+}
+
+/// Whether operations stood still until TCP sent lost segments again.
+pub(in crate::results) fn stood_still(measured: &Measured<'_>) -> bool {
+    matches!((DETECTOR.detect)(measured), Verdict::Found(_))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use super::observed::asked;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{share, size};
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };

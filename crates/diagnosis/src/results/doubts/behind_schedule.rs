@@ -1,10 +1,11 @@
 //! Open loops that ask for more than their workers can do.
 
-use super::super::limits::under_way;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::limits::laws::under_way;
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, time};
 
 /// Operations that had to be under way, for each that could be.

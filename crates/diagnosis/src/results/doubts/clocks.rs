@@ -2,7 +2,7 @@
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};
-use crate::results::Measured;
+use crate::results::measured::Measured;
 use crate::results::stored::{Could, Stored, Told, all_of_it, always, nothing, several, when, worth_it};
 
 pub(super) static CLOCK_STEP: Stored = Stored {

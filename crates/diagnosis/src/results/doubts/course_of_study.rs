@@ -12,8 +12,8 @@ use crate::explanation::{Explanation, Group};
 use crate::finding::{
     At, AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval,
 };
+use crate::results::rule::{Compared, Comparison, Whole, label};
 use crate::results::slope::{Slope, Within};
-use crate::results::{Compared, Comparison, Whole, label};
 use crate::words::plural;
 
 pub(super) const DRIFT: Comparison = Comparison { explanation: &RUN_ORDER, compare: drift };

@@ -4,7 +4,7 @@ use benchmaster_workload::model::OperationKind;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};
-use crate::results::Measured;
+use crate::results::measured::Measured;
 use crate::results::stored::{Could, Stored, all_of_it, always, nothing, when, with_rpcs, worth_it};
 
 /// Of runs that failed by it; see [`super::failed`].

@@ -7,8 +7,8 @@ use benchmaster_store::record::{RunKey, RunRecord, Severity};
 use super::data::CORRUPTION;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{At, AtTreatment, Confidence, CostOf, Evidence, Finding, Remedy};
+use crate::results::rule::{Compared, Comparison, Whole, label};
 use crate::results::stored::sentence;
-use crate::results::{Compared, Comparison, Whole, label};
 use crate::words::plural;
 
 pub(super) const CORRUPT: Comparison = Comparison { explanation: &CORRUPTION, compare: corrupt };

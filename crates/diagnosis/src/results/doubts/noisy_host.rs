@@ -5,8 +5,9 @@ use benchmaster_workload::recording::HostSamples;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::results::stored::sentence;
-use crate::results::{Detector, Measured, check};
 
 /// Share of all processors' time that other programs used.
 const OTHERS: f64 = 0.15;
@@ -130,4 +131,9 @@ fn others(measured: &Measured<'_>, host: &HostSamples) -> Option<Others> {
     let own = (own + server) as f64 / recording.length_ns.max(1) as f64;
     let share = (user - own / processors).max(0.0);
     Some(Others { agent: host.agent.clone(), share, busy, waited: number("pressure.cpu.some"), processors })
+}
+
+/// Whether others took processors of a client, which is in every latency.
+pub(in crate::results) fn is_noisy(measured: &Measured<'_>) -> bool {
+    matches!((DETECTOR.detect)(measured), Verdict::Found(_))
 }

@@ -7,7 +7,8 @@ use benchmaster_study::responses::progress_series;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
-use crate::results::{Detector, Measured, check};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 
 /// Intervals of each half.
 const LEAST: usize = 5;

@@ -7,7 +7,7 @@ use benchmaster_telemetry::Environment;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 
 pub(super) const DETECTOR: Comparison = Comparison { explanation: &EXPLANATION, compare };
 

@@ -2,7 +2,7 @@
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};
-use crate::results::check;
+use crate::results::rule::check;
 use crate::results::stored::{Stored, Told, all_of_it, in_lab, nothing, sampled, warned, when, worth_it};
 
 pub(super) static EMULATED_NETWORK: Stored = Stored {

@@ -6,8 +6,9 @@ use benchmaster_workload::recording::RpcPhase;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::conditions::asked;
-use crate::results::{Detector, Measured};
+use crate::results::conditions::observed::asked;
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{size, time};
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };

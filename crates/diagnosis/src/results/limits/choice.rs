@@ -4,9 +4,9 @@ use benchmaster_store::record::{RunRecord, StudyResults};
 use benchmaster_workload::recording::Recording;
 
 use crate::diagnosis::{Absent, Diagnosis, Explained, Limiting};
-use crate::explanation::{Explanation, Group, explain};
+use crate::explanation::{Explanation, Group};
 use crate::finding::{CostOf, Finding};
-use crate::results::Whole;
+use crate::results::rule::Whole;
 
 /// What explains less than this is not the limit, whatever else is not known.
 const LEAST_SHARE: f64 = 0.3;
@@ -23,8 +23,13 @@ pub(super) const EXPLANATION: Explanation = Explanation {
     source: "bottleneck analysis (Jain 1991, §33.6): the device with the largest utilisation limits",
 };
 
-/// Tells for each workload and treatment what limits it, and what to collect where that is not known.
-pub(in crate::results) fn choose(whole: &Whole<'_>, diagnosis: &mut Diagnosis) {
+/// Says for each workload and treatment what limits it, and what to collect where that is not known.
+/// `group_of` knows the group of each kind of finding.
+pub(in crate::results) fn choose(
+    whole: &Whole<'_>,
+    diagnosis: &mut Diagnosis,
+    group_of: &dyn Fn(&str) -> Option<Group>,
+) {
     let results = whole.results;
     for workload in &results.study.workloads {
         let mut open = Vec::new();
@@ -36,10 +41,10 @@ pub(in crate::results) fn choose(whole: &Whole<'_>, diagnosis: &mut Diagnosis) {
             }
             looked += 1;
             let mut limits =
-                costs(diagnosis, &workload.name, treatment.index, |group, _| group == Group::Limit);
+                costs(diagnosis, group_of, &workload.name, treatment.index, |group, _| group == Group::Limit);
             let leads = |one: &Explained| one.share >= LEAST_SHARE && one.runs * 2 >= one.of;
             let closed = !runs.iter().any(|(_, recording)| recording.is_open_loop());
-            let others = || costs(diagnosis, &workload.name, treatment.index, takes_time);
+            let others = || costs(diagnosis, group_of, &workload.name, treatment.index, takes_time);
             let limit = match limits.iter().position(leads) {
                 Some(first) => Some(limits.remove(first)),
                 None if closed => others().into_iter().find(leads),
@@ -59,7 +64,7 @@ pub(in crate::results) fn choose(whole: &Whole<'_>, diagnosis: &mut Diagnosis) {
             }
         }
         if !open.is_empty() {
-            let absent = undetermined(&workload.name, &open, looked, diagnosis);
+            let absent = undetermined(&workload.name, &open, looked, diagnosis, group_of);
             diagnosis.absent.push(absent);
         }
     }
@@ -68,12 +73,13 @@ pub(in crate::results) fn choose(whole: &Whole<'_>, diagnosis: &mut Diagnosis) {
 /// What findings of some kind explain of the time of a workload in a treatment; the largest share first.
 fn costs(
     diagnosis: &Diagnosis,
+    group_of: &dyn Fn(&str) -> Option<Group>,
     workload: &str,
     treatment: u32,
     wanted: fn(Group, CostOf) -> bool,
 ) -> Vec<Explained> {
     let explained = |finding: &Finding| {
-        let (group, of) = (explain(finding.id)?.group, finding.cost.as_ref()?.of);
+        let (group, of) = (group_of(finding.id)?, finding.cost.as_ref()?.of);
         let at = finding.at.as_ref().filter(|at| at.workload.as_deref() == Some(workload))?;
         let there = at.treatments.iter().find(|there| there.treatment == treatment)?;
         let share = there.cost.filter(|_| wanted(group, of))?;
@@ -106,11 +112,17 @@ fn of<'r>(results: &'r StudyResults, treatment: u32, workload: &str) -> Vec<(&'r
 }
 
 /// What was not there for the detectors of limits.
-fn undetermined(workload: &str, open: &[&str], looked: usize, diagnosis: &Diagnosis) -> Absent {
+fn undetermined(
+    workload: &str,
+    open: &[&str],
+    looked: usize,
+    diagnosis: &Diagnosis,
+    group_of: &dyn Fn(&str) -> Option<Group>,
+) -> Absent {
     let prefix = format!("{workload}, ");
     let mut missing: Vec<&str> = Vec::new();
     for absent in &diagnosis.absent {
-        let of_limits = explain(absent.id).is_some_and(|one| one.group == Group::Limit);
+        let of_limits = group_of(absent.id) == Some(Group::Limit);
         if of_limits && absent.place.starts_with(&prefix) && !missing.contains(&absent.why.as_str()) {
             missing.push(&absent.why);
         }
@@ -157,7 +169,7 @@ mod tests {
             finding.id = "noisy-host";
             finding.at.get_or_insert_default().workload = Some(workload.into());
             let diagnosis = Diagnosis { findings: vec![finding], ..Diagnosis::default() };
-            undetermined("write", &["a", "b"], 3, &diagnosis)
+            undetermined("write", &["a", "b"], 3, &diagnosis, &|_| None)
         };
         assert_eq!(noisy("write").place, "write, 2 of 3 treatments");
         assert!(noisy("write").why.contains("quiet host"));

@@ -5,7 +5,8 @@ use benchmaster_workload::recording::RpcSource;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, share};
 
 /// Shortest wait of a client that is asked to come again (`NFS4_POLL_RETRY_MIN` of Linux).

@@ -5,7 +5,8 @@ use benchmaster_store::record::NetworkRecord;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
 /// Share of the calls' time from which on it is worth telling.

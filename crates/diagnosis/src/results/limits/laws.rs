@@ -7,7 +7,8 @@ use benchmaster_workload::recording::RpcSource;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::words::percent;
 
 /// Shorter phases are measured too coarsely.
@@ -149,7 +150,7 @@ fn any(steps: &[Step], is: fn(&Step) -> bool) -> bool {
 /// Whether the processors were, so that workers wait for one between operations.
 fn at_its_end(measured: &Measured<'_>) -> bool {
     let limited = ["cpu-limit", "generator-limit", "noisy-host"];
-    limited.into_iter().any(|id| crate::results::check(measured, id).is_some())
+    limited.into_iter().any(|id| check(measured, id).is_some())
         || measured.recording.host.host_busy.is_none_or(|busy| busy > 0.8)
 }
 

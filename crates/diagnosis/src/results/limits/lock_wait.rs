@@ -8,7 +8,8 @@ use hdrhistogram::Histogram;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
 /// Fewer locks say little.

@@ -7,7 +7,8 @@ use benchmaster_stats::interval::mean_interval;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, rate};
 
 /// Share of the bandwidth from which on it is the limit.

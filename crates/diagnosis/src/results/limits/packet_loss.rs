@@ -7,7 +7,8 @@ use super::tcp_window::{STOPPED, stopped};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
 
 /// Bytes of a call in segments, from which on it is a large transfer: TCP answers a loss in fewer by its timeout alone.

@@ -4,7 +4,8 @@ use super::client_cpu::own_share;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured, check};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::words::{percent, share};
 
 /// Busy share of the server's processors from which on they are the limit.

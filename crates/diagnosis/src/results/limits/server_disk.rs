@@ -9,7 +9,8 @@ use benchmaster_workload::recording::HostSamples;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, time};
 
 /// Share of the time with requests under way from which on a disk is the limit.

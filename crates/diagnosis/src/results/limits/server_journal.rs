@@ -5,7 +5,8 @@ use benchmaster_telemetry::sampling::Series;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
 /// Share of the time in commits from which on the journal is the limit.

@@ -7,8 +7,9 @@ use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, se
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::doubts::is_noisy;
-use crate::results::{Detector, Measured};
+use crate::results::doubts::noisy_host::is_noisy;
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
 /// Share of the calls' time from which on it is worth telling.

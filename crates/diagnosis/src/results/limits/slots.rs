@@ -3,7 +3,8 @@
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured, check};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::words::{percent, share, time};
 use benchmaster_workload::recording::{RpcRow, RpcSource};
 

@@ -6,7 +6,8 @@ use super::network_bandwidth::usage;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
 
 /// On shorter ways windows are no limit: the buffers of a default Linux hold 20 ms of 1 Gbit/s.

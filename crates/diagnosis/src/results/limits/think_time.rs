@@ -5,7 +5,8 @@ use super::laws::{pauses, under_way, waits_for_others};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured, check};
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::words::{percent, time};
 
 /// Share of the workers' time outside of operations.

@@ -8,8 +8,9 @@ use super::tools::{digits, rate, share, size, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::limits::usage;
-use crate::results::{Detector, Measured};
+use crate::results::limits::network_bandwidth::usage;
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Congestion window over the bandwidth-delay product.
 const LEAST_WINDOWS: f64 = 4.0;

@@ -1,8 +1,8 @@
 //! Writes that fill a cache and then stand still.
 
-use super::super::stored::{Could, Stored, when};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::results::stored::{Could, Stored, when};
 use benchmaster_workload::model::OperationKind;
 
 /// Seconds: what stands still for less waits for a server or a processor, and not for a cache to be written out.

@@ -6,7 +6,7 @@ use benchmaster_telemetry::derived::growth;
 use benchmaster_telemetry::sampling::Samples;
 use benchmaster_workload::recording::Recording;
 
-use crate::results::Measured;
+use crate::results::measured::Measured;
 
 /// What the clients of one group of workers moved.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,8 @@ use super::tools::{counted, digits, p_text, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Parts that the run is divided into, each with the mean latency of its calls.
 const LEAST_PARTS: usize = 12;

@@ -4,7 +4,7 @@ use super::levels::{Axis, axes, name, placed, points, ratio};
 use super::tools::{digits, p_text};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 
 /// The server's throughput, and that of the calls of the client, as ratios.
 const LEAST_FASTER: f64 = 1.1;

@@ -6,7 +6,8 @@ use super::tools::{digits, latencies, p_text, percent, share, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Times the median.
 const LEAST_RATIO: f64 = 8.0;

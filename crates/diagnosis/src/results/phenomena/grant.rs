@@ -7,7 +7,8 @@ use super::tools::{all_execute_ns, digits, execute_ns, ops, percent, share, shar
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Calls that a delegation would have saved, and their share of all.
 const LEAST_CALLS: u64 = 500;

@@ -13,7 +13,7 @@ use super::clients::rates_of;
 use super::tools::{digits, percent};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 use crate::words::plural;
 
 const LEAST_RUNS: usize = 5;

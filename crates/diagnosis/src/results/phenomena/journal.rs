@@ -8,7 +8,8 @@ use super::tools::{digits, ops, percent, share};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 const LEAST_WRITES: u64 = 200;
 /// Blocks of the journal for each WRITE.

@@ -7,7 +7,7 @@ use benchmaster_store::record::{FactorRecord, RunRecord, TreatmentRecord, numeri
 use benchmaster_study::analysis::counts;
 
 use crate::finding::{AtTreatment, Finding, Plot, TestInterval};
-use crate::results::Whole;
+use crate::results::rule::Whole;
 pub(super) use crate::results::slope::Slope;
 use crate::results::slope::Within;
 

@@ -7,7 +7,8 @@ use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, percent, sh
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 const LEAST_LOCKS: u64 = 100;
 /// GETATTRs, or READs, for each LOCK.

@@ -4,7 +4,7 @@ use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
 use super::tools::{digits, p_text};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test, TestInterval};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 
 /// A ratio of so much, or its reverse.
 const LEAST: f64 = 1.1;

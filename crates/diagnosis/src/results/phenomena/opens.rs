@@ -4,7 +4,8 @@ use super::tools::{all_execute_ns, execute_ns, ops, percent, share, without_rpcs
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING, OPENS};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &OPENS, detect };
 

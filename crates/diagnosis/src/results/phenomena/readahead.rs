@@ -7,7 +7,8 @@ use super::tools::{NO_RPCS, percent, rate, share};
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::mountstats::READAHEAD;
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Bytes on the wire for each byte that applications read.
 const LEAST_RATIO: f64 = 1.2;

@@ -7,7 +7,8 @@ use super::tools::{latencies, ops, percent, share, time, without_rpcs};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Delegations that came back.
 const LEAST_RETURNED: u64 = 5;

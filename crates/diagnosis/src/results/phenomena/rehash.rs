@@ -8,7 +8,8 @@ use super::tools::{digits, p_text, percent};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Parts of the time in which all clients are at work.
 const PARTS: usize = 40;

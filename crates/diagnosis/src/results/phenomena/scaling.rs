@@ -4,7 +4,7 @@ use super::levels::{Axis, Slope, axes, name, placed, points, rates, slope, typic
 use super::tools::{digits, p_text, percent};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 
 /// From the smallest to the largest level.
 const MOST_LEFT: f64 = 0.8;

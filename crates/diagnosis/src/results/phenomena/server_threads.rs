@@ -6,7 +6,7 @@ use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
 use super::tools::percent;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Evidence, Finding, Remedy, Test, TestInterval};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 
 /// Differences that do not matter.
 const BAND: f64 = 0.1;

@@ -6,7 +6,8 @@ use super::tools::{all_execute_ns, digits, execute_ns, share, size, without_rpcs
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Bytes of a page, and of what a reply has beside the data: at least 128 without attributes.
 const PAGE: f64 = 4096.0;

@@ -7,7 +7,7 @@ use super::levels::{Axis, Point, axes, is_at, name, placed, points, rates, ratio
 use super::tools::{digits, percent, rate, share};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 
 /// The most that the rate may rise beyond the slots.
 const MOST_RISE: f64 = 1.15;

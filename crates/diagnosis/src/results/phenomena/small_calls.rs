@@ -6,7 +6,8 @@ use super::tools::{all_execute_ns, digits, latencies, percent, share, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Bytes of a call that is small: less than a segment.
 const SMALL: f64 = 1000.0;

@@ -2,13 +2,14 @@
 
 use benchmaster_stats::median;
 
-use super::super::conditions::stood_still_for_tcp;
-use super::super::limits::pauses;
 use super::tools::time;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::{Detector, Measured, check};
+use crate::results::conditions::tcp_stalls::stood_still;
+use crate::results::limits::laws::pauses;
+use crate::results::measured::Measured;
+use crate::results::rule::{Detector, check};
 use crate::words::{percent, share};
 
 /// Shorter ones are TCP's timeout of a segment, and what a busy host does.
@@ -127,7 +128,7 @@ fn explained(measured: &Measured<'_>) -> bool {
         phase.total().timeouts > 0 || event("reconnect") || event("delay")
     });
     waited
-        || stood_still_for_tcp(measured)
+        || stood_still(measured)
         || ["burst-and-flush", "noisy-host", "lost-wake-ups"].iter().any(|id| check(measured, id).is_some())
 }
 

@@ -10,7 +10,8 @@ use benchmaster_workload::recording::Recording;
 
 pub(super) use self::data::*;
 use crate::diagnosis::Verdict;
-use crate::results::{Compared, Details, Measured, Whole};
+use crate::results::measured::Measured;
+use crate::results::rule::{Compared, Details, Whole};
 
 /// What a detector says of a run with this one recording, of a study that does nothing else.
 pub(super) fn judge(recording: Recording, detect: fn(&Measured<'_>) -> Verdict) -> Verdict {

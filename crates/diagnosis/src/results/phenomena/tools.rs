@@ -5,7 +5,7 @@ use benchmaster_workload::recording::{IntervalStats, SeriesRecording};
 use hdrhistogram::Histogram;
 
 use crate::diagnosis::Verdict;
-use crate::results::Measured;
+use crate::results::measured::Measured;
 
 pub(super) use crate::words::{percent, rate, share, size, time};
 

@@ -6,7 +6,7 @@ use super::levels::{Axis, Point, axes, name, placed, points, ratio, runs_at};
 use super::tools::{digits, p_text, percent, share};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
-use crate::results::{Compared, Comparison, Whole};
+use crate::results::rule::{Compared, Comparison, Whole};
 
 /// Calls for each operation, as a multiple.
 const LEAST: f64 = 1.2;

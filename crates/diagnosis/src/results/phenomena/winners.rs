@@ -14,7 +14,8 @@ use super::tools::{digits, p_text, percent, rate};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::{Detector, Measured};
+use crate::results::measured::Measured;
+use crate::results::rule::Detector;
 
 /// Two clients are one and the other, not groups.
 const LEAST_CLIENTS: usize = 3;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_diagnosis::catalogue::all;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
-use benchmaster_diagnosis::explanation::{Explanation, Group, all};
+use benchmaster_diagnosis::explanation::{Explanation, Group};
 use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, Finding, Plot, Test};
 use serde::Serialize;
 

@@ -1,0 +1,18 @@
+//! What a rule on counters of mounts is.
+
+use super::observed::Observed;
+use crate::diagnosis::Verdict;
+use crate::explanation::Explanation;
+use crate::finding::Finding;
+
+/// Looks for one condition.
+pub(crate) struct Detector {
+    pub(crate) explanation: &'static Explanation,
+    pub(crate) detect: fn(&Observed) -> Verdict,
+}
+
+/// Looks for one condition in all mounts together.
+pub(super) struct Comparison {
+    pub(super) explanation: &'static Explanation,
+    pub(super) compare: fn(&[Observed]) -> Vec<Finding>,
+}

@@ -1,0 +1,92 @@
+//! What a rule on stored results is: a detector of one condition in a workload of a run, or a comparison of all runs.
+
+use benchmaster_store::record::{Check, RunRecord, StudyResults};
+use benchmaster_study::analysis::Analysis;
+use benchmaster_study::plan::Plan;
+use benchmaster_workload::recording::TraceRecord;
+
+use super::measured::Measured;
+use crate::diagnosis::Verdict;
+use crate::explanation::Explanation;
+use crate::finding::Finding;
+
+/// Where the details of runs come from: what is too large to be held for all runs at once.
+pub trait Details {
+    /// Hands the trace of a workload of a run to `take`, batch by batch. `None` when there is none; `Some(Err)` with the
+    /// reason when it cannot be read.
+    fn trace(
+        &self,
+        run: &RunRecord,
+        workload: &str,
+        take: &mut dyn FnMut(&[TraceRecord]),
+    ) -> Option<Result<(), String>>;
+
+    /// The run with its samples and collected outputs. `None` when there is nothing more than `run` has.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read.
+    fn whole(&self, run: &RunRecord) -> Result<Option<RunRecord>, String> {
+        let _ = run;
+        Ok(None)
+    }
+}
+
+/// All runs of a study together.
+#[derive(Debug, Clone, Copy)]
+pub struct Whole<'a> {
+    /// What was stored.
+    pub results: &'a StudyResults,
+    /// What the numbers say.
+    pub analysis: &'a Analysis,
+    /// What was asked for; `None` when this version of the program cannot read the stored study file.
+    pub plan: Option<&'a Plan>,
+}
+
+/// Looks for one condition in a workload of a run.
+pub(crate) struct Detector {
+    pub(crate) explanation: &'static Explanation,
+    pub(crate) detect: fn(&Measured<'_>) -> Verdict,
+}
+
+/// Looks for one condition in all runs together.
+pub(crate) struct Comparison {
+    pub(crate) explanation: &'static Explanation,
+    pub(crate) compare: fn(&Whole<'_>) -> Compared,
+}
+
+/// What a comparison says: nothing found and nothing unknown is clear.
+#[derive(Debug, Default)]
+pub(crate) struct Compared {
+    pub(crate) found: Vec<Finding>,
+    /// What it would need, and what would give it.
+    pub(crate) unknown: Option<String>,
+    /// There is nothing of the kind to compare.
+    pub(crate) irrelevant: bool,
+}
+
+/// Checks whose finding has another name: that of the condition which they show, as mountstats tell of it.
+const OTHER_NAMES: [(&str, &str); 3] = [
+    ("rpc-retransmissions", "retransmission"),
+    ("rpc-timeouts", "major-timeout"),
+    ("rpc-errors", "operation-errors"),
+];
+
+/// The name of the finding of a check of this name.
+pub(crate) fn finding_of_check(check: &str) -> &str {
+    let other = OTHER_NAMES.iter().find(|(name, _)| *name == check);
+    other.map_or(check, |(_, finding)| finding)
+}
+
+/// Whether a check of this name was stored with the run for this workload, or the whole run.
+pub(crate) fn check<'a>(measured: &'a Measured<'_>, id: &str) -> Option<&'a Check> {
+    measured.run.checks.iter().find(|check| {
+        check.id == id
+            && check.workload.as_ref().is_none_or(|workload| *workload == measured.recording.workload)
+    })
+}
+
+/// What a treatment is called: its label, or its number where the study does not know it.
+pub(crate) fn label(results: &StudyResults, treatment: u32) -> String {
+    let record = results.study.treatments.get(treatment as usize);
+    record.map_or_else(|| treatment.to_string(), |record| record.label.clone())
+}
