@@ -4,6 +4,7 @@
 //! runs. A detector of studies looks at all runs together, without their samples, which may be larger than memory.
 
 mod conditions;
+pub(crate) mod details;
 mod doubts;
 mod limits;
 pub(crate) mod measured;
@@ -22,10 +23,11 @@ use benchmaster_study::plan::Plan;
 use crate::diagnosis::{Absent, Diagnosis};
 use crate::explanation::Explanation;
 
+pub use self::details::Details;
 pub use self::measured::Measured;
 use self::merge::Merge;
+pub use self::rule::Whole;
 use self::rule::{Compared, Comparison, Detector, finding_of_check};
-pub use self::rule::{Details, Whole};
 
 fn detectors() -> impl Iterator<Item = &'static Detector> {
     limits::DETECTORS.iter().chain(doubts::DETECTORS).chain(phenomena::DETECTORS).chain(conditions::DETECTORS)

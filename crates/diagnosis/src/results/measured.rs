@@ -18,7 +18,7 @@ use benchmaster_workload::recording::{
 };
 
 use crate::mountstats::observed::Observed;
-use crate::results::rule::Details;
+use crate::results::details::Details;
 
 /// One workload of one run.
 pub struct Measured<'a> {

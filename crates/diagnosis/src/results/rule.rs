@@ -1,35 +1,13 @@
 //! What a rule on stored results is: a detector of one condition in a workload of a run, or a comparison of all runs.
 
-use benchmaster_store::record::{Check, RunRecord, StudyResults};
+use benchmaster_store::record::{Check, StudyResults};
 use benchmaster_study::analysis::Analysis;
 use benchmaster_study::plan::Plan;
-use benchmaster_workload::recording::TraceRecord;
 
 use super::measured::Measured;
 use crate::diagnosis::Verdict;
 use crate::explanation::Explanation;
 use crate::finding::Finding;
-
-/// Where the details of runs come from: what is too large to be held for all runs at once.
-pub trait Details {
-    /// Hands the trace of a workload of a run to `take`, batch by batch. `None` when there is none; `Some(Err)` with the
-    /// reason when it cannot be read.
-    fn trace(
-        &self,
-        run: &RunRecord,
-        workload: &str,
-        take: &mut dyn FnMut(&[TraceRecord]),
-    ) -> Option<Result<(), String>>;
-
-    /// The run with its samples and collected outputs. `None` when there is nothing more than `run` has.
-    ///
-    /// # Errors
-    /// The reason why it cannot be read.
-    fn whole(&self, run: &RunRecord) -> Result<Option<RunRecord>, String> {
-        let _ = run;
-        Ok(None)
-    }
-}
 
 /// All runs of a study together.
 #[derive(Debug, Clone, Copy)]

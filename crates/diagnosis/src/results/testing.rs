@@ -8,8 +8,9 @@ use benchmaster_workload::recording::{HostSamples, Recording, RpcRow, TraceRecor
 
 use crate::diagnosis::Verdict;
 use crate::finding::Finding;
+use crate::results::details::Details;
 use crate::results::measured::Measured;
-use crate::results::rule::{Details, Detector};
+use crate::results::rule::Detector;
 
 /// Results of a run, of which the first workload is looked at.
 pub(crate) struct Made {

@@ -10,8 +10,9 @@ use benchmaster_workload::recording::Recording;
 
 pub(super) use self::data::*;
 use crate::diagnosis::Verdict;
+use crate::results::details::Details;
 use crate::results::measured::Measured;
-use crate::results::rule::{Compared, Details, Whole};
+use crate::results::rule::{Compared, Whole};
 
 /// What a detector says of a run with this one recording, of a study that does nothing else.
 pub(super) fn judge(recording: Recording, detect: fn(&Measured<'_>) -> Verdict) -> Verdict {
