@@ -185,15 +185,22 @@ fn the_documentation_is_in_plain_english() {
     }));
 }
 
+/// Crates whose messages are rewritten; a crate that is not here may still have banned phrases.
+const REWRITTEN: &[&str] =
+    &["netem", "nfs-client", "nfs-proto", "stats", "store", "telemetry", "units", "watch"];
+
 #[test]
-#[ignore = "for when the texts of all crates are rewritten"]
 fn what_the_program_prints_is_in_plain_english() {
     let mut paths = Vec::new();
-    for folder in fs::read_dir(repository().join("crates")).unwrap() {
-        paths.extend(files(&folder.unwrap().path().join("src"), "rs"));
+    for name in REWRITTEN {
+        paths.extend(files(&repository().join("crates").join(name).join("src"), "rs"));
     }
+    paths.retain(|path| {
+        !path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"))
+    });
     assert_plain(paths.into_iter().map(|path| {
-        let text = literals(&fs::read_to_string(&path).unwrap());
+        let source = fs::read_to_string(&path).unwrap();
+        let text = literals(source.split("\n#[cfg(test)]").next().unwrap());
         (path, text)
     }));
 }
