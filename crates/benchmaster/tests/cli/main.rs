@@ -16,6 +16,7 @@ mod change;
 mod compare;
 mod crash;
 mod diagnose;
+mod english;
 mod fleet;
 mod hosts;
 mod import;

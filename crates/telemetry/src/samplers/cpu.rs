@@ -4,7 +4,7 @@ use super::{Files, Reading, Registered, Sink};
 use crate::sampling::MetricInfo;
 use crate::sampling::text::{Faults, Malformed, number, word, words};
 
-const CPU: &str = "processor, by its number; empty for all together";
+const CPU: &str = "processor number; empty for the total";
 
 /// What it reads.
 pub const METRICS: &[MetricInfo] = &[
@@ -25,19 +25,19 @@ pub const METRICS: &[MetricInfo] = &[
         CPU,
         "time serving soft interrupts, network and block completion among them",
     ),
-    MetricInfo::counter("steal", "ns", CPU, "time that the hypervisor gave to others while there was work"),
+    MetricInfo::counter(
+        "steal",
+        "ns",
+        CPU,
+        "time that the hypervisor gave to other guests while there was work",
+    ),
     MetricInfo::counter("guest", "ns", CPU, "part of `user` in virtual machines"),
     MetricInfo::counter("guest_nice", "ns", CPU, "part of `nice` in virtual machines"),
-    MetricInfo::counter("context_switches", "1", "", "changes from one thread to another"),
+    MetricInfo::counter("context_switches", "1", "", "context switches"),
     MetricInfo::counter("interrupts", "1", "", "interrupts of all kinds"),
     MetricInfo::counter("softirqs", "1", "", "soft interrupts of all kinds"),
-    MetricInfo::counter("forks", "1", "", "processes and threads made"),
-    MetricInfo::gauge(
-        "running",
-        "1",
-        "",
-        "threads that run or wait for a processor; the one that reads is among them",
-    ),
+    MetricInfo::counter("forks", "1", "", "processes and threads created"),
+    MetricInfo::gauge("running", "1", "", "runnable threads, including the sampling one"),
     MetricInfo::gauge("blocked", "1", "", "threads that wait for I/O"),
 ];
 /// How many of them are times.

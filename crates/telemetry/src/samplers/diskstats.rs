@@ -13,22 +13,22 @@ const DEVICE: &str = "device or partition";
 /// What it reads.
 pub const METRICS: &[MetricInfo] = &[
     MetricInfo::counter("reads", "1", DEVICE, "reads completed"),
-    MetricInfo::counter("reads_merged", "1", DEVICE, "reads that were put together with others"),
+    MetricInfo::counter("reads_merged", "1", DEVICE, "reads merged with others"),
     MetricInfo::counter("read_bytes", "B", DEVICE, "bytes read"),
-    MetricInfo::counter("read_time", "ns", DEVICE, "time of all reads together, waiting included"),
+    MetricInfo::counter("read_time", "ns", DEVICE, "total time of all reads, including queueing"),
     MetricInfo::counter("writes", "1", DEVICE, "writes completed"),
-    MetricInfo::counter("writes_merged", "1", DEVICE, "writes that were put together with others"),
+    MetricInfo::counter("writes_merged", "1", DEVICE, "writes merged with others"),
     MetricInfo::counter("written_bytes", "B", DEVICE, "bytes written"),
-    MetricInfo::counter("write_time", "ns", DEVICE, "time of all writes together, waiting included"),
-    MetricInfo::gauge("in_flight", "1", DEVICE, "requests given to the driver and not finished"),
-    MetricInfo::counter("busy_time", "ns", DEVICE, "time with at least one request under way"),
-    MetricInfo::counter("queue_time", "ns", DEVICE, "time of all requests under way together"),
+    MetricInfo::counter("write_time", "ns", DEVICE, "total time of all writes, including queueing"),
+    MetricInfo::gauge("in_flight", "1", DEVICE, "requests in flight in the driver"),
+    MetricInfo::counter("busy_time", "ns", DEVICE, "time with at least one request in flight"),
+    MetricInfo::counter("queue_time", "ns", DEVICE, "total time of all requests in flight"),
     MetricInfo::counter("discards", "1", DEVICE, "discards completed (Linux 4.18 and later)"),
-    MetricInfo::counter("discards_merged", "1", DEVICE, "discards that were put together with others"),
+    MetricInfo::counter("discards_merged", "1", DEVICE, "discards merged with others"),
     MetricInfo::counter("discarded_bytes", "B", DEVICE, "bytes discarded"),
-    MetricInfo::counter("discard_time", "ns", DEVICE, "time of all discards together"),
+    MetricInfo::counter("discard_time", "ns", DEVICE, "total time of all discards"),
     MetricInfo::counter("flushes", "1", DEVICE, "flushes completed (Linux 5.5 and later)"),
-    MetricInfo::counter("flush_time", "ns", DEVICE, "time of all flushes together"),
+    MetricInfo::counter("flush_time", "ns", DEVICE, "total time of all flushes"),
 ];
 
 pub(crate) const REGISTERED: Registered = Registered {

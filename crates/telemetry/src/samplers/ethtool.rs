@@ -14,14 +14,14 @@ pub const METRICS: &[MetricInfo] = &[MetricInfo::counter(
     "…",
     "1",
     "interface",
-    "every name that the driver has: `rx_queue_0_packets`, `tx0_bytes`, `rx_missed_errors`, …; what it means is in the driver's \
-     documentation, and some are no counters",
+    "every name of the driver: `rx_queue_0_packets`, `tx0_bytes`, `rx_missed_errors`, …; the driver's documentation \
+     defines them, and some are not counters",
 )];
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "ethtool",
-    about: "Counters of network devices as their drivers have them, by the ioctl of `ethtool -S`. Devices without are left out, loopback \
-            among them.",
+    about: "Counters of network device drivers, as shown by `ethtool -S`. Devices without any are skipped, including \
+            loopback.",
     metrics: METRICS,
     make: |config| Box::new(Ethtool::new(config)),
 };

@@ -15,15 +15,10 @@ pub const METRICS: &[MetricInfo] = &[
     MetricInfo::counter(
         "softirqs",
         "1",
-        "kind, as the kernel calls it: `NET_RX`, `BLOCK`, …",
+        "type, named by the kernel: `NET_RX`, `BLOCK`, …",
         "soft interrupts of all processors",
     ),
-    MetricInfo::counter(
-        "net_rx",
-        "1",
-        "processor, by its number",
-        "soft interrupts for packets that came in",
-    ),
+    MetricInfo::counter("net_rx", "1", "processor number", "soft interrupts for received packets"),
 ];
 const INTERRUPTS: MetricInfo = METRICS[0];
 const SOFTIRQS: MetricInfo = METRICS[1];

@@ -5,22 +5,17 @@ use crate::sampling::MetricInfo;
 use crate::sampling::folder::Folder;
 use crate::sampling::text::{Faults, Malformed, number, word};
 
-const JOURNAL: &str = "journal: device and inode, as the kernel calls it";
+const JOURNAL: &str = "journal: device and inode, named by the kernel";
 
 /// What it reads. The kernel gives means over all transactions since the file system was mounted.
 pub const METRICS: &[MetricInfo] = &[
     MetricInfo::counter("transactions", "1", JOURNAL, "transactions committed"),
-    MetricInfo::counter(
-        "requested",
-        "1",
-        JOURNAL,
-        "of them those that somebody asked for, by fsync for example",
-    ),
-    MetricInfo::gauge("max_blocks", "1", JOURNAL, "most blocks of one transaction"),
+    MetricInfo::counter("requested", "1", JOURNAL, "commits that were requested, by fsync for example"),
+    MetricInfo::gauge("max_blocks", "1", JOURNAL, "maximum blocks of a transaction"),
     MetricInfo::gauge("mean_wait", "ns", JOURNAL, "waiting until a transaction could start"),
-    MetricInfo::gauge("mean_request_delay", "ns", JOURNAL, "from when a commit was asked for until it began"),
+    MetricInfo::gauge("mean_request_delay", "ns", JOURNAL, "from the request of a commit until its start"),
     MetricInfo::gauge("mean_running", "ns", JOURNAL, "open for changes"),
-    MetricInfo::gauge("mean_locked", "ns", JOURNAL, "waiting for changes that had begun"),
+    MetricInfo::gauge("mean_locked", "ns", JOURNAL, "waiting for changes in progress"),
     MetricInfo::gauge("mean_flushing", "ns", JOURNAL, "writing data of files (ordered mode)"),
     MetricInfo::gauge("mean_logging", "ns", JOURNAL, "writing the journal"),
     MetricInfo::gauge("mean_commit", "ns", JOURNAL, "the whole commit"),

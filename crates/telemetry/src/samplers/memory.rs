@@ -7,7 +7,7 @@ use crate::sampling::{Metric, MetricInfo};
 /// What it reads; every other name of the file is recorded as well.
 pub const METRICS: &[MetricInfo] = &[
     MetricInfo::gauge("MemTotal", "B", "", "usable by the system"),
-    MetricInfo::gauge("MemFree", "B", "", "used by nobody"),
+    MetricInfo::gauge("MemFree", "B", "", "free"),
     MetricInfo::gauge("MemAvailable", "B", "", "can be used without swapping (Linux 3.14 and later)"),
     MetricInfo::gauge("Buffers", "B", "", "page cache of block devices"),
     MetricInfo::gauge("Cached", "B", "", "page cache of files, shared memory included"),
@@ -24,11 +24,11 @@ pub const METRICS: &[MetricInfo] = &[
         "SReclaimable",
         "B",
         "",
-        "part of `Slab` that can be given back, such as inodes and names",
+        "part of `Slab` that can be reclaimed, such as inodes and names",
     ),
     MetricInfo::gauge("SUnreclaim", "B", "", "part of `Slab` that cannot"),
     MetricInfo::gauge("Shmem", "B", "", "shared memory and tmpfs"),
-    MetricInfo::gauge("AnonPages", "B", "", "memory of programs that is in no file"),
+    MetricInfo::gauge("AnonPages", "B", "", "anonymous memory of programs"),
     MetricInfo::gauge("SwapFree", "B", "", "unused swap space"),
 ];
 

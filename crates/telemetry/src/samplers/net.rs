@@ -5,34 +5,29 @@ use crate::sampling::text::{Faults, Malformed, number, signed, words};
 use crate::sampling::{Metric, MetricInfo};
 
 const INTERFACE: &str = "interface";
-const PROTOCOL: &str = "protocol, as the kernel calls it: `Tcp`, `TcpExt`, `Ip`, …";
+const PROTOCOL: &str = "protocol, named by the kernel: `Tcp`, `TcpExt`, `Ip`, …";
 
 /// What it reads; every other name of the protocols' files is recorded as well.
 pub const METRICS: &[MetricInfo] = &[
     MetricInfo::counter("rx_bytes", "B", INTERFACE, "received, with headers of the link"),
-    MetricInfo::counter(
-        "rx_packets",
-        "1",
-        INTERFACE,
-        "received; several that were put together count as one",
-    ),
+    MetricInfo::counter("rx_packets", "1", INTERFACE, "received; merged packets count as one"),
     MetricInfo::counter("rx_errors", "1", INTERFACE, "received with errors"),
     MetricInfo::counter(
         "rx_dropped",
         "1",
         INTERFACE,
-        "received and dropped, for lack of memory or of a taker",
+        "received and dropped, for lack of memory or of a receiver",
     ),
     MetricInfo::counter("rx_fifo", "1", INTERFACE, "lost because the device's buffer was full"),
     MetricInfo::counter("rx_frame", "1", INTERFACE, "received with a wrong frame"),
     MetricInfo::counter("rx_compressed", "1", INTERFACE, "received compressed"),
-    MetricInfo::counter("rx_multicast", "1", INTERFACE, "received for many"),
+    MetricInfo::counter("rx_multicast", "1", INTERFACE, "multicast packets received"),
     MetricInfo::counter("tx_bytes", "B", INTERFACE, "sent, with headers of the link"),
     MetricInfo::counter(
         "tx_packets",
         "1",
         INTERFACE,
-        "sent; what the device cuts into several counts as one",
+        "sent; a packet that the device segments counts as one",
     ),
     MetricInfo::counter("tx_errors", "1", INTERFACE, "not sent because of errors"),
     MetricInfo::counter("tx_dropped", "1", INTERFACE, "dropped before they were sent"),
@@ -41,22 +36,22 @@ pub const METRICS: &[MetricInfo] = &[
     MetricInfo::counter("tx_carrier", "1", INTERFACE, "not sent because there was no link"),
     MetricInfo::counter("tx_compressed", "1", INTERFACE, "sent compressed"),
     MetricInfo::counter("InSegs", "1", PROTOCOL, "`Tcp`: segments received"),
-    MetricInfo::counter("OutSegs", "1", PROTOCOL, "`Tcp`: segments sent, those sent again not counted"),
-    MetricInfo::counter("RetransSegs", "1", PROTOCOL, "`Tcp`: segments sent again"),
+    MetricInfo::counter("OutSegs", "1", PROTOCOL, "`Tcp`: segments sent, without retransmissions"),
+    MetricInfo::counter("RetransSegs", "1", PROTOCOL, "`Tcp`: segments retransmitted"),
     MetricInfo::gauge("CurrEstab", "1", PROTOCOL, "`Tcp`: connections now"),
     MetricInfo::counter("TCPTimeouts", "1", PROTOCOL, "`TcpExt`: retransmission timeouts"),
     MetricInfo::counter(
         "TCPLostRetransmit",
         "1",
         PROTOCOL,
-        "`TcpExt`: segments that were sent again and lost again",
+        "`TcpExt`: retransmitted segments that were lost again",
     ),
-    MetricInfo::counter("TCPFastRetrans", "1", PROTOCOL, "`TcpExt`: segments sent again before a timeout"),
+    MetricInfo::counter("TCPFastRetrans", "1", PROTOCOL, "`TcpExt`: segments retransmitted before a timeout"),
     MetricInfo::counter(
         "ListenOverflows",
         "1",
         PROTOCOL,
-        "`TcpExt`: connections refused because too many waited",
+        "`TcpExt`: connections refused because the listen queue was full",
     ),
     MetricInfo::counter(
         "TCPBacklogDrop",
@@ -64,12 +59,7 @@ pub const METRICS: &[MetricInfo] = &[
         PROTOCOL,
         "`TcpExt`: segments dropped because a socket was busy",
     ),
-    MetricInfo::counter(
-        "TCPRcvCollapsed",
-        "1",
-        PROTOCOL,
-        "`TcpExt`: segments put together for lack of memory",
-    ),
+    MetricInfo::counter("TCPRcvCollapsed", "1", PROTOCOL, "`TcpExt`: segments merged for lack of memory"),
 ];
 /// How many of them are columns of `/proc/net/dev`.
 const COLUMNS: usize = 16;

@@ -10,16 +10,11 @@ mod procedures;
 pub use parse::{Client, client, pools, rpc, threads};
 
 const PROCEDURE: &str = "version and procedure, as in `v3 READ`";
-const POOL: &str = "pool of threads, by its number";
+const POOL: &str = "number of the thread pool";
 
 /// What it reads; lines with other names are recorded with the places of their numbers, as `name.0`.
 pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter(
-        "reply_cache_hits",
-        "1",
-        "",
-        "requests that came again and were answered from the reply cache",
-    ),
+    MetricInfo::counter("reply_cache_hits", "1", "", "retransmissions answered from the reply cache"),
     MetricInfo::counter(
         "reply_cache_misses",
         "1",
@@ -27,38 +22,28 @@ pub const METRICS: &[MetricInfo] = &[
         "requests whose replies were put into the reply cache",
     ),
     MetricInfo::counter("reply_cache_nocache", "1", "", "requests that need no reply cache"),
-    MetricInfo::counter("stale_handles", "1", "", "file handles that mean nothing any more"),
+    MetricInfo::counter("stale_handles", "1", "", "stale file handles"),
     MetricInfo::counter("read_bytes", "B", "", "bytes read for clients"),
     MetricInfo::counter("written_bytes", "B", "", "bytes written for clients"),
-    MetricInfo::gauge("threads", "1", "", "threads that serve"),
+    MetricInfo::gauge("threads", "1", "", "server threads"),
     MetricInfo::counter("packets", "1", "", "requests of all transports"),
     MetricInfo::counter("udp_packets", "1", "", "requests over UDP"),
     MetricInfo::counter("tcp_packets", "1", "", "requests over TCP"),
     MetricInfo::counter("tcp_connections", "1", "", "TCP connections accepted"),
     MetricInfo::counter("rpc_calls", "1", "", "RPCs"),
-    MetricInfo::counter("rpc_bad_calls", "1", "", "RPCs that were refused, for any of the reasons below"),
-    MetricInfo::counter("rpc_bad_format", "1", "", "RPCs that could not be understood"),
-    MetricInfo::counter("rpc_bad_auth", "1", "", "RPCs whose sender could not be proved"),
-    MetricInfo::counter("rpc_bad_client", "1", "", "RPCs of clients without a right to any export"),
+    MetricInfo::counter("rpc_bad_calls", "1", "", "RPCs rejected for any of the reasons below"),
+    MetricInfo::counter("rpc_bad_format", "1", "", "malformed RPCs"),
+    MetricInfo::counter("rpc_bad_auth", "1", "", "RPCs that failed authentication"),
+    MetricInfo::counter("rpc_bad_client", "1", "", "RPCs of clients without access to any export"),
     MetricInfo::counter("calls", "1", PROCEDURE, "calls of each procedure; of version 4 there are only two"),
     MetricInfo::counter("operations", "1", "operation of version 4", "operations in compounds of version 4"),
-    MetricInfo::counter("packets-arrived", "1", POOL, "requests that came in for the pool"),
+    MetricInfo::counter("packets-arrived", "1", POOL, "requests received for the pool"),
     MetricInfo::counter("sockets-enqueued", "1", POOL, "requests that had to wait for a thread"),
-    MetricInfo::counter("threads-woken", "1", POOL, "requests for which an idle thread was there"),
-    MetricInfo::counter(
-        "threads-timedout",
-        "1",
-        POOL,
-        "threads that were idle for so long that they might have ended",
-    ),
-    MetricInfo::gauge(
-        "clients",
-        "1",
-        "",
-        "clients of version 4 that the server knows; looked at every second",
-    ),
-    MetricInfo::gauge("clients_confirmed", "1", "", "of them those that are confirmed"),
-    MetricInfo::gauge("clients_callback_up", "1", "", "of them those that can be called back"),
+    MetricInfo::counter("threads-woken", "1", POOL, "requests for which a thread was idle"),
+    MetricInfo::counter("threads-timedout", "1", POOL, "idle thread timeouts"),
+    MetricInfo::gauge("clients", "1", "", "known clients of version 4; read every second"),
+    MetricInfo::gauge("clients_confirmed", "1", "", "confirmed ones"),
+    MetricInfo::gauge("clients_callback_up", "1", "", "those with a working back channel"),
 ];
 
 pub(crate) const REGISTERED: Registered = Registered {

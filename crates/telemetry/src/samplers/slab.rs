@@ -6,12 +6,12 @@ use super::{Files, Registered, Sink};
 use crate::sampling::MetricInfo;
 use crate::sampling::text::{Faults, Malformed, number, word, words};
 
-const CACHE: &str = "cache, as the kernel calls it";
+const CACHE: &str = "cache, named by the kernel";
 
 /// What it reads.
 pub const METRICS: &[MetricInfo] = &[
     MetricInfo::gauge("active", "1", CACHE, "objects in use"),
-    MetricInfo::gauge("objects", "1", CACHE, "objects there is room for"),
+    MetricInfo::gauge("objects", "1", CACHE, "objects allocated"),
     MetricInfo::gauge("bytes", "B", CACHE, "memory of all objects, used or not"),
 ];
 

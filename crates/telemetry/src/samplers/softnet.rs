@@ -4,26 +4,21 @@ use super::{Files, Registered, Sink};
 use crate::sampling::MetricInfo;
 use crate::sampling::text::{Faults, Malformed, words};
 
-const CPU: &str = "processor, by its number";
+const CPU: &str = "processor number";
 
 /// What it reads.
 pub const METRICS: &[MetricInfo] = &[
     MetricInfo::counter("processed", "1", CPU, "packets taken from the queue"),
     MetricInfo::counter("dropped", "1", CPU, "packets dropped because the queue was full"),
-    MetricInfo::counter(
-        "time_squeeze",
-        "1",
-        CPU,
-        "times that its share of time or packets was used up with work left",
-    ),
+    MetricInfo::counter("time_squeeze", "1", CPU, "times that its budget was used up with packets left"),
     MetricInfo::counter(
         "received_rps",
         "1",
         CPU,
-        "times it was woken by another processor to take packets (RPS)",
+        "times it was woken by another processor to process packets (RPS)",
     ),
     MetricInfo::counter("flow_limit", "1", CPU, "packets dropped because one flow filled the queue"),
-    MetricInfo::gauge("backlog", "1", CPU, "packets that wait (Linux 5.10 and later)"),
+    MetricInfo::gauge("backlog", "1", CPU, "packets in the queue (Linux 5.10 and later)"),
 ];
 /// Their columns.
 const COLUMNS: [usize; 6] = [0, 1, 2, 9, 10, 11];
@@ -32,7 +27,7 @@ const PROCESSOR: usize = 12;
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "softnet",
-    about: "What each processor did with packets that came in, from `/proc/net/softnet_stat`.",
+    about: "Received packets by processor, from `/proc/net/softnet_stat`.",
     metrics: METRICS,
     make: |config| {
         let path = config.places.proc.join("net/softnet_stat");

@@ -9,29 +9,24 @@ mod netlink;
 pub use message::{Connection, Wanted, parse};
 use netlink::{Identity, Socket};
 
-const CONNECTION: &str = "connection: `LOCAL-REMOTE`, each with its port; on loopback both ends are there";
+const CONNECTION: &str = "connection: `LOCAL-REMOTE`, each with its port; on loopback both ends are listed";
 
 /// What it reads.
 pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::gauge(
-        "state",
-        "1",
-        CONNECTION,
-        "state of TCP: 1 is established, 4 to 11 are those of closing",
-    ),
+    MetricInfo::gauge("state", "1", CONNECTION, "state of TCP: 1 is established, 4 to 11 are closing"),
     MetricInfo::gauge("congestion_state", "1", CONNECTION, "0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss"),
-    MetricInfo::gauge("retransmits", "1", CONNECTION, "timeouts one after the other without progress"),
-    MetricInfo::gauge("backoff", "1", CONNECTION, "how often the timeout was doubled"),
+    MetricInfo::gauge("retransmits", "1", CONNECTION, "consecutive timeouts without progress"),
+    MetricInfo::gauge("backoff", "1", CONNECTION, "number of doublings of the timeout"),
     MetricInfo::gauge("receive_queue", "B", CONNECTION, "received and not read by the program"),
     MetricInfo::gauge("send_queue", "B", CONNECTION, "written by the program and not acknowledged"),
     MetricInfo::gauge("rto", "ns", CONNECTION, "retransmission timeout"),
     MetricInfo::gauge("mss", "B", CONNECTION, "largest segment sent"),
-    MetricInfo::gauge("unacked", "1", CONNECTION, "segments under way"),
-    MetricInfo::gauge("lost", "1", CONNECTION, "segments thought lost"),
-    MetricInfo::gauge("retransmitted_now", "1", CONNECTION, "segments sent again and not acknowledged"),
+    MetricInfo::gauge("unacked", "1", CONNECTION, "segments in flight"),
+    MetricInfo::gauge("lost", "1", CONNECTION, "segments considered lost"),
+    MetricInfo::gauge("retransmitted_now", "1", CONNECTION, "segments retransmitted and not acknowledged"),
     MetricInfo::gauge("rtt", "ns", CONNECTION, "smoothed round trip time"),
     MetricInfo::gauge("rttvar", "ns", CONNECTION, "its mean deviation"),
-    MetricInfo::gauge("ssthresh", "1", CONNECTION, "slow start ends at so many segments"),
+    MetricInfo::gauge("ssthresh", "1", CONNECTION, "slow start threshold, segments"),
     MetricInfo::gauge("cwnd", "1", CONNECTION, "congestion window in segments"),
     MetricInfo::gauge(
         "reordering",
@@ -39,27 +34,28 @@ pub const METRICS: &[MetricInfo] = &[
         CONNECTION,
         "segments that may be out of order before one counts as lost",
     ),
-    MetricInfo::gauge("receive_window", "B", CONNECTION, "room that the receiver plans for one round trip"),
-    MetricInfo::counter("total_retransmitted", "1", CONNECTION, "segments sent again"),
-    MetricInfo::gauge("pacing_rate", "B/s", CONNECTION, "rate at which segments are let go"),
+    MetricInfo::gauge("receive_window", "B", CONNECTION, "receive buffer estimate for one round trip"),
+    MetricInfo::counter("total_retransmitted", "1", CONNECTION, "segments retransmitted"),
+    MetricInfo::gauge("pacing_rate", "B/s", CONNECTION, "pacing rate of segments"),
     MetricInfo::counter("bytes_acked", "B", CONNECTION, "bytes that the other end has acknowledged"),
     MetricInfo::counter("bytes_received", "B", CONNECTION, "bytes received in order"),
     MetricInfo::counter("segments_out", "1", CONNECTION, "segments sent"),
     MetricInfo::counter("segments_in", "1", CONNECTION, "segments received"),
     MetricInfo::gauge("not_sent", "B", CONNECTION, "written by the program and not sent yet"),
-    MetricInfo::gauge("min_rtt", "ns", CONNECTION, "least round trip time of the last minutes"),
+    MetricInfo::gauge("min_rtt", "ns", CONNECTION, "minimum round trip time of the last minutes"),
     MetricInfo::gauge("delivery_rate", "B/s", CONNECTION, "rate at which data arrived, as last measured"),
     MetricInfo::counter("busy_time", "ns", CONNECTION, "time with data to send"),
-    MetricInfo::counter("receiver_limited", "ns", CONNECTION, "of it time stopped by the other end's window"),
-    MetricInfo::counter("buffer_limited", "ns", CONNECTION, "of it time stopped by the own send buffer"),
-    MetricInfo::counter("bytes_sent", "B", CONNECTION, "bytes sent, those sent again included"),
-    MetricInfo::counter("bytes_retransmitted", "B", CONNECTION, "bytes sent again"),
+    MetricInfo::counter("receiver_limited", "ns", CONNECTION, "part of it limited by the receiver's window"),
+    MetricInfo::counter("buffer_limited", "ns", CONNECTION, "part of it limited by the send buffer"),
+    MetricInfo::counter("bytes_sent", "B", CONNECTION, "bytes sent, including retransmissions"),
+    MetricInfo::counter("bytes_retransmitted", "B", CONNECTION, "bytes retransmitted"),
 ];
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "tcp_info",
-    about: "TCP connections with a watched port at either end, from the kernel's socket diagnostics; nothing is read where no port is \
-            watched. New connections are found within a second while there are changes, within eight seconds otherwise. What an older kernel does not tell is left out.",
+    about: "TCP connections with a watched port at either end, from the kernel's socket diagnostics; nothing is read if no port is \
+            watched. New connections are detected within a second while there are changes, within eight seconds otherwise. \
+            What an older kernel does not report is omitted.",
     metrics: METRICS,
     make: |config| Box::new(TcpInfo::new(config)),
 };
