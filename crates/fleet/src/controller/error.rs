@@ -2,15 +2,7 @@
 
 use crate::launch::LaunchError;
 use crate::merge::MergeError;
-
-/// What became of a job that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The workload, a working directory or a command failed; the fleet is as good as before.
-    Job,
-    /// The agent stopped without having been asked to.
-    Stopped,
-}
+use crate::protocol::FailureKind;
 
 /// Why a fleet could not do something.
 #[derive(Debug, thiserror::Error)]

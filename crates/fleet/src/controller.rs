@@ -10,19 +10,19 @@ use std::time::Duration;
 
 use benchmaster_telemetry::environment::Environment;
 use benchmaster_workload::target::Target;
+use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tonic::Status;
 
 use crate::job::{HookSpec, Side};
-use crate::launch::Started;
-use crate::protocol::{self, wire};
+use crate::launch::{LaunchError, Started};
+use crate::protocol::{HookOutcome, Request};
 
 mod barrier;
-mod channel;
 mod clocks;
 mod config;
+mod connection;
 mod error;
 mod member;
 mod run;
@@ -30,13 +30,14 @@ mod shares;
 mod start;
 
 pub use self::config::{FleetConfig, Launch};
-pub use self::error::{FailureKind, FleetError};
+pub use self::error::FleetError;
 pub use self::member::Member;
 pub use self::run::{FleetProgress, MemberProgress, MemberState};
+pub use crate::protocol::FailureKind;
 
-use self::channel::Client;
 use self::clocks::Known;
-use self::member::{Behind, greet};
+use self::connection::CallError;
+use self::member::{Behind, Greeted, greet};
 
 /// Time between two looks at the flag that stops.
 const LOOK: Duration = Duration::from_millis(50);
@@ -77,7 +78,7 @@ pub struct HookDone {
 }
 
 impl Fleet {
-    /// Starts agents, sees that they are of this version, and relates their clocks. `tell` is told what is going on.
+    /// Starts agents, checks that they are of this version, and relates their clocks. `tell` gets messages on progress.
     ///
     /// # Errors
     /// When an agent cannot be started or is not of this version; none is left running then.
@@ -131,22 +132,19 @@ impl Fleet {
         });
         let greeted = all(&runtime, stop, greetings)?.into_iter().collect::<Result<Vec<_>, _>>()?;
         let turn = Arc::new(Semaphore::new(MEASURED));
-        let rounds = greeted.iter().map(|(_, connection, ..)| {
-            let (turn, connection) = (Arc::clone(&turn), connection.clone());
+        let rounds = greeted.iter().map(|agent| {
+            let (turn, connection) = (Arc::clone(&turn), agent.connection.clone());
             async move {
                 let _turn = turn.acquire_owned().await;
                 clocks::measure(&connection).await
             }
         });
         let measured = all(&runtime, stop, rounds)?;
-        let hosts: Vec<String> = greeted.iter().map(|(.., introduction)| introduction.host.clone()).collect();
         // Machines may have been given one name by mistake: what is done once on each host is to be done on all of them.
         let apart = matches!(config.launch, Launch::Opened { .. });
-        let names: Vec<&str> = match apart {
-            true => greeted[..with_clients].iter().map(|(name, ..)| name.as_str()).collect(),
-            false => hosts[..with_clients].iter().map(String::as_str).collect(),
-        };
-        let roles = shares::divide(config.clients, &names);
+        let host = |agent: &'_ Greeted| if apart { agent.name.clone() } else { agent.host.clone() };
+        let hosts: Vec<String> = greeted[..with_clients].iter().map(host).collect();
+        let roles = shares::divide(config.clients, &hosts.iter().map(String::as_str).collect::<Vec<_>>());
         let mut fleet = Self {
             members: Vec::new(),
             behind: Vec::new(),
@@ -155,17 +153,19 @@ impl Fleet {
             lost: None,
             runtime,
         };
-        for (index, ((name, connection, process, introduction), measured)) in
-            greeted.into_iter().zip(measured).enumerate()
-        {
+        for (index, (greeted, measured)) in greeted.into_iter().zip(measured).enumerate() {
+            let Greeted { name, connection, process, host, pid, same_clock } = greeted;
             let clock = match measured {
-                Ok(measured) => Known::new(introduction.same_clock, measured),
-                Err(status) => return Err(FleetError::Launch(unmeasured(name, &status))),
+                Ok(measured) => Known::new(same_clock, measured),
+                Err(error) => {
+                    let reason = format!("its clock could not be read: {error}");
+                    return Err(LaunchError::new(name, reason).into());
+                }
             };
             fleet.members.push(Member {
                 name: name.clone(),
-                host: introduction.host,
-                pid: introduction.pid,
+                host,
+                pid,
                 share: roles.get(index).map(|role| role.share),
                 environment: Environment::default(),
                 clock_bound: clock.bound(),
@@ -188,22 +188,16 @@ impl Fleet {
     /// # Errors
     /// See [`FleetError`].
     pub fn open(&mut self, place: &str, target: &Target, id: &str) -> Result<(), FleetError> {
-        let open = |join| wire::OpenRequest {
-            place: place.to_owned(),
-            target: Some(target.into()),
-            id: id.to_owned(),
-            join,
-        };
         let clients = self.with_clients();
         // The first one makes it for all that see the same file system.
-        self.each(&clients[..1], &never(), |mut client, _| {
-            let open = open(false);
-            async move { client.open(open).await }
-        })?;
-        self.each(&clients[1..], &never(), |mut client, _| {
-            let open = open(true);
-            async move { client.open(open).await }
-        })?;
+        for (some, join) in [(&clients[..1], false), (&clients[1..], true)] {
+            self.each::<()>(some, &never(), || Request::Open {
+                place: place.to_owned(),
+                target: target.into(),
+                id: id.to_owned(),
+                join,
+            })?;
+        }
         Ok(())
     }
 
@@ -212,11 +206,8 @@ impl Fleet {
     /// # Errors
     /// See [`FleetError`].
     pub fn begin_run(&mut self, place: &str, fresh: bool) -> Result<(), FleetError> {
-        self.each(&self.with_clients(), &never(), |mut client, _| {
-            let request = wire::BeginRunRequest { place: place.to_owned(), fresh };
-            async move { client.begin_run(request).await }
-        })?;
-        Ok(())
+        let request = || Request::BeginRun { place: place.to_owned(), fresh };
+        self.each::<()>(&self.with_clients(), &never(), request).map(drop)
     }
 
     /// Reaches the same files by other mount options from now on.
@@ -224,11 +215,8 @@ impl Fleet {
     /// # Errors
     /// When the target holds other files, and see [`FleetError`].
     pub fn reach_by(&mut self, place: &str, target: &Target) -> Result<(), FleetError> {
-        self.each(&self.with_clients(), &never(), |mut client, _| {
-            let request = wire::ReachByRequest { place: place.to_owned(), target: Some(target.into()) };
-            async move { client.reach_by(request).await }
-        })?;
-        Ok(())
+        let request = || Request::ReachBy { place: place.to_owned(), target: target.into() };
+        self.each::<()>(&self.with_clients(), &never(), request).map(drop)
     }
 
     /// Runs a command of the study once on every host of a side. How it went is not judged here.
@@ -248,16 +236,12 @@ impl Fleet {
                 (Side::Clients, None) | (Side::Server, Some(_)) => false,
             })
             .collect();
-        let bytes = encoded(hook)?;
-        let replies = self.each(&whom, stop, |mut client, _| {
-            let request = wire::RunHookRequest { hook: bytes.clone() };
-            async move { client.run_hook(request).await }
-        })?;
-        let done = whom.iter().zip(replies).map(|(index, reply)| HookDone {
-            agent: self.members[*index].name.clone(),
-            ended: reply.ended,
-            fine: reply.fine,
-            output: reply.output.into(),
+        let outcomes = self.each(&whom, stop, || Request::RunHook(hook.clone()))?;
+        let done = whom.iter().zip(outcomes).map(|(&index, HookOutcome { ended, fine, output })| HookDone {
+            agent: self.members[index].name.clone(),
+            ended,
+            fine,
+            output,
         });
         Ok(done.collect())
     }
@@ -284,11 +268,7 @@ impl Fleet {
         let clients = self.with_clients();
         // Those that joined the directories of others leave before these are removed.
         for some in [&clients[1..], &clients[..1]] {
-            self.each(
-                some,
-                &never(),
-                |mut client, _| async move { client.remove(wire::RemoveRequest {}).await },
-            )?;
+            self.each::<()>(some, &never(), || Request::Remove)?;
         }
         Ok(())
     }
@@ -302,7 +282,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends what still runs: those that answer are told, the others are killed.
+    /// Ends what still runs: agents that do not end in time are killed.
     fn finish(&mut self) {
         let behind = std::mem::take(&mut self.behind);
         self.runtime.block_on(async {
@@ -310,9 +290,9 @@ impl Fleet {
             let mut tasks = JoinSet::new();
             for mut agent in behind {
                 tasks.spawn(async move {
-                    let mut client = agent.connection.client.clone();
                     // It ends with its connection as well.
-                    let _ = tokio::time::timeout_at(deadline, client.end(wire::EndRequest {})).await;
+                    let end = agent.connection.call::<()>(Request::End);
+                    let _ = tokio::time::timeout_at(deadline, end).await;
                     agent.process.end(deadline).await;
                 });
             }
@@ -335,15 +315,9 @@ impl Fleet {
     fn look_at_hosts(&mut self, directory: Option<&Path>, stop: &AtomicBool) -> Result<(), FleetError> {
         let directory = directory.map(|path| path.to_string_lossy().into_owned());
         let whom = self.first_of_hosts();
-        let replies = self.each(&whom, stop, |mut client, _| {
-            let request = wire::EnvironmentRequest { directory: directory.clone() };
-            async move { client.environment(request).await }
-        })?;
-        for (index, reply) in whom.into_iter().zip(replies) {
-            let environment: Environment = protocol::decode(&reply.environment).map_err(|error| {
-                let agent = self.members[index].name.clone();
-                FleetError::Job { agent, text: error.to_string(), kind: FailureKind::Job }
-            })?;
+        let environments: Vec<Environment> =
+            self.each(&whom, stop, || Request::Environment { directory: directory.clone() })?;
+        for (index, environment) in whom.into_iter().zip(environments) {
             let (host, has_clients) = (self.members[index].host.clone(), self.members[index].share.is_some());
             for member in &mut self.members {
                 if member.host == host && member.share.is_some() == has_clients {
@@ -354,33 +328,39 @@ impl Fleet {
         Ok(())
     }
 
-    /// Calls some agents at once and waits for all replies, in the order of the agents.
-    fn each<R, F, T>(&mut self, whom: &[usize], stop: &AtomicBool, call: F) -> Result<Vec<T>, FleetError>
-    where
-        F: Fn(Client, usize) -> R,
-        R: Future<Output = Result<tonic::Response<T>, Status>> + Send + 'static,
-        T: Send + 'static,
-    {
+    /// Asks some agents at once and waits for all answers, in the order of the agents.
+    fn each<T: DeserializeOwned + Send + 'static>(
+        &mut self,
+        whom: &[usize],
+        stop: &AtomicBool,
+        request: impl Fn() -> Request,
+    ) -> Result<Vec<T>, FleetError> {
         self.usable()?;
-        let calls = whom.iter().map(|&index| call(self.behind[index].connection.client.clone(), index));
-        let replies = all(&self.runtime, stop, calls)?;
-        let mut values = Vec::with_capacity(replies.len());
+        let calls = whom.iter().map(|&index| {
+            let (connection, request) = (self.behind[index].connection.clone(), request());
+            async move { connection.call(request).await }
+        });
+        let answers = all(&self.runtime, stop, calls)?;
+        let mut values = Vec::with_capacity(answers.len());
         let mut failed = None;
-        for (&index, reply) in whom.iter().zip(replies) {
-            match reply {
-                Ok(reply) => values.push(reply.into_inner()),
-                Err(status) => {
-                    failed.get_or_insert((index, status));
+        for (&index, answer) in whom.iter().zip(answers) {
+            match answer {
+                Ok(value) => values.push(value),
+                Err(error) => {
+                    failed.get_or_insert((index, error));
                 }
             }
         }
         match failed {
             None => Ok(values),
-            Some((index, status)) => {
-                let error = self.runtime.block_on(self.behind[index].error(status));
-                Err(self.note(error))
-            }
+            Some((index, error)) => Err(self.failed(index, error)),
         }
+    }
+
+    /// The error of an agent's call that failed.
+    fn failed(&mut self, index: usize, error: CallError) -> FleetError {
+        let error = self.runtime.block_on(self.behind[index].error(error));
+        self.note(error)
     }
 
     /// Remembers that an agent was lost.
@@ -449,12 +429,4 @@ where
 /// A flag that is never set.
 fn never() -> AtomicBool {
     AtomicBool::new(false)
-}
-
-fn encoded(value: &impl serde::Serialize) -> Result<prost::bytes::Bytes, FleetError> {
-    protocol::encode(value).map_err(|error| FleetError::Config(error.to_string()))
-}
-
-fn unmeasured(name: String, status: &Status) -> crate::launch::LaunchError {
-    crate::launch::LaunchError::new(name, format!("its clock could not be read: {}", status.message()))
 }

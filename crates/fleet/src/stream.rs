@@ -1,4 +1,4 @@
 //! Byte streams between controller and agents.
 
-pub(crate) mod stamped;
+pub(crate) mod frames;
 pub mod stdio;

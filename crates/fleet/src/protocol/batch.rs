@@ -1,17 +1,35 @@
-//! Recorded calls in messages: fixed records, in the order of the fields, least significant byte first.
+//! Recorded calls in messages: fixed records, in the order of the fields, least significant byte first. Every call of a
+//! workload can be traced, and records with the names of their fields would be three times as long.
 
 use benchmaster_workload::recording::TraceRecord;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{PIECE, Unreadable};
+use super::bytes;
 
 /// Bytes of a record.
 const LENGTH: usize = 42;
 
-/// Records of one message.
-pub(crate) const BATCH: usize = PIECE / LENGTH;
+/// Most records of a message: about 64 KiB.
+pub(crate) const RECORDS: usize = (64 << 10) / LENGTH;
 
-/// Records as bytes.
-pub(crate) fn encode(records: &[TraceRecord]) -> Vec<u8> {
+/// Recorded calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TraceBatch(pub(crate) Vec<TraceRecord>);
+
+impl Serialize for TraceBatch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        bytes::serialize(&encode(&self.0), serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for TraceBatch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        decode(&bytes::deserialize(deserializer)?).map(Self).map_err(D::Error::custom)
+    }
+}
+
+fn encode(records: &[TraceRecord]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(records.len() * LENGTH);
     for record in records {
         bytes.extend(record.start_ns.to_le_bytes());
@@ -27,11 +45,10 @@ pub(crate) fn encode(records: &[TraceRecord]) -> Vec<u8> {
     bytes
 }
 
-/// The records of a message.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<TraceRecord>, Unreadable> {
+fn decode(bytes: &[u8]) -> Result<Vec<TraceRecord>, String> {
     let (records, rest) = bytes.as_chunks::<LENGTH>();
     if !rest.is_empty() {
-        return Err(Unreadable(format!("{} bytes of recorded calls are no whole records", bytes.len())));
+        return Err(format!("{} bytes of recorded calls are not whole records", bytes.len()));
     }
     Ok(records.iter().map(record).collect())
 }
@@ -64,7 +81,7 @@ mod tests {
 
     #[test]
     fn records_come_through() {
-        let records: Vec<_> = (1..=BATCH as u64)
+        let records: Vec<_> = (1..=RECORDS as u64)
             .map(|i| TraceRecord {
                 start_ns: u64::MAX / i,
                 latency_ns: i << 40,
@@ -77,9 +94,10 @@ mod tests {
                 fileset: 3 * i as u16,
             })
             .collect();
-        let bytes = encode(&records);
-        assert!(bytes.len() <= PIECE);
-        assert_eq!(decode(&bytes), Ok(records));
-        assert!(decode(&bytes[1..]).is_err());
+        let batch = TraceBatch(records);
+        let frame = benchmaster_frames::encode(&[], &batch, 1 << 17).unwrap();
+        assert!(frame.len() <= (64 << 10) + 16, "{}", frame.len());
+        assert_eq!(benchmaster_frames::decode(&frame[4..]), Ok(batch.clone()));
+        assert!(decode(&encode(&batch.0)[1..]).is_err());
     }
 }
