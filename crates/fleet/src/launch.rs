@@ -113,7 +113,6 @@ impl LastLines {
         }
     }
 
-    /// Adds a line.
     pub fn push(&self, line: &str) {
         let line = line.trim_end();
         if line.is_empty() {

@@ -28,7 +28,6 @@ pub(crate) use self::batch::{RECORDS, TraceBatch};
 /// Version of the protocol. Agents and controller are of one version of the program, and have the same.
 pub const PROTOCOL: u32 = 3;
 
-/// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Limit of a controller's message, in bytes, and of the first message of an agent.
@@ -47,7 +46,7 @@ pub(crate) enum Message {
     Call(Request),
     /// To the call of [`Request::Perform`].
     Instruct(Instruction),
-    /// Whatever the call does is stopped; nobody reads its answer.
+    /// What the call does is stopped; its answer is not read.
     Cancel,
 }
 

@@ -229,7 +229,8 @@ mod tests {
                         Ok(Some(payload)) => prop_assert!(payload.len() <= 64),
                         Ok(None) => break,
                         Err(error) => {
-                            prop_assert!(matches!(error, FrameError::TooLarge { limit: 64, .. }));
+                            let too_large = matches!(error, FrameError::TooLarge { limit: 64, .. });
+                            prop_assert!(too_large);
                             break 'stream;
                         }
                     }

@@ -121,7 +121,7 @@ mod tests {
             std::fs::read_to_string(&file).unwrap().trim().parse::<i32>().unwrap()
         });
         let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Nobody of ours waits for a grandchild: it may stay as a zombie until its new parent does.
+        // No process of ours waits for a grandchild: it may stay a zombie until its new parent does.
         while !state().is_empty() && !state().contains(") Z ") {
             std::thread::sleep(Duration::from_millis(1));
         }

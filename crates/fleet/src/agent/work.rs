@@ -18,7 +18,6 @@ pub(super) type Areas = BTreeMap<String, WorkArea>;
 
 type Task = Box<dyn FnOnce(&mut Areas) + Send>;
 
-/// The thread.
 #[derive(Debug)]
 pub(super) struct Work {
     handle: Handle,
@@ -26,7 +25,6 @@ pub(super) struct Work {
     ended: Receiver<()>,
 }
 
-/// Gives it work.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     tasks: Sender<Task>,
@@ -116,7 +114,6 @@ impl Handle {
     }
 }
 
-/// What a panic says.
 fn text(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -35,7 +35,6 @@ struct Agent {
 /// Agents that wait for different things, and would never go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OutOfStep {
-    /// One of them.
     pub(super) agent: usize,
     pub(super) text: String,
 }
@@ -44,7 +43,6 @@ pub(super) struct OutOfStep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reached {
     pub(super) point: Point,
-    /// Who waits there.
     pub(super) agents: Vec<usize>,
     /// Longest time that one of them needs to wake its workers.
     pub(super) lead: Duration,

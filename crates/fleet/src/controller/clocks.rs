@@ -46,12 +46,12 @@ impl Known {
         Duration::from_nanos(self.last.bound_ns)
     }
 
-    /// Whether another round tells more before a start.
+    /// Whether another round improves the estimate before a start.
     pub(super) fn is_stale(&self) -> bool {
         !self.same && monotonic_ns() - self.last.at_ns > STALE_NS
     }
 
-    /// Whether a round after a run tells anything.
+    /// Whether a round after a run adds anything.
     pub(super) fn can_drift(&self) -> bool {
         !self.same
     }

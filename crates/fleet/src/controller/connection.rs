@@ -23,7 +23,7 @@ use crate::stream::frames::{FrameReader, FrameWriter, Incoming, Outgoing, Stream
 /// Signs of life in the patience time.
 const SIGNS: u32 = 5;
 
-/// The number of calls whose answers nobody waits for.
+/// The number of calls whose answers are ignored.
 const NO_CALL: u32 = 0;
 
 /// Answers to a call that wait to be looked at; reading waits beyond, and so does the agent in the end.
@@ -99,7 +99,7 @@ impl Connection {
         let mut call = self.begin(|number| {
             let frame = message(number, &Message::Call(Request::Exchange))?;
             Ok(Outgoing::Stamped(Box::new(move |now| {
-                // Whoever waits for it may be gone.
+                // The call may have been dropped.
                 let _ = written.send(now);
                 Ok(frame)
             })))
@@ -215,7 +215,7 @@ async fn read(mut reader: FrameReader<impl AsyncRead + Unpin>, waiting: &Waiting
     Ok(())
 }
 
-/// Sends what there is, and a sign of life in every interval, which the agent answers. Ends when nobody can send any more.
+/// Sends what there is, and a sign of life in every interval, which the agent answers. Ends when there are no more senders.
 async fn write(
     mut writer: FrameWriter<impl AsyncWrite + Unpin>,
     mut queue: UnboundedReceiver<Outgoing>,
@@ -252,6 +252,11 @@ mod tests {
         (Connection::new(Box::new(ours), LONG), FrameReader::new(reader, LONG), FrameWriter::new(writer))
     }
 
+    async fn next(reader: &mut FrameReader<impl AsyncRead + Unpin>) -> (u32, Message) {
+        let incoming = reader.next(1000).await.unwrap().unwrap();
+        (incoming.call, incoming.value().unwrap())
+    }
+
     #[tokio::test]
     async fn calls_overlap_and_are_answered_in_any_order() {
         let (connection, mut reader, mut writer) = connection();
@@ -268,7 +273,7 @@ mod tests {
                 };
                 asked.push((incoming.call, directory.unwrap()));
             }
-            // An answer nobody waits for is dropped.
+            // An answer to no call is dropped.
             asked.push((77, "?".into()));
             for (call, directory) in asked.into_iter().rev() {
                 writer.write(Outgoing::Frame(answer(call, &Ok(directory)).unwrap())).await.unwrap();
@@ -281,20 +286,16 @@ mod tests {
     #[tokio::test]
     async fn a_dropped_call_is_cancelled_and_a_lost_connection_fails_all() {
         let (connection, mut reader, writer) = connection();
-        let mut read = async || {
-            let incoming = reader.next(1000).await.unwrap().unwrap();
-            (incoming.call, incoming.value::<Message>().unwrap())
-        };
         let given_up =
             tokio::time::timeout(Duration::from_millis(20), connection.call::<()>(Request::Remove));
         assert!(given_up.await.is_err());
-        let (first, message) = read().await;
+        let (first, message) = next(&mut reader).await;
         assert!(matches!(message, Message::Call(Request::Remove)));
-        let (second, message) = read().await;
+        let (second, message) = next(&mut reader).await;
         assert!(matches!(message, Message::Cancel) && first == second, "{message:?}");
         assert!(connection.ended().await.is_none());
         let (waiting, ()) = tokio::join!(connection.call::<()>(Request::Remove), async {
-            read().await;
+            next(&mut reader).await;
             drop((reader, writer));
         });
         assert!(matches!(waiting, Err(CallError::Lost)), "{waiting:?}");

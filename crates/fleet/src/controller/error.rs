@@ -7,7 +7,6 @@ use crate::protocol::FailureKind;
 /// Why a fleet could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The configuration cannot be.
     #[error("{0}")]
     Config(
         /// Why, and what helps.
@@ -29,9 +28,7 @@ pub enum FleetError {
     Job {
         /// Its name in the study.
         agent: String,
-        /// Why.
         text: String,
-        /// What it means.
         kind: FailureKind,
     },
     /// The recordings of the agents are not of one workload.
@@ -43,7 +40,6 @@ pub enum FleetError {
     /// The controller's own resources.
     #[error("the controller cannot run: {0}")]
     Controller(#[source] std::io::Error),
-    /// It was stopped.
     #[error("the run was stopped")]
     Stopped,
 }

@@ -23,9 +23,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub struct Member {
     /// Its name in the study.
     pub name: String,
-    /// Host name.
     pub host: String,
-    /// Process id there.
     pub pid: u32,
     /// Its clients; `None` for the one that looks on at the server.
     pub share: Option<Share>,
@@ -222,7 +220,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (agent, connection) = runtime.block_on(agent());
         runtime.block_on(hello(&connection, VERSION, Duration::from_millis(50))).unwrap();
-        // Nobody drives the connection any more, which stays open.
+        // Nothing drives the connection any more, which stays open.
         let ended = agent.join().unwrap();
         assert!(matches!(ended, Err(AgentError::Silent(_))), "{ended:?}");
     }

@@ -60,12 +60,10 @@ pub struct MemberProgress {
     length: Option<Duration>,
 }
 
-/// What an agent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// Its part of the run.
     Working,
-    /// It waits for others.
     Waiting,
     /// It has brought home what it recorded.
     Done,
@@ -93,7 +91,6 @@ struct Agent {
     ended: bool,
 }
 
-/// A run under way.
 struct Running<'s, 'o> {
     agents: Vec<Agent>,
     progress: Vec<MemberProgress>,
@@ -101,7 +98,7 @@ struct Running<'s, 'o> {
     roll: Roll,
     /// Where the workers of each agent are in the whole.
     first_workers: Vec<u32>,
-    /// By which each agent is told instants of the controller.
+    /// They convert instants of the controller for each agent.
     clocks: Vec<clocks::Known>,
     delivery: Duration,
     start_ns: Option<i64>,

@@ -53,7 +53,6 @@ impl Incoming {
     }
 }
 
-/// Reads frames.
 #[derive(Debug)]
 pub(crate) struct FrameReader<S> {
     stream: S,
@@ -107,7 +106,6 @@ pub(crate) enum Outgoing {
     Last(Vec<u8>),
 }
 
-/// Writes frames.
 #[derive(Debug)]
 pub(crate) struct FrameWriter<S>(S);
 

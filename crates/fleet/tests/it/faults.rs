@@ -73,7 +73,7 @@ pub(crate) fn a_killed_agent_fails_its_run_alone() {
     }
 }
 
-pub(crate) fn a_lost_agent_holds_nobody_up_at_a_meeting() {
+pub(crate) fn a_lost_agent_holds_no_others_up_at_a_meeting() {
     let place = tempfile::tempdir().unwrap();
     let target = Target::from(place.path());
     let mut fleet = launch(4, 4);
@@ -113,8 +113,7 @@ pub(crate) fn a_stopped_process_is_lost() {
     assert!(!pids.into_iter().any(is_there), "one that is stopped is killed");
 }
 
-/// Agents that report more often than a sign of life is due are not asked for one by HTTP/2, and must hear of the controller
-/// nevertheless.
+/// Agents hear of the controller although they themselves give signs of life all the time.
 pub(crate) fn agents_at_work_for_longer_than_the_patience_hear_of_their_controller() {
     let place = tempfile::tempdir().unwrap();
     let config = FleetConfig { patience: Duration::from_millis(1500), ..config(2, 2) };
@@ -220,7 +219,7 @@ pub(crate) fn a_run_stops_in_every_phase() {
     assert!(names(place.path()).is_empty());
 }
 
-/// A controller that measures for ever and says which processes there are.
+/// A controller that measures until it is killed and prints its processes.
 pub(crate) fn controller(directory: &Path) {
     let mut fleet = launch(4, 4);
     fleet.open("data", &Target::from(directory), "left").unwrap();
@@ -229,13 +228,13 @@ pub(crate) fn controller(directory: &Path) {
     let command = format!("echo $$ > {0}.new; mv {0}.new {0}; sleep 1000", file.display());
     let spec = CollectSpec { name: "c".into(), command, on: Side::Clients, limit: 1000 };
     let job = Job { collect: vec![spec], ..reads("0s", "1000s") };
-    let mut told = false;
+    let mut printed = false;
     let result = fleet.perform("data", &job, None, &NEVER, &mut |progress| {
-        if progress.total.phase == "measure" && file.exists() && !told {
+        if progress.total.phase == "measure" && file.exists() && !printed {
             let command = std::fs::read_to_string(&file).unwrap();
             println!("{} {}", pids.join(" "), command.trim());
             std::io::stdout().flush().unwrap();
-            told = true;
+            printed = true;
         }
     });
     panic!("{result:?}");

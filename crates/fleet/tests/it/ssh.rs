@@ -2,8 +2,6 @@
 //!
 //! The program on the hosts is a script that speaks as `benchmaster` does when it is started, and then gives back what it is
 //! sent.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-#![allow(clippy::print_stdout, reason = "skipped tests say so")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,10 +15,7 @@ use benchmaster_fleet::launch::{LaunchError, Started};
 use benchmaster_fleet::protocol::VERSION;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-#[path = "support/sshd.rs"]
-mod sshd;
-
-use sshd::{Sshd, wait_for};
+use crate::sshd::{self, Sshd, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -82,8 +77,7 @@ fn running(sshd: &Sshd) -> Vec<PathBuf> {
     pids.filter(|process| fs::read(process.join("cmdline")).is_ok_and(|words| !words.is_empty())).collect()
 }
 
-#[test]
-fn the_program_is_copied_once_and_agents_end_with_their_streams() {
+pub(crate) fn the_program_is_copied_once_and_agents_end_with_their_streams() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let config = config(&sshd, program(folder.path(), VERSION));
@@ -131,8 +125,7 @@ fn the_program_is_copied_once_and_agents_end_with_their_streams() {
     assert_eq!((again.unwrap().len(), notes), (2, vec![]), "nothing is copied twice");
 }
 
-#[test]
-fn failures_name_the_host_and_what_to_do() {
+pub(crate) fn failures_name_the_host_and_what_to_do() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let config = config(&sshd, program(folder.path(), VERSION));
@@ -169,8 +162,7 @@ fn failures_name_the_host_and_what_to_do() {
     assert!(error.contains("the program could not be copied: ") && error.contains(".cache"), "{error}");
 }
 
-#[test]
-fn a_program_that_is_there_must_be_this_build_and_run() {
+pub(crate) fn a_program_that_is_there_must_be_this_build_and_run() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let own = program(folder.path(), VERSION);
@@ -206,8 +198,7 @@ fn a_program_that_is_there_must_be_this_build_and_run() {
     assert_eq!(said(there.to_str().unwrap()), Ok(1));
 }
 
-#[test]
-fn nothing_is_left_when_the_network_goes_or_the_controller_is_killed() {
+pub(crate) fn nothing_is_left_when_the_network_goes_or_the_controller_is_killed() {
     let Some(sshd) = Sshd::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let config = config(&sshd, program(folder.path(), VERSION));
@@ -221,9 +212,9 @@ fn nothing_is_left_when_the_network_goes_or_the_controller_is_killed() {
     assert!(end.is_err());
 
     let mut controller = sshd::mortal(&std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "a_controller_that_is_killed"])
-        .env("TEST_PROGRAM", &config.binary)
-        .env("TEST_SSH_OPTIONS", config.options.join("\n"))
+        .arg("ssh-controller")
+        .arg(&config.binary)
+        .args(&config.options)
         .stdout(Stdio::null())
         .stderr(fs::File::create(folder.path().join("errors")).unwrap())
         .spawn()
@@ -241,13 +232,10 @@ fn nothing_is_left_when_the_network_goes_or_the_controller_is_killed() {
     wait_for("agents that end without a controller", LIMIT, || running(&sshd).is_empty());
 }
 
-/// Not a test: the controller that the test above kills.
-#[test]
-#[ignore = "a part of another test"]
-fn a_controller_that_is_killed() {
-    let Ok(program) = std::env::var("TEST_PROGRAM") else { return };
-    let options = std::env::var("TEST_SSH_OPTIONS").unwrap().lines().map(str::to_owned).collect();
-    let config = SshConfig { options, ..SshConfig::new(program.into()) };
+/// The controller that the test above kills: its program, and options of `ssh`.
+pub(crate) fn controller(arguments: &[String]) {
+    let [program, options @ ..] = arguments else { panic!("{arguments:?}") };
+    let config = SshConfig { options: options.to_vec(), ..SshConfig::new(program.into()) };
     let (started, _, _inside) = start(&config, "c[1-3]");
     let agents = started.unwrap();
     assert_eq!(agents.len(), 3);

@@ -1,5 +1,4 @@
-//! Who is let in by a controller that listens, who is not, and what an agent tells to whom.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+//! Which agents a listening controller admits, which not, and what an agent sends to whom.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,12 +10,19 @@ use benchmaster_fleet::protocol::VERSION;
 use benchmaster_fleet::secure::{
     AgentOptions, Credentials, DialError, Listener, MOST_WAITING, Missing, agent_stream, build, dial,
 };
+use ring::rand::SystemRandom;
+use ring::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::crypto::ring::sign::any_supported_type;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::server::AlwaysResolvesServerRawPublicKeys;
+use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
+
+use crate::support;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -42,8 +48,8 @@ fn fields(credentials: &Credentials) -> (String, String) {
     (words[3].to_owned(), words[7].to_owned())
 }
 
-fn credentials(certificate: &str, token: &str) -> Credentials {
-    let text = format!("{{\"certificate_sha256\":\"{certificate}\",\"token\":\"{token}\"}}");
+fn credentials(fingerprint: &str, token: &str) -> Credentials {
+    let text = format!("{{\"key_sha256\":\"{fingerprint}\",\"token\":\"{token}\"}}");
     Credentials::read(text.as_bytes(), "test").unwrap()
 }
 
@@ -53,8 +59,7 @@ fn other(token: &str) -> String {
     format!("{}{last}", &token[..token.len() - 1])
 }
 
-#[tokio::test]
-async fn agents_are_taken_by_rank_whenever_they_come() {
+pub(crate) async fn agents_are_taken_by_rank_whenever_they_come() {
     let (listener, credentials, address) = listener().await;
     let agents = async {
         let mut streams = Vec::new();
@@ -86,8 +91,7 @@ async fn agents_are_taken_by_rank_whenever_they_come() {
     }
 }
 
-#[tokio::test]
-async fn agents_that_come_late_or_not_at_all_are_named() {
+pub(crate) async fn agents_that_come_late_or_not_at_all_are_named() {
     let (listener, credentials, address) = listener().await;
     let _agent = tokio::spawn(async move { dial(&address, &credentials, 1, "n1").await });
     let deadline = Instant::now() + Duration::from_millis(1500);
@@ -95,16 +99,15 @@ async fn agents_that_come_late_or_not_at_all_are_named() {
     assert_eq!((joined.len(), joined[0].rank, missing, refused.len()), (1, 1, vec![0, 2], 0));
 }
 
-#[tokio::test]
-async fn a_wrong_token_a_rank_twice_and_an_unknown_rank_are_refused() {
+pub(crate) async fn a_wrong_token_a_rank_twice_and_an_unknown_rank_are_refused() {
     let (listener, good, address) = listener().await;
-    let (certificate, token) = fields(&good);
+    let (fingerprint, token) = fields(&good);
     let agents = async {
         let refusal = |error: DialError| match error {
             DialError::Refused { reason, .. } => reason,
             other => panic!("{other}"),
         };
-        let wrong = credentials(&certificate, &other(&token));
+        let wrong = credentials(&fingerprint, &other(&token));
         let said = refusal(dial(&address, &wrong, 0, "evil").await.err().unwrap());
         assert_eq!(said, "the token is not that of its launch");
         let first = dial(&address, &good, 0, "n0").await.unwrap();
@@ -128,7 +131,7 @@ async fn a_wrong_token_a_rank_twice_and_an_unknown_rank_are_refused() {
     assert_eq!(admitted.joined[0].host, "n0");
 }
 
-/// Takes any certificate: somebody who does not care with whom he speaks.
+/// Takes any key.
 #[derive(Debug)]
 struct Careless;
 
@@ -160,6 +163,10 @@ impl ServerCertVerifier for Careless {
         _: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -195,8 +202,7 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|at| u8::from_str_radix(&text[2 * at..2 * at + 2], 16).unwrap()).collect()
 }
 
-#[tokio::test]
-async fn another_build_is_refused_and_told_why() {
+pub(crate) async fn another_build_is_refused_with_the_reason() {
     let (listener, good, address) = listener().await;
     let token = unhex(&fields(&good).1);
     let agents = async {
@@ -228,8 +234,7 @@ async fn another_build_is_refused_and_told_why() {
     assert_eq!(admitted.refused.len(), 4);
 }
 
-#[tokio::test]
-async fn garbage_and_silence_are_turned_away_while_agents_get_in() {
+pub(crate) async fn garbage_and_silence_are_turned_away_while_agents_get_in() {
     let (listener, good, address) = listener().await;
     let listener = listener.handshake_within(Duration::from_secs(2));
     let token = unhex(&fields(&good).1);
@@ -277,8 +282,7 @@ async fn garbage_and_silence_are_turned_away_while_agents_get_in() {
     );
 }
 
-#[tokio::test]
-async fn a_crowd_is_turned_away_and_agents_get_in_when_it_goes() {
+pub(crate) async fn a_crowd_is_turned_away_and_agents_get_in_when_it_goes() {
     let (listener, good, address) = listener().await;
     let listener = listener.handshake_within(LIMIT);
     let agents = async {
@@ -308,19 +312,19 @@ async fn a_crowd_is_turned_away_and_agents_get_in_when_it_goes() {
     );
 }
 
-#[tokio::test]
-async fn an_agent_tells_nothing_to_another_server() {
+pub(crate) async fn an_agent_says_nothing_to_another_server() {
     let (listener, good, _) = listener().await;
-    // Somebody else, with a certificate of his own, who would take any token.
-    let made = rcgen::generate_simple_self_signed(["benchmaster".to_owned()]).unwrap();
-    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    // A stranger with a key of its own, which would take any token.
+    let pair = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &SystemRandom::new()).unwrap();
+    let key = any_supported_type(&PrivatePkcs8KeyDer::from(pair.as_ref()).into()).unwrap();
+    let public = CertificateDer::from(key.public_key().unwrap().to_vec());
+    let shown = Arc::new(CertifiedKey::new(vec![public], key));
     let config =
         rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
             .with_protocol_versions(&[&rustls::version::TLS13])
             .unwrap()
             .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
+            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(shown)));
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let thief = TcpListener::bind(here()).await.unwrap();
     let address = thief.local_addr().unwrap().to_string();
@@ -331,16 +335,16 @@ async fn an_agent_tells_nothing_to_another_server() {
     };
     let (error, seen) = tokio::join!(dial(&address, &good, 0, "n0"), robbed);
     let error = error.err().unwrap();
-    assert!(matches!(error, DialError::Certificate { .. }), "{error}");
-    assert!(error.to_string().ends_with("(its certificate is another); nothing was told to it"), "{error}");
+    assert!(matches!(error, DialError::Key { .. }), "{error}");
+    assert!(error.to_string().ends_with("(its key is another); nothing was sent to it"), "{error}");
     assert!(seen.contains("alert"), "{seen}");
     // The right server with another fingerprint in the credentials is as wrong.
-    let (certificate, token) = fields(&good);
-    let wrong = credentials(&other(&certificate), &token);
+    let (fingerprint, token) = fields(&good);
+    let wrong = credentials(&other(&fingerprint), &token);
     let address = listener.address().to_string();
     let accepting = listener.accept_ranked(1, Instant::now() + Duration::from_secs(5));
     let (missing, error) = tokio::join!(accepting, dial(&address, &wrong, 0, "n0"));
-    assert!(matches!(error, Err(DialError::Certificate { .. })));
+    assert!(matches!(error, Err(DialError::Key { .. })));
     assert_eq!(missing.unwrap_err().refused.len(), 1);
     // Somebody who does not speak TLS at all.
     let plain = TcpListener::bind(here()).await.unwrap();
@@ -353,21 +357,19 @@ async fn an_agent_tells_nothing_to_another_server() {
         got
     };
     let (error, got) = tokio::join!(dial(&address, &good, 0, "n0"), speaking);
-    assert!(matches!(error, Err(DialError::Certificate { .. })));
+    assert!(matches!(error, Err(DialError::Key { .. })));
     let secret = unhex(&token);
     assert!(!got.windows(32).any(|bytes| bytes == secret), "the token never leaves in the clear");
 }
 
 /// A process of its own as the agent: what others on its host can see of it has no secret.
-#[test]
-fn nothing_secret_is_seen_of_an_agent() {
+pub(crate) fn nothing_secret_is_seen_of_an_agent() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
     let (listener, good, address) = runtime.block_on(listener());
-    let (certificate, token) = fields(&good);
+    let (fingerprint, token) = fields(&good);
     let run = |input: String| {
         let mut agent = Command::new(std::env::current_exe().unwrap())
-            .args(["--ignored", "--exact", "an_agent", "--nocapture"])
-            .env("TEST_DIAL", &address)
+            .args(["secure-agent", &address])
             .env("RUST_LOG", "trace")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -400,15 +402,15 @@ fn nothing_secret_is_seen_of_an_agent() {
     hidden(&output, "output");
     assert!(agent.wait().unwrap().success());
 
-    // Failures have no secrets either: damaged credentials, another certificate, a wrong token.
-    let text = |certificate: &str, token: &str| {
-        format!("{{\"certificate_sha256\":\"{certificate}\",\"token\":\"{token}\"}}\n")
+    // Failures have no secrets either: damaged credentials, another fingerprint, a wrong token.
+    let text = |fingerprint: &str, token: &str| {
+        format!("{{\"key_sha256\":\"{fingerprint}\",\"token\":\"{token}\"}}\n")
     };
     let inputs = [
-        text(&certificate, &format!("{token}0")),
+        text(&fingerprint, &format!("{token}0")),
         format!("{token}\n"),
-        text(&other(&certificate), &token),
-        text(&certificate, &format!("{}zz", &token[..62])),
+        text(&other(&fingerprint), &token),
+        text(&fingerprint, &format!("{}zz", &token[..62])),
         String::new(),
     ];
     for input in inputs {
@@ -425,15 +427,11 @@ fn nothing_secret_is_seen_of_an_agent() {
     }
 }
 
-/// Not a test: the agent of the test above.
-#[test]
-#[ignore = "a part of another test"]
-#[allow(clippy::print_stderr, reason = "as `benchmaster agent` does")]
-fn an_agent() {
-    let Ok(dial) = std::env::var("TEST_DIAL") else { return };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
-    runtime.block_on(async {
-        match agent_stream(&AgentOptions { dial, rank: Some(0), credentials: None }).await {
+/// The agent of the test above, as a process of its own.
+pub(crate) fn agent(dial: &str) {
+    let options = AgentOptions { dial: dial.to_owned(), rank: Some(0), credentials: None };
+    support::block_on(async {
+        match agent_stream(&options).await {
             Ok(mut stream) => {
                 stream.write_all(b"inside").await.unwrap();
                 stream.flush().await.unwrap();

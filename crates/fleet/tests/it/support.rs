@@ -149,3 +149,9 @@ pub(crate) fn is_root() -> bool {
     }
     root
 }
+
+/// Runs an asynchronous test, or part of one.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+    runtime.unwrap().block_on(future)
+}

@@ -1,7 +1,5 @@
 //! Agents by Slurm, on a real cluster of four nodes on this machine. The agents are this test's own program, which gives back
 //! what it is sent.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-#![allow(clippy::print_stdout, reason = "skipped tests say so")]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,13 +12,9 @@ use benchmaster_fleet::launch::{LaunchError, Started};
 use benchmaster_fleet::secure::{AgentOptions, agent_stream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-#[path = "support/slurm.rs"]
-mod slurm;
-#[path = "support/sshd.rs"]
-mod sshd;
-
-use slurm::Slurm;
-use sshd::wait_for;
+use crate::slurm_cluster::Slurm;
+use crate::sshd::{self, wait_for};
+use crate::support;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -35,7 +29,7 @@ fn program(folder: &Path, first: &str) -> PathBuf {
     let path = folder.join("program");
     let text = format!(
         "#!/bin/sh\n{first}\numask 077; cat >{place}/credentials.$SLURM_PROCID; echo $$ >{place}/pid.$SLURM_PROCID\n\
-         export TEST_DIAL=\"$3\"\nexec {} --ignored --exact an_agent <{place}/credentials.$SLURM_PROCID\n",
+         exec {} slurm-agent \"$3\" <{place}/credentials.$SLURM_PROCID\n",
         test.display()
     );
     fs::write(&path, text).unwrap();
@@ -43,14 +37,11 @@ fn program(folder: &Path, first: &str) -> PathBuf {
     path
 }
 
-/// Not a test: the agent.
-#[test]
-#[ignore = "a part of other tests"]
-fn an_agent() {
-    let Ok(dial) = std::env::var("TEST_DIAL") else { return };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build().unwrap();
-    runtime.block_on(async {
-        let stream = agent_stream(&AgentOptions { dial, rank: None, credentials: None }).await.unwrap();
+/// The agent.
+pub(crate) fn agent(dial: &str) {
+    let options = AgentOptions { dial: dial.to_owned(), rank: None, credentials: None };
+    support::block_on(async {
+        let stream = agent_stream(&options).await.unwrap();
         let (mut reader, mut writer) = tokio::io::split(stream);
         // A stream that is cut is no failure of the agent's.
         let _ = tokio::io::copy(&mut reader, &mut writer).await;
@@ -91,8 +82,7 @@ fn config(cluster: &Slurm, binary: PathBuf, nodes: u32) -> SlurmConfig {
     SlurmConfig { program: cluster.command("srun"), deadline: LIMIT, ..SlurmConfig::new(binary, nodes) }
 }
 
-#[test]
-fn agents_by_slurm() {
+pub(crate) fn agents_by_slurm() {
     let Some(cluster) = Slurm::start() else { return };
     println!("all four nodes");
     all_nodes(&cluster);
@@ -133,9 +123,8 @@ fn in_an_allocation(cluster: &Slurm) {
     let output = Command::new(cluster.command("salloc"))
         .args(["--quiet", "--nodes=2"])
         .arg(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "a_controller", "--nocapture"])
-        .env("TEST_PROGRAM", program(folder.path(), ""))
-        .env("TEST_SRUN", cluster.command("srun"))
+        .arg("slurm-controller")
+        .args([program(folder.path(), ""), cluster.command("srun")])
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
@@ -143,14 +132,12 @@ fn in_an_allocation(cluster: &Slurm) {
     cluster.wait_until_idle();
 }
 
-/// Not a test: a controller as a process of its own.
-#[test]
-#[ignore = "a part of other tests"]
-fn a_controller() {
-    let Ok(program) = std::env::var("TEST_PROGRAM") else { return };
+/// A controller as a process of its own: its program and `srun`, and whether it stays.
+pub(crate) fn controller(arguments: &[String]) {
+    let [program, srun, stay @ ..] = arguments else { panic!("{arguments:?}") };
     let nodes = allocated_nodes().unwrap_or(3);
-    let srun = std::env::var("TEST_SRUN").unwrap().into();
-    let (started, inside) = start(&SlurmConfig { program: srun, ..SlurmConfig::new(program.into(), nodes) });
+    let (started, inside) =
+        start(&SlurmConfig { program: srun.into(), ..SlurmConfig::new(program.into(), nodes) });
     let mut agents = started.unwrap();
     inside.block_on(async {
         for agent in &mut agents {
@@ -159,7 +146,7 @@ fn a_controller() {
     });
     let names: Vec<_> = agents.iter().map(|agent| agent.name.as_str()).collect();
     println!("{} agents on {}", agents.len(), names.join(", "));
-    if std::env::var_os("TEST_STAY").is_some() {
+    if !stay.is_empty() {
         std::thread::sleep(Duration::from_secs(120));
     }
 }
@@ -216,10 +203,9 @@ fn hangs_never(folder: &Path) -> PathBuf {
 fn killed(cluster: &Slurm) {
     let folder = tempfile::tempdir().unwrap();
     let mut controller = sshd::mortal(&std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "a_controller"])
-        .env("TEST_PROGRAM", program(folder.path(), ""))
-        .env("TEST_SRUN", cluster.command("srun"))
-        .env("TEST_STAY", "1")
+        .arg("slurm-controller")
+        .args([program(folder.path(), ""), cluster.command("srun")])
+        .arg("stay")
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

@@ -1,8 +1,6 @@
 //! Several processes (here threads, each with a working directory of its own) do one job in step, and their recordings are
 //! merged.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -258,8 +256,7 @@ fn reads() -> Job {
         "#)
 }
 
-#[test]
-fn private_files_are_made_by_their_processes_and_counts_are_added() {
+pub(crate) fn private_files_are_made_by_their_processes_and_counts_are_added() {
     let place = tempfile::tempdir().unwrap();
     let target = directory(place.path());
     let job = Job { trace: true, ..reads() };
@@ -340,8 +337,7 @@ fn shared_names(target: &Target) {
     }
 }
 
-#[test]
-fn names_of_shared_files_are_divided_in_a_directory() {
+pub(crate) fn names_of_shared_files_are_divided_in_a_directory() {
     let place = tempfile::tempdir().unwrap();
     shared_names(&directory(place.path()));
 }
@@ -353,14 +349,12 @@ fn serve() -> (Server, Target) {
     (server, Target::Nfs(NfsTarget::new(url.parse().unwrap())))
 }
 
-#[test]
-fn names_of_shared_files_are_divided_on_a_server() {
+pub(crate) fn names_of_shared_files_are_divided_on_a_server() {
     let (_server, target) = serve();
     shared_names(&target);
 }
 
-#[test]
-fn rpcs_are_added_up() {
+pub(crate) fn rpcs_are_added_up() {
     let (_server, target) = serve();
     let shares = shares(4, 1);
     let mut areas = areas(&target, &shares);
@@ -382,8 +376,7 @@ fn rpcs_are_added_up() {
     assert!(rpc.problems.is_empty(), "{:?}", rpc.problems);
 }
 
-#[test]
-fn a_client_that_is_to_start_later_does() {
+pub(crate) fn a_client_that_is_to_start_later_does() {
     let place = tempfile::tempdir().unwrap();
     let shares = shares(2, 2);
     let job = Job { stagger: Duration::from_millis(40), ..reads() };
@@ -399,8 +392,7 @@ fn a_client_that_is_to_start_later_does() {
     assert_eq!(start.stagger_ns, 40_000_000);
 }
 
-#[test]
-fn counters_and_commands_of_every_host_come_home_on_the_common_clock() {
+pub(crate) fn counters_and_commands_of_every_host_come_home_on_the_common_clock() {
     let place = tempfile::tempdir().unwrap();
     let shares = shares(2, 1);
     let sampling = SamplingConfig { interval: Duration::from_millis(20), ..SamplingConfig::default() };
@@ -454,8 +446,7 @@ fn counters_and_commands_of_every_host_come_home_on_the_common_clock() {
     assert_eq!((server.name.as_str(), server.clients, server.clock.offset_ns), ("server", 0, hour));
 }
 
-#[test]
-fn what_processes_cannot_share_is_refused() {
+pub(crate) fn what_processes_cannot_share_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let shares = shares(2, 1);
     let proved = job(r#"
@@ -519,8 +510,7 @@ fn meetings() -> Job {
         "#)
 }
 
-#[test]
-fn workers_of_different_processes_meet() {
+pub(crate) fn workers_of_different_processes_meet() {
     let place = tempfile::tempdir().unwrap();
     let job = Job { trace: true, ..meetings() };
     let shares = shares(4, 1);
@@ -560,8 +550,7 @@ fn workers_of_different_processes_meet() {
     assert_eq!([count("first"), count("second"), count("third")], [160, 160, 3]);
 }
 
-#[test]
-fn operations_do_not_depend_on_how_clients_are_dealt_out() {
+pub(crate) fn operations_do_not_depend_on_how_clients_are_divided() {
     let job = job(r#"
         until = { iterations = 200 }
         filesets.own = { files = 200, size = "4KiB", prefill = 0.5 }
