@@ -14,7 +14,6 @@ use crate::machine::{Machine, MachineError, MachineSpec};
 use crate::packages::{self, Consent, PackageError, Trees};
 use crate::spawn::spawn;
 
-/// What it is in.
 const PACKAGE: &str = "qemu-system-x86";
 
 /// Runs machines by QEMU.
@@ -32,10 +31,7 @@ impl Backend for Qemu {
     fn available(&self) -> Result<(), Unavailable> {
         let unavailable = |reason: String| Unavailable { back_end: self.back_end(), reason };
         self.command().map_err(unavailable)?;
-        match self.kvm {
-            true => probe::kvm(self).map_err(unavailable),
-            false => Ok(()),
-        }
+        if self.kvm { probe::kvm(self).map_err(unavailable) } else { Ok(()) }
     }
 
     fn start(&self, machine: &MachineSpec) -> Result<Machine, MachineError> {

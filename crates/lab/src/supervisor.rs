@@ -29,24 +29,18 @@ pub(crate) use stages::{command, lifeline};
 /// What a holder makes: everything is found and built already.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Plan {
-    /// As asked for.
     pub(crate) config: LabConfig,
-    /// What runs the machines.
     pub(crate) back_end: BackEnd,
     /// What clients boot; `None`: there are no machines.
     pub(crate) client: Option<Bootable>,
     /// What the server machine boots, if there is one.
     pub(crate) server: Option<Bootable>,
-    /// The lab's directory.
     pub(crate) directory: PathBuf,
 }
 
-/// What a machine boots.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Bootable {
-    /// The kernel.
     pub(crate) kernel: Kernel,
-    /// The root.
     pub(crate) image: PathBuf,
     /// SHA-256 of the root, in hexadecimal digits.
     pub(crate) image_hash: String,
@@ -54,11 +48,9 @@ pub(crate) struct Bootable {
 
 /// What the processes of a supervisor say on standard input to the one that brings the lab up.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub(crate) enum News {
     /// Process 1 of the lab has this id in the namespace of the first process.
     Process(u32),
-    /// Progress.
     Tell(String),
     /// Requests are served from now on.
     Up,
@@ -68,7 +60,6 @@ pub(crate) enum News {
 
 /// What the process that brings a lab up says to its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub(crate) enum Word {
     /// Stay when this socket is closed.
     Stay,
@@ -76,14 +67,10 @@ pub(crate) enum Word {
 
 /// Why a holder does not do what it is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(rename_all = "kebab-case")]
 pub enum Failure {
-    /// The machine has ended.
     #[error("the machine `{machine}` has ended: {cause}{}", tail(.lines))]
     Ended {
-        /// Its name.
         machine: String,
-        /// How.
         cause: crate::machine::ExitCause,
         /// The last lines of its console.
         lines: Vec<String>,
@@ -91,29 +78,17 @@ pub enum Failure {
     /// The machine does not answer.
     #[error("the machine `{machine}` runs and has not answered within {} s{}", .limit.as_secs(), tail(.lines))]
     Silent {
-        /// Its name.
         machine: String,
-        /// The time it had.
         limit: std::time::Duration,
         /// The last lines of its console.
         lines: Vec<String>,
     },
     /// The machine refused what it was asked for.
     #[error("the machine `{machine}`: {reason}")]
-    Refused {
-        /// Its name.
-        machine: String,
-        /// Why.
-        reason: String,
-    },
+    Refused { machine: String, reason: String },
     /// There is no such machine.
     #[error("the lab has no machine `{machine}`; it has {}", .there.join(", "))]
-    NoMachine {
-        /// As asked for.
-        machine: String,
-        /// Those that there are.
-        there: Vec<String>,
-    },
+    NoMachine { machine: String, there: Vec<String> },
     /// The lab has no wire.
     #[error(
         "the lab's network is not emulated, so its links cannot be changed; bring it up with `--emulated`"

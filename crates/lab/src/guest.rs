@@ -4,7 +4,7 @@
 //! control server, which serves requests ([`Request`]) on TCP [`PORT`] of the control address. The same server runs
 //! without a machine, in a network namespace of the host, where a lab has no machines ([`serve`]).
 //!
-//! A connection carries one request, a line of JSON, and is answered by a line of JSON ([`protocol`]).
+//! A connection carries one request and its answer ([`protocol`]).
 
 use std::time::Duration;
 
@@ -34,11 +34,10 @@ pub use tools::ToolError;
 /// The TCP port of a guest's control address on which it serves requests.
 pub const PORT: u16 = 7077;
 
-/// What a guest is asked for, a line of JSON.
+/// What a guest is asked for. Answered with `()` unless said otherwise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// The connection becomes standard input and output of the program, after the answer `null`. What it prints as errors
+    /// The connection becomes standard input and output of the program, after the answer. What it prints as errors
     /// goes to the console.
     Stream {
         /// The program and its arguments.
@@ -46,7 +45,7 @@ pub enum Request {
     },
     /// Runs a program to its end; answered with an [`Output`].
     Run(Command),
-    /// A program on a terminal, whose other side the connection becomes after the answer `null`.
+    /// A program on a terminal, whose other side the connection becomes after the answer.
     Shell {
         /// The program and its arguments.
         argv: Vec<String>,
@@ -63,9 +62,9 @@ pub enum Request {
     StopServer,
     /// What the kernel's server says of itself: [`knfsd::statistics`].
     ServerStatistics,
-    /// Starts nfs-ganesha: [`ganesha::start`]; answered with `null`.
+    /// Starts nfs-ganesha: [`ganesha::start`].
     StartGanesha,
-    /// Ends the guest, after the answer `null`.
+    /// Ends the guest, after the answer.
     PowerOff,
 }
 
@@ -76,7 +75,6 @@ pub struct Command {
     pub argv: Vec<String>,
     /// Variables of its environment besides the guest's own.
     pub environment: Vec<(String, String)>,
-    /// Its standard input.
     pub input: String,
     /// How long it may take. It is killed then, with all that it has started.
     pub limit: Duration,

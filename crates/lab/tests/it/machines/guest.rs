@@ -1,4 +1,4 @@
-//! Process 1 of the machines: does what the word `lab_test` of the kernel's command line says.
+//! Process 1 of the machines: does what the word [`TEST`] of the kernel's command line says.
 
 use std::env;
 use std::fs;
@@ -6,8 +6,11 @@ use std::process::{Command, ExitCode};
 
 use rustix::system::{RebootCommand, reboot};
 
-pub(super) fn main() -> ExitCode {
-    let test = env::var("lab_test").unwrap_or_default();
+/// Names what a machine of these tests does; machines of labs do not have it.
+pub(crate) const TEST: &str = "lab_test";
+
+pub(crate) fn main() -> ExitCode {
+    let test = env::var(TEST).unwrap_or_default();
     match test.as_str() {
         "facts" => facts(),
         "registers" => super::registers::check(),

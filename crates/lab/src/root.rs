@@ -24,7 +24,7 @@ use crate::kernel::Kernel;
 pub use crate::packages::Consent;
 use crate::packages::{self, PackageError, Trees};
 
-/// How long images are kept that nobody uses.
+/// How long unused images are kept.
 const KEPT: Duration = Duration::from_hours(7 * 24);
 /// Files of this program, of different builds, that are kept: a lab is of use to the build alone that brought it up.
 const KEPT_PROGRAMS: usize = 6;
@@ -49,35 +49,19 @@ pub enum RootError {
     /// Programs are not where their packages should have them.
     #[error("guests need {}, which {} not in the packages {}", programs.join(", "), if programs.len() == 1 { "is" } else { "are" }, packages.join(", "))]
     Missing {
-        /// The programs.
         programs: Vec<String>,
         /// Where they should be.
         packages: Vec<String>,
     },
     /// A program cannot be put into the root.
     #[error("cannot put {} into the root of guests: {reason}", file.display())]
-    Program {
-        /// The program.
-        file: PathBuf,
-        /// Why.
-        reason: String,
-    },
+    Program { file: PathBuf, reason: String },
     /// The kernel's modules cannot be prepared.
     #[error("cannot prepare the modules of the kernel {kernel} for guests: {reason}")]
-    Modules {
-        /// The kernel's release.
-        kernel: String,
-        /// Why.
-        reason: String,
-    },
+    Modules { kernel: String, reason: String },
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 impl RootError {

@@ -1,7 +1,6 @@
 //! The half of the tests that runs on the host.
 
 use std::fs;
-use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,13 +10,13 @@ use benchmaster_lab::machine::{ExitCause, Machine, MachineSpec, MachineState};
 use benchmaster_lab::qemu::Qemu;
 use benchmaster_lab::uml::Uml;
 use benchmaster_lab::{Backend, Kernel, KernelChoice, root};
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::{Failed, Trial};
 use tempfile::TempDir;
 
 /// Longer than any machine takes here.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) fn main() -> ExitCode {
+pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     type Make = fn() -> Box<dyn Backend>;
     let back_ends: [(BackEnd, Make); 3] = [
@@ -28,7 +27,7 @@ pub(super) fn main() -> ExitCode {
     type Test = fn(&Bench) -> Result<(), Failed>;
     let tests: [(&str, Test); 5] = [
         ("boots_with_its_programs", boots),
-        ("panics_are_told", panics),
+        ("panics_are_reported", panics),
         ("is_killed_with_all_its_processes", killed),
         ("keeps_registers", registers),
         ("kernel_of_another_kind_is_refused", refused),
@@ -45,7 +44,7 @@ pub(super) fn main() -> ExitCode {
             }));
         }
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    trials
 }
 
 /// Whether tests of a back-end that does not work here fail.

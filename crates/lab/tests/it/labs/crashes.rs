@@ -18,7 +18,7 @@ use super::{config, gone, up};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A process that has a lab and waits to be killed.
-pub(super) fn hold(name: &str, back_end: BackEnd) -> ExitCode {
+pub(crate) fn hold(name: &str, back_end: BackEnd) -> ExitCode {
     let lab = up(&LabConfig { name: name.into(), ..config(back_end, "") }).unwrap();
     println!("{}", lab.facts().unwrap().machines.len());
     loop {

@@ -1,50 +1,21 @@
 //! Labs: brought up, used, and ended in every way there is.
-//!
-//! This very program is the lab's supervisor, process 1 of its machines, and, as `hold`, a process that has a lab and is killed.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-#![allow(clippy::print_stdout, reason = "what was skipped, and what another process waits for")]
-
-mod crashes;
+pub(crate) mod crashes;
 mod use_of;
 
-use std::process::ExitCode;
 use std::sync::Mutex;
 
 use benchmaster_lab::backend::BackEnd;
-use benchmaster_lab::guest;
 use benchmaster_lab::lab::{Lab, LabError};
-use benchmaster_lab::{LabConfig, ServerKind, supervisor};
-use libtest_mimic::{Arguments, Failed, Trial};
+use benchmaster_lab::{LabConfig, ServerKind};
+use libtest_mimic::{Failed, Trial};
 
 /// One lab at a time: this is about what happens, not about how many fit.
 static TURN: Mutex<()> = Mutex::new(());
 
 type Test = fn(BackEnd) -> Result<(), Failed>;
 
-fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["lab-supervisor", stage] => ended(supervisor::run(stage.parse().unwrap())),
-        ["guest"] => ended(guest::process_1().map(drop)),
-        ["guest", "--serve", address] => ended(guest::serve(address.parse().unwrap())),
-        ["hold", name, back_end] => crashes::hold(name, back_end.parse().unwrap()),
-        _ => libtest_mimic::run(&Arguments::from_args(), trials()).exit_code(),
-    }
-}
-
-fn ended<T, E: std::fmt::Display>(result: Result<T, E>) -> ExitCode {
-    match result {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
-            println!("{error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn trials() -> Vec<Trial> {
+pub(crate) fn trials() -> Vec<Trial> {
     let both: [(&str, Test); 5] = [
         ("programs_run_in_it", use_of::programs),
         ("streams_and_terminals_lead_into_it", use_of::streams),
@@ -54,10 +25,10 @@ fn trials() -> Vec<Trial> {
     ];
     let machines: [(&str, Test); 5] = [
         ("files_are_on_the_server", use_of::files),
-        ("the_network_is_as_told", use_of::emulated),
-        ("a_machine_that_ends_is_told_with_the_reason", crashes::machine_ends),
-        ("a_machine_that_hangs_is_told", crashes::machine_hangs),
-        ("a_full_disk_is_told", crashes::full_disk),
+        ("the_network_is_as_configured", use_of::emulated),
+        ("a_machine_that_ends_is_reported_with_the_reason", crashes::machine_ends),
+        ("a_machine_that_hangs_is_reported", crashes::machine_hangs),
+        ("a_full_disk_is_reported", crashes::full_disk),
     ];
     let on = |back_end: BackEnd| {
         move |(name, test): (&'static str, Test)| {

@@ -36,16 +36,12 @@ impl fmt::Display for Architecture {
     }
 }
 
-/// A kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// The program or image.
     pub file: PathBuf,
     /// Such as `6.1.176`, as `uname -r` says.
     pub release: String,
-    /// Where it is from.
     pub origin: KernelOrigin,
-    /// What it runs on.
     pub architecture: Architecture,
     /// The directory of its modules, `…/modules/RELEASE`; `None`: everything is built in.
     pub modules: Option<PathBuf>,
@@ -60,12 +56,7 @@ pub struct Kernel {
 #[serde(rename_all = "kebab-case")]
 pub enum KernelOrigin {
     /// A package of the distribution.
-    Packaged {
-        /// Its name.
-        package: String,
-        /// Its version.
-        version: String,
-    },
+    Packaged { package: String, version: String },
     /// Built by `benchmaster lab kernel build`.
     Built {
         /// The source: a package with its version, or a tree.
@@ -75,7 +66,6 @@ pub enum KernelOrigin {
     Given,
 }
 
-/// Which kernel is wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum KernelChoice {
@@ -83,7 +73,6 @@ pub enum KernelChoice {
     Packaged,
     /// One built from this version's source, such as `6.12`.
     Built(String),
-    /// A file.
     File(PathBuf),
 }
 
@@ -142,19 +131,12 @@ pub enum KernelError {
     OtherArchitecture {
         /// The kernel's file, or the version.
         file: PathBuf,
-        /// What it is.
         is: Architecture,
-        /// What is needed.
         needed: Architecture,
     },
     /// A package does not have what it should.
     #[error("the package {package} has no {path}")]
-    NotInPackage {
-        /// What was looked for.
-        path: String,
-        /// The package.
-        package: String,
-    },
+    NotInPackage { path: String, package: String },
     /// Not a directory with the source of Linux.
     #[error("{} is no source of Linux with user mode: it has no Makefile or no arch/um", .0.display())]
     NoSource(PathBuf),
@@ -171,12 +153,7 @@ pub enum KernelError {
     Package(#[from] PackageError),
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 impl KernelError {

@@ -24,12 +24,11 @@ pub const PROGRAM: &str = "/benchmaster";
 pub const HOST: &str = "/host";
 /// The variable that tells process 1 of a guest that its time is virtual.
 pub const VARIABLE: &str = "BENCHMASTER_VIRTUAL_TIME";
-/// How long a study on virtual time may take on the host's clock, unless it is told otherwise.
+/// How long a study on virtual time may take on the host's clock, unless said otherwise.
 pub const LIMIT: Duration = Duration::from_secs(600);
 
 /// The job, in the guest.
 const JOB: &str = "/host/job.json";
-/// The guest's name.
 const GUEST: &str = "virtual";
 
 pub use boot::{Boot, BootError, Ended, boot};
