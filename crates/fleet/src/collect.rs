@@ -53,7 +53,7 @@ impl Collecting {
         Self { running: commands.into_iter().map(start).collect() }
     }
 
-    /// The measured phase is over: tells all commands to end, and gives what they printed. Times are of this host's
+    /// The measured phase is over: asks all commands to end, and gives what they printed. Times are of this host's
     /// monotonic clock.
     pub fn finish(mut self, agent: &str) -> Vec<Collected> {
         let finished = self.running.iter_mut().flat_map(|running| running.child.as_mut());
@@ -130,7 +130,7 @@ impl Started {
 
     fn finish(mut self, early: Option<ExitStatus>, deadline: Instant) -> (String, Printed) {
         let ended = match early {
-            Some(status) => format!("{} before the phase did", told(status)),
+            Some(status) => format!("{} before the phase did", how_ended(status)),
             None => self.wait(deadline),
         };
         // What it started in the background may hold its output open.
@@ -145,7 +145,7 @@ impl Started {
                 Ok(Some(status)) if status.signal() == Some(Signal::INT.as_raw()) => {
                     return "ended with the phase (SIGINT)".into();
                 }
-                Ok(Some(status)) => return told(status),
+                Ok(Some(status)) => return how_ended(status),
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
                 Ok(None) => {
                     self.signal(Signal::KILL);
@@ -159,7 +159,7 @@ impl Started {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn how_ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("ended with exit status {code}"),
         (None, Some(signal)) => format!("ended by signal {signal}"),
@@ -262,7 +262,7 @@ mod tests {
         let pid: i32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
         drop(collecting);
         let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Nobody of ours waits for a grandchild: it may stay as a zombie until its new parent does.
+        // No process of ours waits for a grandchild: it may stay a zombie until its new parent does.
         while !state().is_empty() && !state().contains(") Z ") {
             std::thread::sleep(Duration::from_millis(1));
         }

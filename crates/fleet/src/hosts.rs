@@ -13,11 +13,9 @@ pub const MOST_HOSTS: usize = 10_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("host pattern `{pattern}`, character {at}: {problem}")]
 pub struct HostsError {
-    /// What was written.
     pub pattern: String,
     /// Where the mistake is: number of the character, counted from 1.
     pub at: usize,
-    /// What is wrong there.
     pub problem: HostsProblem,
 }
 
@@ -53,15 +51,13 @@ pub enum HostsProblem {
     Backwards {
         /// The first number as written.
         start: String,
-        /// The second.
         end: String,
     },
-    /// `[01-002]`, `[1-010]`: it cannot be told how many digits are meant.
+    /// `[01-002]`, `[1-010]`: how many digits are meant is ambiguous.
     #[error("`{start}` and `{end}` do not tell how many digits the numbers have; write as many in both")]
     Padding {
         /// The first number as written.
         start: String,
-        /// The second.
         end: String,
     },
     /// More than [`MOST_HOSTS`].
@@ -242,7 +238,6 @@ fn numbers(characters: &[char], open: usize) -> Result<(Vec<Range>, usize), Mist
     }
 }
 
-/// Reads digits.
 fn number(characters: &[char], open: usize, at: &mut usize) -> Result<String, Mistake> {
     let digits: String = characters.iter().skip(*at).take_while(|c| c.is_ascii_digit()).collect();
     match (digits.len(), characters.get(*at)) {

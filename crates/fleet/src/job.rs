@@ -26,7 +26,7 @@ pub struct Job {
     pub cache: CacheControl,
     /// Shell command to run on every host before the measured phase.
     pub hook: Option<HookSpec>,
-    /// A worker gives up after so many errors in a row.
+    /// A worker gives up after this many errors in a row.
     pub max_errors: u64,
     /// Whether every call is recorded.
     pub trace: bool,
@@ -54,18 +54,15 @@ pub struct CollectSpec {
     pub name: String,
     /// For `sh -c`. It is started before the phase begins and gets SIGINT when the phase is over.
     pub command: String,
-    /// Where it runs.
     pub on: Side,
     /// Most bytes of its output that are kept.
     pub limit: u64,
 }
 
-/// Which hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
     /// Every host with clients.
     Clients,
-    /// The server's host.
     Server,
 }

@@ -20,11 +20,8 @@ mod series;
 pub struct Part {
     /// Its name in the study.
     pub name: String,
-    /// Host name.
     pub host: String,
-    /// Process id.
     pub pid: u32,
-    /// Its clients.
     pub share: Share,
     /// Its clock beside the controller's.
     pub relation: Relation,
@@ -37,9 +34,7 @@ pub struct Part {
 pub struct Onlooker {
     /// Its name in the study.
     pub name: String,
-    /// Host name.
     pub host: String,
-    /// Process id.
     pub pid: u32,
     /// Its clock beside the controller's.
     pub relation: Relation,
@@ -53,24 +48,13 @@ pub enum MergeError {
     /// There are none.
     #[error("no agent recorded anything")]
     Nothing,
-    /// They recorded different workloads.
     #[error(
         "agent `{agent}` recorded other things than the first one ({what}): the agents are not of one version"
     )]
-    Different {
-        /// Which.
-        agent: String,
-        /// In what they differ.
-        what: String,
-    },
+    Different { agent: String, what: String },
     /// A histogram cannot be read.
     #[error("agent `{agent}`: {source}")]
-    Histogram {
-        /// Of which.
-        agent: String,
-        /// Why not.
-        source: benchmaster_workload::recording::HistogramError,
-    },
+    Histogram { agent: String, source: benchmaster_workload::recording::HistogramError },
 }
 
 /// The number of workers of all clients before each share: what the worker numbers of a process's trace are to be

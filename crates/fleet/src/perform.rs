@@ -58,7 +58,6 @@ pub struct Performed {
 pub struct Beside {
     /// Counters; `None` when this process read none.
     pub samples: Option<Samples>,
-    /// Outputs of commands.
     pub collected: Vec<Collected>,
 }
 

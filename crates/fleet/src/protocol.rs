@@ -1,108 +1,281 @@
-//! The messages between controller and agents; see `proto/fleet.proto`.
+//! The messages between controller and agents.
+//!
+//! The agent serves and the controller calls, whoever made the byte stream between them: a child's standard input and
+//! output, those of ssh, or TCP with TLS. A message is a [frame](benchmaster_frames) whose header is the number of the
+//! call that it belongs to, so that calls can overlap. The controller sends [`Message`]s; the agent sends [`Answer`]s, one
+//! for each call, and [`Report`]s as the answers of [`Request::Perform`] until one of them ends it.
+//!
+//! Both sides are of one version of the program, which the first call checks. [`Message::Cancel`] stops what a call does:
+//! that is how a run ends when there is no time for [`Instruction::Stop`].
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use benchmaster_workload::conduct::{Start, Step};
+use benchmaster_frames::FrameError;
+use benchmaster_workload::conduct::{Attendance, Share, Start, Step};
 use benchmaster_workload::target::{NfsTarget, Target};
-use prost::bytes::Bytes;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-pub(crate) mod trace;
+use crate::job::{HookSpec, Job};
+use crate::perform::{Beside, Performed};
+
+mod batch;
+mod bytes;
+
+pub(crate) use self::batch::{RECORDS, TraceBatch};
 
 /// Version of the protocol. Agents and controller are of one version of the program, and have the same.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
-/// Version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Largest message; what is larger goes in pieces.
-pub(crate) const MESSAGE: usize = 4 << 20;
+/// Limit of a controller's message, in bytes, and of the first message of an agent.
+pub(crate) const REQUEST_LIMIT: usize = 4 << 20;
 
-/// Size of a piece.
-pub(crate) const PIECE: usize = 64 << 10;
+/// Limit of an agent's message, in bytes: recordings are in them.
+pub(crate) const ANSWER_LIMIT: usize = 1 << 30;
 
-/// The messages and the service as generated.
-#[allow(missing_docs, clippy::all, unreachable_pub, unused_qualifications, reason = "generated code")]
-pub(crate) mod wire {
-    tonic::include_proto!("benchmaster.fleet");
+/// The number of a call, as the header of frames.
+pub(crate) type Header = [u8; 4];
+
+/// What a controller sends.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Message {
+    /// Begins a call.
+    Call(Request),
+    /// To the call of [`Request::Perform`].
+    Instruct(Instruction),
+    /// What the call does is stopped; its answer is not read.
+    Cancel,
 }
 
-/// A message that does not say what it must.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a message of the other side cannot be read: {0}")]
-pub(crate) struct Unreadable(pub(crate) String);
-
-/// A value in CBOR.
-pub(crate) fn encode(value: &impl Serialize) -> Result<Bytes, Unreadable> {
-    let mut bytes = Vec::new();
-    ciborium::into_writer(value, &mut bytes).map_err(|error| Unreadable(error.to_string()))?;
-    Ok(bytes.into())
+/// What an agent is asked to do. The comments name the type of the answer.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Request {
+    /// Must be the first call. [`Introduction`]
+    Hello(Hello),
+    /// One exchange of time stamps. [`ClockReading`]
+    Exchange,
+    /// Makes the working directory of a study on a target, or joins the one that another agent made. `()`
+    Open { place: String, target: RemoteTarget, id: String, join: bool },
+    /// Before the first workload of a run. `()`
+    BeginRun { place: String, fresh: bool },
+    /// The same files by other mount options. `()`
+    ReachBy { place: String, target: RemoteTarget },
+    /// One workload of one run. [`Report`]s
+    Perform(Box<Task>),
+    /// Runs a command of the study. [`HookOutcome`]
+    RunHook(HookSpec),
+    /// Looks at the agent's host, and at the file system of a directory.
+    /// [`Environment`](benchmaster_telemetry::environment::Environment)
+    Environment { directory: Option<String> },
+    /// Removes the working directories of all places. `()`
+    Remove,
+    /// The agent ends after its answer. `()`
+    End,
 }
 
-/// A value out of CBOR.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
-    ciborium::from_reader(bytes).map_err(|error| Unreadable(error.to_string()))
+/// The value asked for, or why there is none.
+pub(crate) type Answer<T> = Result<T, String>;
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) version: String,
+    pub(crate) protocol: u32,
+    /// The agent's name in the study.
+    pub(crate) name: String,
+    /// The agent ends when it hears nothing from the controller for this long.
+    pub(crate) patience: Duration,
 }
 
-/// Number of a step in messages.
-pub(crate) fn step_number(step: Step) -> u32 {
-    match step {
-        Step::Cleared => 1,
-        Step::Prepared => 2,
-        Step::Released => 3,
-        Step::Settled => 4,
-        Step::Measured => 5,
-        Step::TornDown => 6,
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Introduction {
+    pub(crate) version: String,
+    pub(crate) protocol: u32,
+    pub(crate) host: String,
+    pub(crate) pid: u32,
+    /// Identity of its monotonic clock: equal for two processes that read the same clock; `None` if unknown.
+    pub(crate) clock: Option<String>,
+}
+
+/// Times of the agent's monotonic clock in nanoseconds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ClockReading {
+    /// After the request was read.
+    pub(crate) received: i64,
+    /// Before the answer is written.
+    pub(crate) replied: i64,
+}
+
+/// The part of one agent in a run.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) place: String,
+    pub(crate) job: Job,
+    /// Its clients; `None`: it observes the server's host.
+    pub(crate) share: Option<Share>,
+    /// Agents on its host.
+    pub(crate) neighbours: u32,
+    /// Whether it runs samplers and commands; one agent of each host does.
+    pub(crate) looks: bool,
+}
+
+/// What a controller says while a task is performed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Instruction {
+    /// All agents have reached this step.
+    Go(Step),
+    /// A phase begins at this time of the agent's monotonic clock, in nanoseconds.
+    StartAt(i64),
+    /// Stop early, but orderly.
+    Stop,
+    /// Workers of all processes were at a meeting, by its number in the program, for this time, counted from 1.
+    Met { meeting: u16, time: u64 },
+}
+
+/// What an agent says while it performs a task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    /// It waits at this step.
+    Reached(Step),
+    /// It waits for a phase, which must not begin earlier than `lead` from now.
+    Ready {
+        phase: Start,
+        lead: Duration,
+    },
+    /// All its workers that take part are at a meeting, or none takes part any more.
+    Attended {
+        meeting: u16,
+        attendance: Attendance,
+    },
+    Progress(PhaseProgress),
+    /// Calls that were recorded.
+    Trace(TraceBatch),
+    /// The end of a task with clients.
+    Performed(Box<Performed>),
+    /// The end of a task without clients.
+    Observed(Box<Beside>),
+    /// The end of a task that failed.
+    Failed(Failure),
+}
+
+/// How far an agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PhaseProgress {
+    pub(crate) phase: Phase,
+    /// Since the phase began.
+    pub(crate) elapsed: Duration,
+    /// Of the phase, if it is limited by time.
+    pub(crate) length: Option<Duration>,
+    pub(crate) operations: u64,
+    pub(crate) bytes: u64,
+}
+
+/// What became of a job that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailureKind {
+    /// The workload, a working directory or a command failed; the fleet is as good as before.
+    Job,
+    /// The agent stopped without having been asked to.
+    Stopped,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    pub(crate) kind: FailureKind,
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn of_job(text: impl Into<String>) -> Self {
+        Self { kind: FailureKind::Job, text: text.into() }
     }
 }
 
-/// Number of a phase in messages.
-pub(crate) fn phase_number(phase: Start) -> u32 {
-    match phase {
-        Start::WarmUp => 0,
-        Start::Measure => 1,
+/// How a command of the study went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HookOutcome {
+    /// In words.
+    pub(crate) ended: String,
+    /// Whether it did what it should.
+    pub(crate) fine: bool,
+    /// What it printed on standard output and standard error; only the end if that is much.
+    #[serde(with = "bytes")]
+    pub(crate) output: Vec<u8>,
+}
+
+/// The phases of a run, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Phase {
+    Prepare,
+    WarmUp,
+    Measure,
+    Verify,
+    TearDown,
+}
+
+impl Phase {
+    const ALL: [Self; 5] = [Self::Prepare, Self::WarmUp, Self::Measure, Self::Verify, Self::TearDown];
+
+    /// As [`Progress`](benchmaster_workload::execute::Progress) names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Prepare => "prepare",
+            Self::WarmUp => "warm-up",
+            Self::Measure => "measure",
+            Self::Verify => "verify",
+            Self::TearDown => "tear-down",
+        }
+    }
+
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|phase| phase.name() == name)
     }
 }
 
-/// Names of phases as [`benchmaster_workload::execute::Progress`] has them.
-const PHASES: [&str; 5] = ["prepare", "warm-up", "measure", "verify", "tear-down"];
-
-/// The name of a phase out of a message.
-pub(crate) fn phase_name(name: &str) -> &'static str {
-    PHASES.into_iter().find(|known| *known == name).unwrap_or("prepare")
+/// A target in a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RemoteTarget {
+    /// A path, which need not be UTF-8.
+    Directory(OsString),
+    Nfs {
+        url: String,
+        threads: Option<u32>,
+    },
 }
 
-impl From<&Target> for wire::Target {
+impl From<&Target> for RemoteTarget {
     fn from(target: &Target) -> Self {
-        use std::os::unix::ffi::OsStrExt as _;
-        use wire::target::Kind;
-        let (kind, threads) = match target {
-            Target::Directory(path) => {
-                (Kind::Directory(Bytes::copy_from_slice(path.as_os_str().as_bytes())), None)
-            }
-            Target::Nfs(export) => (Kind::Url(export.options.to_string()), export.threads),
-        };
-        Self { kind: Some(kind), threads: threads.unwrap_or(0) }
+        match target {
+            Target::Directory(path) => Self::Directory(path.clone().into_os_string()),
+            Target::Nfs(export) => Self::Nfs { url: export.options.to_string(), threads: export.threads },
+        }
     }
 }
 
-/// The target of a message.
-pub(crate) fn target(message: Option<wire::Target>) -> Result<Target, Unreadable> {
-    use std::os::unix::ffi::OsStringExt as _;
-    use wire::target::Kind;
-    let message = message.unwrap_or_default();
-    match message.kind {
-        Some(Kind::Directory(path)) => {
-            Ok(Target::Directory(PathBuf::from(std::ffi::OsString::from_vec(path.to_vec()))))
+impl TryFrom<RemoteTarget> for Target {
+    type Error = String;
+
+    fn try_from(target: RemoteTarget) -> Result<Self, String> {
+        match target {
+            RemoteTarget::Directory(path) => Ok(Self::Directory(PathBuf::from(path))),
+            RemoteTarget::Nfs { url, threads } => {
+                let options = url.parse().map_err(|error| format!("target `{url}`: {error}"))?;
+                Ok(Self::Nfs(NfsTarget { options, threads }))
+            }
         }
-        Some(Kind::Url(url)) => {
-            let options = url.parse().map_err(|error| Unreadable(format!("target `{url}`: {error}")))?;
-            let threads = Some(message.threads).filter(|threads| *threads != 0);
-            Ok(Target::Nfs(NfsTarget { options, threads }))
-        }
-        None => Err(Unreadable("a target of no kind".into())),
     }
+}
+
+/// A controller's message as a frame.
+pub(crate) fn message(call: u32, message: &Message) -> Result<Vec<u8>, FrameError> {
+    benchmaster_frames::encode(&call.to_be_bytes(), message, REQUEST_LIMIT)
+}
+
+/// An agent's answer as a frame.
+pub(crate) fn answer<T: Serialize>(call: u32, answer: &Answer<T>) -> Result<Vec<u8>, FrameError> {
+    benchmaster_frames::encode(&call.to_be_bytes(), answer, ANSWER_LIMIT)
 }
 
 #[cfg(test)]
@@ -115,10 +288,27 @@ mod tests {
         let export = NfsTarget { options: url.parse().unwrap(), threads: Some(3) };
         let bytes: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"/a\xff/b");
         for target in [Target::Nfs(export), Target::Directory(bytes.into())] {
-            assert_eq!(super::target(Some((&target).into())), Ok(target));
+            let frame = benchmaster_frames::encode(&[], &RemoteTarget::from(&target), 1000).unwrap();
+            let remote: RemoteTarget = benchmaster_frames::decode(&frame[4..]).unwrap();
+            assert_eq!(Target::try_from(remote), Ok(target));
         }
-        assert!(target(None).is_err());
-        let wrong = wire::target::Kind::Url("gopher://x".into());
-        assert!(target(Some(wire::Target { kind: Some(wrong), threads: 0 })).is_err());
+        let wrong = RemoteTarget::Nfs { url: "gopher://x".into(), threads: None };
+        assert!(Target::try_from(wrong).unwrap_err().contains("gopher://x"));
+    }
+
+    #[test]
+    fn phases_have_the_names_of_the_executor_and_its_order() {
+        assert!(Phase::ALL.is_sorted());
+        assert!(Phase::ALL.into_iter().all(|phase| Phase::of_name(phase.name()) == Some(phase)));
+        assert_eq!(Phase::of_name("set-up"), None);
+    }
+
+    #[test]
+    fn outputs_of_commands_come_through_as_bytes() {
+        let outcome = HookOutcome { ended: "x".into(), fine: true, output: vec![0xff; 10_000] };
+        let frame = answer(7, &Ok(outcome.clone())).unwrap();
+        assert!(frame.len() < 10_100, "{}", frame.len());
+        assert_eq!(frame[4..8], 7u32.to_be_bytes());
+        assert_eq!(benchmaster_frames::decode(&frame[8..]), Ok(Answer::Ok(outcome)));
     }
 }

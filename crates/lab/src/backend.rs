@@ -27,7 +27,6 @@ pub enum BackEnd {
 }
 
 impl BackEnd {
-    /// All of them.
     pub const ALL: [Self; 5] =
         [Self::QemuKvm, Self::Uml, Self::QemuTcg, Self::UmlVirtualTime, Self::Namespaces];
 
@@ -71,15 +70,12 @@ impl FromStr for BackEnd {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the back-end {back_end} does not work here: {reason}")]
 pub struct Unavailable {
-    /// Which.
     pub back_end: BackEnd,
     /// What is missing, and what to do.
     pub reason: String,
 }
 
-/// Runs machines.
 pub trait Backend: fmt::Debug + Send + Sync {
-    /// Which one.
     fn back_end(&self) -> BackEnd;
 
     /// Whether it works on this host.

@@ -19,7 +19,6 @@ pub struct LabConfig {
     pub name: String,
     /// Client machines, `c1` to `cN`.
     pub clients: u32,
-    /// What serves.
     pub server: ServerKind,
     /// What runs the machines; `None`: the best one that works here.
     pub back_end: Option<BackEnd>,
@@ -62,7 +61,6 @@ pub enum ServerKind {
     Knfsd(KnfsdConfig),
     /// The embedded server, in memory, in the lab's namespace.
     Memory,
-    /// nfs-ganesha.
     Ganesha,
     /// A server elsewhere: its host name or address.
     Address(String),
@@ -115,7 +113,6 @@ impl FromStr for ServerKind {
 /// How the Linux kernel's server is set up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnfsdConfig {
-    /// Threads that serve.
     pub threads: u32,
     /// What is exported.
     pub file_system: FileSystem,
@@ -152,7 +149,6 @@ impl Default for KnfsdConfig {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileSystem {
-    /// Memory.
     Tmpfs,
     /// On a disk that is a sparse file of the host.
     Ext4,

@@ -13,9 +13,7 @@ use crate::machine::MachineState;
 /// What a lab that is up consists of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabFacts {
-    /// As asked for.
     pub config: LabConfig,
-    /// What runs the machines.
     pub back_end: BackEnd,
     /// Its machines: the server first, if it is one.
     pub machines: Vec<MachineFacts>,
@@ -25,7 +23,6 @@ pub struct LabFacts {
     pub wake_ups: f64,
 }
 
-/// What a machine is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachineFacts {
     /// Such as `c1`.
@@ -40,14 +37,12 @@ pub struct MachineFacts {
     pub memory: u64,
     /// From its start until it served requests.
     pub boot_time: Duration,
-    /// Whether it runs.
     pub state: MachineState,
 }
 
 /// A lab of this user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LabStatus {
-    /// Its name.
     pub name: String,
     /// The supervisor's process id; `None`: it has ended, and only its directory is left.
     pub process: Option<u32>,
@@ -60,19 +55,15 @@ pub struct LabStatus {
 /// Something in a machine that a result must not hide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineProblem {
-    /// The machine.
     pub machine: String,
-    /// What it is.
     pub what: ProblemKind,
     /// The lines of its console that say so.
     pub lines: Vec<String>,
 }
 
-/// Kinds of problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProblemKind {
-    /// The machine has ended.
     Ended,
     /// It runs and does not answer.
     Hangs,

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::backend::{BackEnd, Unavailable};
 use crate::config::{KnfsdConfig, LabConfig, ServerKind};
 use crate::facts::{LabFacts, LabStatus, MachineProblem, ProblemKind};
-use crate::guest::protocol::write_line;
+use crate::guest::protocol::write;
 use crate::guest::{self, AskError, Command, GuestFacts, Output, Request, knfsd};
 use crate::kernel::KernelError;
 use crate::machine::{MachineError, MachineState};
@@ -52,7 +52,6 @@ pub enum LabError {
     /// There is no such lab.
     #[error("the lab `{0}` is not up; run `benchmaster lab up --name {0}`")]
     NotUp(String),
-    /// There is one already.
     #[error(
         "the lab `{0}` is up already; see `benchmaster lab status`, end it with `benchmaster lab down --name {0}`"
     )]
@@ -65,12 +64,9 @@ pub enum LabError {
     Config {
         /// The field of [`LabConfig`].
         key: &'static str,
-        /// Its value.
         value: String,
-        /// What would be right.
         needed: String,
     },
-    /// No kernel.
     #[error(transparent)]
     Kernel(#[from] KernelError),
     /// No root for the guests.
@@ -79,10 +75,8 @@ pub enum LabError {
     /// A machine did not start.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// No back-end works here.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// No network.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// The supervisor or a machine did not do it.
@@ -91,25 +85,14 @@ pub enum LabError {
     /// The supervisor ended without a word.
     #[error("the lab's supervisor ended without a word{0}")]
     Supervisor(String),
-    /// The lab's directory.
     #[error("the lab's directory {}: {source}", path.display())]
-    Directory {
-        /// Where it is.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    Directory { path: PathBuf, source: io::Error },
     /// In a kernel on virtual time.
     #[error(transparent)]
     Inside(#[from] InsideError),
     /// The machine did not do what it was asked for.
     #[error("the machine `{machine}`: {source}")]
-    Asked {
-        /// Its name.
-        machine: String,
-        /// Why.
-        source: AskError,
-    },
+    Asked { machine: String, source: AskError },
 }
 
 /// A lab that is up. One that was brought up here and is not lasting ends when this is dropped, or this process does.
@@ -124,7 +107,7 @@ pub struct Lab {
     lifeline: Option<UnixStream>,
     /// How much of each console was looked at.
     seen: Mutex<HashMap<String, u64>>,
-    /// In a kernel on virtual time: the places that are the machines.
+    /// In a kernel on virtual time: the nodes that are the machines.
     inside: Option<Box<Inside>>,
 }
 
@@ -171,7 +154,7 @@ impl Lab {
         let known = Known { config: config.clone(), process, started };
         directory.make_known(&known).map_err(failed)?;
         if config.lasting {
-            write_line(&mut &lifeline, &Word::Stay).map_err(failed)?;
+            write(&mut &lifeline, &Word::Stay).map_err(failed)?;
         }
         let lifeline = (!config.lasting).then_some(lifeline);
         Self::of(known, directory, lifeline)
@@ -405,7 +388,7 @@ impl Lab {
         self.ask_holder(&Ask::NetworkReport, ANSWER)
     }
 
-    /// Starts the counts of [`Lab::network_report`] anew.
+    /// Resets the counts of [`Lab::network_report`].
     ///
     /// # Errors
     /// [`LabError`]

@@ -22,11 +22,9 @@ use crate::kernel::{Architecture, Kernel};
 /// /proc, /sys and /dev are mounted, and with user-mode Linux `/host`.
 #[derive(Debug, Clone)]
 pub struct MachineSpec {
-    /// Its host name.
     pub name: String,
     /// In bytes.
     pub memory: u64,
-    /// What it boots.
     pub kernel: Kernel,
     /// Its root: an initramfs of [`crate::root::image`].
     pub image: PathBuf,
@@ -47,9 +45,7 @@ pub struct MachineSpec {
 pub struct Interface {
     /// The TAP device at its other end, in the namespace of the thread that starts the machine.
     pub tap: String,
-    /// Its Ethernet address.
     pub mac: MacAddress,
-    /// Its address.
     pub address: Ipv4Addr,
     /// Length of the network's prefix, in bits.
     pub prefix: u8,
@@ -60,27 +56,15 @@ pub struct Interface {
 pub enum MachineError {
     /// A kernel for another back-end.
     #[error("the kernel {} is {is}; the back-end {back_end} boots {boots}", kernel.display())]
-    WrongKernel {
-        /// The kernel's file.
-        kernel: PathBuf,
-        /// What it is.
-        is: Architecture,
-        /// What runs machines.
-        back_end: BackEnd,
-        /// What that boots.
-        boots: Architecture,
-    },
+    WrongKernel { kernel: PathBuf, is: Architecture, back_end: BackEnd, boots: Architecture },
     /// The program could not be started, or a file not be made.
     #[error("cannot start the machine `{machine}`: {what}: {source}")]
     Start {
-        /// Its name.
         machine: String,
-        /// The program or file.
         what: String,
         /// What the kernel of the host said.
         source: io::Error,
     },
-    /// The host lacks something.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
@@ -101,12 +85,11 @@ impl MachineSpec {
     /// A path as a word of the kernel's command line, or as an option of a mount.
     pub(crate) fn word(&self, path: &Path) -> Result<String, MachineError> {
         let text = path.display().to_string();
-        match text.chars().any(|c| c.is_whitespace() || c.is_control() || ",\"'=".contains(c)) {
-            false => Ok(text),
-            true => {
-                let reason = "a path with white space, quotes, commas or equals signs is no word of a kernel's command line";
-                Err(self.failed(text)(io::Error::new(io::ErrorKind::InvalidInput, reason)))
-            }
+        if text.chars().any(|c| c.is_whitespace() || c.is_control() || ",\"'=".contains(c)) {
+            let reason = "a path with white space, quotes, commas or equals signs is no word of a kernel's command line";
+            Err(self.failed(text)(io::Error::new(io::ErrorKind::InvalidInput, reason)))
+        } else {
+            Ok(text)
         }
     }
 
@@ -132,25 +115,19 @@ pub struct Machine {
     ended: Option<ExitCause>,
 }
 
-/// Whether a machine runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MachineState {
-    /// Its process lives.
     Running,
-    /// It ended.
     Ended(ExitCause),
 }
 
-/// How a machine ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExitCause {
-    /// It switched itself off.
     PoweredOff,
     /// It was started again from within, which ends a machine of a lab.
     Restarted,
-    /// Its kernel panicked.
     Panicked {
         /// What the kernel gave as the reason.
         message: String,
@@ -216,7 +193,7 @@ pub(crate) fn cause(status: ExitStatus, console: &str) -> ExitCause {
     }
     match (status.signal(), status.code()) {
         (Some(signal), _) => ExitCause::Signalled(signal),
-        // QEMU is told to end then, and user-mode Linux ends without starting again.
+        // QEMU is configured to end then, and user-mode Linux ends without starting again.
         (None, Some(0)) if console.contains("reboot: Restarting system") => ExitCause::Restarted,
         (None, Some(0)) => ExitCause::PoweredOff,
         (None, code) => ExitCause::Exited(code.unwrap_or_default()),

@@ -23,41 +23,31 @@ pub enum PackageError {
         "{} are not installed, and `{program}` is not here to get them; install what provides them by the means of this system",
         wanted.join(", ")
     )]
-    NotDebian {
-        /// The packages.
-        wanted: Vec<String>,
-        /// What is missing.
-        program: String,
-    },
+    NotDebian { wanted: Vec<String>, program: String },
     /// The answer was no.
     #[error("these packages are needed and were not to be downloaded: {}; `benchmaster lab setup` does it", .0.join(", "))]
     Refused(Vec<String>),
     /// `apt-get` or `dpkg-deb` failed.
     #[error("`{command}` failed: {output}{}", hint(output))]
     Failed {
-        /// The command.
         command: String,
         /// What it printed as errors.
         output: String,
     },
     /// A file could not be read or written.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
 }
 
 /// What helps most often.
 fn hint(output: &str) -> &'static str {
-    match ["Unable to locate", "no installation candidate", "404", "Can't find a source"]
+    if ["Unable to locate", "no installation candidate", "404", "Can't find a source"]
         .iter()
         .any(|text| output.contains(text))
     {
-        true => "; the lists of packages are missing or old: run `apt-get update` as root",
-        false => "",
+        "; the lists of packages are missing or old: run `apt-get update` as root"
+    } else {
+        ""
     }
 }
 
@@ -264,12 +254,13 @@ pub(crate) fn run(command: &mut Command, wanted: &[String]) -> Result<String, Pa
         }
         _ => PackageError::File { path: program.clone().into(), source: error },
     })?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(PackageError::Failed {
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(PackageError::Failed {
             command: format!("{program} {}", words.join(" ")),
             output: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        }),
+        })
     }
 }
 

@@ -79,7 +79,7 @@ pub enum Start {
 }
 
 /// What a process says of a meeting of a workload's workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Attendance {
     /// All its workers that take part have come, for this time, counted from 1.
     Here(u64),

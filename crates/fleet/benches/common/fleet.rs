@@ -1,5 +1,6 @@
 //! A fleet of the bench's own executable.
 
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -21,12 +22,25 @@ pub(crate) fn is_agent() -> bool {
 /// Agents with one client each.
 pub(crate) fn launch(agents: u32) -> Fleet {
     let own = std::env::current_exe().unwrap();
+    start(agents, own, vec!["agent".into()])
+}
+
+/// Agents whose clocks differ from the controller's: each has a time namespace of its own, which takes root.
+#[allow(dead_code, reason = "one bench uses it")]
+pub(crate) fn launch_with_other_clocks(agents: u32) -> Option<Fleet> {
+    if !rustix::process::geteuid().is_root() {
+        return None;
+    }
+    let own = std::env::current_exe().unwrap().to_string_lossy().into_owned();
+    let unshare = ["--time", "--monotonic", "86400", "--fork", "--kill-child", "--"].map(str::to_owned);
+    let arguments = unshare.into_iter().chain([own, "agent".into()]).collect();
+    Some(start(agents, "unshare".into(), arguments))
+}
+
+fn start(agents: u32, binary: PathBuf, arguments: Vec<String>) -> Fleet {
     let local = Launch::Local { processes: agents, namespaces: Vec::new() };
-    let config = FleetConfig {
-        arguments: vec!["agent".into()],
-        patience: Duration::from_secs(30),
-        ..FleetConfig::new(local, agents, own)
-    };
+    let patience = Duration::from_secs(30);
+    let config = FleetConfig { arguments, patience, ..FleetConfig::new(local, agents, binary) };
     Fleet::launch(&config, &AtomicBool::new(false), &mut |_| {}).unwrap()
 }
 

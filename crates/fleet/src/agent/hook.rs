@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::collect::end_with_parent;
 use crate::job::HookSpec;
+use crate::protocol::HookOutcome;
 
 /// Most bytes of the output that are kept: the last ones.
 const KEPT: u64 = 1 << 20;
@@ -19,34 +20,23 @@ const KEPT: u64 = 1 << 20;
 /// Time between two looks whether it has ended.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// How a command went.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Ran {
-    /// In words.
-    pub(super) ended: String,
-    /// Whether it did what it should.
-    pub(super) fine: bool,
-    /// What it printed, standard output and errors; the end of it when that is much.
-    pub(super) output: Vec<u8>,
-}
-
 /// Runs a command; `None` when it was stopped. It is killed then, with everything it started, and so it is when its time is
 /// over or this thread ends.
-pub(super) fn run(hook: &HookSpec, stop: &AtomicBool) -> Option<Ran> {
-    // An unnamed file, so that a command that prints much, or leaves something in the background, never blocks anybody.
+pub(super) fn run(hook: &HookSpec, stop: &AtomicBool) -> Option<HookOutcome> {
+    // An unnamed file, so that a command that prints much, or leaves something in the background, blocks nothing.
     let output = rustix::fs::memfd_create("hook-output", rustix::fs::MemfdFlags::CLOEXEC).map(File::from);
     let began = output.map_err(io::Error::from).and_then(|output| Ok((start(hook, &output)?, output)));
     let (mut child, output) = match began {
         Ok(began) => began,
         Err(error) => {
             let ended = format!("could not be started: {error}");
-            return Some(Ran { ended, fine: false, output: Vec::new() });
+            return Some(HookOutcome { ended, fine: false, output: Vec::new() });
         }
     };
     let started = Instant::now();
     let (ended, fine) = loop {
         match child.try_wait() {
-            Ok(Some(status)) => break (told(status), status.success()),
+            Ok(Some(status)) => break (how_ended(status), status.success()),
             Ok(None) if stop.load(Ordering::Relaxed) => {
                 kill(&mut child);
                 return None;
@@ -59,7 +49,7 @@ pub(super) fn run(hook: &HookSpec, stop: &AtomicBool) -> Option<Ran> {
             Err(error) => break (format!("was lost: {error}"), false),
         }
     };
-    Some(Ran { ended, fine, output: printed(&output) })
+    Some(HookOutcome { ended, fine, output: printed(&output) })
 }
 
 fn start(hook: &HookSpec, output: &File) -> io::Result<Child> {
@@ -71,7 +61,7 @@ fn start(hook: &HookSpec, output: &File) -> io::Result<Child> {
     command.spawn()
 }
 
-fn told(status: ExitStatus) -> String {
+fn how_ended(status: ExitStatus) -> String {
     format!("ended with {status}")
 }
 
@@ -131,7 +121,7 @@ mod tests {
             std::fs::read_to_string(&file).unwrap().trim().parse::<i32>().unwrap()
         });
         let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        // Nobody of ours waits for a grandchild: it may stay as a zombie until its new parent does.
+        // No process of ours waits for a grandchild: it may stay a zombie until its new parent does.
         while !state().is_empty() && !state().contains(") Z ") {
             std::thread::sleep(Duration::from_millis(1));
         }

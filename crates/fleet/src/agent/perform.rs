@@ -6,187 +6,190 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use benchmaster_workload::conduct::Share;
+use benchmaster_frames::FrameError;
+use benchmaster_workload::conduct::{Share, Stopped};
 use benchmaster_workload::execute::{ExecuteError, Progress};
 use benchmaster_workload::recording::{TraceRecord, TraceSink};
-use prost::bytes::Bytes;
 use tokio::sync::mpsc::Sender;
-use tonic::Streaming;
+use tokio::task::AbortHandle;
 
-use super::conductor::{Meetings, Order, Remote};
-use super::work::Areas;
-use crate::job::{Job, Side};
+use super::conductor::{Meetings, Remote};
+use super::work::{Areas, Handle, Wanted};
+use crate::job::Side;
 use crate::perform::{Surroundings, look_on, perform};
-use crate::protocol::wire::report::Kind;
-use crate::protocol::wire::{self, instruction};
-use crate::protocol::{self, PIECE, trace};
+use crate::protocol::{
+    Answer, Failure, FailureKind, Instruction, Phase, PhaseProgress, RECORDS, Report, Task, TraceBatch,
+    answer,
+};
+use crate::stream::frames::Outgoing;
 
 /// Time between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(180);
 
-/// What a job is, decoded.
-#[derive(Debug)]
-pub(super) struct Part {
-    pub(super) agent: String,
-    place: String,
-    job: Job,
-    share: Option<Share>,
-    neighbours: u32,
-    looks: bool,
+/// Sends the reports of a call.
+#[derive(Debug, Clone)]
+pub(super) struct Reporter {
+    call: u32,
+    frames: Sender<Outgoing>,
 }
 
-impl Part {
-    pub(super) fn of(task: wire::Task, agent: String) -> Result<Self, protocol::Unreadable> {
-        Ok(Self {
-            agent,
-            place: task.place,
-            job: protocol::decode(&task.job)?,
-            share: task.share.map(|share| protocol::decode(&share)).transpose()?,
-            neighbours: task.neighbours,
-            looks: task.looks,
+impl Reporter {
+    pub(super) fn new(call: u32, frames: Sender<Outgoing>) -> Self {
+        Self { call, frames }
+    }
+
+    fn frame(&self, report: Report) -> Result<Outgoing, FrameError> {
+        answer(self.call, &Answer::Ok(report)).map(Outgoing::Frame)
+    }
+
+    /// Waits while the controller is behind. Fails when it takes no more.
+    pub(super) fn send(&self, report: Report) -> Result<(), Stopped> {
+        let frame = self.frame(report).map_err(|_| Stopped)?;
+        self.frames.blocking_send(frame).map_err(|_| Stopped)
+    }
+
+    /// Leaves the report out when the controller is behind.
+    fn try_send(&self, report: Report) {
+        if let Ok(frame) = self.frame(report) {
+            let _ = self.frames.try_send(frame);
+        }
+    }
+
+    /// The last report of a call.
+    fn last(&self, report: Report) -> Option<Outgoing> {
+        let failed = |error| Failure::of_job(format!("its result cannot be sent: {error}"));
+        self.frame(report).or_else(|error| self.frame(Report::Failed(failed(error)))).ok()
+    }
+}
+
+/// How the controller's instructions reach a job. Dropping it stops the job.
+#[derive(Debug)]
+pub(super) struct Control {
+    /// To the thread that takes the workers through the phases; closed when the job is to stop.
+    orders: Option<mpsc::Sender<Instruction>>,
+    meetings: Meetings,
+    wanted: Wanted,
+}
+
+impl Control {
+    pub(super) fn instruct(&mut self, instruction: Instruction) {
+        match instruction {
+            Instruction::Go(_) | Instruction::StartAt(_) => {
+                // A job that is done takes no more.
+                let _ = self.orders.as_ref().map(|orders| orders.send(instruction));
+            }
+            // Workers wait for it, not the thread that takes them through the phases.
+            Instruction::Met { meeting, time } => self.meetings.met(meeting, time),
+            Instruction::Stop => {
+                self.wanted.0.store(true, Ordering::Relaxed);
+                self.orders = None;
+            }
+        }
+    }
+}
+
+/// Begins a job: what ends with it, and how to control it.
+pub(super) fn start(work: &Handle, task: Task, agent: String, reporter: Reporter) -> (AbortHandle, Control) {
+    let (orders, incoming) = mpsc::channel();
+    let meetings = Meetings::default();
+    let wanted = work.wanted();
+    let stop = Arc::clone(&wanted.0);
+    let (to_work, own_meetings) = (reporter.clone(), meetings.clone());
+    let done = work.submit(move |areas| {
+        let conductor = Remote { reporter: to_work.clone(), orders: incoming, meetings: own_meetings };
+        let part = Part { agent: &agent, task: &task, reporter: &to_work, stop: &stop };
+        let result = match task.share {
+            Some(share) => part.play(areas, share, conductor),
+            None => part.look(conductor),
+        };
+        if let Some(last) = to_work.last(result.unwrap_or_else(Report::Failed)) {
+            // The stream may be gone.
+            let _ = to_work.frames.blocking_send(last);
+        }
+    });
+    let watched = tokio::spawn(async move {
+        if let Ok(Err(defect)) = done.await
+            && let Some(last) = reporter.last(Report::Failed(Failure::of_job(defect.to_string())))
+        {
+            let _ = reporter.frames.send(last).await;
+        }
+    });
+    (watched.abort_handle(), Control { orders: Some(orders), meetings, wanted })
+}
+
+/// A job on the thread that does it.
+struct Part<'a> {
+    agent: &'a str,
+    task: &'a Task,
+    reporter: &'a Reporter,
+    stop: &'a AtomicBool,
+}
+
+impl Part<'_> {
+    fn play(&self, areas: &mut Areas, share: Share, mut conductor: Remote) -> Result<Report, Failure> {
+        let Task { place, job, .. } = self.task;
+        let Some(area) = areas.get_mut(place) else {
+            return Err(Failure::of_job(format!("place `{place}` was not opened")));
+        };
+        let mut sink = Sink { reporter: self.reporter };
+        let sink: Option<&mut dyn TraceSink> = if job.trace { Some(&mut sink) } else { None };
+        let mut next = Instant::now();
+        let mut observe = |progress: Progress| {
+            if Instant::now() >= next {
+                next = Instant::now() + PROGRESS;
+                self.reporter.try_send(Report::Progress(phase_progress(&progress)));
+            }
+        };
+        let surroundings = self.surroundings(Side::Clients);
+        let performed = perform(area, job, share, surroundings, &mut conductor, sink, &mut observe);
+        performed.map(|performed| Report::Performed(Box::new(performed))).map_err(|error| Failure {
+            kind: match error {
+                ExecuteError::Stopped => FailureKind::Stopped,
+                _ => FailureKind::Job,
+            },
+            text: error.to_string(),
         })
     }
-}
 
-/// Passes the controller's instructions on to the thread that works, until the controller has no more. Then, or when it says
-/// so, the job is to stop; one that is done does not mind.
-pub(super) async fn forward(
-    mut instructions: Streaming<wire::Instruction>,
-    orders: mpsc::Sender<Order>,
-    meetings: Meetings,
-    stop: Arc<AtomicBool>,
-) {
-    while let Ok(Some(instruction)) = instructions.message().await {
-        let order = match instruction.kind {
-            Some(instruction::Kind::Go(step)) => Order::Go(step.number),
-            Some(instruction::Kind::StartAt(time)) => Order::StartAt(time),
-            // Workers wait for it, not the thread that takes them through the phases.
-            Some(instruction::Kind::Held(meeting)) => {
-                meetings.held(&meeting);
-                continue;
-            }
-            Some(instruction::Kind::Stop(_) | instruction::Kind::Task(_)) | None => break,
-        };
-        if orders.send(order).is_err() {
-            break;
+    fn look(&self, mut conductor: Remote) -> Result<Report, Failure> {
+        let observed = look_on(&self.task.job, self.surroundings(Side::Server), &mut conductor);
+        observed
+            .map(|observed| Report::Observed(Box::new(observed)))
+            .map_err(|stopped| Failure { kind: FailureKind::Stopped, text: stopped.to_string() })
+    }
+
+    fn surroundings(&self, side: Side) -> Surroundings<'_> {
+        Surroundings {
+            agent: self.agent,
+            side,
+            neighbours: self.task.neighbours,
+            looks: self.task.looks,
+            stop: self.stop,
+            samplers: Vec::new(),
         }
     }
-    stop.store(true, Ordering::Relaxed);
 }
 
-/// Does the job and reports how it went.
-pub(super) fn run(
-    areas: &mut Areas,
-    part: &Part,
-    (orders, meetings): (mpsc::Receiver<Order>, Meetings),
-    reports: &Sender<wire::Report>,
-    stop: &AtomicBool,
-) {
-    let tell = |kind| reports.blocking_send(wire::Report { kind: Some(kind) });
-    let result = match part.share {
-        Some(share) => play(areas, part, share, (orders, meetings), reports, stop),
-        None => look(part, (orders, meetings), reports, stop),
-    };
-    // Nobody listens any more when it cannot be told.
-    let _ = match result {
-        Err(failure) => tell(Kind::Failed(failure)),
-        Ok(whole) => {
-            let of = whole.len() as u64;
-            let pieces = (0..whole.len()).step_by(PIECE);
-            let mut pieces = pieces.map(|from| whole.slice(from..whole.len().min(from + PIECE)));
-            pieces.try_for_each(|bytes| tell(Kind::Done(wire::Piece { bytes, of })))
-        }
-    };
-}
-
-fn play(
-    areas: &mut Areas,
-    part: &Part,
-    share: Share,
-    (orders, meetings): (mpsc::Receiver<Order>, Meetings),
-    reports: &Sender<wire::Report>,
-    stop: &AtomicBool,
-) -> Result<Bytes, wire::Failure> {
-    let Some(area) = areas.get_mut(&part.place) else {
-        return Err(failure("job", format!("place `{}` was not opened", part.place)));
-    };
-    let mut conductor = Remote { reports: reports.clone(), orders, meetings };
-    let mut sink = Sink { reports: reports.clone() };
-    let sink: Option<&mut dyn TraceSink> = if part.job.trace { Some(&mut sink) } else { None };
-    let mut next = Instant::now();
-    let mut observe = |progress: Progress| {
-        if Instant::now() >= next {
-            next = Instant::now() + PROGRESS;
-            // Left out when the controller is behind.
-            let _ = reports.try_send(wire::Report { kind: Some(Kind::Progress(of(&progress))) });
-        }
-    };
-    let surroundings = surroundings(part, Side::Clients, stop);
-    perform(area, &part.job, share, surroundings, &mut conductor, sink, &mut observe)
-        .map_err(|error| failure(kind(&error), error.to_string()))
-        .and_then(|performed| encoded(&performed))
-}
-
-fn look(
-    part: &Part,
-    (orders, meetings): (mpsc::Receiver<Order>, Meetings),
-    reports: &Sender<wire::Report>,
-    stop: &AtomicBool,
-) -> Result<Bytes, wire::Failure> {
-    let mut conductor = Remote { reports: reports.clone(), orders, meetings };
-    look_on(&part.job, surroundings(part, Side::Server, stop), &mut conductor)
-        .map_err(|error| failure("stopped", error.to_string()))
-        .and_then(|beside| encoded(&beside))
-}
-
-fn surroundings<'a>(part: &'a Part, side: Side, stop: &'a AtomicBool) -> Surroundings<'a> {
-    Surroundings {
-        agent: &part.agent,
-        side,
-        neighbours: part.neighbours,
-        looks: part.looks,
-        stop,
-        samplers: Vec::new(),
-    }
-}
-
-fn encoded(value: &impl serde::Serialize) -> Result<Bytes, wire::Failure> {
-    protocol::encode(value).map_err(|error| failure("job", error.to_string()))
-}
-
-fn failure(kind: &str, text: String) -> wire::Failure {
-    wire::Failure { kind: kind.into(), text }
-}
-
-fn kind(error: &ExecuteError) -> &'static str {
-    match error {
-        ExecuteError::Stopped => "stopped",
-        _ => "job",
-    }
-}
-
-fn of(progress: &Progress) -> wire::Progress {
-    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    wire::Progress {
-        phase: progress.phase.to_owned(),
-        elapsed_ns: nanos(progress.elapsed),
-        length_ns: progress.length.map_or(0, nanos),
+fn phase_progress(progress: &Progress) -> PhaseProgress {
+    PhaseProgress {
+        phase: Phase::of_name(progress.phase).unwrap_or(Phase::Prepare),
+        elapsed: progress.elapsed,
+        length: progress.length,
         operations: progress.operations,
         bytes: progress.bytes,
     }
 }
 
 /// Sends recorded calls to the controller; waits when it cannot keep up, which the recorder notes.
-struct Sink {
-    reports: Sender<wire::Report>,
+struct Sink<'a> {
+    reporter: &'a Reporter,
 }
 
-impl TraceSink for Sink {
+impl TraceSink for Sink<'_> {
     fn write(&mut self, records: &[TraceRecord]) -> io::Result<()> {
-        records.chunks(trace::BATCH).try_for_each(|batch| {
-            let kind = Some(Kind::Trace(trace::encode(batch).into()));
+        records.chunks(RECORDS).try_for_each(|batch| {
             let lost = |_| io::Error::new(io::ErrorKind::BrokenPipe, "the controller takes no more records");
-            self.reports.blocking_send(wire::Report { kind }).map_err(lost)
+            self.reporter.send(Report::Trace(TraceBatch(batch.to_vec()))).map_err(lost)
         })
     }
 }

@@ -1,58 +1,210 @@
 //! The calls of the protocol on an agent.
 
-use std::path::PathBuf;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::sync::{OnceLock, mpsc};
-use std::task::{Context, Poll};
+use std::collections::HashMap;
 use std::time::Duration;
 
-use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::environment::Environment;
-use benchmaster_workload::area::{AreaError, WorkArea};
-use tokio::sync::mpsc::{Receiver, channel};
-use tonic::codegen::tokio_stream::Stream;
-use tonic::{Request, Response, Status, Streaming};
+use benchmaster_workload::area::WorkArea;
+use benchmaster_workload::target::Target;
+use serde::Serialize;
+use tokio::io::AsyncRead;
+use tokio::sync::mpsc::Sender;
+use tokio::task::AbortHandle;
 
-use super::conductor::Meetings;
-use super::work::{Areas, Handle, Wanted};
-use super::{Life, hook, perform};
-use crate::protocol::wire::{self, Nothing, instruction};
-use crate::protocol::{self, PROTOCOL, VERSION};
+use super::work::{Areas, Handle};
+use super::{AgentError, Ended, hook, perform};
+use crate::protocol::{
+    Answer, ClockReading, Hello, Introduction, Message, PROTOCOL, REQUEST_LIMIT, Request, VERSION, answer,
+};
+use crate::stream::frames::{FrameReader, Incoming, Outgoing};
 
-/// Reports that wait to be sent; a workload that records every call waits beyond.
-const REPORTS: usize = 8;
+/// Calls that may be under way at once.
+const CALLS: usize = 64;
+
+/// The least patience of a controller that an agent believes.
+const LEAST_PATIENCE: Duration = Duration::from_millis(1);
 
 /// The agent's side of the protocol.
 #[derive(Debug)]
 pub(super) struct Service {
     work: Handle,
-    life: Arc<Life>,
+    answers: Sender<Outgoing>,
+    reports: Sender<Outgoing>,
     /// This agent's name in the study, once the controller has said it.
-    name: OnceLock<String>,
+    name: Option<String>,
+    calls: HashMap<u32, Call>,
+}
+
+/// A call that is under way, or over since a short while. Dropping it stops it.
+#[derive(Debug)]
+struct Call {
+    task: AbortHandle,
+    /// Of a task of a run.
+    control: Option<perform::Control>,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
 }
 
 impl Service {
-    pub(super) fn new(work: Handle, life: Arc<Life>) -> Self {
-        Self { work, life, name: OnceLock::new() }
+    pub(super) fn new(work: Handle, answers: Sender<Outgoing>, reports: Sender<Outgoing>) -> Self {
+        Self { work, answers, reports, name: None, calls: HashMap::new() }
     }
 
-    /// The agent's name; a controller that has not shown its version may do nothing.
-    fn name(&self) -> Result<&str, Status> {
-        let name = self.name.get().map(String::as_str);
-        name.ok_or_else(|| Status::failed_precondition("the first call of a controller must be Hello"))
+    /// Serves until the stream ends or the controller says so.
+    pub(super) async fn serve(
+        mut self,
+        mut reader: FrameReader<impl AsyncRead + Unpin>,
+    ) -> Result<Ended, AgentError> {
+        while let Some(incoming) = reader.next(REQUEST_LIMIT).await? {
+            match incoming.value() {
+                Ok(Message::Call(Request::Hello(hello))) => {
+                    let patience = hello.patience.max(LEAST_PATIENCE);
+                    let introduction = self.hello(hello);
+                    if introduction.is_ok() {
+                        reader.patience = patience;
+                    }
+                    self.answer(incoming.call, &introduction)?;
+                }
+                Ok(Message::Call(request)) => match self.name.clone() {
+                    None => self.refuse(incoming.call, "the first call of a controller must be Hello")?,
+                    Some(_) if matches!(request, Request::End) => {
+                        let frame = answer(incoming.call, &Answer::Ok(())).map_err(broken)?;
+                        self.send(Outgoing::Last(frame))?;
+                        return Ok(Ended::Requested);
+                    }
+                    Some(name) => self.call(&incoming, request, name)?,
+                },
+                Ok(Message::Instruct(instruction)) => {
+                    let control = self.calls.get_mut(&incoming.call).and_then(|call| call.control.as_mut());
+                    // An instruction can cross the end of its call.
+                    if let Some(control) = control {
+                        control.instruct(instruction);
+                    }
+                }
+                Ok(Message::Cancel) => drop(self.calls.remove(&incoming.call)),
+                Err(error) => self.refuse(incoming.call, &error.to_string())?,
+            }
+        }
+        Ok(Ended::Closed)
+    }
+
+    fn hello(&mut self, hello: Hello) -> Answer<Introduction> {
+        if let Some(text) = versions_differ((VERSION, PROTOCOL), (&hello.version, hello.protocol)) {
+            return Err(text);
+        }
+        if self.name.is_some() {
+            return Err("Hello comes once".into());
+        }
+        self.name = Some(hello.name);
+        Ok(Introduction {
+            version: VERSION.to_owned(),
+            protocol: PROTOCOL,
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            pid: std::process::id(),
+            clock: clock_identity(),
+        })
+    }
+
+    fn call(&mut self, incoming: &Incoming, request: Request, name: String) -> Result<(), AgentError> {
+        let call = incoming.call;
+        if matches!(request, Request::Exchange) {
+            let received = incoming.read_at;
+            return self.send(Outgoing::Stamped(Box::new(move |replied| {
+                answer(call, &Answer::Ok(ClockReading { received, replied }))
+            })));
+        }
+        self.calls.retain(|_, call| !call.task.is_finished());
+        if self.calls.len() >= CALLS || self.calls.contains_key(&call) {
+            return self.refuse(call, "too many calls at once");
+        }
+        let work = self.work.clone();
+        match request {
+            Request::Open { place, target, id, join } => self.with_areas(call, move |areas| {
+                let target = Target::try_from(target)?;
+                let make = if join { WorkArea::join } else { WorkArea::create };
+                areas.insert(place, make(&target, &id).map_err(text)?);
+                Ok(())
+            }),
+            Request::BeginRun { place, fresh } => self.with_areas(call, move |areas| {
+                let area = areas.get_mut(&place).ok_or_else(|| not_open(&place))?;
+                area.begin_run(fresh).map_err(text)
+            }),
+            Request::ReachBy { place, target } => self.with_areas(call, move |areas| {
+                let target = Target::try_from(target)?;
+                let area = areas.get_mut(&place).ok_or_else(|| not_open(&place))?;
+                if area.reach_by(&target) {
+                    return Ok(());
+                }
+                Err(format!("place `{place}` is `{}`; `{target}` holds other files", area.target()))
+            }),
+            Request::Remove => self.with_areas(call, |areas| {
+                // All are tried; the first that fails is reported.
+                let removed: Vec<_> = std::mem::take(areas).into_values().map(WorkArea::remove).collect();
+                removed.into_iter().collect::<Result<(), _>>().map_err(text)
+            }),
+            Request::RunHook(hook) => self.spawn(call, async move {
+                let ran = work.run(move |_, stop| hook::run(&hook, stop)).await.map_err(text)?;
+                ran.ok_or_else(|| "the command was stopped".into())
+            }),
+            Request::Environment { directory } => self.spawn(call, async move {
+                let directory = directory.map(std::path::PathBuf::from);
+                work.run(move |_, _| Environment::collect(directory.as_deref())).await.map_err(text)
+            }),
+            Request::Perform(task) => {
+                let reporter = perform::Reporter::new(call, self.reports.clone());
+                let (task, control) = perform::start(&work, *task, name, reporter);
+                self.calls.insert(call, Call { task, control: Some(control) });
+            }
+            Request::Hello(_) | Request::Exchange | Request::End => {
+                return self.refuse(call, "this call is of no use now");
+            }
+        }
+        Ok(())
     }
 
     /// Does something with the working directories.
-    async fn with_areas(
-        &self,
-        task: impl FnOnce(&mut Areas) -> Result<(), Status> + Send + 'static,
-    ) -> Result<Response<Nothing>, Status> {
-        self.name()?;
-        let done = self.work.run(move |areas, _| task(areas)).await;
-        done.unwrap_or_else(|defect| Err(internal(&defect)))?;
-        Ok(Response::new(Nothing {}))
+    fn with_areas(&mut self, call: u32, task: impl FnOnce(&mut Areas) -> Answer<()> + Send + 'static) {
+        let work = self.work.clone();
+        self.spawn(call, async move {
+            let done = work.run(move |areas, _| task(areas)).await;
+            done.unwrap_or_else(|defect| Err(defect.to_string()))
+        });
+    }
+
+    /// Answers with what comes out, unless it is cancelled.
+    fn spawn<T: Serialize + Send + 'static>(
+        &mut self,
+        call: u32,
+        answering: impl Future<Output = Answer<T>> + Send + 'static,
+    ) {
+        let answers = self.answers.clone();
+        let task = tokio::spawn(async move {
+            let answered = answering.await;
+            let frame = answer(call, &answered).or_else(|error| answer::<()>(call, &Err(error.to_string())));
+            if let Ok(frame) = frame {
+                // The stream may be gone.
+                let _ = answers.send(Outgoing::Frame(frame)).await;
+            }
+        });
+        self.calls.insert(call, Call { task: task.abort_handle(), control: None });
+    }
+
+    fn answer<T: Serialize>(&self, call: u32, answered: &Answer<T>) -> Result<(), AgentError> {
+        self.send(Outgoing::Frame(answer(call, answered).map_err(broken)?))
+    }
+
+    fn refuse(&self, call: u32, reason: &str) -> Result<(), AgentError> {
+        self.answer::<()>(call, &Err(reason.to_owned()))
+    }
+
+    fn send(&self, outgoing: Outgoing) -> Result<(), AgentError> {
+        // Reading goes on, so waiting here would take the agent's silence for the controller's.
+        let sent = self.answers.try_send(outgoing);
+        sent.map_err(|_| AgentError::Broken("the controller does not read the answers to its calls".into()))
     }
 }
 
@@ -67,190 +219,22 @@ pub(crate) fn versions_differ(agent: (&str, u32), controller: (&str, u32)) -> Op
     })
 }
 
-/// What monotonic clock this process has: the boot of its kernel and its time namespace. Empty when that cannot be told.
-pub(crate) fn clock_identity() -> String {
-    let Ok(boot) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") else { return String::new() };
+/// What monotonic clock this process has: the boot of its kernel and its time namespace.
+pub(crate) fn clock_identity() -> Option<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     // Kernels before 5.6 have no time namespaces, and one clock.
     let namespace = std::fs::read_link("/proc/self/ns/time").unwrap_or_default();
-    format!("{} {}", boot.trim(), namespace.display())
+    Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 
-fn internal(error: &dyn std::error::Error) -> Status {
-    Status::internal(error.to_string())
+fn text(error: impl std::error::Error) -> String {
+    error.to_string()
 }
 
-fn unreadable(error: protocol::Unreadable) -> Status {
-    Status::invalid_argument(error.to_string())
+fn broken(error: impl std::error::Error) -> AgentError {
+    AgentError::Broken(error.to_string())
 }
 
-fn area_failed(error: AreaError) -> Status {
-    match error {
-        AreaError::Stopped => Status::cancelled(error.to_string()),
-        error => Status::unknown(error.to_string()),
-    }
-}
-
-fn not_open(place: &str) -> Status {
-    Status::failed_precondition(format!("place `{place}` was not opened"))
-}
-
-#[tonic::async_trait]
-impl wire::agent_server::Agent for Service {
-    type PerformStream = Reports;
-
-    async fn hello(
-        &self,
-        request: Request<wire::HelloRequest>,
-    ) -> Result<Response<wire::HelloReply>, Status> {
-        let hello = request.into_inner();
-        if let Some(text) = versions_differ((VERSION, PROTOCOL), (&hello.version, hello.protocol)) {
-            return Err(Status::failed_precondition(text));
-        }
-        if self.name.set(hello.name).is_err() {
-            return Err(Status::failed_precondition("Hello comes once"));
-        }
-        self.life.patience_ns.store(hello.patience_ns.max(1_000_000), Ordering::Relaxed);
-        Ok(Response::new(wire::HelloReply {
-            version: VERSION.to_owned(),
-            protocol: PROTOCOL,
-            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            pid: std::process::id(),
-            clock: clock_identity(),
-        }))
-    }
-
-    async fn exchange(
-        &self,
-        _: Request<wire::ExchangeRequest>,
-    ) -> Result<Response<wire::ExchangeReply>, Status> {
-        self.name()?;
-        // The request came in with the last read or an earlier one: the time is never too early, as the bound needs it.
-        let received = self.life.stamps.last_read();
-        Ok(Response::new(wire::ExchangeReply { received, replied: monotonic_ns() }))
-    }
-
-    async fn open(&self, request: Request<wire::OpenRequest>) -> Result<Response<Nothing>, Status> {
-        let open = request.into_inner();
-        self.with_areas(move |areas| {
-            let target = protocol::target(open.target).map_err(unreadable)?;
-            let make = if open.join { WorkArea::join } else { WorkArea::create };
-            areas.insert(open.place, make(&target, &open.id).map_err(area_failed)?);
-            Ok(())
-        })
-        .await
-    }
-
-    async fn begin_run(&self, request: Request<wire::BeginRunRequest>) -> Result<Response<Nothing>, Status> {
-        let begin = request.into_inner();
-        self.with_areas(move |areas| {
-            let area = areas.get_mut(&begin.place).ok_or_else(|| not_open(&begin.place))?;
-            area.begin_run(begin.fresh).map_err(area_failed)
-        })
-        .await
-    }
-
-    async fn reach_by(&self, request: Request<wire::ReachByRequest>) -> Result<Response<Nothing>, Status> {
-        let reach = request.into_inner();
-        self.with_areas(move |areas| {
-            let target = protocol::target(reach.target).map_err(unreadable)?;
-            let area = areas.get_mut(&reach.place).ok_or_else(|| not_open(&reach.place))?;
-            if area.reach_by(&target) {
-                return Ok(());
-            }
-            let (place, was) = (&reach.place, area.target());
-            Err(Status::failed_precondition(format!(
-                "place `{place}` is `{was}`; `{target}` holds other files"
-            )))
-        })
-        .await
-    }
-
-    async fn perform(
-        &self,
-        request: Request<Streaming<wire::Instruction>>,
-    ) -> Result<Response<Reports>, Status> {
-        let agent = self.name()?.to_owned();
-        let mut instructions = request.into_inner();
-        let Some(instruction::Kind::Task(task)) = instructions.message().await?.and_then(|first| first.kind)
-        else {
-            return Err(Status::invalid_argument("the first instruction must be the task"));
-        };
-        let part = perform::Part::of(task, agent).map_err(unreadable)?;
-        let (reports, outgoing) = channel(REPORTS);
-        let (orders, incoming) = mpsc::channel();
-        let meetings = Meetings::default();
-        let incoming = (incoming, meetings.clone());
-        let wanted = self.work.wanted();
-        let stop = Arc::clone(&wanted.0);
-        let defect = reports.clone();
-        let done = self.work.submit(move |areas| perform::run(areas, &part, incoming, &reports, &stop));
-        tokio::spawn(async move {
-            if let Ok(Err(error)) = done.await {
-                let failed = wire::Failure { kind: "job".into(), text: error.to_string() };
-                // Nobody listens any more when it cannot be told.
-                let kind = Some(wire::report::Kind::Failed(failed));
-                let _ = defect.send(wire::Report { kind }).await;
-            }
-        });
-        tokio::spawn(perform::forward(instructions, orders, meetings, Arc::clone(&wanted.0)));
-        Ok(Response::new(Reports { outgoing, _wanted: wanted }))
-    }
-
-    async fn run_hook(
-        &self,
-        request: Request<wire::RunHookRequest>,
-    ) -> Result<Response<wire::RunHookReply>, Status> {
-        self.name()?;
-        let hook = protocol::decode(&request.into_inner().hook).map_err(unreadable)?;
-        let ran = self.work.run(move |_, stop| hook::run(&hook, stop)).await.map_err(|e| internal(&e))?;
-        let ran = ran.ok_or_else(|| Status::cancelled("the command was stopped"))?;
-        let (ended, fine, output) = (ran.ended, ran.fine, ran.output.into());
-        Ok(Response::new(wire::RunHookReply { ended, fine, output }))
-    }
-
-    async fn environment(
-        &self,
-        request: Request<wire::EnvironmentRequest>,
-    ) -> Result<Response<wire::EnvironmentReply>, Status> {
-        self.name()?;
-        let directory = request.into_inner().directory.map(PathBuf::from);
-        let look = move |_: &mut Areas, _: &_| Environment::collect(directory.as_deref());
-        let environment = self.work.run(look).await.map_err(|error| internal(&error))?;
-        let environment = protocol::encode(&environment).map_err(|error| internal(&error))?;
-        Ok(Response::new(wire::EnvironmentReply { environment }))
-    }
-
-    async fn remove(&self, _: Request<wire::RemoveRequest>) -> Result<Response<Nothing>, Status> {
-        self.with_areas(|areas| {
-            // All are tried; the first that fails is told.
-            let removed: Vec<_> = std::mem::take(areas).into_values().map(WorkArea::remove).collect();
-            removed.into_iter().collect::<Result<(), _>>().map_err(area_failed)
-        })
-        .await
-    }
-
-    async fn end(&self, _: Request<wire::EndRequest>) -> Result<Response<Nothing>, Status> {
-        let life = Arc::clone(&self.life);
-        // After the reply has been given to the connection.
-        tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            life.over.notify_one();
-        });
-        Ok(Response::new(Nothing {}))
-    }
-}
-
-/// What a job reports. Dropped when the controller gives the call up, which stops the job.
-#[derive(Debug)]
-pub(crate) struct Reports {
-    outgoing: Receiver<wire::Report>,
-    _wanted: Wanted,
-}
-
-impl Stream for Reports {
-    type Item = Result<wire::Report, Status>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.outgoing.poll_recv(cx).map(|report| report.map(Ok))
-    }
+fn not_open(place: &str) -> String {
+    format!("place `{place}` was not opened")
 }

@@ -18,7 +18,6 @@ pub(super) type Areas = BTreeMap<String, WorkArea>;
 
 type Task = Box<dyn FnOnce(&mut Areas) + Send>;
 
-/// The thread.
 #[derive(Debug)]
 pub(super) struct Work {
     handle: Handle,
@@ -26,7 +25,6 @@ pub(super) struct Work {
     ended: Receiver<()>,
 }
 
-/// Gives it work.
 #[derive(Debug, Clone)]
 pub(super) struct Handle {
     tasks: Sender<Task>,
@@ -39,7 +37,7 @@ pub(super) struct Handle {
 #[error("the agent's work ended unexpectedly ({0}); this is a defect of the program")]
 pub(super) struct Defect(String);
 
-/// Something that is under way for as long as somebody wants it: it is stopped when this is dropped.
+/// Keeps something under way: it is stopped when this is dropped.
 #[derive(Debug)]
 pub(super) struct Wanted(pub(super) Arc<AtomicBool>);
 
@@ -108,7 +106,7 @@ impl Handle {
         let (reply, receiver) = oneshot::channel();
         // A thread that is gone drops the reply, which the receiver sees.
         let _ = self.tasks.send(Box::new(move |areas| {
-            // A defect in a workload must not leave the controller waiting: it is told.
+            // A defect in a workload must not leave the controller waiting: it is reported.
             let result = catch_unwind(AssertUnwindSafe(|| task(areas)));
             let _ = reply.send(result.map_err(|panic| Defect(text(&*panic))));
         }));
@@ -116,7 +114,6 @@ impl Handle {
     }
 }
 
-/// What a panic says.
 fn text(panic: &(dyn Any + Send)) -> String {
     let text =
         panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -128,7 +125,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn work_given_up_is_stopped_and_a_defect_is_told() {
+    async fn cancelled_work_is_stopped_and_a_defect_is_reported() {
         let work = Work::start().unwrap();
         let handle = work.handle();
         let error = handle.run(|_, _| -> u8 { panic!("no such thing") }).await.unwrap_err();

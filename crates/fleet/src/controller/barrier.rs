@@ -4,25 +4,22 @@ use std::time::Duration;
 
 use benchmaster_workload::conduct::{Start, Step};
 
-use crate::protocol::{phase_number, step_number};
-
 /// A point at which agents wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Point {
-    /// A step, by its number.
-    Step(u32),
-    /// The start of a phase, by its number.
-    Start(u32),
+    Step(Step),
+    /// The start of a phase.
+    Start(Start),
 }
 
 impl Point {
     /// Whether agents without clients come here as well.
     fn is_for_all(self) -> bool {
-        self == Self::Start(phase_number(Start::Measure)) || self == Self::Step(step_number(Step::Measured))
+        matches!(self, Self::Start(Start::Measure) | Self::Step(Step::Measured))
     }
 }
 
-/// Who waits where.
+/// The agents of a run and what each waits for.
 #[derive(Debug)]
 pub(super) struct Barrier {
     agents: Vec<Agent>,
@@ -35,10 +32,9 @@ struct Agent {
     at: Option<Point>,
 }
 
-/// Agents that wait for different things, and would for ever.
+/// Agents that wait for different things, and would never go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OutOfStep {
-    /// One of them.
     pub(super) agent: usize,
     pub(super) text: String,
 }
@@ -47,7 +43,6 @@ pub(super) struct OutOfStep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reached {
     pub(super) point: Point,
-    /// Who waits there.
     pub(super) agents: Vec<usize>,
     /// Longest time that one of them needs to wake its workers.
     pub(super) lead: Duration,
@@ -81,9 +76,8 @@ impl Barrier {
         match others.find(|(_, agent)| agent.at != Some(common)) {
             Some((_, Agent { at: None, .. })) => return Ok(None),
             Some((agent, Agent { at: Some(at), .. })) => {
-                let text = format!(
-                    "waits at {at:?} while others wait at {common:?}; this is a defect of the program"
-                );
+                let text =
+                    format!("waits at {at:?} while others wait at {common:?}; internal error, please report");
                 return Err(OutOfStep { agent, text });
             }
             None => {}
@@ -105,17 +99,17 @@ mod tests {
     const LEAD: Duration = Duration::from_millis(3);
 
     #[test]
-    fn the_last_one_lets_all_go_and_onlookers_join_for_the_measured_phase_alone() {
-        let measure = Point::Start(phase_number(Start::Measure));
+    fn the_last_one_lets_all_go_and_observers_join_for_the_measured_phase_alone() {
+        let measure = Point::Start(Start::Measure);
         let mut barrier = Barrier::new([true, false, true].into_iter());
         assert_eq!(barrier.wait(1, measure, Duration::ZERO), Ok(None));
-        assert_eq!(barrier.wait(2, Point::Step(2), Duration::ZERO), Ok(None));
-        let reached = barrier.wait(0, Point::Step(2), Duration::ZERO).unwrap().unwrap();
-        assert_eq!((reached.point, reached.agents), (Point::Step(2), vec![0, 2]));
+        assert_eq!(barrier.wait(2, Point::Step(Step::Prepared), Duration::ZERO), Ok(None));
+        let reached = barrier.wait(0, Point::Step(Step::Prepared), Duration::ZERO).unwrap().unwrap();
+        assert_eq!((reached.point, reached.agents), (Point::Step(Step::Prepared), vec![0, 2]));
         assert_eq!(barrier.wait(0, measure, LEAD), Ok(None));
         let reached = barrier.wait(2, measure, LEAD / 2).unwrap().unwrap();
         assert_eq!(reached, Reached { point: measure, agents: vec![0, 1, 2], lead: LEAD });
-        let measured = Point::Step(step_number(Step::Measured));
+        let measured = Point::Step(Step::Measured);
         assert_eq!(barrier.wait(0, measured, Duration::ZERO), Ok(None));
         assert_eq!(barrier.wait(2, measured, Duration::ZERO), Ok(None));
         let reached = barrier.wait(1, measured, Duration::ZERO).unwrap().unwrap();
@@ -123,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn agents_that_would_wait_for_ever_are_found() {
+    fn agents_that_would_never_go_on_are_found() {
         let mut barrier = Barrier::new([true, true].into_iter());
-        assert_eq!(barrier.wait(0, Point::Step(2), Duration::ZERO), Ok(None));
-        let error = barrier.wait(1, Point::Step(3), Duration::ZERO).unwrap_err();
+        assert_eq!(barrier.wait(0, Point::Step(Step::Prepared), Duration::ZERO), Ok(None));
+        let error = barrier.wait(1, Point::Step(Step::Released), Duration::ZERO).unwrap_err();
         assert_eq!(error.agent, 1);
-        assert!(error.text.contains("Step(3)") && error.text.contains("Step(2)"), "{error:?}");
+        assert!(error.text.contains("Step(Released)") && error.text.contains("Step(Prepared)"), "{error:?}");
     }
 }

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use benchmaster_telemetry::clock::monotonic_ns;
-use tonic::Status;
 
-use super::channel::Connection;
+use super::connection::{CallError, Connection};
 use crate::clock::{Estimate, Exchange, Relation};
-use crate::protocol::wire::ExchangeRequest;
 
 /// Exchanges of one round.
 pub(super) const EXCHANGES: usize = 24;
@@ -48,12 +46,12 @@ impl Known {
         Duration::from_nanos(self.last.bound_ns)
     }
 
-    /// Whether another round tells more before a start.
+    /// Whether another round improves the estimate before a start.
     pub(super) fn is_stale(&self) -> bool {
         !self.same && monotonic_ns() - self.last.at_ns > STALE_NS
     }
 
-    /// Whether a round after a run tells anything.
+    /// Whether a round after a run adds anything.
     pub(super) fn can_drift(&self) -> bool {
         !self.same
     }
@@ -94,22 +92,14 @@ pub(super) struct Measured {
 
 /// Exchanges time stamps with an agent.
 ///
-/// Sending is noted before the first write after the call began, receiving after the last read before the reply was there:
-/// never later and never earlier than the truth, so that the bound holds.
-pub(super) async fn measure(connection: &Connection) -> Result<Measured, Status> {
-    let mut client = connection.client.clone();
+/// Each is noted where its message is written or read: before the write and after the read, so that the bound holds.
+pub(super) async fn measure(connection: &Connection) -> Result<Measured, CallError> {
     let mut exchanges = Vec::with_capacity(EXCHANGES);
     while exchanges.len() < EXCHANGES {
-        let called = monotonic_ns();
-        connection.stamps.mark();
-        let reply = client.exchange(ExchangeRequest {}).await?.into_inner();
-        let sent = connection.stamps.first_write().unwrap_or(called);
-        let returned = connection.stamps.last_read();
-        exchanges.push(Exchange { sent, received: reply.received, replied: reply.replied, returned });
+        exchanges.push(connection.exchange().await?);
     }
     let ways = exchanges.iter().map(Exchange::way_ns).min().unwrap_or(0);
-    let estimate =
-        Estimate::of(&exchanges).ok_or_else(|| Status::internal("no time stamps were exchanged"))?;
+    let estimate = Estimate::of(&exchanges).ok_or(CallError::Lost)?;
     Ok(Measured { estimate, round_trip: Duration::from_nanos(ways) })
 }
 

@@ -21,7 +21,7 @@ pub struct FleetConfig {
     pub binary: PathBuf,
     /// Arguments of local agents.
     pub arguments: Vec<String>,
-    /// An agent that gives no sign of life for so long is lost, and so is a controller for its agents.
+    /// An agent that gives no sign of life for this long is lost, and so is a controller for its agents.
     pub patience: Duration,
     /// How long the start of all agents may take.
     pub launch_timeout: Duration,
@@ -51,7 +51,6 @@ impl FleetConfig {
 pub enum Launch {
     /// Processes on this host.
     Local {
-        /// How many.
         processes: u32,
         /// The network namespace of each; none: all in that of the controller.
         namespaces: Vec<Arc<Namespace>>,

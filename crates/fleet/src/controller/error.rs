@@ -2,20 +2,11 @@
 
 use crate::launch::LaunchError;
 use crate::merge::MergeError;
-
-/// What became of a job that failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The workload, a working directory or a command failed; the fleet is as good as before.
-    Job,
-    /// The agent stopped without having been asked to.
-    Stopped,
-}
+use crate::protocol::FailureKind;
 
 /// Why a fleet could not do something.
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
-    /// The configuration cannot be.
     #[error("{0}")]
     Config(
         /// Why, and what helps.
@@ -37,9 +28,7 @@ pub enum FleetError {
     Job {
         /// Its name in the study.
         agent: String,
-        /// Why.
         text: String,
-        /// What it means.
         kind: FailureKind,
     },
     /// The recordings of the agents are not of one workload.
@@ -51,7 +40,6 @@ pub enum FleetError {
     /// The controller's own resources.
     #[error("the controller cannot run: {0}")]
     Controller(#[source] std::io::Error),
-    /// It was stopped.
     #[error("the run was stopped")]
     Stopped,
 }

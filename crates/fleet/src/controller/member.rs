@@ -7,15 +7,13 @@ use std::time::Duration;
 use benchmaster_telemetry::environment::Environment;
 use benchmaster_workload::conduct::Share;
 use tokio::process::Child;
-use tonic::Status;
 
-use super::channel::Connection;
 use super::clocks::{self, Known};
-use super::error::{FailureKind, FleetError};
+use super::connection::{CallError, Connection};
+use super::error::FleetError;
 use crate::agent::{clock_identity, versions_differ};
 use crate::launch::{LastLines, LaunchError, Started};
-use crate::protocol::wire::HelloRequest;
-use crate::protocol::{PROTOCOL, VERSION};
+use crate::protocol::{FailureKind, Hello, Introduction, PROTOCOL, Request, VERSION};
 
 /// How long a process may take to end after its connection did, before it is said that it still runs.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -25,9 +23,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub struct Member {
     /// Its name in the study.
     pub name: String,
-    /// Host name.
     pub host: String,
-    /// Process id there.
     pub pid: u32,
     /// Its clients; `None` for the one that looks on at the server.
     pub share: Option<Share>,
@@ -63,60 +59,48 @@ impl std::fmt::Debug for Keep {
     }
 }
 
-/// What an agent says of itself.
-#[derive(Debug, Clone)]
-pub(super) struct Introduction {
+/// An agent of this version that answers.
+#[derive(Debug)]
+pub(super) struct Greeted {
+    pub(super) name: String,
+    pub(super) connection: Connection,
+    pub(super) process: Process,
     pub(super) host: String,
     pub(super) pid: u32,
+    /// Whether it says that it reads the controller's clock.
     pub(super) same_clock: bool,
 }
 
-/// Connects to an agent that was started, and sees that it is one of ours.
+/// Connects to an agent that was started, and checks that it is of this version.
 pub(super) async fn greet(
     started: Started,
     patience: Duration,
     timeout: Duration,
-) -> Result<(String, Connection, Process, Introduction), LaunchError> {
+) -> Result<Greeted, LaunchError> {
     let Started { name, stream, process, errors, keep } = started;
     let mut process = Process { child: process, errors, _keep: keep.map(Keep) };
-    let hello = async {
-        let connection = Connection::new(stream, patience).await.map_err(|error| error.to_string())?;
-        let request = HelloRequest {
-            version: VERSION.to_owned(),
-            protocol: PROTOCOL,
-            name: name.clone(),
-            patience_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
-        };
-        match connection.client.clone().hello(request).await {
-            Ok(reply) => Ok((connection, reply.into_inner())),
-            Err(status) if is_of_connection(&status) => {
-                Err(connection.ended().await.unwrap_or_else(|| status.message().to_owned()))
-            }
-            Err(status) => Err(status.message().to_owned()),
-        }
-    };
-    let greeted = tokio::time::timeout(timeout, hello).await;
-    let reason = match greeted {
-        Ok(Ok((connection, reply))) => {
-            match versions_differ((&reply.version, reply.protocol), (VERSION, PROTOCOL)) {
+    let connection = Connection::new(stream, patience);
+    let hello = Hello { version: VERSION.to_owned(), protocol: PROTOCOL, name: name.clone(), patience };
+    let greeting = connection.call::<Introduction>(Request::Hello(hello));
+    let reason = match tokio::time::timeout(timeout, greeting).await {
+        Ok(Ok(reply)) => {
+            let Introduction { version, protocol, host, pid, clock } = reply;
+            match versions_differ((&version, protocol), (VERSION, PROTOCOL)) {
                 None => {
-                    let same_clock = !reply.clock.is_empty() && reply.clock == clock_identity();
-                    let introduction = Introduction { host: reply.host, pid: reply.pid, same_clock };
-                    return Ok((name, connection, process, introduction));
+                    let same_clock = clock.is_some() && clock == clock_identity();
+                    return Ok(Greeted { name, connection, process, host, pid, same_clock });
                 }
                 Some(text) => text,
             }
         }
-        Ok(Err(reason)) => process.explain(reason).await,
+        Ok(Err(CallError::Lost)) => {
+            let reason = connection.ended().await.unwrap_or_else(|| CallError::Lost.to_string());
+            process.explain(reason).await
+        }
+        Ok(Err(error)) => process.explain(error.to_string()).await,
         Err(_) => process.explain(format!("it did not answer within {} s", timeout.as_secs_f64())).await,
     };
     Err(LaunchError::new(name, reason))
-}
-
-/// Whether a call failed because of the connection: then the error has a cause; what the agent itself says has none. The
-/// generated client drops the cause where the connection was gone before the call.
-pub(super) fn is_of_connection(status: &Status) -> bool {
-    std::error::Error::source(status).is_some() || status.message().starts_with("Service was not ready")
 }
 
 impl Process {
@@ -129,7 +113,7 @@ impl Process {
         if ended.is_some() {
             let _ = tokio::time::timeout(LAST_WORDS, self.errors.read_to_end()).await;
         }
-        let reason = ended.map_or(reason, told);
+        let reason = ended.map_or(reason, how_ended);
         match self.errors.text() {
             words if words.is_empty() => reason,
             words => format!("{reason}; it said: {words}"),
@@ -147,7 +131,7 @@ impl Process {
     }
 }
 
-fn told(status: ExitStatus) -> String {
+fn how_ended(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (_, Some(9)) => "it was killed (signal 9, SIGKILL)".into(),
         (_, Some(signal)) => format!("it ended by signal {signal}"),
@@ -158,23 +142,19 @@ fn told(status: ExitStatus) -> String {
 
 impl Behind {
     /// The error of a call that failed.
-    pub(super) async fn error(&mut self, status: Status) -> FleetError {
+    pub(super) async fn error(&mut self, error: CallError) -> FleetError {
         let agent = self.name.clone();
-        let ended = if is_of_connection(&status) { self.connection.ended().await } else { None };
-        match ended {
-            Some(reason) => FleetError::Lost { agent, reason: self.process.explain(reason).await },
-            None => FleetError::Job { agent, text: status.message().to_owned(), kind: FailureKind::Job },
+        match error {
+            CallError::Lost => {
+                let reason = self.connection.ended().await.unwrap_or_else(|| error.to_string());
+                FleetError::Lost { agent, reason: self.process.explain(reason).await }
+            }
+            error => FleetError::Job { agent, text: error.to_string(), kind: FailureKind::Job },
         }
     }
 
-    /// The error of an agent that is gone, if it is.
-    pub(super) async fn lost(&mut self, otherwise: &str) -> FleetError {
-        let reason = self.connection.ended().await.unwrap_or_else(|| otherwise.to_owned());
-        FleetError::Lost { agent: self.name.clone(), reason: self.process.explain(reason).await }
-    }
-
     /// Another round of exchanges, before a start.
-    pub(super) async fn renew_clock(&mut self) -> Result<(), Status> {
+    pub(super) async fn renew_clock(&mut self) -> Result<(), CallError> {
         let measured = clocks::measure(&self.connection).await?;
         self.clock.renew(Some(measured));
         Ok(())
@@ -190,7 +170,6 @@ mod tests {
     use super::*;
     use crate::agent::{AgentError, Ended, serve};
     use crate::launch::ByteStream;
-    use crate::protocol::wire::ExchangeRequest;
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -202,25 +181,34 @@ mod tests {
             Ok(Box::new(UnixStream::from_std(socket)?))
         };
         let agent = std::thread::spawn(move || serve(async || stream(theirs)));
-        (agent, Connection::new(stream(ours).unwrap(), LONG).await.unwrap())
+        (agent, Connection::new(stream(ours).unwrap(), LONG))
     }
 
-    fn hello(version: &str, patience_ns: u64) -> HelloRequest {
-        HelloRequest { version: version.into(), protocol: PROTOCOL, name: "a".into(), patience_ns }
+    async fn hello(
+        connection: &Connection,
+        version: &str,
+        patience: Duration,
+    ) -> Result<Introduction, CallError> {
+        let hello = Hello { version: version.into(), protocol: PROTOCOL, name: "a".into(), patience };
+        connection.call(Request::Hello(hello)).await
     }
 
     #[test]
     fn a_controller_of_another_version_is_refused_with_both_versions() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let agent = runtime.block_on(async {
-            let (agent, mut connection) = agent().await;
-            let refused = connection.client.exchange(ExchangeRequest {}).await.unwrap_err();
-            assert!(refused.message().contains("must be Hello"), "{refused}");
-            let refused = connection.client.hello(hello("0.0.1", 1)).await.unwrap_err();
-            assert!(!is_of_connection(&refused));
-            let text = refused.message();
+            let (agent, connection) = agent().await;
+            let refused = connection.exchange().await.unwrap_err();
+            assert!(refused.to_string().contains("must be Hello"), "{refused}");
+            let refused = hello(&connection, "0.0.1", LONG).await.unwrap_err();
+            assert!(matches!(refused, CallError::Refused(_)), "{refused:?}");
+            let text = refused.to_string();
             assert!(text.contains("controller is benchmaster 0.0.1") && text.contains(VERSION), "{text}");
-            connection.client.exchange(ExchangeRequest {}).await.unwrap_err();
+            connection.exchange().await.unwrap_err();
+            hello(&connection, VERSION, LONG).await.unwrap();
+            connection.exchange().await.unwrap();
+            let refused = hello(&connection, VERSION, LONG).await.unwrap_err();
+            assert_eq!(refused.to_string(), "Hello comes once");
             agent
         });
         drop(runtime);
@@ -231,9 +219,8 @@ mod tests {
     fn an_agent_ends_when_its_controller_is_silent_though_connected() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let (agent, connection) = runtime.block_on(agent());
-        let greeted = runtime.block_on(connection.client.clone().hello(hello(VERSION, 50_000_000)));
-        greeted.unwrap();
-        // Nobody drives the connection any more, which stays open.
+        runtime.block_on(hello(&connection, VERSION, Duration::from_millis(50))).unwrap();
+        // Nothing drives the connection any more, which stays open.
         let ended = agent.join().unwrap();
         assert!(matches!(ended, Err(AgentError::Silent(_))), "{ended:?}");
     }

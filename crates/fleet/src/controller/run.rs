@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_workload::conduct::{Assembled, Attendance, Roll, Share, Start, Step};
 use benchmaster_workload::execute::{Edge, Progress};
-use benchmaster_workload::recording::{Recording, TraceSink};
-use prost::bytes::Bytes;
-use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender, channel, unbounded_channel};
+use benchmaster_workload::recording::{Recording, TraceRecord, TraceSink};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
-use tonic::Status;
-use tonic::codegen::tokio_stream::wrappers::UnboundedReceiverStream;
 
 use super::barrier::{Barrier, Point, Reached};
-use super::channel::Client;
-use super::error::{FailureKind, FleetError};
-use super::{Fleet, LOOK, clocks, encoded};
+use super::connection::{Call, CallError, Instructor};
+use super::error::FleetError;
+use super::{Fleet, LOOK, clocks};
 use crate::clock::Relation;
 use crate::job::Job;
 use crate::merge::{Onlooker, Part, first_workers, merge};
-use crate::protocol::wire::{self, instruction, report};
-use crate::protocol::{self, phase_name, phase_number, step_number, trace};
+use crate::perform::{Beside, Performed};
+use crate::protocol::{
+    Answer, Failure, FailureKind, Instruction, Phase, PhaseProgress, Report, Task, TraceBatch,
+};
+use crate::stream::frames::Incoming;
 
 /// Reports of all agents that wait to be looked at; more wait at the agents.
 const REPORTS: usize = 256;
@@ -37,9 +37,6 @@ const DELIVERY_EACH: Duration = Duration::from_micros(60);
 
 /// Time between two observations.
 const OBSERVE: Duration = Duration::from_millis(200);
-
-/// Largest result of an agent.
-const RESULT: u64 = 1 << 30;
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy)]
@@ -57,20 +54,16 @@ pub struct MemberProgress {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// `prepare`, `warm-up`, `measure`, `verify`, `tear-down`.
-    pub phase: &'static str,
-    /// What it does.
     pub state: MemberState,
+    phase: Phase,
     elapsed: Duration,
     length: Option<Duration>,
 }
 
-/// What an agent does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemberState {
     /// Its part of the run.
     Working,
-    /// It waits for others.
     Waiting,
     /// It has brought home what it recorded.
     Done,
@@ -80,31 +73,24 @@ pub enum MemberState {
 
 /// What comes from an agent.
 enum Event {
-    Report(report::Kind),
-    /// No more comes.
-    Ended(Result<(), Status>),
+    Report(Incoming),
+    /// The connection is over.
+    Lost,
+}
+
+/// What an agent brings home.
+enum Outcome {
+    Performed(Box<Performed>),
+    Observed(Box<Beside>),
 }
 
 /// An agent in a run.
 struct Agent {
-    instructions: UnboundedSender<wire::Instruction>,
-    result: Vec<u8>,
-    of: Option<u64>,
+    instructor: Instructor,
+    outcome: Option<Outcome>,
     ended: bool,
 }
 
-impl Agent {
-    fn tell(&self, kind: instruction::Kind) {
-        // One that is gone is found by the end of its reports.
-        let _ = self.instructions.send(wire::Instruction { kind: Some(kind) });
-    }
-
-    fn is_complete(&self) -> bool {
-        self.of == Some(self.result.len() as u64)
-    }
-}
-
-/// A run under way.
 struct Running<'s, 'o> {
     agents: Vec<Agent>,
     progress: Vec<MemberProgress>,
@@ -112,7 +98,7 @@ struct Running<'s, 'o> {
     roll: Roll,
     /// Where the workers of each agent are in the whole.
     first_workers: Vec<u32>,
-    /// By which each agent is told instants of the controller.
+    /// They convert instants of the controller for each agent.
     clocks: Vec<clocks::Known>,
     delivery: Duration,
     start_ns: Option<i64>,
@@ -122,13 +108,11 @@ struct Running<'s, 'o> {
 }
 
 /// Why a run cannot go on, and with which agent.
-enum Trouble {
-    /// The agent's connection failed.
-    Status(usize, Status),
-    /// It ended without a result.
-    Silent(usize),
+enum RunError {
+    /// The call of the agent failed.
+    Call(usize, CallError),
     /// It reported a failure.
-    Failed(usize, wire::Failure),
+    Failed(usize, Failure),
     Other(FleetError),
 }
 
@@ -154,14 +138,14 @@ impl Fleet {
         drop(events);
         let ended = self.conduct(running, incoming, stop);
         tasks.abort_all();
-        let (results, start_ns) = ended?;
+        let (outcomes, start_ns) = ended?;
         let relations = self.relations(stop)?;
-        self.merge(job, results, relations, start_ns)
+        self.merge(job, outcomes, relations, start_ns)
     }
 
     /// Hands the job to all agents.
     fn begin<'s, 'o>(
-        &self,
+        &mut self,
         place: &str,
         job: &Job,
         sink: Option<&'s mut dyn TraceSink>,
@@ -169,22 +153,19 @@ impl Fleet {
         events: &Sender<(usize, Event)>,
         tasks: &mut JoinSet<()>,
     ) -> Result<Running<'s, 'o>, FleetError> {
-        let encoded_job = encoded(job)?;
         let mut agents = Vec::with_capacity(self.members.len());
-        for (index, member) in self.members.iter().enumerate() {
-            let (instructions, outgoing) = unbounded_channel();
-            let agent = Agent { instructions, result: Vec::new(), of: None, ended: false };
-            agent.tell(instruction::Kind::Task(wire::Task {
+        for index in 0..self.members.len() {
+            let share = self.members[index].share;
+            let call = self.behind[index].connection.perform(Task {
                 place: place.to_owned(),
-                job: encoded_job.clone(),
-                share: member.share.map(|share| encoded(&share)).transpose()?,
+                job: job.clone(),
+                share,
                 neighbours: self.neighbours.get(index).copied().unwrap_or(1),
-                looks: member.share.is_none_or(|share| share.first_on_host),
-            }));
-            agents.push(agent);
-            let client = self.behind[index].connection.client.clone();
-            let outgoing = UnboundedReceiverStream::new(outgoing);
-            tasks.spawn_on(follow(client, outgoing, index, events.clone()), self.runtime.handle());
+                looks: share.is_none_or(|share| share.first_on_host),
+            });
+            let call = call.map_err(|error| self.failed(index, error))?;
+            agents.push(Agent { instructor: call.instructor(), outcome: None, ended: false });
+            tasks.spawn_on(follow(call, index, events.clone()), self.runtime.handle());
         }
         let shares: Vec<Share> = self.members.iter().filter_map(|member| member.share).collect();
         let round_trip = self.behind.iter().map(|behind| behind.clock.round_trip).max().unwrap_or_default();
@@ -192,7 +173,7 @@ impl Fleet {
         let idle = MemberProgress {
             operations: 0,
             bytes: 0,
-            phase: "prepare",
+            phase: Phase::Prepare,
             state: MemberState::Working,
             elapsed: Duration::ZERO,
             length: None,
@@ -218,24 +199,24 @@ impl Fleet {
         mut running: Running<'_, '_>,
         mut incoming: Receiver<(usize, Event)>,
         stop: &AtomicBool,
-    ) -> Result<(Vec<Vec<u8>>, Option<i64>), FleetError> {
-        let mut trouble: Option<Trouble> = None;
+    ) -> Result<(Vec<Option<Outcome>>, Option<i64>), FleetError> {
+        let mut error: Option<RunError> = None;
         let mut deadline: Option<Instant> = None;
         while running.agents.iter().any(|agent| !agent.ended) {
             let event = self
                 .runtime
                 .block_on(async { tokio::time::timeout(LOOK, incoming.recv()).await.ok().flatten() });
-            if stop.load(Ordering::Relaxed) && !matches!(trouble, Some(Trouble::Other(FleetError::Stopped))) {
-                trouble = Some(Trouble::Other(FleetError::Stopped));
+            if stop.load(Ordering::Relaxed) && !matches!(error, Some(RunError::Other(FleetError::Stopped))) {
+                error = Some(RunError::Other(FleetError::Stopped));
                 running.stop();
                 deadline = Some(Instant::now() + STOPPING);
             }
             if let Some((index, event)) = event
-                && let Err(found) = running.take(index, event)
-                && trouble.is_none()
+                && let Err(failed) = running.take(index, event)
+                && error.is_none()
             {
                 running.stop();
-                trouble = Some(found);
+                error = Some(failed);
                 deadline = Some(Instant::now() + FAILING);
             }
             if deadline.is_some_and(|deadline| Instant::now() > deadline) {
@@ -243,23 +224,17 @@ impl Fleet {
             }
             running.tell(None);
         }
-        let Some(trouble) = trouble else {
-            let results = running.agents.into_iter().map(|agent| agent.result).collect();
-            return Ok((results, running.start_ns));
+        let Some(error) = error else {
+            let outcomes = running.agents.into_iter().map(|agent| agent.outcome).collect();
+            return Ok((outcomes, running.start_ns));
         };
-        let error = match trouble {
-            Trouble::Status(index, status) => self.runtime.block_on(self.behind[index].error(status)),
-            Trouble::Silent(index) => {
-                let otherwise = "its part of the run ended without a result";
-                self.runtime.block_on(self.behind[index].lost(otherwise))
+        Err(match error {
+            RunError::Call(index, error) => self.failed(index, error),
+            RunError::Failed(index, Failure { kind, text }) => {
+                FleetError::Job { agent: self.members[index].name.clone(), text, kind }
             }
-            Trouble::Failed(index, failure) => {
-                let kind = if failure.kind == "stopped" { FailureKind::Stopped } else { FailureKind::Job };
-                FleetError::Job { agent: self.members[index].name.clone(), text: failure.text, kind }
-            }
-            Trouble::Other(error) => error,
-        };
-        Err(self.note(error))
+            RunError::Other(error) => error,
+        })
     }
 
     /// Measures the clocks again that were not looked at for long.
@@ -269,10 +244,9 @@ impl Fleet {
                 return Err(FleetError::Stopped);
             }
             if self.behind[index].clock.is_stale()
-                && let Err(status) = self.runtime.block_on(self.behind[index].renew_clock())
+                && let Err(error) = self.runtime.block_on(self.behind[index].renew_clock())
             {
-                let error = self.runtime.block_on(self.behind[index].error(status));
-                return Err(self.note(error));
+                return Err(self.failed(index, error));
             }
         }
         Ok(())
@@ -296,10 +270,7 @@ impl Fleet {
             let round = if drifting.contains(&index) { measured.next() } else { None };
             match round.transpose() {
                 Ok(round) => relations.push(self.behind[index].clock.renew(round)),
-                Err(status) => {
-                    let error = self.runtime.block_on(self.behind[index].error(status));
-                    return Err(self.note(error));
-                }
+                Err(error) => return Err(self.failed(index, error)),
             }
         }
         Ok(relations)
@@ -309,26 +280,23 @@ impl Fleet {
     fn merge(
         &self,
         job: &Job,
-        results: Vec<Vec<u8>>,
+        outcomes: Vec<Option<Outcome>>,
         relations: Vec<Relation>,
         start_ns: Option<i64>,
     ) -> Result<Recording, FleetError> {
         let (mut parts, mut onlookers) = (Vec::new(), Vec::new());
-        for ((member, result), relation) in self.members.iter().zip(results).zip(relations) {
-            let unreadable = |error: protocol::Unreadable| FleetError::Job {
-                agent: member.name.clone(),
-                text: error.to_string(),
-                kind: FailureKind::Job,
-            };
+        for ((member, outcome), relation) in self.members.iter().zip(outcomes).zip(relations) {
             let (name, host, pid) = (member.name.clone(), member.host.clone(), member.pid);
-            match member.share {
-                Some(share) => {
-                    let performed = protocol::decode(&result).map_err(unreadable)?;
-                    parts.push(Part { name, host, pid, share, relation, performed });
+            match (member.share, outcome) {
+                (Some(share), Some(Outcome::Performed(performed))) => {
+                    parts.push(Part { name, host, pid, share, relation, performed: *performed });
                 }
-                None => {
-                    let beside = protocol::decode(&result).map_err(unreadable)?;
-                    onlookers.push(Onlooker { name, host, pid, relation, beside });
+                (None, Some(Outcome::Observed(beside))) => {
+                    onlookers.push(Onlooker { name, host, pid, relation, beside: *beside });
+                }
+                _ => {
+                    let text = "its result is not that of its part of the run".into();
+                    return Err(FleetError::Job { agent: name, text, kind: FailureKind::Job });
                 }
             }
         }
@@ -338,113 +306,96 @@ impl Fleet {
     }
 }
 
-/// Hands an agent its instructions and passes its reports on.
-async fn follow(
-    mut client: Client,
-    instructions: UnboundedReceiverStream<wire::Instruction>,
-    index: usize,
-    events: Sender<(usize, Event)>,
-) {
-    let result = async {
-        let mut reports = client.perform(instructions).await?.into_inner();
-        while let Some(report) = reports.message().await? {
-            if let Some(kind) = report.kind {
-                // Nobody listens any more when the run was given up.
-                let _ = events.send((index, Event::Report(kind))).await;
-            }
-        }
-        Ok(())
-    };
-    let result = result.await;
-    let _ = events.send((index, Event::Ended(result))).await;
+/// Passes the reports of an agent on until the connection is over, or the run is.
+async fn follow(mut call: Call, index: usize, events: Sender<(usize, Event)>) {
+    while let Some(report) = call.next().await {
+        // When the run is given up, reports are still read so that the agent is not held up.
+        let _ = events.send((index, Event::Report(report))).await;
+    }
+    let _ = events.send((index, Event::Lost)).await;
 }
 
 impl Running<'_, '_> {
     /// Tells all agents to stop.
     fn stop(&self) {
         for agent in self.agents.iter().filter(|agent| !agent.ended) {
-            agent.tell(instruction::Kind::Stop(wire::Nothing {}));
+            agent.instructor.send(Instruction::Stop);
         }
     }
 
     /// Takes what came from an agent.
-    fn take(&mut self, index: usize, event: Event) -> Result<(), Trouble> {
-        let kind = match event {
-            Event::Report(kind) => kind,
-            Event::Ended(result) => {
-                let agent = &mut self.agents[index];
-                agent.ended = true;
-                let fine = agent.is_complete();
-                self.progress[index].state = if fine { MemberState::Done } else { MemberState::Failed };
-                return match result {
-                    Ok(()) if fine => Ok(()),
-                    Ok(()) => Err(Trouble::Silent(index)),
-                    Err(status) => Err(Trouble::Status(index, status)),
-                };
-            }
+    fn take(&mut self, index: usize, event: Event) -> Result<(), RunError> {
+        let error = match event {
+            // The connection may end after the agent's part did.
+            Event::Lost if self.agents[index].ended => return Ok(()),
+            Event::Lost => CallError::Lost,
+            Event::Report(incoming) => match incoming.value::<Answer<Report>>() {
+                Ok(Ok(report)) => return self.report(index, report),
+                Ok(Err(refused)) => CallError::Refused(refused),
+                Err(error) => error.into(),
+            },
         };
-        match kind {
-            report::Kind::Met(step) => self.waits(index, Point::Step(step.number), Duration::ZERO),
-            report::Kind::Ready(ready) => {
-                self.waits(index, Point::Start(ready.phase), Duration::from_nanos(ready.lead_ns))
+        self.end(index, None);
+        Err(RunError::Call(index, error))
+    }
+
+    /// The part of an agent is over.
+    fn end(&mut self, index: usize, outcome: Option<Outcome>) {
+        let state = if outcome.is_some() { MemberState::Done } else { MemberState::Failed };
+        self.progress[index].state = state;
+        self.agents[index].outcome = outcome;
+        self.agents[index].ended = true;
+    }
+
+    fn report(&mut self, index: usize, report: Report) -> Result<(), RunError> {
+        match report {
+            Report::Reached(step) => return self.waits(index, Point::Step(step), Duration::ZERO),
+            Report::Ready { phase, lead } => return self.waits(index, Point::Start(phase), lead),
+            Report::Trace(TraceBatch(records)) => return self.record(index, records),
+            Report::Attended { meeting, attendance } => self.attended(index, meeting, attendance),
+            Report::Progress(PhaseProgress { phase, elapsed, length, operations, bytes }) => {
+                let state = self.progress[index].state;
+                self.progress[index] = MemberProgress { operations, bytes, state, phase, elapsed, length };
             }
-            report::Kind::Came(meeting) => {
-                self.came(index, &meeting);
-                Ok(())
+            Report::Performed(performed) => self.end(index, Some(Outcome::Performed(performed))),
+            Report::Observed(beside) => self.end(index, Some(Outcome::Observed(beside))),
+            Report::Failed(failure) => {
+                self.end(index, None);
+                return Err(RunError::Failed(index, failure));
             }
-            report::Kind::Progress(progress) => {
-                let member = &mut self.progress[index];
-                member.operations = progress.operations;
-                member.bytes = progress.bytes;
-                member.phase = phase_name(&progress.phase);
-                member.elapsed = Duration::from_nanos(progress.elapsed_ns);
-                member.length = Some(progress.length_ns).filter(|ns| *ns != 0).map(Duration::from_nanos);
-                Ok(())
-            }
-            report::Kind::Trace(bytes) => self.record(index, &bytes),
-            report::Kind::Done(piece) => {
-                let agent = &mut self.agents[index];
-                if piece.of > RESULT || *agent.of.get_or_insert(piece.of) != piece.of {
-                    let text = format!("its result of {} bytes is too large", piece.of);
-                    return Err(Trouble::Failed(index, wire::Failure { kind: "job".into(), text }));
-                }
-                agent.result.extend_from_slice(&piece.bytes);
-                Ok(())
-            }
-            report::Kind::Failed(failure) => Err(Trouble::Failed(index, failure)),
         }
+        Ok(())
     }
 
     /// An agent waits at a point. The last one lets all go on.
-    fn waits(&mut self, index: usize, point: Point, lead: Duration) -> Result<(), Trouble> {
+    fn waits(&mut self, index: usize, point: Point, lead: Duration) -> Result<(), RunError> {
         self.progress[index].state = MemberState::Waiting;
-        let reached = self.barrier.wait(index, point, lead).map_err(|out| {
-            let failure = wire::Failure { kind: "job".into(), text: out.text };
-            Trouble::Failed(out.agent, failure)
-        })?;
+        let reached = self
+            .barrier
+            .wait(index, point, lead)
+            .map_err(|out| RunError::Failed(out.agent, Failure::of_job(out.text)))?;
         let Some(Reached { point, agents, lead }) = reached else { return Ok(()) };
-        let measure = phase_number(Start::Measure);
         match point {
             Point::Start(phase) => {
-                if phase == measure {
+                if phase == Start::Measure {
                     self.tell(Some(Edge::Begin));
                 }
                 let wait = i64::try_from((lead + self.delivery).as_nanos()).unwrap_or(i64::MAX / 2);
                 let instant = monotonic_ns() + wait;
                 for &agent in &agents {
                     let at = self.clocks[agent].to_agent(instant);
-                    self.agents[agent].tell(instruction::Kind::StartAt(at));
+                    self.agents[agent].instructor.send(Instruction::StartAt(at));
                 }
-                if phase == measure {
+                if phase == Start::Measure {
                     self.start_ns = Some(instant);
                 }
             }
-            Point::Step(number) => {
-                if number == step_number(Step::Measured) {
+            Point::Step(step) => {
+                if step == Step::Measured {
                     self.tell(Some(Edge::End));
                 }
                 for &agent in &agents {
-                    self.agents[agent].tell(instruction::Kind::Go(wire::Step { number }));
+                    self.agents[agent].instructor.send(Instruction::Go(step));
                 }
             }
         }
@@ -455,32 +406,23 @@ impl Running<'_, '_> {
     }
 
     /// Workers of an agent came to a meeting, or no longer take part. The last ones let all go on.
-    fn came(&mut self, index: usize, meeting: &wire::Meeting) {
-        let Ok(number) = u16::try_from(meeting.number) else { return };
-        let attendance = match meeting.time {
-            0 => Attendance::Left,
-            time => Attendance::Here(time),
-        };
-        let Some(Assembled { time, processes, .. }) = self.roll.note(index, number, attendance) else {
+    fn attended(&mut self, index: usize, meeting: u16, attendance: Attendance) {
+        let Some(Assembled { time, processes, .. }) = self.roll.note(index, meeting, attendance) else {
             return;
         };
         for agent in processes {
-            self.agents[agent].tell(instruction::Kind::Held(wire::Meeting { number: meeting.number, time }));
+            self.agents[agent].instructor.send(Instruction::Met { meeting, time });
         }
     }
 
     /// Writes recorded calls, with the workers' numbers in the whole.
-    fn record(&mut self, index: usize, bytes: &Bytes) -> Result<(), Trouble> {
-        let unreadable = |error: protocol::Unreadable| {
-            Trouble::Failed(index, wire::Failure { kind: "job".into(), text: error.to_string() })
-        };
-        let mut records = trace::decode(bytes).map_err(unreadable)?;
+    fn record(&mut self, index: usize, mut records: Vec<TraceRecord>) -> Result<(), RunError> {
         let first = self.first_workers.get(index).copied().unwrap_or(0);
         for record in &mut records {
             record.worker = record.worker.saturating_add(first);
         }
         let Some(sink) = &mut self.sink else { return Ok(()) };
-        sink.write(&records).map_err(|error| Trouble::Other(FleetError::Trace(error)))
+        sink.write(&records).map_err(|error| RunError::Other(FleetError::Trace(error)))
     }
 
     /// Tells the observer, when it is time to or a moment has come.
@@ -489,12 +431,10 @@ impl Running<'_, '_> {
             return;
         }
         self.observed = Instant::now();
-        let order = ["prepare", "warm-up", "measure", "verify", "tear-down"];
-        let rank = |member: &&MemberProgress| order.iter().position(|phase| *phase == member.phase);
         let active = self.progress.iter().filter(|member| member.state != MemberState::Done);
-        let behind = active.min_by_key(rank).or(self.progress.last());
+        let behind = active.min_by_key(|member| member.phase).or(self.progress.last());
         let total = Progress {
-            phase: behind.map_or("prepare", |member| member.phase),
+            phase: behind.map_or(Phase::Prepare, |member| member.phase).name(),
             elapsed: behind.map_or(Duration::ZERO, |member| member.elapsed),
             length: behind.and_then(|member| member.length),
             operations: self.progress.iter().map(|member| member.operations).sum(),

@@ -13,7 +13,6 @@ use super::{LastLines, LaunchError, Started};
 /// How agents on this host are started.
 #[derive(Debug)]
 pub struct LocalConfig {
-    /// How many.
     pub processes: u32,
     /// The program and its arguments: `benchmaster agent --stdio`.
     pub program: PathBuf,
@@ -65,7 +64,7 @@ fn start(
     command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(output)).stderr(Stdio::piped());
     prepare(number, &mut command)?;
     let mut command = Command::from(command);
-    // Signals of the terminal are the controller's matter, which tells its agents what to do.
+    // Signals of the terminal are the controller's matter, which instructs its agents.
     command.process_group(0).kill_on_drop(true);
     let mut process = command.spawn().map_err(failed)?;
     let errors = process.stderr.take().map(LastLines::follow).unwrap_or_default();

@@ -75,10 +75,10 @@ pub fn allocated_nodes() -> Option<u32> {
 pub async fn launch(config: &SlurmConfig, tell: &mut dyn FnMut(&str)) -> Result<Vec<Started>, LaunchError> {
     let failed = |reason: String| LaunchError::new("slurm", reason);
     let deadline = Instant::now() + config.deadline;
-    let place = Place::choose(config).await.map_err(failed)?;
+    let address = ListenAddress::choose(config).await.map_err(failed)?;
     let (listener, credentials) =
-        Listener::bind(place.listen).await.map_err(|error| failed(error.to_string()))?;
-    let dial = place.dial(listener.address().port());
+        Listener::bind(address.listen).await.map_err(|error| failed(error.to_string()))?;
+    let dial = address.dial(listener.address().port());
     let inside = allocated_nodes().is_some();
     let mut srun = Srun(command(config, &dial, inside).spawn().map_err(|error| {
         failed(format!(
@@ -117,7 +117,7 @@ pub async fn launch(config: &SlurmConfig, tell: &mut dyn FnMut(&str)) -> Result<
     }
 }
 
-/// srun. It is told to end when this is dropped; it then ends its tasks or gives its request up. Killed, it could do neither.
+/// srun. It is asked to end when this is dropped; it then ends its tasks or gives its request up. Killed, it could do neither.
 struct Srun(Child);
 
 impl Drop for Srun {
@@ -136,14 +136,14 @@ struct Kept {
     _readers: JoinSet<()>,
 }
 
-/// A shell that tells its node and becomes the agent, so that it is known which rank is where before it has said anything.
+/// A shell that prints its node and becomes the agent, so that it is known which rank is where before it has said anything.
 const TASK: &str = r#"echo "benchmaster-task $SLURM_PROCID $SLURMD_NODENAME"; exec "$0" "$@""#;
 
 fn command(config: &SlurmConfig, dial: &str, inside: bool) -> Command {
     let mut srun = Command::new(&config.program);
     srun.arg(format!("--nodes={}", config.nodes)).arg(format!("--ntasks={}", config.nodes));
     srun.args(["--kill-on-bad-exit=1", "--label", "--unbuffered", "--mpi=none", "--job-name=benchmaster"]);
-    // No longer than the controller waits: a request that waits on without it would start agents for nobody.
+    // No longer than the controller waits: a request that waits on without it would start agents for no controller.
     srun.arg(format!("--immediate={}", config.deadline.as_secs().max(1)));
     if inside {
         // The controller may be a step of this job itself.
@@ -152,19 +152,19 @@ fn command(config: &SlurmConfig, dial: &str, inside: bool) -> Command {
     srun.args(&config.options);
     srun.args(["/bin/sh", "-c", TASK]).arg(&config.binary).args(&config.arguments).args(["--dial", dial]);
     srun.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Signals of the terminal are the controller's matter, which tells its agents what to do.
+    // Signals of the terminal are the controller's matter, which instructs its agents.
     srun.process_group(0);
     srun
 }
 
-/// Where the controller listens, and what it tells the nodes.
+/// Where the controller listens, and the address for the nodes.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct ListenAddress {
     listen: SocketAddr,
     host: String,
 }
 
-impl Place {
+impl ListenAddress {
     async fn choose(config: &SlurmConfig) -> Result<Self, String> {
         if let Some(address) = &config.address {
             let (host, port) = split_port(address)?;
@@ -254,7 +254,7 @@ fn started(joined: Vec<Joined>, output: &Output, keep: &Arc<Kept>) -> Vec<Starte
     agents.collect()
 }
 
-/// At most so many tasks are named in a message.
+/// Most tasks that are named in a message.
 const MOST_NAMED: usize = 5;
 
 struct Names<'a>(&'a [u32], &'a Output);
@@ -277,7 +277,6 @@ fn absent(rank: u32, output: &Output) -> String {
     output.node(rank).unwrap_or_else(|| format!("rank {rank}"))
 }
 
-/// The deadline has passed.
 fn late(missing: &Missing, output: &Output, config: &SlurmConfig, dial: &str) -> LaunchError {
     let (there, all) = (missing.joined.len(), config.nodes);
     let first = missing.missing.first().copied().unwrap_or(0);
@@ -335,8 +334,8 @@ mod tests {
         for wrong in ["", ":1", "head:x", "head:99999", "tcp://head", "a b"] {
             assert!(split_port(wrong).unwrap_err().contains(wrong), "{wrong}");
         }
-        let place = Place { listen: (Ipv4Addr::LOCALHOST, 0).into(), host: "fe80::1".into() };
-        assert_eq!(place.dial(7), "[fe80::1]:7");
+        let address = ListenAddress { listen: (Ipv4Addr::LOCALHOST, 0).into(), host: "fe80::1".into() };
+        assert_eq!(address.dial(7), "[fe80::1]:7");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Agents on other hosts by the system's OpenSSH, so that its keys, agents, jump hosts and configuration hold.
 //!
-//! `ssh HOST` runs a small shell script there that looks for the program, tells what it found in one line, and becomes the
+//! `ssh HOST` runs a small shell script there that looks for the program, prints what it found in one line, and becomes the
 //! agent, whose standard input and output are the stream from then on. Where this very build is not there yet, it is
 //! copied to `~/.cache/benchmaster/VERSION-HASH/benchmaster` first. Nothing else is left on a host; sessions end with the
 //! controller, whatever ends that: ssh's input is closed then, so is the agent's, and the agent ends.
@@ -293,7 +293,7 @@ impl Host<'_> {
         }
         ssh.args(["--", self.host, command]);
         ssh.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Signals of the terminal are the controller's matter, which tells its agents what to do.
+        // Signals of the terminal are the controller's matter, which instructs its agents.
         ssh.process_group(0).kill_on_drop(true);
         let mut process = ssh.spawn().map_err(failed)?;
         let (Some(output), Some(messages)) = (process.stdout.take(), process.stderr.take()) else {
@@ -312,7 +312,6 @@ impl Host<'_> {
     }
 }
 
-/// One ssh.
 struct Session {
     process: Child,
     /// `None` when it was given a file.

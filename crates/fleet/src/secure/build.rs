@@ -23,9 +23,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the program {}: {source}", path.display())]
 pub struct Unreadable {
-    /// Which.
     pub path: PathBuf,
-    /// What the kernel said.
     pub source: io::Error,
 }
 

@@ -63,12 +63,10 @@ pub enum CredentialsError {
         /// Where they were read: a file, or `standard input`.
         place: String,
     },
-    /// They cannot be read.
     #[error("cannot read the credentials from {place}: {source}")]
     Read {
         /// See above.
         place: String,
-        /// What the kernel said.
         source: io::Error,
     },
     /// Others could have read or changed the file.
@@ -76,16 +74,13 @@ pub enum CredentialsError {
         "{} holds credentials but belongs to another user or can be read by others; \
          make it the agent's own with `chmod 600 {0}`", path.display()
     )]
-    Exposed {
-        /// Which file.
-        path: PathBuf,
-    },
+    Exposed { path: PathBuf },
 }
 
 /// The text form.
 #[derive(Serialize, Deserialize)]
 struct Text {
-    certificate_sha256: Zeroizing<String>,
+    key_sha256: Zeroizing<String>,
     token: Zeroizing<String>,
 }
 
@@ -95,16 +90,13 @@ impl Credentials {
     pub fn to_json(&self) -> Zeroizing<String> {
         let token = Zeroizing::new(hex(self.token.bytes()));
         let fingerprint = hex(&self.fingerprint);
-        Zeroizing::new(format!(
-            "{{\"certificate_sha256\":\"{fingerprint}\",\"token\":\"{}\"}}\n",
-            token.as_str()
-        ))
+        Zeroizing::new(format!("{{\"key_sha256\":\"{fingerprint}\",\"token\":\"{}\"}}\n", token.as_str()))
     }
 
     fn from_json(bytes: &[u8]) -> Option<Self> {
         // An error of the parser may quote what it read.
         let text: Text = serde_json::from_slice(bytes).ok()?;
-        let fingerprint = *unhex(&text.certificate_sha256)?;
+        let fingerprint = *unhex(&text.key_sha256)?;
         Some(Self { fingerprint, token: Token(unhex(&text.token)?) })
     }
 
@@ -185,10 +177,10 @@ mod tests {
             secret.clone(),
             format!("\"{secret}\""),
             format!("{{\"token\":\"{secret}\"}}"),
-            format!("{{\"certificate_sha256\":\"{secret}\",\"token\":\"{secret}x\"}}"),
-            format!("{{\"certificate_sha256\":\"{secret}\",\"token\":\"{}\"}}", secret.replace('5', "+")),
-            format!("{{\"certificate_sha256\":{{}},\"token\":\"{secret}\"}}"),
-            format!("{{\"certificate_sha256\":\"{secret}\",\"token\":\"é{}\"}}", &secret[2..]),
+            format!("{{\"key_sha256\":\"{secret}\",\"token\":\"{secret}x\"}}"),
+            format!("{{\"key_sha256\":\"{secret}\",\"token\":\"{}\"}}", secret.replace('5', "+")),
+            format!("{{\"key_sha256\":{{}},\"token\":\"{secret}\"}}"),
+            format!("{{\"key_sha256\":\"{secret}\",\"token\":\"é{}\"}}", &secret[2..]),
             " ".repeat(5000) + credentials().to_json().as_str(),
         ];
         for text in wrong {

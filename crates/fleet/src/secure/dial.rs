@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::build::{self, Unreadable};
-use super::certificate;
 use super::credentials::{Credentials, CredentialsError};
 use super::greeting::{self, Verdict};
+use super::key;
 use crate::launch::ByteStream;
 
 /// How long an agent tries to reach its controller. Less than the controller waits, so that the agent can still say why.
@@ -23,7 +23,7 @@ pub const TRY_FOR: Duration = Duration::from_secs(25);
 /// Pause before another attempt: the first, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
 
-/// How an agent that dials was told to.
+/// What an agent that dials was asked to do.
 #[derive(Debug, Clone)]
 pub struct AgentOptions {
     /// `HOST:PORT` of the controller.
@@ -37,34 +37,19 @@ pub struct AgentOptions {
 /// Why an agent could not join its controller.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// Nobody answers there.
     #[error(
         "cannot reach the controller at {address} within {TRY_FOR:?}: {source}; \
          an address of the controller that this host can reach must be given in the study"
     )]
-    Reach {
-        /// As given.
-        address: String,
-        /// The last failure.
-        source: io::Error,
-    },
-    /// Somebody else answers.
+    Reach { address: String, source: io::Error },
+    /// Another program answers.
     #[error(
-        "who answers at {address} is not the controller that started this agent (its certificate is another); nothing was told to it"
+        "who answers at {address} is not the controller that started this agent (its key is another); nothing was sent to it"
     )]
-    Certificate {
-        /// As given.
-        address: String,
-    },
+    Key { address: String },
     /// The controller does not want this agent.
     #[error("the controller at {address} refused this agent: {reason}")]
-    Refused {
-        /// As given.
-        address: String,
-        /// Why.
-        reason: String,
-    },
-    /// No number.
+    Refused { address: String, reason: String },
     #[error(
         "which agent of the launch this is must be given by `--rank`, or by Slurm in SLURM_PROCID{found}"
     )]
@@ -72,10 +57,9 @@ pub enum DialError {
         /// What stands there instead.
         found: String,
     },
-    /// No credentials.
     #[error(transparent)]
     Credentials(#[from] CredentialsError),
-    /// The program's own file, which tells its build.
+    /// The program's own file, which identifies its build.
     #[error(transparent)]
     Program(#[from] Unreadable),
     /// TLS cannot be set up.
@@ -99,16 +83,16 @@ pub async fn agent_stream(options: &AgentOptions) -> Result<Box<dyn ByteStream>,
     dial(&options.dial, &credentials, rank, &host()).await
 }
 
-/// Reads standard input in a thread of its own, which no runtime waits for when nothing ever comes.
+/// Reads standard input in a thread of its own, which no runtime waits for when nothing comes.
 async fn from_standard_input() -> Result<Credentials, CredentialsError> {
     const PLACE: &str = "standard input";
-    let (tell, told) = oneshot::channel();
+    let (tell, line) = oneshot::channel();
     let failed = |source| CredentialsError::Read { place: PLACE.to_owned(), source };
     std::thread::Builder::new()
         .name("credentials".into())
         .spawn(move || tell.send(Credentials::read(io::stdin().lock(), PLACE)))
         .map_err(failed)?;
-    match timeout(TRY_FOR, told).await {
+    match timeout(TRY_FOR, line).await {
         Ok(Ok(read)) => read,
         Ok(Err(_)) | Err(_) => Err(failed(io::Error::from(io::ErrorKind::TimedOut))),
     }
@@ -125,10 +109,10 @@ fn host() -> String {
     node.unwrap_or_else(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
-/// Connects to a controller and joins its launch. Tries again while nobody answers, for [`TRY_FOR`].
+/// Connects to a controller and joins its launch. Tries again while nothing answers, for [`TRY_FOR`].
 ///
 /// # Errors
-/// When the controller cannot be reached or refuses, or somebody else answers.
+/// When the controller cannot be reached or refuses, or another program answers.
 pub async fn dial(
     address: &str,
     credentials: &Credentials,
@@ -136,7 +120,7 @@ pub async fn dial(
     host: &str,
 ) -> Result<Box<dyn ByteStream>, DialError> {
     let identity = build::identity()?;
-    let connector = TlsConnector::from(Arc::new(certificate::client(credentials.fingerprint)?));
+    let connector = TlsConnector::from(Arc::new(key::client(credentials.fingerprint)?));
     let deadline = Instant::now() + TRY_FOR;
     let mut pause = PAUSES.0;
     let mut last = io::Error::from(io::ErrorKind::TimedOut);
@@ -173,13 +157,13 @@ async fn join(
 ) -> Result<Box<dyn ByteStream>, Attempt> {
     let stream = connect(address).await.map_err(Attempt::Again)?;
     stream.set_nodelay(true).map_err(Attempt::Again)?;
-    let name = certificate::name()
+    let name = key::name()
         .map_err(|error| Attempt::Final(DialError::Tls(rustls::Error::General(error.to_string()))))?;
     let mut stream = connector.connect(name, stream).await.map_err(|error| {
         let alert = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match alert {
-            // Somebody who speaks something else, or shows something else.
-            Some(_) => Attempt::Final(DialError::Certificate { address: address.to_owned() }),
+            // Another protocol, or another key.
+            Some(_) => Attempt::Final(DialError::Key { address: address.to_owned() }),
             None => Attempt::Again(error),
         }
     })?;

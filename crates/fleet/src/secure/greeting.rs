@@ -26,11 +26,9 @@ pub(super) struct Greeting {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Verdict {
-    /// Go on.
     Accepted = 0,
     /// The token is not that of this launch.
     Token = 1,
-    /// It is another build.
     Build = 2,
     /// An agent with this rank is there already.
     Taken = 3,
@@ -95,7 +93,7 @@ pub(super) async fn receive(stream: &mut (impl AsyncRead + Unpin)) -> io::Result
     Ok(Greeting { token, rank, host: read_text(stream).await?, identity: read_text(stream).await? })
 }
 
-/// Says what was decided. `identity` is told only to those who have the token.
+/// Says what was decided. `identity` is sent only to those who have the token.
 pub(super) async fn answer(
     stream: &mut (impl AsyncWrite + Unpin),
     verdict: Verdict,

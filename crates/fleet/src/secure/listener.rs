@@ -1,4 +1,4 @@
-//! The controller's side: takes the agents of a launch, and nobody else.
+//! The controller's side: admits the agents of a launch, and no other peer.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::build::{self, Unreadable};
-use super::certificate;
 use super::credentials::{Credentials, Token};
 use super::greeting::{self, Verdict};
+use super::key;
 use crate::launch::ByteStream;
 
 /// Most connections that have not shown a token yet; more are closed at once, and agents try again.
@@ -25,7 +25,7 @@ pub const MOST_WAITING: usize = 512;
 /// How long a connection may take until it has shown the token.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Refusals that are kept to be told.
+/// Refusals that are kept to be reported.
 const MOST_REFUSALS: usize = 20;
 
 /// Waits for the agents of one launch.
@@ -56,19 +56,13 @@ struct Door {
 pub enum ListenError {
     /// The address is in use, or not one of this host.
     #[error("cannot listen for agents on {address}: {source}")]
-    Listen {
-        /// As asked for.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// No key or certificate could be made.
-    #[error("cannot make a certificate for this launch: {0}")]
-    Certificate(String),
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("cannot make a key for this launch: {0}")]
+    Key(String),
     /// The kernel gives no random numbers.
     #[error("the kernel gives no random numbers for a token")]
     Random,
-    /// The program's own file, which tells its build.
+    /// The program's own file, which identifies its build.
     #[error(transparent)]
     Program(#[from] Unreadable),
 }
@@ -81,7 +75,6 @@ pub struct Joined {
     pub host: String,
     /// Where it connected from.
     pub peer: SocketAddr,
-    /// To the agent.
     pub stream: Box<dyn ByteStream>,
 }
 
@@ -99,9 +92,7 @@ impl fmt::Debug for Joined {
 /// A connection that was turned away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where it came from.
     pub peer: SocketAddr,
-    /// Why.
     pub reason: String,
 }
 
@@ -123,7 +114,6 @@ pub struct Admitted {
 /// Not all agents came in time.
 #[derive(Debug)]
 pub struct Missing {
-    /// Those that came.
     pub joined: Vec<Joined>,
     /// Ranks of the others, ascending.
     pub missing: Vec<u32>,
@@ -132,13 +122,13 @@ pub struct Missing {
 }
 
 impl Listener {
-    /// Listens with a new certificate and token; port 0 takes a free one. An address that is not a loopback one lets
+    /// Listens with a new key and token; port 0 takes a free one. An address that is not a loopback one lets
     /// others try, which the token is there for.
     ///
     /// # Errors
     /// When the address cannot be listened on, or there are no keys.
     pub async fn bind(address: SocketAddr) -> Result<(Self, Credentials), ListenError> {
-        let (tls, fingerprint) = certificate::server().map_err(ListenError::Certificate)?;
+        let (tls, fingerprint) = key::server().map_err(ListenError::Key)?;
         let token = Token::random().ok_or(ListenError::Random)?;
         let identity = build::identity()?;
         let failed = |source| ListenError::Listen { address, source };
@@ -157,7 +147,6 @@ impl Listener {
         self
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -230,10 +219,10 @@ impl Door {
         let greeting = greeting::receive(&mut stream).await.map_err(broken)?;
         let verdict = self.judge(&greeting, ranks);
         let identity = if verdict == Verdict::Token { "" } else { self.identity };
-        let told = greeting::answer(&mut stream, verdict, identity).await;
+        let answered = greeting::answer(&mut stream, verdict, identity).await;
         let (rank, host) = (greeting.rank, greeting.host);
         match verdict {
-            Verdict::Accepted => match told {
+            Verdict::Accepted => match answered {
                 Ok(()) => Ok(Joined { rank, host, peer, stream: Box::new(stream) }),
                 Err(error) => {
                     // It does not know that it was taken, and may come again.

@@ -1,4 +1,4 @@
-//! What process 1 of a guest is told, by words `benchmaster.NAME=VALUE` of the kernel's command line.
+//! The arguments of process 1 of a guest: words `benchmaster.NAME=VALUE` of the kernel's command line.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ const PREFIX: &str = "benchmaster.";
 /// Where a guest's programs are: what the kernel does not know itself goes into the environment of process 1.
 pub(super) const PATH: &str = "/sbin:/usr/sbin:/usr/bin:/bin";
 
-/// What process 1 of a guest is told.
+/// The arguments of process 1 of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Arguments {
     /// The host name: NFS version 4 clients with the same one take each other's leases.

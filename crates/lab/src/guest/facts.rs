@@ -9,12 +9,10 @@ use serde::{Deserialize, Serialize};
 /// Where process 1 leaves what the control server tells.
 pub(super) const BOOT: &str = "/run/benchmaster/boot.json";
 
-/// What a guest is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuestFacts {
     /// The kernel's release, such as `6.1.176`.
     pub release: String,
-    /// Its host name.
     pub host_name: String,
     /// Time since the kernel started.
     pub uptime: Duration,
@@ -27,7 +25,6 @@ pub struct GuestFacts {
 /// A step of process 1 that was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BootStep {
-    /// What was done.
     pub done: String,
     /// When, since the kernel started.
     pub at: Duration,

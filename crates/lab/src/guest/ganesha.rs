@@ -18,14 +18,13 @@ const PROGRAMS: [&str; 2] = ["/usr/bin/ganesha.nfsd", "/usr/lib/x86_64-linux-gnu
 /// When its packages are not installed.
 pub fn programs() -> Result<Vec<Program>, RootError> {
     let missing: Vec<_> = PROGRAMS.into_iter().filter(|path| !Path::new(path).is_file()).collect();
-    match missing.is_empty() {
-        true => {
-            Ok(PROGRAMS.into_iter().map(|path| Program { file: path.into(), path: path.into() }).collect())
-        }
-        false => Err(RootError::Missing {
+    if missing.is_empty() {
+        Ok(PROGRAMS.into_iter().map(|path| Program { file: path.into(), path: path.into() }).collect())
+    } else {
+        Err(RootError::Missing {
             programs: missing.into_iter().map(str::to_owned).collect(),
             packages: vec!["nfs-ganesha".into(), "nfs-ganesha-vfs (install them on this host)".into()],
-        }),
+        })
     }
 }
 

@@ -28,14 +28,7 @@ pub enum InitError {
     NotFirst(u32),
     /// A file system could not be mounted.
     #[error("cannot mount {what} at {at}: {source}")]
-    Mount {
-        /// Which.
-        what: &'static str,
-        /// Where.
-        at: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Mount { what: &'static str, at: &'static str, source: io::Error },
     /// The kernel's command line names no control address.
     #[error("the kernel's command line has no `benchmaster.control=ADDRESS/BITS,MAC`")]
     NoControl,
@@ -50,7 +43,6 @@ pub enum InitError {
     System {
         /// What was to be done.
         what: &'static str,
-        /// What the kernel said.
         source: io::Error,
     },
     /// The control server ended, and with it everything that the guest is for.
@@ -59,7 +51,7 @@ pub enum InitError {
 }
 
 /// Does what process 1 of a guest does: sets the machine up, starts the control server (`program guest --serve`), and waits for
-/// processes that nobody else waits for.
+/// processes without a parent.
 ///
 /// # Errors
 /// [`InitError`]; it never returns otherwise.
@@ -79,7 +71,7 @@ pub fn process_1() -> Result<Infallible, InitError> {
     done("file systems");
     interfaces(&arguments, control)?;
     done("network");
-    // A guest of another purpose works without it; who mounts is told by the kernel's or the program's own message.
+    // A guest of another purpose works without it; who mounts sees the kernel's or the program's own message.
     if let Err(error) = client::start() {
         say(&format!("locks of NFS version 3 will not work: {error}"));
     }
@@ -195,11 +187,12 @@ fn interfaces(arguments: &Arguments, control: Address) -> Result<(), InitError> 
     };
     set_up(control, vec![(network::control_host(), network::control_host_mac())])?;
     let Some(data) = arguments.data else { return Ok(()) };
-    let neighbours = match data.address == network::server_address() {
-        true => (1..=arguments.clients)
+    let neighbours = if data.address == network::server_address() {
+        (1..=arguments.clients)
             .map(|client| (network::client_address(client), network::client_mac(client)))
-            .collect(),
-        false => vec![(network::server_address(), network::server_mac())],
+            .collect()
+    } else {
+        vec![(network::server_address(), network::server_mac())]
     };
     set_up(data, neighbours)
 }

@@ -63,23 +63,21 @@ pub enum KnfsdError {
     Setting {
         /// The field of [`KnfsdConfig`].
         key: &'static str,
-        /// Its value.
         value: String,
-        /// What would be right.
         needed: &'static str,
     },
     /// Clients would lose what they have open.
     #[error(
-        "the server cannot be set up anew while clients hold files open, locked or delegated: {}; unmount there first",
+        "the server cannot be set up again while clients hold files open, locked or delegated: {}; unmount there first",
         .0.join(", ")
     )]
     InUse(Vec<String>),
     /// The machine has no disk.
-    #[error("the server machine has no disk for {0}; choose `tmpfs`, or bring the lab up anew")]
+    #[error("the server machine has no disk for {0}; choose `tmpfs`, or bring the lab up again")]
     NoDisk(FileSystem),
     /// The machine's disk was made for less.
     #[error(
-        "`disk_size` is {} MiB, but the server machine's disk has {} MiB; bring the lab up anew with that size",
+        "`disk_size` is {} MiB, but the server machine's disk has {} MiB; bring the lab up again with that size",
         .asked >> 20, .has >> 20
     )]
     SmallDisk {
@@ -102,16 +100,15 @@ pub enum KnfsdError {
 /// What starting the server did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
-    /// Whether the exported file system was made anew.
+    /// Whether the exported file system was made again.
     pub made: bool,
     /// Time waited for the end of the grace period; 0 when it could be ended at once.
     pub grace: Duration,
-    /// Threads that serve.
     pub threads: u32,
 }
 
 /// Makes the server what is asked for. Nothing happens when it is that already; when only threads change, it goes on
-/// serving. The file system is made anew when its type, size or options change, else files stay.
+/// serving. The file system is made again when its type, size or options change, else files stay.
 ///
 /// # Errors
 /// [`KnfsdError`]. The server does not serve then, unless it is [`KnfsdError::Setting`] or [`KnfsdError::InUse`].
@@ -225,7 +222,7 @@ fn prepare() -> Result<(), ToolError> {
     tools::service("rpc.mountd", &["--no-udp", "-p", &port], "its process", || tools::runs("rpc.mountd"))
 }
 
-/// Mounts what is exported; whether it was made anew.
+/// Mounts what is exported; whether it was made again.
 fn file_system(config: &KnfsdConfig, applied: Option<&KnfsdConfig>) -> Result<bool, KnfsdError> {
     let stored = |config: &KnfsdConfig| {
         let KnfsdConfig { file_system, disk_size, mkfs_options, mount_options, .. } = config.clone();
@@ -330,13 +327,13 @@ fn serve(config: &KnfsdConfig) -> Result<(), ToolError> {
     set_threads(config.threads)
 }
 
-/// Clients of version 4 that come while the kernel's clock shows no whole second are taken for expired, for ever.
+/// Clients of version 4 that come while the kernel's clock shows no whole second are taken for expired from then on.
 fn wait_for_the_first_second() {
     let left = Duration::from_secs(1).saturating_sub(super::facts::uptime());
     std::thread::sleep(left);
 }
 
-/// Ends the grace period, of version 4 and of the lock manager: nobody has anything to reclaim. The time waited, if it could
+/// Ends the grace period, of version 4 and of the lock manager: there is nothing to reclaim. The time waited, if it could
 /// not be ended at once.
 ///
 /// Before it is over opens and locks wait, and no delegations are given.

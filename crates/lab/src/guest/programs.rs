@@ -12,7 +12,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::Value;
 
 use super::serve::answer;
 use super::{Command, Output};
@@ -27,8 +26,8 @@ pub(super) fn stream(stream: &TcpStream, argv: &[String]) {
         Ok(prepared) => prepared,
         Err(reason) => return answer(stream, Err::<(), _>(reason)),
     };
-    // Before the program can print: the first line is ours.
-    answer(stream, Ok(Value::Null));
+    // Before the program can print: the first message is ours.
+    answer(stream, Ok(()));
     match command.stdin(input).stdout(output).process_group(0).spawn() {
         Ok(mut child) => {
             drop(command);
@@ -99,7 +98,7 @@ fn within(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> 
 
 fn end_group(child: &Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-        // There may be nobody left in it.
+        // It may be empty.
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
@@ -119,8 +118,9 @@ fn find(program: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
     let executable = |file: &Path| {
         fs::metadata(file).is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
     };
-    match program.contains('/') {
-        true => Some(PathBuf::from(program)).filter(|file| executable(file)),
-        false => std::env::split_paths(path).map(|place| place.join(program)).find(|file| executable(file)),
+    if program.contains('/') {
+        Some(PathBuf::from(program)).filter(|file| executable(file))
+    } else {
+        std::env::split_paths(path).map(|place| place.join(program)).find(|file| executable(file))
     }
 }

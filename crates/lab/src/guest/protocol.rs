@@ -1,35 +1,20 @@
-//! Lines of JSON over a stream: a request, and its answer `{"ok": …}` or `{"error": "…"}`.
+//! One request over a stream, and its answer: [frames](benchmaster_frames) of a [`Request`] and of an [`Answer`].
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use benchmaster_frames::FrameError;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use super::Request;
 
-/// Most bytes of a line: outputs of programs are in it.
-const MOST: usize = 256 << 20;
+/// Limit of a message, in bytes: outputs of programs are in it.
+const LIMIT: usize = 256 << 20;
 
-/// What a request is answered with.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Answer<T> {
-    /// What was asked for.
-    Ok(T),
-    /// Why not.
-    Error(String),
-}
-
-impl<T> From<Result<T, String>> for Answer<T> {
-    fn from(result: Result<T, String>) -> Self {
-        match result {
-            Ok(value) => Self::Ok(value),
-            Err(reason) => Self::Error(reason),
-        }
-    }
-}
+/// The value asked for, or why there is none.
+pub type Answer<T> = Result<T, String>;
 
 /// Why a request was not answered.
 #[derive(Debug, thiserror::Error)]
@@ -37,15 +22,14 @@ pub enum AskError {
     /// The connection failed, or was closed without an answer.
     #[error("the connection failed: {0}")]
     Connection(#[from] io::Error),
-    /// Nothing came in time.
     #[error("no answer within {0:?}")]
     Silent(Duration),
-    /// It was refused, with this reason.
+    /// In the guest's words.
     #[error("{0}")]
     Refused(String),
-    /// The answer is not what was asked for: another version of the program.
+    /// The guest is of another version of the program.
     #[error("the answer is not understood: {0}")]
-    Answer(#[from] serde_json::Error),
+    Answer(#[from] FrameError),
 }
 
 /// Sends a request and reads its answer; what follows the answer on the stream is not touched.
@@ -63,15 +47,11 @@ pub fn ask<T: DeserializeOwned>(
     };
     stream.set_nodelay(true)?;
     stream.set_write_timeout(Some(limit))?;
-    write_line(&mut &*stream, request).map_err(silent)?;
-    let deadline = Instant::now() + limit;
-    let line = read_line(&mut Until { stream, deadline }).map_err(silent)?;
+    write(&mut &*stream, request).map_err(silent)?;
+    let answer = read(&mut Until { stream, deadline: Instant::now() + limit }).map_err(silent)?;
     stream.set_read_timeout(None)?;
     stream.set_write_timeout(None)?;
-    match serde_json::from_str(&line)? {
-        Answer::Ok(value) => Ok(value),
-        Answer::Error(reason) => Err(AskError::Refused(reason)),
-    }
+    benchmaster_frames::decode::<Answer<T>>(&answer)?.map_err(AskError::Refused)
 }
 
 /// Reads from a stream until a time.
@@ -88,59 +68,53 @@ impl Read for Until<'_> {
         }
         self.stream.set_read_timeout(Some(left))?;
         let mut stream = self.stream;
-        // What is there is looked at first: reading stops at the end of the line.
-        let there = stream.peek(buffer)?;
-        let line = buffer[..there].iter().position(|byte| *byte == b'\n').map_or(there, |end| end + 1);
-        stream.read(&mut buffer[..line])
+        stream.read(buffer)
     }
 }
 
-/// Writes a value as a line of JSON.
+/// Writes a message.
 ///
 /// # Errors
 /// Those of the stream.
-pub(crate) fn write_line(stream: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    let mut line = serde_json::to_vec(value)?;
-    line.push(b'\n');
-    stream.write_all(&line)
+pub(crate) fn write(stream: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
+    benchmaster_frames::write(stream, value, LIMIT)
 }
 
-/// Reads a line from what gives no more than one.
+/// A message as bytes to be written.
 ///
 /// # Errors
-/// Those of the stream; [`ErrorKind::UnexpectedEof`] when it ends before the line does.
-pub(crate) fn read_line(stream: &mut impl Read) -> io::Result<String> {
-    let mut line = Vec::new();
-    let mut buffer = vec![0; 64 << 10];
-    loop {
-        let length = match stream.read(&mut buffer) {
-            Ok(0) => {
-                return Err(io::Error::new(ErrorKind::UnexpectedEof, "it was closed before a whole line"));
-            }
-            Ok(length) => length,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        line.extend_from_slice(&buffer[..length]);
-        if line.ends_with(b"\n") {
-            return String::from_utf8(line).map_err(|error| io::Error::new(ErrorKind::InvalidData, error));
-        }
-        if line.len() > MOST {
-            return Err(io::Error::new(ErrorKind::InvalidData, "the line has no end"));
-        }
-    }
+/// When it is too large.
+pub(crate) fn encode(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    Ok(benchmaster_frames::encode(&[], value, LIMIT)?)
 }
 
-/// Reads a line byte by byte: for requests, which are short and may be followed by what is not ours.
+/// Reads a message that is yet to be decoded.
 ///
 /// # Errors
-/// As of [`read_line`].
-pub(crate) fn read_request(stream: &TcpStream, limit: Duration) -> io::Result<String> {
-    read_line(&mut Until { stream, deadline: Instant::now() + limit })
+/// Those of the stream; [`ErrorKind::UnexpectedEof`] when it ends before the message does.
+pub(crate) fn read(stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    benchmaster_frames::read(stream, LIMIT)
+}
+
+/// Reads a message whose first bytes have arrived by other means.
+///
+/// # Errors
+/// As of [`read`].
+pub(crate) fn read_rest(first: &[u8], stream: &mut impl Read) -> io::Result<Vec<u8>> {
+    benchmaster_frames::read_rest(first, stream, LIMIT)
+}
+
+/// Reads a request, and nothing of what may follow it.
+///
+/// # Errors
+/// As of [`read`].
+pub(crate) fn read_request(stream: &TcpStream, limit: Duration) -> io::Result<Vec<u8>> {
+    read(&mut Until { stream, deadline: Instant::now() + limit })
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
     use std::thread;
 
@@ -155,21 +129,24 @@ mod tests {
     #[test]
     fn what_follows_an_answer_stays_on_the_stream() {
         let (ours, mut theirs) = pair();
-        theirs.write_all(b"{\"ok\":7}\nmore").unwrap();
+        let mut answer = encode(&Answer::Ok(7)).unwrap();
+        answer.extend(b"more");
+        theirs.write_all(&answer).unwrap();
         let seven: u32 = ask(&ours, &Request::Facts, Duration::from_secs(5)).unwrap();
         assert_eq!(seven, 7);
         let mut rest = [0; 4];
         (&ours).read_exact(&mut rest).unwrap();
         assert_eq!(&rest, b"more");
-        assert_eq!(read_request(&theirs, Duration::from_secs(5)).unwrap(), "\"facts\"\n");
+        let request = read_request(&theirs, Duration::from_secs(5)).unwrap();
+        assert_eq!(benchmaster_frames::decode(&request), Ok(Request::Facts));
     }
 
     #[test]
-    fn refusals_silence_and_ends_are_told_apart() {
-        let asked = |answer: &'static [u8], close: bool| {
+    fn refusals_silence_and_ends_are_distinguished() {
+        let asked = |answer: Vec<u8>, close: bool| {
             let (ours, mut theirs) = pair();
             let other = thread::spawn(move || {
-                theirs.write_all(answer).unwrap();
+                theirs.write_all(&answer).unwrap();
                 if close {
                     read_request(&theirs, Duration::from_secs(5)).unwrap();
                     return None;
@@ -180,9 +157,12 @@ mod tests {
             drop(other.join().unwrap());
             result.unwrap_err()
         };
-        assert!(matches!(asked(b"{\"error\":\"no\"}\n", false), AskError::Refused(why) if why == "no"));
-        assert!(matches!(asked(b"{\"ok\":", false), AskError::Silent(_)));
-        assert!(matches!(asked(b"{\"ok\":", true), AskError::Connection(_)));
-        assert!(matches!(asked(b"{\"ok\":\"seven\"}\n", false), AskError::Answer(_)));
+        let refusal = encode(&Answer::<u32>::Err("no".into())).unwrap();
+        let part = refusal[..refusal.len() - 1].to_vec();
+        assert!(matches!(asked(refusal, false), AskError::Refused(why) if why == "no"));
+        assert!(matches!(asked(part.clone(), false), AskError::Silent(_)));
+        assert!(matches!(asked(part, true), AskError::Connection(_)));
+        let other = encode(&Answer::Ok("seven")).unwrap();
+        assert!(matches!(asked(other, false), AskError::Answer(_)));
     }
 }

@@ -6,9 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::protocol::{Answer, read_request, write_line};
+use super::protocol::{Answer, read_request, write};
 use super::{GuestFacts, Request, ganesha, knfsd, programs, terminal};
 
 /// How long a request may take to come.
@@ -35,9 +34,9 @@ pub fn serve(address: SocketAddr) -> io::Result<()> {
 /// Serves the one request of a connection.
 fn connection(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
-    let Ok(line) = read_request(stream, PATIENCE) else { return };
+    let Ok(request) = read_request(stream, PATIENCE) else { return };
     let _ = stream.set_read_timeout(None);
-    let request = match serde_json::from_str(&line) {
+    let request = match benchmaster_frames::decode(&request) {
         Ok(request) => request,
         Err(error) => {
             let reason = format!("the guest's build does not know this request: {error}");
@@ -62,15 +61,15 @@ fn text(error: impl std::error::Error) -> String {
 }
 
 /// Answers; a connection that is gone needs no answer.
-pub(super) fn answer<T: Serialize>(stream: &TcpStream, result: Result<T, String>) {
-    let _ = write_line(&mut &*stream, &Answer::from(result));
+pub(super) fn answer<T: Serialize>(stream: &TcpStream, result: Answer<T>) {
+    let _ = write(&mut &*stream, &result);
 }
 
 fn power_off(stream: &TcpStream) {
     if std::process::id() == 1 || rustix::process::getppid() != rustix::process::Pid::from_raw(1) {
         return answer(stream, Err::<(), _>("this is no machine, so it cannot be switched off".to_owned()));
     }
-    answer(stream, Ok(Value::Null));
+    answer(stream, Ok(()));
     rustix::fs::sync();
     // Process 1 ends with the machine.
     if let Err(error) = rustix::system::reboot(rustix::system::RebootCommand::PowerOff) {

@@ -10,7 +10,6 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{ioctl_tiocsctty, setsid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use serde_json::Value;
 
 use super::programs::prepare;
 use super::serve::answer;
@@ -26,7 +25,7 @@ pub(super) fn serve(stream: &TcpStream, argv: &[String], rows: u16, columns: u16
         Ok(started) => started,
         Err(reason) => return answer(stream, Err::<(), _>(reason)),
     };
-    answer(stream, Ok(Value::Null));
+    answer(stream, Ok(()));
     let ended = (|| {
         let (input, output) = (theirs.as_fd().try_clone_to_owned()?, theirs.as_fd().try_clone_to_owned()?);
         command.stdin(input).stdout(output).stderr(theirs).env("TERM", "xterm");
@@ -40,7 +39,7 @@ pub(super) fn serve(stream: &TcpStream, argv: &[String], rows: u16, columns: u16
         // It keeps the other side of the terminal open otherwise.
         drop(command);
         pump(stream, ours)?;
-        // Its terminal is gone: it has been told by SIGHUP.
+        // Its terminal is gone: it has got SIGHUP.
         child.wait()
     })();
     if let Err(error) = ended {
@@ -68,12 +67,12 @@ fn pump(stream: &TcpStream, terminal: OwnedFd) -> io::Result<()> {
     // It ends with the connection, which is shut down when the program has ended.
     thread::Builder::new().name("keys".into()).spawn(move || {
         let copied = io::copy(&mut &keys, &mut &typed);
-        // The program is told that nobody is there any more: what it prints next fails.
+        // Nothing reads it any more: what the program prints next fails.
         let _ = copied.and_then(|_| hang_up(&typed));
     })?;
     let mut buffer = [0; 4096];
     loop {
-        // EIO: nobody has the other side open.
+        // EIO: no process has the other side open.
         let Ok(length @ 1..) = (&terminal).read(&mut buffer) else { return Ok(()) };
         if (&mut &*stream).write_all(&buffer[..length]).is_err() {
             return hang_up(&terminal);

@@ -28,20 +28,12 @@ pub enum ToolError {
     #[error(
         "cannot start `{program}` in the guest: {source}; if it is missing, `benchmaster lab setup` builds a root that has it"
     )]
-    Start {
-        /// The command.
-        program: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// The program failed.
+    Start { program: String, source: io::Error },
     #[error("`{command}` failed in the guest ({status}){}", said(.output))]
     Failed {
         /// The command with its arguments.
         command: String,
-        /// How it ended.
         status: ExitStatus,
-        /// What it printed.
         output: String,
     },
     /// The program did not end.
@@ -49,15 +41,12 @@ pub enum ToolError {
     Slow {
         /// The command with its arguments.
         command: String,
-        /// The time it had.
         limit: Duration,
-        /// What it printed.
         output: String,
     },
     /// A service that was started is not there.
     #[error("`{service}` was started in the guest but {sign} did not appear within {} s{}", .limit.as_secs(), said(.output))]
     Silent {
-        /// The program.
         service: String,
         /// What shows that it serves.
         sign: &'static str,
@@ -71,9 +60,7 @@ pub enum ToolError {
     File {
         /// Such as `write 15 to`.
         action: String,
-        /// The file.
         path: String,
-        /// What the kernel said.
         source: io::Error,
     },
 }

@@ -18,10 +18,9 @@ use crate::packages::{self, Consent, PackageError, Trees};
 /// How the names of directories begin in which kernels are built.
 const WORK: &str = ".build-";
 
-/// After this time nobody builds in such a directory any more.
+/// After this time no build uses such a directory any more.
 const ABANDONED: Duration = Duration::from_hours(24);
 
-/// What is built.
 const CONFIGURATION: &str = include_str!("user-mode.config");
 
 /// Options without which there is no lab.
@@ -222,13 +221,11 @@ fn describe(tree: &Path) -> Result<String, KernelError> {
         let entries: std::io::Result<BTreeSet<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
         for path in entries.map_err(KernelError::file(&directory))? {
             let stat = fs::symlink_metadata(&path).map_err(KernelError::file(&path))?;
-            match stat.is_dir() {
-                true if path.file_name().is_some_and(|name| name == ".git") => {}
-                true => open.push(path),
-                false => {
-                    let text = format!("{} {} {}\n", path.display(), stat.len(), stat.mtime());
-                    hash.update(text.as_bytes());
-                }
+            if !stat.is_dir() {
+                let text = format!("{} {} {}\n", path.display(), stat.len(), stat.mtime());
+                hash.update(text.as_bytes());
+            } else if path.file_name().is_none_or(|name| name != ".git") {
+                open.push(path);
             }
         }
     }
@@ -244,10 +241,7 @@ fn tools() -> Result<(), KernelError> {
     if !Path::new("/usr/include/stdlib.h").exists() {
         packages.push("libc6-dev");
     }
-    match packages.is_empty() {
-        true => Ok(()),
-        false => Err(KernelError::NoTools(packages.join(" "))),
-    }
+    if packages.is_empty() { Ok(()) } else { Err(KernelError::NoTools(packages.join(" "))) }
 }
 
 fn make(tree: &Path, out: &Path) -> Command {
@@ -310,10 +304,7 @@ fn run(command: &mut Command, line: &mut dyn FnMut(&str)) -> Result<(), KernelEr
         }
     }
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(failed(last_lines(errors))),
-    }
+    if status.success() { Ok(()) } else { Err(failed(last_lines(errors))) }
 }
 
 /// The last lines of what a step printed as errors.
@@ -385,17 +376,17 @@ int main(int argc, char **argv)
         fs::write(tree.join("Makefile"), MAKEFILE).unwrap();
         fs::write(tree.join("main.c"), PROGRAM).unwrap();
         let build = || {
-            let mut told = Vec::new();
+            let mut messages = Vec::new();
             let source = Source::Tree(tree.clone());
-            let kernel = build_in(&all, &source, &mut |_| false, &mut |text| told.push(text.to_owned()));
-            (kernel.unwrap(), told.join("\n"))
+            let kernel = build_in(&all, &source, &mut |_| false, &mut |text| messages.push(text.to_owned()));
+            (kernel.unwrap(), messages.join("\n"))
         };
-        let (first, told) = build();
+        let (first, messages) = build();
         assert_eq!((first.release.as_str(), first.virtual_time), ("6.99.1", true));
-        assert!(told.contains("compiling") && told.contains("built 6.99.1"), "{told}");
-        let (second, told) = build();
+        assert!(messages.contains("compiling") && messages.contains("built 6.99.1"), "{messages}");
+        let (second, messages) = build();
         assert_eq!(second, first);
-        assert!(told.starts_with("built before"), "{told}");
+        assert!(messages.starts_with("built before"), "{messages}");
         fs::write(tree.join("main.c"), format!("{PROGRAM}// changed\n")).unwrap();
         let (third, _) = build();
         assert_ne!(third.file, first.file);

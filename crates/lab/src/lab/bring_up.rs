@@ -12,7 +12,7 @@ use super::{END, LabError};
 use crate::backend::{self, BackEnd, Unavailable};
 use crate::config::{LabConfig, MOST_CLIENTS, ServerKind};
 use crate::guest;
-use crate::guest::protocol::{read_line, write_line};
+use crate::guest::protocol::{read, write};
 use crate::kernel::{self, KernelChoice};
 use crate::root::{self, Consent};
 use crate::supervisor::state::{self, Directory};
@@ -118,13 +118,12 @@ pub(super) fn start(
     let mut first = command(program);
     first.stdin(theirs).stdout(Stdio::from(lock)).stderr(log);
     let mut child = first.spawn().map_err(|source| LabError::Directory { path: program.into(), source })?;
-    // Our copies of its descriptors: the end of the socket is seen only when nobody has the other one.
+    // Our copies of its descriptors: the end of the socket is seen only when no process has the other one.
     drop(first);
-    write_line(&mut &ours, plan).map_err(failed)?;
+    write(&mut &ours, plan).map_err(failed)?;
     let mut process = None;
     let result = loop {
-        let news = read_news(&ours);
-        match news {
+        match news(&ours) {
             Ok(News::Process(number)) => process = Some(number),
             Ok(News::Tell(text)) => tell(&text),
             Ok(News::Up) => break Ok(()),
@@ -151,13 +150,6 @@ pub(super) fn start(
     }
 }
 
-/// The next line of news; byte by byte, as several may have come.
-fn read_news(socket: &UnixStream) -> io::Result<News> {
-    struct One<'a>(&'a UnixStream);
-    impl Read for One<'_> {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.0.read(&mut buffer[..1])
-        }
-    }
-    Ok(serde_json::from_str(&read_line(&mut One(socket))?)?)
+fn news(socket: &UnixStream) -> io::Result<News> {
+    Ok(benchmaster_frames::decode(&read(&mut &*socket)?)?)
 }

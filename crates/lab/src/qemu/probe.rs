@@ -71,7 +71,7 @@ fn tried(mut command: Command, kernel: &std::path::Path) -> Result<String, Strin
         }));
     }
     drop(end);
-    // Nobody sends: it ends when both outputs have, or by the limit.
+    // Nothing is sent: it ends when both outputs have, or by the limit.
     let in_time: Result<(), _> = ended.recv_timeout(LIMIT);
     let late = in_time == Err(std::sync::mpsc::RecvTimeoutError::Timeout);
     let _ = child.kill();

@@ -10,7 +10,6 @@ use crate::root;
 
 /// Why there is no disk.
 pub(super) struct DiskError {
-    /// The file or program.
     pub(super) place: String,
     pub(super) source: io::Error,
 }

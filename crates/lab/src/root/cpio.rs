@@ -20,7 +20,6 @@ pub(crate) struct Archive<W> {
 struct Header {
     mode: u32,
     links: u32,
-    /// Major and minor number.
     device: (u32, u32),
 }
 

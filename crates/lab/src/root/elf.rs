@@ -21,9 +21,7 @@ const HEAD: u64 = 16 << 10;
 /// What a program asks the dynamic linker for.
 #[derive(Debug, Default, PartialEq)]
 struct Needs {
-    /// The dynamic linker.
     interpreter: Option<String>,
-    /// Names.
     libraries: Vec<String>,
     /// Directories to look in first.
     directories: Vec<String>,

@@ -88,7 +88,7 @@ impl Running {
         if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw)
             && self.state() == MachineState::Running
         {
-            // It may have ended just now; it is waited for by nobody else.
+            // It may have ended just now; nothing else waits for it.
             let _ = kill_process_group(process, Signal::KILL);
         }
     }

@@ -17,7 +17,7 @@ use super::{Failure, News, Plan, Word, wake_ups};
 use crate::backend::BackEnd;
 use crate::config::{KnfsdConfig, LabConfig, ServerKind};
 use crate::facts::{LabFacts, MachineFacts};
-use crate::guest::protocol::{read_line, write_line};
+use crate::guest::protocol::{read, write};
 use crate::guest::{Request, knfsd};
 use crate::kernel::KernelOrigin;
 use crate::network;
@@ -27,7 +27,7 @@ const SET_UP: Duration = Duration::from_secs(240);
 
 /// What the threads of a holder share.
 #[derive(Debug)]
-struct Held {
+struct Shared {
     plan: Plan,
     /// As it is by now: the server may have been set up in another way.
     config: Mutex<LabConfig>,
@@ -35,26 +35,26 @@ struct Held {
     networks: Networks,
 }
 
-/// Brings the lab up that the first line of the socket describes, and holds it until its end.
+/// Brings the lab up that the first message of the socket describes, and holds it until its end.
 pub(super) fn hold(mut news: &UnixStream) -> Result<(), Failure> {
-    let line = read_line(&mut news).map_err(Failure::other("nobody says what the lab is to be"))?;
-    let plan: Plan = serde_json::from_str(&line).map_err(|error| Failure::Other(error.to_string()))?;
+    let plan = read(&mut news).map_err(Failure::other("cannot read what the lab is to be"))?;
+    let plan: Plan = benchmaster_frames::decode(&plan).map_err(|error| Failure::Other(error.to_string()))?;
     let directory = Directory::at(plan.directory.clone());
-    let held = Arc::new(OnceLock::<Held>::new());
+    let shared = Arc::new(OnceLock::<Shared>::new());
     let lifeline = news.try_clone().map_err(Failure::other("no descriptor is left"))?;
     spawn("lifeline", {
-        let (held, directory) = (Arc::clone(&held), directory.clone());
+        let (shared, directory) = (Arc::clone(&shared), directory.clone());
         move || {
             if !stays(&lifeline) {
-                end(held.get(), &directory, None);
+                end(shared.get(), &directory, None);
             }
         }
     })?;
     let brought_up = bring_up(plan, news)?;
-    let lab: &Held = held.get_or_init(|| brought_up);
+    let lab: &Shared = shared.get_or_init(|| brought_up);
     let listener =
         UnixListener::bind(directory.socket()).map_err(Failure::other("cannot make the lab's socket"))?;
-    write_line(&mut news, &News::Up).map_err(Failure::other("nobody waits for the lab"))?;
+    write(&mut news, &News::Up).map_err(Failure::other("nothing waits for the lab"))?;
     thread::scope(|scope| {
         loop {
             let Ok((socket, _)) = listener.accept() else {
@@ -77,16 +77,16 @@ fn spawn(name: &str, what: impl FnOnce() + Send + 'static) -> Result<(), Failure
 
 /// Waits until the process that brings the lab up has said that it is to stay, or is gone.
 fn stays(mut lifeline: &UnixStream) -> bool {
-    let word = read_line(&mut lifeline).ok().and_then(|line| serde_json::from_str(&line).ok());
+    let word = read(&mut lifeline).ok().and_then(|word| benchmaster_frames::decode(&word).ok());
     word == Some(Word::Stay)
 }
 
 /// Ends the lab, and says so when its directory is gone. Whatever still runs ends with process 1, which ends with this process.
-fn end(held: Option<&Held>, directory: &Directory, asked: Option<&UnixStream>) -> ! {
-    held.into_iter().flat_map(|held| &held.machines).for_each(Running::kill);
+fn end(shared: Option<&Shared>, directory: &Directory, asked: Option<&UnixStream>) -> ! {
+    shared.into_iter().flat_map(|shared| &shared.machines).for_each(Running::kill);
     let done = match directory.remove() {
         Ok(()) => Answer::Ok(()),
-        Err(error) => Answer::Failed(Failure::other("cannot remove the lab's directory")(error)),
+        Err(error) => Err(Failure::other("cannot remove the lab's directory")(error)),
     };
     if let Some(socket) = asked {
         // Who asked may be gone.
@@ -95,15 +95,16 @@ fn end(held: Option<&Held>, directory: &Directory, asked: Option<&UnixStream>) -
     std::process::exit(0)
 }
 
-fn bring_up(plan: Plan, news: &UnixStream) -> Result<Held, Failure> {
+fn bring_up(plan: Plan, news: &UnixStream) -> Result<Shared, Failure> {
     let tell = |text: String| {
-        // If nobody listens the lifeline ends everything.
-        let _ = write_line(&mut &*news, &News::Tell(text));
+        // If nothing listens, the lifeline ends everything.
+        let _ = write(&mut &*news, &News::Tell(text));
     };
     let has_machines = plan.client.is_some();
-    let networks = match has_machines {
-        true => Networks::for_machines(&plan.config)?,
-        false => Networks::for_processes(&plan.config)?,
+    let networks = if has_machines {
+        Networks::for_machines(&plan.config)?
+    } else {
+        Networks::for_processes(&plan.config)?
     };
     if has_machines {
         // Machines open their TAP devices here, and relays to servers elsewhere are started already.
@@ -125,54 +126,55 @@ fn bring_up(plan: Plan, news: &UnixStream) -> Result<Held, Failure> {
         tell(format!("{} is up after {:.2} s", machine.name, machine.boot_time.as_secs_f64()));
     }
     let config = Mutex::new(plan.config.clone());
-    let held = Held { plan, config, machines, networks };
-    match &held.plan.config.server {
+    let shared = Shared { plan, config, machines, networks };
+    match &shared.plan.config.server {
         ServerKind::Knfsd(knfsd) => {
-            let started = set_up(&held, knfsd)?;
-            let waited = match started.grace.is_zero() {
-                true => String::new(),
-                false => format!(", after {:.1} s of grace", started.grace.as_secs_f64()),
+            let started = set_up(&shared, knfsd)?;
+            let waited = if started.grace.is_zero() {
+                String::new()
+            } else {
+                format!(", after {:.1} s of grace", started.grace.as_secs_f64())
             };
             tell(format!("the server serves with {} threads{waited}", started.threads));
         }
         ServerKind::Ganesha => {
-            held.machine("server")?.ask::<()>(&Request::StartGanesha, SET_UP)?;
+            shared.machine("server")?.ask::<()>(&Request::StartGanesha, SET_UP)?;
             tell("the server is nfs-ganesha".into());
         }
         ServerKind::Memory | ServerKind::Address(_) => {}
     }
-    Ok(held)
+    Ok(shared)
 }
 
-fn set_up(held: &Held, config: &KnfsdConfig) -> Result<knfsd::Started, Failure> {
-    held.machine("server")?.ask(&Request::StartServer(config.clone()), SET_UP)
+fn set_up(shared: &Shared, config: &KnfsdConfig) -> Result<knfsd::Started, Failure> {
+    shared.machine("server")?.ask(&Request::StartServer(config.clone()), SET_UP)
 }
 
 /// Serves the requests of a connection, one after the other.
-fn requests(socket: UnixStream, held: &Held, directory: &Directory) {
-    while let Ok(line) = read_line(&mut &socket) {
-        let asked = match serde_json::from_str(&line) {
+fn requests(socket: UnixStream, shared: &Shared, directory: &Directory) {
+    while let Ok(asked) = read(&mut &socket) {
+        let asked = match benchmaster_frames::decode(&asked) {
             Ok(asked) => asked,
             Err(error) => {
                 let reason = format!("the lab was brought up by another build: {error}");
-                let _ = answer(&socket, &Answer::<()>::Failed(Failure::Other(reason)), None);
+                let _ = answer(&socket, &Answer::<()>::Err(Failure::Other(reason)), None);
                 return;
             }
         };
         let answered = match asked {
-            Ask::Down => end(Some(held), directory, Some(&socket)),
-            Ask::Facts => reply(&socket, Ok(held.facts())),
-            Ask::Connect(machine) => with_descriptor(&socket, held.connect(&machine)),
+            Ask::Down => end(Some(shared), directory, Some(&socket)),
+            Ask::Facts => reply(&socket, Ok(shared.facts())),
+            Ask::Connect(machine) => with_descriptor(&socket, shared.connect(&machine)),
             Ask::Namespace => {
-                let descriptor = held.networks.server().and_then(|namespace| {
+                let descriptor = shared.networks.server().and_then(|namespace| {
                     namespace.as_fd().try_clone_to_owned().map_err(Failure::other("no descriptor is left"))
                 });
                 with_descriptor(&socket, descriptor)
             }
-            Ask::SetLink(link) => reply(&socket, held.networks.set_link(link)),
-            Ask::NetworkReport => reply(&socket, held.networks.report()),
-            Ask::ClearNetworkReport => reply(&socket, held.networks.clear()),
-            Ask::RestartServer(config) => reply(&socket, held.restart_server(config)),
+            Ask::SetLink(link) => reply(&socket, shared.networks.set_link(link)),
+            Ask::NetworkReport => reply(&socket, shared.networks.report()),
+            Ask::ClearNetworkReport => reply(&socket, shared.networks.clear()),
+            Ask::RestartServer(config) => reply(&socket, shared.restart_server(config)),
         };
         if answered.is_err() {
             return;
@@ -180,21 +182,18 @@ fn requests(socket: UnixStream, held: &Held, directory: &Directory) {
     }
 }
 
-fn reply<T: Serialize>(socket: &UnixStream, result: Result<T, Failure>) -> std::io::Result<()> {
-    match result {
-        Ok(value) => answer(socket, &Answer::Ok(value), None),
-        Err(failure) => answer(socket, &Answer::<()>::Failed(failure), None),
-    }
+fn reply<T: Serialize>(socket: &UnixStream, result: Answer<T>) -> std::io::Result<()> {
+    answer(socket, &result, None)
 }
 
 fn with_descriptor(socket: &UnixStream, result: Result<OwnedFd, Failure>) -> std::io::Result<()> {
     match result {
         Ok(descriptor) => answer(socket, &Answer::Ok(()), Some(descriptor.as_fd())),
-        Err(failure) => answer(socket, &Answer::<()>::Failed(failure), None),
+        Err(failure) => answer(socket, &Answer::<()>::Err(failure), None),
     }
 }
 
-impl Held {
+impl Shared {
     fn machine(&self, name: &str) -> Result<&Running, Failure> {
         let found = self.machines.iter().find(|machine| machine.name == name);
         found.ok_or_else(|| Failure::NoMachine {

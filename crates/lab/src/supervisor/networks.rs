@@ -1,7 +1,7 @@
 //! The networks of a lab: a namespace with the TAP devices of all machines, in which bridges connect them.
 //!
 //! One bridge connects the control interfaces with the host's address. Data interfaces are on another bridge, or, where the
-//! network is emulated, each on a bridge of its own with an end of the wire; those have no addresses, and so answer for nobody.
+//! network is emulated, each on a bridge of its own with an end of the wire; those have no addresses, and so answer no requests.
 
 use std::fs;
 use std::sync::Arc;
@@ -77,12 +77,11 @@ impl Networks {
         let made: std::io::Result<()> = machines.run(taps).map_err(failed)?;
         made.map_err(Failure::other("cannot make TAP devices by /dev/net/tun (as root: modprobe tun)"))?;
         control(&interfaces, &numbers).map_err(failed)?;
-        let between = match config.emulated {
-            false => {
-                bridge(&interfaces, config).map_err(failed)?;
-                Between::Bridge
-            }
-            true => Between::Wire(Mutex::new(wire(&machines, &interfaces, config).map_err(failed)?)),
+        let between = if config.emulated {
+            Between::Wire(Mutex::new(wire(&machines, &interfaces, config).map_err(failed)?))
+        } else {
+            bridge(&interfaces, config).map_err(failed)?;
+            Between::Bridge
         };
         let mut networks = Self { machines, between, relays: Vec::new() };
         networks.relays = networks.relays_to(&config.server)?;
@@ -164,7 +163,6 @@ impl Networks {
         }
     }
 
-    /// Starts counts anew.
     pub(super) fn clear(&self) -> Result<(), Failure> {
         match &self.between {
             Between::Bridge => Err(Failure::NotEmulated),

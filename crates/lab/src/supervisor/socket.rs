@@ -1,4 +1,4 @@
-//! Requests of other processes to the holder of a lab: a line of JSON each way over its Unix socket, and a descriptor with the
+//! Requests of other processes to the holder of a lab: a message each way over its Unix socket, and a descriptor with the
 //! answer to some.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -17,11 +17,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Failure;
 use crate::config::KnfsdConfig;
-use crate::guest::protocol::{read_line, write_line};
+use crate::guest::protocol::{encode, read_rest, write};
 
 /// What a holder is asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub(crate) enum Ask {
     /// [`LabFacts`](crate::LabFacts).
     Facts,
@@ -33,38 +32,27 @@ pub(crate) enum Ask {
     SetLink(Link),
     /// [`Report`](benchmaster_netem::wire::Report).
     NetworkReport,
-    /// Starts the counts of the wire anew.
+    /// Resets the counts of the wire.
     ClearNetworkReport,
     /// Sets the server machine up in another way.
     RestartServer(KnfsdConfig),
-    /// Ends the lab.
     Down,
 }
 
-/// What it answers.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Answer<T> {
-    /// What was asked for.
-    Ok(T),
-    /// Why not.
-    Failed(Failure),
-}
+/// The value asked for, or why there is none.
+pub(crate) type Answer<T> = Result<T, Failure>;
 
 /// Sends a request and reads its answer, and the descriptor that came with it.
 pub(crate) fn ask<T: DeserializeOwned>(
     socket: &UnixStream,
     ask: &Ask,
     limit: Duration,
-) -> io::Result<(Result<T, Failure>, Option<OwnedFd>)> {
+) -> io::Result<(Answer<T>, Option<OwnedFd>)> {
     socket.set_write_timeout(Some(limit))?;
     socket.set_read_timeout(Some(limit))?;
-    write_line(&mut &*socket, ask)?;
-    let (line, descriptor) = receive(socket)?;
-    match serde_json::from_str(&line)? {
-        Answer::Ok(value) => Ok((Ok(value), descriptor)),
-        Answer::Failed(failure) => Ok((Err(failure), descriptor)),
-    }
+    write(&mut &*socket, ask)?;
+    let (answer, descriptor) = receive(socket)?;
+    Ok((benchmaster_frames::decode(&answer)?, descriptor))
 }
 
 /// Answers, with a descriptor if there is one.
@@ -73,19 +61,18 @@ pub(crate) fn answer<T: Serialize>(
     answer: &Answer<T>,
     descriptor: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
-    let Some(descriptor) = descriptor else { return write_line(&mut socket, answer) };
-    let mut line = serde_json::to_vec(answer)?;
-    line.push(b'\n');
+    let Some(descriptor) = descriptor else { return write(&mut socket, answer) };
+    let message = encode(answer)?;
     let descriptors = [descriptor];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-    let sent = sendmsg(socket, &[IoSlice::new(&line)], &mut ancillary, SendFlags::NOSIGNAL)?;
-    io::Write::write_all(&mut socket, &line[sent..])
+    let sent = sendmsg(socket, &[IoSlice::new(&message)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    io::Write::write_all(&mut socket, &message[sent..])
 }
 
-/// Reads a line, and the descriptor that came with its beginning.
-fn receive(mut socket: &UnixStream) -> io::Result<(String, Option<OwnedFd>)> {
+/// Reads a message, and the descriptor that came with its beginning.
+fn receive(mut socket: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let mut buffer = vec![0; 64 << 10];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -104,13 +91,7 @@ fn receive(mut socket: &UnixStream) -> io::Result<(String, Option<OwnedFd>)> {
     if received.bytes == 0 {
         return Err(io::Error::new(ErrorKind::UnexpectedEof, "it ended without an answer"));
     }
-    buffer.truncate(received.bytes);
-    let mut line =
-        String::from_utf8(buffer).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
-    if !line.ends_with('\n') {
-        line += &read_line(&mut socket)?;
-    }
-    Ok((line, descriptor))
+    Ok((read_rest(&buffer[..received.bytes], &mut socket)?, descriptor))
 }
 
 #[cfg(test)]
@@ -118,6 +99,7 @@ mod tests {
     use std::io::{Read, Write};
 
     use super::*;
+    use crate::guest::protocol::read;
 
     #[test]
     fn descriptors_travel_with_answers() {
@@ -126,11 +108,11 @@ mod tests {
         let text = "x".repeat(100_000);
         let long = text.clone();
         let holder = std::thread::spawn(move || {
-            let asked: Ask = serde_json::from_str(&read_line(&mut &theirs).unwrap()).unwrap();
-            assert_eq!(asked, Ask::Connect("c1".into()));
+            let asked = || benchmaster_frames::decode::<Ask>(&read(&mut &theirs).unwrap()).unwrap();
+            assert_eq!(asked(), Ask::Connect("c1".into()));
             answer(&theirs, &Answer::Ok(long), Some(other.as_fd())).unwrap();
-            assert_eq!(serde_json::from_str::<Ask>(&read_line(&mut &theirs).unwrap()).unwrap(), Ask::Facts);
-            answer(&theirs, &Answer::<()>::Failed(Failure::NotEmulated), None).unwrap();
+            assert_eq!(asked(), Ask::Facts);
+            answer(&theirs, &Answer::<()>::Err(Failure::NotEmulated), None).unwrap();
         });
         let limit = Duration::from_secs(10);
         let (result, descriptor) = ask::<String>(&ours, &Ask::Connect("c1".into()), limit).unwrap();

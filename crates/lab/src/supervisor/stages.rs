@@ -14,16 +14,14 @@ use rustix::process::{WaitOptions, wait};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::{Failure, News, hold};
-use crate::guest::protocol::write_line;
+use crate::guest::protocol::write;
 
 /// Which process of a supervisor this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Makes the namespaces.
     Outside,
     /// Is process 1 in them.
     First,
-    /// Holds the lab.
     Holder,
 }
 
@@ -42,7 +40,6 @@ impl FromStr for Stage {
 }
 
 impl Stage {
-    /// The argument.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Outside => "outside",
@@ -56,7 +53,7 @@ impl Stage {
 /// other threads.
 ///
 /// # Errors
-/// Why the lab does not come up, which that process has been told already.
+/// Why the lab does not come up; that process has the reason already.
 pub fn run(stage: Stage) -> Result<(), Failure> {
     let news = rustix::stdio::stdin().try_clone_to_owned().map(UnixStream::from);
     let news = news.map_err(Failure::other("standard input cannot be used"))?;
@@ -66,8 +63,8 @@ pub fn run(stage: Stage) -> Result<(), Failure> {
         Stage::Holder => hold::hold(&news),
     };
     if let Err(failure) = &result {
-        // If it is gone nobody is interested.
-        let _ = write_line(&mut &news, &News::Failed(failure.clone()));
+        // It may be gone.
+        let _ = write(&mut &news, &News::Failed(failure.clone()));
     }
     result
 }
@@ -91,7 +88,7 @@ fn outside(mut news: &UnixStream) -> Result<(), Failure> {
     unsafe { unshare_unsafe(UnshareFlags::NEWPID | UnshareFlags::NEWNS) }
         .map_err(|error| Failure::other("cannot make a namespace of process ids")(error.into()))?;
     let child = next(Stage::First, |_| {})?;
-    write_line(&mut news, &News::Process(child.id())).map_err(Failure::other("nobody waits for the lab"))
+    write(&mut news, &News::Process(child.id())).map_err(Failure::other("nothing waits for the lab"))
 }
 
 /// Starts the next process: the same program, with this one's descriptors.
@@ -118,7 +115,7 @@ fn first() -> Result<(), Failure> {
     // Mounts made here do not reach the host.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(|error| Failure::other("cannot make mounts private")(error.into()))?;
-    // Where a container hides parts of /proc it may not be mounted anew; the old one does, as it shows more.
+    // Where a container hides parts of /proc it may not be mounted again; the old one does, as it shows more.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let _ = mount("proc", Path::new("/proc"), "proc", flags, c"");
     let holder = next(Stage::Holder, end_with_caller)?;

@@ -18,9 +18,12 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Where labs of this user are: below `$XDG_RUNTIME_DIR`, root's below `/run`, else below `~/.cache`.
 pub(crate) fn root() -> PathBuf {
     let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let parent = set("XDG_RUNTIME_DIR").or_else(|| match rustix::process::geteuid().is_root() {
-        true => Some("/run".into()),
-        false => Some(set("HOME")?.join(".cache")),
+    let parent = set("XDG_RUNTIME_DIR").or_else(|| {
+        if rustix::process::geteuid().is_root() {
+            Some("/run".into())
+        } else {
+            Some(set("HOME")?.join(".cache"))
+        }
     });
     parent.unwrap_or_else(env::temp_dir).join("benchmaster")
 }
@@ -28,7 +31,6 @@ pub(crate) fn root() -> PathBuf {
 /// What is known of a lab that is up, in `lab.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Known {
-    /// As asked for.
     pub(crate) config: LabConfig,
     /// Process 1 of the lab, as the process that brought it up saw it.
     pub(crate) process: u32,
@@ -36,7 +38,6 @@ pub(crate) struct Known {
     pub(crate) started: u64,
 }
 
-/// A lab's directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Directory(PathBuf);
 
@@ -106,10 +107,10 @@ impl Directory {
     pub(crate) fn clear(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.0)? {
             let entry = entry?;
-            match entry.file_type()?.is_dir() {
-                true => fs::remove_dir_all(entry.path())?,
-                false if entry.path() == self.lock() => {}
-                false => fs::remove_file(entry.path())?,
+            if entry.file_type()?.is_dir() {
+                fs::remove_dir_all(entry.path())?;
+            } else if entry.path() != self.lock() {
+                fs::remove_file(entry.path())?;
             }
         }
         Ok(())
@@ -170,7 +171,7 @@ pub(crate) fn started(process: u32) -> Option<u64> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// The last lines of a file, at most so many.
+/// The last lines of a file, at most `most`.
 pub(crate) fn last_lines(file: &Path, most: usize) -> Vec<String> {
     const LOOKED_AT: u64 = 64 << 10;
     let read = || {

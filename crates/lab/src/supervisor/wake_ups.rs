@@ -26,7 +26,6 @@ const SENDER: MacAddress = MacAddress([0x02, 0x62, 0x6d, 2, 0, 0]);
 pub(super) struct Interface {
     /// Its TAP device.
     pub(super) tap: String,
-    /// Its Ethernet address.
     pub(super) mac: MacAddress,
 }
 
@@ -71,7 +70,7 @@ fn packet_socket() -> io::Result<OwnedFd> {
         libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK, 0)
     } {
         -1 => Err(io::Error::last_os_error()),
-        // SAFETY: the kernel has just given the descriptor, and nobody else has it.
+        // SAFETY: the kernel has just given the descriptor, and nothing else has it.
         number => Ok(unsafe { OwnedFd::from_raw_fd(number) }),
     }
 }

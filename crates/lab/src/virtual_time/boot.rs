@@ -39,7 +39,6 @@ pub struct Boot<'a> {
 pub struct Ended {
     /// The exit status of the controller.
     pub status: i32,
-    /// What it printed.
     pub output: String,
     /// What it printed as errors and notes.
     pub messages: String,
@@ -53,27 +52,16 @@ pub enum BootError {
         "the kernel {release} ({}) has no virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`): build one with \
          `benchmaster lab kernel build 6.12` and choose it with `lab.kernel = \"6.12\"`", file.display()
     )]
-    NoVirtualTime {
-        /// Its release.
-        release: String,
-        /// Its file.
-        file: PathBuf,
-    },
+    NoVirtualTime { release: String, file: PathBuf },
     /// The guest was not started.
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// A file of the share could not be written or read.
     #[error("{}: {source}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    File { path: PathBuf, source: io::Error },
     /// The guest ended before the controller.
     #[error("the guest on virtual time {cause} before the study was done{}", lines(console))]
     Ended {
-        /// How.
         cause: ExitCause,
         /// The last lines of its console.
         console: Vec<String>,
@@ -87,7 +75,6 @@ pub enum BootError {
          virtual time{}", limit.as_secs(), lines(console)
     )]
     TooLong {
-        /// The limit.
         limit: Duration,
         /// The last lines of its console.
         console: Vec<String>,

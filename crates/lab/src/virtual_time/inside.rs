@@ -15,7 +15,7 @@ use benchmaster_netem::network::{Means, Network, NetworkConfig, NetworkError};
 use benchmaster_netem::wire::{self, INTERFACE, Report, client_mac, server_mac};
 
 use super::first::Job;
-use super::part::{Part, Place};
+use super::part::{Node, Part};
 use crate::backend::BackEnd;
 use crate::config::{KnfsdConfig, LabConfig};
 use crate::facts::{LabFacts, MachineFacts};
@@ -25,29 +25,19 @@ use crate::machine::MachineState;
 /// Why something could not be done in a kernel on virtual time.
 #[derive(Debug, thiserror::Error)]
 pub enum InsideError {
-    /// No network.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// No namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// There is no such machine.
     #[error("the lab has no machine `{0}`")]
     NoMachine(String),
-    /// A place or a program in it could not be started.
-    #[error("cannot start `{program}` in the place `{machine}`: {source}")]
-    Start {
-        /// The machine.
-        machine: String,
-        /// The program.
-        program: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    /// A node or a program in it could not be started.
+    #[error("cannot start `{program}` in the node `{machine}`: {source}")]
+    Start { machine: String, program: String, source: io::Error },
     /// The server or a client could not be set up.
-    #[error("the place `{machine}` could not be set up: {said}")]
+    #[error("the node `{machine}` could not be set up: {said}")]
     SetUp {
-        /// The machine.
         machine: String,
         /// What the part said.
         said: String,
@@ -65,15 +55,15 @@ pub enum InsideError {
 pub struct Inside {
     network: Mutex<Network>,
     namespace: Arc<Namespace>,
-    server: Place,
-    clients: Vec<Place>,
+    server: Node,
+    clients: Vec<Node>,
     program: PathBuf,
     /// What streams belong to.
     children: Mutex<Vec<Child>>,
 }
 
 impl Inside {
-    /// Makes the network and the places of so many clients, `c1` and on, and of the server; nothing serves yet.
+    /// Makes the network and the nodes of `clients` clients, `c1` and on, and of the server; nothing serves yet.
     ///
     /// # Errors
     /// [`InsideError`]
@@ -84,24 +74,24 @@ impl Inside {
         let network = Network::start(config)?;
         introduce(&network, clients)?;
         let namespace = Arc::new(network.server().run(Namespace::current)??);
-        let place = |name: &str, network: &Namespace| {
+        let node = |name: &str, network: &Namespace| {
             let failed = |source| InsideError::Start {
                 machine: name.into(),
                 program: program.display().to_string(),
                 source,
             };
-            Place::start(name, network, &program).map_err(failed)
+            Node::start(name, network, &program).map_err(failed)
         };
-        let server = place("server", network.server())?;
-        let mut places = Vec::new();
+        let server = node("server", network.server())?;
+        let mut nodes = Vec::new();
         for client in 0..clients {
-            places.push(place(&name_of(client), network.client(client))?);
+            nodes.push(node(&name_of(client), network.client(client))?);
         }
         let lab = Self {
             network: Mutex::new(network),
             namespace,
             server,
-            clients: places,
+            clients: nodes,
             program: program.clone(),
             children: Mutex::default(),
         };
@@ -171,7 +161,7 @@ impl Inside {
         Ok(self.network().achieved()?)
     }
 
-    /// Starts the counts of [`Inside::network_report`] anew.
+    /// Resets the counts of [`Inside::network_report`].
     ///
     /// # Errors
     /// [`InsideError::Network`]
@@ -189,7 +179,7 @@ impl Inside {
         self.network().server_address()
     }
 
-    /// A connection that is standard input and output of a program at a machine's place; errors go to the console. The
+    /// A connection that is standard input and output of a program at a machine's node; errors go to the console. The
     /// program is killed when this is dropped.
     ///
     /// # Errors
@@ -206,12 +196,12 @@ impl Inside {
         let mut command = Command::new(self.file(program));
         command.args(arguments).stdout(OwnedFd::from(theirs.try_clone().map_err(failed)?));
         command.stdin(OwnedFd::from(theirs));
-        let child = self.place(machine)?.spawn(&mut command).map_err(failed)?;
+        let child = self.node(machine)?.spawn(&mut command).map_err(failed)?;
         self.children().push(child);
         Ok(ours)
     }
 
-    /// Runs a program at a machine's place to its end.
+    /// Runs a program at a machine's node to its end.
     ///
     /// # Errors
     /// [`InsideError`]
@@ -230,7 +220,7 @@ impl Inside {
         let mut process = Command::new(self.file(program));
         process.args(arguments).envs(command.environment.iter().map(|(name, value)| (name, value)));
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.place(machine)?.spawn(&mut process).map_err(failed)?;
+        let mut child = self.node(machine)?.spawn(&mut process).map_err(failed)?;
         if let Some(mut input) = child.stdin.take() {
             // A program need not read all of it.
             let _ = io::Write::write_all(&mut input, command.input.as_bytes());
@@ -252,16 +242,16 @@ impl Inside {
         }
     }
 
-    fn place(&self, machine: &str) -> Result<&Place, InsideError> {
+    fn node(&self, machine: &str) -> Result<&Node, InsideError> {
         let of_client = || {
             let number: usize = machine.strip_prefix('c')?.parse().ok()?;
             self.clients.get(number.checked_sub(1)?)
         };
-        let place = if machine == "server" { Some(&self.server) } else { of_client() };
-        place.ok_or_else(|| InsideError::NoMachine(machine.into()))
+        let node = if machine == "server" { Some(&self.server) } else { of_client() };
+        node.ok_or_else(|| InsideError::NoMachine(machine.into()))
     }
 
-    /// Has this program do a part at a place, to its end; what it said.
+    /// Has this program do a part at a node, to its end; what it said.
     fn play(&self, machine: &str, part: &Part) -> Result<String, InsideError> {
         let failed = |source| InsideError::Start {
             machine: machine.into(),
@@ -274,13 +264,12 @@ impl Inside {
         let mut command = Command::new(&self.program);
         command.arg(super::COMMAND).args(part.arguments()).stdin(Stdio::null());
         command.stdout(said.try_clone().map_err(failed)?).stderr(complained.try_clone().map_err(failed)?);
-        let status = self.place(machine)?.spawn(&mut command).and_then(|mut child| child.wait());
-        match status.map_err(failed)?.success() {
-            true => text(&mut said).map_err(failed),
-            false => {
-                let said = text(&mut complained).map_err(failed)?;
-                Err(InsideError::SetUp { machine: machine.into(), said })
-            }
+        let status = self.node(machine)?.spawn(&mut command).and_then(|mut child| child.wait());
+        if status.map_err(failed)?.success() {
+            text(&mut said).map_err(failed)
+        } else {
+            let said = text(&mut complained).map_err(failed)?;
+            Err(InsideError::SetUp { machine: machine.into(), said })
         }
     }
 
@@ -340,7 +329,7 @@ fn pair() -> io::Result<(TcpStream, TcpStream)> {
     Ok((ours, theirs))
 }
 
-/// Whether this process is in a guest that was booted by [`boot`](super::boot): only there places can be made.
+/// Whether this process is in a guest that was booted by [`boot`](super::boot): only there nodes can be made.
 pub fn is_inside() -> bool {
     Path::new(super::JOB).exists()
 }

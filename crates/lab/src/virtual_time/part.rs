@@ -1,6 +1,6 @@
 //! Machines of a virtual-time lab: namespaces of the one kernel, each held by a process of its own.
 //!
-//! A place has its own network, host name, mounts and processes. Programs that look for their services in `/proc` or keep
+//! A node has its own network, host name, mounts and processes. Programs that look for their services in `/proc` or keep
 //! files in `/run` find their own, and NFS version 4 clients have different host names, and so different client ids.
 
 use std::fs::File;
@@ -18,7 +18,7 @@ use crate::config::KnfsdConfig;
 use crate::guest::ToolError;
 use crate::guest::{client, knfsd};
 
-/// What a holder says when its place is ready.
+/// What a holder says when its node is ready.
 const READY: &str = "ready";
 
 /// What a process of a virtual-time lab does beside the agents: the arguments of the hidden command.
@@ -26,11 +26,11 @@ const READY: &str = "ready";
 pub enum Part {
     /// Process 1 of the guest.
     First,
-    /// Process 1 of a place of this name: makes its mounts, and lives as long as its standard input is open.
+    /// Process 1 of a node of this name: makes its mounts, and lives as long as its standard input is open.
     Hold(String),
-    /// Starts what the kernel's client needs in the place where it runs.
+    /// Starts what the kernel's client needs in the node where it runs.
     Client,
-    /// Makes the kernel's server what is asked for, in the place where it runs.
+    /// Makes the kernel's server what is asked for, in the node where it runs.
     Serve(Box<KnfsdConfig>),
 }
 
@@ -40,16 +40,9 @@ pub enum PartError {
     /// There is no such part.
     #[error("`{0}` is no part of a virtual-time lab; the program itself gives these arguments")]
     Unknown(String),
-    /// The place could not be made.
-    #[error("cannot {what} in the place `{name}`: {source}")]
-    Place {
-        /// The place.
-        name: String,
-        /// What was tried.
-        what: &'static str,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    /// The node could not be made.
+    #[error("cannot {what} in the node `{name}`: {source}")]
+    Node { name: String, what: &'static str, source: io::Error },
     /// The client's services do not run.
     #[error(transparent)]
     Client(#[from] ToolError),
@@ -103,7 +96,7 @@ impl Part {
                 // It has text keys and plain values only.
                 let text = serde_json::to_string(&started).unwrap_or_default();
                 let said = writeln!(io::stdout(), "{text}");
-                said.map_err(|source| PartError::Place {
+                said.map_err(|source| PartError::Node {
                     name: "server".into(),
                     what: "say how it started",
                     source,
@@ -115,10 +108,10 @@ impl Part {
 
 fn hold(name: &str) -> Result<(), PartError> {
     let failed = |what| {
-        move |error: rustix::io::Errno| PartError::Place { name: name.into(), what, source: error.into() }
+        move |error: rustix::io::Errno| PartError::Node { name: name.into(), what, source: error.into() }
     };
     rustix::system::sethostname(name.as_bytes()).map_err(failed("set the host name"))?;
-    // Not other places, but processes here that have mounts of their own shall see what is mounted.
+    // Not other nodes, but processes here that have mounts of their own shall see what is mounted.
     for kind in [MountPropagationFlags::PRIVATE, MountPropagationFlags::SHARED] {
         mount_change("/", kind | MountPropagationFlags::REC).map_err(failed("keep mounts apart"))?;
     }
@@ -130,22 +123,22 @@ fn hold(name: &str) -> Result<(), PartError> {
     ] {
         mount(kind, at, kind, MountFlags::empty(), None).map_err(failed(what))?;
     }
-    let talk = |source| PartError::Place { name: name.into(), what: "say that it is ready", source };
+    let talk = |source| PartError::Node { name: name.into(), what: "say that it is ready", source };
     let mut output = io::stdout();
     writeln!(output, "{READY}").and_then(|()| output.flush()).map_err(talk)?;
     // Nothing is sent: it ends with whoever started it.
     io::stdin().read_to_end(&mut Vec::new()).map(drop).map_err(talk)
 }
 
-/// A place, and what enters it.
+/// A node, and what enters it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Node {
     holder: Child,
     /// In the order in which they are entered: what is found in `/proc` is needed no more once mounts are others.
     namespaces: Vec<OwnedFd>,
 }
 
-impl Place {
+impl Node {
     /// Makes one in a network namespace. `program` is this program.
     pub(super) fn start(name: &str, network: &Namespace, program: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
@@ -186,7 +179,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Node {
     fn drop(&mut self) {
         // With the first process of its process namespace all others end. It may have ended before.
         let _ = self.holder.kill();
@@ -197,7 +190,7 @@ impl Drop for Place {
 /// Calls it on a thread of its own, whose namespaces may change.
 fn on_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
-        let thread = thread::Builder::new().name("place".into()).spawn_scoped(scope, what)?;
+        let thread = thread::Builder::new().name("node".into()).spawn_scoped(scope, what)?;
         thread
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("the thread ended; this is a defect of the program")))

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 
 use crate::launch::LastLines;
 
-/// How a task tells its rank and node.
+/// How a task prints its rank and node.
 pub(super) const MARK: &str = "benchmaster-task ";
 
 /// Lines of srun (`--label`) by task. Copies share them.
@@ -27,7 +27,7 @@ struct Task {
 }
 
 impl Output {
-    /// Of so many tasks.
+    /// The number of tasks.
     pub(super) fn new(tasks: u32) -> Self {
         let tasks = (0..tasks).map(|_| Task::default()).collect();
         Self(Arc::new(Shared { tasks, srun: LastLines::default() }))
@@ -37,7 +37,6 @@ impl Output {
         self.0.tasks.get(usize::try_from(rank).ok()?)
     }
 
-    /// Takes a line.
     pub(super) fn line(&self, line: &str) {
         let line = line.trim_end();
         let labelled = line.split_once(':').and_then(|(rank, text)| Some((rank.trim().parse().ok()?, text)));
@@ -70,7 +69,6 @@ impl Output {
         self.of(rank).map(|task| task.errors.clone()).unwrap_or_default()
     }
 
-    /// What srun said.
     pub(super) fn srun(&self) -> &LastLines {
         &self.0.srun
     }

@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 const KNOWN: &[(&str, &str)] = &[
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key is another than the one in known_hosts; if the host was installed anew, `ssh-keygen -R HOST`",
+        "its host key is another than the one in known_hosts; if the host was reinstalled, `ssh-keygen -R HOST`",
     ),
     (
         "Host key verification failed",

@@ -18,7 +18,6 @@ pub(super) enum Answer {
         /// What `--version` printed.
         version: String,
     },
-    /// There is no program.
     Missing {
         /// `uname -sm`.
         system: String,
@@ -29,7 +28,7 @@ pub(super) enum Answer {
         status: i32,
         /// `uname -sm`.
         system: String,
-        /// Name and version of the host's C library, as far as it tells.
+        /// Name and version of the host's C library, as far as it is known.
         libc: String,
     },
     /// The program is there now.
@@ -113,7 +112,7 @@ pub(super) fn start(there: &str, config: &SshConfig) -> String {
     command(START, &arguments)
 }
 
-/// Arguments: program, its bytes, a name that nobody else uses.
+/// Arguments: program, its bytes, a name that no other process uses.
 const COPY: &str = r#"
     umask 077; b=$HOME/${1#??}; d=${b%/*}; t=$d/.new-$3;
     mkdir -p "$d" || exit 1;

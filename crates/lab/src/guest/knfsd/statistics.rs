@@ -28,7 +28,6 @@ pub struct NfsClient {
     pub address: String,
     /// What it calls itself, the `co_ownerid`: two clients with one name take each other's lease.
     pub name: String,
-    /// The minor version.
     pub minor_version: u32,
     /// Whether it has confirmed its id.
     pub confirmed: bool,

@@ -1,6 +1,6 @@
 //! The disk driver of user-mode Linux loses a wake-up now and then, as its network driver does: requests that are done are not
 //! looked at until the next one is. When all that it takes at a time (64) wait like that, there is no next one, and the
-//! machine's file system stands still for ever. All disks share one channel, so that reading another disk wakes it up.
+//! machine's file system stands still forever. All disks share one channel, so that reading another disk wakes it up.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

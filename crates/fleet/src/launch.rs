@@ -1,0 +1,152 @@
+//! Starting agents, each at the other end of a byte stream.
+//!
+//! Who starts them (this host, ssh, Slurm) is a matter of the modules below; what comes out is the same: a stream that
+//! an agent serves, and whatever is known of the process behind it.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
+use tokio::process::Child;
+use tokio::sync::watch;
+
+pub mod guests;
+pub mod local;
+pub mod slurm;
+pub mod ssh;
+
+/// Both directions between the controller and one agent.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
+
+/// An agent that was started.
+pub struct Started {
+    /// Its name in the study: the host's, with a number where a host has several.
+    pub name: String,
+    /// To the agent, which serves on it.
+    pub stream: Box<dyn ByteStream>,
+    /// The process that the controller has for it: the agent itself, or ssh. It must be spawned with `kill_on_drop`.
+    pub process: Option<Child>,
+    /// What that process prints on standard error.
+    pub errors: LastLines,
+    /// What must live as long as the agent and is shared with others, such as the process that started several.
+    pub keep: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl fmt::Debug for Started {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Started")
+            .field("name", &self.name)
+            .field("process", &self.process)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why an agent could not be started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("agent `{agent}` could not be started: {reason}")]
+pub struct LaunchError {
+    /// Which agent, by its name in the study.
+    pub agent: String,
+    /// Why, and what helps.
+    pub reason: String,
+}
+
+impl LaunchError {
+    /// An error of an agent.
+    pub fn new(agent: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { agent: agent.into(), reason: reason.into() }
+    }
+}
+
+/// Lines kept by [`LastLines`].
+const LINES: usize = 20;
+
+/// Most bytes of one line.
+const LINE: u64 = 1024;
+
+/// The last lines that a process printed on standard error, to say why it ended. Copies share them.
+#[derive(Debug, Clone, Default)]
+pub struct LastLines(Arc<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    lines: Mutex<VecDeque<String>>,
+    /// Whether a task still reads.
+    reading: watch::Sender<bool>,
+}
+
+impl LastLines {
+    /// Reads lines in a task of the runtime until the other end is closed, so that the process is never held up.
+    pub fn follow(reader: impl AsyncRead + Send + Unpin + 'static) -> Self {
+        let lines = Self::default();
+        lines.0.reading.send_replace(true);
+        let kept = lines.clone();
+        tokio::spawn(async move {
+            kept.read_from(reader).await;
+            kept.0.reading.send_replace(false);
+        });
+        lines
+    }
+
+    /// Waits until everything that is [followed](Self::follow) has been read: a process can have ended while its last
+    /// words are still on the way. Who asks bounds the wait, as children of the process may hold the other end open.
+    pub async fn read_to_end(&self) {
+        // An error means that no sender is left, but this is one.
+        let _ = self.0.reading.subscribe().wait_for(|reading| !reading).await;
+    }
+
+    /// Reads lines until the other end is closed.
+    async fn read_from(&self, reader: impl AsyncRead + Unpin) {
+        let mut reader = BufReader::with_capacity(LINE as usize, reader);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match (&mut reader).take(LINE).read_until(b'\n', &mut line).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => self.push(&String::from_utf8_lossy(&line)),
+            }
+        }
+    }
+
+    pub fn push(&self, line: &str) {
+        let line = line.trim_end();
+        if line.is_empty() {
+            return;
+        }
+        let mut lines = self.0.lines.lock();
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_owned());
+    }
+
+    /// The lines so far, the last of them at the end.
+    pub fn text(&self) -> String {
+        self.0.lines.lock().iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_and_long_ones_are_cut() {
+        let (mut writer, reader) = tokio::io::duplex(64);
+        let lines = LastLines::follow(reader);
+        let text: String = (0..50).map(|number| format!("line {number}\n")).collect();
+        tokio::io::AsyncWriteExt::write_all(&mut writer, text.as_bytes()).await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut writer, &[b'x'; 2000]).await.unwrap();
+        drop(writer);
+        lines.read_to_end().await;
+        let text = lines.text();
+        assert!(text.ends_with(&format!("\n{}", "x".repeat(2000 - 1024))), "{text}");
+        assert_eq!(text.lines().count(), LINES);
+        assert!(text.starts_with("line 32\n"), "{text}");
+    }
+}

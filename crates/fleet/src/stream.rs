@@ -1,0 +1,4 @@
+//! Byte streams between controller and agents.
+
+pub(crate) mod frames;
+pub mod stdio;

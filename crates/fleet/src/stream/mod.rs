@@ -1,4 +1,0 @@
-//! Byte streams between controller and agents.
-
-pub(crate) mod stamped;
-pub mod stdio;

@@ -1,0 +1,39 @@
+//! All integration tests in one executable, which is also the supervisor of labs, process 1 of machines, and, as `hold`, a
+//! process that has a lab and is killed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
+#![allow(clippy::print_stdout, reason = "skipped tests, and what other processes wait for")]
+
+mod labs;
+mod machines;
+
+use std::process::ExitCode;
+
+use benchmaster_lab::{guest, supervisor};
+use libtest_mimic::Arguments;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["lab-supervisor", stage] => ended(supervisor::run(stage.parse().unwrap())),
+        ["guest"] if std::env::var_os(machines::guest::TEST).is_some() => machines::guest::main(),
+        ["guest"] => ended(guest::process_1().map(drop)),
+        ["guest", "--serve", address] => ended(guest::serve(address.parse().unwrap())),
+        ["hold", name, back_end] => labs::crashes::hold(name, back_end.parse().unwrap()),
+        _ => {
+            let tests = labs::trials().into_iter().chain(machines::trials()).collect();
+            libtest_mimic::run(&Arguments::from_args(), tests).exit_code()
+        }
+    }
+}
+
+fn ended<T, E: std::fmt::Display>(result: Result<T, E>) -> ExitCode {
+    match result {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
