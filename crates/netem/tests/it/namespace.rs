@@ -1,8 +1,6 @@
 //! Network namespaces of the kernel's. Without the right to make one the tests are skipped, unless
 //! `BENCHMASTER_REQUIRE_NAMESPACES=1`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
-
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::process::Command;

@@ -1,53 +1,52 @@
 //! Messages between the two ends of a probe, version 1. All numbers are big-endian.
 //!
 //! ```text
-//! far end → client   greeting   "bm-probe", version u16, flags u16, nonce [32]
-//! client → far end   request    kind u16, sample interval in ms u16, size u32, warm-up in ms u32, length in ms u32, proof [32]
-//! far end → client   answer     status u16, zero u16, limit u32
-//! client → far end   one byte   when all connections of the test are ready
+//! far end → client   greeting   "bm-probe", version u16, flags u16, nonce [32] client → far end   request    kind
+//! u16, sample interval in ms u16, size u32, warm-up in ms u32, length in ms u32, proof [32] far end → client
+//! response   status u16, zero u16, limit u32 client → far end   one byte   when all connections of the test are
+//! ready
 //! ```
-//! What follows depends on the kind: messages that are sent back; a stream in one direction, in frames (`stream`); requests
-//! of eight bytes that are each answered by themselves and null data. The proof is HMAC-SHA256, with the token as key, over
-//! greeting and request; without a token it is zero.
+//! What follows depends on the kind: messages that are sent back; a stream in one direction, in frames (`stream`);
+//! requests of eight bytes that are each answered by themselves and null data. The proof is HMAC-SHA256, with the
+//! token as key, over greeting and request; without a token it is zero.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use super::Token;
+use crate::Token;
 
-/// Version of the protocol.
-pub(super) const VERSION: u16 = 1;
-pub(super) const GREETING: usize = 44;
-pub(super) const REQUEST: usize = 48;
-pub(super) const ANSWER: usize = 8;
+pub(crate) const VERSION: u16 = 1;
+pub(crate) const GREETING: usize = 44;
+pub(crate) const REQUEST: usize = 48;
+pub(crate) const RESPONSE: usize = 8;
 /// What the client sends when a test begins.
-pub(super) const GO: u8 = b'G';
+pub(crate) const GO: u8 = b'G';
 /// Longest message that is sent back.
-pub(super) const LONGEST_ECHO: u32 = 64 << 10;
+pub(crate) const LONGEST_ECHO: u32 = 64 << 10;
 /// Bytes of a request for null data, and of the head of its answer.
-pub(super) const NULL_HEAD: usize = 8;
+pub(crate) const NULL_HEAD: usize = 8;
 
 const MAGIC: [u8; 8] = *b"bm-probe";
 const PROOF: usize = 32;
 
 /// What a far end says first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Greeting {
-    pub(super) token_wanted: bool,
+pub(crate) struct Greeting {
+    pub(crate) token_wanted: bool,
     /// It has as many connections as it may.
-    pub(super) busy: bool,
-    pub(super) nonce: [u8; 32],
+    pub(crate) busy: bool,
+    pub(crate) nonce: [u8; 32],
 }
 
 /// Why the front of a connection is no greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoGreeting {
+pub(crate) enum NoGreeting {
     Other,
     Version(u16),
 }
 
 impl Greeting {
-    pub(super) fn encode(&self) -> [u8; GREETING] {
+    pub(crate) fn encode(&self) -> [u8; GREETING] {
         let flags = u16::from(self.token_wanted) | u16::from(self.busy) << 1;
         let mut bytes = [0; GREETING];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -57,7 +56,7 @@ impl Greeting {
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8; GREETING]) -> Result<Self, NoGreeting> {
+    pub(crate) fn decode(bytes: &[u8; GREETING]) -> Result<Self, NoGreeting> {
         if bytes[..8] != MAGIC {
             return Err(NoGreeting::Other);
         }
@@ -74,7 +73,7 @@ impl Greeting {
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// Messages of `size` bytes are sent back.
     Echo,
     /// The far end sends a stream for warm-up and length,
@@ -87,12 +86,12 @@ pub(super) enum Kind {
 
 /// What a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) kind: Kind,
-    pub(super) sample_ms: u16,
-    pub(super) size: u32,
-    pub(super) warm_up_ms: u32,
-    pub(super) length_ms: u32,
+pub(crate) struct Request {
+    pub(crate) kind: Kind,
+    pub(crate) sample_ms: u16,
+    pub(crate) size: u32,
+    pub(crate) warm_up_ms: u32,
+    pub(crate) length_ms: u32,
 }
 
 impl Request {
@@ -112,7 +111,7 @@ impl Request {
         bytes
     }
 
-    pub(super) fn encode(&self, greeting: &Greeting, token: Option<&Token>) -> [u8; REQUEST] {
+    pub(crate) fn encode(&self, greeting: &Greeting, token: Option<&Token>) -> [u8; REQUEST] {
         let head = self.head();
         let mut bytes = [0; REQUEST];
         bytes[..head.len()].copy_from_slice(&head);
@@ -123,7 +122,7 @@ impl Request {
     }
 
     /// `None` for a kind that is not known.
-    pub(super) fn decode(bytes: &[u8; REQUEST]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8; REQUEST]) -> Option<Self> {
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let kind = match u16::from_be_bytes([bytes[0], bytes[1]]) {
             1 => Kind::Echo,
@@ -137,7 +136,7 @@ impl Request {
     }
 
     /// Whether the sender of a request knows the token. Takes the same time however much of the proof is right.
-    pub(super) fn is_proved(bytes: &[u8; REQUEST], greeting: &Greeting, token: &Token) -> bool {
+    pub(crate) fn is_proved(bytes: &[u8; REQUEST], greeting: &Greeting, token: &Token) -> bool {
         let (head, proof) = bytes.split_at(REQUEST - PROOF);
         mac(greeting, head, token).is_some_and(|mac| mac.verify_slice(proof).is_ok())
     }
@@ -153,7 +152,7 @@ fn mac(greeting: &Greeting, head: &[u8], token: &Token) -> Option<Hmac<Sha256>> 
 
 /// What a far end says to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Response {
     Granted,
     /// The token is missing or wrong.
     Token,
@@ -165,8 +164,8 @@ pub(super) enum Answer {
     Unknown,
 }
 
-impl Answer {
-    pub(super) fn encode(self) -> [u8; ANSWER] {
+impl Response {
+    pub(crate) fn encode(self) -> [u8; RESPONSE] {
         let (status, limit): (u16, u32) = match self {
             Self::Granted => (0, 0),
             Self::Token => (1, 0),
@@ -174,13 +173,13 @@ impl Answer {
             Self::Size(limit) => (3, limit),
             Self::Unknown => (4, 0),
         };
-        let mut bytes = [0; ANSWER];
+        let mut bytes = [0; RESPONSE];
         bytes[..2].copy_from_slice(&status.to_be_bytes());
         bytes[4..].copy_from_slice(&limit.to_be_bytes());
         bytes
     }
 
-    pub(super) fn decode(bytes: &[u8; ANSWER]) -> Self {
+    pub(crate) fn decode(bytes: &[u8; RESPONSE]) -> Self {
         let limit = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
         match u16::from_be_bytes([bytes[0], bytes[1]]) {
             0 => Self::Granted,
@@ -212,10 +211,15 @@ mod tests {
                 assert_eq!(Request::decode(&bytes), Some(request(kind)));
             }
         }
-        let answers =
-            [Answer::Granted, Answer::Token, Answer::Length(60_000), Answer::Size(9), Answer::Unknown];
+        let answers = [
+            Response::Granted,
+            Response::Token,
+            Response::Length(60_000),
+            Response::Size(9),
+            Response::Unknown,
+        ];
         for answer in answers {
-            assert_eq!(Answer::decode(&answer.encode()), answer);
+            assert_eq!(Response::decode(&answer.encode()), answer);
         }
     }
 

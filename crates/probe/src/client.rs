@@ -8,13 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use benchmaster_stats::fairness::jain;
 use socket2::SockRef;
 
-use super::far_end::{FarEnd, serve};
-use super::null::{self, NullRepetition};
-use super::protocol::{GO, Kind, Request};
-use super::result::{Direction, Estimate, Flow, Latency, NetworkProbe, Repetition, Throughput};
-use super::stream::{self, Arrived, MARGIN, Meter};
-use super::tcp_info::TcpSample;
-use super::{ProbeConfig, ProbeError, ServeConfig, handshake};
+use crate::far_end::{FarEnd, serve};
+use crate::null::{self, NullRepetition};
+use crate::protocol::{GO, Kind, Request};
+use crate::result::{Direction, Estimate, Flow, Latency, NetworkProbe, Repetition, Throughput};
+use crate::stream::{self, Arrived, MARGIN, Meter};
+use crate::tcp_info::TcpSample;
+use crate::{ProbeConfig, ProbeError, ServeConfig, handshake};
 
 /// Round trips that are not counted, in every repetition.
 const FIRST_ROUND_TRIPS: usize = 20;
@@ -107,24 +107,24 @@ struct About {
 }
 
 /// Everything that a test needs to know.
-pub(super) struct Client<'a> {
-    pub(super) config: &'a ProbeConfig,
-    pub(super) target: SocketAddr,
-    pub(super) warm_up: Duration,
+pub(crate) struct Client<'a> {
+    pub(crate) config: &'a ProbeConfig,
+    pub(crate) target: SocketAddr,
+    pub(crate) warm_up: Duration,
 }
 
 impl Client<'_> {
-    pub(super) fn io(&self, doing: &'static str) -> impl Fn(io::Error) -> ProbeError + use<> {
+    pub(crate) fn io(&self, doing: &'static str) -> impl Fn(io::Error) -> ProbeError + use<> {
         let target = self.target;
         move |source| ProbeError::Io { doing, target, source }
     }
 
-    pub(super) fn too_slow(&self, doing: &'static str) -> ProbeError {
+    pub(crate) fn too_slow(&self, doing: &'static str) -> ProbeError {
         ProbeError::TooSlow { doing, target: self.target }
     }
 
     /// Opens a connection for a test.
-    pub(super) fn open(&self, kind: Kind, size: u32) -> Result<TcpStream, ProbeError> {
+    pub(crate) fn open(&self, kind: Kind, size: u32) -> Result<TcpStream, ProbeError> {
         let config = self.config;
         let milliseconds = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
         let request = Request {
@@ -160,7 +160,7 @@ impl Client<'_> {
         Ok((Latency::of(&connects).ok_or_else(none)?, Latency::of(&trips).ok_or_else(none)?, about))
     }
 
-    /// So many round trips, or as many as there is time for; one at least.
+    /// Up to this many round trips, as time permits; at least one.
     fn round_trips(&self, socket: &mut TcpStream, n: u32) -> io::Result<Vec<f64>> {
         let mut message = vec![0; self.config.message_bytes as usize];
         socket.set_read_timeout(Some(self.config.patience))?;
@@ -240,7 +240,7 @@ impl Client<'_> {
         let flows = std::thread::scope(|scope| {
             let threads: Vec<_> = sockets.iter().map(|socket| scope.spawn(|| flow(socket))).collect();
             let ended = threads.into_iter().map(|thread| {
-                let died = || ProbeError::Resources(io::Error::other("a thread of the probe died"));
+                let died = || ProbeError::Resources(io::Error::other("a thread of the probe panicked"));
                 thread.join().map_err(|_| died())?
             });
             ended.collect::<Result<Vec<Flow>, ProbeError>>()
@@ -298,12 +298,12 @@ impl Client<'_> {
 }
 
 /// A part of `all` for one of several repetitions; the parts add up.
-pub(super) fn share(all: u32, repetitions: u16, repetition: u16) -> u32 {
+pub(crate) fn share(all: u32, repetitions: u16, repetition: u16) -> u32 {
     let (of, at) = (u32::from(repetitions), u32::from(repetition));
     all / of + u32::from(at < all % of)
 }
 
-pub(super) fn microseconds(time: Duration) -> f64 {
+pub(crate) fn microseconds(time: Duration) -> f64 {
     time.as_nanos() as f64 / 1e3
 }
 

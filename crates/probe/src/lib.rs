@@ -1,11 +1,11 @@
 //! What the network between two hosts can do, without a file system: round trips, throughput, fairness.
 //!
-//! [`network`] measures against a far end ([`serve`]) on the other host. [`rpc_null`] needs none: it opens connections to any
-//! NFS server and calls the procedure that does nothing, which gives a baseline of its latency.
+//! [`network`] measures against a far end ([`serve`]) on the other host. [`rpc_null`] needs none: it opens
+//! connections to any NFS server and calls the procedure that does nothing, which gives a baseline of its latency.
 //!
-//! Every figure has an interval over repetitions that are independent of one another: each opens new connections, so that
-//! ports, the queues that they hash to, and congestion windows are new too. Repetitions of all tests take turns, so that
-//! what changes slowly on a network touches all of them alike.
+//! Every figure has an interval over repetitions that are independent of one another: each opens new connections, so
+//! that ports, the queues that they hash to, and congestion windows are new too. Repetitions of all tests take turns,
+//! so that what changes slowly on a network touches all of them alike.
 
 use std::io;
 use std::net::SocketAddr;
@@ -50,7 +50,8 @@ pub struct ProbeConfig {
     pub token: Option<Token>,
     /// Repetitions of each test; intervals are over them. 5 by default; 1 gives no interval.
     pub repetitions: u16,
-    /// Round trips in all. Each repetition takes its part of them, but ends after [`ProbeConfig::duration`] on a slow network.
+    /// Round trips in all. Each repetition takes its part of them, but ends after [`ProbeConfig::duration`] on a slow
+    /// network.
     pub round_trips: u32,
     /// Bytes of the messages of round trips, at most 64 KiB.
     pub message_bytes: u32,
@@ -58,7 +59,6 @@ pub struct ProbeConfig {
     pub connects: u32,
     /// Numbers of connections that transfer at once; empty: no transfers.
     pub flows: Vec<u16>,
-    /// Directions of the transfers.
     pub directions: Vec<Direction>,
     /// How long each repetition of a transfer is measured.
     pub duration: Duration,
@@ -77,7 +77,6 @@ pub struct ProbeConfig {
 /// How null data are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NullDataConfig {
-    /// Connections.
     pub connections: u16,
     /// Threads that share each connection, with one request outstanding each.
     pub threads: u16,
@@ -133,9 +132,10 @@ impl ProbeConfig {
     }
 
     fn stopped(&self) -> Result<(), ProbeError> {
-        match self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            true => Err(ProbeError::Stopped),
-            false => Ok(()),
+        if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            Err(ProbeError::Stopped)
+        } else {
+            Ok(())
         }
     }
 
@@ -181,7 +181,6 @@ pub struct ServeConfig {
     pub listen: SocketAddr,
     /// Only clients that know it are served.
     pub token: Option<Token>,
-    /// Most connections at once.
     pub connections: usize,
     /// Longest test that a client may ask for; at most [`LONGEST_TEST`].
     pub longest: Duration,
@@ -202,7 +201,7 @@ impl ServeConfig {
     }
 }
 
-/// What both ends know, so that nobody else uses the far end. It is never sent.
+/// A secret of both ends, so that no one else can use the far end. It is never sent.
 #[derive(Clone)]
 pub struct Token(Vec<u8>);
 
@@ -216,9 +215,10 @@ impl Token {
     /// [`ProbeError::Token`] for other lengths.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, ProbeError> {
         let bytes = bytes.into();
-        match (Self::SHORTEST..=4096).contains(&bytes.len()) {
-            true => Ok(Self(bytes)),
-            false => Err(ProbeError::Token(bytes.len())),
+        if (Self::SHORTEST..=4096).contains(&bytes.len()) {
+            Ok(Self(bytes))
+        } else {
+            Err(ProbeError::Token(bytes.len()))
         }
     }
 
@@ -254,82 +254,32 @@ pub enum ProbeError {
     Token(usize),
     /// The token's file cannot be read.
     #[error("cannot read the token from `{}`", path.display())]
-    TokenFile {
-        /// The file.
-        path: PathBuf,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    TokenFile { path: PathBuf, source: io::Error },
     /// The address is in use, or not one of this host.
     #[error("cannot listen on {address}")]
-    Listen {
-        /// As configured.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// Nobody listens, or nobody answers.
+    Listen { address: SocketAddr, source: io::Error },
+    /// No server listens, or it does not reply.
     #[error("cannot connect to {target}")]
-    Connect {
-        /// The far end.
-        target: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// Something else listens there.
-    #[error("{target} is no far end of a probe ({problem}); start `benchmaster probe network --serve` there")]
-    NotAFarEnd {
-        /// What was connected to.
-        target: SocketAddr,
-        /// What it did instead.
-        problem: String,
-    },
+    Connect { target: SocketAddr, source: io::Error },
+    #[error("{target} is not a probe server ({problem}); start `benchmaster probe network --serve` there")]
+    NotAFarEnd { target: SocketAddr, problem: String },
     /// The far end speaks another version.
     #[error(
-        "{target} speaks version {found} of the probe's protocol; use the same benchmaster on both hosts"
+        "{target} speaks version {found} of the probe protocol; use the same version of benchmaster on both hosts"
     )]
-    Version {
-        /// The far end.
-        target: SocketAddr,
-        /// Its version.
-        found: u16,
-    },
+    Version { target: SocketAddr, found: u16 },
     /// The far end does not do what was asked for.
     #[error("{target} refuses: {reason}")]
-    Refused {
-        /// The far end.
-        target: SocketAddr,
-        /// Its reason.
-        reason: String,
-    },
+    Refused { target: SocketAddr, reason: String },
     /// A connection failed, or was silent for too long.
     #[error("{doing} with {target} failed")]
-    Io {
-        /// The test.
-        doing: &'static str,
-        /// The far end.
-        target: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Io { doing: &'static str, target: SocketAddr, source: io::Error },
     /// The other end sent what it must not.
     #[error("{doing} with {target} failed: {problem}")]
-    Protocol {
-        /// The test.
-        doing: &'static str,
-        /// The other end.
-        target: SocketAddr,
-        /// What was wrong.
-        problem: String,
-    },
+    Protocol { doing: &'static str, target: SocketAddr, problem: String },
     /// A transfer was so slow that nothing arrived in the time measured.
-    #[error("{doing} with {target}: nothing arrived in the time measured; measure for longer")]
-    TooSlow {
-        /// The test.
-        doing: &'static str,
-        /// The far end.
-        target: SocketAddr,
-    },
+    #[error("{doing} with {target}: nothing arrived during the measurement; use a longer duration")]
+    TooSlow { doing: &'static str, target: SocketAddr },
     /// No thread or descriptor is left.
     #[error("cannot start the probe")]
     Resources(#[source] io::Error),

@@ -1,7 +1,5 @@
 //! The relay between real sockets. Times are only asserted from below; whoever waits does so for a long time at most.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;

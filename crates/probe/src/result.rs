@@ -7,7 +7,7 @@ use benchmaster_stats::percentile::{PercentileTable, SUPPORT};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use super::tcp_info::TcpSample;
+use crate::tcp_info::TcpSample;
 
 /// Confidence level of all intervals.
 pub const CONFIDENCE: f64 = 0.95;
@@ -15,7 +15,6 @@ pub const CONFIDENCE: f64 = 0.95;
 /// The network to a far end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkProbe {
-    /// The far end.
     pub target: SocketAddr,
     /// Whether the far end was one of this process, over loopback: what this host can do without a network.
     pub own_far_end: bool,
@@ -42,19 +41,16 @@ pub struct NetworkProbe {
 /// A mean over independent repetitions with its Student-t interval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
-    /// Repetitions.
     pub n: usize,
-    /// Their mean.
     pub mean: f64,
     /// Half the width of the interval at [`CONFIDENCE`]; `None` for one repetition, which has none.
     pub half_width: Option<f64>,
-    /// The repetitions.
     pub values: Vec<f64>,
 }
 
 impl Estimate {
     /// `None` of nothing, and of values that are no finite numbers.
-    pub(super) fn of(values: Vec<f64>) -> Option<Self> {
+    pub(crate) fn of(values: Vec<f64>) -> Option<Self> {
         let interval = mean_interval(&values, CONFIDENCE).ok()?;
         Some(Self { n: interval.n, mean: interval.mean, half_width: interval.half_width, values })
     }
@@ -63,23 +59,19 @@ impl Estimate {
 /// How long something took, in microseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Measurements.
     pub n: usize,
-    /// The shortest.
     pub min_us: f64,
-    /// The median of all.
     pub median_us: f64,
     /// The mean, with an interval over repetitions: measurements that follow one another are not independent.
     pub mean_us: Estimate,
     /// 99 % were at or below; `None` of fewer than 1,000, which do not tell it.
     pub p99_us: Option<f64>,
-    /// The longest.
     pub max_us: f64,
 }
 
 impl Latency {
     /// Of microseconds in repetitions; repetitions without any are left out. `None` of nothing.
-    pub(super) fn of(repetitions: &[Vec<f64>]) -> Option<Self> {
+    pub(crate) fn of(repetitions: &[Vec<f64>]) -> Option<Self> {
         let means = repetitions.iter().filter_map(|values| benchmaster_stats::mean(values)).collect();
         let mut all = repetitions.concat();
         all.sort_unstable_by(f64::total_cmp);
@@ -95,8 +87,9 @@ impl Latency {
         })
     }
 
-    /// Of histograms in nanoseconds, one for each repetition. `None` of nothing, and of histograms with different bounds.
-    pub(super) fn of_histograms(repetitions: &[&Histogram<u64>]) -> Option<Self> {
+    /// Of histograms in nanoseconds, one for each repetition. `None` of nothing, and of histograms with different
+    /// bounds.
+    pub(crate) fn of_histograms(repetitions: &[&Histogram<u64>]) -> Option<Self> {
         let filled = || repetitions.iter().copied().filter(|histogram| !histogram.is_empty());
         let all = PercentileTable::of_merged(filled()).ok()?;
         let us = |nanoseconds: u64| nanoseconds as f64 / 1e3;
@@ -125,9 +118,7 @@ pub enum Direction {
 /// Bulk transfer over a number of connections at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Throughput {
-    /// Its direction.
     pub direction: Direction,
-    /// Connections.
     pub flows: u16,
     /// Bytes of application data per second, all connections together.
     pub bytes_per_s: Estimate,
@@ -137,14 +128,12 @@ pub struct Throughput {
     pub repetitions: Vec<Repetition>,
 }
 
-/// One transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
     /// Bytes per second, all connections together.
     pub bytes_per_s: f64,
     /// Jain's index over the connections; `None` for one connection.
     pub fairness: Option<f64>,
-    /// The connections.
     pub flows: Vec<Flow>,
 }
 
@@ -166,9 +155,8 @@ pub struct Flow {
 /// Threads that request null data as fast as they can, over one or more connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NullData {
-    /// Connections.
     pub connections: u16,
-    /// Threads that share each of them; so many requests are outstanding on it.
+    /// Threads that share each of them: the number of requests outstanding on it.
     pub threads: u16,
     /// Bytes of a reply.
     pub reply_bytes: u32,
@@ -178,8 +166,8 @@ pub struct NullData {
     pub requests_per_s: Estimate,
     /// Jain's index over the connections of a repetition; `None` for one connection.
     pub fairness: Option<Estimate>,
-    /// The highest rate of a connection divided by the lowest, the winner-loser ratio; `None` for one connection, or when
-    /// one got nothing.
+    /// The highest rate of a connection divided by the lowest, the winner-loser ratio; `None` for one connection, or
+    /// when one got nothing.
     pub winner_loser_ratio: Option<Estimate>,
     /// From when a thread has a request until it has the whole reply.
     pub latency: Latency,
@@ -190,7 +178,6 @@ pub struct NullData {
 /// An RPC server that is no far end, such as any NFS server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RpcProbe {
-    /// The server.
     pub target: SocketAddr,
     /// Version of the NFS program that was called.
     pub version: u32,

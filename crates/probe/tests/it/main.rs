@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use benchmaster_netem::probe::{
-    Direction, FarEnd, NetworkProbe, NullDataConfig, ProbeConfig, ProbeError, ServeConfig, Token, network,
-    network_with, rpc_null, serve,
-};
 use benchmaster_netem::relay::{Relay, RelayConfig};
 use benchmaster_nfs_proto::record;
 use benchmaster_nfs_proto::rpc::{Message, OpaqueAuth, RpcReply, put_reply};
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder};
+use benchmaster_probe::{
+    Direction, FarEnd, NetworkProbe, NullDataConfig, ProbeConfig, ProbeError, ServeConfig, Token, network,
+    network_with, rpc_null, serve,
+};
 
 const LOOPBACK: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
@@ -135,9 +135,9 @@ fn only_those_who_know_the_token_are_served() {
         |token| network(&ProbeConfig { token, flows: vec![], null_data: None, ..short(Some(address)) });
     assert!(probe(token("the right token of this far end")).is_ok());
     let error = probe(token("the wrong token of this far end")).unwrap_err().to_string();
-    assert_eq!(error, format!("{address} refuses: the token is not the one that it was started with"));
+    assert_eq!(error, format!("{address} refuses: the token differs from the one it was started with"));
     let error = probe(None).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("{address} refuses: it wants a token; ")), "{error}");
+    assert!(error.starts_with(&format!("{address} refuses: it requires a token; ")), "{error}");
     let served = far.stop();
     assert_eq!((served.tests, served.failed), (2, 0));
     assert!(served.refused >= 1, "{served:?}");
@@ -160,10 +160,10 @@ fn tokens_are_read_from_files_and_are_not_short() {
 fn a_far_end_does_not_do_more_than_it_may() {
     let far = far_end(|config| config.longest = Duration::from_millis(50));
     let error = network(&short(Some(far.address()))).unwrap_err().to_string();
-    assert_eq!(error, format!("{} refuses: no test may take longer than 50 ms there", far.address()));
+    assert_eq!(error, format!("{} refuses: its limit is 50 ms per test", far.address()));
     let far = far_end(|config| config.connections = 2);
     let error = network(&short(Some(far.address()))).unwrap_err().to_string();
-    assert!(error.contains("it has as many connections as it may have"), "{error}");
+    assert!(error.contains("its limit of connections is reached"), "{error}");
 }
 
 #[test]
@@ -211,11 +211,11 @@ fn other_servers_are_told_from_far_ends() {
         error
     };
     let start = "start `benchmaster probe network --serve` there";
-    assert_eq!(says(b""), format!("ADDRESS is no far end of a probe (it closes the connection); {start}"));
+    assert_eq!(says(b""), format!("ADDRESS is not a probe server (it closes the connection); {start}"));
     let page = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n\r\n";
-    assert_eq!(says(page), format!("ADDRESS is no far end of a probe (it says something else); {start}"));
+    assert_eq!(says(page), format!("ADDRESS is not a probe server (it sends something else); {start}"));
     let newer = b"bm-probe\x00\x09__________________________________";
-    assert!(says(newer).starts_with("ADDRESS speaks version 9 of the probe's protocol"));
+    assert!(says(newer).starts_with("ADDRESS speaks version 9 of the probe protocol"));
 }
 
 #[test]
@@ -309,11 +309,11 @@ fn any_nfs_server_answers_null() {
 fn servers_of_other_programs_are_named() {
     let address = rpc_server(|_| RpcReply::ProgUnavail);
     let error = rpc_null(address, 5).unwrap_err().to_string();
-    let right = format!("a call of NULL with {address} failed: it answers a call of NFS by ProgUnavail");
+    let right = format!("a call of NULL with {address} failed: it replies to an NFS call with ProgUnavail");
     assert_eq!(error, right);
     let address = rpc_server(|_| RpcReply::ProgMismatch(2, 2));
     let error = rpc_null(address, 5).unwrap_err().to_string();
-    assert!(error.contains("it answers a call of version 2 by Highest(2)"), "{error}");
+    assert!(error.contains("it replies to a call of version 2 with Highest(2)"), "{error}");
     // A far end greets first; it knows nothing of RPC.
     let far = far_end(|_| {});
     assert!(rpc_null(far.address(), 5).unwrap_err().to_string().contains("failed"));

@@ -8,9 +8,9 @@ use benchmaster_nfs_proto::record::{self, Scan, next_record};
 use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder};
 
-use super::client::{microseconds, share};
-use super::result::{Latency, RpcProbe};
-use super::{ProbeError, handshake};
+use crate::client::{microseconds, share};
+use crate::result::{Latency, RpcProbe};
+use crate::{ProbeError, handshake};
 
 /// Repetitions over which intervals are; each opens new connections.
 const REPETITIONS: u16 = 5;
@@ -22,11 +22,11 @@ const NFS: u32 = 100_003;
 
 /// Opens `n` connections to an NFS server, and calls its procedure NULL `n` times, in five repetitions.
 ///
-/// NULL does nothing, needs no credentials, and is answered by every version; version 3 is called, or the highest that the
-/// server has. The first call of each connection is not counted: a server may only then give it a thread.
+/// NULL does nothing, needs no credentials, and is answered by every version; version 3 is called, or the highest
+/// that the server has. The first call of each connection is not counted: a server may only then give it a thread.
 ///
 /// # Errors
-/// When nobody listens, or what listens is no NFS server.
+/// When no server listens, or it is not an NFS server.
 pub fn rpc_null(target: SocketAddr, n: u32) -> Result<RpcProbe, ProbeError> {
     let n = n.max(u32::from(REPETITIONS));
     let (mut connects, mut calls, mut version) = (Vec::new(), Vec::new(), 3);
@@ -67,7 +67,7 @@ impl Server {
         match self.call(wanted)?.1 {
             Said::Done => Ok(wanted),
             Said::Highest(high) => self.null(high).map(|_| high),
-            Said::Other(reply) => Err(self.wrong(format!("it answers a call of NFS by {reply}"))),
+            Said::Other(reply) => Err(self.wrong(format!("it replies to an NFS call with {reply}"))),
         }
     }
 
@@ -75,7 +75,7 @@ impl Server {
     fn null(&mut self, version: u32) -> Result<Duration, ProbeError> {
         match self.call(version)? {
             (took, Said::Done) => Ok(took),
-            (_, said) => Err(self.wrong(format!("it answers a call of version {version} by {said:?}"))),
+            (_, said) => Err(self.wrong(format!("it replies to a call of version {version} with {said:?}"))),
         }
     }
 
@@ -100,7 +100,7 @@ impl Server {
             source,
         })?;
         let took = began.elapsed();
-        let reply = reply.ok_or_else(|| self.wrong("its reply is no record of ONC RPC".into()))?;
+        let reply = reply.ok_or_else(|| self.wrong("its reply is not an ONC RPC record".into()))?;
         match Decoder::new(&reply).get() {
             Ok(Message::Reply { xid, reply }) if xid == self.xid => Ok((
                 took,

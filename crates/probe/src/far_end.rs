@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 
-use super::protocol::{GO, Kind, NULL_HEAD, Request};
-use super::stream::{self, MARGIN, Meter, is_timeout};
-use super::{ProbeError, ServeConfig, handshake};
+use crate::protocol::{GO, Kind, NULL_HEAD, Request};
+use crate::stream::{self, MARGIN, Meter, is_timeout};
+use crate::{ProbeError, ServeConfig, handshake};
 
 /// How long a client may take to have all connections of a test ready.
 const READY: Duration = Duration::from_secs(30);
@@ -32,8 +32,8 @@ pub struct FarEnd {
 pub struct Served {
     /// Connections on which a test was done, or begun.
     pub tests: u64,
-    /// Connections that were refused: no or the wrong token, too many, not a request, more than allowed. Connections that
-    /// were only opened and closed are not counted.
+    /// Connections that were refused: no or the wrong token, too many, not a request, more than allowed. Connections
+    /// that were only opened and closed are not counted.
     pub refused: u64,
     /// Tests that ended with an error: the client went away, or was silent.
     pub failed: u64,
@@ -81,7 +81,6 @@ pub fn serve(config: ServeConfig) -> Result<FarEnd, ProbeError> {
 }
 
 impl FarEnd {
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -140,7 +139,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let busy = {
             let mut open = shared.open.lock();
             let busy = open.len() >= shared.config.connections;
-            // Those that are told that it is busy need threads too, but not without end.
+            // Refused connections need threads too, but not without end.
             if open.len() >= 2 * shared.config.connections {
                 continue;
             }
@@ -214,7 +213,7 @@ fn test(socket: &mut TcpStream, request: &Request, config: &ServeConfig) -> io::
     let patience = config.patience;
     socket.set_read_timeout(Some(patience))?;
     socket.set_write_timeout(Some(patience))?;
-    // What was not done in a multiple of its time will not be: nobody is served for longer.
+    // What was not done in a multiple of its time will not be: no client is served for longer.
     let deadline = Instant::now() + (warm_up + length) * 2 + patience;
     match request.kind {
         Kind::Echo => echo(socket, request.size as usize, deadline),
@@ -267,8 +266,8 @@ fn null(socket: &mut TcpStream, size: usize, deadline: Instant) -> io::Result<()
     Ok(())
 }
 
-/// Reads a whole message; `false` when the client closed before its first byte. A client that sends byte by byte puts off
-/// the timeout of the socket, but not the deadline.
+/// Reads a whole message; `false` when the client closed before its first byte. A client that sends byte by byte puts
+/// off the timeout of the socket, but not the deadline.
 fn read_whole(socket: &mut TcpStream, message: &mut [u8], deadline: Instant) -> io::Result<bool> {
     let mut filled = 0;
     while let Some(rest) = message.get_mut(filled..).filter(|rest| !rest.is_empty()) {

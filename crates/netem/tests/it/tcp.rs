@@ -1,8 +1,6 @@
 //! What TCP connections over a network have of its settings: the size of segments, the congestion control. Without the right to
 //! make namespaces the tests are skipped, unless `BENCHMASTER_REQUIRE_NAMESPACES=1`.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;

@@ -1,8 +1,8 @@
-//! Threads that request null data as fast as they can: the test with which a winner-loser pattern of NFS clients is shown to
-//! be one of TCP.
+//! Threads that request null data as fast as they can: the test with which a winner-loser pattern of NFS clients is
+//! shown to be one of TCP.
 //!
-//! The threads of a connection share it as an NFS client's threads do: requests are written one after the other, replies
-//! come in the order of requests, and each thread reads its own.
+//! The threads of a connection share it as an NFS client's threads do: requests are written one after the other,
+//! replies come in the order of requests, and each thread reads its own.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,18 +13,18 @@ use benchmaster_stats::fairness::{jain, max_min_ratio};
 use hdrhistogram::Histogram;
 use parking_lot::{Condvar, Mutex};
 
-use super::client::Client;
-use super::protocol::{GO, Kind, NULL_HEAD};
-use super::result::{Estimate, Latency, NullData};
-use super::stream::{Arrived, Meter};
-use super::{NullDataConfig, ProbeError};
+use crate::client::Client;
+use crate::protocol::{GO, Kind, NULL_HEAD};
+use crate::result::{Estimate, Latency, NullData};
+use crate::stream::{Arrived, Meter};
+use crate::{NullDataConfig, ProbeError};
 
 /// Largest piece of a reply that is read at once.
 const PIECE: usize = 256 << 10;
 
 /// What one repetition measured.
 #[derive(Debug)]
-pub(super) struct NullRepetition {
+pub(crate) struct NullRepetition {
     /// Bytes per second of each connection.
     rates: Vec<f64>,
     /// Latencies in nanoseconds.
@@ -36,21 +36,20 @@ struct Shared {
     socket: TcpStream,
     /// Number of the next request; held while one is written, so that requests and their numbers have the same order.
     next: Mutex<u64>,
-    turn: Mutex<Turn>,
+    turn: Mutex<NextReply>,
     changed: Condvar,
     /// Only the thread whose turn it is counts.
     meter: Mutex<Meter>,
 }
 
-/// Whose reply comes next.
 #[derive(Default)]
-struct Turn {
+struct NextReply {
     reply: u64,
     failed: bool,
 }
 
 /// Requests for warm-up and length.
-pub(super) fn repetition(client: &Client<'_>, null: &NullDataConfig) -> Result<NullRepetition, ProbeError> {
+pub(crate) fn repetition(client: &Client<'_>, null: &NullDataConfig) -> Result<NullRepetition, ProbeError> {
     const DOING: &str = "requests of null data";
     let failed = client.io(DOING);
     let sockets = (0..null.connections)
@@ -88,7 +87,7 @@ pub(super) fn repetition(client: &Client<'_>, null: &NullDataConfig) -> Result<N
         let mut all = new_histogram()?;
         for thread in threads {
             let latencies =
-                thread.join().map_err(|_| io::Error::other("a thread of the probe died")).flatten()?;
+                thread.join().map_err(|_| io::Error::other("a thread of the probe panicked")).flatten()?;
             all.add(latencies).map_err(io::Error::other)?;
         }
         Ok(all)
@@ -160,7 +159,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Wakes the other threads of the connection, which would wait for ever.
+    /// Wakes the other threads of the connection, which would wait forever.
     fn fail(&self) {
         self.turn.lock().failed = true;
         self.changed.notify_all();
@@ -175,7 +174,7 @@ fn new_histogram() -> io::Result<Histogram<u64>> {
 }
 
 /// `None` when nothing was measured.
-pub(super) fn sum_up(null: &NullDataConfig, repetitions: &[NullRepetition]) -> Option<NullData> {
+pub(crate) fn sum_up(null: &NullDataConfig, repetitions: &[NullRepetition]) -> Option<NullData> {
     let totals: Vec<f64> = repetitions.iter().map(|repetition| repetition.rates.iter().sum()).collect();
     let several = |of: fn(&[f64]) -> Option<f64>| {
         let values = repetitions.iter().filter(|r| r.rates.len() > 1).map(|r| of(&r.rates));

@@ -1,13 +1,13 @@
 //! Bulk transfer: one end sends zeros in frames as fast as it can, the other counts what arrives in a window of time.
 //!
-//! A frame is its kind (u8), three zero bytes, its length (u32), and so many bytes. The last frame carries what its sender
-//! knows: TCP_INFO over time.
+//! A frame is its kind (u8), three zero bytes, its length (u32), and that many bytes. The last frame carries what its
+//! sender knows: TCP_INFO over time.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use super::tcp_info::TcpSample;
+use crate::tcp_info::TcpSample;
 
 /// Zeros in a frame.
 const FRAME: usize = 256 << 10;
@@ -19,13 +19,13 @@ const MOST_SAMPLES: usize = 8_000;
 /// Numbers of a reading.
 const FIELDS: usize = 12;
 /// The sender goes on for so long after the window, because the receiver's began later.
-pub(super) const MARGIN: Duration = Duration::from_millis(50);
+pub(crate) const MARGIN: Duration = Duration::from_millis(50);
 
-/// Counts bytes in a window of time: from the first arrival after the warm-up to the first at or after the window's length.
-/// Both ends are arrivals, so that the rate is that of whole pieces. Where arrivals are too few for that, it is what arrived
-/// from the warm-up's end to the stream's: a flow that gets nothing has the rate 0.
+/// Counts bytes in a window of time: from the first arrival after the warm-up to the first at or after the window's
+/// length. Both ends are arrivals, so that the rate is that of whole pieces. Where arrivals are too few for that, it
+/// is what arrived from the warm-up's end to the stream's: a flow that gets nothing has the rate 0.
 #[derive(Debug, Clone)]
-pub(super) struct Meter {
+pub(crate) struct Meter {
     begin: Instant,
     length: Duration,
     start: Option<Instant>,
@@ -39,20 +39,20 @@ pub(super) struct Meter {
 
 /// What arrived, in which time.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Arrived {
-    pub(super) bytes: u64,
-    pub(super) time: Duration,
+pub(crate) struct Arrived {
+    pub(crate) bytes: u64,
+    pub(crate) time: Duration,
 }
 
 impl Arrived {
-    pub(super) fn bytes_per_s(&self) -> f64 {
+    pub(crate) fn bytes_per_s(&self) -> f64 {
         self.bytes as f64 / self.time.as_secs_f64()
     }
 }
 
 impl Meter {
     /// The window begins `warm_up` after `origin`.
-    pub(super) fn new(origin: Instant, warm_up: Duration, length: Duration) -> Self {
+    pub(crate) fn new(origin: Instant, warm_up: Duration, length: Duration) -> Self {
         Self {
             begin: origin + warm_up,
             length,
@@ -66,7 +66,7 @@ impl Meter {
     }
 
     /// Counts bytes that had arrived at `now`.
-    pub(super) fn add(&mut self, bytes: usize, now: Instant) {
+    pub(crate) fn add(&mut self, bytes: usize, now: Instant) {
         if now >= self.begin {
             self.all += bytes as u64;
         }
@@ -83,13 +83,13 @@ impl Meter {
     }
 
     /// The stream ended.
-    pub(super) fn end(&mut self, now: Instant) {
+    pub(crate) fn end(&mut self, now: Instant) {
         self.end = Some(now);
     }
 
-    /// What arrived in the window, or half of it; else from its beginning to the stream's end. `None` when that came before
-    /// half of the window had passed.
-    pub(super) fn arrived(&self) -> Option<Arrived> {
+    /// What arrived in the window, or half of it; else from its beginning to the stream's end. `None` when that came
+    /// before half of the window had passed.
+    pub(crate) fn arrived(&self) -> Option<Arrived> {
         let enough = |time: &Duration| *time >= self.length / 2 && *time > Duration::ZERO;
         let between = || Some((self.bytes, (self.last? - self.start?)));
         let until_end = || Some((self.all, self.end?.checked_duration_since(self.begin)?));
@@ -100,7 +100,7 @@ impl Meter {
 
 /// Takes readings at an interval.
 #[derive(Debug)]
-pub(super) struct Sampler {
+pub(crate) struct Sampler {
     began: Instant,
     every: Duration,
     next: Instant,
@@ -108,13 +108,13 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    pub(super) fn new(every: Duration) -> Self {
+    pub(crate) fn new(every: Duration) -> Self {
         let now = Instant::now();
         Self { began: now, every, next: now, samples: Vec::new() }
     }
 
     /// Reads if it is time.
-    pub(super) fn tick(&mut self, socket: &TcpStream, now: Instant) -> io::Result<()> {
+    pub(crate) fn tick(&mut self, socket: &TcpStream, now: Instant) -> io::Result<()> {
         if now < self.next || self.samples.len() >= MOST_SAMPLES - 1 {
             return Ok(());
         }
@@ -129,15 +129,15 @@ impl Sampler {
     }
 
     /// A last reading, and all of them.
-    pub(super) fn finish(mut self, socket: &TcpStream) -> io::Result<Vec<TcpSample>> {
+    pub(crate) fn finish(mut self, socket: &TcpStream) -> io::Result<Vec<TcpSample>> {
         self.read(socket, Instant::now())?;
         Ok(self.samples)
     }
 }
 
-/// Sends frames for `length`, then the end frame. Gives the readings that the end frame carries. No write waits longer than
-/// `patience`, and all that follows `length` takes no longer than `length` and `patience` together.
-pub(super) fn send(
+/// Sends frames for `length`, then the end frame. Gives the readings that the end frame carries. No write waits
+/// longer than `patience`, and all that follows `length` takes no longer than `length` and `patience` together.
+pub(crate) fn send(
     mut socket: &TcpStream,
     length: Duration,
     every: Duration,
@@ -190,12 +190,12 @@ fn written(result: io::Result<usize>, waited: Duration, patience: Duration) -> i
     }
 }
 
-pub(super) fn is_timeout(error: &io::Error) -> bool {
+pub(crate) fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 /// Receives until the end frame; gives the sender's readings. No receive waits longer than `patience`.
-pub(super) fn receive(
+pub(crate) fn receive(
     mut socket: &TcpStream,
     meter: &mut Meter,
     longest: Duration,
@@ -257,7 +257,7 @@ impl Frames {
                     _ => return wrong("a frame of an unknown kind"),
                 };
                 if self.left > most || (self.left == 0 && kind == DATA) {
-                    return wrong("a frame of a wrong length");
+                    return wrong("a frame with a wrong length");
                 }
             }
             let (content, rest) = bytes.split_at(bytes.len().min(self.left));
@@ -282,7 +282,7 @@ fn head(kind: u8, length: usize) -> [u8; HEAD] {
 }
 
 /// Numbers that are not known are all ones.
-pub(super) fn encode(samples: &[TcpSample]) -> Vec<u8> {
+pub(crate) fn encode(samples: &[TcpSample]) -> Vec<u8> {
     let optional = |value: Option<u64>| value.unwrap_or(u64::MAX);
     let fields = |s: &TcpSample| -> [u64; FIELDS] {
         [
@@ -303,10 +303,10 @@ pub(super) fn encode(samples: &[TcpSample]) -> Vec<u8> {
     samples.iter().flat_map(fields).flat_map(u64::to_be_bytes).collect()
 }
 
-pub(super) fn decode(bytes: &[u8]) -> io::Result<Vec<TcpSample>> {
+pub(crate) fn decode(bytes: &[u8]) -> io::Result<Vec<TcpSample>> {
     let (samples, rest) = bytes.as_chunks::<{ FIELDS * 8 }>();
     if !rest.is_empty() {
-        return Err(io::Error::new(ErrorKind::InvalidData, "an end frame of a wrong length"));
+        return Err(io::Error::new(ErrorKind::InvalidData, "an end frame with a wrong length"));
     }
     let sample = |bytes: &[u8; FIELDS * 8]| {
         let (words, _) = bytes.as_chunks::<8>();

@@ -4,15 +4,15 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use super::protocol::{ANSWER, Answer, GREETING, Greeting, Kind, NoGreeting, REQUEST, Request};
-use super::stream::is_timeout;
-use super::{LARGEST_REPLY, ProbeError, ServeConfig, Token, protocol};
+use crate::protocol::{GREETING, Greeting, Kind, NoGreeting, REQUEST, RESPONSE, Request, Response};
+use crate::stream::is_timeout;
+use crate::{LARGEST_REPLY, ProbeError, ServeConfig, Token, protocol};
 
 /// The whole of it takes no longer.
 const LONGEST: Duration = Duration::from_secs(5);
 
 /// Connects; gives how long that took, too.
-pub(super) fn connect(target: SocketAddr, patience: Duration) -> Result<(TcpStream, Duration), ProbeError> {
+pub(crate) fn connect(target: SocketAddr, patience: Duration) -> Result<(TcpStream, Duration), ProbeError> {
     let began = Instant::now();
     let socket = TcpStream::connect_timeout(&target, patience)
         .map_err(|source| ProbeError::Connect { target, source })?;
@@ -22,7 +22,7 @@ pub(super) fn connect(target: SocketAddr, patience: Duration) -> Result<(TcpStre
 }
 
 /// Connects to a far end and asks for a test.
-pub(super) fn open(
+pub(crate) fn open(
     target: SocketAddr,
     request: &Request,
     token: Option<&Token>,
@@ -32,41 +32,39 @@ pub(super) fn open(
     let deadline = Instant::now() + LONGEST.max(patience);
     let no_far_end = |problem: String| ProbeError::NotAFarEnd { target, problem };
     let failed = |source: io::Error| match source.kind() {
-        ErrorKind::TimedOut => no_far_end("it says nothing".into()),
+        ErrorKind::TimedOut => no_far_end("it sends nothing".into()),
         ErrorKind::UnexpectedEof => no_far_end("it closes the connection".into()),
         _ => ProbeError::Io { doing: "the handshake", target, source },
     };
     let mut bytes = [0; GREETING];
     read_by(&mut socket, &mut bytes, deadline).map_err(failed)?;
     let greeting = Greeting::decode(&bytes).map_err(|problem| match problem {
-        NoGreeting::Other => no_far_end("it says something else".into()),
+        NoGreeting::Other => no_far_end("it sends something else".into()),
         NoGreeting::Version(found) => ProbeError::Version { target, found },
     })?;
     let refused = |reason: String| ProbeError::Refused { target, reason };
     if greeting.busy {
-        return Err(refused(
-            "it has as many connections as it may have; wait, or ask for fewer flows".into(),
-        ));
+        return Err(refused("its limit of connections is reached; wait, or use fewer flows".into()));
     }
     if greeting.token_wanted && token.is_none() {
-        return Err(refused(
-            "it wants a token; give the file that it was started with (--token-file)".into(),
-        ));
+        return Err(refused("it requires a token; give the file it was started with (--token-file)".into()));
     }
     write_by(&mut socket, &request.encode(&greeting, token), deadline).map_err(failed)?;
-    let mut bytes = [0; ANSWER];
+    let mut bytes = [0; RESPONSE];
     read_by(&mut socket, &mut bytes, deadline).map_err(failed)?;
-    match Answer::decode(&bytes) {
-        Answer::Granted => Ok(socket),
-        Answer::Token => Err(refused("the token is not the one that it was started with".into())),
-        Answer::Length(limit) => Err(refused(format!("no test may take longer than {limit} ms there"))),
-        Answer::Size(limit) => Err(refused(format!("no message may have more than {limit} bytes there"))),
-        Answer::Unknown => Err(refused("it does not know this test; use the same benchmaster there".into())),
+    match Response::decode(&bytes) {
+        Response::Granted => Ok(socket),
+        Response::Token => Err(refused("the token differs from the one it was started with".into())),
+        Response::Length(limit) => Err(refused(format!("its limit is {limit} ms per test"))),
+        Response::Size(limit) => Err(refused(format!("its limit is {limit} bytes per message"))),
+        Response::Unknown => Err(refused(
+            "it does not know this test; use the same version of benchmaster on both hosts".into(),
+        )),
     }
 }
 
 /// Greets a client; `None` when there is nothing to do for it.
-pub(super) fn accept(
+pub(crate) fn accept(
     socket: &mut TcpStream,
     config: &ServeConfig,
     busy: bool,
@@ -81,33 +79,34 @@ pub(super) fn accept(
     }
     let mut bytes = [0; REQUEST];
     read_by(socket, &mut bytes, deadline)?;
-    let (answer, request) = answer(&bytes, &greeting, config);
-    write_by(socket, &answer.encode(), deadline)?;
+    let (response, request) = respond(&bytes, &greeting, config);
+    write_by(socket, &response.encode(), deadline)?;
     Ok(request)
 }
 
-fn answer(bytes: &[u8; REQUEST], greeting: &Greeting, config: &ServeConfig) -> (Answer, Option<Request>) {
+fn respond(bytes: &[u8; REQUEST], greeting: &Greeting, config: &ServeConfig) -> (Response, Option<Request>) {
     if config.token.as_ref().is_some_and(|token| !Request::is_proved(bytes, greeting, token)) {
-        return (Answer::Token, None);
+        return (Response::Token, None);
     }
-    let Some(request) = Request::decode(bytes) else { return (Answer::Unknown, None) };
+    let Some(request) = Request::decode(bytes) else { return (Response::Unknown, None) };
     let longest = u32::try_from(config.longest.as_millis()).unwrap_or(u32::MAX);
     if request.warm_up_ms.saturating_add(request.length_ms) > longest {
-        return (Answer::Length(longest), None);
+        return (Response::Length(longest), None);
     }
     let largest = match request.kind {
         Kind::Echo => protocol::LONGEST_ECHO,
         Kind::Null => LARGEST_REPLY,
-        Kind::Send | Kind::Receive => return (Answer::Granted, Some(request)),
+        Kind::Send | Kind::Receive => return (Response::Granted, Some(request)),
     };
-    match (1..=largest).contains(&request.size) {
-        true => (Answer::Granted, Some(request)),
-        false => (Answer::Size(largest), None),
+    if (1..=largest).contains(&request.size) {
+        (Response::Granted, Some(request))
+    } else {
+        (Response::Size(largest), None)
     }
 }
 
 /// Fills a buffer before an instant; a sender of single bytes does not put it off.
-pub(super) fn read_by(socket: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
+pub(crate) fn read_by(socket: &mut TcpStream, mut bytes: &mut [u8], deadline: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         socket.set_read_timeout(Some(left(deadline)?))?;
         match socket.read(bytes) {
@@ -121,7 +120,7 @@ pub(super) fn read_by(socket: &mut TcpStream, mut bytes: &mut [u8], deadline: In
     Ok(())
 }
 
-pub(super) fn write_by(socket: &mut TcpStream, bytes: &[u8], deadline: Instant) -> io::Result<()> {
+pub(crate) fn write_by(socket: &mut TcpStream, bytes: &[u8], deadline: Instant) -> io::Result<()> {
     socket.set_write_timeout(Some(left(deadline)?))?;
     socket
         .write_all(bytes)

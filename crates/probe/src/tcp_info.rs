@@ -41,7 +41,7 @@ const BYTES: usize = 256;
 
 impl TcpSample {
     /// Reads the state of a connection that began `at` ago.
-    pub(super) fn read(socket: &TcpStream, at: Duration) -> io::Result<Self> {
+    pub(crate) fn read(socket: &TcpStream, at: Duration) -> io::Result<Self> {
         let mut bytes = [0; BYTES];
         let filled = read(socket, &mut bytes)?;
         Self::parse(bytes.get(..filled).unwrap_or(&bytes), at)
@@ -77,8 +77,8 @@ impl TcpSample {
 #[allow(unsafe_code, reason = "neither the standard library nor rustix reads TCP_INFO")]
 fn read(socket: &TcpStream, bytes: &mut [u8; BYTES]) -> io::Result<usize> {
     let mut length = BYTES as libc::socklen_t;
-    // SAFETY: the descriptor is open while `socket` is borrowed; the kernel writes at most `length` bytes, as many as the
-    // buffer has, and puts into `length` how many it wrote. Any bytes are valid in an array of u8.
+    // SAFETY: the descriptor is open while `socket` is borrowed; the kernel writes at most `length` bytes, as many as
+    // the buffer has, and puts into `length` how many it wrote. Any bytes are valid in an array of u8.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
