@@ -1,5 +1,5 @@
-//! Intervals that may overlap, each with an owner: which of them meet a range is found in logarithmic time. A treap ordered by
-//! first byte and owner, each node knowing the last byte reached below it.
+//! Intervals that may overlap, each with an owner: which of them meet a range is found in logarithmic time. A treap
+//! ordered by first byte and owner, each node knowing the last byte reached below it.
 
 use super::ranges::Range;
 
@@ -33,7 +33,6 @@ impl Default for Intervals {
 }
 
 impl Intervals {
-    /// Adds an interval.
     pub(super) fn insert(&mut self, owner: u32, range: Range) {
         let node = Node {
             first: range.first,

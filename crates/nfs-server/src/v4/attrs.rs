@@ -10,7 +10,7 @@ use benchmaster_nfs_proto::xdr::Encoder;
 use super::{Failure, acl};
 use crate::fs::{Attr, FsStat, Kind, LINK_MAX, NAME_MAX, SetAttr, SetTime, Time};
 use crate::handle::{self, FileId};
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Everything this server supports. Named attributes, quotas, labels, retention, layouts are not among them.
 const SUPPORTED: Bitmap4 = Bitmap4::of(&[
@@ -117,7 +117,8 @@ pub(crate) fn supported(minor: u32) -> Bitmap4 {
     }
 }
 
-/// Attributes that an exclusive create of 4.1 can set at once (`suppattr_exclcreat`): the verifier has a place of its own, so all.
+/// Attributes that an exclusive create of 4.1 can set at once (`suppattr_exclcreat`): the verifier has a place of its
+/// own, so all.
 pub(crate) fn exclusive_create(minor: u32) -> Bitmap4 {
     SETTABLE & supported(minor)
 }

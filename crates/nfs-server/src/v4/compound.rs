@@ -10,7 +10,6 @@ use crate::reply::ReplyMark;
 use crate::state::session::{Begun, ERROR_RESULT, Request, SlotGuard};
 use crate::stats::{Operation, Sample};
 
-/// Highest minor version.
 const MINOR_MAX: u32 = 2;
 /// Most operations of a 4.0 COMPOUND; sessions state their own limit.
 const OPS_MAX: usize = 256;
@@ -207,8 +206,9 @@ fn reserve(c: &mut Compound<'_>, op: &Argop<'_>) -> OpResult {
     Ok(())
 }
 
-/// For operations that change something: the longest body of a successful result. For those that change the current file
-/// handle, a following GETFH is counted, without which the client could not know what it made (RFC 8881 §2.10.6.4).
+/// For operations that change something: the longest body of a successful result. For those that change the current
+/// file handle, a following GETFH is counted, without which the client could not know what it made (RFC 8881
+/// §2.10.6.4).
 fn most_of_change(op: &Argop<'_>) -> Option<usize> {
     const CHANGE_INFO: usize = 20;
     const STATEID: usize = 16;
@@ -242,8 +242,8 @@ fn most_of_change(op: &Argop<'_>) -> Option<usize> {
     })
 }
 
-/// Statuses that came with 4.1, as 4.0 would have them (RFC 7530 §13): an object of a wrong type is an invalid argument,
-/// and so is a symbolic link for data (RFC 7530 §16.23.4).
+/// Statuses that came with 4.1, as 4.0 would have them (RFC 7530 §13): an object of a wrong type is an invalid
+/// argument, and so is a symbolic link for data (RFC 7530 §16.23.4).
 fn status_in_v40(opnum: Opnum, status: Nfsstat4) -> Nfsstat4 {
     match (opnum, status) {
         (_, Nfsstat4::WRONG_TYPE) => Nfsstat4::INVAL,
@@ -319,8 +319,8 @@ fn execute(c: &mut Compound<'_>, op: Argop<'_>) -> OpResult {
         Argop::FreeStateid(args) => lock_ops::free_stateid(c, args),
         Argop::Delegreturn(args) => deleg_ops::delegreturn(c, args),
         Argop::WantDelegation(args) => deleg_ops::want_delegation(c, args),
-        // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE) or are on
-        // directories, pNFS, copies between servers, asynchronous copies, WRITE_SAME.
+        // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE) or
+        // are on directories, pNFS, copies between servers, asynchronous copies, WRITE_SAME.
         _ => Err(Nfsstat4::NOTSUPP.into()),
     }
 }

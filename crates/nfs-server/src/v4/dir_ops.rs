@@ -105,7 +105,8 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
     Ok(())
 }
 
-/// Where only owners remove, others lack access: PERM is no status of REMOVE and RENAME (RFC 7530 §13.2, RFC 8881 §15.2).
+/// Where only owners remove, others lack access: PERM is no status of REMOVE and RENAME (RFC 7530 §13.2, RFC 8881
+/// §15.2).
 fn removal_failure(error: FsError) -> Failure {
     match error {
         FsError::NotOwner => Nfsstat4::ACCESS.into(),

@@ -5,8 +5,8 @@ use benchmaster_nfs_proto::v4::{Component4, Nfsstat4};
 use super::Failure;
 use crate::fs::NAME_MAX;
 
-/// Checks a name in an argument: INVAL when it is empty or no UTF-8 (RFC 7530 §12.7, RFC 8881 §14.5), BADCHAR for a slash
-/// or NUL, BADNAME for "." and "..", which have no meaning in NFSv4 (RFC 8881 §18.13.4).
+/// Checks a name in an argument: INVAL when it is empty or no UTF-8 (RFC 7530 §12.7, RFC 8881 §14.5), BADCHAR for a
+/// slash or NUL, BADNAME for "." and "..", which have no meaning in NFSv4 (RFC 8881 §18.13.4).
 pub(crate) fn check_name(name: Component4<'_>) -> Result<&[u8], Failure> {
     let bytes = check_text(name)?;
     if matches!(bytes, b"." | b"..") {

@@ -104,7 +104,8 @@ fn range<'r>(
     let (from, to) = (c.saved_file()?, c.file()?);
     let size = regular(c, from)?.size;
     regular(c, to)?;
-    // The source's current stateid is the saved one (RFC 7862 has only one rule for both: §15.2.3, RFC 8881 §16.2.3.1.2).
+    // The source's current stateid is the saved one (RFC 7862 has only one rule for both: §15.2.3, RFC 8881
+    // §16.2.3.1.2).
     let source = c.source_stateid(stateids.0)?;
     let destination = c.stateid(stateids.1)?;
     c.authorize(source, from, false)?;

@@ -1,9 +1,9 @@
 //! Calls from the server to its clients: CB_NULL, CB_RECALL, CB_NOTIFY_LOCK.
 //!
-//! Clients with sessions are called over connections of their own (RFC 8881 §2.10.3.1), clients of 4.0 over one that the
-//! server opens (RFC 7530 §3.3.3). One background thread does it all ([`Callbacks::run`]), so that no serving thread ever
-//! waits: what is to be sent is [submitted](Callbacks::submit), and replies that arrive on connections of clients are
-//! [handed over](Callbacks::reply).
+//! Clients with sessions are called over connections of their own (RFC 8881 §2.10.3.1), clients of 4.0 over one that
+//! the server opens (RFC 7530 §3.3.3). One background thread does it all ([`Callbacks::run`]), so that no serving
+//! thread ever waits: what is to be sent is [submitted](Callbacks::submit), and replies that arrive on connections of
+//! clients are [handed over](Callbacks::reply).
 
 use std::collections::VecDeque;
 use std::io;
@@ -27,11 +27,10 @@ const MAX_REPLY: usize = 64 << 10;
 /// Most replies waiting to be looked at; more are nonsense, and dropped.
 const MAX_WAITING: usize = 1 << 14;
 
-/// Calls to clients.
+/// Callbacks to clients, and the connections that carry them.
 #[derive(Debug)]
 pub struct Callbacks {
     inbox: Mutex<VecDeque<Input>>,
-    /// Wakes the thread.
     wake: OwnedFd,
     stop: AtomicBool,
     timing: Timing,

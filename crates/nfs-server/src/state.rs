@@ -1,8 +1,8 @@
 //! State of clients: NFSv4 client records, sessions, opens, byte-range locks, delegations; locks of NLM clients too.
 //!
-//! A state machine without sockets or clock: time is an argument ([`Instant`] of the monotonic clock), and what has to be
-//! done outside (callbacks, releasing files) is returned in [`Effects`], which [`crate::server::Shared::apply`] carries out after
-//! all locks are dropped.
+//! A state machine without sockets or clock: time is an argument ([`Instant`] of the monotonic clock), and what has
+//! to be done outside (callbacks, releasing files) is returned in [`Effects`], which [`crate::shared::Shared::apply`]
+//! carries out after all locks are dropped.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -66,11 +66,11 @@ pub struct Tables {
 pub enum Effect {
     /// Send CB_RECALL for a delegation; answered by [`Files::recall_answered`].
     Recall {
-        /// Who holds it.
+        /// Client that holds the delegation.
         client: ClientId,
-        /// Which.
+        /// Stateid of the delegation.
         stateid: Stateid4,
-        /// Its file.
+        /// Delegated file.
         file: FileId,
         /// Whether the file is about to be truncated to nothing.
         truncate: bool,
@@ -79,11 +79,11 @@ pub enum Effect {
     Probe(ClientId),
     /// Tell a waiting 4.1 client that a lock may be free (CB_NOTIFY_LOCK, RFC 8881 §20.11).
     NotifyLock {
-        /// Who waits.
+        /// Client that waits for the lock.
         client: ClientId,
-        /// The locked file.
+        /// File of the lock.
         file: FileId,
-        /// Lock owner.
+        /// Name of the lock owner.
         owner: Vec<u8>,
     },
     /// Tell a waiting NLM client that it has the lock (NLM_GRANTED).
@@ -92,7 +92,7 @@ pub enum Effect {
     Release(FileId),
 }
 
-/// Effects in order.
+/// Effects in the order in which they are to be carried out.
 pub type Effects = Vec<Effect>;
 
 /// What a request is about to do to a file, when others may hold delegations or deny modes on it.
@@ -149,8 +149,8 @@ impl State {
         }
     }
 
-    /// Called about ten times a second: expires leases, revokes delegations that were not returned, repeats recalls, ends
-    /// the grace period.
+    /// Called about ten times a second: expires leases, revokes delegations that were not returned, repeats recalls,
+    /// ends the grace period.
     pub fn tick(&self, now: Instant) -> Effects {
         let mut effects = Effects::new();
         let mut tables = self.tables.write();
@@ -160,8 +160,8 @@ impl State {
         effects
     }
 
-    /// Whether deny modes of NFSv4 opens let a request without open state read or write: LOCKED if not. Clients that are kept
-    /// by courtesy give way (RFC 7530 §9.6.3.1).
+    /// Whether deny modes of NFSv4 opens let a request without open state read or write: LOCKED if not. Clients that
+    /// are kept by courtesy give way (RFC 7530 §9.6.3.1).
     pub fn check_deny(
         &self,
         file: FileId,
@@ -181,9 +181,9 @@ impl State {
         files.check_share(clients, nobody, file, share, now, effects).map_err(|_| Nfsstat4::LOCKED)
     }
 
-    /// Before a request without NFSv4 open state (NFS v2 and v3, or NFSv4 operations such as REMOVE, SETATTR or I/O with
-    /// a special stateid) touches a file: recalls conflicting delegations of others than `holder`. `Err(DELAY)` until they
-    /// are back (NFSv3: JUKEBOX).
+    /// Before a request without NFSv4 open state (NFS v2 and v3, or NFSv4 operations such as REMOVE, SETATTR or I/O
+    /// with a special stateid) touches a file: recalls conflicting delegations of others than `holder`. `Err(DELAY)`
+    /// until they are back (NFSv3: JUKEBOX).
     pub fn check_conflict(
         &self,
         file: FileId,
@@ -205,5 +205,5 @@ impl State {
 /// A shared session, found without the tables' lock once a connection knows it.
 pub type SharedSession = Arc<session::Session>;
 
-/// Time that a client's courtesy lasts beyond its lease when nobody conflicts (RFC 7530 §9.6.3.1).
+/// Time that a client's courtesy lasts beyond its lease when no other client conflicts (RFC 7530 §9.6.3.1).
 pub const COURTESY: Duration = Duration::from_secs(24 * 3600);

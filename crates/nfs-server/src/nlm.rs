@@ -12,24 +12,21 @@ use proto::v4::{CancelArgs, LockArgs, TestArgs, TestReply, UnlockArgs};
 use crate::call::{Call, Refusal, Served};
 use crate::fs::{FsError, Kind, access, permits};
 use crate::handle::FileId;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::state::Effects;
 use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter, Route};
 
 mod args;
 pub(crate) mod callback;
+mod messages;
 pub(crate) mod nsm;
-mod share;
+pub(crate) mod share;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use callback::LockCallbacks;
-pub(crate) use share::Shares;
 
 /// Lowest and highest version served (2 never was one).
 pub(crate) const VERSIONS: (u32, u32) = (proto::v1::VERSION, proto::v4::VERSION);
 
-/// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     let procedure = Proc(call.procedure);
     if call.version < proto::v1::VERSION_3 && procedure.0 >= Proc::SHARE.0 {
@@ -113,7 +110,7 @@ fn test(call: &mut Call<'_>, args: &TestArgs<'_>) -> u32 {
         }),
         Err(stat) => TestReply::Other(in_version(version, *stat).0),
     };
-    send(call, |e| args::put_test_res(e, version, args.cookie, reply));
+    send(call, |e| messages::put_test_res(e, version, args.cookie, reply));
     reply.stat().0
 }
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::reply::Reply;
 
-/// Where a held reply goes.
+/// Where a delayed reply goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
     /// To the connection at this place, if it is still there.
@@ -27,12 +27,12 @@ struct Item {
 
 /// Replies by the time they are due.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct DelayedReplies {
     heap: BinaryHeap<Reverse<Item>>,
     next: u64,
 }
 
-impl Held {
+impl DelayedReplies {
     pub(super) fn push(&mut self, due: Instant, destination: Destination, reply: Reply) {
         let number = self.next;
         self.next += 1;
@@ -81,17 +81,17 @@ mod tests {
 
     #[test]
     fn replies_leave_by_time_and_then_in_order() {
-        let mut held = Held::default();
+        let mut delayed = DelayedReplies::default();
         let now = Instant::now();
         let at = |ms| now + Duration::from_millis(ms);
         for (ms, name) in [(3, b"c"), (1, b"a"), (1, b"b")] {
             let mut reply = Reply::new();
             reply.encoder.raw(name);
-            held.push(at(ms), Destination::Connection(0), reply);
+            delayed.push(at(ms), Destination::Connection(0), reply);
         }
-        assert_eq!(held.due(), Some(at(1)));
+        assert_eq!(delayed.due(), Some(at(1)));
         let mut due = |ms| {
-            let names = std::iter::from_fn(|| held.pop(at(ms)));
+            let names = std::iter::from_fn(|| delayed.pop(at(ms)));
             names.flat_map(|(_, reply)| reply.encoder.buffer().to_vec()).collect::<Vec<_>>()
         };
         assert_eq!([due(0), due(2), due(2), due(3)], [&b""[..], b"ab", b"", b"c"]);

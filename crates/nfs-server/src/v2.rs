@@ -13,7 +13,6 @@ mod tests;
 
 use convert::Stop;
 
-/// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     match Proc2(call.procedure) {
         // The latter two are obsolete and have neither arguments nor results.

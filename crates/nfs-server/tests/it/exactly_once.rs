@@ -1,12 +1,9 @@
 //! Exactly-once semantics: tens of thousands of operations that must not be executed twice, over connections that break and
 //! replies that get lost, end in the state that a model predicts, and each reports what the model says.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::wire::{Wire, op, result};
 use benchmaster_nfs_proto::mount;
 use benchmaster_nfs_proto::v3::{self, DirOpArgs, Fh3, Nfsstat3, Proc3, Sattr3};
 use benchmaster_nfs_proto::v4::{self, Nfsstat4, Opnum};
@@ -14,7 +11,6 @@ use benchmaster_nfs_proto::xdr::{Decoder, Opaque};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
-use support::{Wire, op, result};
 
 const NAMES: u32 = 40;
 

@@ -6,7 +6,7 @@ use benchmaster_nfs_proto::xdr::Bulk;
 use super::testing::{Attrs, Client, Results, server};
 use crate::config::{ExportConfig, ServerConfig};
 use crate::cred::Credentials;
-use crate::server::Shared;
+use crate::shared::Shared;
 
 mod allocation;
 mod attributes;
@@ -15,10 +15,10 @@ mod data;
 mod directories;
 mod errors_of_40;
 mod files;
-mod held;
 mod random;
 mod ranges;
 mod state;
+mod stateful;
 mod xattrs;
 
 /// Two exports, one of them read-only, and below `/export` a file, a directory, and one of each other kind.

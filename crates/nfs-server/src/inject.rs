@@ -1,7 +1,7 @@
 //! Behaviour on demand: delays, errors, lost replies, disconnects, bandwidth, wrong bytes, all drawn from a seed.
 //!
-//! The ground truth that measurements and diagnosis are tested against: a server known to answer READ 1 ms late, to lose
-//! one reply in a thousand, or to serve one client at 20 MB/s.
+//! The ground truth that measurements and diagnosis are tested against: a server known to answer READ 1 ms late, to
+//! lose one reply in a thousand, or to serve one client at 20 MB/s.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,5 @@
 //! A client for tests of the transport: raw records over a TCP connection.
 
-#![allow(dead_code)] // Every test uses its part.
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};

@@ -1,8 +1,5 @@
 //! A small client for tests: one request at a time, sent again, unchanged, until it is answered.
 
-#![allow(dead_code)] // Every test uses its part.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;

@@ -1,24 +1,25 @@
 //! NFS version 4: COMPOUND, minor versions 0, 1 and 2.
 //!
 //! `compound` runs the operations of a request one by one; each group of operations has a file. An operation gets its
-//! decoded arguments and a [`Compound`], appends the body of its result (what follows the status) to [`Compound::reply`], and returns `Ok`; on `Err` the loop
-//! takes the body back and writes the status alone, unless [`Failure::keep_body`] says that this status has a body too (LOCK: DENIED).
+//! decoded arguments and a [`Compound`], appends the body of its result (what follows the status) to
+//! [`Compound::reply`], and returns `Ok`; on `Err` the loop takes the body back and writes the status alone, unless
+//! [`Failure::keep_body`] says that this status has a body too (LOCK: DENIED).
 
 use std::sync::Arc;
 
-use benchmaster_nfs_proto::rpc::CallHeader;
 use benchmaster_nfs_proto::v4::{
     ChangeInfo4, CompoundArgs, Nfsstat4, Opnum, PROC_COMPOUND, PROC_NULL, Stateid4, Verifier4,
 };
-use benchmaster_nfs_proto::xdr::Decoder;
 
+use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
-use crate::dispatch::{Moment, Peer};
 use crate::fs::{Attr, Changed, FileSystem, FsError, Node};
 use crate::handle::FileId;
 use crate::inject::Decision;
+use crate::moment::Moment;
+use crate::peer::Peer;
 use crate::reply::{Reply, ReplyMark};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::state::session::Session;
 use crate::state::{ClientId, Conflict, Effects};
 use crate::stats::ClientIndex;
@@ -45,18 +46,7 @@ pub(crate) mod testing;
 #[allow(clippy::panic)]
 mod tests;
 
-/// What became of a call of NFS version 4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Called {
-    /// Results are in the reply.
-    Done(Done),
-    /// The arguments did not decode; nothing was appended.
-    GarbageArgs,
-    /// No such procedure; nothing was appended.
-    ProcUnavail,
-}
-
-/// What the caller of [`call`] has to know besides the results.
+/// What the dispatcher needs to know of a call besides its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Done {
     /// What operations suffer by injection, as far as it concerns the whole reply.
@@ -64,7 +54,7 @@ pub(crate) struct Done {
     /// Whether something was changed that a repetition would change again, and no session guards against it: the reply
     /// belongs into the duplicate request cache.
     pub(crate) cache: bool,
-    /// Which client it was, as far as the operations told.
+    /// Which client it was, as far as the operations named it.
     pub(crate) client: Option<ClientId>,
 }
 
@@ -72,40 +62,24 @@ pub(crate) struct Done {
 /// count it (RFC 8881 §18.36.3, `ca_maxresponsesize`).
 pub(crate) const REPLY_HEADER: usize = 24;
 
-/// Executes a call: `args` follows the header `call`; results are appended to `reply`, what is to be done outside to
-/// `effects`.
-#[allow(clippy::too_many_arguments)] // All of a request's circumstances.
-pub(crate) fn call(
-    server: &Shared,
-    peer: &Peer,
-    who: &Credentials,
-    host: ClientIndex,
-    call: &CallHeader<'_>,
-    args: &[u8],
-    reply: &mut Reply,
-    effects: &mut Effects,
-    now: Moment,
-) -> Called {
+pub(crate) fn serve(call: &mut Call<'_>) -> Result<Done, Refusal> {
     match call.procedure {
-        PROC_NULL => Called::Done(Done::default()),
+        PROC_NULL => Ok(Done::default()),
         PROC_COMPOUND => {
-            let Ok(compound) = Decoder::new(args).get::<CompoundArgs<'_>>() else {
-                return Called::GarbageArgs;
-            };
-            let padded = |len: usize| len.div_ceil(4) * 4;
-            let header = 40 + padded(call.cred.body.0.len()) + padded(call.verf.body.0.len());
-            let start = reply.mark();
+            let args = call.args.rest();
+            let compound: CompoundArgs<'_> = call.args()?;
+            let start = call.reply.mark();
             let mut c = Compound {
-                server,
-                peer,
-                who,
-                host,
+                server: call.server,
+                peer: call.peer,
+                who: call.who,
+                host: call.client,
                 injected: Decision::default(),
                 bulk: 0,
-                now,
+                now: call.now,
                 minor: compound.minorversion,
                 args,
-                request_len: header + args.len(),
+                request_len: call.header_len + args.len(),
                 count: compound.ops.left(),
                 index: 0,
                 next: None,
@@ -117,25 +91,23 @@ pub(crate) fn call(
                 saved_stateid: None,
                 session: None,
                 client: None,
-                reply,
-                effects,
+                reply: &mut *call.reply,
+                effects: &mut *call.effects,
                 non_idempotent: false,
             };
             compound::run(&mut c, &compound);
             let cache = c.non_idempotent && c.minor == 0;
-            Called::Done(Done { injected: c.injected, cache, client: c.client })
+            Ok(Done { injected: c.injected, cache, client: c.client })
         }
-        _ => Called::ProcUnavail,
+        _ => Err(Refusal::ProcUnavail),
     }
 }
 
 /// A request on its way through its operations.
 pub(crate) struct Compound<'r> {
-    /// The server.
     pub(crate) server: &'r Shared,
     /// Who sent it, over which connection.
     pub(crate) peer: &'r Peer,
-    /// In whose name.
     pub(crate) who: &'r Credentials,
     /// The client's number in rules and statistics.
     pub(crate) host: ClientIndex,
@@ -143,15 +115,12 @@ pub(crate) struct Compound<'r> {
     pub(crate) injected: Decision,
     /// Bytes of data that the operation asks for (READ) or brings (WRITE).
     pub(crate) bulk: u64,
-    /// When.
     pub(crate) now: Moment,
-    /// Minor version.
     pub(crate) minor: u32,
     /// The arguments of COMPOUND as received (to tell a repetition from another request).
     pub(crate) args: &'r [u8],
     /// Length of the whole request with its RPC header (`ca_maxrequestsize`).
     pub(crate) request_len: usize,
-    /// Number of operations.
     pub(crate) count: usize,
     /// Which of them runs, from 0.
     pub(crate) index: usize,
@@ -161,19 +130,15 @@ pub(crate) struct Compound<'r> {
     pub(crate) limit: Limit,
     /// Where the results of COMPOUND start in the reply.
     pub(crate) start: ReplyMark,
-    /// Current file handle.
     pub(crate) current: Option<FileId>,
-    /// Saved file handle.
     pub(crate) saved: Option<FileId>,
     /// Current stateid (RFC 8881 §16.2.3.1.2); `None` is the all-zeros one.
     pub(crate) current_stateid: Option<Stateid4>,
-    /// Saved stateid.
     pub(crate) saved_stateid: Option<Stateid4>,
     /// Session of the leading SEQUENCE, and its slot.
     pub(crate) session: Option<(Arc<Session>, u32)>,
     /// Client of the session (4.1), or of the last stateid or client id seen (4.0), for statistics and renewal.
     pub(crate) client: Option<ClientId>,
-    /// The reply.
     pub(crate) reply: &'r mut Reply,
     /// To be carried out when the request is done.
     pub(crate) effects: &'r mut Effects,
@@ -185,7 +150,6 @@ pub(crate) struct Compound<'r> {
 /// The longest reply, RPC header included, and what is said when it does not suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit {
-    /// Bytes.
     pub(crate) bytes: usize,
     /// REP_TOO_BIG or REP_TOO_BIG_TO_CACHE (RFC 8881 §2.10.6.4), in 4.0 RESOURCE.
     pub(crate) status: Nfsstat4,
@@ -200,7 +164,6 @@ impl Default for Limit {
 /// Why an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Its status.
     pub(crate) status: Nfsstat4,
     /// Whether the body written so far belongs to that status.
     pub(crate) keep_body: bool,
@@ -277,7 +240,8 @@ impl<'r> Compound<'r> {
         Ok(if self.means_current(given) { any_version(self.exact_stateid(given)?) } else { given })
     }
 
-    /// As [`Compound::stateid`], for the source of COPY and CLONE: the saved stateid takes the place of the current one.
+    /// As [`Compound::stateid`], for the source of COPY and CLONE: the saved stateid takes the place of the current
+    /// one.
     pub(crate) fn source_stateid(&self, given: Stateid4) -> Result<Stateid4, Failure> {
         if !self.means_current(given) {
             return Ok(given);

@@ -105,7 +105,7 @@ impl FileSystem {
         }
     }
 
-    /// The root directory.
+    /// Node of the root directory.
     pub fn root(&self) -> Node {
         self.root
     }
@@ -139,8 +139,8 @@ impl FileSystem {
         nodes.iter().map(|node| self.table.write(*node)).collect()
     }
 
-    /// Locks the files of a rename for writing (each once) by ascending number; says which guard is whose. The first two
-    /// must be there; `None` when another one is gone.
+    /// Locks the files of a rename for writing (each once) by ascending number; says which guard is whose. The first
+    /// two must be there; `None` when another one is gone.
     #[allow(clippy::type_complexity, reason = "two lists that belong together")]
     fn lock_found(
         &self,

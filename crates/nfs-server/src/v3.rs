@@ -5,7 +5,7 @@ use benchmaster_nfs_proto::xdr::{Decode, Encode};
 
 use crate::call::{Call, Refusal, Served};
 use crate::handle::FileId;
-use crate::stateless::Trouble;
+use crate::stateless::StatelessError;
 
 mod attributes;
 mod convert;
@@ -17,7 +17,6 @@ mod tests;
 
 use convert::fattr;
 
-/// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     let procedure = Proc3(call.procedure);
     match procedure {
@@ -134,7 +133,7 @@ impl Call<'_> {
     }
 
     /// The file of a handle, noted in `object`.
-    fn object(&self, handle: &[u8], object: &mut Option<FileId>) -> Result<FileId, Trouble> {
+    fn object(&self, handle: &[u8], object: &mut Option<FileId>) -> Result<FileId, StatelessError> {
         let id = self.resolve(handle)?;
         *object = Some(id);
         Ok(id)

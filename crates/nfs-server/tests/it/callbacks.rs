@@ -1,8 +1,6 @@
 //! Recall of delegations from clients on sockets: over the client's own connection (4.1), and over one that the server opens
 //! to the client (4.0).
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

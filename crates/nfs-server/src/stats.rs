@@ -17,11 +17,12 @@ mod report;
 
 pub use op::Operation;
 pub use report::{
-    ClientReport, Nfs4ClientReport, OperationReport, Report, ServiceTime, StateReport, TransportReport,
+    ClientReport, DelegationCounts, Nfs4ClientReport, OperationReport, Report, ServiceTime, StateReport,
+    TransportReport,
 };
 
-/// A client host, counted from 1 in order of its first call. One address and one machine name of AUTH_SYS make a client,
-/// whatever connections, sessions and versions it uses.
+/// A client host, counted from 1 in order of its first call. One address and one machine name of AUTH_SYS make a
+/// client, whatever connections, sessions and versions it uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientIndex(pub u32);
 
@@ -80,7 +81,7 @@ struct Counts {
     service: Histogram<u32>,
 }
 
-/// Longest service time told apart; longer ones count as this.
+/// Longest service time recorded; longer ones count as this.
 const MAX_SERVICE: Duration = Duration::from_secs(100);
 
 impl Counts {
@@ -126,7 +127,7 @@ impl Statistics {
 
     /// The number of a client; a new one gets the next.
     pub fn client(&self, address: IpAddr, machine: &[u8]) -> ClientIndex {
-        /// Beyond so many, clients share the last number: a flood of names must not take memory without end.
+        /// Beyond this number, clients share the last number: a flood of names must not take memory without end.
         const MOST_CLIENTS: usize = 10_000;
         let known = self.clients.read().find(address, machine);
         known.unwrap_or_else(|| {
@@ -144,7 +145,7 @@ impl Statistics {
         })
     }
 
-    /// Counts one execution.
+    /// Adds one execution of an operation.
     #[inline]
     pub fn record(&self, client: ClientIndex, operation: Operation, sample: Sample) {
         let mut shard = self.shards[shard_of_this_thread() % self.shards.len()].lock();

@@ -5,7 +5,7 @@ use benchmaster_nfs_proto::xdr::{Bulk, Encode};
 
 use crate::call::testing::{Caller, decode};
 use crate::config::{ExportConfig, ServerConfig};
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::v4::testing;
 
 mod attributes;

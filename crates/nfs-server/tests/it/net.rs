@@ -1,7 +1,5 @@
 //! The transport over real sockets: records however they are cut, clients that flood, send nonsense or leave.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
-
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
@@ -11,9 +9,7 @@ use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthStat, AuthSys, OpaqueAuth, RpcR
 use benchmaster_nfs_proto::xdr::{Encoder, List, Opaque};
 use benchmaster_nfs_server::{Server, ServerConfig};
 
-mod transport;
-
-use transport::{
+use crate::support::transport::{
     Client, MOUNT, NFS, NLM, PATIENCE, PORTMAP, call, config, fragment, framed, null, outcome, stall, start,
     with_cred, xid_of,
 };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::state::delegation::DelegationCounts;
+use crate::stats::DelegationCounts;
 
 fn delegating() -> Shared {
     populated_with(ServerConfig { lease: LEASE, ..ServerConfig::default() })

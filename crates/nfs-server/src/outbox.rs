@@ -1,28 +1,12 @@
-//! Sockets: event loops that receive many records at once and answer them with one vectored send.
-//!
-//! Every thread has an epoll and connections of its own; the first one accepts, and hands each new connection to the
-//! thread with the fewest. What has to reach a connection from another thread (callbacks, requests to close) goes through its
-//! thread's mailbox.
+//! Calls that wait to be sent to a client over its own connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::mailbox::{Mailbox, Message};
 use crate::stats::ClientIndex;
-
-mod connection;
-mod datagram;
-mod held;
-mod listener;
-mod mailbox;
-mod output;
-mod worker;
-
-pub(crate) use datagram::Datagrams;
-pub(crate) use listener::Listener;
-pub(crate) use mailbox::{Mailbox, Message};
-pub(crate) use worker::Worker;
 
 /// Most bytes of calls to a client that wait to be sent; a client that reads nothing gets no more.
 const MOST_QUEUED: usize = 1 << 20;
