@@ -27,7 +27,7 @@ pub mod session;
 mod arena;
 mod entry;
 mod grace;
-mod interval;
+pub(crate) mod interval;
 pub(crate) mod owner;
 pub(crate) mod ranges;
 mod slot;

@@ -20,7 +20,7 @@ use crate::moment::Moment;
 use crate::peer::Peer;
 use crate::reply::{Reply, ReplyMark};
 use crate::shared::Shared;
-use crate::state::session::Session;
+use crate::state::session::{ERROR_RESULT, Session};
 use crate::state::{ClientId, Conflict, Effects};
 use crate::stats::ClientIndex;
 
@@ -259,6 +259,23 @@ impl<'r> Compound<'r> {
 
     fn means_current(&self, given: Stateid4) -> bool {
         self.minor > 0 && given == Stateid4::CURRENT
+    }
+
+    /// Bytes that the current operation's body may still grow by.
+    pub(crate) fn room(&self) -> usize {
+        self.limit.bytes.saturating_sub(self.reply_len())
+    }
+
+    /// Whether the reply stays within its limit with `more` bytes.
+    pub(crate) fn fits(&self, more: usize) -> bool {
+        self.reply_len() + more <= self.limit.bytes
+    }
+
+    /// Length of the reply so far in bytes, with the RPC header, and with the error that a following operation may need.
+    fn reply_len(&self) -> usize {
+        let is_last = self.index + 1 >= self.count;
+        let error = if is_last { 0 } else { ERROR_RESULT };
+        REPLY_HEADER + self.reply.encoder.len_since(self.start) + error
     }
 
     /// File system, node and attributes of a file, for reading. Borrows from the server, not from the request.

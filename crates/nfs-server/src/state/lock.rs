@@ -10,9 +10,10 @@ use super::arena::NONE;
 use super::client::Clients;
 use super::entry::{BY_OWNER, End, Entry, LockState, What, check_seqid};
 use super::file::Files;
+use super::interval::Range;
 use super::nlm::NlmWaiter;
 use super::owner::{Owner, OwnerId, OwnerKind};
-use super::ranges::{HeldLock, LockTable, Range};
+use super::ranges::{HeldLock, LockTable};
 use super::{ClientId, Effect, Effects};
 use crate::handle::FileId;
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 use super::arena::NONE;
 use super::client::Clients;
 use super::file::Files;
+use super::interval::Range;
 use super::lock::{LockHolder, Offer, Standing, Waiter, Who};
 use super::owner::{NlmPart, Owner, OwnerKind};
-use super::ranges::Range;
 use super::{ClientId, Effects};
 use crate::handle::FileId;
 

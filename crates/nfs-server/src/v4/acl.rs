@@ -13,7 +13,7 @@ use benchmaster_nfs_proto::xdr::{Encoder, List};
 use smallvec::SmallVec;
 
 use super::Failure;
-use super::attrs::number;
+use super::names::number;
 
 const OWNER: &[u8] = b"OWNER@";
 const GROUP: &[u8] = b"GROUP@";

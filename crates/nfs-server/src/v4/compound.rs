@@ -3,11 +3,10 @@
 use benchmaster_nfs_proto::v4::{Argop, Bitmap4, CompoundArgs, Nfsstat4, Opnum};
 
 use super::{
-    Compound, Failure, Limit, OpResult, REPLY_HEADER, client_ops, deleg_ops, dir_ops, file_ops, io_ops,
-    lock_ops, open_ops, session_ops, space_ops, xattr_ops,
+    Compound, Failure, Limit, OpResult, client_ops, deleg_ops, dir_ops, file_ops, io_ops, lock_ops, open_ops,
+    session_ops, space_ops, xattr_ops,
 };
-use crate::reply::ReplyMark;
-use crate::state::session::{Begun, ERROR_RESULT, Request, SlotGuard};
+use crate::state::session::{Begun, Request, SlotGuard};
 use crate::stats::{Operation, Sample};
 
 const MINOR_MAX: u32 = 2;
@@ -78,7 +77,7 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
                         reserve(c, &op)?;
                         let outcome = execute(c, op);
                         let has_body = outcome.map_or_else(|failure| failure.keep_body, |()| true);
-                        if has_body && !fits(c, 0) { Err(c.limit.status.into()) } else { outcome }
+                        if has_body && !c.fits(0) { Err(c.limit.status.into()) } else { outcome }
                     })
                 }
                 Err(bad) => result(c, bad.opnum, |_| Err(bad.status.into())),
@@ -122,7 +121,7 @@ fn result(c: &mut Compound<'_>, opnum: Opnum, run: impl FnOnce(&mut Compound<'_>
     };
     let sample = Sample {
         received: c.bulk,
-        sent: len_since(c, status_at) as u64,
+        sent: c.reply.encoder.len_since(status_at) as u64,
         service: c.server.clock.delta(began, c.server.clock.raw()),
         error: outcome.is_err(),
     };
@@ -153,24 +152,6 @@ fn injected(c: &mut Compound<'_>, opnum: Opnum) -> Option<Nfsstat4> {
     decision.error.map(Nfsstat4)
 }
 
-/// Whether the reply stays within its limit with `more` bytes, and another operation could still say that it does not.
-fn fits(c: &Compound<'_>, more: usize) -> bool {
-    let last = c.index + 1 >= c.count;
-    let len = REPLY_HEADER + len_since(c, c.start) + if last { 0 } else { ERROR_RESULT };
-    len + more <= c.limit.bytes
-}
-
-/// Bytes that the current operation's body may still grow by.
-pub(crate) fn room(c: &Compound<'_>) -> usize {
-    let last = c.index + 1 >= c.count;
-    let used = REPLY_HEADER + len_since(c, c.start) + if last { 0 } else { ERROR_RESULT };
-    c.limit.bytes.saturating_sub(used)
-}
-
-fn len_since(c: &Compound<'_>, mark: ReplyMark) -> usize {
-    c.reply.encoder.len_since(mark)
-}
-
 /// Whether the operation may stand where it does.
 fn admit(c: &Compound<'_>, opnum: Opnum) -> OpResult {
     /// Operations that need no SEQUENCE before them, if alone (RFC 8881 §15.1.3.3).
@@ -199,7 +180,7 @@ fn admit(c: &Compound<'_>, opnum: Opnum) -> OpResult {
 /// Before an operation that changes something: whether its result will fit. Afterwards would be too late.
 fn reserve(c: &mut Compound<'_>, op: &Argop<'_>) -> OpResult {
     let Some(most) = most_of_change(op) else { return Ok(()) };
-    if !fits(c, most) {
+    if !c.fits(most) {
         return Err(c.limit.status.into());
     }
     c.non_idempotent = true;

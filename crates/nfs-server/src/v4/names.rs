@@ -1,6 +1,6 @@
 //! Names of directory entries and extended attributes.
 
-use benchmaster_nfs_proto::v4::{Component4, Nfsstat4};
+use benchmaster_nfs_proto::v4::{Component4, Nfsstat4, Utf8};
 
 use super::Failure;
 use crate::fs::NAME_MAX;
@@ -31,6 +31,20 @@ pub(crate) fn check_text(name: Component4<'_>) -> Result<&[u8], Failure> {
         return Err(Nfsstat4::INVAL.into());
     }
     Ok(bytes)
+}
+
+/// A user or group in decimal, as RFC 7530 §5.9 has it: no sign, no leading zeros.
+pub(crate) fn number(name: Utf8<'_>) -> Result<u32, Failure> {
+    let text = std::str::from_utf8(name.0).map_err(|_| Nfsstat4::INVAL)?;
+    if text.is_empty() {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    match text.parse() {
+        // All ones means "leave as is" to chown(2).
+        Ok(number) if canonical && number != u32::MAX => Ok(number),
+        _ => Err(Nfsstat4::BADOWNER.into()),
+    }
 }
 
 #[cfg(test)]

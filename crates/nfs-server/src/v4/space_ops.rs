@@ -6,7 +6,6 @@ use benchmaster_nfs_proto::v4::{
     WriteResponse4,
 };
 
-use super::compound::room;
 use super::io_ops::check_end;
 use super::{Compound, Failure, OpResult};
 use crate::fs::{Attr, FileSystem, FsError, Kind, Node, SeekKind};
@@ -217,7 +216,7 @@ pub(crate) fn read_plus(c: &mut Compound<'_>, args: ReadPlusArgs) -> OpResult {
             Err(FsError::NoSuchRange) => end,
             Err(error) => return Err(error.into()),
         };
-        let left = room(c);
+        let left = c.room();
         if left < CONTENT + 4 && contents > 0 {
             break;
         }
