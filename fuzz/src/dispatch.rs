@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use benchmaster_nfs_proto::record::{self, Joiner, Scan};
 use benchmaster_nfs_proto::rpc::Message;
 use benchmaster_nfs_proto::xdr::Decoder;
-use benchmaster_nfs_server::dispatch::{Conversation, Disposition, Moment, Peer, handle};
+use benchmaster_nfs_server::dispatch::{Conversation, Disposition, handle};
 use benchmaster_nfs_server::fs::Time;
-use benchmaster_nfs_server::net::Outbox;
+use benchmaster_nfs_server::moment::Moment;
+use benchmaster_nfs_server::outbox::Outbox;
+use benchmaster_nfs_server::peer::Peer;
 use benchmaster_nfs_server::reply::Reply;
-use benchmaster_nfs_server::server::Shared;
+use benchmaster_nfs_server::shared::Shared;
 use benchmaster_nfs_server::state::ConnectionId;
 use benchmaster_nfs_server::{ExportConfig, ServerConfig};
 
@@ -21,7 +23,8 @@ const BOOT: u64 = 0x1122_3344_5566_7788;
 /// Longest record taken.
 const LIMIT: usize = 1 << 20;
 
-/// A new server gets a stream of records; after each the time is a second later, so that leases run out and timers strike.
+/// A new server gets a stream of records; after each the time is a second later, so that leases run out and timers
+/// strike.
 pub fn session(stream: &[u8]) {
     static START: OnceLock<Instant> = OnceLock::new();
     let start = *START.get_or_init(Instant::now);

@@ -1,4 +1,4 @@
-//! What is fuzzed, by whom ever: cargo-fuzz (`targets/`) or the bounded run on stable Rust (`main.rs`).
+//! The fuzz targets, for cargo-fuzz (`targets/`) or the bounded run on stable Rust (`main.rs`).
 
 pub mod decoders;
 pub mod dispatch;

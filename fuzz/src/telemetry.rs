@@ -1,4 +1,5 @@
-//! Parsers of what the kernel writes: one target for each sampler. Their corpus is the recorded texts of the samplers' tests.
+//! Parsers of what the kernel writes: one target for each sampler. Their corpus is the recorded texts of the
+//! samplers' tests.
 
 use std::path::{Path, PathBuf};
 

@@ -22,41 +22,35 @@ pub const MOST_MTU: u16 = 9_000;
 pub struct Link {
     /// Time from one end to the other, half of what a round trip takes longer. At most [`LONGEST_DELAY`].
     pub delay: Duration,
-    /// The delay of each frame is drawn evenly from `delay - jitter` to `delay + jitter`. Order is kept: a frame never leaves
-    /// before the one before it, so that with many frames under way the mean delay is above `delay`. At most `delay`.
+    /// The delay of each frame is drawn evenly from `delay - jitter` to `delay + jitter`. Order is kept: a frame
+    /// never leaves before the one before it, so that with many frames under way the mean delay is above `delay`. At
+    /// most `delay`.
     pub jitter: Duration,
-    /// Bit/s on the wire: the bits of Ethernet frames with preamble, checksum and the gap between frames (24 bytes each; a
-    /// frame takes at least 84). At least [`LEAST_BANDWIDTH`]; `None`: as fast as the host is.
+    /// Bit/s on the wire: the bits of Ethernet frames with preamble, checksum and the gap between frames (24 bytes
+    /// each; a frame takes at least 84). At least [`LEAST_BANDWIDTH`]; `None`: as fast as the host is.
     pub bandwidth: Option<u64>,
     /// The part of frames lost, each by itself: 0 to 1.
     pub loss: f64,
-    /// Most bytes that wait for the bandwidth; what comes on top is dropped (drop-tail). `None`: what the bandwidth carries in a
-    /// round trip, and 64 KiB. Without a bandwidth nothing waits.
+    /// Most bytes that wait for the bandwidth; what comes on top is dropped (drop-tail). `None`: what the bandwidth
+    /// carries in a round trip, and 64 KiB. Without a bandwidth nothing waits.
     pub queue: Option<u64>,
 }
 
 /// Why there is no such link.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum LinkError {
-    /// Longer than [`LONGEST_DELAY`].
-    #[error("a delay of {0:?} is longer than the longest one, {LONGEST_DELAY:?}")]
+    #[error("the delay {0:?} exceeds the maximum, {LONGEST_DELAY:?}")]
     Delay(Duration),
     /// Frames cannot arrive before they were sent.
     #[error("a jitter of {jitter:?} is more than the delay of {delay:?}")]
-    Jitter {
-        /// As given.
-        jitter: Duration,
-        /// As given.
-        delay: Duration,
-    },
-    /// Less than [`LEAST_BANDWIDTH`].
-    #[error("a bandwidth of {0} bit/s is less than the least one, {LEAST_BANDWIDTH} bit/s")]
+    Jitter { jitter: Duration, delay: Duration },
+    #[error("the bandwidth {0} bit/s is below the minimum, {LEAST_BANDWIDTH} bit/s")]
     Bandwidth(u64),
     /// Not from 0 to 1.
-    #[error("a loss of {0} is not a part from 0 to 1")]
+    #[error("the loss {0} is not between 0 and 1")]
     Loss(f64),
     /// Not from [`LEAST_MTU`] to [`MOST_MTU`].
-    #[error("an MTU of {0} bytes is not from {LEAST_MTU} to {MOST_MTU}")]
+    #[error("the MTU {0} is not between {LEAST_MTU} and {MOST_MTU}")]
     Mtu(u16),
 }
 
@@ -103,10 +97,7 @@ pub(crate) fn check_bandwidth(bandwidth: Option<u64>) -> Result<(), LinkError> {
 
 /// Whether interfaces can have such an MTU.
 pub(crate) fn check_mtu(mtu: u16) -> Result<(), LinkError> {
-    match (LEAST_MTU..=MOST_MTU).contains(&mtu) {
-        true => Ok(()),
-        false => Err(LinkError::Mtu(mtu)),
-    }
+    if (LEAST_MTU..=MOST_MTU).contains(&mtu) { Ok(()) } else { Err(LinkError::Mtu(mtu)) }
 }
 
 /// What becomes of a frame.
@@ -141,7 +132,7 @@ impl Line {
         (self.bandwidth, self.queue) = (bandwidth, queue);
     }
 
-    /// When the last bit of so many bytes offered at `now` has passed, or `None` when there is no room to wait.
+    /// When the last bit of this many bytes offered at `now` has passed, or `None` when there is no room to wait.
     ///
     /// A frame always finds room when none waits, however large it is.
     pub(crate) fn pass(&mut self, now: u64, bytes: u64) -> Option<u64> {
@@ -181,7 +172,7 @@ impl Path {
         self.link = link;
     }
 
-    /// A frame of so many bytes on the wire is sent at `now`.
+    /// A frame of this many bytes on the wire is sent at `now`.
     ///
     /// A frame that is lost took its time on the line before.
     pub(crate) fn send(&mut self, now: u64, bytes: u64) -> Fate {

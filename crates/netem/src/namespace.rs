@@ -1,7 +1,7 @@
 //! Network namespaces: network stacks of their own, each with its interfaces, addresses and connections.
 //!
-//! A [`Namespace`] has no name below `/run/netns`. It lives as long as a descriptor, a process or a socket in it, so that
-//! nothing has to be cleaned up, also after `kill -9`.
+//! A [`Namespace`] has no name below `/run/netns`. It lives as long as a descriptor, a process or a socket in it, so
+//! that nothing has to be cleaned up, also after `kill -9`.
 //!
 //! Making one takes the rights of root. A user without them gets them in a user namespace, where the system allows it:
 //! [`enter_user_namespace`], early in `main`. [`privilege`] says which it is.
@@ -28,17 +28,15 @@ pub use user::{enter_user_namespace, enter_user_namespace_as_root};
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
     /// The process may not, or the kernel has no more.
-    #[error("cannot make a network namespace: {0}; it takes root, or a user namespace")]
+    #[error("cannot create a network namespace: {0}; root or a user namespace is required")]
     Make(#[source] io::Error),
-    /// The process may not.
     #[error("cannot enter a network namespace: {0}")]
     Enter(#[source] io::Error),
     /// User namespaces are forbidden or used up.
-    #[error("cannot make a user namespace: {reason}")]
+    #[error("cannot create a user namespace: {reason}")]
     User {
         /// What forbids it, and what would allow it.
         reason: String,
-        /// What the kernel said.
         source: io::Error,
     },
     /// An interface could not be set up.
@@ -46,9 +44,7 @@ pub enum NamespaceError {
     Interface {
         /// Such as `set the address`.
         action: &'static str,
-        /// The interface.
         name: String,
-        /// What the kernel said.
         source: io::Error,
     },
     /// The kernel has no descriptor, memory or thread left.
@@ -93,8 +89,8 @@ impl Namespace {
         Ok(Self { file: File::open("/proc/thread-self/ns/net")?.into() })
     }
 
-    /// Moves the calling thread into it, and with it threads and processes that it starts later. Sockets that are open stay
-    /// where they are.
+    /// Moves the calling thread into it, and with it threads and processes that it starts later. Sockets that are
+    /// open stay where they are.
     ///
     /// # Errors
     /// [`NamespaceError::Enter`] without the right to.
@@ -155,16 +151,17 @@ impl AsFd for Namespace {
     }
 }
 
-/// Makes the command end, by `SIGKILL`, when the calling thread does, also by `kill -9`: call this and start the command from the
-/// main thread. What the command starts itself is not touched.
+/// Makes the command end, by `SIGKILL`, when the calling thread does, also by `kill -9`: call this and start the
+/// command from the main thread. What the command starts itself is not touched.
 pub fn end_with_caller(command: &mut Command) {
     let caller = rustix::process::getpid();
     let end = move || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         // The caller may have ended before.
-        match rustix::process::getppid() == Some(caller) {
-            true => Ok(()),
-            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        if rustix::process::getppid() == Some(caller) {
+            Ok(())
+        } else {
+            Err(io::Error::from_raw_os_error(libc::ESRCH))
         }
     };
     // SAFETY: between fork and exec only system calls are made; nothing is allocated and no lock is taken.

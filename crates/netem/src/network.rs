@@ -53,7 +53,7 @@ impl fmt::Display for Means {
     }
 }
 
-/// What a network is told when it starts.
+/// Configuration of a network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkConfig {
     /// From 1 to [`MOST_CLIENTS`](crate::wire::MOST_CLIENTS).
@@ -62,20 +62,22 @@ pub struct NetworkConfig {
     pub link: Link,
     /// Bit/s of the server's port, in each direction, shared by all clients.
     pub server_bandwidth: Option<u64>,
-    /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to [`MOST_MTU`](crate::link::MOST_MTU).
+    /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to
+    /// [`MOST_MTU`](crate::link::MOST_MTU).
     pub mtu: u16,
-    /// The congestion control of TCP connections over it, by the kernel's name, at both ends. `None`: the host's default.
+    /// The congestion control of TCP connections over it, by the kernel's name, at both ends. `None`: the host's
+    /// default.
     pub congestion: Option<String>,
     /// `None`: netem if this host has it, else the wire.
     pub means: Option<Means>,
-    /// Seed of jitter and loss; netem has one only with kernels from 6.7 on, and is told none.
+    /// Seed of jitter and loss; netem has one only with kernels from 6.7 on, and is given none.
     pub seed: u64,
     /// See [`WireConfig::spin`]; nothing to netem.
     pub spin: Duration,
 }
 
 impl NetworkConfig {
-    /// So many clients, each with this link.
+    /// This many clients, each with this link.
     pub fn new(clients: u32, link: Link) -> Self {
         let spin = WireConfig::new(1, link).spin;
         Self { clients, link, server_bandwidth: None, mtu: MTU, congestion: None, means: None, seed: 0, spin }
@@ -86,25 +88,14 @@ impl NetworkConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// None of the means can be used here.
-    #[error("no network can be emulated here. By tc netem: {netem}. By a user-space wire: {wire}")]
-    NoMeans {
-        /// Why not.
-        netem: String,
-        /// Why not.
-        wire: String,
-    },
+    #[error("cannot emulate a network on this host; tc netem: {netem}; user-space wire: {wire}")]
+    NoMeans { netem: String, wire: String },
     /// The means asked for cannot be used here.
-    #[error("no network can be emulated by {means} here: {reason}")]
-    Unavailable {
-        /// As asked for.
-        means: Means,
-        /// Why not.
-        reason: String,
-    },
+    #[error("cannot emulate a network with {means} on this host: {reason}")]
+    Unavailable { means: Means, reason: String },
     /// There is no such link.
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// The wire failed.
     #[error(transparent)]
     Wire(#[from] WireError),
     /// A command that sets up netem failed.
@@ -117,7 +108,7 @@ pub enum NetworkError {
     #[error(transparent)]
     Congestion(#[from] CongestionError),
     /// The network was set up, but nothing comes through.
-    #[error("the emulated network carries nothing: {0}")]
+    #[error("the emulated network does not carry packets: {0}")]
     Silent(#[source] io::Error),
 }
 
@@ -179,7 +170,6 @@ impl Network {
         Ok(network)
     }
 
-    /// The server's namespace.
     pub fn server(&self) -> &Namespace {
         match &self.emulation {
             Emulation::Netem(netem) => netem.server(),
@@ -251,7 +241,6 @@ impl Network {
         Ok(())
     }
 
-    /// How it is emulated.
     pub fn means(&self) -> Means {
         match self.emulation {
             Emulation::Netem(_) => Means::Netem,
@@ -259,9 +248,9 @@ impl Network {
         }
     }
 
-    /// The median round trip of a small UDP packet between the first client and the server before the link's settings were put
-    /// on, measured when the network started: what the emulation and this host take by themselves. Round trips are that
-    /// long and twice the delay.
+    /// The median round trip of a small UDP packet between the first client and the server before the link's settings
+    /// were put on, measured when the network started: what the emulation and this host take by themselves. Round
+    /// trips are that long and twice the delay.
     pub fn base_rtt(&self) -> Duration {
         self.base
     }
@@ -297,7 +286,7 @@ impl Network {
         })
     }
 
-    /// Starts all counts anew: before a run whose share is to be known.
+    /// Resets all counts, before a run.
     ///
     /// # Errors
     /// When counters cannot be read.

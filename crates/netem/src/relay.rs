@@ -1,15 +1,17 @@
 //! A relay between clients and a server: what it is given leaves it a chosen time later, in each direction.
 //!
-//! One thread takes connections, opens one to the target for each, and forwards bytes in both directions, each not before
-//! its time and in order. The end of a direction (half-close) and resets travel with the same delay. The handshake of a new
-//! connection costs a round trip as on a real network: the first bytes of the client leave it three delays after the
-//! connection was accepted, the first of the server arrive four delays after it at the earliest.
+//! One thread takes connections, opens one to the target for each, and forwards bytes in both directions, each not
+//! before its time and in order. The end of a direction (half-close) and resets travel with the same delay. The
+//! handshake of a new connection costs a round trip as on a real network: the first bytes of the client leave it
+//! three delays after the connection was accepted, the first of the server arrive four delays after it at the
+//! earliest.
 //!
 //! # What it is right for
-//! The relay acknowledges on both sides at once, as the sender's own kernel: congestion windows grow over a network without
-//! delay, and a window is never what limits a transfer, but the relay's queue. Latency of requests and replies is right;
-//! the throughput of bulk transfers over a long network is **not** what TCP would reach there. Nor are loss, bandwidth or
-//! reordering emulated. A client learns that the target refused its connection by a reset after it was accepted.
+//! The relay acknowledges on both sides at once, as the sender's own kernel: congestion windows grow over a network
+//! without delay, and a window is never what limits a transfer, but the relay's queue. Latency of requests and
+//! replies is right; the throughput of bulk transfers over a long network is **not** what TCP would reach there. Nor
+//! are loss, bandwidth or reordering emulated. A client learns that the target refused its connection by a reset
+//! after it was accepted.
 //!
 //! The target sees the address of the relay and an unprivileged port, in place of those of the client.
 
@@ -38,7 +40,7 @@ use worker::Worker;
 /// The longest delay: ten seconds.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
-/// What a relay is told when it starts.
+/// Configuration of a relay.
 #[derive(Debug, Clone)]
 pub struct RelayConfig {
     /// Where it listens; port 0 takes a free one.
@@ -47,8 +49,8 @@ pub struct RelayConfig {
     pub target: SocketAddr,
     /// Delay in each direction; a round trip takes twice as long. At most [`LONGEST_DELAY`].
     pub delay: Duration,
-    /// Most bytes under way in each direction of a connection. `None`: as many as 10 Gbit/s carry in the time of the delay,
-    /// and 1 MiB. When so many are under way, nothing more is read from the sender.
+    /// Most bytes under way in each direction of a connection. `None`: as many as 10 Gbit/s carry in the time of the
+    /// delay, and 1 MiB. When this many are under way, nothing more is read from the sender.
     pub queue: Option<usize>,
     /// The network namespace in which it listens; `None`: that of the calling thread, in which the target is too.
     pub listen_in: Option<Arc<Namespace>>,
@@ -71,16 +73,11 @@ impl RelayConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
     /// The delay is longer than [`LONGEST_DELAY`].
-    #[error("a delay of {0:?} is longer than the longest one, {LONGEST_DELAY:?}")]
+    #[error("the delay {0:?} exceeds the maximum, {LONGEST_DELAY:?}")]
     Delay(Duration),
     /// The address is in use, or not one of this host.
     #[error("cannot listen on {address}")]
-    Listen {
-        /// As configured.
-        address: SocketAddr,
-        /// What the kernel said.
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// The namespace to listen in cannot be entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -152,7 +149,6 @@ impl Relay {
         Ok(Self { address, shared, wake, thread: Some(thread) })
     }
 
-    /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

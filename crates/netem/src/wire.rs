@@ -1,13 +1,15 @@
-//! A user-space wire: a thread moves Ethernet frames between TAP devices of client and server namespaces, each as much later
-//! as the link of the client says.
+//! A user-space wire: a thread moves Ethernet frames between TAP devices of client and server namespaces, each as
+//! much later as the link of the client says.
 //!
-//! TCP, its windows, its slow start and its retransmissions are the kernel's own, as over a real network. The network is a
-//! star: every client reaches the server, and the server every client; clients do not reach each other. Addresses are those
-//! of IPv4, and neighbours are known for good: no ARP travels, so that the first packet takes as long as all others.
+//! TCP, its windows, its slow start and its retransmissions are the kernel's own, as over a real network. The network
+//! is a star: every client reaches the server, and the server every client; clients do not reach each other.
+//! Addresses are those of IPv4, and neighbours are known for good: no ARP travels, so that the first packet takes as
+//! long as all others.
 //!
 //! # Large frames
-//! Where a link has no loss, and no bandwidth below [`LARGE_FRAMES_FROM`], the kernel hands over up to 64 KiB of a flow as one frame, as it does to a network card that cuts them (TSO). With loss such a frame would be lost whole, and at a
-//! low bandwidth its first byte would wait for its last; frames then have the size of the MTU.
+//! Where a link has no loss, and no bandwidth below [`LARGE_FRAMES_FROM`], the kernel hands over up to 64 KiB of a
+//! flow as one frame, as it does to a network card that cuts them (TSO). With loss such a frame would be lost whole,
+//! and at a low bandwidth its first byte would wait for its last; frames then have the size of the MTU.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -47,23 +49,24 @@ pub(crate) const NETWORK_BITS: u8 = 16;
 /// Packets that wait for the thread to read them; as many as a window of 64 MiB has.
 const QUEUE: u32 = 50_000;
 
-/// What a wire is told when it starts.
+/// Configuration of a wire.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WireConfig {
     /// The links of the clients; as many clients as links, at least one, at most [`MOST_CLIENTS`].
     pub links: Vec<Link>,
     /// Bit/s of the server's own port, in each direction, shared by all clients.
     pub server_bandwidth: Option<u64>,
-    /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to [`MOST_MTU`](crate::link::MOST_MTU).
+    /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to
+    /// [`MOST_MTU`](crate::link::MOST_MTU).
     pub mtu: u16,
     /// Seed of jitter and loss: the same for the same frames in the same order.
     pub seed: u64,
-    /// Longest time for which the thread does not block before a frame is due, since the kernel wakes it late. How long it
-    /// really is follows from how late it was woken so far. Zero: it always blocks.
+    /// Longest time for which the thread does not block before a frame is due, since the kernel wakes it late. How
+    /// long it really is follows from how late it was woken so far. Zero: it always blocks.
     pub spin: Duration,
     /// Where the server's end is.
     pub server: End,
-    /// Where the clients' ends are; those that are not told are [`End::Own`].
+    /// Where the clients' ends are; those not listed are [`End::Own`].
     pub clients: Vec<End>,
 }
 
@@ -73,10 +76,9 @@ pub enum End {
     /// An interface of the name [`INTERFACE`], with the end's address, in a namespace made for it.
     #[default]
     Own,
-    /// An interface of this name, without an address, in this namespace: for a bridge that leads on to a machine, which has
-    /// the end's address and Ethernet address.
+    /// An interface of this name, without an address, in this namespace: for a bridge that leads on to a machine,
+    /// which has the end's address and Ethernet address.
     Port {
-        /// Where.
         namespace: Arc<Namespace>,
         /// At most 15 bytes.
         name: String,
@@ -114,7 +116,7 @@ impl WireConfig {
 #[derive(Debug, thiserror::Error)]
 pub enum WireError {
     /// None, or more than [`MOST_CLIENTS`].
-    #[error("{0} clients are not from 1 to {MOST_CLIENTS}")]
+    #[error("{0} clients: the number must be from 1 to {MOST_CLIENTS}")]
     Clients(usize),
     /// There is no such link.
     #[error(transparent)]
@@ -123,7 +125,7 @@ pub enum WireError {
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// There is no device for it, or the process may not use it.
-    #[error("cannot make a TAP device by {device}: {0}", device = tap::DEVICE)]
+    #[error("cannot create a TAP device with {device}: {0}", device = tap::DEVICE)]
     Tap(#[source] io::Error),
     /// The kernel has no descriptor, memory or thread left.
     #[error("cannot start the wire: {0}")]
@@ -197,8 +199,8 @@ impl Wire {
         &self.clients
     }
 
-    /// Changes the link of a client, counted from 0, for frames from now on. What is under way keeps its time, and is never
-    /// overtaken.
+    /// Changes the link of a client, counted from 0, for frames from now on. What is under way keeps its time, and is
+    /// never overtaken.
     ///
     /// # Errors
     /// [`WireError::Link`], [`WireError::Clients`] when there is no such client.
@@ -233,7 +235,7 @@ impl Wire {
         let dropped = self.dropped()?.into_iter().zip(&self.dropped_before);
         let mut dropped = dropped.map(|(now, before)| now.saturating_sub(*before));
         if let (Some(first), Some(dropped)) = (report.clients.first_mut(), dropped.next()) {
-            // Nobody knows for whom they were.
+            // Their destination is unknown.
             first.to_client.overruns += dropped;
         }
         for (client, dropped) in report.clients.iter_mut().zip(dropped) {
@@ -242,7 +244,7 @@ impl Wire {
         Ok(report)
     }
 
-    /// Starts all counts anew.
+    /// Resets all counts.
     ///
     /// # Errors
     /// When the counters of the devices cannot be read.
@@ -252,14 +254,14 @@ impl Wire {
         Ok(())
     }
 
-    /// Frames that the devices dropped because nobody read them in time: the server's, the clients'.
+    /// Frames that the devices dropped because they were not read in time: the server's, the clients'.
     fn dropped(&self) -> Result<Vec<u64>, WireError> {
         let ends = [&self.server].into_iter().chain(&self.clients).zip(&self.names);
         ends.map(|(namespace, name)| dropped(namespace, name)).collect()
     }
 
-    /// Whether its thread has real-time scheduling, so that busy clients and servers do not make it late. It takes the right to:
-    /// root has it, users in a user namespace have not.
+    /// Whether its thread has real-time scheduling, so that busy clients and servers do not make it late. It takes
+    /// the right to: root has it, users in a user namespace have not.
     pub fn has_precedence(&self) -> bool {
         self.state.lock().precedence
     }

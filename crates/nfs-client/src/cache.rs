@@ -1,6 +1,6 @@
 //! What the Linux client keeps of files between calls: attributes, names, access rights, data.
 //!
-//! The parts here know no network: they are told what the server said and when, and say what is still to be believed.
+//! The parts here know no network: they are given what the server said and when, and decide what is still valid.
 //! What is sent because of that is decided in [`mount`](crate::mount).
 
 mod attributes;

@@ -5,18 +5,19 @@ use std::fmt;
 
 use crate::ops::Op;
 
-/// Counters of one kind of call, as the lines of Linux' `mountstats` have them, with Linux' meanings: a call is counted in
-/// all columns when it ends, and one that the caller makes again because of what the server answered (`NFS4ERR_DELAY`,
-/// `NFS4ERR_OLD_STATEID`, `NFS3ERR_JUKEBOX`, a lost session) is another call. Times are sums in nanoseconds.
+/// Counters of one kind of call, as the lines of Linux' `mountstats` have them, with Linux' meanings: a call is
+/// counted in all columns when it ends, and one that the caller makes again because of what the server answered
+/// (`NFS4ERR_DELAY`, `NFS4ERR_OLD_STATEID`, `NFS3ERR_JUKEBOX`, a lost session) is another call. Times are sums in
+/// nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpCounters {
     /// Calls that ended, with or without success.
     pub ops: u64,
-    /// Times a request was sent: more than `ops` only where the same request (the same transaction number) was sent again,
-    /// because its reply did not come in time or its connection broke. At least one for each call.
+    /// Times a request was sent: more than `ops` only where the same request (the same transaction number) was sent
+    /// again, because its reply did not come in time or its connection broke. At least one for each call.
     pub transmissions: u64,
-    /// Calls of which no reply was seen in all of their time (`timeo` × (`retrans` + 1)): major timeouts. Each `timeo` that
-    /// was over is an [`Event::Retransmission`].
+    /// Calls of which no reply was seen in all of their time (`timeo` × (`retrans` + 1)): major timeouts. Each
+    /// `timeo` that was over is an [`Event::Retransmission`].
     pub timeouts: u64,
     /// Bytes of RPC messages sent, without record marks.
     pub bytes_sent: u64,
@@ -97,7 +98,7 @@ events! {
     Resent = "resent",
     /// A request was sent again because its reply did not come in time.
     Retransmission = "retransmission",
-    /// A reply came that nobody waits for.
+    /// A reply arrived for which no call waits.
     StrayReply = "stray-reply",
     /// Something came that is no RPC message, or too long; the connection was given up.
     Garbage = "garbage",
@@ -117,11 +118,11 @@ events! {
     ClientRecovered = "client-recovered",
     /// A connection was bound to the session again.
     ConnectionBound = "connection-bound",
-    /// An open file was reclaimed or opened anew after its state was lost.
+    /// An open file was reclaimed or reopened after its state was lost.
     OpenReclaimed = "open-reclaimed",
     /// A lock was reclaimed after its state was lost.
     LockReclaimed = "lock-reclaimed",
-    /// Open files or locks could not be had back; operations on them fail.
+    /// Open files or locks could not be reclaimed; operations on them fail.
     StateLost = "state-lost",
     /// Data written and not committed were written again because the server's verifier had changed.
     Rewritten = "rewritten",
@@ -157,7 +158,7 @@ impl fmt::Debug for Counters {
 }
 
 impl Counters {
-    /// All zero.
+    /// Counters that start at zero.
     pub fn new() -> Self {
         Self {
             ops: RefCell::new(vec![OpCounters::default(); Op::COUNT]),
@@ -166,7 +167,7 @@ impl Counters {
         }
     }
 
-    /// Counts an event.
+    /// Adds one to the count of an event.
     pub fn event(&self, event: Event) {
         self.events.borrow_mut()[event as usize] += 1;
     }
@@ -194,7 +195,7 @@ impl Counters {
         self.outstanding.get()
     }
 
-    /// A copy.
+    /// The counts at this moment.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { ops: self.ops.borrow().clone(), events: self.events.borrow().clone() }
     }
@@ -219,7 +220,7 @@ impl fmt::Debug for Snapshot {
 }
 
 impl Snapshot {
-    /// Nothing counted.
+    /// All counts are zero.
     pub fn zero() -> Self {
         Counters::new().snapshot()
     }

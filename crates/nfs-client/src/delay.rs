@@ -12,15 +12,15 @@ use crate::reactor::Reactor;
 pub struct DelayPolicy {
     /// The first pause; each one after it is twice as long.
     pub initial: Duration,
-    /// The longest pause.
+    /// Upper limit of a pause: each is twice as long as the one before, up to this.
     pub longest: Duration,
     /// From the first refusal on: when it is over the operation fails with [`NfsError::TriedTooLong`].
     pub give_up: Duration,
 }
 
 impl Default for DelayPolicy {
-    /// Pauses of Linux' NFSv4 client (0.1 s doubling to 15 s). Linux tries for ever; here it ends after as long as Linux
-    /// waits for a reply over TCP (`timeo=600,retrans=2`).
+    /// Pauses of Linux' NFSv4 client (0.1 s doubling to 15 s). Linux retries forever; this client it ends after as
+    /// long as Linux waits for a reply over TCP (`timeo=600,retrans=2`).
     fn default() -> Self {
         Self {
             initial: Duration::from_millis(100),
@@ -48,7 +48,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// None taken yet.
+    /// A sequence of pauses that has not begun.
     pub fn new(policy: DelayPolicy) -> Self {
         Self { policy, next: policy.initial, deadline: None }
     }

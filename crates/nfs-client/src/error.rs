@@ -12,7 +12,7 @@ use crate::rpc::RpcError;
 /// Why an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NfsError {
-    /// No result came.
+    /// RPC failed: no reply, or one that refuses the call.
     #[error("{0}")]
     Rpc(#[from] RpcError),
     /// Version 2 said no.
@@ -24,26 +24,26 @@ pub enum NfsError {
     /// Version 4 said no.
     #[error("{0}")]
     V4(Nfsstat4),
-    /// MOUNT said no.
+    /// MOUNT failed with this status.
     #[error("{0}")]
     Mount(Mountstat3),
     /// The lock manager said no.
     #[error("{0}")]
     Nlm(NlmStats),
     /// A reply has the right form and makes no sense: a result missing, more data than asked for.
-    #[error("the server's reply makes no sense: {0}")]
+    #[error("invalid reply from the server: {0}")]
     Nonsense(&'static str),
     /// The version or the server cannot do it.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// The state of the open file or lock was lost and could not be had back.
+    /// The state of the open file or lock was lost and could not be reclaimed.
     #[error("the state of the file was lost ({0})")]
     StateLost(&'static str),
     /// A name or path is too long or has a place that it cannot have.
     #[error("a name or path is too long")]
     NameTooLong,
     /// It was tried again until the time was over (`NFS4ERR_DELAY`, grace, a lock held by another).
-    #[error("the server asked to try later until the time was over")]
+    #[error("the server asked to retry later until the time limit")]
     TriedTooLong,
 }
 

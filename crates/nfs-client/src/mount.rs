@@ -157,9 +157,10 @@ impl Mount {
 fn resolve(options: &MountOptions) -> Result<Vec<SocketAddr>, MountError> {
     let fail = |error| MountError::Resolve { host: options.host.clone(), error };
     let addresses: Vec<_> = (&*options.host, options.nfs_port()).to_socket_addrs().map_err(fail)?.collect();
-    match addresses.is_empty() {
-        true => Err(fail(std::io::Error::other("the name has no address"))),
-        false => Ok(addresses),
+    if addresses.is_empty() {
+        Err(fail(std::io::Error::other("the name has no address")))
+    } else {
+        Ok(addresses)
     }
 }
 

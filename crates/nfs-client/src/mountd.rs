@@ -54,16 +54,16 @@ pub(crate) async fn mount(
 }
 
 /// Filehandle, and whether AUTH_SYS may be used.
-type Answer = Result<(Option<Handle>, bool), Mountstat3>;
+type MountReply = Result<(Option<Handle>, bool), Mountstat3>;
 
-fn result_1(d: &mut Decoder<'_>) -> Result<Answer, XdrError> {
+fn result_1(d: &mut Decoder<'_>) -> Result<MountReply, XdrError> {
     Ok(match d.get()? {
         FhStatus::Ok(handle) => Ok((Handle::new(&handle), true)),
         FhStatus::Err(status) => Err(Mountstat3(status)),
     })
 }
 
-fn result_3(d: &mut Decoder<'_>) -> Result<Answer, XdrError> {
+fn result_3(d: &mut Decoder<'_>) -> Result<MountReply, XdrError> {
     Ok(match d.get()? {
         MountRes3::Ok(ok) => {
             let handle = Handle::new(ok.fhandle.0).filter(|handle| !handle.bytes().is_empty());
@@ -77,15 +77,15 @@ fn result_3(d: &mut Decoder<'_>) -> Result<Answer, XdrError> {
 }
 
 impl Mounted {
-    /// Lets the server forget the mount. It is only a note for its administrator (RFC 1813 §5.2.3), so a server that does
-    /// not answer is not waited for, and a failure only counted.
+    /// Lets the server forget the mount. It is only a note for its administrator (RFC 1813 §5.2.3), so a server that
+    /// does not answer is not waited for, and a failure only counted.
     pub(crate) async fn unmount(&self, site: &Site) {
         let call = Call::new(ops::mount::UMNT, PROGRAM, self.version, Proc::UMNT.0);
-        let told = async {
+        let call = async {
             if let Ok(rpc) = site.briefly(self.address).await {
                 let _ = rpc.call(call, |e, _| e.put(&DirPath::from(&self.path[..])), |_| Ok(())).await;
             }
         };
-        site.nfs.reactor().until(Instant::now() + PATIENCE, told).await;
+        site.nfs.reactor().until(Instant::now() + PATIENCE, call).await;
     }
 }

@@ -1,15 +1,16 @@
 //! Locks of versions 2 and 3: the network lock manager (RFC 1813 appendix II; version 1 of it for NFSv2).
 //!
-//! A lock that another holds is asked for again and again, with pauses that grow ([`DelayPolicy::LOCK`]), each time counted
-//! as [`Event::LockPolled`]: nothing here listens for the server's GRANTED calls, which come to a port that a client
-//! without root rarely can register. So a waiting lock is got up to one pause after it is free, and waiting clients do
-//! not queue. Each of these calls can be repeated: the server gives a lock to who holds it already, and takes an UNLOCK of
-//! what is not locked.
+//! A lock that another holds is asked for again and again, with pauses that grow ([`DelayPolicy::LOCK`]), each time
+//! counted as [`Event::LockPolled`]: nothing here listens for the server's GRANTED calls, which come to a port that a
+//! client without root rarely can register. So a waiting lock is got up to one pause after it is free, and waiting
+//! clients do not queue. Each of these calls can be repeated: the server gives a lock to who holds it already, and
+//! takes an UNLOCK of what is not locked.
 //!
 //! The server forgets locks when it restarts, and nothing here listens for its status monitor either. What is seen is
-//! that the connection broke: once it is up again every lock held is reclaimed. A server that is not in its grace period
-//! refuses that, and is asked for the lock as for a new one, which it gives if it still has it or nobody took it. A lock
-//! that cannot be had back is counted as [`Event::StateLost`], and its UNLOCK fails. Over UDP a restart is not seen.
+//! that the connection broke: once it is up again every lock held is reclaimed. A server that is not in its grace
+//! period refuses that, and is asked for the lock as for a new one, which it grants unless another client has taken
+//! it. A lock that cannot be reclaimed is counted as [`Event::StateLost`], and its UNLOCK fails. Over UDP a restart
+//! is not seen.
 
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
@@ -27,20 +28,20 @@ use crate::rpc::{Call, Rpc};
 use crate::types::{Handle, LockKind, Range};
 use crate::v3::Connect;
 
-mod held;
+mod locks;
 
-use self::held::{Held, Turns};
+use self::locks::{LockTable, OwnerLocks};
 
-pub(crate) use self::held::Lock;
+pub(crate) use self::locks::Lock;
 
 /// Who holds a lock that is in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Holder {
-    /// Its kind.
+    /// Shared or exclusive.
     pub kind: LockKind,
     /// Its owner's number at its client.
     pub svid: i32,
-    /// Its bytes.
+    /// Locked bytes.
     pub range: Range,
 }
 
@@ -58,8 +59,8 @@ struct Inner {
     cookie: Cell<u32>,
     delay: DelayPolicy,
     lock_delay: DelayPolicy,
-    held: RefCell<Held>,
-    turns: Turns,
+    held: RefCell<LockTable>,
+    turns: OwnerLocks,
 }
 
 /// One request for, or about, a lock.
@@ -125,7 +126,7 @@ impl LockManager {
             delay: connect.delay,
             lock_delay: connect.lock_delay,
             held: RefCell::default(),
-            turns: Turns::default(),
+            turns: OwnerLocks::default(),
         }))
     }
 
@@ -172,7 +173,6 @@ impl LockManager {
         }
     }
 
-    /// UNLOCK.
     pub(crate) async fn unlock(&self, site: &Site, lock: Lock) -> NfsResult<()> {
         self.0.check(&lock)?;
         let rpc = self.rpc(site).await?;
@@ -262,23 +262,21 @@ impl Inner {
     fn check(&self, lock: &Lock) -> NfsResult<()> {
         let limit = if self.version == v4::VERSION { u64::MAX } else { u32::MAX.into() };
         let Range { offset, length } = lock.range;
-        match offset <= limit && length <= limit {
-            true => Ok(()),
-            false => Err(NfsError::Nlm(NlmStats::FBIG)),
-        }
+        if offset <= limit && length <= limit { Ok(()) } else { Err(NfsError::Nlm(NlmStats::FBIG)) }
     }
 
     /// Asks for a lock once, whatever the answer, but for the grace period.
     async fn ask(&self, rpc: &Rpc, lock: &Lock, reclaim: bool) -> NfsResult<NlmStats> {
         let encode = |e: &mut Encoder, request: &Request<'_>| arguments!(e, self.version, request);
-        let answer = match reclaim {
-            true => self.once(rpc, Proc::LOCK, lock, true, encode, status).await,
-            false => self.patiently(rpc, Proc::LOCK, lock, false, encode, status).await,
+        let answer = if reclaim {
+            self.once(rpc, Proc::LOCK, lock, true, encode, status).await
+        } else {
+            self.patiently(rpc, Proc::LOCK, lock, false, encode, status).await
         };
         if answer != Ok(NlmStats::BLOCKED) {
             return answer;
         }
-        // Not what was asked for; nobody is there to be told when it is granted.
+        // Not what was asked for: no callback service takes the grant.
         let cancel = |e: &mut Encoder, request: &Request<'_>| {
             let exclusive = lock.is_exclusive();
             arguments!(e, self.version, request, CancelArgs { block: false, exclusive: exclusive });
@@ -370,8 +368,8 @@ async fn reclaim(manager: Weak<Inner>, rpc: Rpc) {
     }
 }
 
-/// The client's name as lock managers know it: one of its own for each client of each process of each machine. It has the
-/// form of a host's name, because some servers hand it to their status monitor.
+/// The client's name as lock managers know it: one of its own for each client of each process of each machine. It has
+/// the form of a host's name, because some servers hand it to their status monitor.
 fn caller_name(connect: &Connect, process: u32) -> String {
     let name = format!("{}-{process}-{}", connect.machine, connect.identity);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' || c == '-' { c } else { '-' };

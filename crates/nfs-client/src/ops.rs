@@ -38,11 +38,11 @@ macro_rules! programs {
             use super::Op;
             #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
             #[allow(dead_code)]
-            enum Place { $($name,)* END }
-            $(pub const $name: Op = Op(FROM + Place::$name as u16);)*
+            enum Index { $($name,)* END }
+            $(pub const $name: Op = Op(FROM + Index::$name as u16);)*
             pub(super) const FROM: u16 = $from;
             #[allow(dead_code)]
-            pub(super) const END: u16 = FROM + Place::END as u16;
+            pub(super) const END: u16 = FROM + Index::END as u16;
         }
         programs!(@modules super::$module::END; $($rest)*);
     };
@@ -60,8 +60,9 @@ programs! {
         NULL GETATTR SETATTR LOOKUP ACCESS READLINK READ WRITE CREATE MKDIR SYMLINK MKNOD REMOVE RMDIR RENAME LINK READDIR
         READDIRPLUS FSSTAT FSINFO PATHCONF COMMIT
     }
-    /// NFSv4 (RFC 7530, 8881, 7862, 8276), by what a compound is for. `OPEN` asks for attributes, `OPEN_NOATTR` (after a
-    /// delegation was recalled) does not; `LOOKUP_ROOT` finds the root; `CREATE` is a directory, symbolic link or node.
+    /// NFSv4 (RFC 7530, 8881, 7862, 8276), by what a compound is for. `OPEN` asks for attributes, `OPEN_NOATTR`
+    /// (after a delegation was recalled) does not; `LOOKUP_ROOT` finds the root; `CREATE` is a directory, symbolic
+    /// link or node.
     v4 "NFSv4" {
         NULL READ WRITE COMMIT OPEN OPEN_CONFIRM OPEN_NOATTR OPEN_DOWNGRADE CLOSE SETATTR FSINFO RENEW SETCLIENTID
         SETCLIENTID_CONFIRM LOCK LOCKT LOCKU ACCESS GETATTR LOOKUP LOOKUP_ROOT REMOVE RENAME LINK SYMLINK CREATE PATHCONF

@@ -14,7 +14,7 @@ use crate::types::{Stability, Version};
 
 /// The port of NFS.
 pub const NFS_PORT: u16 = 2049;
-/// Largest READ and WRITE unless told otherwise.
+/// Largest READ and WRITE by default.
 const DEFAULT_IO: u32 = 1 << 20;
 /// Largest READ and WRITE that can be asked for.
 const MAX_IO: u64 = 64 << 20;
@@ -27,7 +27,7 @@ pub enum OptionError {
     /// It is no URL of an export.
     #[error("`{url}` {problem}; write nfs://server/export?version=4.1")]
     Url {
-        /// What was written.
+        /// Text as given.
         url: String,
         /// What is wrong with it.
         problem: &'static str,
@@ -35,25 +35,25 @@ pub enum OptionError {
     /// There is no such option.
     #[error("NFS has no option `{name}`; options are {}", Field::names())]
     Unknown {
-        /// What was written.
+        /// Text as given.
         name: String,
     },
     /// An option's value cannot be read or is out of range.
     #[error("NFS option `{name}` cannot be `{value}`; write {right}")]
     Value {
-        /// The option.
+        /// Name of the option.
         name: &'static str,
-        /// What was written.
+        /// Text as given.
         value: String,
         /// What would be right.
         right: String,
     },
     /// Two options exclude each other.
-    #[error("NFS option `{name}={value}` does not go with `{other}`; {fix}")]
+    #[error("NFS option `{name}={value}` conflicts with `{other}`; {fix}")]
     Conflict {
-        /// The option.
+        /// Name of the option.
         name: &'static str,
-        /// Its value.
+        /// Value in effect.
         value: String,
         /// The other option and its value.
         other: String,
@@ -76,13 +76,13 @@ pub enum Cache {
 /// has not changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttributeTimes {
-    /// Shortest for files.
+    /// Minimum time that attributes of files are cached (`acregmin`).
     pub regular_min: Duration,
-    /// Longest for files.
+    /// Maximum time that attributes of files are cached (`acregmax`).
     pub regular_max: Duration,
-    /// Shortest for directories.
+    /// Minimum time that attributes of directories are cached (`acdirmin`).
     pub directory_min: Duration,
-    /// Longest for directories.
+    /// Maximum time that attributes of directories are cached (`acdirmax`).
     pub directory_max: Duration,
 }
 
@@ -108,9 +108,9 @@ pub struct MountOptions {
     pub mount_port: Option<u16>,
     /// Absolute path of the exported directory.
     pub export: Vec<u8>,
-    /// Version of NFS.
+    /// NFS version to mount with.
     pub version: Version,
-    /// Connections.
+    /// Number of TCP connections.
     pub connections: u32,
     /// Session slots to ask for (4.1 and later); the server may grant fewer.
     pub slots: u32,
@@ -120,7 +120,7 @@ pub struct MountOptions {
     pub write_size: u32,
     /// User that calls are made as.
     pub uid: u32,
-    /// Its group.
+    /// Group id sent with every call.
     pub gid: u32,
     /// How stable every WRITE must be before the server answers.
     pub sync: Stability,
@@ -138,7 +138,7 @@ pub struct MountOptions {
     pub attribute_times: AttributeTimes,
     /// First pause after the server said `DELAY` or `JUKEBOX`; doubled each time.
     pub delay_initial: Duration,
-    /// Longest such pause.
+    /// Upper limit of the pause after a status that asks to retry.
     pub delay_longest: Duration,
     /// Bytes written and not yet committed that are kept to be written again if the server restarts; beyond, the mount
     /// commits on its own.
@@ -206,8 +206,8 @@ impl Field {
 }
 
 impl MountOptions {
-    /// An export with the defaults: version 4.1, one connection, 64 slots, READ and WRITE of up to 1 MiB, user and group
-    /// of this process, no cache. `export` is an absolute path.
+    /// An export with the defaults: version 4.1, one connection, 64 slots, READ and WRITE of up to 1 MiB, user and
+    /// group of this process, no cache. `export` is an absolute path.
     pub fn new(host: impl Into<String>, export: impl Into<Vec<u8>>) -> Self {
         Self {
             host: host.into(),
@@ -260,7 +260,7 @@ impl MountOptions {
         self.delegations.unwrap_or(self.cache == Cache::Linux) && self.version.has_state()
     }
 
-    /// Port of NFS.
+    /// TCP port of the NFS service: the one given, or 2049.
     pub fn nfs_port(&self) -> u16 {
         self.port.unwrap_or(NFS_PORT)
     }
@@ -290,9 +290,8 @@ impl MountOptions {
             (_, Ok(TimeSpan(time))) => Ok(time),
             (_, Err(error)) => Err(wrong(format!("a time such as 5s: {error}"))),
         };
-        let positive = |time: Duration| match time.is_zero() {
-            true => Err(wrong("a time longer than nothing, such as 5s".into())),
-            false => Ok(time),
+        let positive = |time: Duration| {
+            if time.is_zero() { Err(wrong("a time greater than zero, such as 5s".into())) } else { Ok(time) }
         };
         let one_of = |values: &[&str]| wrong(format!("one of {}", values.join(", ")));
         const SECOND: Duration = Duration::from_secs(1);
@@ -368,18 +367,18 @@ impl MountOptions {
         let times = &self.attribute_times;
         if self.version.has_state() && self.transport == Transport::Udp {
             let other = format!("version={}", self.version);
-            return conflict("proto", &"udp", other, "UDP is for versions 2 and 3");
+            return conflict("proto", &"udp", other, "UDP works with versions 2 and 3 only");
         }
         if self.delegations == Some(true) && !self.version.has_state() {
             let other = format!("version={}", self.version);
-            return conflict("delegations", &"on", other, "delegations are of version 4");
+            return conflict("delegations", &"on", other, "delegations need version 4");
         }
         if self.delegations == Some(true) && self.cache == Cache::Off {
-            let fix = "only the cache can use delegations, so write cache=linux";
+            let fix = "delegations need the cache: add cache=linux";
             return conflict("delegations", &"on", "cache=off".into(), fix);
         }
         if self.cache == Cache::Linux && self.version == Version::V2 {
-            return conflict("cache", &"linux", "version=2".into(), "the cache is for version 3 and later");
+            return conflict("cache", &"linux", "version=2".into(), "the cache needs version 3 or later");
         }
         for (name, low, other, high) in [
             ("acregmin", times.regular_min, "acregmax", times.regular_max),
@@ -444,7 +443,7 @@ impl FromStr for MountOptions {
         let wrong = |problem| OptionError::Url { url: text.to_owned(), problem };
         let rest = text.strip_prefix("nfs://").ok_or_else(|| wrong("does not begin with nfs://"))?;
         if rest.contains('#') {
-            return Err(wrong("has a `#`, which in a path is written %23"));
+            return Err(wrong("contains `#`; in a path write %23"));
         }
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
@@ -476,11 +475,11 @@ fn authority_of(authority: &str) -> Result<(&str, Option<u16>), &'static str> {
         return Err("names no server");
     }
     if host.contains(|c: char| c.is_whitespace() || matches!(c, '@' | '%' | '\\')) {
-        return Err("has a server name with a character that names do not have");
+        return Err("has an invalid character in the server name");
     }
     match port.strip_prefix(':') {
         None if port.is_empty() => Ok((host, None)),
-        None => Err("has something between `]` and the port"),
+        None => Err("has text between `]` and the port"),
         Some(port) if port.contains(':') => Err("has an IPv6 address without brackets"),
         Some(port) => match port.parse() {
             Ok(port @ 1..) => Ok((host, Some(port))),
@@ -515,9 +514,10 @@ fn export_of(path: &str) -> Result<Vec<u8>, &'static str> {
 impl fmt::Display for MountOptions {
     /// The URL. It reads back as the same options in a process of the same user and group.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "nfs://[{}]", self.host)?,
-            false => write!(f, "nfs://{}", self.host)?,
+        if self.host.contains(':') {
+            write!(f, "nfs://[{}]", self.host)?
+        } else {
+            write!(f, "nfs://{}", self.host)?
         }
         if let Some(port) = self.port {
             write!(f, ":{port}")?;

@@ -1,5 +1,5 @@
-//! Where the services of a server are: one server's address, the connections to its NFS port, and the ports of MOUNT and
-//! the lock manager, which only its portmapper may know (RFC 1833).
+//! Where the services of a server are: one server's address, the connections to its NFS port, and the ports of MOUNT
+//! and the lock manager, which only its portmapper may know (RFC 1833).
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -31,12 +31,12 @@ pub enum ConnectError {
     /// There is no address to connect to.
     #[error("the server has no address")]
     NoAddress,
-    /// No connection.
+    /// No connection to the server could be made.
     #[error("cannot connect to {address}: {error}")]
     Unreachable {
         /// The server's address and the port of the service.
         address: SocketAddr,
-        /// The reason.
+        /// Cause.
         error: io::Error,
     },
     /// The server refused.
@@ -50,7 +50,6 @@ impl From<RpcError> for ConnectError {
     }
 }
 
-/// A server.
 #[derive(Debug)]
 pub(crate) struct Site {
     /// Connections to the NFS port.
@@ -140,9 +139,10 @@ impl Site {
 
     /// Calls to the service at this address for something that can be done without: it is not tried for long.
     pub(crate) async fn briefly(&self, address: SocketAddr) -> Result<Rpc, ConnectError> {
-        match address == self.nfs.options().address {
-            true => Ok(self.nfs.clone()),
-            false => self.at(address.port(), self.nfs.options().timeout.min(PATIENCE)).await,
+        if address == self.nfs.options().address {
+            Ok(self.nfs.clone())
+        } else {
+            self.at(address.port(), self.nfs.options().timeout.min(PATIENCE)).await
         }
     }
 

@@ -16,12 +16,19 @@ use crate::types::{
 /// A file that was opened.
 #[derive(Debug)]
 pub struct Opened<F> {
-    /// The file's state.
+    /// The open file: its handle, and stateids in version 4.
     pub file: F,
     /// Attributes after it, where they came.
     pub attributes: Option<Attributes>,
     /// Whether it was created by this (versions that do not tell: whether it was asked for).
     pub created: bool,
+}
+
+impl<F> Opened<F> {
+    /// The same with another type of file.
+    pub(crate) fn map<G>(self, file: impl FnOnce(F) -> G) -> Opened<G> {
+        Opened { file: file(self.file), attributes: self.attributes, created: self.created }
+    }
 }
 
 /// Result of an operation.
@@ -48,7 +55,7 @@ pub trait Protocol {
         directory: &Handle,
         name: &[u8],
     ) -> impl Future<Output = NfsResult<(Handle, Option<Attributes>)>>;
-    /// GETATTR.
+    /// GETATTR: attributes of a file.
     fn getattr(&self, file: &Handle) -> impl Future<Output = NfsResult<Attributes>>;
     /// SETATTR; `open` is the file opened for writing, where there is one (its stateid is needed to change the size).
     fn setattr(
@@ -99,7 +106,7 @@ pub trait Protocol {
         range: Range,
         wait: bool,
     ) -> impl Future<Output = NfsResult<()>>;
-    /// LOCKU.
+    /// LOCKU (NLM UNLOCK in versions 2 and 3): releases a range.
     fn unlock(&self, file: &Self::File, owner: u64, range: Range) -> impl Future<Output = NfsResult<()>>;
     /// MKDIR. The filehandle where it came.
     fn mkdir(
@@ -108,20 +115,20 @@ pub trait Protocol {
         name: &[u8],
         mode: u32,
     ) -> impl Future<Output = NfsResult<Option<Handle>>>;
-    /// SYMLINK.
+    /// SYMLINK: makes a symbolic link.
     fn symlink(&self, directory: &Handle, name: &[u8], target: &[u8]) -> impl Future<Output = NfsResult<()>>;
-    /// READLINK.
+    /// READLINK: the target of a symbolic link.
     fn readlink(&self, link: &Handle) -> impl Future<Output = NfsResult<Vec<u8>>>;
-    /// LINK.
+    /// LINK: a hard link to a file.
     fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> impl Future<Output = NfsResult<()>>;
     /// REMOVE of anything but a directory.
     fn remove(&self, directory: &Handle, name: &[u8]) -> impl Future<Output = NfsResult<()>>;
-    /// RMDIR.
+    /// RMDIR (REMOVE in version 4): removes an empty directory.
     fn rmdir(&self, directory: &Handle, name: &[u8]) -> impl Future<Output = NfsResult<()>>;
-    /// RENAME.
+    /// RENAME: moves a name from one directory to another.
     fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> impl Future<Output = NfsResult<()>>;
-    /// READDIR, or READDIRPLUS with `plus` where the version has it: all entries but `.` and `..`, in as many requests as it
-    /// takes.
+    /// READDIR, or READDIRPLUS with `plus` where the version has it: all entries but `.` and `..`, in as many
+    /// requests as it takes.
     fn readdir(
         &self,
         directory: &Handle,
@@ -130,8 +137,8 @@ pub trait Protocol {
     ) -> impl Future<Output = NfsResult<()>>;
     /// FSSTAT, STATFS or the space attributes.
     fn space(&self) -> impl Future<Output = NfsResult<Space>>;
-    /// COPY of so many bytes within the server, from and to these offsets: the bytes copied, which may be fewer, and are
-    /// stable. Version 4.2.
+    /// COPY of `length` bytes within the server, from and to these offsets: the bytes copied, which may be fewer, and
+    /// are stable. Version 4.2.
     fn copy(
         &self,
         _source: (&Self::File, u64),
@@ -140,13 +147,13 @@ pub trait Protocol {
     ) -> impl Future<Output = NfsResult<u64>> {
         async { Err(NfsError::Unsupported("only version 4.2 copies within the server")) }
     }
-    /// ALLOCATE. Version 4.2.
+    /// ALLOCATE: reserves space for a range. Version 4.2 only.
     fn allocate(&self, _file: &Self::File, _range: Range) -> impl Future<Output = NfsResult<()>> {
         async { Err(NfsError::Unsupported("only version 4.2 reserves space")) }
     }
     /// SEEK for data: where there are some from this offset on; `None`: nowhere. Version 4.2.
     fn seek_data(&self, _file: &Self::File, _offset: u64) -> impl Future<Output = NfsResult<Option<u64>>> {
-        async { Err(NfsError::Unsupported("only version 4.2 tells where data are")) }
+        async { Err(NfsError::Unsupported("only version 4.2 reports holes (SEEK)")) }
     }
     /// GETXATTR of a name without its namespace, which is `user`. Version 4.2 (RFC 8276).
     fn get_xattr(&self, _file: &Handle, _name: &[u8]) -> impl Future<Output = NfsResult<Vec<u8>>> {
@@ -164,7 +171,7 @@ pub trait Protocol {
     ) -> impl Future<Output = NfsResult<()>> {
         async { Err(NO_XATTRS) }
     }
-    /// REMOVEXATTR.
+    /// REMOVEXATTR: removes an extended attribute. Version 4.2 only.
     fn remove_xattr(&self, _file: &Handle, _name: &[u8]) -> impl Future<Output = NfsResult<()>> {
         async { Err(NO_XATTRS) }
     }

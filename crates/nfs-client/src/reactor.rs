@@ -1,7 +1,7 @@
 //! One thread's tasks, timers and sockets.
 //!
-//! Tasks are futures polled on the thread that made the reactor. A turn polls the tasks that can go on, lets every socket
-//! send what they queued, in one call each, and then waits for sockets and timers.
+//! Tasks are futures polled on the thread that made the reactor. A turn polls the tasks that can go on, lets every
+//! socket send what they queued, in one call each, and then waits for sockets and timers.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -200,8 +200,8 @@ impl Reactor {
         wake::push(self.0.number, task as u32);
     }
 
-    /// Drops all background tasks when what it returns is dropped. Tasks hold the reactor that holds them: a thread that is
-    /// done with its reactor and has not ended them leaks both, with three descriptors.
+    /// Drops all background tasks when what it returns is dropped. Tasks hold the reactor that holds them: a thread
+    /// that is done with its reactor and has not ended them leaks both, with three descriptors.
     #[must_use]
     pub fn ends_background(&self) -> EndsBackground {
         EndsBackground(self.clone())
@@ -231,7 +231,7 @@ impl Reactor {
         Remote(self.0.remote.clone())
     }
 
-    /// Waits until `at`.
+    /// Suspends the task until `at`.
     pub async fn sleep_until(&self, at: Instant) {
         let mut set = false;
         poll_fn(|context| {
@@ -247,7 +247,7 @@ impl Reactor {
         .await;
     }
 
-    /// Waits so long.
+    /// Suspends the task for `time`.
     pub async fn sleep(&self, time: Duration) {
         self.sleep_until(Instant::now() + time).await;
     }
@@ -421,7 +421,7 @@ impl Reactor {
         if left.is_zero() {
             return Ok(false);
         }
-        // One that is set for earlier wakes in vain, and is then set anew.
+        // One that is set for earlier wakes in vain, and is then set again.
         if self.0.timer_at.get().is_none_or(|set| set > at) {
             let it_value =
                 Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };

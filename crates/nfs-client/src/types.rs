@@ -20,14 +20,14 @@ impl Handle {
         Some(handle)
     }
 
-    /// Its bytes.
+    /// The bytes of the handle, as the server chose them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 }
 
 impl Default for Handle {
-    /// No bytes.
+    /// The empty handle, which no server gives out.
     fn default() -> Self {
         Self { len: 0, bytes: [0; Self::MAX] }
     }
@@ -56,20 +56,20 @@ impl fmt::Debug for Handle {
 /// Version of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// RFC 1094.
+    /// NFSv2 (RFC 1094).
     V2,
-    /// RFC 1813.
+    /// NFSv3 (RFC 1813).
     V3,
-    /// RFC 7530.
+    /// NFSv4.0 (RFC 7530).
     V40,
-    /// RFC 8881.
+    /// NFSv4.1 (RFC 8881).
     V41,
-    /// RFC 7862.
+    /// NFSv4.2 (RFC 7862).
     V42,
 }
 
 impl Version {
-    /// All of them.
+    /// Every version, in ascending order.
     pub const ALL: [Self; 5] = [Self::V2, Self::V3, Self::V40, Self::V41, Self::V42];
 
     /// As mount options have it: `3`, `4.1`.
@@ -126,7 +126,7 @@ pub enum FileType {
 /// A time as the server gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Time {
-    /// Seconds since 1970.
+    /// Seconds since 1970-01-01 UTC.
     pub seconds: i64,
     /// Nanoseconds of the second.
     pub nanos: u32,
@@ -135,25 +135,25 @@ pub struct Time {
 /// Attributes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
-    /// Kind.
+    /// File type.
     pub kind: FileType,
     /// Permission bits.
     pub mode: u32,
-    /// Names.
+    /// Number of hard links.
     pub links: u32,
     /// Owner, where it is a number.
     pub uid: u32,
     /// Group, where it is a number.
     pub gid: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Bytes of storage.
+    /// Storage in bytes.
     pub used: u64,
-    /// File system.
+    /// Identifier of the file system on the server.
     pub fsid: (u64, u64),
-    /// Number within it.
+    /// Number of the file within its file system.
     pub fileid: u64,
-    /// Last access.
+    /// Time of the last access.
     pub accessed: Time,
     /// Last change of the content.
     pub modified: Time,
@@ -168,13 +168,13 @@ pub struct Attributes {
 pub struct SetAttributes {
     /// Permission bits.
     pub mode: Option<u32>,
-    /// Owner.
+    /// User id of the owner.
     pub uid: Option<u32>,
-    /// Group.
+    /// Group id.
     pub gid: Option<u32>,
-    /// Size.
+    /// Size in bytes.
     pub size: Option<u64>,
-    /// Last access.
+    /// Time of the last access.
     pub accessed: Option<SetTime>,
     /// Last change of the content.
     pub modified: Option<SetTime>,
@@ -183,9 +183,9 @@ pub struct SetAttributes {
 /// A time to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetTime {
-    /// The server's time.
+    /// The server's current time.
     Now,
-    /// This time.
+    /// The given time.
     To(Time),
 }
 
@@ -197,7 +197,7 @@ pub enum Stability {
     Unstable,
     /// Data, and metadata needed to read them.
     Data,
-    /// Data and metadata.
+    /// Data and metadata are stable (FILE_SYNC).
     File,
 }
 
@@ -218,11 +218,11 @@ pub struct Read {
 /// What a WRITE did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes written.
+    /// Number of bytes written.
     pub len: usize,
     /// How stable they are.
     pub stability: Stability,
-    /// The server's instance.
+    /// Changes when the server may have lost unstable data.
     pub verifier: Verifier,
     /// Attributes after it, where the version has them.
     pub attributes: Option<Attributes>,
@@ -241,38 +241,38 @@ impl AccessBits {
     pub const MODIFY: u32 = 4;
     /// Append or add entries.
     pub const EXTEND: u32 = 8;
-    /// Delete entries.
+    /// Deleting entries of a directory.
     pub const DELETE: u32 = 16;
-    /// Execute.
+    /// Executing a file.
     pub const EXECUTE: u32 = 32;
-    /// All.
+    /// All bits.
     pub const ALL: u32 = 63;
 }
 
 /// Kind of a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockKind {
-    /// Shared.
+    /// Shared lock.
     Read,
-    /// Exclusive.
+    /// Exclusive lock.
     Write,
 }
 
 /// Bytes of a file. `length` 0: to the end, however far it moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Range {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Number.
+    /// Number of bytes; 0: to the end of the file.
     pub length: u64,
 }
 
 /// How to open a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenHow {
-    /// For reading.
+    /// Opens for reading.
     pub read: bool,
-    /// For writing.
+    /// Opens for writing.
     pub write: bool,
     /// Whether and how to create it.
     pub create: Create,
@@ -285,7 +285,7 @@ pub struct OpenHow {
 /// Whether and how a file is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Create {
-    /// It must exist.
+    /// The file must exist.
     #[default]
     No,
     /// Created if it does not exist.
@@ -297,7 +297,7 @@ pub enum Create {
 /// Space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Space {
-    /// Bytes in all.
+    /// Total size in bytes.
     pub total: u64,
     /// Bytes free for this user.
     pub available: u64,
@@ -308,9 +308,9 @@ pub struct Space {
 /// Limits of a server's file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest READ.
+    /// Largest READ in bytes.
     pub max_read: u32,
-    /// Largest WRITE.
+    /// Largest WRITE in bytes.
     pub max_write: u32,
     /// Granularity of times in nanoseconds (`time_delta`).
     pub time_delta_ns: u64,
@@ -321,7 +321,7 @@ pub struct Limits {
 /// One entry of a directory.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Name.
+    /// Name of the entry.
     pub name: &'a [u8],
     /// Number of the file.
     pub fileid: u64,

@@ -1,5 +1,5 @@
-//! NFS version 2 (RFC 1094), with MOUNT and the lock manager: READ and WRITE of at most 8 KiB, sizes and offsets of 32 bits
-//! (`EFBIG` beyond them), every WRITE stable, times of a microsecond.
+//! NFS version 2 (RFC 1094), with MOUNT and the lock manager: READ and WRITE of at most 8 KiB, sizes and offsets of
+//! 32 bits (`EFBIG` beyond them), every WRITE stable, times of a microsecond.
 
 use std::rc::Rc;
 
@@ -41,10 +41,11 @@ impl File {
 
 /// A mounted export. The operations are those of [`Protocol`](crate::protocol::Protocol).
 ///
-/// The version has no exclusive CREATE: the name is looked up before, so that two clients that create a file at the same
-/// time may both succeed. A request that is sent again has the same transaction number, so that the server's cache of
-/// replies answers it; a server that restarted has lost the cache and may say that a name that it made exists already, or
-/// that one that it removed does not: the version has nothing to tell that from the truth, and the error is returned.
+/// The version has no exclusive CREATE: the name is looked up before, so that two clients that create a file at the
+/// same time may both succeed. A request that is sent again has the same transaction number, so that the server's
+/// cache of replies answers it; a server that restarted has lost the cache and may say that a name that it made
+/// exists already, or that one that it removed does not: the version has nothing to tell that from the truth, and the
+/// error is returned.
 #[derive(Debug)]
 pub struct Client {
     site: Site,
@@ -95,7 +96,7 @@ impl Client {
         self.call(Proc2::STATFS, &root, |d| Ok(d.get::<StatfsRes>()?.ok())).await
     }
 
-    /// Who is in the way of a lock (NLM TEST); `None`: nobody.
+    /// The holder of a conflicting lock (NLM TEST), if there is one.
     ///
     /// # Errors
     /// Those of the lock manager, and of reaching it.

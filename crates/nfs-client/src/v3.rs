@@ -138,7 +138,7 @@ impl Client {
         self.call(Proc3::PATHCONF, &args, |d| Ok(d.get::<PathconfRes>()?.ok().map(|_| ()))).await
     }
 
-    /// Who is in the way of a lock (NLM TEST); `None`: nobody.
+    /// The holder of a conflicting lock (NLM TEST), if there is one.
     ///
     /// # Errors
     /// Those of the lock manager, and of reaching it.

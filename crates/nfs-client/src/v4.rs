@@ -1,11 +1,11 @@
 //! NFS version 4: minor versions 0 (RFC 7530), 1 (RFC 8881) and 2 (RFC 7862).
 //!
-//! Every operation is one COMPOUND, composed as the Linux client composes it and counted under the name that Linux counts
-//! it under. What has to be recovered is recovered here: slots and sessions, client ids and leases, open files, locks and
-//! delegations. One recovery runs at a time; operations wait for it and then go on.
+//! Every operation is one COMPOUND, composed as the Linux client composes it and counted under the name that Linux
+//! counts it under. What has to be recovered is recovered here: slots and sessions, client ids and leases, open
+//! files, locks and delegations. One recovery runs at a time; operations wait for it and then go on.
 //!
-//! An operation that changes names and whose session is lost while it is under way has an unknown outcome: it fails with
-//! [`NfsError::StateLost`], and is never silently repeated.
+//! An operation that changes names and whose session is lost while it is under way has an unknown outcome: it fails
+//! with [`NfsError::StateLost`], and is never silently repeated.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -64,7 +64,7 @@ pub struct Connect {
     pub export: Vec<u8>,
     /// Minor version: 0, 1 or 2.
     pub minor: u32,
-    /// Connections.
+    /// Number of TCP connections.
     pub nconnect: u32,
     /// Session slots to ask for.
     pub slots: u32,
@@ -74,7 +74,7 @@ pub struct Connect {
     pub wsize: u32,
     /// How long a reply is waited for before the connection is given up and the request sent again.
     pub timeo: Duration,
-    /// How often.
+    /// Number of retransmissions before a call fails.
     pub retrans: u32,
     /// AUTH_SYS credential ([`crate::rpc::credential`]); empty for AUTH_NONE.
     pub credential: Vec<u8>,
@@ -162,29 +162,29 @@ impl fmt::Debug for Inner {
 /// Why a mount failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// No connection.
+    /// No connection to the server could be made.
     #[error("cannot connect to {address}: {source}")]
     Connection {
-        /// Where to.
+        /// Address of the server.
         address: SocketAddr,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
     /// The minor version does not exist.
     #[error("there is no NFS version 4.{0}; minor versions are 0, 1 and 2")]
     Minor(u32),
-    /// The callback service of version 4.0 cannot be had.
+    /// The callback service of version 4.0 cannot listen.
     #[error("cannot listen for callbacks: {0}")]
     Callbacks(io::Error),
     /// The server does not take us for a client.
-    #[error("the server gives no session or client id: {0}")]
+    #[error("the server did not grant a session or client id: {0}")]
     Client(NfsError),
     /// The export cannot be found or read.
     #[error("cannot mount {export}: {reason}")]
     Export {
-        /// Its path.
+        /// Exported path.
         export: String,
-        /// Why.
+        /// Cause.
         reason: NfsError,
     },
 }
@@ -254,7 +254,7 @@ impl Client {
         &self.0.counters
     }
 
-    /// The connections.
+    /// RPC layer with all connections.
     pub fn rpc(&self) -> &Rpc {
         &self.0.rpc
     }

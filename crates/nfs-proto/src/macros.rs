@@ -1,5 +1,5 @@
-//! XDR types from a description close to the RFCs': the codec is made by these macros, and so is, in tests, a generator of
-//! values for the round-trip properties.
+//! XDR types from a description close to the RFCs': the codec is made by these macros, and so is, in tests, a
+//! generator of values for the round-trip properties.
 
 /// A structure: its fields in order. `pub struct Name<'a> { pub field: Type<'a>, … }`, with or without the lifetime.
 macro_rules! xdr_struct {
@@ -73,8 +73,9 @@ macro_rules! xdr_enum {
     )* };
 }
 
-/// An open enumeration (status and operation numbers): a number with named values; others survive decoding and are printed
-/// as numbers. `pub struct Name("PREFIX_") { /// doc NAME = 0, … }`; `Display` and `FromStr` use prefix and name.
+/// An open enumeration (status and operation numbers): a number with named values; others survive decoding and are
+/// printed as numbers. `pub struct Name("PREFIX_") { /// doc NAME = 0, … }`; `Display` and `FromStr` use prefix and
+/// name.
 macro_rules! xdr_code {
     ($( $(#[$m:meta])* pub struct $name:ident ($prefix:literal) {
         $( $(#[$vm:meta])* $v:ident = $n:literal ),* $(,)?
@@ -117,8 +118,8 @@ macro_rules! xdr_code {
     )* };
 }
 
-/// A discriminated union: `pub enum Name<'a> { 0 => Variant(Type<'a>), 1 => Void, … }`; a last `; Other` keeps any other
-/// discriminant, with void.
+/// A discriminated union: `pub enum Name<'a> { 0 => Variant(Type<'a>), 1 => Void, … }`; a last `; Other` keeps any
+/// other discriminant, with void.
 macro_rules! xdr_union {
     ($( $(#[$m:meta])* pub enum $name:ident $(<$lt:lifetime>)? {
         $( $(#[$vm:meta])* $n:literal => $v:ident $(($t:ty))? ),*

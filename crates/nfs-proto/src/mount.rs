@@ -76,29 +76,29 @@ xdr_struct! {
     }
     /// A mount.
     pub struct MountBody<'a> {
-        /// The client.
+        /// Name or address of the client.
         pub hostname: Name<'a>,
-        /// What it mounted.
+        /// Exported path.
         pub directory: DirPath<'a>,
     }
     /// An export.
     pub struct ExportNode<'a> {
-        /// The directory.
+        /// Exported directory, or filehandle of a directory.
         pub dir: DirPath<'a>,
         /// Who may mount it; everybody if empty.
         pub groups: Chain<'a, Name<'a>>,
     }
     /// Result of PATHCONF.
     pub struct Ppathcnf {
-        /// Most hard links.
+        /// Largest number of hard links of a file.
         pub link_max: i32,
         /// Longest line of a terminal.
         pub max_canon: i32,
         /// Longest input of a terminal.
         pub max_input: i32,
-        /// Longest name.
+        /// Longest name, in bytes.
         pub name_max: i32,
-        /// Longest path.
+        /// Longest path, in bytes.
         pub path_max: i32,
         /// Most bytes of one atomic write to a pipe.
         pub pipe_buf: i32,
@@ -108,7 +108,7 @@ xdr_struct! {
         pub xxx: i32,
         /// Which values above are unknown (bit field).
         pub mask: i32,
-        /// Its second word.
+        /// High word of the mask.
         pub mask_high: i32,
     }
 }

@@ -110,38 +110,38 @@ xdr_enum! {
 xdr_struct! {
     /// Arguments of GRANTED_RES and all `_RES` but TEST_RES; result of all procedures but TEST.
     pub struct Res<'a> {
-        /// The call's cookie.
+        /// Returned unchanged from the call.
         pub cookie: Netobj<'a>,
-        /// Status.
+        /// Outcome of the call.
         pub stat: NlmStats,
     }
     /// A share.
     pub struct Share<'a> {
         /// The machine that asks.
         pub caller_name: CallerName<'a>,
-        /// The file.
+        /// Filehandle of the file.
         pub fh: Netobj<'a>,
         /// The process that asks.
         pub oh: Netobj<'a>,
         /// What it denies to others.
         pub mode: FshMode,
-        /// What it wants.
+        /// Access that the client wants.
         pub access: FshAccess,
     }
     /// Arguments of SHARE and UNSHARE.
     pub struct ShareArgs<'a> {
         /// Comes back in the result.
         pub cookie: Netobj<'a>,
-        /// What to share.
+        /// File, owner and modes.
         pub share: Share<'a>,
         /// Whether it was held before the server's restart.
         pub reclaim: bool,
     }
     /// Result of SHARE and UNSHARE.
     pub struct ShareRes<'a> {
-        /// The call's cookie.
+        /// Returned unchanged from the call.
         pub cookie: Netobj<'a>,
-        /// Status.
+        /// Outcome of the call.
         pub stat: NlmStats,
         /// Unused.
         pub sequence: i32,
@@ -150,7 +150,7 @@ xdr_struct! {
     pub struct Notify<'a> {
         /// The machine whose locks are void.
         pub name: Opaque<'a, 1025>,
-        /// Its state number.
+        /// State number of the host: odd while it is up.
         pub state: i32,
     }
 }
@@ -165,11 +165,11 @@ macro_rules! with_offsets {
             pub struct Holder<'a> {
                 /// Whether the lock is exclusive.
                 pub exclusive: bool,
-                /// Process.
+                /// Process id of the lock owner on the client.
                 pub svid: i32,
-                /// Owner.
+                /// Lock owner, opaque to the server.
                 pub oh: Netobj<'a>,
-                /// First byte.
+                /// Offset of the first locked byte.
                 pub l_offset: $offset,
                 /// Number of bytes, 0 for all to the end.
                 pub l_len: $offset,
@@ -178,13 +178,13 @@ macro_rules! with_offsets {
             pub struct Lock<'a> {
                 /// The machine that asks.
                 pub caller_name: CallerName<'a>,
-                /// The file.
+                /// Filehandle of the file.
                 pub fh: Netobj<'a>,
-                /// Owner.
+                /// Lock owner, opaque to the server.
                 pub oh: Netobj<'a>,
-                /// Process.
+                /// Process id of the lock owner on the client.
                 pub svid: i32,
-                /// First byte.
+                /// Offset of the first locked byte.
                 pub l_offset: $offset,
                 /// Number of bytes, 0 for all to the end.
                 pub l_len: $offset,
@@ -193,11 +193,11 @@ macro_rules! with_offsets {
             pub struct LockArgs<'a> {
                 /// Comes back in the result.
                 pub cookie: Netobj<'a>,
-                /// Whether to wait.
+                /// The client waits for the lock.
                 pub block: bool,
                 /// Whether no other lock may overlap.
                 pub exclusive: bool,
-                /// The lock.
+                /// File, owner and range of the lock.
                 pub alock: Lock<'a>,
                 /// Whether it was held before the server's restart.
                 pub reclaim: bool,
@@ -208,11 +208,11 @@ macro_rules! with_offsets {
             pub struct CancelArgs<'a> {
                 /// Comes back in the result.
                 pub cookie: Netobj<'a>,
-                /// Whether it waits.
+                /// The client waits for the lock.
                 pub block: bool,
                 /// Whether no other lock may overlap.
                 pub exclusive: bool,
-                /// The lock.
+                /// File, owner and range of the lock.
                 pub alock: Lock<'a>,
             }
             /// Arguments of TEST and GRANTED.
@@ -221,19 +221,19 @@ macro_rules! with_offsets {
                 pub cookie: Netobj<'a>,
                 /// Whether no other lock may overlap.
                 pub exclusive: bool,
-                /// The lock.
+                /// File, owner and range of the lock.
                 pub alock: Lock<'a>,
             }
             /// Arguments of UNLOCK.
             pub struct UnlockArgs<'a> {
                 /// Comes back in the result.
                 pub cookie: Netobj<'a>,
-                /// The lock.
+                /// File, owner and range of the lock.
                 pub alock: Lock<'a>,
             }
             /// Result of TEST, arguments of TEST_RES.
             pub struct TestRes<'a> {
-                /// The call's cookie.
+                /// Returned unchanged from the call.
                 pub cookie: Netobj<'a>,
                 /// Status, and the holder of a conflicting lock.
                 pub stat: TestReply<'a>,

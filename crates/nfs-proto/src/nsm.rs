@@ -43,16 +43,16 @@ xdr_enum! {
 xdr_struct! {
     /// Arguments of SM_STAT.
     pub struct SmName<'a> {
-        /// The machine.
+        /// Host whose state is monitored.
         pub mon_name: Name<'a>,
     }
     /// Whom to call back, and how.
     pub struct MyId<'a> {
-        /// Machine.
+        /// Host of the program.
         pub my_name: Name<'a>,
-        /// Program.
+        /// RPC program number.
         pub my_prog: u32,
-        /// Version.
+        /// RPC program version.
         pub my_vers: u32,
         /// Procedure, taking a [`Status`].
         pub my_proc: u32,
@@ -61,7 +61,7 @@ xdr_struct! {
     pub struct MonId<'a> {
         /// The machine that is monitored.
         pub mon_name: Name<'a>,
-        /// For whom.
+        /// Program to call when the host restarts.
         pub my_id: MyId<'a>,
     }
     /// Arguments of SM_MON.

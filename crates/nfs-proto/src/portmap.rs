@@ -77,24 +77,24 @@ xdr_code! {
 xdr_struct! {
     /// A program and its port.
     pub struct Mapping {
-        /// Program.
+        /// RPC program number.
         pub prog: u32,
-        /// Version.
+        /// RPC program version.
         pub vers: u32,
         /// [`IPPROTO_TCP`] or [`IPPROTO_UDP`].
         pub prot: u32,
-        /// Port.
+        /// TCP or UDP port.
         pub port: u32,
     }
     /// Arguments of the portmapper's CALLIT and of rpcbind's CALLIT and INDIRECT.
     pub struct CallArgs<'a> {
-        /// Program.
+        /// RPC program number.
         pub prog: u32,
-        /// Version.
+        /// RPC program version.
         pub vers: u32,
-        /// Procedure.
+        /// Procedure number.
         pub proc_: u32,
-        /// Its arguments, encoded.
+        /// Arguments of the procedure, encoded.
         pub args: Opaque<'a>,
     }
     /// Result of the portmapper's CALLIT.
@@ -106,15 +106,15 @@ xdr_struct! {
     }
     /// A program and its address.
     pub struct Rpcb<'a> {
-        /// Program.
+        /// RPC program number.
         pub prog: u32,
-        /// Version.
+        /// RPC program version.
         pub vers: u32,
         /// Network: `tcp`, `udp`, `tcp6`, `udp6`.
         pub netid: Opaque<'a>,
-        /// Universal address.
+        /// Universal address: IP address and port, in dotted decimal.
         pub addr: Opaque<'a>,
-        /// Who registered it.
+        /// Owner of the registration.
         pub owner: Opaque<'a>,
     }
     /// Result of rpcbind's CALLIT and INDIRECT.
@@ -126,9 +126,9 @@ xdr_struct! {
     }
     /// An address of a program and its transport.
     pub struct RpcbEntry<'a> {
-        /// Universal address.
+        /// Universal address: IP address and port, in dotted decimal.
         pub maddr: Opaque<'a>,
-        /// Network.
+        /// Transport, such as `tcp` or `udp6`.
         pub netid: Opaque<'a>,
         /// 1 connectionless, 2 connection-oriented, 3 with graceful close.
         pub semantics: u32,
@@ -146,45 +146,45 @@ xdr_struct! {
     }
     /// Look-ups of a program.
     pub struct AddrStat<'a> {
-        /// Program.
+        /// RPC program number.
         pub prog: u32,
-        /// Version.
+        /// RPC program version.
         pub vers: u32,
-        /// Successes.
+        /// Number of successful calls.
         pub success: i32,
-        /// Failures.
+        /// Number of failed calls.
         pub failure: i32,
-        /// Network.
+        /// Transport, such as `tcp` or `udp6`.
         pub netid: Opaque<'a>,
     }
     /// Calls through rpcbind.
     pub struct RmtCallStat<'a> {
-        /// Program.
+        /// RPC program number.
         pub prog: u32,
-        /// Version.
+        /// RPC program version.
         pub vers: u32,
-        /// Procedure.
+        /// Procedure number.
         pub proc_: u32,
-        /// Successes.
+        /// Number of successful calls.
         pub success: i32,
-        /// Failures.
+        /// Number of failed calls.
         pub failure: i32,
-        /// Whether by INDIRECT.
+        /// 1 if called by INDIRECT.
         pub indirect: i32,
-        /// Network.
+        /// Transport, such as `tcp` or `udp6`.
         pub netid: Opaque<'a>,
     }
     /// Statistics of one version.
     pub struct RpcbStat<'a> {
         /// Calls by procedure.
         pub info: ProcCounts,
-        /// Successful SETs.
+        /// Number of successful SETs.
         pub setinfo: i32,
-        /// Successful UNSETs.
+        /// Number of successful UNSETs.
         pub unsetinfo: i32,
-        /// Look-ups.
+        /// Counts of look-ups, by program.
         pub addrinfo: Chain<'a, AddrStat<'a>>,
-        /// Indirect calls.
+        /// Counts of indirect calls (CALLIT and the like).
         pub rmtinfo: Chain<'a, RmtCallStat<'a>>,
     }
     /// Result of GETSTAT.
@@ -214,7 +214,8 @@ xdr_impl! { ProcCounts,
     |this, e| this.0.iter().for_each(|count| e.put(count))
 }
 
-/// A universal address (RFC 1833 §2.1, RFC 5665 §5.2.3): the IP address, then the port as two numbers, all joined by dots.
+/// A universal address (RFC 1833 §2.1, RFC 5665 §5.2.3): the IP address, then the port as two numbers, all joined by
+/// dots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UniversalAddress(pub SocketAddr);
 
@@ -265,7 +266,8 @@ impl UniversalAddress {
         }
     }
 
-    /// As the `sockaddr` of Linux, which is what a [`Netbuf`] holds there, with its length: 16 bytes for IPv4, 28 for IPv6.
+    /// As the `sockaddr` of Linux, which is what a [`Netbuf`] holds there, with its length: 16 bytes for IPv4, 28 for
+    /// IPv6.
     pub fn to_sockaddr(&self) -> ([u8; SOCKADDR], usize) {
         let mut raw = [0; SOCKADDR];
         raw[2..4].copy_from_slice(&self.0.port().to_be_bytes());

@@ -22,7 +22,7 @@ pub enum RecordError {
     TooLong {
         /// Length known so far.
         len: usize,
-        /// Length allowed.
+        /// Largest number of bytes or elements allowed.
         limit: usize,
     },
     /// More than [`MAX_EMPTY_FRAGMENTS`] fragments without content.

@@ -65,7 +65,8 @@ fn assert_same<T: PartialEq + Debug>(name: &str, value: &T, again: &T) {
     assert!(value == again, "{name}: {value:?} came back as {again:?}");
 }
 
-/// Keeps a sample for the fuzz targets, when asked to: `UPDATE_CORPUS=1 cargo test -p benchmaster-nfs-proto round_trip`.
+/// Keeps a sample for the fuzz targets, when asked to: `UPDATE_CORPUS=1 cargo test -p benchmaster-nfs-proto
+/// round_trip`.
 fn keep(family: &str, name: &str, sample: &[u8]) {
     if std::env::var_os("UPDATE_CORPUS").is_some() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(family);
@@ -100,7 +101,7 @@ macro_rules! round_trips {
                     }
                     let noise = random_bytes(&mut rng, 512);
                     if let Ok(value) = Decoder::new(&noise).get::<$t>() {
-                        // Padding and bits of bitmaps that nobody knows may differ; nothing else.
+                        // Padding and unknown bits of bitmaps may differ; nothing else.
                         let bytes = encoded(&value);
                         assert_eq!(encoded(&decoded::<$t>(&bytes).unwrap()), bytes, "{name}: {value:?}");
                     }

@@ -47,9 +47,9 @@ xdr_code! {
 xdr_struct! {
     /// A credential or verifier: flavour and up to 400 bytes.
     pub struct OpaqueAuth<'a> {
-        /// Flavour.
+        /// Authentication flavour.
         pub flavor: AuthFlavor,
-        /// Body, by flavour.
+        /// Opaque to RPC; its form depends on the flavour.
         pub body: Opaque<'a, 400>,
     }
     /// Body of an AUTH_SYS credential.
@@ -58,11 +58,11 @@ xdr_struct! {
         pub stamp: u32,
         /// Name of the caller's machine.
         pub machine_name: Opaque<'a, 255>,
-        /// Effective user.
+        /// Effective user id of the caller.
         pub uid: u32,
-        /// Effective group.
+        /// Effective group id of the caller.
         pub gid: u32,
-        /// Further groups.
+        /// Supplementary group ids, 16 at most.
         pub gids: List<'a, u32, 16>,
     }
 }
@@ -84,15 +84,15 @@ pub struct CallHeader<'a> {
     pub xid: u32,
     /// RPC version; anything but [`RPC_VERSION`] is to be refused with [`RpcReply::RpcMismatch`].
     pub rpc_version: u32,
-    /// Program number.
+    /// RPC program number.
     pub program: u32,
     /// Program version.
     pub version: u32,
     /// Procedure number.
     pub procedure: u32,
-    /// Credential.
+    /// Credential of the caller.
     pub cred: OpaqueAuth<'a>,
-    /// Verifier.
+    /// Verifier of the credential.
     pub verf: OpaqueAuth<'a>,
 }
 

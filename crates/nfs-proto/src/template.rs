@@ -1,9 +1,10 @@
 //! Calls encoded once and patched in place.
 //!
-//! A load generator sends the same call again and again with another xid, slot, sequence number or offset. A [`Template`]
-//! holds the encoded call; a [`Field`] is the place of one value in it. Places are found by experiment, when the template
-//! is made: the message is encoded with two different values, and where the bytes differ is the field. So any message
-//! that can be encoded can be patched, in any field of fixed size, and nothing has to be kept in step with the codec.
+//! A load generator sends the same call again and again with another xid, slot, sequence number or offset. A
+//! [`Template`] holds the encoded call; a [`Field`] is the place of one value in it. Places are found by experiment,
+//! when the template is made: the message is encoded with two different values, and where the bytes differ is the
+//! field. So any message that can be encoded can be patched, in any field of fixed size, and nothing has to be kept
+//! in step with the codec.
 //!
 //! ```
 //! use benchmaster_nfs_proto::{template::Shape, v3, xdr::Encoder};
@@ -31,7 +32,7 @@ pub enum TemplateError {
     #[error("the field is not part of the message")]
     Absent,
     /// The message changes in length, in other places, or otherwise than by the value's own encoding.
-    #[error("the field has no place of its own in the message")]
+    #[error("the field does not have a fixed position in the message")]
     Scattered,
 }
 

@@ -14,8 +14,8 @@ pub const MAX_NAME: u32 = 255;
 pub const MAX_PATH: u32 = 1024;
 /// A field of [`Sattr`] that is not to be set.
 pub const UNSET: u32 = u32::MAX;
-/// Microseconds in a [`Timeval`] of [`Sattr`] that ask for the server's time: a custom of all clients and servers, after
-/// SunOS.
+/// Microseconds in a [`Timeval`] of [`Sattr`] that ask for the server's time: a custom of all clients and servers,
+/// after SunOS.
 pub const SERVER_TIME: u32 = 1_000_000;
 
 /// File handle.
@@ -127,36 +127,36 @@ xdr_enum! {
 xdr_struct! {
     /// Time since 1970-01-01 UTC.
     pub struct Timeval {
-        /// Seconds.
+        /// Seconds since 1970-01-01.
         pub seconds: u32,
-        /// Microseconds.
+        /// Microseconds of the second.
         pub useconds: u32,
     }
     /// Attributes of an object.
     pub struct Fattr {
-        /// Type.
+        /// File type.
         pub ftype: Ftype,
         /// Type and permission bits, as in `stat`.
         pub mode: u32,
         /// Hard links.
         pub nlink: u32,
-        /// Owner.
+        /// User id of the owner.
         pub uid: u32,
-        /// Group.
+        /// Group id of the owner's group.
         pub gid: u32,
         /// Size in bytes.
         pub size: u32,
         /// Size of a block.
         pub blocksize: u32,
-        /// Device number.
+        /// Device number of a special file.
         pub rdev: u32,
-        /// Blocks used.
+        /// Space used, in blocks of 512 bytes.
         pub blocks: u32,
-        /// File system.
+        /// Number of the file system on the server.
         pub fsid: u32,
         /// Number of the object within its file system.
         pub fileid: u32,
-        /// Last access.
+        /// Time of the last access.
         pub atime: Timeval,
         /// Last change of data.
         pub mtime: Timeval,
@@ -167,13 +167,13 @@ xdr_struct! {
     pub struct Sattr {
         /// Permission bits.
         pub mode: u32,
-        /// Owner.
+        /// User id of the owner.
         pub uid: u32,
-        /// Group.
+        /// Group id of the owner's group.
         pub gid: u32,
         /// Size in bytes.
         pub size: u32,
-        /// Last access.
+        /// Time of the last access.
         pub atime: Timeval,
         /// Last change of data.
         pub mtime: Timeval,
@@ -182,28 +182,28 @@ xdr_struct! {
     pub struct DirOpArgs<'a> {
         /// Handle of the directory.
         pub dir: Fhandle,
-        /// Name.
+        /// Name of the entry.
         pub name: Filename<'a>,
     }
     /// Handle and attributes of an object.
     pub struct DirOpOk {
-        /// The object.
+        /// Filehandle of the object.
         pub file: Fhandle,
-        /// Its attributes.
+        /// Attributes of the object.
         pub attributes: Fattr,
     }
     /// Arguments of SETATTR.
     pub struct SetattrArgs {
-        /// The object.
+        /// Filehandle of the object.
         pub file: Fhandle,
-        /// What to set.
+        /// Attributes to set.
         pub attributes: Sattr,
     }
     /// Arguments of READ.
     pub struct ReadArgs {
-        /// The file.
+        /// Filehandle of the file.
         pub file: Fhandle,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u32,
         /// Number of bytes.
         pub count: u32,
@@ -212,57 +212,57 @@ xdr_struct! {
     }
     /// Result of READ.
     pub struct ReadOk<'a> {
-        /// The file's attributes.
+        /// Attributes of the file.
         pub attributes: Fattr,
-        /// The bytes.
+        /// Data of the file.
         pub data: Bulk<'a>,
     }
     /// Arguments of WRITE.
     pub struct WriteArgs<'a> {
-        /// The file.
+        /// Filehandle of the file.
         pub file: Fhandle,
         /// Unused.
         pub beginoffset: u32,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u32,
         /// Unused.
         pub totalcount: u32,
-        /// The bytes.
+        /// Data of the file.
         pub data: Bulk<'a>,
     }
     /// Arguments of CREATE and MKDIR.
     pub struct CreateArgs<'a> {
-        /// Where.
+        /// Directory and name of the new object.
         pub where_: DirOpArgs<'a>,
-        /// Initial attributes.
+        /// Attributes of the new object.
         pub attributes: Sattr,
     }
     /// Arguments of RENAME.
     pub struct RenameArgs<'a> {
-        /// The old name.
+        /// Directory and name before the operation.
         pub from: DirOpArgs<'a>,
-        /// The new name.
+        /// Directory and name after the operation.
         pub to: DirOpArgs<'a>,
     }
     /// Arguments of LINK.
     pub struct LinkArgs<'a> {
-        /// The object.
+        /// Filehandle of the object.
         pub from: Fhandle,
-        /// Its new name.
+        /// Directory and name of the new link.
         pub to: DirOpArgs<'a>,
     }
     /// Arguments of SYMLINK.
     pub struct SymlinkArgs<'a> {
-        /// Where.
+        /// Directory and name of the object.
         pub from: DirOpArgs<'a>,
-        /// Content.
+        /// Path that the link refers to.
         pub to: Path<'a>,
-        /// Initial attributes.
+        /// Attributes of the new object.
         pub attributes: Sattr,
     }
     /// Arguments of READDIR.
     pub struct ReaddirArgs {
-        /// The directory.
+        /// Exported directory, or filehandle of a directory.
         pub dir: Fhandle,
         /// Cookie of the last entry seen, 0 at first.
         pub cookie: u32,
@@ -273,14 +273,14 @@ xdr_struct! {
     pub struct Entry<'a> {
         /// Number of the object.
         pub fileid: u32,
-        /// Name.
+        /// Name of the entry.
         pub name: Filename<'a>,
         /// Where to go on after this entry.
         pub cookie: u32,
     }
     /// Result of READDIR.
     pub struct ReaddirOk<'a> {
-        /// The entries.
+        /// Entries of the directory, in order of their cookies.
         pub entries: Chain<'a, Entry<'a>>,
         /// Whether the last one is the directory's last.
         pub eof: bool,
@@ -291,9 +291,9 @@ xdr_struct! {
         pub tsize: u32,
         /// Size of a block.
         pub bsize: u32,
-        /// Blocks in all.
+        /// Total size in blocks.
         pub blocks: u32,
-        /// Blocks free.
+        /// Free blocks, including those reserved for the superuser.
         pub bfree: u32,
         /// Blocks free for the caller.
         pub bavail: u32,

@@ -18,11 +18,11 @@ pub enum XdrError {
         what: &'static str,
         /// Length on the wire.
         len: u32,
-        /// Length allowed.
+        /// Largest number of bytes or elements allowed.
         limit: u32,
     },
     /// An enumeration, union or boolean has a value outside its type.
-    #[error("{value} is no value of {what}")]
+    #[error("{value} is not a value of {what}")]
     BadValue {
         /// The type being decoded.
         what: &'static str,
@@ -365,7 +365,7 @@ impl<const MAX: u32> Encode for Opaque<'_, MAX> {
 pub enum Bulk<'a> {
     /// The bytes themselves; encoding copies them.
     Bytes(&'a [u8]),
-    /// So many bytes that the caller sends from its own memory: encoding writes count and padding around one cut.
+    /// This many bytes, which the caller sends from its own memory: encoding writes count and padding around one cut.
     Detached(u32),
 }
 
@@ -418,8 +418,8 @@ impl Encode for Bulk<'_> {
     }
 }
 
-/// A counted array of at most `MAX` elements: a slice to encode, or checked bytes of the wire that [`List::iter`] decodes
-/// again one by one, without allocating.
+/// A counted array of at most `MAX` elements: a slice to encode, or checked bytes of the wire that [`List::iter`]
+/// decodes again one by one, without allocating.
 #[derive(Clone, Copy)]
 pub enum List<'a, T, const MAX: u32 = { u32::MAX }> {
     /// Values to encode.
@@ -584,7 +584,7 @@ pub enum ListIter<'a, T> {
     Items(std::slice::Iter<'a, T>),
     /// From the wire.
     Wire {
-        /// Elements to come.
+        /// Number of elements that are still encoded.
         left: u32,
         /// Their bytes.
         decoder: Decoder<'a>,

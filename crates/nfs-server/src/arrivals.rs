@@ -11,9 +11,9 @@ use crate::state::ConnectionId;
 /// The first request of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
-    /// Which connection.
+    /// Connection of the first request.
     pub connection: ConnectionId,
-    /// Its other end.
+    /// Address of the client.
     pub client: SocketAddr,
     /// When it was received, on this host's monotonic clock (`CLOCK_MONOTONIC`), in nanoseconds.
     pub monotonic_ns: i64,
@@ -22,7 +22,7 @@ pub struct Arrival {
 /// Notes first requests when it is asked to.
 #[derive(Debug, Default)]
 pub struct Arrivals {
-    /// Grows each time the watch begins anew; 0 before the first.
+    /// Grows each time the watch starts over; 0 before the first.
     round: AtomicU64,
     noted: Mutex<Vec<Arrival>>,
 }

@@ -1,30 +1,31 @@
-//! An RPC call in the hands of its program's module: `v2`, `v3`, `mount`, `nlm`, `portmap` each have one function
-//! `serve(&mut Call) -> Served`.
+//! An RPC call as the modules of the programs get it: `v2`, `v3`, `v4`, `mount`, `nlm` and `portmap` each have one
+//! function `serve(&mut Call)`.
 
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, XdrError};
 
 use crate::cred::Credentials;
-use crate::dispatch::{Moment, Peer};
+use crate::moment::Moment;
+use crate::peer::Peer;
 use crate::reply::Reply;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::state::Effects;
+use crate::stats::ClientIndex;
 
 /// A call whose header is checked: program and version are served here, the credential is accepted.
 #[derive(Debug)]
 pub(crate) struct Call<'r> {
-    /// The server.
     pub(crate) server: &'r Shared,
     /// Where the call comes from.
     pub(crate) peer: &'r Peer,
-    /// In whose name.
     pub(crate) who: &'r Credentials,
+    /// The client's number in rules and statistics.
+    pub(crate) client: ClientIndex,
     /// Version of the program.
     pub(crate) version: u32,
-    /// Procedure number.
     pub(crate) procedure: u32,
-    /// Arguments.
+    /// Length in bytes of the RPC header, which precedes the arguments.
+    pub(crate) header_len: usize,
     pub(crate) args: Decoder<'r>,
-    /// When.
     pub(crate) now: Moment,
     /// Where the results go; the header of a successful reply is already there.
     pub(crate) reply: &'r mut Reply,
@@ -55,7 +56,6 @@ impl From<XdrError> for Refusal {
 }
 
 impl<'r> Call<'r> {
-    /// Decodes the arguments.
     pub(crate) fn args<T: Decode<'r>>(&mut self) -> Result<T, Refusal> {
         Ok(self.args.get()?)
     }
@@ -79,12 +79,14 @@ pub(crate) mod testing {
 
     use super::{Call, Refusal, Served};
     use crate::cred::Credentials;
-    use crate::dispatch::{Moment, Peer};
     use crate::fs::Time;
-    use crate::net::Outbox;
+    use crate::moment::Moment;
+    use crate::outbox::Outbox;
+    use crate::peer::Peer;
     use crate::reply::Reply;
-    use crate::server::Shared;
+    use crate::shared::Shared;
     use crate::state::{ConnectionId, Effects};
+    use crate::stats::ClientIndex;
 
     /// A program's number and its function.
     pub(crate) type Program = (u32, fn(&mut Call<'_>) -> Served);
@@ -165,8 +167,10 @@ pub(crate) mod testing {
                 server: self.server,
                 peer: &self.peer,
                 who: &self.who,
+                client: ClientIndex(1),
                 version,
                 procedure,
+                header_len: 40,
                 args: Decoder::new(args),
                 now: self.now,
                 reply: &mut reply,

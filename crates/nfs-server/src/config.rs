@@ -1,4 +1,4 @@
-//! What a server is told when it starts.
+//! Configuration of a server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub struct ServerConfig {
     pub root_squash: bool,
 }
 
-/// One export.
+/// An export as configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportConfig {
     /// Absolute path, such as `/export`; `/` alone exports the root itself.

@@ -9,11 +9,11 @@ pub const NOBODY: u32 = 65534;
 /// User and groups in whose name a request is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credentials {
-    /// User.
+    /// User id.
     pub uid: u32,
-    /// Group.
+    /// Group id.
     pub gid: u32,
-    /// Further groups.
+    /// Supplementary group ids.
     pub gids: SmallVec<[u32; 16]>,
     /// Flavour that said so.
     pub flavor: AuthFlavor,
@@ -25,7 +25,7 @@ impl Credentials {
         Self { uid: 0, gid: 0, gids: SmallVec::new(), flavor: AuthFlavor::SYS }
     }
 
-    /// From a call's credential: AUTH_NONE is nobody, AUTH_SYS is believed, others are refused.
+    /// From a call's credential: AUTH_NONE maps to uid 65534, AUTH_SYS is trusted, others are refused.
     pub fn from_rpc(auth: &OpaqueAuth<'_>, root_squash: bool) -> Result<Self, AuthStat> {
         match auth.flavor {
             AuthFlavor::NONE => {

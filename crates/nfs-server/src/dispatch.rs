@@ -1,9 +1,8 @@
 //! From a record to a reply: RPC header, authentication, injected behaviour, program, version, procedure, statistics.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use benchmaster_nfs_proto::rpc::{
     self, AuthFlavor, AuthStat, CALL, CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply,
@@ -14,49 +13,17 @@ use benchmaster_nfs_proto::v4::{CompoundArgs, PROC_COMPOUND};
 use benchmaster_nfs_proto::xdr::Decoder;
 use benchmaster_nfs_proto::{mount, nlm, nsm, portmap as pmap, v2 as nfs2};
 
-use crate::call::{Call, Refusal, Served};
+use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
-use crate::drc::{Lookup, Place};
-use crate::fs::Time;
+use crate::drc::{Lookup, Slot};
 use crate::inject::Decision;
-use crate::net::Outbox;
+use crate::moment::Moment;
+use crate::peer::Peer;
 use crate::reply::{Reply, ReplyMark};
-use crate::server::Shared;
-use crate::state::{ConnectionId, Effects};
+use crate::shared::Shared;
+use crate::state::Effects;
 use crate::stats::{ClientIndex, Operation, Sample};
-use crate::v4::Called;
 use crate::{nlm as locks, portmap, v2, v3 as nfs3, v4};
-
-/// One reading of both clocks, shared by all requests of a receive.
-#[derive(Debug, Clone, Copy)]
-pub struct Moment {
-    /// Monotonic: leases, timers.
-    pub instant: Instant,
-    /// Wall clock: file times.
-    pub wall: Time,
-}
-
-impl Moment {
-    /// Reads both clocks.
-    pub fn now() -> Self {
-        let wall = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let wall = Time { seconds: wall.as_secs() as i64, nanos: wall.subsec_nanos() };
-        Self { instant: Instant::now(), wall }
-    }
-}
-
-/// Where requests come from.
-#[derive(Debug, Clone)]
-pub struct Peer {
-    /// Which connection (every datagram of UDP is its own).
-    pub connection: ConnectionId,
-    /// Remote address.
-    pub address: SocketAddr,
-    /// Local address.
-    pub local: SocketAddr,
-    /// How to send calls to the client over this connection (callbacks of 4.1); `None` for UDP.
-    pub outbox: Option<Arc<Outbox>>,
-}
 
 /// What is remembered from one request of a connection to the next.
 #[derive(Debug, Default)]
@@ -187,9 +154,8 @@ enum Program {
 
 impl Program {
     fn find(server: &Shared, peer: &Peer, program: u32, version: u32) -> Result<Self, RpcReply<'static>> {
-        let versions = |low, high, served: bool, found| match served {
-            true => Ok(found),
-            false => Err(RpcReply::ProgMismatch(low, high)),
+        let versions = |low, high, served: bool, found| {
+            if served { Ok(found) } else { Err(RpcReply::ProgMismatch(low, high)) }
         };
         // By port: a socket that listens on all addresses accepts on each.
         if server.portmap.is_some_and(|portmap| portmap.port() == peer.local.port()) {
@@ -265,16 +231,17 @@ impl Request<'_> {
         };
         let client = caller.client;
         let operation = program.operation(call.procedure);
-        let decision = match server.injector.is_idle() {
-            true => Decision::default(),
-            false => server.injector.decide(operation, client, self.bulk(program), self.now.instant),
+        let decision = if server.injector.is_idle() {
+            Decision::default()
+        } else {
+            server.injector.decide(operation, client, self.bulk(program), self.now.instant)
         };
         let key = self
             .must_not_repeat(program)
             .then(|| server.replies.key(self.peer.address.ip(), call.xid, self.message));
-        let place = match key.map(|key| server.replies.begin(key)) {
+        let slot = match key.map(|key| server.replies.begin(key)) {
             None => None,
-            Some(Lookup::New(place)) => Some(place),
+            Some(Lookup::New(slot)) => Some(slot),
             Some(Lookup::InProgress) => {
                 count(&transport.dropped_duplicates);
                 return Disposition::Send;
@@ -286,7 +253,7 @@ impl Request<'_> {
             }
         };
         reply.corrupt(decision.corrupt);
-        let decision = decision.and(self.execute(program, caller, decision.error, place, reply));
+        let decision = decision.and(self.execute(program, caller, decision.error, slot, reply));
         disposition(decision)
     }
 
@@ -296,7 +263,7 @@ impl Request<'_> {
         program: Program,
         caller: &Caller,
         injected: Option<u32>,
-        place: Option<Place>,
+        slot: Option<Slot>,
         reply: &mut Reply,
     ) -> Decision {
         let (server, call, who) = (self.server, &self.call, &caller.who);
@@ -306,59 +273,47 @@ impl Request<'_> {
         rpc::put_reply(&mut reply.encoder, call.xid, RpcReply::Success(OpaqueAuth::NONE));
         let results = reply.mark();
         let mut decision = Decision::default();
-        let mut keep = place.is_some();
-        let served: Served = if program == Program::Nfs4 {
-            let args = self.args.rest();
-            match v4::call(server, self.peer, who, caller.client, call, args, reply, &mut effects, self.now) {
-                Called::Done(done) => {
-                    decision = done.injected;
-                    keep = done.cache;
-                    Ok(first_word(reply, results))
-                }
-                Called::GarbageArgs => Err(Refusal::GarbageArgs),
-                Called::ProcUnavail => Err(Refusal::ProcUnavail),
-            }
-        } else {
-            let mut call = Call {
-                server,
-                peer: self.peer,
-                who,
-                version: call.version,
-                procedure: call.procedure,
-                args: self.args,
-                now: self.now,
-                reply,
-                effects: &mut effects,
-                injected,
-            };
-            match program {
-                Program::Nfs2 => v2::serve(&mut call),
-                Program::Nfs3 => nfs3::serve(&mut call),
-                Program::Mount => crate::mount::serve(&mut call),
-                Program::Nlm => locks::serve(&mut call),
-                Program::Nsm => locks::nsm::serve(&mut call),
-                Program::Portmap | Program::Nfs4 => portmap::serve(&mut call),
-            }
+        let mut keep = slot.is_some();
+        let header = SHORTEST_CALL + padded(call.cred.body.0.len()) + padded(call.verf.body.0.len());
+        let mut call = Call {
+            server,
+            peer: self.peer,
+            who,
+            client: caller.client,
+            version: call.version,
+            procedure: call.procedure,
+            header_len: header,
+            args: self.args,
+            now: self.now,
+            reply,
+            effects: &mut effects,
+            injected,
         };
-        let refusal = served.err().map(|refusal| match refusal {
-            Refusal::ProcUnavail => RpcReply::ProcUnavail,
-            Refusal::GarbageArgs => RpcReply::GarbageArgs,
-            Refusal::NoReply => RpcReply::SystemErr,
-        });
-        if let Some(refusal) = refusal {
+        let served = match program {
+            Program::Nfs2 => v2::serve(&mut call),
+            Program::Nfs3 => nfs3::serve(&mut call),
+            Program::Nfs4 => v4::serve(&mut call).map(|done| {
+                decision = done.injected;
+                keep = done.cache;
+                first_word(call.reply, results)
+            }),
+            Program::Mount => crate::mount::serve(&mut call),
+            Program::Nlm => locks::serve(&mut call),
+            Program::Nsm => locks::nsm::serve(&mut call),
+            Program::Portmap => portmap::serve(&mut call),
+        };
+        if let Err(refusal) = served {
             keep = false;
             reply.rollback(start);
-            if served == Err(Refusal::NoReply) {
-                // As if it had not come.
-            } else {
+            if let Some(refusal) = refusal_reply(refusal) {
                 count(&server.statistics.transport.bad_calls);
-                rpc::put_reply(&mut reply.encoder, call.xid, refusal);
+                rpc::put_reply(&mut reply.encoder, self.call.xid, refusal);
             }
         }
-        if let Some(place) = place {
+        if let Some(slot) = slot {
             server
                 .replies
-                .finish(place, keep.then_some(|out: &mut Vec<u8>| reply.copy_since_into(start, out)));
+                .finish(slot, keep.then_some(|out: &mut Vec<u8>| reply.copy_since_into(start, out)));
         }
         server.apply(&mut effects);
         let sample = Sample {
@@ -367,7 +322,7 @@ impl Request<'_> {
             service: server.clock.delta(began, server.clock.raw()),
             error: served != Ok(0),
         };
-        server.statistics.record(caller.client, program.operation(call.procedure), sample);
+        server.statistics.record(caller.client, program.operation(self.call.procedure), sample);
         decision
     }
 
@@ -401,6 +356,20 @@ impl Request<'_> {
             }
             _ => self.message.len() as u64,
         }
+    }
+}
+
+/// Length of an opaque with its padding.
+fn padded(len: usize) -> usize {
+    len.div_ceil(4) * 4
+}
+
+/// What a call without results is answered; `None`: nothing.
+fn refusal_reply(refusal: Refusal) -> Option<RpcReply<'static>> {
+    match refusal {
+        Refusal::ProcUnavail => Some(RpcReply::ProcUnavail),
+        Refusal::GarbageArgs => Some(RpcReply::GarbageArgs),
+        Refusal::NoReply => None,
     }
 }
 

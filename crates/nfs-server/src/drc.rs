@@ -1,7 +1,8 @@
 //! Duplicate request cache: replies to requests of NFS v2, v3, v4.0 and NLM that must not be executed twice.
 //!
-//! A client that gets no reply sends the same bytes again, perhaps over another connection (RFC 1813 §4.2, Juszczak 1989).
-//! What identifies a request: address of the host, transaction number, procedure, length, and a hash of the first bytes.
+//! A client that gets no reply sends the same bytes again, perhaps over another connection (RFC 1813 §4.2, Juszczak
+//! 1989). What identifies a request: address of the host, transaction number, procedure, length, and a hash of the
+//! first bytes.
 
 use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
@@ -9,12 +10,12 @@ use std::net::IpAddr;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::Mutex;
 
-/// So many bytes of a request are hashed: header, credential, handles and names; of data a little.
+/// Bytes of a request that are hashed: header, credential, handles and names; of data a little.
 const HASHED: usize = 320;
 const SHARDS: usize = 64;
 /// Replies kept per shard.
-const PLACES: usize = 512;
-/// A place's buffer that grew beyond this is given back when another reply takes it.
+const SLOTS: usize = 512;
+/// A slot's buffer that grew beyond this is given back when another reply takes it.
 const KEEP_CAPACITY: usize = 1024;
 /// Larger replies are not kept: those of requests that must not be repeated are small.
 const LARGEST: usize = 64 << 10;
@@ -31,8 +32,8 @@ pub(crate) struct Key {
 /// What is known of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// Nothing: execute it, then [`ReplyCache::finish`] the place.
-    New(Place),
+    /// Nothing: execute it, then [`ReplyCache::finish`] the slot.
+    New(Slot),
     /// It is being executed: this repetition gets no reply.
     InProgress,
     /// It was executed, and this is the reply.
@@ -41,19 +42,20 @@ pub(crate) enum Lookup {
 
 /// Where the reply to a request in execution will be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Slot {
     shard: usize,
     index: usize,
 }
 
-/// The cache.
+/// Replies by request, in shards.
 #[derive(Debug)]
 pub struct ReplyCache {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
 }
 
-/// A ring of replies: a new request takes the place of the oldest, buffer and all, so that nothing is allocated per request.
+/// A ring of replies: a new request takes the place of the oldest, buffer and all, so that nothing is allocated per
+/// request.
 #[derive(Debug, Default)]
 struct Shard {
     entries: Vec<Kept>,
@@ -87,7 +89,7 @@ impl ReplyCache {
         Key { host, xid, len: message.len(), hash: hasher.finish() }
     }
 
-    /// Looks a request up; a new one gets a place.
+    /// Looks a request up; a new one gets a slot.
     #[inline]
     pub(crate) fn begin(&self, key: Key) -> Lookup {
         let number = key.hash as usize % SHARDS;
@@ -95,8 +97,8 @@ impl ReplyCache {
         match shard.find(&key) {
             Some(kept) if kept.running => Lookup::InProgress,
             Some(kept) => Lookup::Done(kept.reply.clone()),
-            None => match shard.take_place(key) {
-                Some(index) => Lookup::New(Place { shard: number, index }),
+            None => match shard.take_slot(key) {
+                Some(index) => Lookup::New(Slot { shard: number, index }),
                 None => Lookup::InProgress,
             },
         }
@@ -104,9 +106,9 @@ impl ReplyCache {
 
     /// A new request is done: `keep` writes its reply, or it is forgotten, when it may as well be executed again.
     #[inline]
-    pub(crate) fn finish(&self, place: Place, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
-        let mut shard = self.shards[place.shard].lock();
-        let Some(kept) = shard.entries.get_mut(place.index) else { return };
+    pub(crate) fn finish(&self, slot: Slot, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
+        let mut shard = self.shards[slot.shard].lock();
+        let Some(kept) = shard.entries.get_mut(slot.index) else { return };
         kept.running = false;
         if let Some(keep) = keep {
             keep(&mut kept.reply);
@@ -115,7 +117,7 @@ impl ReplyCache {
             }
             kept.reply = Vec::new();
         }
-        shard.forget(place.index);
+        shard.forget(slot.index);
     }
 }
 
@@ -125,21 +127,21 @@ impl Shard {
         self.index.find(key.hash, same).map(|index| &self.entries[usize::from(*index)])
     }
 
-    /// The oldest place whose request is not being executed; `None` when all are (more threads than places).
-    fn take_place(&mut self, key: Key) -> Option<usize> {
-        let index = if self.entries.len() < PLACES {
+    /// The oldest place whose request is not being executed; `None` when all are (more threads than slots).
+    fn take_slot(&mut self, key: Key) -> Option<usize> {
+        let index = if self.entries.len() < SLOTS {
             self.entries.push(Kept { key: None, running: false, reply: Vec::new() });
             self.entries.len() - 1
         } else {
             let mut tried = 0;
             loop {
                 let index = self.next;
-                self.next = (self.next + 1) % PLACES;
+                self.next = (self.next + 1) % SLOTS;
                 if !self.entries[index].running {
                     break index;
                 }
                 tried += 1;
-                if tried == PLACES {
+                if tried == SLOTS {
                     return None;
                 }
             }
@@ -221,12 +223,12 @@ mod tests {
         }
         for shard in &cache.shards {
             let shard = shard.lock();
-            assert_eq!((shard.entries.len(), shard.index.len()), (PLACES, PLACES));
+            assert_eq!((shard.entries.len(), shard.index.len()), (SLOTS, SLOTS));
         }
     }
 
     #[test]
-    fn requests_in_execution_keep_their_places() {
+    fn requests_in_execution_keep_their_slots() {
         let cache = ReplyCache::default();
         let slow = cache.key(HERE, 0, b"slow");
         let Lookup::New(place) = cache.begin(slow) else { panic!("not new") };

@@ -1,8 +1,8 @@
 //! What is exported: one file system per export, and the pseudo file system that leads to them (RFC 7530 §7.3).
 //!
-//! Each export is mounted on a directory of the file system that its path leads through: the export with the longest path
-//! above it, or else the pseudo file system. So `/a` and `/a/b` nest: `b` is a directory of `/a`, made at the start,
-//! that nobody can remove; if somebody renames it, the inner export moves along.
+//! Each export is mounted on a directory of the file system that its path leads through: the export with the longest
+//! path above it, or else the pseudo file system. So `/a` and `/a/b` nest: `b` is a directory of `/a`, made at the
+//! start, that cannot be removed; if it is renamed, the inner export moves along.
 
 use hashbrown::HashMap;
 
@@ -13,21 +13,21 @@ use crate::fs::{
 };
 use crate::handle::FileId;
 
-/// One export.
+/// An exported file system.
 #[derive(Debug)]
 pub struct Export {
-    /// Absolute path.
+    /// Path by which clients mount it.
     pub path: String,
     /// Whether changes are refused.
     pub read_only: bool,
     /// Whether this is the pseudo file system: not configured, cannot be mounted by MOUNT.
     pub pseudo: bool,
-    /// Its files.
+    /// File system behind it.
     pub fs: FileSystem,
 }
 
-/// All exports. Index 0 is the pseudo file system, a read-only tree whose leaves are the exports' roots; when `/` itself
-/// is exported there is no pseudo file system and index 0 is that export.
+/// All exports. Index 0 is the pseudo file system, a read-only tree whose leaves are the exports' roots; when `/`
+/// itself is exported there is no pseudo file system and index 0 is that export.
 #[derive(Debug)]
 pub struct Exports {
     list: Vec<Export>,
@@ -40,7 +40,7 @@ pub struct Exports {
 /// Exports that make no name space.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
-    /// There is none.
+    /// No export is configured.
     #[error("nothing to export")]
     None,
     /// The path is not absolute, or has a component that is no name.
@@ -54,7 +54,8 @@ pub enum ExportError {
     Mount(String, FsError),
 }
 
-/// Mode of an export's root and of directories on the way: an export's root is for everybody, as that of a scratch disk.
+/// Mode of an export's root and of directories on the way: an export's root is for everybody, as that of a scratch
+/// disk.
 const ROOT_MODE: u32 = 0o1777;
 const WAY_MODE: u32 = 0o755;
 
@@ -174,8 +175,8 @@ impl Exports {
             .map(|(export, number)| (export.path.as_str(), id(number, export.fs.root())))
     }
 
-    /// Walks an absolute path (MOUNT): through the pseudo file system, exports and directories in them. Symbolic links are
-    /// not followed ([`FsError::NotDirectory`] when more comes after one).
+    /// Walks an absolute path (MOUNT): through the pseudo file system, exports and directories in them. Symbolic
+    /// links are not followed ([`FsError::NotDirectory`] when more comes after one).
     pub fn walk(&self, who: &Credentials, path: &[u8]) -> Result<FileId, FsError> {
         let names = path.strip_prefix(b"/").ok_or(FsError::NotFound)?.split(|byte| *byte == b'/');
         names
@@ -225,8 +226,8 @@ impl Exports {
         }
     }
 
-    /// Inode number under which a file's directory lists it (`mounted_on_fileid`): differs from its own for the root of an
-    /// export that is mounted in another file system.
+    /// Inode number under which a file's directory lists it (`mounted_on_fileid`): differs from its own for the root
+    /// of an export that is mounted in another file system.
     pub fn mounted_on(&self, id: FileId) -> u64 {
         match self.mounted_on.get(id.export as usize) {
             Some(Some(dir)) if self.root_of(id.export) == id => dir.ino,

@@ -10,7 +10,7 @@ pub const HANDLE_LEN: usize = 32;
 pub struct FileId {
     /// Index in [`crate::exports::Exports`]; 0 is the pseudo file system (or the only export, when it is `/`).
     pub export: u32,
-    /// Inode number.
+    /// Inode number within the export.
     pub ino: u64,
     /// Counts the uses of that inode number.
     pub generation: u32,
@@ -23,8 +23,9 @@ pub struct BadHandle;
 
 const MAGIC: u32 = 0xb0a7_0001;
 
-/// Encodes a handle: magic, instance, export, inode, generation, and a check sum that tells a damaged handle (BADHANDLE)
-/// from one whose file is gone (STALE). `instance` is the server's own number, kept over restarts with state.
+/// Encodes a handle: magic, instance, export, inode, generation, and a check sum that tells a damaged handle
+/// (BADHANDLE) from one whose file is gone (STALE). `instance` is the server's own number, kept over restarts with
+/// state.
 pub fn encode(instance: u32, id: FileId) -> [u8; HANDLE_LEN] {
     let mut out = [0; HANDLE_LEN];
     out[0..4].copy_from_slice(&MAGIC.to_be_bytes());

@@ -1,30 +1,18 @@
 //! MOUNT versions 1, 2 and 3 (RFC 1813 appendix I): handles of exported directories, and who asked for them.
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-
 use benchmaster_nfs_proto::mount::{
     DirPath, ExportNode, FhStatus, MountBody, MountOk3, MountRes3, Mountstat3, Ppathcnf, Proc, VERSION_2,
     VERSION_3,
 };
 use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::xdr::{Chain, Encode, List};
-use parking_lot::Mutex;
 
 use crate::call::{Call, Refusal, Served};
 use crate::fs::{FsError, Kind, LINK_MAX, NAME_MAX, PATH_MAX};
 use crate::handle::FileId;
 
-/// Who mounted what: only told, never relied upon (RFC 1813 §5.2.2).
-#[derive(Debug, Default)]
-pub(crate) struct Mounts {
-    list: Mutex<BTreeSet<(IpAddr, Box<[u8]>)>>,
-}
+pub(crate) mod mounts;
 
-/// Most mounts remembered.
-const MOST_MOUNTS: usize = 10_000;
-
-/// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     match Proc(call.procedure) {
         Proc::NULL => Ok(0),
@@ -33,20 +21,21 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Served {
             Ok(mount(call, path.0).0)
         }
         Proc::DUMP => {
-            for (host, path) in call.server.mounts.list.lock().iter() {
+            let server = call.server;
+            server.mounts.for_each(|host, path| {
                 let host = host.to_string();
-                put_next(call, &MountBody { hostname: host[..].into(), directory: path[..].into() });
-            }
+                put_next(call, &MountBody { hostname: host[..].into(), directory: path.into() });
+            });
             call.reply.encoder.put(&false);
             Ok(0)
         }
         Proc::UMNT => {
             let path: DirPath<'_> = call.args()?;
-            call.server.mounts.list.lock().remove(&(call.peer.address.ip(), path.0.into()));
+            call.server.mounts.remove(call.peer.address.ip(), path.0);
             Ok(0)
         }
         Proc::UMNTALL => {
-            call.server.mounts.list.lock().retain(|(host, _)| *host != call.peer.address.ip());
+            call.server.mounts.remove_all(call.peer.address.ip());
             Ok(0)
         }
         Proc::EXPORT => export(call),
@@ -68,10 +57,7 @@ fn mount(call: &mut Call<'_>, path: &[u8]) -> Mountstat3 {
     };
     let handle = found.map(|id| call.handle(id));
     if handle.is_ok() {
-        let mut list = call.server.mounts.list.lock();
-        if list.len() < MOST_MOUNTS {
-            list.insert((call.peer.address.ip(), path.into()));
-        }
+        call.server.mounts.add(call.peer.address.ip(), path);
     }
     let e = &mut call.reply.encoder;
     match handle {
@@ -218,6 +204,8 @@ mod tests {
             let path = "/".repeat(n) + "export";
             caller.call((PROGRAM, serve), (3, Proc::MNT.0), &DirPath::from(&path[..]));
         }
-        assert!(server.mounts.list.lock().len() <= MOST_MOUNTS);
+        let mut remembered = 0;
+        server.mounts.for_each(|_, _| remembered += 1);
+        assert!(remembered <= mounts::MOST_MOUNTS);
     }
 }

@@ -1,5 +1,5 @@
 //! Portmapper version 2 and rpcbind versions 3 and 4 (RFC 1833), for the programs of this server only: clients find
-//! them with a plain `mount`. Nobody can register here, and calls are not passed on.
+//! them with a plain `mount`. Programs cannot register, and calls are not passed on.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
@@ -46,7 +46,6 @@ const SERVICES: [Service; 13] = [
     service(nsm::PROGRAM, nsm::VERSION, true),
 ];
 
-/// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     if call.version == VERSION_2 { portmapper(call) } else { rpcbind(call) }
 }
@@ -187,7 +186,8 @@ fn address(call: &Call<'_>, service: &Service) -> UniversalAddress {
     UniversalAddress(SocketAddr::new(ip, port(call, service)))
 }
 
-/// The address from which this host would send to a client: where a datagram to all addresses is likely to have come to.
+/// The address from which this host would send to a client: where a datagram to all addresses is likely to have come
+/// to.
 fn towards(client: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr =
         if client.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };

@@ -21,7 +21,7 @@ pub struct Reply {
 pub type ReplyMark = Mark;
 
 impl Reply {
-    /// An empty reply.
+    /// An empty reply; its buffer grows as needed and is kept by [`Reply::clear`].
     pub fn new() -> Self {
         Self::default()
     }
@@ -58,7 +58,8 @@ impl Reply {
         self.pages.truncate(self.encoder.cuts().len());
     }
 
-    /// The operation that is about to be executed suffers a wrong byte in its data, at `place` modulo their length; or none.
+    /// The operation that is about to be executed suffers a wrong byte in its data, at `place` modulo their length;
+    /// or none.
     pub(crate) fn corrupt(&mut self, place: Option<u64>) {
         self.corrupt = place;
     }
@@ -123,7 +124,8 @@ impl Reply {
         self.scratch = pages;
     }
 
-    /// Gives the bytes from position `from` of the whole message on, piece by piece, to `visit` until it returns `false`.
+    /// Gives the bytes from position `from` of the whole message on, piece by piece, to `visit` until it returns
+    /// `false`.
     pub(crate) fn pieces<'r>(&'r self, from: usize, mut visit: impl FnMut(&'r [u8]) -> bool) {
         let buffer = self.encoder.buffer();
         let mut skip = from;
@@ -205,7 +207,7 @@ mod tests {
         out
     }
 
-    /// Pages of a file of so many bytes.
+    /// Pages of a file of `len` bytes.
     fn pages(len: u32) -> Vec<PageSlice> {
         let now = Time { seconds: 0, nanos: 0 };
         let exports = Exports::new(&ServerConfig::default(), now).unwrap();

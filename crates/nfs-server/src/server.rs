@@ -1,4 +1,4 @@
-//! A running server: shared parts, start and stop.
+//! A running server: start and stop.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -7,165 +7,19 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Condvar, Mutex};
-use quanta::Clock;
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::arrivals::Arrivals;
-use crate::callback::Callbacks;
 use crate::config::ServerConfig;
-use crate::dispatch::Moment;
-use crate::drc::ReplyCache;
-use crate::exports::{ExportError, Exports};
-use crate::inject::Injector;
-use crate::mount::Mounts;
-use crate::net::{Datagrams, Listener, Mailbox, Message, Worker};
-use crate::nlm::callback::Patience;
-use crate::nlm::{self, LockCallbacks, Shares};
-use crate::snapshot::{self, Meta, SnapshotError};
-use crate::state::{Effect, Effects, State};
-use crate::stats::{Report, Statistics};
-
-/// What all threads of a server share.
-#[derive(Debug)]
-pub struct Shared {
-    /// As started.
-    pub config: ServerConfig,
-    /// Files.
-    pub exports: Exports,
-    /// Clients.
-    pub state: State,
-    /// Calls to clients: a thread of the server runs [`Callbacks::run`], and REPLY records go to [`Callbacks::reply`].
-    pub callbacks: Callbacks,
-    /// Injected behaviour.
-    pub injector: Injector,
-    /// Counters.
-    pub statistics: Statistics,
-    /// When clients began.
-    pub arrivals: Arrivals,
-    /// Replies to requests that must not be executed twice.
-    pub replies: ReplyCache,
-    /// Mounts that clients told of.
-    pub(crate) mounts: Mounts,
-    /// DOS share modes of NLM clients.
-    pub(crate) shares: Shares,
-    /// Calls to lock managers of clients: locks granted after waiting.
-    pub(crate) lock_callbacks: LockCallbacks,
-    /// Cheap clock for service times.
-    pub(crate) clock: Clock,
-    /// Number of this server in its handles; the same after a restart with state.
-    pub instance: u32,
-    /// Differs at every start: verifier of WRITE and COMMIT, part of client ids and stateids.
-    pub boot: u64,
-    /// Where it listens.
-    pub address: SocketAddr,
-    /// Where it answers as portmapper.
-    pub portmap: Option<SocketAddr>,
-    /// When it started.
-    pub started: Instant,
-}
-
-/// What tells one start of a server from another.
-#[derive(Debug, Clone)]
-pub(crate) struct Identity {
-    /// Number in handles.
-    pub(crate) instance: u32,
-    /// Number of this start.
-    pub(crate) boot: u64,
-    /// Names of clients that may reclaim.
-    pub(crate) known_clients: Vec<Vec<u8>>,
-}
-
-impl Shared {
-    pub(crate) fn new(
-        config: ServerConfig,
-        exports: Exports,
-        identity: Identity,
-        address: SocketAddr,
-        portmap: Option<SocketAddr>,
-    ) -> io::Result<Self> {
-        let started = Instant::now();
-        Ok(Self {
-            exports,
-            state: State::new(&config, identity.boot, started, identity.known_clients),
-            callbacks: Callbacks::new(config.lease)?,
-            injector: Injector::new(config.rules.clone(), config.seed),
-            statistics: Statistics::new(config.threads + 1),
-            arrivals: Arrivals::default(),
-            replies: ReplyCache::default(),
-            mounts: Mounts::default(),
-            shares: Shares::default(),
-            lock_callbacks: LockCallbacks::default(),
-            clock: Clock::new(),
-            instance: identity.instance,
-            boot: identity.boot,
-            address,
-            portmap,
-            started,
-            config,
-        })
-    }
-
-    /// A server without sockets and threads: [`crate::dispatch::handle`] is all that happens. Servers of the same instance and
-    /// boot number give the same handles and identifiers for the same requests.
-    pub fn detached(
-        config: ServerConfig,
-        instance: u32,
-        boot: u64,
-        now: Moment,
-    ) -> Result<Self, ServerError> {
-        let exports = Exports::new(&config, now.wall)?;
-        let identity = Identity { instance, boot, known_clients: Vec::new() };
-        let address = config.listen;
-        let mut detached = Self::new(config, exports, identity, address, None)?;
-        detached.lock_callbacks = LockCallbacks::new(Patience { tries: 0, ..Patience::default() });
-        Ok(detached)
-    }
-
-    /// Carries out what state changes asked for. Call it with no lock held.
-    pub fn apply(&self, effects: &mut Effects) {
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Release(id) => {
-                    if let Ok((fs, node)) = self.exports.file(id) {
-                        fs.release(node);
-                    }
-                }
-                Effect::NlmGranted(waiter) => self.lock_callbacks.granted(&waiter),
-                callback => self.callbacks.submit(callback),
-            }
-        }
-    }
-
-    /// Everything counted so far.
-    pub fn report(&self) -> Report {
-        let state = self.state.report();
-        self.statistics.report(self.started.elapsed(), state, self.injector.struck())
-    }
-}
-
-/// Why a server cannot start, or cannot stop as it should.
-#[derive(Debug, thiserror::Error)]
-pub enum ServerError {
-    /// An address cannot be listened on.
-    #[error("cannot listen on {protocol} {address}: {source}")]
-    Listen {
-        /// `TCP` or `UDP`.
-        protocol: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// The exports make no name space.
-    #[error(transparent)]
-    Exports(#[from] ExportError),
-    /// State cannot be read or written.
-    #[error(transparent)]
-    State(#[from] SnapshotError),
-    /// The system gives no epoll, timer, thread or the like.
-    #[error("cannot start serving: {0}")]
-    System(#[from] io::Error),
-}
+use crate::error::ServerError;
+use crate::exports::Exports;
+use crate::mailbox::{Mailbox, Message};
+use crate::moment::Moment;
+use crate::net::{Datagrams, Listener, Worker};
+use crate::nlm;
+use crate::shared::{Identity, Shared};
+use crate::snapshot::{self, Meta};
+use crate::stats::{ClientIndex, Report};
 
 /// A running server; dropping it stops it.
 #[derive(Debug)]
@@ -180,15 +34,15 @@ pub struct Server {
 #[derive(Debug, Default)]
 struct Stopping {
     stop: Mutex<bool>,
-    told: Condvar,
+    changed: Condvar,
 }
 
 /// How often leases, recalls and injected disconnects are looked after.
 const TICK: Duration = Duration::from_millis(100);
 
 impl Server {
-    /// Starts serving. When it returns, clients can connect. Raises the process's limit of open files as far as it may: every
-    /// connection takes one.
+    /// Starts serving. When it returns, clients can connect. Raises the process's limit of open files as far as it
+    /// may: every connection takes one.
     pub fn start(config: ServerConfig) -> Result<Self, ServerError> {
         let mut files = getrlimit(Resource::Nofile);
         files.current = files.maximum;
@@ -214,9 +68,10 @@ impl Server {
         let mut threads = Vec::new();
         for (number, mailbox) in mailboxes.iter().enumerate() {
             let first = number == 0;
-            let (listeners, sockets) = match first {
-                true => (std::mem::take(&mut listeners), std::mem::take(&mut sockets)),
-                false => Default::default(),
+            let (listeners, sockets) = if first {
+                (std::mem::take(&mut listeners), std::mem::take(&mut sockets))
+            } else {
+                Default::default()
             };
             let worker = Worker::new(Arc::clone(&shared), Arc::clone(mailbox), listeners, sockets)?;
             threads.push(spawn(format!("nfs-{number}"), move || worker.run())?);
@@ -226,7 +81,7 @@ impl Server {
             let (shared, stopping, mailboxes) =
                 (Arc::clone(&shared), Arc::clone(&stopping), mailboxes.clone());
             threads.push(spawn("nfs-housekeeping".into(), move || {
-                keep_house(&shared, &stopping, &mailboxes);
+                housekeeping(&shared, &stopping, &mailboxes);
                 Ok(())
             })?);
         }
@@ -239,7 +94,7 @@ impl Server {
         Ok(Self { shared, mailboxes, stopping, threads: Mutex::new(threads) })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.shared.address
     }
@@ -265,12 +120,12 @@ impl Server {
     }
 
     /// Closes all connections, or those of a client, as an injected disconnect does.
-    pub fn disconnect(&self, client: Option<crate::stats::ClientIndex>) {
+    pub fn disconnect(&self, client: Option<ClientIndex>) {
         disconnect(&self.mailboxes, client);
     }
 
-    /// Stops: finishes the requests in hand, closes all connections, and writes the state where that was asked for. A second
-    /// call does nothing.
+    /// Stops: finishes the requests in hand, closes all connections, and writes the state where that was asked for. A
+    /// second call does nothing.
     pub fn stop(&self) -> Result<(), ServerError> {
         let threads = std::mem::take(&mut *self.threads.lock());
         if threads.is_empty() {
@@ -278,7 +133,7 @@ impl Server {
         }
         self.mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Stop));
         *self.stopping.stop.lock() = true;
-        self.stopping.told.notify_all();
+        self.stopping.changed.notify_all();
         self.shared.callbacks.stop();
         for thread in threads {
             if thread.join().is_err() {
@@ -351,10 +206,10 @@ fn spawn(
     Ok(thread::Builder::new().name(name).spawn(body)?)
 }
 
-fn keep_house(shared: &Shared, stopping: &Stopping, mailboxes: &[Arc<Mailbox>]) {
+fn housekeeping(shared: &Shared, stopping: &Stopping, mailboxes: &[Arc<Mailbox>]) {
     let mut stop = stopping.stop.lock();
     while !*stop {
-        stopping.told.wait_for(&mut stop, TICK);
+        stopping.changed.wait_for(&mut stop, TICK);
         let now = Instant::now();
         let mut effects = shared.state.tick(now);
         nlm::tick(shared, &mut effects);
@@ -365,6 +220,6 @@ fn keep_house(shared: &Shared, stopping: &Stopping, mailboxes: &[Arc<Mailbox>]) 
     }
 }
 
-fn disconnect(mailboxes: &[Arc<Mailbox>], client: Option<crate::stats::ClientIndex>) {
+fn disconnect(mailboxes: &[Arc<Mailbox>], client: Option<ClientIndex>) {
     mailboxes.iter().for_each(|mailbox| mailbox.post(Message::Close(client)));
 }

@@ -39,49 +39,49 @@ pub enum SnapshotError {
     /// Writing failed; the file that was there before still is.
     #[error("cannot write state to {}: {source}", path.display())]
     Write {
-        /// Which file.
+        /// Path of the state file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Reading failed.
+    /// The state file could not be read.
     #[error("cannot read state from {}: {source}", path.display())]
     Read {
-        /// Which file.
+        /// Path of the state file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// Something else's file.
+    /// The file is not a state file.
     #[error("{} is not a state file", path.display())]
     Foreign {
-        /// Which file.
+        /// Path of the state file.
         path: PathBuf,
     },
     /// From another version of this program.
     #[error("{}: state of version {found}, this program reads version {VERSION}", path.display())]
     Version {
-        /// Which file.
+        /// Path of the state file.
         path: PathBuf,
-        /// What it says.
+        /// Version in the file.
         found: u32,
     },
     /// Not as it was written.
     #[error("{} is damaged: {what}", path.display())]
     Damaged {
-        /// Which file.
+        /// Path of the state file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
     /// It was written with other exports. They must be there again, in the same order; new ones come after them.
     #[error("{}: has '{export}' as export {number}, which is not so now", path.display())]
     Exports {
-        /// Which file.
+        /// Path of the state file.
         path: PathBuf,
         /// Path of the export in it.
         export: String,
-        /// Its number.
+        /// Index of the export in the file.
         number: usize,
     },
     /// The exports now make no name space.
@@ -99,7 +99,7 @@ pub fn save(path: &Path, exports: &Exports, meta: &Meta) -> Result<(), SnapshotE
         .and_then(|()| std::fs::rename(&beside, path))
         .and_then(|()| File::open(directory(path))?.sync_all())
         .map_err(|source| {
-            // Nobody misses it: failing to remove it as well says nothing new.
+            // The file is a leftover: failing to remove it as well adds nothing.
             let _ = std::fs::remove_file(&beside);
             SnapshotError::Write { path: path.to_owned(), source }
         })

@@ -7,7 +7,7 @@ use crate::state::Conflict;
 
 /// Why a procedure is not carried out; each version has its own status for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum StatelessError {
     /// The file system refuses.
     Fs(FsError),
     /// The handle is none of this server.
@@ -16,7 +16,7 @@ pub(crate) enum Trouble {
     Delegated,
 }
 
-impl From<FsError> for Trouble {
+impl From<FsError> for StatelessError {
     fn from(error: FsError) -> Self {
         Self::Fs(error)
     }
@@ -24,8 +24,8 @@ impl From<FsError> for Trouble {
 
 impl<'r> Call<'r> {
     /// The file of a handle. It may be gone: using it tells.
-    pub(crate) fn resolve(&self, handle: &[u8]) -> Result<FileId, Trouble> {
-        let (instance, id) = handle::decode(handle).map_err(|_| Trouble::BadHandle)?;
+    pub(crate) fn resolve(&self, handle: &[u8]) -> Result<FileId, StatelessError> {
+        let (instance, id) = handle::decode(handle).map_err(|_| StatelessError::BadHandle)?;
         if instance != self.server.instance {
             return Err(FsError::Stale.into());
         }
@@ -44,9 +44,9 @@ impl<'r> Call<'r> {
         fs.attr(node)
     }
 
-    /// A regular file that the caller may read, or write: the owner always may, as if it had been opened before a chmod, and
-    /// who may execute may read (RFC 1813 §4.4).
-    pub(crate) fn io(&mut self, id: FileId, write: bool) -> Result<(&'r FileSystem, Node), Trouble> {
+    /// A regular file that the caller may read, or write: the owner always may, as if it had been opened before a
+    /// chmod, and who may execute may read (RFC 1813 §4.4).
+    pub(crate) fn io(&mut self, id: FileId, write: bool) -> Result<(&'r FileSystem, Node), StatelessError> {
         let exports = &self.server.exports;
         let (fs, node) = if write { exports.file_mut(id) } else { exports.file(id) }?;
         let attr = fs.attr(node)?;
@@ -87,14 +87,14 @@ impl<'r> Call<'r> {
     }
 
     /// Recalls the delegations that are in the way.
-    pub(crate) fn conflict(&mut self, id: FileId, conflict: Conflict) -> Result<(), Trouble> {
+    pub(crate) fn conflict(&mut self, id: FileId, conflict: Conflict) -> Result<(), StatelessError> {
         let (state, now) = (&self.server.state, self.now.instant);
-        state.check_conflict(id, conflict, None, now, self.effects).map_err(|_| Trouble::Delegated)
+        state.check_conflict(id, conflict, None, now, self.effects).map_err(|_| StatelessError::Delegated)
     }
 
     /// Recalls the delegations on what a directory entry names, if it names anything: before it is removed, renamed or
     /// replaced.
-    pub(crate) fn name_conflict(&mut self, dir: FileId, name: &[u8]) -> Result<(), Trouble> {
+    pub(crate) fn name_conflict(&mut self, dir: FileId, name: &[u8]) -> Result<(), StatelessError> {
         let (fs, node) = self.server.exports.file(dir)?;
         match fs.lookup(self.who, node, name) {
             Ok((file, _)) => {

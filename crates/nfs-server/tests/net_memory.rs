@@ -6,6 +6,8 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+#[allow(dead_code)] // The other tests of the transport use the rest.
+#[path = "it/support/transport.rs"]
 mod transport;
 
 use transport::{Client, framed, null, stall, start, xid_of};

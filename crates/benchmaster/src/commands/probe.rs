@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use benchmaster_netem::probe::{
+use benchmaster_probe::{
     self, Direction, NullDataConfig, ProbeConfig, ProbeError, ServeConfig, Token,
 };
 use indicatif::{ProgressBar, ProgressStyle};

@@ -104,7 +104,7 @@ fn a_token_is_wanted_and_never_told() {
     let with = |file: &str| place.run(&network(&[&address, "--token-file", file]));
     assert_eq!(with("token").status.code(), Some(0));
     for (file, text) in [
-        ("other", "the token is not the one that it was started with"),
+        ("other", "the token differs from the one it was started with"),
         ("short", "a token of 5 bytes"),
         ("absent", "cannot read the token from `absent`"),
     ] {
@@ -115,7 +115,7 @@ fn a_token_is_wanted_and_never_told() {
     let output = place.run(&network(&[&address]));
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        stderr(&output).contains("it wants a token; give the file that it was started with (--token-file)")
+        stderr(&output).contains("it requires a token; give the file it was started with (--token-file)")
     );
     running.signal(Signal::TERM);
     let (_, out, err) = running.end();
@@ -165,5 +165,5 @@ fn any_nfs_server_can_be_called() {
     // It is no far end: it waits for calls.
     let output = place.run(&network(&[&address]));
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("is no far end of a probe"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is not a probe server"), "{}", stderr(&output));
 }

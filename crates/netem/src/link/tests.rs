@@ -14,9 +14,9 @@ fn impossible_links_are_refused_with_the_reason() {
     let delay = Duration::from_millis(2);
     let jitter = Duration::from_millis(3);
     for (link, said) in [
-        (Link::of_delay(Duration::from_secs(11)), "longer than the longest"),
+        (Link::of_delay(Duration::from_secs(11)), "exceeds the maximum"),
         (Link { jitter, ..Link::of_delay(delay) }, "more than the delay"),
-        (Link { bandwidth: Some(0), ..Link::default() }, "0 bit/s is less"),
+        (Link { bandwidth: Some(0), ..Link::default() }, "0 bit/s is below"),
         (Link { loss: 1.1, ..Link::default() }, "1.1 is not"),
         (Link { loss: f64::NAN, ..Link::default() }, "NaN is not"),
     ] {

@@ -58,9 +58,9 @@ pub fn capabilities() -> Capabilities {
 
 fn try_wire(spaces: UnshareFlags) -> Result<(), String> {
     in_child(spaces, Some(tap::DEVICE)).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no {}; as root: modprobe tun", tap::DEVICE),
-        io::ErrorKind::PermissionDenied => format!("{} may not be used: {error}", tap::DEVICE),
-        _ => format!("a TAP device cannot be made: {error}"),
+        io::ErrorKind::NotFound => format!("{} not found; as root: modprobe tun", tap::DEVICE),
+        io::ErrorKind::PermissionDenied => format!("no permission to use {}: {error}", tap::DEVICE),
+        _ => format!("cannot create a TAP device: {error}"),
     })
 }
 
@@ -70,21 +70,22 @@ fn try_netem(spaces: UnshareFlags) -> Result<(), String> {
     // SAFETY: between fork and exec one system call is made; nothing is allocated and no lock is taken.
     unsafe { command.pre_exec(move || leave(spaces)) };
     let output = command.output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "there is no command `tc`; install iproute2".to_owned(),
+        io::ErrorKind::NotFound => "`tc` not found; install iproute2".to_owned(),
         _ => format!("cannot run `tc`: {error}"),
     })?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    let said = said.lines().next().unwrap_or("it failed without a word");
+    let said = said.lines().next().unwrap_or("it failed without a message");
     Err(format!("the kernel has no netem qdisc that this process can use (tc: {said})"))
 }
 
-/// Whether a process with one thread can enter new namespaces of these kinds and then, if its device is given, make a TAP.
+/// Whether a process with one thread can enter new namespaces of these kinds and then, if its device is given, make a
+/// TAP.
 ///
-/// A child tries, which comes no further than before its `exec`: user namespaces are refused to processes with threads, and
-/// this one would be left in them.
+/// A child tries, which comes no further than before its `exec`: user namespaces are refused to processes with
+/// threads, and this one would be left in them.
 fn in_child(spaces: UnshareFlags, tun: Option<&str>) -> io::Result<()> {
     /// No step fails with it: it says that all were done.
     const DONE: i32 = libc::EXFULL;
@@ -99,8 +100,8 @@ fn in_child(spaces: UnshareFlags, tun: Option<&str>) -> io::Result<()> {
     };
     // It is never executed.
     let mut command = Command::new("/");
-    // SAFETY: between fork and exec only system calls are made, on memory prepared before; nothing is allocated (an error of
-    // the system is a number) and no lock is taken.
+    // SAFETY: between fork and exec only system calls are made, on memory prepared before; nothing is allocated (an
+    // error of the system is a number) and no lock is taken.
     unsafe { command.pre_exec(attempt) };
     match command.stdin(Stdio::null()).spawn() {
         Err(error) if error.raw_os_error() == Some(DONE) => Ok(()),

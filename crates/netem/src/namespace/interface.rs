@@ -1,7 +1,7 @@
 //! Interfaces of a namespace: addresses, neighbours, sizes, and up.
 //!
-//! By the `ioctl`s of netdevice(7) and arp(7), and rtnetlink(7), on sockets of the namespace, which may be used from threads of
-//! others.
+//! By the `ioctl`s of netdevice(7) and arp(7), and rtnetlink(7), on sockets of the namespace, which may be used from
+//! threads of others.
 
 use std::ffi::c_char;
 use std::fmt;
@@ -17,7 +17,6 @@ use super::NamespaceError;
 // From linux/sockios.h.
 const SIOCBRADDIF: libc::c_ulong = 0x89a2;
 
-/// An Ethernet address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MacAddress(pub [u8; 6]);
 
@@ -70,13 +69,13 @@ impl Interfaces {
         self.call(libc::SIOCSIFFLAGS, &mut request, name, ACTION)
     }
 
-    /// Makes a bridge, which forwards at once: it neither looks for other bridges nor for who listens to which group (a bridge
-    /// that does sends frames of its own, seconds later). It has no address, and so answers nobody.
+    /// Makes a bridge, which forwards at once: it neither looks for other bridges nor for who listens to which group
+    /// (a bridge that does sends frames of its own, seconds later). It has no address, and so answers no requests.
     ///
     /// # Errors
     /// [`NamespaceError::Interface`]
     pub fn add_bridge(&self, name: &str) -> Result<(), NamespaceError> {
-        const ACTION: &str = "make the bridge";
+        const ACTION: &str = "create the bridge";
         device(name, ACTION)?;
         self.tell(&quiet_bridge(name)).map_err(failed(name, ACTION))
     }
@@ -104,7 +103,7 @@ impl Interfaces {
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     }
 
-    /// Gives it an address in a network of so many bits.
+    /// Gives it an address in a network with a prefix of this many bits.
     ///
     /// # Errors
     /// [`NamespaceError::Interface`]
@@ -132,8 +131,8 @@ impl Interfaces {
         self.call(libc::SIOCSIFMTU, &mut request, name, ACTION)
     }
 
-    /// Has TCP connections over the route to its own network, of so many bits, be controlled by this congestion control. The
-    /// interface has the address and is up.
+    /// Has TCP connections over the route to its own network, with a prefix of this many bits, be controlled by this
+    /// congestion control. The interface has the address and is up.
     ///
     /// # Errors
     /// [`NamespaceError::Interface`]; `EINVAL` when the kernel has none of the name.
@@ -284,7 +283,8 @@ fn controlled_route(index: i32, address: Ipv4Addr, bits: u8, congestion: &str) -
     const RTA_PREFSRC: u16 = 7;
     const RTA_METRICS: u16 = 8;
     const RTAX_CC_ALGO: u16 = 16;
-    // Family, bits of destination and source, service, table (main), protocol (kernel), scope (link), type (unicast), flags.
+    // Family, bits of destination and source, service, table (main), protocol (kernel), scope (link), type (unicast),
+    // flags.
     const AF_INET: u8 = libc::AF_INET as u8;
     let information = [AF_INET, bits, 0, 0, 254, 2, 253, 1, 0, 0, 0, 0];
     let network = Ipv4Addr::from(u32::from(address) & mask(bits));
@@ -297,7 +297,7 @@ fn controlled_route(index: i32, address: Ipv4Addr, bits: u8, congestion: &str) -
     message(RTM_NEWROUTE, CREATE_OR_REPLACE, &information, &attributes)
 }
 
-/// The mask of a network of so many bits.
+/// The network mask of this many bits.
 fn mask(bits: u8) -> u32 {
     u32::MAX.checked_shl(32 - u32::from(bits.min(32))).unwrap_or(0)
 }

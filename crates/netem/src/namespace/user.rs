@@ -8,20 +8,20 @@ use rustix::thread::UnshareFlags;
 
 use super::{NamespaceError, leave};
 
-/// Moves this process into a user namespace of its own, in which it may make network namespaces and TAP devices. User and
-/// group keep their numbers; all others are unknown in it (files of theirs appear as of `nobody`), and groups cannot be
-/// changed, so that programs that change users (`sudo`, `su`) do not work there. Processes started later are in it too; they
-/// have its rights only as far as those are inherited: none after `exec`, unless as user 0.
+/// Moves this process into a user namespace of its own, in which it may make network namespaces and TAP devices. User
+/// and group keep their numbers; all others are unknown in it (files of theirs appear as of `nobody`), and groups
+/// cannot be changed, so that programs that change users (`sudo`, `su`) do not work there. Processes started later
+/// are in it too; they have its rights only as far as those are inherited: none after `exec`, unless as user 0.
 ///
 /// # Errors
-/// [`NamespaceError::User`] where the system forbids it, with what forbids it; also when the process has more than one thread:
-/// call this first in `main`.
+/// [`NamespaceError::User`] where the system forbids it, with what forbids it; also when the process has more than
+/// one thread: call this first in `main`.
 pub fn enter_user_namespace() -> Result<(), NamespaceError> {
     enter_as(geteuid().as_raw(), getegid().as_raw())
 }
 
-/// As [`enter_user_namespace`], but as user and group 0 of it, which are this user outside: programs that are started have
-/// the rights of root in it.
+/// As [`enter_user_namespace`], but as user and group 0 of it, which are this user outside: programs that are started
+/// have the rights of root in it.
 ///
 /// # Errors
 /// Those of [`enter_user_namespace`].
@@ -57,10 +57,11 @@ fn reason(error: &io::Error, read: impl Fn(&str) -> Option<String>) -> String {
         return "the process has more than one thread already".into();
     }
     if is("/proc/sys/kernel/unprivileged_userns_clone", "0") {
-        return "the system forbids it to users; as root: sysctl kernel.unprivileged_userns_clone=1".into();
+        return "not allowed for unprivileged users; as root: sysctl kernel.unprivileged_userns_clone=1"
+            .into();
     }
     if is("/proc/sys/user/max_user_namespaces", "0") {
-        return "the system allows none; as root: sysctl user.max_user_namespaces=10000".into();
+        return "the limit is 0; as root: sysctl user.max_user_namespaces=10000".into();
     }
     if is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1") {
         return "AppArmor forbids it to users; as root: sysctl kernel.apparmor_restrict_unprivileged_userns=0, \
@@ -68,8 +69,7 @@ fn reason(error: &io::Error, read: impl Fn(&str) -> Option<String>) -> String {
             .into();
     }
     if error.raw_os_error() == Some(libc::ENOSPC) {
-        return "there are as many as the system allows; as root: raise sysctl user.max_user_namespaces"
-            .into();
+        return "the limit is reached; as root: raise sysctl user.max_user_namespaces".into();
     }
     if error.kind() == ErrorKind::PermissionDenied {
         return format!(

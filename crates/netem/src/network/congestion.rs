@@ -1,8 +1,8 @@
 //! The congestion control of TCP connections over a network.
 //!
-//! It is an attribute of the route between the namespaces (`congctl` of ip-route(8)), which both ends of a connection take from
-//! it. The setting of a whole namespace (`net.ipv4.tcp_congestion_control`) would refuse what the host does not allow every user,
-//! `cubic` where `bbr` is the default for example; and the host's own is never touched.
+//! It is an attribute of the route between the namespaces (`congctl` of ip-route(8)), which both ends of a connection
+//! take from it. The setting of a whole namespace (`net.ipv4.tcp_congestion_control`) would refuse what the host does
+//! not allow every user, `cubic` where `bbr` is the default for example; and the host's own is never touched.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -19,19 +19,13 @@ pub enum CongestionError {
     /// The kernel has none of this name, or it could be none's.
     #[error("the congestion control `{name}` is not available on this host; available: {available}")]
     Unavailable {
-        /// As asked for.
         name: String,
         /// What the kernel has, as it says it.
         available: String,
     },
     /// The kernel refused for another reason.
     #[error("cannot set the congestion control `{name}`: {source}")]
-    Refused {
-        /// As asked for.
-        name: String,
-        /// What the kernel said.
-        source: NamespaceError,
-    },
+    Refused { name: String, source: NamespaceError },
     /// The namespace could not be entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),

@@ -1,7 +1,8 @@
 //! An emulated network by the kernel: veth devices between namespaces and a switch, with `netem` queueing disciplines.
 //!
-//! A namespace in the middle holds a bridge; each client and the server are connected to it by a pair of veth devices. What
-//! a client sends passes the netem of its own end, what it receives that of the bridge's end; the server's port likewise.
+//! A namespace in the middle holds a bridge; each client and the server are connected to it by a pair of veth
+//! devices. What a client sends passes the netem of its own end, what it receives that of the bridge's end; the
+//! server's port likewise.
 
 use std::collections::BTreeMap;
 use std::io::{self, Seek, Write};
@@ -17,8 +18,8 @@ use crate::wire::{
     silence_ipv6,
 };
 
-/// Packets in a queue of netem: as many as 40 Gbit/s carry in 10 s of delay would be too many to count; so many take 6 GB of
-/// memory, which a queue never has.
+/// Packets in a queue of netem: as many as 40 Gbit/s carry in 10 s of delay would be too many to count; this many
+/// take 6 GB of memory, which a queue never has.
 const LIMIT: u32 = 4_000_000;
 /// Netem keeps the order of frames only with a rate. This one delays nothing.
 const NO_RATE: u64 = 1_000_000_000_000;
@@ -26,28 +27,17 @@ const NO_RATE: u64 = 1_000_000_000_000;
 /// Why a command did not do what it was to.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It is not installed.
     #[error("cannot run `{command}`: {source}; install iproute2")]
-    Start {
-        /// The whole of it.
-        command: String,
-        /// What the kernel said.
-        source: io::Error,
-    },
-    /// It failed.
+    Start { command: String, source: io::Error },
     #[error("`{command}` failed: {said}")]
     Failed {
-        /// The whole of it.
         command: String,
         /// On its standard error.
         said: String,
     },
     /// What it printed cannot be read.
-    #[error("`{command}` printed something else than statistics of queueing disciplines")]
-    Output {
-        /// The whole of it.
-        command: String,
-    },
+    #[error("unexpected output of `{command}`: no statistics of queueing disciplines")]
+    Output { command: String },
     /// Namespaces or interfaces could not be made.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -62,7 +52,7 @@ pub struct Netem {
     server_bandwidth: Option<u64>,
     /// Of all devices, in bytes.
     mtu: u16,
-    /// What every device was last told: a link that is what it was takes no command.
+    /// What every device was last set to: an unchanged link takes no command.
     applied: BTreeMap<(Side, String), Link>,
     /// What was counted before counts were cleared.
     cleared: Option<Report>,
@@ -111,7 +101,6 @@ impl Netem {
         })
     }
 
-    /// The server's namespace.
     pub fn server(&self) -> &Namespace {
         &self.server
     }
@@ -195,7 +184,7 @@ impl Netem {
         Ok(report)
     }
 
-    /// Starts counts anew.
+    /// Resets the counts.
     ///
     /// # Errors
     /// [`CommandError`]
@@ -279,9 +268,10 @@ fn qdisc_arguments(device: &str, link: &Link, mtu: u16) -> Vec<String> {
 
 /// A time as `tc` takes it. Versions before 6.2 know no nanoseconds.
 fn time(time: Duration) -> String {
-    match time.subsec_nanos().is_multiple_of(1_000) {
-        true => format!("{}us", time.as_micros()),
-        false => format!("{}ns", time.as_nanos()),
+    if time.subsec_nanos().is_multiple_of(1_000) {
+        format!("{}us", time.as_micros())
+    } else {
+        format!("{}ns", time.as_nanos())
     }
 }
 
@@ -306,17 +296,18 @@ fn batch(namespace: &Namespace, program: &str, lines: &str) -> Result<(), Comman
     run(namespace, program, &line.split(' ').collect::<Vec<_>>()).map(drop)
 }
 
-/// What a command prints that is started from a thread in the namespace: a child that would enter it itself had to be a copy of
-/// this process, of all its memory.
+/// What a command prints that is started from a thread in the namespace: a child that would enter it itself had to be
+/// a copy of this process, of all its memory.
 fn output(namespace: &Namespace, command: &mut Command, line: &str) -> Result<Vec<u8>, CommandError> {
     let output = namespace.run(|| command.output())?;
     let output = output.map_err(|source| CommandError::Start { command: line.to_owned(), source })?;
-    match output.status.success() {
-        true => Ok(output.stdout),
-        false => Err(CommandError::Failed {
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(CommandError::Failed {
             command: line.to_owned(),
             said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-        }),
+        })
     }
 }
 

@@ -8,12 +8,11 @@ use parking_lot::Mutex;
 
 /// What a relay forwarded, and how much later than it should have.
 ///
-/// Lateness is that of forwarding: from when a piece of data was due, the delay after the kernel received it, to when it was
-/// handed to the kernel again. What the kernels of both sides need besides is not in it. Data that the receiver does not
-/// take in time are counted apart, because the relay is not to blame for them.
+/// Lateness is that of forwarding: from when a piece of data was due, the delay after the kernel received it, to when
+/// it was handed to the kernel again. What the kernels of both sides need besides is not in it. Data that the
+/// receiver does not take in time are counted apart, because the relay is not to blame for them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Achieved {
-    /// Connections accepted.
     pub connections: u64,
     /// Connections that are open now.
     pub open: u64,
@@ -25,14 +24,13 @@ pub struct Achieved {
     pub bytes_to_clients: u64,
     /// Pieces of data forwarded; each was received in one call.
     pub forwarded: u64,
-    /// Pieces that waited longer than their delay because the receiver did not take what was before them; they are not in
-    /// the lateness.
+    /// Pieces that waited longer than their delay because the receiver did not take what was before them; they are
+    /// not in the lateness.
     pub held_up: u64,
     /// Half of the pieces were forwarded no later than this after their time.
     pub lateness_median: Duration,
     /// 99 of 100 pieces were.
     pub lateness_99: Duration,
-    /// All were.
     pub lateness_max: Duration,
 }
 
@@ -66,7 +64,7 @@ impl Counters {
         }
     }
 
-    /// Pieces were forwarded so many nanoseconds late.
+    /// Pieces were forwarded this many nanoseconds late.
     pub(super) fn forwarded(&self, late: &[u64]) {
         let mut lateness = self.lateness.lock();
         late.iter().for_each(|late| lateness.saturating_record(*late));

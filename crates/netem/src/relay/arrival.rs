@@ -47,8 +47,8 @@ pub(super) fn receive(
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control) as _;
-    // SAFETY: `message` points to one slice and to control memory, both writable for the lengths given with them, and both
-    // outlive the call; any bytes are valid there.
+    // SAFETY: `message` points to one slice and to control memory, both writable for the lengths given with them, and
+    // both outlive the call; any bytes are valid there.
     let len = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, 0) };
     // The negative value is the only one that does not fit.
     let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;

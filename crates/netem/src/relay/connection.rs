@@ -14,7 +14,7 @@ use super::{Shared, arrival};
 /// Most bytes received for a connection in its turn.
 const TURN: usize = 1 << 20;
 
-/// A socket, and what is known of it. Readiness is told once (edge-triggered), so it is remembered.
+/// A socket, and what is known of it. Readiness is reported once (edge-triggered), so it is remembered.
 #[derive(Debug)]
 struct Side {
     socket: Socket,
@@ -50,12 +50,11 @@ impl Side {
 
 /// What is left to do for a connection after its turn.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Progress {
     /// Nothing until something happens on it or becomes due.
     Wait,
     /// It goes on when others had their turn.
     Again,
-    /// It is over.
     Over,
 }
 
@@ -127,7 +126,7 @@ impl Connection {
         [&self.sides[0].socket, &self.sides[1].socket]
     }
 
-    /// The kernel told something of a side.
+    /// The kernel reported an event of a side.
     pub(super) fn note(&mut self, side: usize, flags: EventFlags) {
         let side = &mut self.sides[side];
         let ending = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
@@ -148,7 +147,7 @@ impl Connection {
     }
 
     /// Receives and forwards what can be. `late` gets the lateness of pieces forwarded, in nanoseconds.
-    pub(super) fn turn(&mut self, shared: &Shared, buffer: &mut [u8], late: &mut Vec<u64>) -> Turn {
+    pub(super) fn turn(&mut self, shared: &Shared, buffer: &mut [u8], late: &mut Vec<u64>) -> Progress {
         if self.sides[1].connecting && self.sides[1].writable {
             match self.sides[1].socket.take_error() {
                 Ok(None) => self.sides[1].connecting = false,
@@ -163,18 +162,18 @@ impl Connection {
             again |= self.receive(pipe, shared, buffer);
         }
         for pipe in 0..2 {
-            if self.forward(pipe, shared, late) == Turn::Over {
-                return Turn::Over;
+            if self.forward(pipe, shared, late) == Progress::Over {
+                return Progress::Over;
             }
         }
         // Room was made for what could not be received.
         again |= (0..2).any(|pipe| self.receives(pipe) && self.pipes[pipe].room(shared.queue()) > 0);
         if self.done == [true, true] {
-            Turn::Over
+            Progress::Over
         } else if again {
-            Turn::Again
+            Progress::Again
         } else {
-            Turn::Wait
+            Progress::Wait
         }
     }
 
@@ -226,7 +225,7 @@ impl Connection {
         false
     }
 
-    fn forward(&mut self, pipe: usize, shared: &Shared, late: &mut Vec<u64>) -> Turn {
+    fn forward(&mut self, pipe: usize, shared: &Shared, late: &mut Vec<u64>) -> Progress {
         let receiver = &mut self.sides[1 - pipe];
         while !receiver.connecting && !self.done[pipe] && receiver.writable {
             let now = Instant::now();
@@ -266,14 +265,14 @@ impl Connection {
                 self.done[pipe] = true;
                 // It fails when the receiver is gone already.
                 let _ = receiver.socket.shutdown(Shutdown::Write);
-                Turn::Wait
+                Progress::Wait
             }
             Some(End::Reset) => {
                 // Closing without lingering sends a reset.
                 let _ = receiver.socket.set_linger(Some(Duration::ZERO));
-                Turn::Over
+                Progress::Over
             }
-            _ => Turn::Wait,
+            _ => Progress::Wait,
         }
     }
 }

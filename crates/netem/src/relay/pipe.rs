@@ -8,12 +8,10 @@ use std::time::Instant;
 /// An empty queue keeps no more memory than this.
 const KEPT: usize = 64 << 10;
 
-/// How a direction ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The sender sends no more.
     Closed,
-    /// The sender is gone.
     Reset,
 }
 
@@ -38,8 +36,8 @@ pub(super) struct Pipe {
 }
 
 impl Pipe {
-    /// Bytes that can be put in before `limit` is reached. The memory that pieces need counts too: a sender of single bytes
-    /// must not cost many times what it sends.
+    /// Bytes that can be put in before `limit` is reached. The memory that pieces need counts too: a sender of single
+    /// bytes must not cost many times what it sends.
     pub(super) fn room(&self, limit: usize) -> usize {
         limit.saturating_sub(self.bytes.len() + self.pieces.len() * size_of::<Piece>())
     }
@@ -103,7 +101,7 @@ impl Pipe {
         [IoSlice::new(first), IoSlice::new(second)]
     }
 
-    /// Takes out bytes that have left; `whole` is told when each piece was due whose last byte is among them.
+    /// Takes out bytes that have left; `whole` is called with the due time of each piece whose last byte is among them.
     pub(super) fn consume(&mut self, len: usize, mut whole: impl FnMut(Instant)) {
         self.bytes.drain(..len);
         self.sent += len as u64;
@@ -117,7 +115,7 @@ impl Pipe {
         }
     }
 
-    /// Drops all bytes: nobody takes them any more.
+    /// Drops all bytes: there is no receiver any more.
     pub(super) fn clear(&mut self) {
         self.consume(self.bytes.len(), |_| {});
     }

@@ -17,7 +17,7 @@ use rustix::time::{
 use slab::Slab;
 
 use super::Shared;
-use super::connection::{Connection, Turn};
+use super::connection::{Connection, Progress};
 
 /// So long before something is due the thread does not block any more, because the kernel wakes it late by some tens of
 /// microseconds.
@@ -31,8 +31,8 @@ const STOP: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 const LISTENER: u64 = u64::MAX - 2;
 
-/// When a pipe has something to do. Entries are left behind when that changes; `scheduled` of the connection tells those
-/// that count.
+/// When a pipe has something to do. Entries are left behind when that changes; `scheduled` of the connection tells
+/// those that count.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     due: Instant,
@@ -41,7 +41,6 @@ struct Entry {
     pipe: usize,
 }
 
-/// The thread's possessions.
 #[derive(Debug)]
 pub(super) struct Worker {
     shared: Arc<Shared>,
@@ -86,7 +85,7 @@ impl Worker {
         })
     }
 
-    /// Relays until it is told to stop.
+    /// Relays until it is stopped.
     pub(super) fn run(mut self) {
         let mut events: Vec<Event> = Vec::with_capacity(256);
         while !self.shared.stop.load(Ordering::Acquire) {
@@ -101,7 +100,7 @@ impl Worker {
                     LISTENER => self.accept(),
                     token => {
                         let place = (token >> 1) as usize;
-                        // What is told of a connection that is no more may hit the next one in its place, which then tries
+                        // What is reported of a closed connection may hit the next one in its place, which then tries
                         // in vain.
                         if let Some(connection) = self.connections.get_mut(place) {
                             connection.note((token & 1) as usize, event.flags);
@@ -146,7 +145,7 @@ impl Worker {
                 Ok((socket, _)) => self.open(socket),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if is_out_of_descriptors(&error) => {
-                    // Left waiting, the connection would wake this thread for ever.
+                    // Left waiting, the connection would wake this thread forever.
                     self.reserve = None;
                     drop(self.listener.accept());
                     self.reserve = File::open("/dev/null").ok();
@@ -207,14 +206,14 @@ impl Worker {
         for place in turns.drain(..) {
             let Some(connection) = self.connections.get_mut(place) else { continue };
             match connection.turn(&self.shared, &mut self.buffer, &mut self.late) {
-                Turn::Over => {
+                Progress::Over => {
                     // Closing the sockets takes them off the epoll.
                     self.connections.remove(place);
                     self.shared.counters.open.fetch_sub(1, Ordering::Relaxed);
                     continue;
                 }
-                Turn::Again => self.turns.push(place),
-                Turn::Wait => {}
+                Progress::Again => self.turns.push(place),
+                Progress::Wait => {}
             }
             for pipe in 0..2 {
                 let next = connection.next_due(pipe);

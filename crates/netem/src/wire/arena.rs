@@ -12,7 +12,7 @@ const KEPT: usize = 64;
 /// Where a frame is. Made by [`Arena::keep`]; as often as [`Arena::share`] was called and once more it is given back to
 /// [`Arena::release`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct FrameRef {
     chunk: usize,
     start: usize,
     length: usize,
@@ -22,7 +22,6 @@ pub(crate) struct Place {
 struct Chunk {
     data: Box<[u8]>,
     used: usize,
-    /// Frames in it.
     live: usize,
 }
 
@@ -52,26 +51,26 @@ impl Arena {
         &mut chunk.data[chunk.used..chunk.used + LARGEST]
     }
 
-    /// What was written at the start of the last room is a frame of so many bytes.
-    pub(crate) fn keep(&mut self, length: usize) -> Place {
+    /// What was written at the start of the last room is a frame of this many bytes.
+    pub(crate) fn keep(&mut self, length: usize) -> FrameRef {
         let chunk = &mut self.chunks[self.current];
         let start = chunk.used;
         chunk.used += length;
         chunk.live += 1;
-        Place { chunk: self.current, start, length }
+        FrameRef { chunk: self.current, start, length }
     }
 
     /// The same frame once more.
-    pub(crate) fn share(&mut self, place: &Place) -> Place {
+    pub(crate) fn share(&mut self, place: &FrameRef) -> FrameRef {
         self.chunks[place.chunk].live += 1;
-        Place { ..*place }
+        FrameRef { ..*place }
     }
 
-    pub(crate) fn get(&self, place: &Place) -> &[u8] {
+    pub(crate) fn get(&self, place: &FrameRef) -> &[u8] {
         &self.chunks[place.chunk].data[place.start..place.start + place.length]
     }
 
-    pub(crate) fn release(&mut self, place: Place) {
+    pub(crate) fn release(&mut self, place: FrameRef) {
         let chunk = &mut self.chunks[place.chunk];
         chunk.live -= 1;
         if chunk.live > 0 {
@@ -106,7 +105,7 @@ mod tests {
 
     use super::*;
 
-    fn put(arena: &mut Arena, length: usize, fill: u8) -> Place {
+    fn put(arena: &mut Arena, length: usize, fill: u8) -> FrameRef {
         arena.room()[..length].fill(fill);
         arena.keep(length)
     }

@@ -13,10 +13,10 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
 
-use super::arena::{Arena, Place};
+use super::arena::{Arena, FrameRef};
 use super::frame::Frame;
 use super::report::{ClientReport, Counts, Report};
-use super::switch::{Departure, Switch, Way};
+use super::switch::{Departure, Route, Switch};
 use super::tap::Tap;
 use super::{LARGE_FRAMES_FROM, WireConfig, client_of, precedence};
 use crate::link::{Link, nanoseconds};
@@ -29,10 +29,9 @@ const MOST_MEMORY: usize = 2 << 30;
 const WAKE: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
-/// A frame under way.
 #[derive(Debug)]
-struct Held {
-    place: Place,
+struct QueuedFrame {
+    place: FrameRef,
     frames: u64,
     bytes: u64,
 }
@@ -44,7 +43,7 @@ pub(super) struct State {
     taps: Vec<Tap>,
     links: Vec<Link>,
     server_bandwidth: Option<u64>,
-    switch: Switch<Held>,
+    switch: Switch<QueuedFrame>,
     arena: Arena,
     /// To the server, to the client; by client.
     counts: Vec<[Counts; 2]>,
@@ -94,8 +93,8 @@ impl State {
             counts.report(losses.lost, losses.no_room)
         };
         let client = |(client, [up, down]): (usize, &[Counts; 2])| ClientReport {
-            to_server: direction(Way::ToServer(client), up),
-            to_client: direction(Way::ToClient(client), down),
+            to_server: direction(Route::ToServer(client), up),
+            to_client: direction(Route::ToClient(client), down),
         };
         Report { clients: self.counts.iter().enumerate().map(client).collect() }
     }
@@ -134,36 +133,37 @@ impl State {
         }
     }
 
-    /// A frame of so many bytes was read.
+    /// A frame of this many bytes was read.
     fn take(&mut self, device: usize, length: usize, now: u64) {
         let place = self.arena.keep(length);
         let Some(size) = Frame::parse(self.arena.get(&place)) else { return self.arena.release(place) };
         if device < self.links.len() {
             // Clients reach the server alone.
-            return match size.to.is_group() || client_of(size.to).is_none() {
-                true => self.send(Way::ToServer(device), now, &size, place),
-                false => self.arena.release(place),
+            return if size.to.is_group() || client_of(size.to).is_none() {
+                self.send(Route::ToServer(device), now, &size, place)
+            } else {
+                self.arena.release(place)
             };
         }
         if size.to.is_group() {
             for client in 0..self.links.len() {
                 let place = self.arena.share(&place);
-                self.send(Way::ToClient(client), now, &size, place);
+                self.send(Route::ToClient(client), now, &size, place);
             }
             return self.arena.release(place);
         }
         match client_of(size.to).filter(|client| *client < self.links.len()) {
-            Some(client) => self.send(Way::ToClient(client), now, &size, place),
+            Some(client) => self.send(Route::ToClient(client), now, &size, place),
             None => self.arena.release(place),
         }
     }
 
-    fn send(&mut self, way: Way, now: u64, size: &Frame, place: Place) {
+    fn send(&mut self, way: Route, now: u64, size: &Frame, place: FrameRef) {
         if self.arena.size() > MOST_MEMORY {
             self.counts_of(way).overruns += size.frames;
             return self.arena.release(place);
         }
-        let held = Held { place, frames: size.frames, bytes: size.bytes };
+        let held = QueuedFrame { place, frames: size.frames, bytes: size.bytes };
         if let Err(held) = self.switch.send(way, now, size, held) {
             self.arena.release(held.place);
         }
@@ -180,8 +180,8 @@ impl State {
                 }
             };
             let device = match way {
-                Way::ToServer(_) => self.links.len(),
-                Way::ToClient(client) => client,
+                Route::ToServer(_) => self.links.len(),
+                Route::ToClient(client) => client,
             };
             let written = rustix::io::write(&self.taps[device], self.arena.get(&frame.place));
             self.arena.release(frame.place);
@@ -194,16 +194,16 @@ impl State {
         }
     }
 
-    fn counts_of(&mut self, way: Way) -> &mut Counts {
+    fn counts_of(&mut self, way: Route) -> &mut Counts {
         match way {
-            Way::ToServer(client) => &mut self.counts[client][0],
-            Way::ToClient(client) => &mut self.counts[client][1],
+            Route::ToServer(client) => &mut self.counts[client][0],
+            Route::ToClient(client) => &mut self.counts[client][1],
         }
     }
 }
 
-/// How long before a frame is due the thread does not block: as late as the kernel woke it nine times in ten. Since clients and
-/// servers need the processor too, all this waiting takes no more than a part of the time.
+/// How long before a frame is due the thread does not block: as late as the kernel woke it nine times in ten. Since
+/// clients and servers need the processor too, all this waiting takes no more than a part of the time.
 #[derive(Debug)]
 struct Spin {
     most: f64,
@@ -225,7 +225,7 @@ impl Spin {
         Self { most, length: most / 2.0, budget: Self::SAVED, earned: 0 }
     }
 
-    /// The thread was woken so many nanoseconds after the time it had asked for.
+    /// The thread was woken this many nanoseconds after the time it had asked for.
     fn woken(&mut self, late: u64) {
         const STEP: f64 = 1_000.0;
         let step = if late as f64 > self.length { 0.9 * STEP } else { -0.1 * STEP };
@@ -256,7 +256,6 @@ enum Wait {
     Not,
 }
 
-/// The thread's possessions.
 #[derive(Debug)]
 pub(super) struct Engine {
     state: Arc<Mutex<State>>,
@@ -279,7 +278,7 @@ impl Engine {
         Ok(Self { state, wake, epoll, timer, spin: Spin::new(spin) })
     }
 
-    /// Moves frames until it is told to stop.
+    /// Moves frames until it is stopped.
     pub(super) fn run(mut self) {
         // Timers of this thread are then as exact as the hardware. It cannot fail with such a value.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));

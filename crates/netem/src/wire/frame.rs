@@ -1,7 +1,7 @@
 //! Ethernet frames as a TAP device gives them: how many there are in one, how long they take on a wire, and for whom.
 //!
-//! With offloads the kernel hands over segments of a flow as one large frame, which a network card would cut: the header in
-//! front of it (`struct virtio_net_hdr`, in the byte order of the host) says how.
+//! With offloads the kernel hands over segments of a flow as one large frame, which a network card would cut: the
+//! header in front of it (`struct virtio_net_hdr`, in the byte order of the host) says how.
 
 use crate::namespace::MacAddress;
 

@@ -2,16 +2,16 @@
 
 use std::io;
 
-/// Gives the calling thread real-time scheduling, at the lowest priority of it: it runs whenever it has something to do. What it
-/// starts does not inherit it.
+/// Gives the calling thread real-time scheduling, at the lowest priority of it: it runs whenever it has something to
+/// do. What it starts does not inherit it.
 ///
 /// # Errors
 /// Without the right to (`CAP_SYS_NICE`, or the limit `RLIMIT_RTPRIO`).
 pub(super) fn take() -> io::Result<()> {
     let (policy, priority): (libc::c_int, libc::c_int) = (libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, 1);
-    // By the kernel's call: that of the C library musl does nothing, because it would have to speak of the whole process. What
-    // the kernel calls `struct sched_param` is a priority alone.
-    // SAFETY: the pointer is to a priority that lives during the call.
+    // By the kernel's call: that of the C library musl does nothing, because it would have to speak of the whole
+    // process. What the kernel calls `struct sched_param` is a priority alone. SAFETY: the pointer is to a priority
+    // that lives during the call.
     match unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, policy, &raw const priority) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),

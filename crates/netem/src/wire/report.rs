@@ -32,10 +32,10 @@ pub struct DirectionReport {
     pub lost: u64,
     /// Frames dropped because the queue in front of a bandwidth was full.
     pub queue_drops: u64,
-    /// Frames dropped because the emulation itself did not keep up, or had no memory for them: the network was not the one
-    /// asked for.
+    /// Frames dropped because the emulation itself did not keep up, or had no memory for them: the network was not
+    /// the one asked for.
     pub overruns: u64,
-    /// How much later than due frames left; `None` when nobody can know (`tc netem`).
+    /// How much later than due frames left; `None` where it is not measured (`tc netem`).
     pub lateness: Option<Lateness>,
 }
 
@@ -90,7 +90,7 @@ impl Counts {
         Self { frames: 0, bytes: 0, overruns: 0, lateness }
     }
 
-    /// A frame left so many nanoseconds late.
+    /// A frame left this many nanoseconds late.
     pub(super) fn left(&mut self, frames: u64, bytes: u64, late: u64) {
         self.frames += frames;
         self.bytes += bytes;

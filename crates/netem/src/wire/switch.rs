@@ -1,7 +1,7 @@
 //! Which frame leaves when: the links of all clients and the server's port. Pure: the time is an argument.
 //!
-//! A frame to the server passes the client's link (bandwidth, then delay) and then the server's port; one from the server
-//! passes the port and then the link. All times are those of an ideal network, however late the caller comes.
+//! A frame to the server passes the client's link (bandwidth, then delay) and then the server's port; one from the
+//! server passes the port and then the link. All times are those of an ideal network, however late the caller comes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,17 +11,15 @@ use crate::link::{Fate, Line, Link, Path};
 
 /// Where a frame comes from or goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// From this client.
+pub(super) enum Route {
     ToServer(usize),
-    /// To this client.
     ToClient(usize),
 }
 
 /// A frame that has come through.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Departure<T> {
-    pub(super) way: Way,
+    pub(super) way: Route,
     /// When it was to leave, in nanoseconds.
     pub(super) due: u64,
     pub(super) frame: T,
@@ -53,7 +51,6 @@ struct Waiting<T> {
     frame: T,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Switch<T> {
     /// Of client `i`: to the server at `2 i`, to the client at `2 i + 1`.
@@ -98,14 +95,11 @@ impl<T> Switch<T> {
     }
 
     /// A frame comes in at `now`. What it was is given back when it does not arrive.
-    pub(super) fn send(&mut self, way: Way, now: u64, size: &Frame, frame: T) -> Result<(), T> {
+    pub(super) fn send(&mut self, way: Route, now: u64, size: &Frame, frame: T) -> Result<(), T> {
         let (number, bytes) = (index(way), size.on_wire());
         let direction = &mut self.directions[number];
         let from_server = number % 2 == 1;
-        let passed = match from_server {
-            true => self.lines[1].pass(now, bytes),
-            false => Some(now),
-        };
+        let passed = if from_server { self.lines[1].pass(now, bytes) } else { Some(now) };
         let fate = passed.map_or(Fate::NoRoom, |passed| direction.path.send(passed, bytes));
         match fate {
             Fate::Arrives(due) => {
@@ -136,7 +130,7 @@ impl<T> Switch<T> {
             let waits = |due: &u64| *due <= now && head.is_none_or(|head| *due <= head);
             if self.port.front().map(|(_, due, _)| due).is_some_and(waits) {
                 let (client, due, frame) = self.port.pop_front()?;
-                return Some(Ok(Departure { way: Way::ToServer(client), due, frame }));
+                return Some(Ok(Departure { way: Route::ToServer(client), due, frame }));
             }
             if head? > now {
                 return None;
@@ -149,7 +143,7 @@ impl<T> Switch<T> {
             }
             let client = number / 2;
             if number % 2 == 1 {
-                return Some(Ok(Departure { way: Way::ToClient(client), due, frame }));
+                return Some(Ok(Departure { way: Route::ToClient(client), due, frame }));
             }
             // Frames come here in order of time, as to a port.
             match self.lines[0].pass(due, bytes) {
@@ -169,7 +163,7 @@ impl<T> Switch<T> {
         [heads, port].into_iter().flatten().min()
     }
 
-    pub(super) fn losses(&self, way: Way) -> Losses {
+    pub(super) fn losses(&self, way: Route) -> Losses {
         self.directions[index(way)].losses
     }
 
@@ -178,10 +172,10 @@ impl<T> Switch<T> {
     }
 }
 
-fn index(way: Way) -> usize {
+fn index(way: Route) -> usize {
     match way {
-        Way::ToServer(client) => 2 * client,
-        Way::ToClient(client) => 2 * client + 1,
+        Route::ToServer(client) => 2 * client,
+        Route::ToClient(client) => 2 * client + 1,
     }
 }
 

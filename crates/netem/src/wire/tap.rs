@@ -32,14 +32,15 @@ impl Tap {
         Ok(Self { file })
     }
 
-    /// Sets whether the kernel hands over segments of a flow as one large frame, and leaves checksums of what never saw a real
-    /// wire undone.
+    /// Sets whether the kernel hands over segments of a flow as one large frame, and leaves checksums of what never
+    /// saw a real wire undone.
     pub(super) fn set_large_frames(&self, large: bool) -> io::Result<()> {
         const TCP: libc::c_ulong = TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN;
-        let sets: &[libc::c_ulong] = match large {
+        let sets: &[libc::c_ulong] = if large {
             // Kernels before 6.2 do not know large frames of UDP.
-            true => &[TCP | TUN_F_USO4 | TUN_F_USO6, TCP],
-            false => &[TUN_F_CSUM],
+            &[TCP | TUN_F_USO4 | TUN_F_USO6, TCP]
+        } else {
+            &[TUN_F_CSUM]
         };
         let mut result = Ok(());
         for set in sets {
@@ -53,7 +54,8 @@ impl Tap {
     }
 }
 
-/// Makes a TAP device in the namespace of the calling thread that stays as long as the namespace: for a machine that opens it.
+/// Makes a TAP device in the namespace of the calling thread that stays as long as the namespace: for a machine that
+/// opens it.
 ///
 /// # Errors
 /// When there is no device file for it, or the process may not.
@@ -73,8 +75,8 @@ impl AsFd for Tap {
     }
 }
 
-/// Makes a TAP device of this name in the namespace in which the file (of [`DEVICE`]) was opened. It is gone when the file
-/// is closed. Allocates nothing.
+/// Makes a TAP device of this name in the namespace in which the file (of [`DEVICE`]) was opened. It is gone when the
+/// file is closed. Allocates nothing.
 pub(crate) fn attach(file: &impl AsFd, name: &str) -> io::Result<()> {
     // SAFETY: all zeros are a valid `ifreq`: an empty name and numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -107,7 +107,7 @@ impl Known {
     }
 }
 
-/// Access rights that the server told.
+/// Access rights as the server reported them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Access(Option<(AccessBits, AccessBits, Instant)>);
 

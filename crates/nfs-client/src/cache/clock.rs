@@ -4,10 +4,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// Tells the time.
+/// Source of time for the cache's timeouts.
 #[derive(Debug, Clone, Default)]
 pub enum Clock {
-    /// The system's.
+    /// The monotonic clock of the system.
     #[default]
     System,
     /// One that stands still until it is moved.
@@ -27,7 +27,7 @@ impl Clock {
         }
     }
 
-    /// The time.
+    /// Current time of this clock.
     pub fn now(&self) -> Instant {
         match self {
             Self::System => Instant::now(),

@@ -2,7 +2,6 @@
 
 use crate::types::{LockKind, Range};
 
-/// A lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lock {
     pub(crate) owner: u64,

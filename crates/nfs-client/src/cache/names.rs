@@ -16,8 +16,8 @@ pub(crate) enum Name {
     Absent,
 }
 
-/// Names of a directory, each with the directory's change attribute under which it was seen: they are believed while the
-/// directory does not change.
+/// Names of a directory, each with the directory's change attribute under which it was seen: they are believed while
+/// the directory does not change.
 #[derive(Debug, Default)]
 pub(crate) struct Names(HashMap<Box<[u8]>, (Name, u64)>);
 

@@ -6,7 +6,6 @@ use std::ops::Range;
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
 
-/// One page.
 #[derive(Debug)]
 struct Page {
     data: Box<[u8; PAGE as usize]>,
@@ -39,7 +38,6 @@ fn short(range: &Range<usize>) -> Range<u16> {
 }
 
 impl Pages {
-    /// Number of pages.
     pub(crate) fn len(&self) -> usize {
         self.pages.len()
     }
@@ -69,10 +67,12 @@ impl Pages {
         for (number, within) in pieces(offset, buffer.len()) {
             let Some(page) = self.pages.get(&number) else { break };
             let dirty = usize::from(page.dirty.start)..usize::from(page.dirty.end);
-            let to = match page.filled {
-                true => within.end,
-                false if dirty.contains(&within.start) => within.end.min(dirty.end),
-                false => break,
+            let to = if page.filled {
+                within.end
+            } else if dirty.contains(&within.start) {
+                within.end.min(dirty.end)
+            } else {
+                break;
             };
             buffer[done..done + to - within.start].copy_from_slice(&page.data[within.start..to]);
             done += to - within.start;
@@ -126,9 +126,10 @@ impl Pages {
             let len = within.len();
             page.data[within].copy_from_slice(&data[done..done + len]);
             page.filled |= whole && !was_dirty;
-            page.dirty = match was_dirty {
-                true => page.dirty.start.min(added.start)..page.dirty.end.max(added.end),
-                false => added,
+            page.dirty = if was_dirty {
+                page.dirty.start.min(added.start)..page.dirty.end.max(added.end)
+            } else {
+                added
             };
             self.dirty += usize::from(!was_dirty);
             done += len;

@@ -216,10 +216,7 @@ impl Mount {
     /// Whether the user may do this: what is known, while it is to be believed, else ACCESS.
     async fn permit(&self, node: &Node, wanted: u32) -> NfsResult<()> {
         let cached = parts(node)?;
-        let timeout = match self.is_delegated(node) {
-            true => None,
-            false => Some(cached.known.borrow().timeout()),
-        };
+        let timeout = if self.is_delegated(node) { None } else { Some(cached.known.borrow().timeout()) };
         let known = cached.access.borrow().granted(wanted, self.now(), timeout);
         let granted = match known {
             Some(granted) => granted,

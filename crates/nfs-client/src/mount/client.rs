@@ -28,261 +28,228 @@ use crate::{v2, v3, v4};
 /// A file given to the client of another version: cannot happen, because files are of the mount that opened them.
 const MIXED: NfsError = NfsError::Nonsense("a file of another mount");
 
-/// An enum of clients, and its [`Protocol`]: calls the client that it is.
-macro_rules! clients {
-    ($($variant:ident: $client:path,)*) => {
-        /// A client of one of the versions.
-        #[derive(Debug)]
-        #[allow(missing_docs)]
-        #[allow(clippy::large_enum_variant, reason = "there is one per mount, and it stays where it is")]
-        pub enum Client { $($variant($client),)* }
+/// A client of one of the versions.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one per mount, and it stays where it is")]
+pub enum Client {
+    /// NFS version 2, with MOUNT version 1 and NLM.
+    V2(v2::Client),
+    /// NFS version 3, with MOUNT version 3 and NLM.
+    V3(v3::Client),
+    /// NFS version 4, any minor version.
+    V4(v4::Client),
+}
 
-        /// An open file of one of the versions.
-        #[derive(Debug)]
-        #[allow(missing_docs)]
-        pub enum ClientFile { $($variant(<$client as Protocol>::File),)* }
+/// An open file of one of the versions.
+#[derive(Debug)]
+pub enum ClientFile {
+    /// A handle: version 2 has no open files.
+    V2(<v2::Client as Protocol>::File),
+    /// A handle: version 3 has no open files.
+    V3(<v3::Client as Protocol>::File),
+    /// A handle with the state of an OPEN.
+    V4(<v4::Client as Protocol>::File),
+}
 
-        impl Protocol for Client {
-            type File = ClientFile;
-
-            fn root(&self) -> Handle {
-                match *self { $(Self::$variant(ref client) => client.root(),)* }
-            }
-
-            fn limits(&self) -> Limits {
-                match *self { $(Self::$variant(ref client) => client.limits(),)* }
-            }
-
-            fn handle(file: &ClientFile) -> Handle {
-                match *file { $(ClientFile::$variant(ref file) => <$client>::handle(file),)* }
-            }
-
-            async fn lookup(
-                &self,
-                directory: &Handle,
-                name: &[u8],
-            ) -> NfsResult<(Handle, Option<Attributes>)> {
-                match *self { $(Self::$variant(ref client) => client.lookup(directory, name).await,)* }
-            }
-
-            async fn getattr(&self, file: &Handle) -> NfsResult<Attributes> {
-                match *self { $(Self::$variant(ref client) => client.getattr(file).await,)* }
-            }
-
-            async fn setattr(
-                &self,
-                file: &Handle,
-                open: Option<&ClientFile>,
-                set: &SetAttributes,
-            ) -> NfsResult<()> {
-                match (self, open) {
-                    $(
-                        (Self::$variant(client), Some(ClientFile::$variant(open))) => {
-                            client.setattr(file, Some(open), set).await
-                        }
-                        (Self::$variant(client), None) => client.setattr(file, None, set).await,
-                    )*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn access(
-                &self,
-                file: &Handle,
-                wanted: AccessBits,
-            ) -> NfsResult<(AccessBits, Option<Attributes>)> {
-                match *self { $(Self::$variant(ref client) => client.access(file, wanted).await,)* }
-            }
-
-            async fn open(
-                &self,
-                directory: &Handle,
-                name: &[u8],
-                how: &OpenHow,
-            ) -> NfsResult<Opened<ClientFile>> {
-                match *self {
-                    $(Self::$variant(ref client) => {
-                        let Opened { file, attributes, created } = client.open(directory, name, how).await?;
-                        Ok(Opened { file: ClientFile::$variant(file), attributes, created })
-                    })*
-                }
-            }
-
-            async fn close(&self, file: ClientFile) -> NfsResult<()> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => client.close(file).await,)*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn read(&self, file: &ClientFile, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => {
-                        client.read(file, buffer, offset).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn write(
-                &self,
-                file: &ClientFile,
-                data: &[u8],
-                offset: u64,
-                stability: Stability,
-            ) -> NfsResult<Written> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => {
-                        client.write(file, data, offset, stability).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn commit(&self, file: &ClientFile, range: Range) -> NfsResult<Verifier> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => {
-                        client.commit(file, range).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn lock(
-                &self,
-                file: &ClientFile,
-                owner: u64,
-                kind: LockKind,
-                range: Range,
-                wait: bool,
-            ) -> NfsResult<()> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => {
-                        client.lock(file, owner, kind, range, wait).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn unlock(&self, file: &ClientFile, owner: u64, range: Range) -> NfsResult<()> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => {
-                        client.unlock(file, owner, range).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn mkdir(&self, directory: &Handle, name: &[u8], mode: u32) -> NfsResult<Option<Handle>> {
-                match *self { $(Self::$variant(ref client) => client.mkdir(directory, name, mode).await,)* }
-            }
-
-            async fn symlink(&self, directory: &Handle, name: &[u8], target: &[u8]) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.symlink(directory, name, target).await,)* }
-            }
-
-            async fn readlink(&self, link: &Handle) -> NfsResult<Vec<u8>> {
-                match *self { $(Self::$variant(ref client) => client.readlink(link).await,)* }
-            }
-
-            async fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.link(file, directory, name).await,)* }
-            }
-
-            async fn remove(&self, directory: &Handle, name: &[u8]) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.remove(directory, name).await,)* }
-            }
-
-            async fn rmdir(&self, directory: &Handle, name: &[u8]) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.rmdir(directory, name).await,)* }
-            }
-
-            async fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.rename(from, to).await,)* }
-            }
-
-            async fn readdir(
-                &self,
-                directory: &Handle,
-                plus: bool,
-                visit: &mut dyn FnMut(&Entry<'_>),
-            ) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.readdir(directory, plus, visit).await,)* }
-            }
-
-            async fn space(&self) -> NfsResult<Space> {
-                match *self { $(Self::$variant(ref client) => client.space().await,)* }
-            }
-
-            async fn copy(
-                &self,
-                source: (&ClientFile, u64),
-                destination: (&ClientFile, u64),
-                length: u64,
-            ) -> NfsResult<u64> {
-                match (self, source.0, destination.0) {
-                    $((Self::$variant(client), ClientFile::$variant(from), ClientFile::$variant(to)) => {
-                        client.copy((from, source.1), (to, destination.1), length).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn allocate(&self, file: &ClientFile, range: Range) -> NfsResult<()> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => {
-                        client.allocate(file, range).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn seek_data(&self, file: &ClientFile, offset: u64) -> NfsResult<Option<u64>> {
-                match (self, file) {
-                    $((Self::$variant(client), ClientFile::$variant(file)) => {
-                        client.seek_data(file, offset).await
-                    })*
-                    #[allow(unreachable_patterns)]
-                    _ => Err(MIXED),
-                }
-            }
-
-            async fn get_xattr(&self, file: &Handle, name: &[u8]) -> NfsResult<Vec<u8>> {
-                match *self { $(Self::$variant(ref client) => client.get_xattr(file, name).await,)* }
-            }
-
-            async fn set_xattr(&self, file: &Handle, name: &[u8], value: &[u8]) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.set_xattr(file, name, value).await,)* }
-            }
-
-            async fn list_xattrs(&self, file: &Handle, visit: &mut dyn FnMut(&[u8])) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.list_xattrs(file, visit).await,)* }
-            }
-
-            async fn remove_xattr(&self, file: &Handle, name: &[u8]) -> NfsResult<()> {
-                match *self { $(Self::$variant(ref client) => client.remove_xattr(file, name).await,)* }
-            }
-
-            async fn unmount(self) -> NfsResult<()> {
-                match self { $(Self::$variant(client) => client.unmount().await,)* }
-            }
+/// Calls the client, of whichever version it is.
+macro_rules! each {
+    ($this:expr, $client:ident => $call:expr) => {
+        match $this {
+            Client::V2($client) => $call,
+            Client::V3($client) => $call,
+            Client::V4($client) => $call,
         }
     };
 }
 
-clients! {
-    V2: v2::Client,
-    V3: v3::Client,
-    V4: v4::Client,
+/// As [`each`], with an open file, which must be of the same version.
+macro_rules! each_file {
+    ($this:expr, $file:expr, ($client:ident, $open:ident) => $call:expr) => {
+        match ($this, $file) {
+            (Client::V2($client), ClientFile::V2($open)) => $call,
+            (Client::V3($client), ClientFile::V3($open)) => $call,
+            (Client::V4($client), ClientFile::V4($open)) => $call,
+            _ => Err(MIXED),
+        }
+    };
+}
+
+impl Protocol for Client {
+    type File = ClientFile;
+
+    fn root(&self) -> Handle {
+        each!(self, client => client.root())
+    }
+
+    fn limits(&self) -> Limits {
+        each!(self, client => client.limits())
+    }
+
+    fn handle(file: &ClientFile) -> Handle {
+        match file {
+            ClientFile::V2(file) => v2::Client::handle(file),
+            ClientFile::V3(file) => v3::Client::handle(file),
+            ClientFile::V4(file) => v4::Client::handle(file),
+        }
+    }
+
+    async fn lookup(&self, directory: &Handle, name: &[u8]) -> NfsResult<(Handle, Option<Attributes>)> {
+        each!(self, client => client.lookup(directory, name).await)
+    }
+
+    async fn getattr(&self, file: &Handle) -> NfsResult<Attributes> {
+        each!(self, client => client.getattr(file).await)
+    }
+
+    async fn setattr(&self, file: &Handle, open: Option<&ClientFile>, set: &SetAttributes) -> NfsResult<()> {
+        let Some(open) = open else { return each!(self, client => client.setattr(file, None, set).await) };
+        each_file!(self, open, (client, open) => client.setattr(file, Some(open), set).await)
+    }
+
+    async fn access(&self, file: &Handle, wanted: AccessBits) -> NfsResult<(AccessBits, Option<Attributes>)> {
+        each!(self, client => client.access(file, wanted).await)
+    }
+
+    async fn open(&self, directory: &Handle, name: &[u8], how: &OpenHow) -> NfsResult<Opened<ClientFile>> {
+        match self {
+            Self::V2(client) => {
+                client.open(directory, name, how).await.map(|opened| opened.map(ClientFile::V2))
+            }
+            Self::V3(client) => {
+                client.open(directory, name, how).await.map(|opened| opened.map(ClientFile::V3))
+            }
+            Self::V4(client) => {
+                client.open(directory, name, how).await.map(|opened| opened.map(ClientFile::V4))
+            }
+        }
+    }
+
+    async fn close(&self, file: ClientFile) -> NfsResult<()> {
+        each_file!(self, file, (client, file) => client.close(file).await)
+    }
+
+    async fn read(&self, file: &ClientFile, buffer: &mut [u8], offset: u64) -> NfsResult<Read> {
+        each_file!(self, file, (client, file) => client.read(file, buffer, offset).await)
+    }
+
+    async fn write(
+        &self,
+        file: &ClientFile,
+        data: &[u8],
+        offset: u64,
+        stability: Stability,
+    ) -> NfsResult<Written> {
+        each_file!(self, file, (client, file) => client.write(file, data, offset, stability).await)
+    }
+
+    async fn commit(&self, file: &ClientFile, range: Range) -> NfsResult<Verifier> {
+        each_file!(self, file, (client, file) => client.commit(file, range).await)
+    }
+
+    async fn lock(
+        &self,
+        file: &ClientFile,
+        owner: u64,
+        kind: LockKind,
+        range: Range,
+        wait: bool,
+    ) -> NfsResult<()> {
+        each_file!(self, file, (client, file) => client.lock(file, owner, kind, range, wait).await)
+    }
+
+    async fn unlock(&self, file: &ClientFile, owner: u64, range: Range) -> NfsResult<()> {
+        each_file!(self, file, (client, file) => client.unlock(file, owner, range).await)
+    }
+
+    async fn mkdir(&self, directory: &Handle, name: &[u8], mode: u32) -> NfsResult<Option<Handle>> {
+        each!(self, client => client.mkdir(directory, name, mode).await)
+    }
+
+    async fn symlink(&self, directory: &Handle, name: &[u8], target: &[u8]) -> NfsResult<()> {
+        each!(self, client => client.symlink(directory, name, target).await)
+    }
+
+    async fn readlink(&self, link: &Handle) -> NfsResult<Vec<u8>> {
+        each!(self, client => client.readlink(link).await)
+    }
+
+    async fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> NfsResult<()> {
+        each!(self, client => client.link(file, directory, name).await)
+    }
+
+    async fn remove(&self, directory: &Handle, name: &[u8]) -> NfsResult<()> {
+        each!(self, client => client.remove(directory, name).await)
+    }
+
+    async fn rmdir(&self, directory: &Handle, name: &[u8]) -> NfsResult<()> {
+        each!(self, client => client.rmdir(directory, name).await)
+    }
+
+    async fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> NfsResult<()> {
+        each!(self, client => client.rename(from, to).await)
+    }
+
+    async fn readdir(
+        &self,
+        directory: &Handle,
+        plus: bool,
+        visit: &mut dyn FnMut(&Entry<'_>),
+    ) -> NfsResult<()> {
+        each!(self, client => client.readdir(directory, plus, visit).await)
+    }
+
+    async fn space(&self) -> NfsResult<Space> {
+        each!(self, client => client.space().await)
+    }
+
+    async fn copy(
+        &self,
+        source: (&ClientFile, u64),
+        destination: (&ClientFile, u64),
+        length: u64,
+    ) -> NfsResult<u64> {
+        let ((from, from_offset), (to, to_offset)) = (source, destination);
+        match (self, from, to) {
+            (Self::V2(client), ClientFile::V2(from), ClientFile::V2(to)) => {
+                client.copy((from, from_offset), (to, to_offset), length).await
+            }
+            (Self::V3(client), ClientFile::V3(from), ClientFile::V3(to)) => {
+                client.copy((from, from_offset), (to, to_offset), length).await
+            }
+            (Self::V4(client), ClientFile::V4(from), ClientFile::V4(to)) => {
+                client.copy((from, from_offset), (to, to_offset), length).await
+            }
+            _ => Err(MIXED),
+        }
+    }
+
+    async fn allocate(&self, file: &ClientFile, range: Range) -> NfsResult<()> {
+        each_file!(self, file, (client, file) => client.allocate(file, range).await)
+    }
+
+    async fn seek_data(&self, file: &ClientFile, offset: u64) -> NfsResult<Option<u64>> {
+        each_file!(self, file, (client, file) => client.seek_data(file, offset).await)
+    }
+
+    async fn get_xattr(&self, file: &Handle, name: &[u8]) -> NfsResult<Vec<u8>> {
+        each!(self, client => client.get_xattr(file, name).await)
+    }
+
+    async fn set_xattr(&self, file: &Handle, name: &[u8], value: &[u8]) -> NfsResult<()> {
+        each!(self, client => client.set_xattr(file, name, value).await)
+    }
+
+    async fn list_xattrs(&self, file: &Handle, visit: &mut dyn FnMut(&[u8])) -> NfsResult<()> {
+        each!(self, client => client.list_xattrs(file, visit).await)
+    }
+
+    async fn remove_xattr(&self, file: &Handle, name: &[u8]) -> NfsResult<()> {
+        each!(self, client => client.remove_xattr(file, name).await)
+    }
+
+    async fn unmount(self) -> NfsResult<()> {
+        each!(self, client => client.unmount().await)
+    }
 }
 
 /// What only the cache needs.
@@ -313,7 +280,7 @@ impl Client {
         how: &OpenHow,
     ) -> NfsResult<ClientFile> {
         match self {
-            Self::V2(_) | Self::V3(_) => Err(NfsError::Unsupported("delegations are of version 4")),
+            Self::V2(_) | Self::V3(_) => Err(NfsError::Unsupported("delegations need version 4")),
             Self::V4(client) => {
                 client.open_claim_delegate_cur(handle, directory, name, how).await.map(ClientFile::V4)
             }

@@ -15,35 +15,35 @@ pub enum MountError {
     #[error(transparent)]
     Options(#[from] OptionError),
     /// The server's name has no address.
-    #[error("NFS server `{host}` is not found ({error}); check the name, or give its address")]
+    #[error("cannot resolve NFS server `{host}` ({error}); check the name, or give its address")]
     Resolve {
-        /// The name.
+        /// Host name as given.
         host: String,
-        /// Why.
+        /// Cause.
         error: io::Error,
     },
-    /// No connection.
+    /// No connection to the server could be made.
     #[error("NFS server {server} cannot be reached ({error}); {fix}")]
     Connect {
-        /// Name and port.
+        /// Host and port of the server.
         server: String,
-        /// Why.
+        /// Cause.
         error: io::Error,
-        /// What to do.
+        /// What the user can do about it.
         fix: &'static str,
     },
     /// The server, or something on the way to the export, said no.
     #[error("{export} of NFS server {server} cannot be mounted with version {version}: {error}; {fix}")]
     Refused {
-        /// Name and port.
+        /// Host and port of the server.
         server: String,
         /// Path of the export.
         export: String,
-        /// The version.
+        /// NFS version as in the options.
         version: &'static str,
-        /// Why.
+        /// Cause.
         error: NfsError,
-        /// What to do.
+        /// What the user can do about it.
         fix: &'static str,
     },
 }
@@ -55,7 +55,7 @@ impl MountError {
             io::ErrorKind::ConnectionRefused => {
                 "start the server, or give its port as nfs://server:PORT/export"
             }
-            io::ErrorKind::TimedOut => "check the address, and that no firewall is between",
+            io::ErrorKind::TimedOut => "check the address and any firewall in between",
             io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "check address and routes",
             _ => "check address and port",
         };
@@ -64,18 +64,17 @@ impl MountError {
 
     /// No place to listen for callbacks (version 4.0).
     pub(crate) fn callbacks(options: &MountOptions, error: io::Error) -> Self {
-        let fix = "a port is needed for its callbacks; version=4.1 needs none";
+        let fix = "version 4.0 needs a port for callbacks; version=4.1 does not";
         Self::Connect { server: server(options), error, fix }
     }
 
     /// The server said no.
     pub(crate) fn refused(options: &MountOptions, error: NfsError) -> Self {
         const WRONG_EXPORT: &str = "check the path of the export: it is what the server calls it";
-        const ACCESS: &str =
-            "let the server export it to this host and user, without asking for a privileged port";
-        const VERSION: &str = "choose a version that it serves: version=3, 4.0, 4.1, 4.2";
+        const ACCESS: &str = "export it to this host and user, with the option `insecure`";
+        const VERSION: &str = "choose a version that the server supports: version=3, 4.0, 4.1, 4.2";
         const SILENT: &str =
-            "the server took the connection and does not answer; check that it is an NFS server";
+            "the server accepted the connection but does not reply; check that it is an NFS server";
         let fix = match error {
             NfsError::Rpc(RpcError::VersionMismatch { .. } | RpcError::ProgramUnavailable(_)) => VERSION,
             NfsError::V4(status) if status.0 == MINOR_VERS_MISMATCH => VERSION,
@@ -86,7 +85,7 @@ impl MountError {
             _ => match error.errno() {
                 libc::ENOENT | libc::ENOTDIR => WRONG_EXPORT,
                 libc::EACCES | libc::EPERM => ACCESS,
-                _ => "look into the server's log",
+                _ => "see the server's log",
             },
         };
         Self::Refused {
@@ -103,8 +102,9 @@ impl MountError {
 const MINOR_VERS_MISMATCH: u32 = 10021;
 
 fn server(options: &MountOptions) -> String {
-    match options.host.contains(':') {
-        true => format!("[{}]:{}", options.host, options.nfs_port()),
-        false => format!("{}:{}", options.host, options.nfs_port()),
+    if options.host.contains(':') {
+        format!("[{}]:{}", options.host, options.nfs_port())
+    } else {
+        format!("{}:{}", options.host, options.nfs_port())
     }
 }

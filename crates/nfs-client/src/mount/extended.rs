@@ -1,5 +1,5 @@
-//! Access rights by name, and what only version 4.2 has: copies within the server, reserved space, where data are, extended
-//! attributes. With other versions the error of these is `EOPNOTSUPP`.
+//! Access rights by name, and what only version 4.2 has: copies within the server, reserved space, where data are,
+//! extended attributes. With other versions the error of these is `EOPNOTSUPP`.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -37,8 +37,8 @@ impl Mount {
         Ok(self.0.client.access(&handle, wanted).await?.0)
     }
 
-    /// Copies a file within the server over another, which is created if it does not exist: OPEN of both, GETATTR, COPY,
-    /// CLOSE. Bytes copied; they are stable.
+    /// Copies a file within the server over another, which is created if it does not exist: OPEN of both, GETATTR,
+    /// COPY, CLOSE. Bytes copied; they are stable.
     ///
     /// # Errors
     /// Those of these requests.
@@ -63,7 +63,7 @@ impl Mount {
         while done < size {
             let copied = self.0.client.copy((&from, done), (&to, done), size - done).await?;
             if copied == 0 {
-                return Err(NfsError::Nonsense("COPY of nothing before the end of the file"));
+                return Err(NfsError::Nonsense("empty COPY before the end of the file"));
             }
             done += copied;
         }

@@ -11,9 +11,9 @@ use crate::types::{Create, Handle, OpenHow, Stability};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "flags of open()")]
 pub struct OpenFlags {
-    /// For reading.
+    /// Opens for reading.
     pub read: bool,
-    /// For writing.
+    /// Opens for writing.
     pub write: bool,
     /// Created if it does not exist.
     pub create: bool,
@@ -62,8 +62,8 @@ impl OpenFlags {
     }
 }
 
-/// A file that a [`Mount`](super::Mount) opened. Give it to [`Mount::close`](super::Mount::close): dropped, it stays open
-/// on a server that knows open files (version 4), and what was not flushed is lost.
+/// A file that a [`Mount`](super::Mount) opened. Give it to [`Mount::close`](super::Mount::close): dropped, it stays
+/// open on a server that knows open files (version 4), and what was not flushed is lost.
 #[derive(Debug)]
 pub struct File {
     pub(super) open: Open,
@@ -77,7 +77,7 @@ pub struct File {
 /// How a file is open.
 #[derive(Debug)]
 pub(super) enum Open {
-    /// At the server.
+    /// Opened at the server.
     Server(ClientFile),
     /// Perhaps only here.
     Cached(Rc<Slot>),

@@ -34,12 +34,12 @@ impl fmt::Debug for Gate {
 pub(crate) struct Inside<'g>(&'g Gate);
 
 impl Gate {
-    /// Waits until nobody else is inside, and keeps everybody out.
+    /// Waits until no other task is inside, and keeps all others out.
     pub(crate) async fn alone(&self) -> Inside<'_> {
         self.enter(true).await
     }
 
-    /// Waits until nobody is alone inside, and keeps those out who want to be.
+    /// Waits until no task is alone inside, and keeps those out who want to be.
     pub(crate) async fn shared(&self) -> Inside<'_> {
         self.enter(false).await
     }
@@ -64,7 +64,7 @@ impl Gate {
     async fn wait(&self, alone: bool) {
         let number = self.next.get();
         self.next.set(number + 1);
-        let mut place = Place { gate: self, number, taken: false };
+        let mut place = QueueEntry { gate: self, number, taken: false };
         poll_fn(|context| {
             let mut waiting = self.waiting.borrow_mut();
             let first = waiting.front().is_none_or(|first| first.number == number);
@@ -101,13 +101,13 @@ impl Drop for Inside<'_> {
 }
 
 /// A place in the queue; left when it is dropped, inside or not.
-struct Place<'g> {
+struct QueueEntry<'g> {
     gate: &'g Gate,
     number: u64,
     taken: bool,
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueEntry<'_> {
     fn drop(&mut self) {
         self.gate.waiting.borrow_mut().retain(|waiting| waiting.number != self.number);
         self.gate.wake();

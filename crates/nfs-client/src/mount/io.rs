@@ -72,7 +72,7 @@ impl Mount {
                 break;
             }
             if read.len == 0 {
-                return Err(NfsError::Nonsense("READ brings nothing before the end of the file"));
+                return Err(NfsError::Nonsense("empty READ before the end of the file"));
             }
         }
         Ok((done, attributes))
@@ -101,8 +101,8 @@ impl Mount {
         self.now_stable(open, node, stable, data.len()).await
     }
 
-    /// Writes all of `data` at the end of the file: GETATTR tells where it is. Appends of this mount do not overwrite each
-    /// other; those of other clients may be overwritten, as NFS has no append.
+    /// Writes all of `data` at the end of the file: GETATTR tells where it is. Appends of this mount do not overwrite
+    /// each other; those of other clients may be overwritten, as NFS has no append.
     ///
     /// # Errors
     /// Those of GETATTR and WRITE.
@@ -120,7 +120,7 @@ impl Mount {
         self.now_stable(open, node, stable, data.len()).await
     }
 
-    /// How to write so many bytes: if no copies of them can be kept, they have to be stable at once.
+    /// How to write this many bytes: if no copies of them can be kept, they have to be stable at once.
     pub(super) async fn make_room(
         &self,
         file: &ClientFile,
@@ -191,7 +191,7 @@ impl Mount {
             let written = self.0.client.write(file, &data[done..], at, stability).await?;
             self.wrote(node, written.attributes);
             let Some(piece) = data[done..].get(..written.len).filter(|piece| !piece.is_empty()) else {
-                return Err(NfsError::Nonsense("WRITE takes nothing, or more than there is"));
+                return Err(NfsError::Nonsense("WRITE of 0 bytes, or of more than was sent"));
             };
             if written.stability == Stability::Unstable || written.stability < stability {
                 self.0.logs.hold(piece.len());
@@ -207,8 +207,8 @@ impl Mount {
         Ok(stable)
     }
 
-    /// Makes data and metadata stable: COMMIT, if anything was written that is not; data that the server may have lost in
-    /// a restart are written again.
+    /// Makes data and metadata stable: COMMIT, if anything was written that is not; data that the server may have
+    /// lost in a restart are written again.
     ///
     /// # Errors
     /// Those of COMMIT and WRITE; the data are kept for another try.
@@ -249,8 +249,8 @@ impl Mount {
         Ok(())
     }
 
-    /// Writes again what the server may have lost, and all that was written since in the same order, so that nothing old
-    /// comes to lie over what is new.
+    /// Writes again what the server may have lost, and all that was written since in the same order, so that nothing
+    /// old comes to lie over what is new.
     async fn write_again(&self, file: &ClientFile, node: &Node, log: &mut Log) -> NfsResult<()> {
         let _alone = node.writing.alone().await;
         self.take_later(node, log);
@@ -263,7 +263,7 @@ impl Mount {
                     self.wrote(node, written.attributes);
                     rest = match rest.get(written.len..) {
                         Some(after) if written.len > 0 && written.stability == Stability::File => after,
-                        _ => return Err(NfsError::Nonsense("a FILE_SYNC WRITE is not done as asked")),
+                        _ => return Err(NfsError::Nonsense("a FILE_SYNC WRITE was not stable")),
                     };
                     at += written.len as u64;
                     self.0.counters.event(Event::Rewritten);

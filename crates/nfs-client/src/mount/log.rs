@@ -11,7 +11,6 @@ pub(super) struct Log {
     data: Vec<u8>,
 }
 
-/// One WRITE.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
     offset: u64,
@@ -104,12 +103,12 @@ impl Logs {
         Self { free: RefCell::default(), spare: Cell::new(0), held: Cell::new(0), limit }
     }
 
-    /// Whether so many bytes more are too many.
+    /// Whether this many more bytes exceed the limit.
     pub(super) fn is_full(&self, more: usize) -> bool {
         self.held.get().saturating_add(more) > self.limit
     }
 
-    /// So many bytes are held from now on.
+    /// Adds to the bytes held.
     pub(super) fn hold(&self, bytes: usize) {
         self.held.set(self.held.get() + bytes);
     }

@@ -91,7 +91,7 @@ impl Nodes {
             Some(spare) => spare,
             None => Node::new(*handle, self.cached),
         };
-        // Nobody else has a spare one.
+        // No other node has a spare one.
         if let Some(node) = Rc::get_mut(&mut node) {
             node.handle = *handle;
         }
@@ -104,7 +104,7 @@ impl Nodes {
         self.nodes.borrow().get(handle).cloned()
     }
 
-    /// Forgets files that nobody uses if there are too many; calls `leave` for each before.
+    /// Forgets files that are not in use if there are too many; calls `leave` for each before.
     pub(super) fn trim(&self, leave: impl Fn(&Cached)) {
         let mut nodes = self.nodes.borrow_mut();
         if nodes.len() <= MOST {
@@ -119,7 +119,6 @@ impl Nodes {
         });
     }
 
-    /// All files.
     pub(super) fn all(&self) -> Vec<Rc<Node>> {
         self.nodes.borrow().values().cloned().collect()
     }

@@ -8,20 +8,20 @@ use crate::protocol::{NfsResult, Opened, Protocol};
 use crate::types::{Attributes, Entry, Handle, SetAttributes, Space};
 
 /// What a path leads to: a name in a directory, or the export itself.
-enum Place<'p> {
+enum Target<'p> {
     Root,
     Name(&'p [u8], &'p [u8]),
 }
 
-fn place(path: &[u8]) -> NfsResult<Place<'_>> {
+fn target(path: &[u8]) -> NfsResult<Target<'_>> {
     let path = clean(path).ok_or(NfsError::NameTooLong)?;
-    Ok(split(path).map_or(Place::Root, |(directory, name)| Place::Name(directory, name)))
+    Ok(split(path).map_or(Target::Root, |(directory, name)| Target::Name(directory, name)))
 }
 
 fn name(path: &[u8]) -> NfsResult<(&[u8], &[u8])> {
-    match place(path)? {
-        Place::Name(directory, name) => Ok((directory, name)),
-        Place::Root => Err(NfsError::Unsupported("the exported directory itself has no name here")),
+    match target(path)? {
+        Target::Name(directory, name) => Ok((directory, name)),
+        Target::Root => Err(NfsError::Unsupported("the exported directory itself has no name")),
     }
 }
 
@@ -97,9 +97,9 @@ impl Mount {
     }
 
     pub(super) async fn find(&self, path: &[u8]) -> NfsResult<(Handle, Option<Attributes>)> {
-        match place(path)? {
-            Place::Root => Ok((self.0.client.root(), None)),
-            Place::Name(directory, name) => {
+        match target(path)? {
+            Target::Root => Ok((self.0.client.root(), None)),
+            Target::Name(directory, name) => {
                 self.in_directory(directory, async |handle| match &self.0.cache {
                     Some(_) => Ok((Box::pin(self.find_cached(handle, name)).await?, None)),
                     None => self.0.client.lookup(handle, name).await,

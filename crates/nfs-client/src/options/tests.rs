@@ -70,12 +70,12 @@ fn mistakes_are_named() {
         ("nfs://s/e?rsize=64k", "`64KiB` (65536 bytes)"),
         ("nfs://s/e?rsize=1", "a size from 512B to 64MiB"),
         ("nfs://s/e?timeo=5x", "unknown unit `x`"),
-        ("nfs://s/e?timeo=0", "longer than nothing"),
+        ("nfs://s/e?timeo=0", "greater than zero"),
         ("nfs://s/e?sync", "`sync` cannot be ``; write one of none, data, file"),
-        ("nfs://s/e?proto=udp", "`proto=udp` does not go with `version=4.1`"),
-        ("nfs://s/e?version=3&delegations=on", "delegations are of version 4"),
-        ("nfs://s/e?delegations=on", "write cache=linux"),
-        ("nfs://s/e?acregmin=90", "`acregmin=90s` does not go with `acregmax=1min`"),
+        ("nfs://s/e?proto=udp", "`proto=udp` conflicts with `version=4.1`"),
+        ("nfs://s/e?version=3&delegations=on", "delegations need version 4"),
+        ("nfs://s/e?delegations=on", "add cache=linux"),
+        ("nfs://s/e?acregmin=90", "`acregmin=90s` conflicts with `acregmax=1min`"),
     ] {
         let found = message(text);
         assert!(found.contains(wanted), "{text}: {found}");

@@ -1,7 +1,7 @@
 //! Wakers that are numbers: cloning one costs nothing, and waking a task puts its number into a list of its thread.
 //!
-//! A waker holds no pointer: its data are the numbers of reactor and task. Woken on another thread than the reactor's, it
-//! does nothing ([`super::Remote`] is for that).
+//! A waker holds no pointer: its data are the numbers of reactor and task. Woken on another thread than the
+//! reactor's, it does nothing ([`super::Remote`] is for that).
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -9,7 +9,7 @@ use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
 use super::connection::{Connection, Sent};
 use super::incoming::Taken;
-use super::pending::Place;
+use super::pending::PendingCall;
 use super::{Call, Rpc, RpcError};
 use crate::counters::{Event, OpCounters};
 
@@ -90,7 +90,7 @@ impl Rpc {
     async fn exchange<R>(
         &self,
         connection: &Connection,
-        place: &Place<'_>,
+        place: &PendingCall<'_>,
         counting: &Counting<'_>,
         deadline: Instant,
         destination: &mut [u8],
@@ -219,7 +219,7 @@ impl<'c> Counting<'c> {
         Self { rpc, call, began, transmissions, bytes_sent, counted }
     }
 
-    /// The request was sent, so many bytes; 0 is one that the connection broke before.
+    /// The request was sent, with this many bytes; 0 is one that the connection broke before.
     fn transmitted(&self, bytes: usize) {
         if bytes == 0 {
             return;
@@ -231,7 +231,7 @@ impl<'c> Counting<'c> {
         }
     }
 
-    fn done(&self, connection: &Connection, place: &Place<'_>, failed: Option<&RpcError>) {
+    fn done(&self, connection: &Connection, place: &PendingCall<'_>, failed: Option<&RpcError>) {
         let times = connection.times(place);
         let end = times.received.unwrap_or_else(Instant::now);
         let sent = times.sent.unwrap_or(end).clamp(self.began, end.max(self.began));

@@ -13,7 +13,7 @@ use benchmaster_nfs_proto::xdr::{Bulk, Encoder, XdrError};
 
 use super::incoming::Incoming;
 use super::outgoing::{DIRECT, Outgoing, Progress};
-use super::pending::{Pending, Place, State};
+use super::pending::{Pending, PendingCall, State};
 use super::{Inner, RpcError, RpcOptions, Transport};
 use crate::counters::Counters;
 use crate::reactor::{EventFlags, Reactor, Registration, Source};
@@ -48,7 +48,6 @@ enum Link {
     Closed,
 }
 
-/// See the [module](self).
 pub(super) struct Connection {
     number: usize,
     reactor: Reactor,
@@ -180,15 +179,15 @@ impl Connection {
     }
 
     /// Takes a place for a call.
-    pub(super) fn place(&self, lands: bool) -> Place<'_> {
-        Place::new(self, &self.pending, lands)
+    pub(super) fn place(&self, lands: bool) -> PendingCall<'_> {
+        PendingCall::new(self, &self.pending, lands)
     }
 
     /// A call was given up or is done; it was in this state.
     pub(super) fn given_up(&self, xid: u32, state: &State) {
         match state {
             State::Ready(..) => self.incoming.borrow_mut().untaken -= 1,
-            // The rest of its reply would have to be received by nobody.
+            // The rest of its reply would have no receiver.
             State::Landing => self.reset("a call was given up while its reply came"),
             State::Waiting | State::Idle if self.outgoing.borrow().is_sending(xid) => {
                 self.reset("a call was given up while it was sent");
@@ -197,7 +196,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn times(&self, place: &Place<'_>) -> Times {
+    pub(super) fn times(&self, place: &PendingCall<'_>) -> Times {
         let mut pending = self.pending.borrow_mut();
         pending.get(place.xid()).map_or_else(Times::default, |entry| Times {
             sent: entry.sent,
@@ -209,7 +208,7 @@ impl Connection {
     /// Queues a request, if its payload is small.
     pub(super) fn send(
         &self,
-        place: &Place<'_>,
+        place: &PendingCall<'_>,
         payload: &[u8],
         message: &impl Fn(&mut Encoder, Bulk<'_>),
     ) -> Sent {
@@ -231,7 +230,7 @@ impl Connection {
     /// Sends a request whose payload is large; returns its length, or 0 when the connection broke before.
     pub(super) async fn send_from(
         &self,
-        place: &Place<'_>,
+        place: &PendingCall<'_>,
         payload: &[u8],
         message: &impl Fn(&mut Encoder, Bulk<'_>),
         deadline: Instant,
@@ -274,7 +273,7 @@ impl Connection {
             }
         });
         if self.reactor.until(deadline, sending).await.is_none() {
-            self.reset("the server takes no data");
+            self.reset("the server does not read");
         }
         queued.unwrap_or_default()
     }
@@ -340,7 +339,7 @@ impl Connection {
         }
     }
 
-    /// Gives the connection up, to be made anew.
+    /// Closes the connection, to be re-established.
     pub(super) fn reset(&self, why: &'static str) {
         self.broken(io::Error::other(why));
     }

@@ -149,12 +149,12 @@ impl Pending {
 }
 
 /// A call's place in the table of a connection; gives it back when dropped, that is also when the call is given up.
-pub(super) struct Place<'c> {
+pub(super) struct PendingCall<'c> {
     connection: &'c Connection,
     xid: u32,
 }
 
-impl<'c> Place<'c> {
+impl<'c> PendingCall<'c> {
     pub(super) fn new(connection: &'c Connection, pending: &RefCell<Pending>, lands: bool) -> Self {
         Self { connection, xid: pending.borrow_mut().take(lands) }
     }
@@ -171,7 +171,7 @@ impl<'c> Place<'c> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         let state = self.connection.pending.borrow_mut().free(self.xid);
         self.connection.given_up(self.xid, &state);

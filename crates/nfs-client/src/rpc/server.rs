@@ -53,7 +53,7 @@ impl CallbackListener {
     /// Listens on `address` (port 0: any).
     ///
     /// # Errors
-    /// When the address cannot be had.
+    /// When the address cannot be bound.
     pub fn new(reactor: &Reactor, address: SocketAddr, handler: CallHandler) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -70,7 +70,7 @@ impl CallbackListener {
         Ok(Self { inner, address })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -144,7 +144,7 @@ impl Served {
                     received.drain(..consumed);
                 }
                 Scan::Need(_) => break,
-                Scan::Fragmented => return Err(io::Error::other("a callback in fragments")),
+                Scan::Fragmented => return Err(io::Error::other("a fragmented callback")),
             }
         }
         while !to_send.is_empty() {

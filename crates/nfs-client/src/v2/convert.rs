@@ -42,7 +42,8 @@ pub(super) fn size(size: u64) -> NfsResult<u32> {
     u32::try_from(size).ok().filter(|size| *size != UNSET).ok_or(NfsError::V2(Nfsstat2::FBIG))
 }
 
-/// The server's time can only be asked for both times at once; where one of them alone is to be now, it is the client's.
+/// The server's time can only be asked for both times at once; where one of them alone is to be now, it is the
+/// client's.
 pub(super) fn set(wanted: &SetAttributes) -> NfsResult<Sattr> {
     let both = wanted.accessed == Some(SetTime::Now) && wanted.modified == Some(SetTime::Now);
     Ok(Sattr {
@@ -68,7 +69,7 @@ fn set_time(wanted: Option<SetTime>, of_server: bool) -> Timeval {
     Timeval { seconds: seconds.min(u64::from(UNSET - 1)) as u32, useconds }
 }
 
-/// What the mode allows to a user (POSIX rules; user 0 may do everything but execute what nobody may).
+/// What the mode allows to a user (POSIX rules; user 0 may do everything but execute a file without execute bits).
 pub(super) fn access(of: &Attributes, uid: u32, is_in_group: impl Fn(u32) -> bool) -> AccessBits {
     let is_directory = of.kind == FileType::Directory;
     let class = match () {

@@ -46,7 +46,7 @@ impl Client {
                 return Ok(());
             }
             if cookie == from {
-                return Err(NfsError::Nonsense("a part of a directory without entries that is not its end"));
+                return Err(NfsError::Nonsense("an empty directory page that is not the last"));
             }
             if entries > MOST_ENTRIES {
                 return Err(NfsError::Unsupported("the directory has too many entries"));

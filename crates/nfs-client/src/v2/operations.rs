@@ -109,12 +109,11 @@ impl Protocol for Client {
             }
             Err(error) => return Err(error),
         };
-        let attributes = match how.truncate {
-            true => {
-                let set = SetAttributes { size: Some(0), ..SetAttributes::default() };
-                Some(self.set(&handle, &set).await?)
-            }
-            false => attributes,
+        let attributes = if how.truncate {
+            let set = SetAttributes { size: Some(0), ..SetAttributes::default() };
+            Some(self.set(&handle, &set).await?)
+        } else {
+            attributes
         };
         Ok(Opened { file: File { handle }, attributes, created: false })
     }
@@ -139,7 +138,7 @@ impl Protocol for Client {
         };
         match self.rpc().call_into(call_of(Proc2::READ), buffer, |e, _| e.put(&args), decode).await? {
             Ok(Read { len: 0, eof: false, .. }) if count > 0 => {
-                Err(NfsError::Nonsense("READ of nothing before the end of the file"))
+                Err(NfsError::Nonsense("empty READ before the end of the file"))
             }
             Ok(read) => Ok(read),
             Err(status) => Err(self.refused(Proc2::READ, status)),

@@ -29,7 +29,7 @@ pub struct Connect {
     pub lock_port: Option<u16>,
     /// Path of the export on the server.
     pub export: Vec<u8>,
-    /// Connections.
+    /// Number of TCP connections.
     pub connections: u32,
     /// Largest READ; 0: what the server prefers, up to 1 MiB.
     pub read_size: u32,
@@ -41,13 +41,14 @@ pub struct Connect {
     pub retransmissions: u32,
     /// User that calls are made for.
     pub uid: u32,
-    /// Its group.
+    /// Group id sent with every call.
     pub gid: u32,
     /// Its other groups; the first 16 are used.
     pub gids: Vec<u32>,
     /// Name of the machine in credentials.
     pub machine: String,
-    /// Tells the clients of a process apart: with [`Self::machine`] and the number of the process it is whose locks are.
+    /// Tells the clients of a process apart: with [`Self::machine`] and the number of the process it is whose locks
+    /// are.
     pub identity: String,
     /// Pauses when the server asks for patience (`NFS3ERR_JUKEBOX`, grace period of locks).
     pub delay: DelayPolicy,

@@ -17,7 +17,7 @@ use crate::types::{Entry, Handle};
 /// Most entries of a directory: a server that makes them up without end must not cost memory without end.
 pub(crate) const MOST_ENTRIES: usize = 1 << 24;
 
-/// Hashes of names, to know them again when the listing has to start anew.
+/// Hashes of names, to know them again when the listing has to start over.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     hasher: RandomState,
@@ -27,7 +27,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Notes a name; `false` when it was handed out before the listing started anew.
+    /// Notes a name; `false` when it was handed out before the listing started over.
     ///
     /// # Errors
     /// There are too many.
@@ -43,7 +43,7 @@ impl Names {
         Ok(true)
     }
 
-    /// The listing starts anew.
+    /// The listing starts over.
     fn restart(&mut self) {
         self.before.extend(self.listed.drain(..));
     }
@@ -56,7 +56,7 @@ pub(crate) fn is_dots(name: &[u8]) -> bool {
 
 /// Where a listing is.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct Position {
     cookie: u64,
     verifier: Cookieverf3,
 }
@@ -64,7 +64,7 @@ struct Place {
 /// What a page was.
 enum Page {
     /// Entries up to there.
-    Entries(Place),
+    Entries(Position),
     /// The last entries.
     End,
     /// None: the server said this.
@@ -79,7 +79,7 @@ impl Client {
         visit: &mut dyn FnMut(&Entry<'_>),
     ) -> NfsResult<()> {
         let mut plus = plus && self.plus.get();
-        let (mut place, mut names, mut restarted) = (Place::default(), Names::default(), false);
+        let (mut place, mut names, mut restarted) = (Position::default(), Names::default(), false);
         // Entries are handed out of here, and not of the connection's buffer: `visit` may do what it likes.
         let page = RefCell::new(Vec::new());
         loop {
@@ -87,16 +87,17 @@ impl Client {
             self.fetch(directory, place, procedure, &page).await?;
             let page = page.borrow();
             let mut d = Decoder::new(&page);
-            let read = match plus {
-                true => page_plus(&mut d, place, &mut names, visit),
-                false => page_plain(&mut d, place, &mut names, visit),
+            let read = if plus {
+                page_plus(&mut d, place, &mut names, visit)
+            } else {
+                page_plain(&mut d, place, &mut names, visit)
             };
             match read? {
                 Page::End => return Ok(()),
                 Page::Entries(to) => place = to,
                 Page::Refused(Nfsstat3::BAD_COOKIE) if place.cookie != 0 && !restarted => {
                     restarted = true;
-                    place = Place::default();
+                    place = Position::default();
                     names.restart();
                 }
                 Page::Refused(Nfsstat3::NOTSUPP) if plus => {
@@ -112,7 +113,7 @@ impl Client {
     async fn fetch(
         &self,
         directory: &Handle,
-        Place { cookie, verifier: cookieverf }: Place,
+        Position { cookie, verifier: cookieverf }: Position,
         procedure: Proc3,
         page: &RefCell<Vec<u8>>,
     ) -> NfsResult<()> {
@@ -143,7 +144,7 @@ impl Client {
 
 fn page_plus(
     d: &mut Decoder<'_>,
-    from: Place,
+    from: Position,
     names: &mut Names,
     visit: &mut dyn FnMut(&Entry<'_>),
 ) -> NfsResult<Page> {
@@ -151,7 +152,7 @@ fn page_plus(
         Res::Ok(ok) => ok,
         Res::Err(status, _) => return Ok(Page::Refused(status)),
     };
-    let mut to = Place { cookie: from.cookie, verifier: ok.cookieverf };
+    let mut to = Position { cookie: from.cookie, verifier: ok.cookieverf };
     for entry in ok.entries.iter() {
         to.cookie = entry.cookie;
         let name = entry.name.0;
@@ -168,7 +169,7 @@ fn page_plus(
 
 fn page_plain(
     d: &mut Decoder<'_>,
-    from: Place,
+    from: Position,
     names: &mut Names,
     visit: &mut dyn FnMut(&Entry<'_>),
 ) -> NfsResult<Page> {
@@ -176,7 +177,7 @@ fn page_plain(
         Res::Ok(ok) => ok,
         Res::Err(status, _) => return Ok(Page::Refused(status)),
     };
-    let mut to = Place { cookie: from.cookie, verifier: ok.cookieverf };
+    let mut to = Position { cookie: from.cookie, verifier: ok.cookieverf };
     for entry in ok.entries.iter() {
         to.cookie = entry.cookie;
         let name = entry.name.0;
@@ -187,13 +188,13 @@ fn page_plain(
     ended(ok.eof, from, to)
 }
 
-fn ended(eof: bool, from: Place, to: Place) -> NfsResult<Page> {
-    match eof {
-        true => Ok(Page::End),
-        false if to.cookie == from.cookie => {
-            Err(NfsError::Nonsense("a part of a directory without entries that is not its end"))
-        }
-        false => Ok(Page::Entries(to)),
+fn ended(eof: bool, from: Position, to: Position) -> NfsResult<Page> {
+    if eof {
+        Ok(Page::End)
+    } else if to.cookie == from.cookie {
+        Err(NfsError::Nonsense("an empty directory page that is not the last"))
+    } else {
+        Ok(Page::Entries(to))
     }
 }
 

@@ -146,9 +146,10 @@ impl Protocol for Client {
         let (handle, attributes) = match how.create {
             Create::No => {
                 let (handle, attributes) = self.lookup(directory, name).await?;
-                let attributes = match how.truncate {
-                    true => self.set(&handle, &SetAttributes { size: Some(0), ..Default::default() }).await?,
-                    false => attributes,
+                let attributes = if how.truncate {
+                    self.set(&handle, &SetAttributes { size: Some(0), ..Default::default() }).await?
+                } else {
+                    attributes
                 };
                 (Some(handle), attributes)
             }
@@ -190,7 +191,7 @@ impl Protocol for Client {
             };
             match self.rpc().call_into(call, &mut *buffer, |e, _| e.put(&args), decode).await? {
                 Ok(Read { len: 0, eof: false, .. }) if count > 0 => {
-                    return Err(NfsError::Nonsense("READ of nothing before the end of the file"));
+                    return Err(NfsError::Nonsense("empty READ before the end of the file"));
                 }
                 Ok(read) => return Ok(read),
                 Err(status) => self.refused(Proc3::READ, status, &mut delay).await?,
@@ -217,11 +218,11 @@ impl Protocol for Client {
                 }
             };
             if ok.count > count || (ok.count == 0 && count > 0) {
-                return Err(NfsError::Nonsense("WRITE of nothing, or of more than was sent"));
+                return Err(NfsError::Nonsense("WRITE of 0 bytes, or of more than was sent"));
             }
             let written = convert::stability(ok.committed);
             if written < stability {
-                return Err(NfsError::Nonsense("data written less stably than was asked for"));
+                return Err(NfsError::Nonsense("data written less stably than requested"));
             }
             self.saw(handle, ok.verf);
             return Ok(Written {

@@ -1,23 +1,24 @@
 //! What to make of a request whose repetition failed, although the first transmission may have been carried out.
 //!
-//! A request that is sent again has the same transaction number, so that a server answers it from its cache of replies.
-//! A server that restarted has lost that cache: if it had carried out the request before, it says to the repetition that
-//! the name exists already, or not any more. The protocol cannot tell this from a request that failed in the first place.
-//! The client takes the operation as done only if
+//! A request that is sent again has the same transaction number, so that a server answers it from its cache of
+//! replies. A server that restarted has lost that cache: if it had carried out the request before, it says to the
+//! repetition that the name exists already, or not any more. The protocol cannot tell this from a request that failed
+//! in the first place. The client takes the operation as done only if
 //!
 //! * the request was sent more than once, and its connection broke between;
 //! * the server did restart: COMMIT of a file written before brings another verifier than the WRITE did, and no
-//!   connection had been made anew between that and the request (nothing to be compared: the error stands);
+//!   connection had been re-established between that and the request (nothing to be compared: the error stands);
 //! * things are as the operation would have left them: the name is a directory of this user with the mode asked for, a
 //!   symbolic link with that content, a link to that file, a file where it was to be renamed to;
 //! * that came to be after the request was first sent, as far as the server's times show: every such operation sets the
 //!   time of the last change of object and directory, so the object must not have changed earlier, before the directory's
 //!   last change, than the request is old.
 //!
-//! Where the server is known to have restarted, but not whether before the request or after, and for REMOVE and RMDIR, after
-//! which there is nothing to look at, whether the operation was carried out is unknown, and [`NfsError::StateLost`] says so.
-//! An object that somebody else made at that very time, in the same way and for the same user, cannot be told apart.
-//! Errors of version 2, which has no verifiers, always stand. Exclusive CREATE needs nothing of this: the server knows the repetition by its verifier.
+//! Where the server is known to have restarted, but not whether before the request or after, and for REMOVE and
+//! RMDIR, after which there is nothing to look at, whether the operation was carried out is unknown, and
+//! [`NfsError::StateLost`] says so. An object that somebody else made at that very time, in the same way and for the
+//! same user, cannot be distinguished. Errors of version 2, which has no verifiers, always stand. Exclusive CREATE
+//! needs nothing of this: the server knows the repetition by its verifier.
 
 use std::time::{Duration, Instant};
 
@@ -168,16 +169,18 @@ impl Client {
         }
     }
 
-    /// Whether the server is known to have restarted, as far as it can be told.
+    /// Whether the server is known to have restarted, as far as it is known.
     async fn restart(&self, doubt: &Doubt) -> NfsResult<Restart> {
         let seen = self.seen.borrow().as_deref().copied();
         let Some(seen) = seen else { return Ok(Restart::No) };
         let everything = Range { offset: 0, length: 0 };
         let verifier = self.commit(&File { handle: seen.file }, everything).await?;
-        Ok(match verifier == seen.verifier {
-            true => Restart::No,
-            false if seen.generations == doubt.generations => Restart::Since,
-            false => Restart::Sometime,
+        Ok(if verifier == seen.verifier {
+            Restart::No
+        } else if seen.generations == doubt.generations {
+            Restart::Since
+        } else {
+            Restart::Sometime
         })
     }
 }

@@ -65,7 +65,7 @@ impl Received {
 pub(super) fn decode(attrs: &Fattr4<'_>) -> Result<Received, Failure> {
     let mask = attrs.attrmask;
     if !mask.is_subset(&OF_ENTRIES) {
-        return Err(Failure::Nonsense("attributes that were not asked for"));
+        return Err(Failure::Nonsense("attributes that were not requested"));
     }
     let mut d = Decoder::new(attrs.attr_vals.0);
     let mut out = Attributes {
@@ -115,11 +115,11 @@ pub(super) fn decode(attrs: &Fattr4<'_>) -> Result<Received, Failure> {
             fattr4::TIME_METADATA => out.changed = time(d.get()?),
             fattr4::TIME_MODIFY => out.modified = time(d.get()?),
             fattr4::MOUNTED_ON_FILEID => mounted_on = Some(d.get()?),
-            _ => return Err(Failure::Nonsense("attributes that were not asked for")),
+            _ => return Err(Failure::Nonsense("attributes that were not requested")),
         }
     }
     if !d.rest().is_empty() {
-        return Err(Failure::Nonsense("bytes behind the attributes"));
+        return Err(Failure::Nonsense("bytes after the attributes"));
     }
     if let Some(fileid) = mounted_on.filter(|_| !mask.contains(fattr4::FILEID)) {
         out.fileid = fileid;
@@ -131,7 +131,7 @@ fn time(Nfstime4 { seconds, nseconds }: Nfstime4) -> Time {
     Time { seconds, nanos: nseconds }
 }
 
-/// An owner as a number (RFC 7530 §5.9), else nobody.
+/// An owner as a number (RFC 7530 §5.9), else 65534.
 fn number(owner: &[u8]) -> u32 {
     std::str::from_utf8(owner).ok().and_then(|text| text.parse().ok()).unwrap_or(NOBODY)
 }

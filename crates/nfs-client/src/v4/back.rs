@@ -1,5 +1,5 @@
-//! What the server calls: CB_NULL and CB_COMPOUND, on the session's back channel (RFC 8881 §20) or, in version 4.0, on a
-//! connection that the server makes (RFC 7530 §16). Answered at once; what follows from it is done by tasks.
+//! What the server calls: CB_NULL and CB_COMPOUND, on the session's back channel (RFC 8881 §20) or, in version 4.0,
+//! on a connection that the server makes (RFC 7530 §16). Answered at once; what follows from it is done by tasks.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -72,9 +72,10 @@ impl Channel {
             slot.results.clear();
             return Ok(Begun::New(number));
         }
-        match args.sequenceid == slot.sequence && !slot.results.is_empty() {
-            true => Ok(Begun::Again(number)),
-            false => Err(Nfsstat4::SEQ_MISORDERED),
+        if args.sequenceid == slot.sequence && !slot.results.is_empty() {
+            Ok(Begun::Again(number))
+        } else {
+            Err(Nfsstat4::SEQ_MISORDERED)
         }
     }
 }
@@ -234,14 +235,12 @@ impl Inner {
                 self.tell_highest_slot();
             }
             // No layouts are asked for.
-            CbArgop::Layoutrecall(_) => return Err(Nfsstat4::NOMATCHING_LAYOUT),
+            CbArgop::Unimplemented(CbOpnum::LAYOUTRECALL) => return Err(Nfsstat4::NOMATCHING_LAYOUT),
             CbArgop::PushDeleg(_) => return Err(Nfsstat4::REJECT_DELEG),
             // Locks are polled for; wants are not expressed.
             CbArgop::NotifyLock(_) | CbArgop::RecallableObjAvail(_) | CbArgop::WantsCancelled(_) => {}
             CbArgop::Sequence(_) => return Err(Nfsstat4::SEQUENCE_POS),
-            CbArgop::Notify(_) | CbArgop::NotifyDeviceid(_) | CbArgop::Offload(_) => {
-                return Err(Nfsstat4::NOTSUPP);
-            }
+            CbArgop::Unimplemented(_) => return Err(Nfsstat4::NOTSUPP),
             CbArgop::Illegal(_) => return Err(Nfsstat4::OP_ILLEGAL),
         }
         e.put(&Nfsstat4::OK);

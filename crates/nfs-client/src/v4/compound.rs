@@ -22,7 +22,6 @@ impl<'e> Ops<'e> {
         Self { e, at, count: 0 }
     }
 
-    /// Adds an operation.
     #[inline]
     pub(super) fn put<A: Encode + ?Sized>(&mut self, op: Opnum, arguments: &A) -> &mut Self {
         self.e.put(&op);

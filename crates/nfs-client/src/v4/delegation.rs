@@ -27,18 +27,18 @@ const EARLY_RECALLS: usize = 1024;
 /// What a delegation allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DelegationKind {
-    /// Reading, opening for reading and attributes without asking the server: nobody changes the file.
+    /// Reading, opening for reading and attributes without asking the server: no other client changes the file.
     Read,
-    /// The same and writing: nobody else uses the file.
+    /// The same and writing: no other client uses the file.
     Write,
 }
 
-/// A delegation.
+/// A delegation that the client holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delegation {
-    /// What it allows.
+    /// Whether it covers reading or writing.
     pub kind: DelegationKind,
-    /// Its stateid.
+    /// Stateid of the delegation.
     pub stateid: Stateid4,
 }
 
@@ -48,7 +48,7 @@ pub type RecallHook = Rc<dyn Fn(Handle) -> Pin<Box<dyn Future<Output = ()>>>>;
 pub type ModifiedHook = Rc<dyn Fn(&Handle) -> Option<(u64, u64)>>;
 
 #[derive(Debug, Clone, Copy)]
-struct Held {
+struct Entry {
     delegation: Delegation,
     /// Is being given back: of no use any more.
     leaving: bool,
@@ -58,10 +58,9 @@ struct Held {
     reclaimed: bool,
 }
 
-/// All delegations.
 #[derive(Default)]
 pub(super) struct Delegations {
-    held: RefCell<HashMap<Handle, Held>>,
+    held: RefCell<HashMap<Handle, Entry>>,
     /// Number of those in use, to look at before the map.
     count: Cell<usize>,
     /// Recalled before the reply to their OPEN came.
@@ -81,7 +80,7 @@ impl Delegations {
         *self.hook.borrow_mut() = Some(hook);
     }
 
-    fn get(&self, handle: &Handle) -> Option<Held> {
+    fn get(&self, handle: &Handle) -> Option<Entry> {
         if self.count.get() == 0 {
             return None;
         }
@@ -117,7 +116,7 @@ impl Delegations {
         self.held.borrow().iter().map(|(handle, held)| (*handle, held.delegation.stateid)).collect()
     }
 
-    fn insert(&self, handle: Handle, held: Held) {
+    fn insert(&self, handle: Handle, held: Entry) {
         let mut all = self.held.borrow_mut();
         all.insert(handle, held);
         self.count.set(all.len());
@@ -181,7 +180,7 @@ impl Inner {
         let granted = attributes.and_then(Received::usable).map(|now| (now.change, now.size));
         let reclaimed = delegations.get(&handle).is_some_and(|held| held.reclaimed);
         let delegation = Delegation { kind, stateid };
-        delegations.insert(handle, Held { delegation, leaving: false, granted, reclaimed });
+        delegations.insert(handle, Entry { delegation, leaving: false, granted, reclaimed });
         let mut early = delegations.early.borrow_mut();
         let before = early.len();
         early.retain(|(file, state)| *file != handle || state.other != stateid.other);
@@ -234,7 +233,6 @@ impl Inner {
         });
     }
 
-    /// DELEGRETURN.
     pub(super) async fn return_delegation(self: &Rc<Self>, handle: &Handle) -> NfsResult<()> {
         let stateid = match self.delegations.held.borrow_mut().get_mut(handle) {
             Some(held) => {

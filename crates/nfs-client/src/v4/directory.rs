@@ -66,9 +66,10 @@ impl Inner {
             }
             if cookie == last {
                 // Nothing fits, or the server goes in circles.
-                return match entries.is_empty() {
-                    true => Err(NfsError::V4(Nfsstat4::TOOSMALL)),
-                    false => Err(NfsError::Nonsense("a directory that does not go on")),
+                return if entries.is_empty() {
+                    Err(NfsError::V4(Nfsstat4::TOOSMALL))
+                } else {
+                    Err(NfsError::Nonsense("a directory listing that makes no progress"))
                 };
             }
             cookieverf = verifier;

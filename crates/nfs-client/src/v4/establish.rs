@@ -36,10 +36,8 @@ const BACK_SIZE: u32 = 4096;
 impl Inner {
     /// Introduces the client and finds the export.
     pub(super) async fn establish(self: &Rc<Self>) -> Result<(), ConnectError> {
-        let introduced = match self.has_sessions() {
-            true => self.introduce().await,
-            false => self.set_client_id().await,
-        };
+        let introduced =
+            if self.has_sessions() { self.introduce().await } else { self.set_client_id().await };
         introduced.map_err(ConnectError::Client)?;
         self.renewed.set(Instant::now());
         let export = |reason| ConnectError::Export {
@@ -304,7 +302,7 @@ impl Inner {
     async fn find_root(self: &Rc<Self>) -> NfsResult<()> {
         let path = &self.options.export;
         let names = || path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-        // A session allows so many operations in a request.
+        // A session limits the operations of a request.
         const AT_ONCE: usize = 8;
         let names: Vec<&[u8]> = names().collect();
         let mut from: Option<Handle> = None;
@@ -375,9 +373,10 @@ impl Inner {
                 },
             )
             .await?;
-        let (read, write) = match self.has_sessions() {
-            true => self.back.limits.get(),
-            false => (self.options.rsize, self.options.wsize),
+        let (read, write) = if self.has_sessions() {
+            self.back.limits.get()
+        } else {
+            (self.options.rsize, self.options.wsize)
         };
         let limit = |server: Option<u64>, ours: u32| {
             let ours = if ours == 0 { LARGEST_IO } else { ours };

@@ -74,7 +74,7 @@ impl Inner {
         });
         let (count, unstable) = copied.await?;
         if count > length {
-            return Err(NfsError::Nonsense("COPY of more than was asked for"));
+            return Err(NfsError::Nonsense("COPY of more than was requested"));
         }
         if unstable {
             self.commit(destination.0, Range { offset: 0, length: 0 }).await?;
@@ -139,7 +139,7 @@ impl Inner {
 
     /// `None`: there are no data from this offset on.
     pub(super) async fn seek_data(self: &Rc<Self>, file: &File, offset: u64) -> NfsResult<Option<u64>> {
-        self.extended(NfsError::Unsupported("only version 4.2 tells where data are"))?;
+        self.extended(NfsError::Unsupported("only version 4.2 reports holes (SEEK)"))?;
         let handle = file.handle();
         let found = self.with_stateid(file, SHARE_ACCESS_READ, async |stateid| {
             let args = SeekArgs { stateid, offset, what: DataContent4::DATA };
@@ -231,7 +231,7 @@ impl Inner {
                 return Ok(());
             }
             if next == cookie {
-                return Err(NfsError::Nonsense("a list of extended attributes that does not go on"));
+                return Err(NfsError::Nonsense("a list of extended attributes that makes no progress"));
             }
             cookie = next;
         }

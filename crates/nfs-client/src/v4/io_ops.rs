@@ -21,7 +21,8 @@ use crate::rpc::land;
 use crate::types::{Attributes, Handle, Range, Read, SetAttributes, Stability, Verifier, Written};
 
 impl Inner {
-    /// The stateid to read or write a file with: that of a delegation, else of the open (Linux: `nfs4_select_rw_stateid`).
+    /// The stateid to read or write a file with: that of a delegation, else of the open (Linux:
+    /// `nfs4_select_rw_stateid`).
     pub(super) fn select(&self, state: &OpenState, access: u32) -> NfsResult<Stateid4> {
         if let Some(why) = state.lost.get() {
             return Err(NfsError::StateLost(why));
@@ -150,7 +151,7 @@ impl Inner {
                             return Err(Failure::Nonsense("more was written than sent"));
                         }
                         if ok.committed < stable {
-                            return Err(Failure::Nonsense("data are less stable than asked for"));
+                            return Err(Failure::Nonsense("data written less stably than requested"));
                         }
                         let written = Written {
                             len: ok.count as usize,

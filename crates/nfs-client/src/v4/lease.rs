@@ -70,14 +70,15 @@ impl Inner {
         result
     }
 
-    /// Version 4.0: the server cannot call back. It is told again where; delegations it holds to be lost it will revoke.
+    /// Version 4.0: the server cannot call back. It is sent the address again; delegations it holds to be lost it
+    /// will revoke.
     async fn call_back_lost(self: &Rc<Self>) {
         if self.set_client_id().await.is_ok() {
             self.counters.event(Event::ConnectionBound);
         }
     }
 
-    /// Binds the first connection to the back channel again whenever it was made anew.
+    /// Binds the first connection to the back channel again whenever it was re-established.
     pub(super) fn keep_back_channel(self: &Rc<Self>) {
         if !self.has_sessions() {
             return;

@@ -13,7 +13,7 @@ use benchmaster_nfs_proto::xdr::Bulk;
 use super::compound::{Failure, Ops, Results};
 use super::open::GUESSES;
 use super::request::{Kind, Retry};
-use super::state::{File, LockState, OpenState, Turn};
+use super::state::{File, LockState, OpenState, SeqidGuard};
 use super::{Client, Inner};
 use crate::counters::Event;
 use crate::delay::{Delay, DelayPolicy};
@@ -24,7 +24,6 @@ use crate::types::{LockKind, Range};
 
 const LOST: NfsError = NfsError::StateLost("locks of the file were lost");
 
-/// One LOCK.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     range: Range,
@@ -166,8 +165,8 @@ impl Inner {
         state: &Rc<OpenState>,
         lock: &Rc<LockState>,
         request: &Request,
-        open: Option<&Turn>,
-        turn: &Turn,
+        open: Option<&SeqidGuard>,
+        turn: &SeqidGuard,
     ) -> NfsResult<()> {
         let handle = state.handle.get();
         let locker = match (lock.stateid.get(), open) {
@@ -176,7 +175,7 @@ impl Inner {
                 Locker4::LockOwner(ExistLockOwner4 { lock_stateid, lock_seqid: turn.sequence() })
             }
             (_, open) => Locker4::OpenOwner(OpenToLockOwner4 {
-                open_seqid: open.map_or(0, Turn::sequence),
+                open_seqid: open.map_or(0, SeqidGuard::sequence),
                 open_stateid: self.for_data(state.stateid.get()),
                 lock_seqid: turn.sequence(),
                 lock_owner: lock.owner.named(self.client.get()),
@@ -405,10 +404,7 @@ impl Inner {
             let busy = NfsError::StateLost("an owner is busy while its locks are reclaimed");
             let turn = lock.owner.turn_now().ok_or(busy)?;
             let owner = state.owner.borrow().clone();
-            let open = match first {
-                true => Some(owner.turn_now().ok_or(busy)?),
-                false => None,
-            };
+            let open = if first { Some(owner.turn_now().ok_or(busy)?) } else { None };
             match self.send_lock(state, lock, &request, open.as_ref(), &turn).await {
                 Err(NfsError::V4(Nfsstat4::DELAY)) => {}
                 result => return result,
@@ -433,8 +429,8 @@ impl LockState {
 }
 
 impl Client {
-    /// FREE_STATEID of an owner that holds no lock of the file any more, as Linux does after the last unlock. Nothing in
-    /// version 4.0, or while locks are held.
+    /// FREE_STATEID of an owner that holds no lock of the file any more, as Linux does after the last unlock. Nothing
+    /// in version 4.0, or while locks are held.
     ///
     /// # Errors
     /// Those of FREE_STATEID.

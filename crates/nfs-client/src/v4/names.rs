@@ -1,4 +1,5 @@
-//! Names and attributes: LOOKUP, GETATTR, ACCESS, READLINK, CREATE, LINK, REMOVE, RENAME, and the space of the file system.
+//! Names and attributes: LOOKUP, GETATTR, ACCESS, READLINK, CREATE, LINK, REMOVE, RENAME, and the space of the file
+//! system.
 
 use std::rc::Rc;
 

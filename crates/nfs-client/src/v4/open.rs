@@ -16,15 +16,15 @@ use super::compound::{Failure, Ops, Results};
 use super::delegation::DelegationKind;
 use super::establish::handle_of;
 use super::request::{Kind, Retry};
-use super::state::{File, OpenState, Owner, Turn};
+use super::state::{File, OpenState, Owner, SeqidGuard};
 use super::{Client, Inner};
 use crate::error::NfsError;
 use crate::ops::{Op, v4 as ops};
 use crate::protocol::{NfsResult, Opened};
 use crate::types::{AccessBits, Create, Handle, OpenHow, SetAttributes};
 
-/// How often a number of an owner is guessed, each time one lower: a server that does not count requests which it put off
-/// (DELAY, GRACE) may be several behind.
+/// How often a number of an owner is guessed, each time one lower: a server that does not count requests which it put
+/// off (DELAY, GRACE) may be several behind.
 pub(super) const GUESSES: u32 = 16;
 
 /// By which right a file is opened.
@@ -37,7 +37,6 @@ pub(super) enum Claim<'a> {
     DelegateCurHandle(&'a Handle, Stateid4),
 }
 
-/// One OPEN.
 #[derive(Debug, Clone, Copy)]
 struct Request<'a> {
     claim: Claim<'a>,
@@ -180,7 +179,7 @@ impl Inner {
                         if reply.confirm {
                             match self.confirm(&turn, &handle, reply.stateid, false).await {
                                 Ok(stateid) => reply.stateid = stateid,
-                                // The server did not take the owner for known: the open is void, and made anew.
+                                // The server did not take the owner for known: the open is void, and is repeated.
                                 Err(NfsError::V4(Nfsstat4::BAD_SEQID | Nfsstat4::BAD_STATEID)) => {
                                     (changed, delegation) = (reply.changed, reply.delegation);
                                     self.owners.discard(&turn.owner);
@@ -223,7 +222,7 @@ impl Inner {
     }
 
     /// Sends an OPEN once.
-    async fn send_open(self: &Rc<Self>, turn: &Turn, request: &Request<'_>) -> NfsResult<Reply> {
+    async fn send_open(self: &Rc<Self>, turn: &SeqidGuard, request: &Request<'_>) -> NfsResult<Reply> {
         let (directory, claim, by_name) = match request.claim {
             Claim::Name(directory, name) => (directory, OpenClaim4::Null(name.into()), true),
             Claim::Handle(handle) => (handle, OpenClaim4::Fh, false),
@@ -300,7 +299,7 @@ impl Inner {
     /// OPEN_CONFIRM (4.0), within the turn of the OPEN.
     async fn confirm(
         self: &Rc<Self>,
-        turn: &Turn,
+        turn: &SeqidGuard,
         handle: &Handle,
         open_stateid: Stateid4,
         recovery: bool,
@@ -337,7 +336,7 @@ impl Inner {
         }
     }
 
-    /// Opens a file anew for the recovery.
+    /// Reopens a file for the recovery.
     pub(super) async fn open_again(self: &Rc<Self>, state: &Rc<OpenState>, reclaim: bool) -> NfsResult<()> {
         let handle = state.handle.get();
         let (parent, name) = (state.parent.get(), state.name.borrow().clone());
@@ -349,11 +348,11 @@ impl Inner {
         let access = state.needed();
         let request = Request { claim, access, how: Openflag4::NoCreate, attributes: false, recovery: true };
         let mut retry = Retry::new(self);
-        // Its own owner as long as nobody else waits for a reply in its turn.
+        // Its own owner as long as no other request of the owner is under way.
         let mut own = Some(state.owner.borrow().clone());
         let (turn, reply) = loop {
             let turn = own.as_ref().and_then(|owner| owner.turn_now()).or_else(|| self.owners.fresh());
-            let turn = turn.ok_or(NfsError::StateLost("no open owner is to be had"))?;
+            let turn = turn.ok_or(NfsError::StateLost("no open owner is available"))?;
             let status = match self.send_open(&turn, &request).await {
                 Ok(reply) => break (turn, reply),
                 Err(NfsError::V4(status)) => status,
@@ -368,9 +367,10 @@ impl Inner {
             }
         };
         let found = reply.handle.ok_or(NfsError::V4(reply.failed.unwrap_or(Nfsstat4::STALE)))?;
-        let stateid = match reply.confirm {
-            true => self.confirm(&turn, &found, reply.stateid, true).await?,
-            false => reply.stateid,
+        let stateid = if reply.confirm {
+            self.confirm(&turn, &found, reply.stateid, true).await?
+        } else {
+            reply.stateid
         };
         if found != handle {
             // The name is another file now.
@@ -421,9 +421,10 @@ impl Client {
         let inner = &self.0;
         let stateid =
             inner.delegations.any_stateid(handle).ok_or(NfsError::StateLost("there is no delegation"))?;
-        let claim = match inner.has_sessions() {
-            true => Claim::DelegateCurHandle(handle, stateid),
-            false => Claim::DelegateCur(directory, name, stateid),
+        let claim = if inner.has_sessions() {
+            Claim::DelegateCurHandle(handle, stateid)
+        } else {
+            Claim::DelegateCur(directory, name, stateid)
         };
         let request = Request {
             claim,

@@ -1,5 +1,5 @@
-//! Recovery of sessions, client ids, open files and locks (RFC 8881 §8.4, RFC 7530 §9.6), one at a time, while operations
-//! wait at the gate.
+//! Recovery of sessions, client ids, open files and locks (RFC 8881 §8.4, RFC 7530 §9.6), one at a time, while
+//! operations wait at the gate.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -36,7 +36,6 @@ impl Need {
     pub(super) const CHECK: Self = Self(2);
     /// The back channel of the session.
     pub(super) const BACK: Self = Self(4);
-    /// The session.
     pub(super) const SESSION: Self = Self(8);
     /// The old session is to be destroyed before.
     pub(super) const RESET: Self = Self(16);
@@ -53,8 +52,8 @@ impl Need {
         self.0 & other.0 != 0
     }
 
-    /// Whether mending this mends `other` too. A session that is of no use is another matter than one that was lost: it may
-    /// be the one just made.
+    /// Whether mending this mends `other` too. A session that is of no use is another matter than one that was lost:
+    /// it may be the one just made.
     fn covers(self, other: Self) -> bool {
         let covered = match self {
             all if all.has(Self::CLIENT) => !Self::RESET.0,
@@ -202,9 +201,10 @@ impl Inner {
             if need.has(Need::CLIENT) || (need.has(Need::SESSION) && !renewed) {
                 let known = self.exchange_id().await?;
                 self.create_session().await?;
-                match known {
-                    true => self.counters.event(Event::SessionRecovered),
-                    false => self.counters.event(Event::ClientRecovered),
+                if known {
+                    self.counters.event(Event::SessionRecovered)
+                } else {
+                    self.counters.event(Event::ClientRecovered)
                 }
                 reclaim |= !known;
             }
@@ -252,12 +252,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Opens a file anew: with `reclaim` as before a restart of the server, else without special right, its locks being
+    /// Reopens a file: with `reclaim` as before a restart of the server, else without special right, its locks being
     /// lost then. `false` when the server does not let it reclaim.
     async fn reopen(self: &Rc<Self>, state: &Rc<OpenState>, reclaim: bool) -> NfsResult<bool> {
         state.suspect.set(false);
         if state.needed() == 0 {
-            // It was being closed, or nobody uses it: nothing is lost.
+            // It was being closed, or it is not in use: nothing is lost.
             self.files.closed(state);
             return Ok(true);
         }
@@ -369,7 +369,6 @@ impl Inner {
         .await
     }
 
-    /// FREE_STATEID.
     pub(super) async fn free(self: &Rc<Self>, stateid: Stateid4, recovery: bool) -> NfsResult<()> {
         let kind = Kind::repeatable(ops::FREE_STATEID).recovering(recovery);
         self.request(
@@ -382,8 +381,8 @@ impl Inner {
         .await
     }
 
-    /// Acts on the flags of a SEQUENCE (RFC 8881 §18.46.3). They stay up until the server sees the remedy: each is acted
-    /// on when it comes up, and again after a while.
+    /// Acts on the flags of a SEQUENCE (RFC 8881 §18.46.3). They stay up until the server sees the remedy: each is
+    /// acted on when it comes up, and again after a while.
     pub(super) fn status_flags(self: &Rc<Self>, flags: u32) {
         let recovery = &self.recovery;
         if recovery.is_running() {

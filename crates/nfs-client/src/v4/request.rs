@@ -82,7 +82,6 @@ impl<'p> Kind<'p> {
         Self { held: true, ..self }
     }
 
-    /// With data.
     pub(super) fn payload(self, payload: &'p [u8]) -> Self {
         Self { payload, ..self }
     }
@@ -95,22 +94,22 @@ struct Outcome<R> {
     result: Result<R, Failure>,
 }
 
-/// A slot in use. Given up before its reply came, its number in the server's table is not known: it stays in use until a
-/// SEQUENCE of its own has told.
-struct Held<'i> {
+/// A slot in use. Given up before its reply came, its number in the server's table is not known: it stays in use
+/// until a SEQUENCE of its own shows it.
+struct SlotGuard<'i> {
     inner: &'i Rc<Inner>,
     slot: Slot,
     settled: Cell<bool>,
 }
 
-impl Held<'_> {
+impl SlotGuard<'_> {
     fn settle(&self, used: bool) {
         self.settled.set(true);
         self.inner.slots.give_back(self.slot, used);
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
         let inner = self.inner;
         if self.settled.get() || inner.closing.get() || self.slot.generation != inner.slots.generation() {
@@ -244,7 +243,7 @@ impl Inner {
             }
             return outcome.result.map_err(Into::into);
         }
-        let mut kept: Option<Held<'_>> = None;
+        let mut kept: Option<SlotGuard<'_>> = None;
         // Only made where something fails.
         let mut retry: Option<Retry> = None;
         loop {
@@ -291,8 +290,8 @@ impl Inner {
                 None => return Err(outcome.result.err().map_or(NfsError::Nonsense("no result"), Into::into)),
             };
             let retry = retry.get_or_insert_with(|| Retry::new(self));
-            // Slots of a session that is lost are given back too: where a recovery that ended meanwhile hides the loss, the session
-            // stays, and they with it.
+            // Slots of a session that is lost are given back too: where a recovery that ended meanwhile hides the
+            // loss, the session stays, and they with it.
             let lost = match status {
                 // The slot stays ours, and the same number is sent again.
                 Nfsstat4::DELAY => {
@@ -424,8 +423,8 @@ impl Inner {
         Ok(Some(since))
     }
 
-    async fn slot<'i>(self: &'i Rc<Self>, recovery: bool) -> NfsResult<(Held<'i>, Option<Instant>)> {
-        let held = |slot| Held { inner: self, slot, settled: Cell::new(false) };
+    async fn slot<'i>(self: &'i Rc<Self>, recovery: bool) -> NfsResult<(SlotGuard<'i>, Option<Instant>)> {
+        let held = |slot| SlotGuard { inner: self, slot, settled: Cell::new(false) };
         if let Some(slot) = self.slots.take_now(recovery) {
             return Ok((held(slot), None));
         }
@@ -434,7 +433,8 @@ impl Inner {
             return Ok((held(slot), Some(since)));
         }
         self.counters.event(Event::SlotWait);
-        // Every request on a slot ends some time, and a slot that does not come back costs the session: here at the latest.
+        // Every request on a slot ends some time, and a slot that does not come back costs the session: here at the
+        // latest.
         let options = self.rpc.options();
         let deadline = Instant::now() + options.timeout * (options.retransmissions + 1);
         match self.reactor.until(deadline, self.slots.take(recovery)).await {
@@ -526,7 +526,7 @@ impl Inner {
                 _ => break,
             }
         }
-        // Nobody knows: the session is made anew.
+        // That is unknown: a new session is created.
         if slot.generation == self.slots.generation() && !self.closing.get() {
             self.demand(Need::SESSION.and(Need::RESET), self.recovery.epoch());
         }

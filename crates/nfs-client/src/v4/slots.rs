@@ -1,6 +1,7 @@
 //! The slot table of a session (RFC 8881 §2.10.6), and the gate that holds operations back while state is recovered.
 //!
-//! The lowest free slot is taken, who waits is served in order of arrival. In version 4.0 there is no table, only the gate.
+//! The lowest free slot is taken, who waits is served in order of arrival. In version 4.0 there is no table, only the
+//! gate.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -13,11 +14,9 @@ use benchmaster_nfs_proto::v4::Sessionid4;
 /// A slot that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Slot {
-    /// The session.
     pub(super) session: Sessionid4,
     /// Which of our sessions it is.
     pub(super) generation: u64,
-    /// Its number.
     pub(super) number: u32,
     /// Sequence number to send.
     pub(super) sequence: u32,
@@ -55,15 +54,11 @@ impl Table {
 
     fn set_used(&mut self, number: usize, used: bool) {
         if let Some(word) = self.used.get_mut(number / 64) {
-            match used {
-                true => *word |= 1 << (number % 64),
-                false => *word &= !(1 << (number % 64)),
-            }
+            if used { *word |= 1 << (number % 64) } else { *word &= !(1 << (number % 64)) }
         }
     }
 }
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     session: Cell<Sessionid4>,
@@ -71,13 +66,12 @@ pub(super) struct Slots {
     /// Whether there is a table at all.
     limited: Cell<bool>,
     closed: Cell<bool>,
-    /// Nobody is to wait any more.
+    /// Ends all waiting.
     ended: Cell<bool>,
     table: RefCell<Table>,
 }
 
 impl Slots {
-    /// The session.
     pub(super) fn session(&self) -> Sessionid4 {
         self.session.get()
     }
@@ -87,7 +81,7 @@ impl Slots {
         self.generation.get()
     }
 
-    /// A new session with so many slots. Slots of the old one are no more.
+    /// A new session with this many slots. Slots of the old one are no more.
     pub(super) fn renew(&self, session: Sessionid4, slots: u32) {
         self.session.set(session);
         self.generation.set(self.generation.get() + 1);
@@ -129,7 +123,7 @@ impl Slots {
         wanted < before
     }
 
-    /// The server has no slots beyond this one any more: they begin anew when it has them again.
+    /// The server has no slots beyond this one any more: they start over when it has them again.
     pub(super) fn limit(&self, highest: u32) {
         let mut table = self.table.borrow_mut();
         for number in (highest as usize).saturating_add(1)..table.sequence.len() {
@@ -154,7 +148,7 @@ impl Slots {
         Some(Slot { session, generation, number: number as u32, sequence, highest })
     }
 
-    /// Takes the lowest free slot, when nobody waits for one.
+    /// Takes the lowest free slot, when no request waits for one.
     pub(super) fn take_now(&self, priority: bool) -> Option<Slot> {
         if !priority && !self.table.borrow().queue.is_empty() {
             return None;
@@ -258,9 +252,10 @@ impl Future for Wait<'_> {
                 let ticket = table.tickets;
                 table.tickets += 1;
                 let entry = (ticket, context.waker().clone(), self.priority);
-                match self.priority {
-                    true => table.queue.push_front(entry),
-                    false => table.queue.push_back(entry),
+                if self.priority {
+                    table.queue.push_front(entry)
+                } else {
+                    table.queue.push_back(entry)
                 }
                 drop(table);
                 self.ticket = Some(ticket);
@@ -314,7 +309,7 @@ mod tests {
         assert!(slots.take_now(false).is_none());
         slots.limit(1);
         assert!(!slots.target(100));
-        // It begins anew; a slot that is in use does not.
+        // It starts over; a slot that is in use does not.
         assert_eq!(slots.take_now(false).map(|slot| (slot.number, slot.sequence)), Some((2, 1)));
         assert_eq!(slots.size(), (4, 4));
     }

@@ -45,7 +45,7 @@ impl Owner {
         StateOwner4 { clientid, owner: self.name[..].into() }
     }
 
-    /// The server has forgotten it: its numbers begin anew.
+    /// The server has forgotten it: its numbers start over.
     pub(super) fn forget(&self, minor: u32) {
         if minor == 0 {
             self.turns.renew([0; 16], 1);
@@ -53,30 +53,30 @@ impl Owner {
     }
 
     /// Its turn, if it is free.
-    pub(super) fn turn_now(self: &Rc<Self>) -> Option<Turn> {
+    pub(super) fn turn_now(self: &Rc<Self>) -> Option<SeqidGuard> {
         let slot = self.turns.take_now(false)?;
-        Some(Turn { owner: self.clone(), slot, used: Cell::new(0), settled: Cell::new(false) })
+        Some(SeqidGuard { owner: self.clone(), slot, used: Cell::new(0), settled: Cell::new(false) })
     }
 
-    async fn turn(self: &Rc<Self>) -> Option<Turn> {
+    async fn turn(self: &Rc<Self>) -> Option<SeqidGuard> {
         let slot = match self.turns.take_now(false) {
             Some(slot) => slot,
             None => self.turns.take(false).await?,
         };
-        Some(Turn { owner: self.clone(), slot, used: Cell::new(0), settled: Cell::new(false) })
+        Some(SeqidGuard { owner: self.clone(), slot, used: Cell::new(0), settled: Cell::new(false) })
     }
 }
 
 /// An owner's turn: given back when dropped. What was not [settled](Self::settle) is taken for executed.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct SeqidGuard {
     pub(super) owner: Rc<Owner>,
     slot: Slot,
     used: Cell<u32>,
     settled: Cell<bool>,
 }
 
-impl Turn {
+impl SeqidGuard {
     /// Number to send.
     pub(super) fn sequence(&self) -> u32 {
         self.slot.sequence.wrapping_add(self.used.get())
@@ -120,7 +120,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for SeqidGuard {
     fn drop(&mut self) {
         let used = self.used.get().wrapping_add(u32::from(!self.settled.get()));
         // The number after the last one used.
@@ -129,12 +129,11 @@ impl Drop for Turn {
     }
 }
 
-/// All owners.
 #[derive(Debug)]
 pub(super) struct Owners {
     minor: u32,
-    /// Tells clients of this process apart that have the same identity, one after the other: a server of version 4.0 may
-    /// remember the numbers of an earlier one's owners.
+    /// Tells clients of this process apart that have the same identity, one after the other: a server of version 4.0
+    /// may remember the numbers of an earlier one's owners.
     instance: u64,
     open: RefCell<Vec<Rc<Owner>>>,
     next: Cell<usize>,
@@ -165,7 +164,7 @@ impl Owners {
     }
 
     /// An owner whose turn it is: an idle one, a new one, or, where there are too many, one that is waited for.
-    async fn any(&self) -> Option<Turn> {
+    async fn any(&self) -> Option<SeqidGuard> {
         let waited_for = {
             let mut open = self.open.borrow_mut();
             let start = self.next.get();
@@ -188,15 +187,15 @@ impl Owners {
         waited_for.turn().await
     }
 
-    /// One that was never used, for recovery: nobody else waits for its turn.
-    pub(super) fn fresh(&self) -> Option<Turn> {
+    /// One that was never used, for recovery: no other request uses it.
+    pub(super) fn fresh(&self) -> Option<SeqidGuard> {
         if self.minor > 0 {
             return self.open.borrow().first()?.turn_now();
         }
         self.make().turn_now()
     }
 
-    /// Takes an owner out of use, whose number nobody knows.
+    /// Takes an owner out of use, whose sequence number is unknown.
     pub(super) fn discard(&self, owner: &Rc<Owner>) {
         let mut open = self.open.borrow_mut();
         open.retain(|other| !Rc::ptr_eq(other, owner));
@@ -216,9 +215,9 @@ impl Owners {
             .clone()
     }
 
-    /// After the client id was made anew: a server that said that it knew nothing of us may know owners and their numbers all
-    /// the same, so that others open from now on. One that has forgotten them takes any number for the first
-    /// (RFC 7530, section 9.1.7), so that those in use go on counting.
+    /// After a new client id was established: a server that said that it knew nothing of us may know owners and their
+    /// numbers all the same, so that others open from now on. One that has forgotten them takes any number for the
+    /// first (RFC 7530, section 9.1.7), so that those in use go on counting.
     pub(super) fn renew(&self) {
         if self.minor == 0 {
             let first = self.make();
@@ -229,7 +228,7 @@ impl Owners {
 
 impl Inner {
     /// The turn of any open owner.
-    pub(super) async fn any_turn(self: &Rc<Self>) -> NfsResult<Turn> {
+    pub(super) async fn any_turn(self: &Rc<Self>) -> NfsResult<SeqidGuard> {
         loop {
             if !self.has_sessions() {
                 self.pass(false).await?;
@@ -242,7 +241,7 @@ impl Inner {
     }
 
     /// The turn of this owner.
-    pub(super) async fn turn_of(self: &Rc<Self>, owner: &Rc<Owner>) -> NfsResult<Turn> {
+    pub(super) async fn turn_of(self: &Rc<Self>, owner: &Rc<Owner>) -> NfsResult<SeqidGuard> {
         loop {
             if !self.has_sessions() {
                 self.pass(false).await?;
@@ -255,7 +254,7 @@ impl Inner {
     }
 
     /// Version 4.0: a recovery that began meanwhile goes first.
-    fn may_go(&self, turn: &Turn) -> bool {
+    fn may_go(&self, turn: &SeqidGuard) -> bool {
         let may = self.has_sessions() || (!self.recovery.is_running() && turn.is_current());
         if !may {
             // Nothing was sent.
@@ -288,7 +287,7 @@ pub(super) struct OpenState {
     counts: [Cell<u32>; 3],
     /// What the server has it open for.
     pub(super) shared: Cell<u32>,
-    /// Directory and name, to open it anew in version 4.0.
+    /// Directory and name, to reopen it in version 4.0.
     pub(super) parent: Cell<Handle>,
     pub(super) name: RefCell<Vec<u8>>,
     pub(super) locks: RefCell<Vec<Rc<LockState>>>,
@@ -357,12 +356,12 @@ impl File {
         Self { state, access, done: Cell::new(false) }
     }
 
-    /// Its filehandle.
+    /// Filehandle of the open file.
     pub fn handle(&self) -> Handle {
         self.state.handle.get()
     }
 
-    /// Its open stateid.
+    /// Stateid of the open.
     pub fn stateid(&self) -> Stateid4 {
         self.state.stateid.get()
     }
@@ -382,7 +381,6 @@ impl Drop for File {
 
 type Key = (Name, Handle);
 
-/// All open files.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     open: RefCell<HashMap<Key, Rc<OpenState>>>,
@@ -467,7 +465,6 @@ impl Files {
         open.insert((owner.name, handle), state.clone());
     }
 
-    /// All states.
     pub(super) fn all(&self) -> Vec<Rc<OpenState>> {
         self.open.borrow().values().cloned().collect()
     }

@@ -86,22 +86,22 @@ xdr_struct! {
     }
     /// Time since 1970-01-01 UTC.
     pub struct Nfstime3 {
-        /// Seconds.
+        /// Seconds since 1970-01-01.
         pub seconds: u32,
-        /// Nanoseconds.
+        /// Nanoseconds of the second.
         pub nseconds: u32,
     }
     /// Attributes of an object.
     pub struct Fattr3 {
-        /// Type.
+        /// File type.
         pub ftype: Ftype3,
         /// Permission bits.
         pub mode: u32,
         /// Hard links.
         pub nlink: u32,
-        /// Owner.
+        /// User id of the owner.
         pub uid: u32,
-        /// Group.
+        /// Group id of the owner's group.
         pub gid: u32,
         /// Size in bytes.
         pub size: u64,
@@ -109,11 +109,11 @@ xdr_struct! {
         pub used: u64,
         /// Device numbers, of devices.
         pub rdev: Specdata3,
-        /// File system.
+        /// Number of the file system on the server.
         pub fsid: u64,
         /// Number of the object within its file system.
         pub fileid: u64,
-        /// Last access.
+        /// Time of the last access.
         pub atime: Nfstime3,
         /// Last change of data.
         pub mtime: Nfstime3,
@@ -131,22 +131,22 @@ xdr_struct! {
     }
     /// Attributes before and after an operation.
     pub struct WccData {
-        /// Before.
+        /// Size and times before the operation.
         pub before: Option<WccAttr>,
-        /// After.
+        /// Attributes after the operation.
         pub after: PostOpAttr,
     }
     /// Attributes to set.
     pub struct Sattr3 {
         /// Permission bits.
         pub mode: Option<u32>,
-        /// Owner.
+        /// User id of the owner.
         pub uid: Option<u32>,
-        /// Group.
+        /// Group id of the owner's group.
         pub gid: Option<u32>,
         /// Size in bytes.
         pub size: Option<u64>,
-        /// Last access.
+        /// Time of the last access.
         pub atime: SetTime,
         /// Last change of data.
         pub mtime: SetTime,
@@ -155,7 +155,7 @@ xdr_struct! {
     pub struct DirOpArgs<'a> {
         /// Handle of the directory.
         pub dir: Fh3<'a>,
-        /// Name.
+        /// Name of the entry.
         pub name: Filename3<'a>,
     }
 }

@@ -1,7 +1,8 @@
 //! Arguments and results of the procedures (RFC 1813 §3.3), in their order.
 //!
-//! Names are the RFC's without `3` and `res`: `READ3args` is [`ReadArgs`], `READ3resok` [`ReadOk`], `READ3res` [`ReadRes`].
-//! A failure that carries but attributes (`…resfail`) is those attributes: [`PostOpAttr`] or [`WccData`].
+//! Names are the RFC's without `3` and `res`: `READ3args` is [`ReadArgs`], `READ3resok` [`ReadOk`], `READ3res`
+//! [`ReadRes`]. A failure that carries but attributes (`…resfail`) is those attributes: [`PostOpAttr`] or
+//! [`WccData`].
 
 use super::Res;
 use super::data::*;
@@ -10,26 +11,26 @@ use crate::xdr::{Bulk, Chain};
 xdr_struct! {
     /// Arguments of GETATTR.
     pub struct GetattrArgs<'a> {
-        /// The object.
+        /// Filehandle of the object.
         pub object: Fh3<'a>,
     }
     /// Result of GETATTR.
     pub struct GetattrOk {
-        /// Its attributes.
+        /// Attributes of the object, where the server returns them.
         pub obj_attributes: Fattr3,
     }
     /// Arguments of SETATTR.
     pub struct SetattrArgs<'a> {
-        /// The object.
+        /// Filehandle of the object.
         pub object: Fh3<'a>,
-        /// What to set.
+        /// Attributes to set.
         pub new_attributes: Sattr3,
         /// The object's ctime, if it is to be checked first.
         pub guard: Option<Nfstime3>,
     }
     /// Result of SETATTR.
     pub struct SetattrOk {
-        /// The object's attributes.
+        /// Attributes of the object before and after the operation.
         pub obj_wcc: WccData,
     }
     /// Arguments of LOOKUP.
@@ -39,75 +40,75 @@ xdr_struct! {
     }
     /// Result of LOOKUP.
     pub struct LookupOk<'a> {
-        /// The object found.
+        /// Filehandle of the object.
         pub object: Fh3<'a>,
-        /// Its attributes.
+        /// Attributes of the object, where the server returns them.
         pub obj_attributes: PostOpAttr,
-        /// The directory's attributes.
+        /// Attributes of the directory, where the server returns them.
         pub dir_attributes: PostOpAttr,
     }
     /// Arguments of ACCESS.
     pub struct AccessArgs<'a> {
-        /// The object.
+        /// Filehandle of the object.
         pub object: Fh3<'a>,
         /// Bits of [`access`](super::access) to check.
         pub access: u32,
     }
     /// Result of ACCESS.
     pub struct AccessOk {
-        /// The object's attributes.
+        /// Attributes of the object, where the server returns them.
         pub obj_attributes: PostOpAttr,
         /// Bits that are allowed.
         pub access: u32,
     }
     /// Arguments of READLINK.
     pub struct ReadlinkArgs<'a> {
-        /// The symbolic link.
+        /// Filehandle of the symbolic link.
         pub symlink: Fh3<'a>,
     }
     /// Result of READLINK.
     pub struct ReadlinkOk<'a> {
-        /// Its attributes.
+        /// Attributes of the symbolic link.
         pub symlink_attributes: PostOpAttr,
-        /// Its content.
+        /// Path that the link refers to.
         pub data: Nfspath3<'a>,
     }
     /// Arguments of READ.
     pub struct ReadArgs<'a> {
-        /// The file.
+        /// Filehandle of the file.
         pub file: Fh3<'a>,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Number of bytes.
         pub count: u32,
     }
     /// Result of READ.
     pub struct ReadOk<'a> {
-        /// The file's attributes.
+        /// Attributes of the file, where the server returns them.
         pub file_attributes: PostOpAttr,
         /// Number of bytes read.
         pub count: u32,
         /// Whether the read reached the end of the file.
         pub eof: bool,
-        /// The bytes.
+        /// Data of the file.
         pub data: Bulk<'a>,
     }
     /// Arguments of WRITE.
     pub struct WriteArgs<'a> {
-        /// The file.
+        /// Filehandle of the file.
         pub file: Fh3<'a>,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Number of bytes.
         pub count: u32,
         /// How stable the data must be.
         pub stable: StableHow,
-        /// The bytes.
+        /// Data of the file.
         pub data: Bulk<'a>,
     }
     /// Result of WRITE.
     pub struct WriteOk {
-        /// The file's attributes.
+        /// Attributes of the file before and after the operation.
         pub file_wcc: WccData,
         /// Number of bytes written.
         pub count: u32,
@@ -118,70 +119,70 @@ xdr_struct! {
     }
     /// Arguments of CREATE.
     pub struct CreateArgs<'a> {
-        /// Where.
+        /// Directory and name of the new object.
         pub where_: DirOpArgs<'a>,
-        /// How.
+        /// What happens if the file exists.
         pub how: CreateHow,
     }
     /// Result of CREATE, MKDIR, SYMLINK and MKNOD.
     pub struct CreateOk<'a> {
-        /// The new object.
+        /// Filehandle of the new object, where the server returns it.
         pub obj: PostOpFh3<'a>,
-        /// Its attributes.
+        /// Attributes of the object, where the server returns them.
         pub obj_attributes: PostOpAttr,
-        /// The directory's attributes.
+        /// Attributes of the directory before and after the operation.
         pub dir_wcc: WccData,
     }
     /// Arguments of MKDIR.
     pub struct MkdirArgs<'a> {
-        /// Where.
+        /// Directory and name of the new object.
         pub where_: DirOpArgs<'a>,
-        /// Initial attributes.
+        /// Attributes of the new object.
         pub attributes: Sattr3,
     }
     /// Content and attributes of a new symbolic link.
     pub struct SymlinkData<'a> {
-        /// Initial attributes.
+        /// Attributes of the new symbolic link.
         pub symlink_attributes: Sattr3,
-        /// Content.
+        /// Path that the link refers to.
         pub symlink_data: Nfspath3<'a>,
     }
     /// Arguments of SYMLINK.
     pub struct SymlinkArgs<'a> {
-        /// Where.
+        /// Directory and name of the new object.
         pub where_: DirOpArgs<'a>,
-        /// What.
+        /// Attributes and target of the link.
         pub symlink: SymlinkData<'a>,
     }
     /// A new device.
     pub struct DeviceData {
-        /// Initial attributes.
+        /// Attributes of the new device.
         pub dev_attributes: Sattr3,
-        /// Device numbers.
+        /// Major and minor number.
         pub spec: Specdata3,
     }
     /// Arguments of MKNOD.
     pub struct MknodArgs<'a> {
-        /// Where.
+        /// Directory and name of the new object.
         pub where_: DirOpArgs<'a>,
-        /// What.
+        /// Type of the new object.
         pub what: MknodData,
     }
     /// Arguments of REMOVE and RMDIR.
     pub struct RemoveArgs<'a> {
-        /// What.
+        /// Directory and name of the object.
         pub object: DirOpArgs<'a>,
     }
     /// Result of REMOVE and RMDIR.
     pub struct RemoveOk {
-        /// The directory's attributes.
+        /// Attributes of the directory before and after the operation.
         pub dir_wcc: WccData,
     }
     /// Arguments of RENAME.
     pub struct RenameArgs<'a> {
-        /// The old name.
+        /// Directory and name before the operation.
         pub from: DirOpArgs<'a>,
-        /// The new name.
+        /// Directory and name after the operation.
         pub to: DirOpArgs<'a>,
     }
     /// Result of RENAME, and what its failure tells.
@@ -193,9 +194,9 @@ xdr_struct! {
     }
     /// Arguments of LINK.
     pub struct LinkArgs<'a> {
-        /// The object.
+        /// Filehandle of the object.
         pub file: Fh3<'a>,
-        /// Its new name.
+        /// Directory and name of the new link.
         pub link: DirOpArgs<'a>,
     }
     /// Result of LINK, and what its failure tells.
@@ -207,7 +208,7 @@ xdr_struct! {
     }
     /// Arguments of READDIR.
     pub struct ReaddirArgs<'a> {
-        /// The directory.
+        /// Exported directory, or filehandle of a directory.
         pub dir: Fh3<'a>,
         /// Cookie of the last entry seen, 0 at first.
         pub cookie: u64,
@@ -220,25 +221,25 @@ xdr_struct! {
     pub struct Entry<'a> {
         /// Number of the object.
         pub fileid: u64,
-        /// Name.
+        /// Name of the entry.
         pub name: Filename3<'a>,
         /// Where to go on after this entry.
         pub cookie: u64,
     }
     /// Result of READDIR.
     pub struct ReaddirOk<'a> {
-        /// The directory's attributes.
+        /// Attributes of the directory, where the server returns them.
         pub dir_attributes: PostOpAttr,
         /// Verifier of the cookies.
         pub cookieverf: Cookieverf3,
-        /// The entries.
+        /// Entries of the directory, in order of their cookies.
         pub entries: Chain<'a, Entry<'a>>,
         /// Whether the last one is the directory's last.
         pub eof: bool,
     }
     /// Arguments of READDIRPLUS.
     pub struct ReaddirplusArgs<'a> {
-        /// The directory.
+        /// Exported directory, or filehandle of a directory.
         pub dir: Fh3<'a>,
         /// Cookie of the last entry seen, 0 at first.
         pub cookie: u64,
@@ -253,22 +254,22 @@ xdr_struct! {
     pub struct EntryPlus<'a> {
         /// Number of the object.
         pub fileid: u64,
-        /// Name.
+        /// Name of the entry.
         pub name: Filename3<'a>,
         /// Where to go on after this entry.
         pub cookie: u64,
-        /// Attributes.
+        /// Attributes of the entry.
         pub name_attributes: PostOpAttr,
-        /// Handle.
+        /// Filehandle of the entry.
         pub name_handle: PostOpFh3<'a>,
     }
     /// Result of READDIRPLUS.
     pub struct ReaddirplusOk<'a> {
-        /// The directory's attributes.
+        /// Attributes of the directory, where the server returns them.
         pub dir_attributes: PostOpAttr,
         /// Verifier of the cookies.
         pub cookieverf: Cookieverf3,
-        /// The entries.
+        /// Entries of the directory, in order of their cookies.
         pub entries: Chain<'a, EntryPlus<'a>>,
         /// Whether the last one is the directory's last.
         pub eof: bool,
@@ -280,17 +281,17 @@ xdr_struct! {
     }
     /// Result of FSSTAT.
     pub struct FsstatOk {
-        /// The object's attributes.
+        /// Attributes of the object, where the server returns them.
         pub obj_attributes: PostOpAttr,
-        /// Bytes in all.
+        /// Total size in bytes.
         pub tbytes: u64,
-        /// Bytes free.
+        /// Free bytes.
         pub fbytes: u64,
         /// Bytes free for the caller.
         pub abytes: u64,
         /// File slots in all.
         pub tfiles: u64,
-        /// File slots free.
+        /// Number of files that can still be created.
         pub ffiles: u64,
         /// File slots free for the caller.
         pub afiles: u64,
@@ -299,41 +300,41 @@ xdr_struct! {
     }
     /// Result of FSINFO.
     pub struct FsinfoOk {
-        /// The object's attributes.
+        /// Attributes of the object, where the server returns them.
         pub obj_attributes: PostOpAttr,
-        /// Largest READ.
+        /// Largest READ in bytes.
         pub rtmax: u32,
-        /// Preferred READ.
+        /// Preferred size of a READ, in bytes.
         pub rtpref: u32,
         /// Unit of READ sizes.
         pub rtmult: u32,
-        /// Largest WRITE.
+        /// Largest WRITE in bytes.
         pub wtmax: u32,
-        /// Preferred WRITE.
+        /// Preferred size of a WRITE, in bytes.
         pub wtpref: u32,
         /// Unit of WRITE sizes.
         pub wtmult: u32,
-        /// Preferred READDIR.
+        /// Preferred size of a READDIR, in bytes.
         pub dtpref: u32,
-        /// Largest file.
+        /// Largest possible size of a file, in bytes.
         pub maxfilesize: u64,
-        /// Granularity of times.
+        /// Resolution of file times.
         pub time_delta: Nfstime3,
         /// Bits of [`fsf`](super::fsf).
         pub properties: u32,
     }
     /// Arguments of PATHCONF.
     pub struct PathconfArgs<'a> {
-        /// The object.
+        /// Filehandle of the object.
         pub object: Fh3<'a>,
     }
     /// Result of PATHCONF.
     pub struct PathconfOk {
-        /// The object's attributes.
+        /// Attributes of the object, where the server returns them.
         pub obj_attributes: PostOpAttr,
-        /// Most hard links.
+        /// Largest number of hard links of a file.
         pub linkmax: u32,
-        /// Longest name.
+        /// Longest name, in bytes.
         pub name_max: u32,
         /// Whether longer names are refused rather than cut.
         pub no_trunc: bool,
@@ -346,16 +347,16 @@ xdr_struct! {
     }
     /// Arguments of COMMIT.
     pub struct CommitArgs<'a> {
-        /// The file.
+        /// Filehandle of the file.
         pub file: Fh3<'a>,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Number of bytes, 0 for all to the end.
         pub count: u32,
     }
     /// Result of COMMIT.
     pub struct CommitOk {
-        /// The file's attributes.
+        /// Attributes of the file before and after the operation.
         pub file_wcc: WccData,
         /// Instance of the server.
         pub verf: Writeverf3,

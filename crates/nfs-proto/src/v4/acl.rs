@@ -79,20 +79,20 @@ pub const ACE_SYNCHRONIZE: u32 = 0x0010_0000;
 xdr_struct! {
     /// Access control entry.
     pub struct Nfsace4<'a> {
-        /// Type.
+        /// Allow, deny, audit or alarm.
         pub ace_type: Acetype4,
         /// `ACE_` flags.
         pub flag: u32,
-        /// `ACE_` mask.
+        /// Rights, `ACE_` bits.
         pub access_mask: u32,
         /// User, group, or `OWNER@`, `GROUP@`, `EVERYONE@` …
         pub who: Utf8<'a>,
     }
     /// Access control list of 4.1 (`dacl`, `sacl`).
     pub struct Nfsacl41<'a> {
-        /// Auto-inherit, protected, defaulted.
+        /// `ACL4_` flags: auto-inherit, protected, defaulted.
         pub flag: u32,
-        /// Entries.
+        /// Access control entries, in order of evaluation.
         pub aces: List<'a, Nfsace4<'a>>,
     }
 }

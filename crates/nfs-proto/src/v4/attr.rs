@@ -2,132 +2,155 @@
 //! RFC 8276, RFC 9754).
 
 use super::{
-    Bitmap4, Fattr4, Fh4, Fsid4, Ftype4, Layouthint4, Layouttype4, Nfsace4, Nfsacl41, Nfsstat4, Nfstime4,
-    Pathname4, Settime4, Specdata4, Utf8,
+    Bitmap4, Fattr4, Fh4, Fsid4, Ftype4, Nfsace4, Nfsacl41, Nfsstat4, Nfstime4, Pathname4, Settime4,
+    Specdata4, Utf8,
 };
 use crate::xdr::{Decoder, Encode, Encoder, List, Opaque, XdrError};
 
+xdr_code! {
+    /// Layout type of pNFS, in attributes; layouts themselves are not implemented.
+    pub struct Layouttype4("LAYOUT4_") {
+        /// Files.
+        NFSV4_1_FILES = 1,
+        /// Objects.
+        OSD2_OBJECTS = 2,
+        /// Blocks.
+        BLOCK_VOLUME = 3,
+        /// Flexible files (RFC 8435).
+        FLEX_FILES = 4,
+        /// SCSI (RFC 8154).
+        SCSI = 5,
+    }
+}
+
 xdr_struct! {
+    /// A layout hint, by type.
+    pub struct Layouthint4<'a> {
+        /// Layout type.
+        pub layout_type: Layouttype4,
+        /// Encoded content; its form depends on the type.
+        pub body: Opaque<'a>,
+    }
     /// One place of a file system.
     pub struct FsLocation4<'a> {
-        /// Servers.
+        /// Host names or addresses of servers.
         pub server: List<'a, Utf8<'a>>,
-        /// Path there.
+        /// Path of the file system on that server.
         pub rootpath: Pathname4<'a>,
     }
     /// Where a file system is.
     pub struct FsLocations4<'a> {
-        /// Path here.
+        /// Path of the file system on this server.
         pub fs_root: Pathname4<'a>,
-        /// Places.
+        /// Servers and paths that have the file system.
         pub locations: List<'a, FsLocation4<'a>>,
     }
     /// A server of [`FsLocationsItem4`].
     pub struct FsLocationsServer4<'a> {
         /// Age of its data.
         pub currency: i32,
-        /// Flags, classes, ranks.
+        /// Flags, classes and ranks, as bytes (RFC 8881 §11.17.1).
         pub info: Opaque<'a>,
-        /// Its name.
+        /// Host name or address of the server.
         pub server: Utf8<'a>,
     }
     /// Replicas with the same path.
     pub struct FsLocationsItem4<'a> {
-        /// Servers.
+        /// Servers that share a root path.
         pub entries: List<'a, FsLocationsServer4<'a>>,
-        /// Path there.
+        /// Path of the file system on that server.
         pub rootpath: Pathname4<'a>,
     }
     /// Where a file system is, in detail (4.1).
     pub struct FsLocationsInfo4<'a> {
-        /// Flags.
+        /// Bits, see the constants of the operation.
         pub flags: u32,
         /// Seconds that it holds.
         pub valid_for: i32,
-        /// Path here.
+        /// Path of the file system on this server.
         pub fs_root: Pathname4<'a>,
-        /// Places.
+        /// Locations with the same root path.
         pub items: List<'a, FsLocationsItem4<'a>>,
     }
     /// Policy of a file system's home.
     pub struct ChangePolicy4 {
-        /// Major part.
+        /// First part of the identifier.
         pub major: u64,
-        /// Minor part.
+        /// Second part of the identifier.
         pub minor: u64,
     }
     /// Status of a file system.
     pub struct FsStatus4<'a> {
         /// Whether it is not here.
         pub absent: bool,
-        /// Kind.
+        /// Whether the file system is fixed, updated, versioned, writable or a referral.
         pub status_type: FsStatusType4,
         /// Where it came from.
         pub source: Utf8<'a>,
-        /// Which version.
+        /// Version tag of the current content.
         pub current: Utf8<'a>,
         /// Seconds since its data was current.
         pub age: i32,
-        /// Version.
+        /// Version of the file system's content.
         pub version: Nfstime4,
     }
     /// When I/O should go through the metadata server, for one layout type.
     pub struct ThresholdItem4<'a> {
         /// Layout type.
         pub layout_type: Layouttype4,
-        /// Which thresholds.
+        /// Bitmap of thresholds.
         pub hintset: Bitmap4,
-        /// Their values.
+        /// Values of the thresholds, encoded.
         pub hintlist: Opaque<'a>,
     }
     /// Retention as it is.
     pub struct RetentionGet4 {
-        /// Seconds; all ones: for ever.
+        /// Retention period in seconds; all ones: unlimited.
         pub duration: u64,
-        /// Since when.
+        /// Start of the retention period.
         pub begin_time: Option<Nfstime4>,
     }
     /// Retention to be set.
     pub struct RetentionSet4 {
-        /// Whether to begin.
+        /// Starts the retention period.
         pub enable: bool,
-        /// Seconds.
+        /// Retention period in seconds.
         pub duration: Option<u64>,
     }
     /// Some bits of a mode.
     pub struct ModeMasked4 {
-        /// Their values.
+        /// Values of the bits to set.
         pub value_to_set: u32,
-        /// Which bits.
+        /// Bits to set.
         pub mask_bits: u32,
     }
     /// Mode of a new object and the umask to apply to it (RFC 8275).
     pub struct ModeUmask4 {
-        /// Mode.
+        /// Permission bits.
         pub mode: u32,
-        /// Umask.
+        /// Mask of permission bits to clear.
         pub umask: u32,
     }
     /// Security label.
     pub struct SecLabel4<'a> {
-        /// Label format.
+        /// Number of the format of the label.
         pub lfs: u32,
-        /// Policy.
+        /// Number of the label's policy.
         pub pi: u32,
-        /// The label.
+        /// The label itself, opaque.
         pub data: Opaque<'a>,
     }
     /// Arguments of OPEN that the server supports (RFC 9754), each as a set of bit numbers.
     pub struct OpenArguments4 {
-        /// `share_access`.
+        /// `share_access` values that OPEN supports.
         pub share_access: Bitmap4,
-        /// `share_deny`.
+        /// `share_deny` values that OPEN supports.
         pub share_deny: Bitmap4,
         /// `WANT_` flags of `share_access`.
         pub share_access_want: Bitmap4,
-        /// Claims.
+        /// Claim types that OPEN supports.
         pub open_claim: Bitmap4,
-        /// Create modes.
+        /// Create modes that OPEN supports.
         pub create_mode: Bitmap4,
     }
 }
@@ -426,7 +449,7 @@ const fn first_attrs(n: u32) -> Bitmap4 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AttrError {
     /// There is an attribute that this library does not know.
-    #[error("attribute is not known")]
+    #[error("unknown attribute")]
     NotSupported,
     /// A value does not decode.
     #[error("attribute value: {0}")]

@@ -7,8 +7,8 @@ use crate::xdr::{Decode, Decoder, Encode, Encoder, XdrError};
 
 const WORDS: usize = 3;
 
-/// A set of the numbers 0 to 95, which is all that NFS up to 4.2 uses. Larger numbers on the wire are not kept, only that there
-/// were some. Encodes without trailing zero words.
+/// A set of the numbers 0 to 95, which is all that NFS up to 4.2 uses. Larger numbers on the wire are not kept, only
+/// that there were some. Encodes without trailing zero words.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Bitmap4 {
     words: [u32; WORDS],

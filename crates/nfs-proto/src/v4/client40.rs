@@ -7,19 +7,19 @@ xdr_struct! {
     pub struct NfsClientId4<'a> {
         /// Instance: changes with the client's restart.
         pub verifier: Verifier4,
-        /// Identity that stays.
+        /// The same after a restart of the client.
         pub id: Identity<'a>,
     }
     /// Where callbacks go.
     pub struct CbClient4<'a> {
-        /// Program number.
+        /// RPC program number of callbacks.
         pub cb_program: u32,
-        /// Address.
+        /// Where the client's callback program listens.
         pub cb_location: Netaddr4<'a>,
     }
     /// Arguments of SETCLIENTID.
     pub struct SetclientidArgs<'a> {
-        /// The client.
+        /// Name and verifier of the client instance.
         pub client: NfsClientId4<'a>,
         /// Where its callbacks go.
         pub callback: CbClient4<'a>,
@@ -28,26 +28,26 @@ xdr_struct! {
     }
     /// Result of SETCLIENTID.
     pub struct SetclientidOk {
-        /// Client id.
+        /// Client id, from EXCHANGE_ID or SETCLIENTID.
         pub clientid: u64,
         /// Verifier for SETCLIENTID_CONFIRM.
         pub setclientid_confirm: Verifier4,
     }
     /// Arguments of SETCLIENTID_CONFIRM.
     pub struct SetclientidConfirmArgs {
-        /// Client id.
+        /// Client id, from EXCHANGE_ID or SETCLIENTID.
         pub clientid: u64,
         /// Verifier of the SETCLIENTID.
         pub setclientid_confirm: Verifier4,
     }
     /// Arguments of RENEW.
     pub struct RenewArgs {
-        /// Client id.
+        /// Client id, from EXCHANGE_ID or SETCLIENTID.
         pub clientid: u64,
     }
     /// Arguments of RELEASE_LOCKOWNER.
     pub struct ReleaseLockownerArgs<'a> {
-        /// The owner.
+        /// Owner of the locks.
         pub lock_owner: LockOwner4<'a>,
     }
 }

@@ -3,10 +3,13 @@
 use super::*;
 use crate::xdr::{Decode, Decoder, Encode, Encoder, Opaque, XdrError};
 
-/// Argument and result enumerations from one table: `number variant(arguments) result`.
+/// Argument and result enumerations from one table: `number variant(arguments) -> result`, and the numbers of
+/// operations that neither the client nor the server of this project implements, of which nothing but the number is
+/// known.
 macro_rules! operations {
     (
         $(#[$am:meta])* args $args:ident, $(#[$rm:meta])* results $results:ident, numbers $opnum:ident;
+        unimplemented $( $u:ident )*;
         $( $n:ident $v:ident $(($a:ty))? -> $r:ty; )*
     ) => {
         $(#[$am])*
@@ -14,6 +17,9 @@ macro_rules! operations {
         #[cfg_attr(test, derive(arbitrary::Arbitrary))]
         pub enum $args<'a> {
             $( #[doc = concat!("Operation ", stringify!($n), ".")] $v $(($a))?, )*
+            /// An operation that is not implemented here (NFS4ERR_NOTSUPP); its arguments are not decoded, and so
+            /// nothing after it.
+            Unimplemented(#[cfg_attr(test, arbitrary(with = unimplemented_number(&[$($opnum::$u),*])))] $opnum),
             /// An operation number that no minor version has; what follows cannot be decoded.
             Illegal(#[cfg_attr(test, arbitrary(with = $crate::macros::unnamed))] u32),
         }
@@ -23,6 +29,7 @@ macro_rules! operations {
             pub const fn opnum(&self) -> $opnum {
                 match self {
                     $( Self::$v { .. } => $opnum::$n, )*
+                    Self::Unimplemented(opnum) => *opnum,
                     Self::Illegal(_) => $opnum::ILLEGAL,
                 }
             }
@@ -34,6 +41,7 @@ macro_rules! operations {
             pub fn decode_body(opnum: $opnum, d: &mut Decoder<'a>) -> Result<Self, XdrError> {
                 Ok(match opnum {
                     $( $opnum::$n => operations!(@decode d $v $(($a))?), )*
+                    $( $opnum::$u )|* => Self::Unimplemented(opnum),
                     other => Self::Illegal(other.0),
                 })
             }
@@ -55,6 +63,7 @@ macro_rules! operations {
                         e.put(&$opnum::$n);
                         operations!(@put e body $(($a))?);
                     } )*
+                    Self::Unimplemented(opnum) => e.put(opnum),
                     Self::Illegal(number) => e.put(number),
                 }
             }
@@ -67,6 +76,11 @@ macro_rules! operations {
             $( #[doc = concat!("Operation ", stringify!($n), ".")] $v(
                 #[cfg_attr(test, arbitrary(with = super::types::arbitrary_result))] $r
             ), )*
+            /// An operation that is not implemented here, and the error with which it failed.
+            Unimplemented(
+                #[cfg_attr(test, arbitrary(with = unimplemented_number(&[$($opnum::$u),*])))] $opnum,
+                #[cfg_attr(test, arbitrary(with = super::types::arbitrary_error))] Nfsstat4,
+            ),
             /// The operation does not exist.
             Illegal(#[cfg_attr(test, arbitrary(with = super::types::arbitrary_error))] Nfsstat4),
         }
@@ -76,6 +90,7 @@ macro_rules! operations {
             pub const fn opnum(&self) -> $opnum {
                 match self {
                     $( Self::$v(_) => $opnum::$n, )*
+                    Self::Unimplemented(opnum, _) => *opnum,
                     Self::Illegal(_) => $opnum::ILLEGAL,
                 }
             }
@@ -84,7 +99,7 @@ macro_rules! operations {
             pub fn status(&self) -> Nfsstat4 {
                 match self {
                     $( Self::$v(result) => result.status(), )*
-                    Self::Illegal(status) => *status,
+                    Self::Unimplemented(_, status) | Self::Illegal(status) => *status,
                 }
             }
         }
@@ -94,6 +109,12 @@ macro_rules! operations {
             fn decode(d: &mut Decoder<'a>) -> Result<Self, XdrError> {
                 Ok(match d.get()? {
                     $( $opnum::$n => Self::$v(d.get()?), )*
+                    opnum @ ($( $opnum::$u )|*) => match d.get()? {
+                        Nfsstat4::OK => {
+                            return Err(XdrError::BadValue { what: "result of an operation", value: opnum.0 });
+                        }
+                        status => Self::Unimplemented(opnum, status),
+                    },
                     $opnum::ILLEGAL => Self::Illegal(d.get()?),
                     other => {
                         return Err(XdrError::BadValue { what: "operation number of a result", value: other.0 });
@@ -108,7 +129,7 @@ macro_rules! operations {
                 e.put(&self.opnum());
                 match self {
                     $( Self::$v(result) => e.put(result), )*
-                    Self::Illegal(status) => e.put(status),
+                    Self::Unimplemented(_, status) | Self::Illegal(status) => e.put(status),
                 }
             }
         }
@@ -121,6 +142,13 @@ macro_rules! operations {
     (@put $e:ident $body:ident) => {};
 }
 
+#[cfg(test)]
+fn unimplemented_number<T: Copy>(
+    numbers: &'static [T],
+) -> impl Fn(&mut arbitrary::Unstructured<'_>) -> arbitrary::Result<T> {
+    move |u| u.choose(numbers).copied()
+}
+
 /// Result that has a body where it succeeded.
 pub type Res<T = ()> = Result<T, Nfsstat4>;
 
@@ -130,6 +158,8 @@ operations! {
     /// Result of an operation (`nfs_resop4`).
     results Resop,
     numbers Opnum;
+    unimplemented GET_DIR_DELEGATION GETDEVICEINFO GETDEVICELIST LAYOUTCOMMIT LAYOUTGET LAYOUTRETURN COPY_NOTIFY
+        LAYOUTERROR LAYOUTSTATS OFFLOAD_CANCEL OFFLOAD_STATUS WRITE_SAME;
     ACCESS Access(AccessArgs) -> Res<AccessOk>;
     CLOSE Close(CloseArgs) -> Res<CloseOk>;
     COMMIT Commit(CommitArgs) -> Res<CommitOk>;
@@ -173,12 +203,6 @@ operations! {
     CREATE_SESSION CreateSession(CreateSessionArgs<'a>) -> Res<CreateSessionOk>;
     DESTROY_SESSION DestroySession(DestroySessionArgs) -> Res;
     FREE_STATEID FreeStateid(FreeStateidArgs) -> Res;
-    GET_DIR_DELEGATION GetDirDelegation(GetDirDelegationArgs) -> Res<GetDirDelegationOk>;
-    GETDEVICEINFO Getdeviceinfo(GetdeviceinfoArgs) -> GetdeviceinfoRes<'a>;
-    GETDEVICELIST Getdevicelist(GetdevicelistArgs) -> Res<GetdevicelistOk<'a>>;
-    LAYOUTCOMMIT Layoutcommit(LayoutcommitArgs<'a>) -> Res<LayoutcommitOk>;
-    LAYOUTGET Layoutget(LayoutgetArgs) -> LayoutgetRes<'a>;
-    LAYOUTRETURN Layoutreturn(LayoutreturnArgs<'a>) -> Res<LayoutreturnOk>;
     SECINFO_NO_NAME SecinfoNoName(SecinfoStyle4) -> Res<SecinfoOk<'a>>;
     SEQUENCE Sequence(SequenceArgs) -> Res<SequenceOk>;
     SET_SSV SetSsv(SetSsvArgs<'a>) -> Res<SetSsvOk<'a>>;
@@ -188,16 +212,10 @@ operations! {
     RECLAIM_COMPLETE ReclaimComplete(ReclaimCompleteArgs) -> Res;
     ALLOCATE Allocate(AllocateArgs) -> Res;
     COPY Copy(CopyArgs<'a>) -> CopyRes;
-    COPY_NOTIFY CopyNotify(CopyNotifyArgs<'a>) -> Res<CopyNotifyOk<'a>>;
     DEALLOCATE Deallocate(DeallocateArgs) -> Res;
     IO_ADVISE IoAdvise(IoAdviseArgs) -> Res<IoAdviseOk>;
-    LAYOUTERROR Layouterror(LayouterrorArgs<'a>) -> Res;
-    LAYOUTSTATS Layoutstats(LayoutstatsArgs<'a>) -> Res;
-    OFFLOAD_CANCEL OffloadCancel(OffloadCancelArgs) -> Res;
-    OFFLOAD_STATUS OffloadStatus(OffloadStatusArgs) -> Res<OffloadStatusOk>;
     READ_PLUS ReadPlus(ReadPlusArgs) -> Res<ReadPlusOk<'a>>;
     SEEK Seek(SeekArgs) -> Res<SeekOk>;
-    WRITE_SAME WriteSame(WriteSameArgs<'a>) -> Res<WriteSameOk>;
     CLONE Clone(CloneArgs) -> Res;
     GETXATTR Getxattr(GetxattrArgs<'a>) -> Res<GetxattrOk<'a>>;
     SETXATTR Setxattr(SetxattrArgs<'a>) -> Res<SetxattrOk>;
@@ -211,10 +229,9 @@ operations! {
     /// Result of a callback operation (`nfs_cb_resop4`).
     results CbResop,
     numbers CbOpnum;
+    unimplemented LAYOUTRECALL NOTIFY NOTIFY_DEVICEID OFFLOAD;
     GETATTR Getattr(CbGetattrArgs<'a>) -> Res<CbGetattrOk<'a>>;
     RECALL Recall(CbRecallArgs<'a>) -> Res;
-    LAYOUTRECALL Layoutrecall(CbLayoutrecallArgs<'a>) -> Res;
-    NOTIFY Notify(CbNotifyArgs<'a>) -> Res;
     PUSH_DELEG PushDeleg(CbPushDelegArgs<'a>) -> Res;
     RECALL_ANY RecallAny(CbRecallAnyArgs) -> Res;
     RECALLABLE_OBJ_AVAIL RecallableObjAvail(CbRecallAnyArgs) -> Res;
@@ -222,8 +239,6 @@ operations! {
     SEQUENCE Sequence(CbSequenceArgs<'a>) -> Res<CbSequenceOk>;
     WANTS_CANCELLED WantsCancelled(CbWantsCancelledArgs) -> Res;
     NOTIFY_LOCK NotifyLock(CbNotifyLockArgs<'a>) -> Res;
-    NOTIFY_DEVICEID NotifyDeviceid(CbNotifyDeviceidArgs<'a>) -> Res;
-    OFFLOAD Offload(CbOffloadArgs<'a>) -> Res;
 }
 
 xdr_struct! {
@@ -231,16 +246,16 @@ xdr_struct! {
     pub struct CompoundHeader<'a> {
         /// Any text; comes back in the result.
         pub tag: Utf8<'a>,
-        /// Minor version.
+        /// Minor version of NFSv4: 0, 1 or 2.
         pub minorversion: u32,
         /// Number of operations.
         pub count: u32,
     }
     /// Front of the arguments of CB_COMPOUND; `count` operations follow.
     pub struct CbCompoundHeader<'a> {
-        /// Any text.
+        /// Chosen by the caller and returned unchanged.
         pub tag: Utf8<'a>,
-        /// Minor version.
+        /// Minor version of NFSv4: 0, 1 or 2.
         pub minorversion: u32,
         /// Number that the client gave with SETCLIENTID (4.0).
         pub callback_ident: u32,
@@ -263,9 +278,9 @@ xdr_struct! {
 pub struct CompoundArgs<'a> {
     /// Any text; comes back in the result.
     pub tag: Opaque<'a>,
-    /// Minor version.
+    /// Minor version of NFSv4: 0, 1 or 2.
     pub minorversion: u32,
-    /// The operations.
+    /// Operations, not decoded yet.
     pub ops: Ops<'a>,
 }
 
@@ -327,7 +342,12 @@ impl<'a> Iterator for Ops<'a> {
             Ok(opnum) if opnum.max_minor() < self.minor => BadOp { opnum, status: Nfsstat4::NOTSUPP },
             Ok(opnum) => match Argop::decode_body(opnum, &mut self.decoder) {
                 Ok(Argop::Illegal(_)) => illegal(Nfsstat4::OP_ILLEGAL),
-                Ok(op) => return Some(Ok(op)),
+                Ok(op) => {
+                    if matches!(op, Argop::Unimplemented(_)) {
+                        self.left = 0;
+                    }
+                    return Some(Ok(op));
+                }
                 Err(_) => BadOp { opnum, status: Nfsstat4::BADXDR },
             },
         };
@@ -343,20 +363,20 @@ pub struct CompoundRes<'a> {
     pub status: Nfsstat4,
     /// Text of the call.
     pub tag: Opaque<'a>,
-    /// The results.
+    /// Results of the operations executed, not decoded yet.
     pub results: Items<'a>,
 }
 
 /// Arguments of CB_COMPOUND.
 #[derive(Debug, Clone, Copy)]
 pub struct CbCompoundArgs<'a> {
-    /// Any text.
+    /// Chosen by the caller and returned unchanged.
     pub tag: Opaque<'a>,
-    /// Minor version.
+    /// Minor version of NFSv4: 0, 1 or 2.
     pub minorversion: u32,
     /// Number that the client gave with SETCLIENTID (4.0).
     pub callback_ident: u32,
-    /// The operations.
+    /// Operations, not decoded yet.
     pub ops: Items<'a>,
 }
 
@@ -456,6 +476,15 @@ mod tests {
     }
 
     #[test]
+    fn an_operation_that_is_not_implemented_is_the_last() {
+        let layoutget = [&[0, 0, 0, 50][..], &[0xff; 40]].concat();
+        let bytes = compound(1, 3, &[Argop::Putrootfh], &layoutget);
+        assert_eq!(outcomes(&bytes), [Ok(Opnum::PUTROOTFH), Ok(Opnum::LAYOUTGET)]);
+        let results = [Opnum::LAYOUTGET.0.to_be_bytes(), Nfsstat4::OK.0.to_be_bytes()].concat();
+        assert!(Decoder::new(&results).get::<Resop<'_>>().is_err(), "a success has a body that is not known");
+    }
+
+    #[test]
     fn every_operation_number_has_arguments_and_a_result() {
         for &opnum in Opnum::ALL.iter().filter(|n| **n != Opnum::ILLEGAL) {
             let op = Argop::decode_body(opnum, &mut Decoder::new(&[0; 400]));
@@ -477,7 +506,8 @@ mod tests {
             Resop::Lock(LockRes::Denied(denied)),
             Resop::Lockt(LocktRes::Ok(())),
             Resop::Setattr(SetattrRes { status: Nfsstat4::PERM, attrsset }),
-            Resop::Getdeviceinfo(GetdeviceinfoRes::TooSmall(9)),
+            Resop::Copy(CopyRes::OffloadNoReqs(CopyRequirements4 { consecutive: true, synchronous: true })),
+            Resop::Unimplemented(Opnum::LAYOUTGET, Nfsstat4::NOTSUPP),
             Resop::Read(Err(Nfsstat4::LOCKED)),
         ];
         let mut e = Encoder::new();

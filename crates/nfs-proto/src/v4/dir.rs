@@ -27,11 +27,11 @@ xdr_union! {
 xdr_struct! {
     /// Arguments of CREATE.
     pub struct CreateArgs<'a> {
-        /// What to make.
+        /// Type of the new object.
         pub objtype: Createtype4<'a>,
-        /// Its name.
+        /// Name of the new object.
         pub objname: Component4<'a>,
-        /// Its first attributes.
+        /// Attributes of the new object.
         pub createattrs: Fattr4<'a>,
     }
     /// Result of CREATE.
@@ -71,18 +71,18 @@ xdr_struct! {
     }
     /// A directory entry.
     pub struct Entry4<'a> {
-        /// Its cookie.
+        /// Position after the entry, for the next READDIR.
         pub cookie: u64,
-        /// Its name.
+        /// Name of the entry.
         pub name: Component4<'a>,
-        /// Its attributes.
+        /// Attributes of the entry, those asked for.
         pub attrs: Fattr4<'a>,
     }
     /// Result of READDIR.
     pub struct ReaddirOk<'a> {
         /// Verifier for the cookies.
         pub cookieverf: Verifier4,
-        /// Entries.
+        /// Entries of the directory, in order of their cookies.
         pub entries: Chain<'a, Entry4<'a>>,
         /// Whether the last entry is the directory's last.
         pub eof: bool,
@@ -118,7 +118,7 @@ xdr_struct! {
     }
     /// Result of SECINFO and SECINFO_NO_NAME.
     pub struct SecinfoOk<'a> {
-        /// Flavours, best first.
+        /// Security flavours that are accepted, in order of preference.
         pub flavors: List<'a, Secinfo4<'a>>,
     }
 }

@@ -25,7 +25,7 @@ pub const ACCESS_XALIST: u32 = 0x0100;
 xdr_struct! {
     /// Arguments of ACCESS.
     pub struct AccessArgs {
-        /// Rights asked for.
+        /// `ACCESS` bits to check.
         pub access: u32,
     }
     /// Result of ACCESS.
@@ -54,12 +54,12 @@ xdr_struct! {
     }
     /// Result of GETATTR.
     pub struct GetattrOk<'a> {
-        /// The attributes.
+        /// Values of the attributes asked for.
         pub obj_attributes: Fattr4<'a>,
     }
     /// Result of GETFH.
     pub struct GetfhOk<'a> {
-        /// The current filehandle.
+        /// Becomes the current filehandle.
         pub object: Fh4<'a>,
     }
     /// Arguments of VERIFY and NVERIFY.
@@ -81,16 +81,16 @@ xdr_struct! {
     pub struct ReadArgs {
         /// Open, lock, delegation or special stateid.
         pub stateid: Stateid4,
-        /// Where to start.
+        /// Offset of the first byte.
         pub offset: u64,
-        /// Bytes at most.
+        /// Maximum number of bytes to return.
         pub count: u32,
     }
     /// Result of READ.
     pub struct ReadOk<'a> {
         /// Whether the data reaches the end of the file.
         pub eof: bool,
-        /// The data.
+        /// Data of the file.
         pub data: Bulk<'a>,
     }
     /// Result of READLINK.
@@ -107,7 +107,7 @@ xdr_struct! {
     }
     /// Result of SETATTR, with a body whatever the status.
     pub struct SetattrRes {
-        /// Status.
+        /// Status of the last operation executed.
         pub status: Nfsstat4,
         /// Attributes that were set.
         pub attrsset: Bitmap4,
@@ -116,11 +116,11 @@ xdr_struct! {
     pub struct WriteArgs<'a> {
         /// Open, lock, delegation or special stateid.
         pub stateid: Stateid4,
-        /// Where to write.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Stability asked for.
         pub stable: StableHow4,
-        /// The data.
+        /// Data of the file.
         pub data: Bulk<'a>,
     }
     /// Result of WRITE.
@@ -134,11 +134,11 @@ xdr_struct! {
     }
     /// RPCSEC_GSS in a SECINFO result (RFC 2203).
     pub struct RpcsecGssInfo<'a> {
-        /// Mechanism.
+        /// OID of the GSS mechanism.
         pub oid: Opaque<'a>,
-        /// Quality of protection.
+        /// Quality of protection of RPCSEC_GSS.
         pub qop: u32,
-        /// Service.
+        /// Integrity, privacy or neither.
         pub service: RpcGssSvc,
     }
 }

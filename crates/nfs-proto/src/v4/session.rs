@@ -1,6 +1,6 @@
 //! Clients and sessions of 4.1 (RFC 8881 §18.33 to §18.51).
 
-use super::{Bitmap4, Identity, NfsImplId4, Nfsstat4, Nfstime4, RpcGssSvc, Sessionid4, Stateid4, Verifier4};
+use super::{Bitmap4, Identity, NfsImplId4, Nfsstat4, RpcGssSvc, Sessionid4, Stateid4, Verifier4};
 use crate::rpc::AuthSys;
 use crate::xdr::{List, Opaque};
 
@@ -92,11 +92,11 @@ xdr_enum! {
 xdr_struct! {
     /// GSS handles of a back channel.
     pub struct GssCbHandles4<'a> {
-        /// Service.
+        /// Integrity, privacy or neither.
         pub service: RpcGssSvc,
-        /// The server's handle.
+        /// Handle of the GSS context on the server.
         pub handle_from_server: Opaque<'a>,
-        /// The client's handle.
+        /// Handle of the GSS context that the client created.
         pub handle_from_client: Opaque<'a>,
     }
     /// Arguments of BACKCHANNEL_CTL.
@@ -108,18 +108,18 @@ xdr_struct! {
     }
     /// Arguments of BIND_CONN_TO_SESSION.
     pub struct BindConnToSessionArgs {
-        /// The session.
+        /// Session id, from CREATE_SESSION.
         pub sessid: Sessionid4,
-        /// Channels.
+        /// Channels that the connection is to carry.
         pub dir: ChannelDirFromClient4,
         /// Whether to step up to RDMA.
         pub use_conn_in_rdma_mode: bool,
     }
     /// Result of BIND_CONN_TO_SESSION.
     pub struct BindConnToSessionOk {
-        /// The session.
+        /// Session id, from CREATE_SESSION.
         pub sessid: Sessionid4,
-        /// Channels.
+        /// Channels that the connection is to carry.
         pub dir: ChannelDirFromServer4,
         /// Whether the connection is RDMA now.
         pub use_conn_in_rdma_mode: bool,
@@ -128,16 +128,16 @@ xdr_struct! {
     pub struct StateProtectOps4 {
         /// Must use the machine credential or SSV.
         pub must_enforce: Bitmap4,
-        /// May use it.
+        /// Operations that may use the machine credential.
         pub must_allow: Bitmap4,
     }
     /// What the client offers for SSV.
     pub struct SsvSpParms4<'a> {
-        /// Operations.
+        /// Operations that are protected.
         pub ops: StateProtectOps4,
-        /// Hash algorithms.
+        /// OIDs of hash algorithms that the client supports.
         pub hash_algs: List<'a, Opaque<'a>>,
-        /// Encryption algorithms.
+        /// OIDs of encryption algorithms that the client supports.
         pub encr_algs: List<'a, Opaque<'a>>,
         /// SSV versions to keep.
         pub window: u32,
@@ -146,7 +146,7 @@ xdr_struct! {
     }
     /// What the server chose for SSV.
     pub struct SsvProtInfo4<'a> {
-        /// Operations.
+        /// Operations that are protected.
         pub ops: StateProtectOps4,
         /// Index of the hash algorithm.
         pub hash_alg: u32,
@@ -154,16 +154,16 @@ xdr_struct! {
         pub encr_alg: u32,
         /// Length of the SSV.
         pub ssv_len: u32,
-        /// SSV versions kept.
+        /// Number of SSV versions that the server keeps.
         pub window: u32,
-        /// GSS handles.
+        /// Handles of RPCSEC_GSS contexts.
         pub handles: List<'a, Opaque<'a>>,
     }
     /// Identity of a client.
     pub struct ClientOwner4<'a> {
         /// Instance: changes with the client's restart.
         pub verifier: Verifier4,
-        /// Identity that stays.
+        /// The same after a restart of the client.
         pub ownerid: Identity<'a>,
     }
     /// Identity of a server, to find other paths to it.
@@ -175,87 +175,87 @@ xdr_struct! {
     }
     /// Arguments of EXCHANGE_ID.
     pub struct ExchangeIdArgs<'a> {
-        /// The client.
+        /// Name and verifier of the client instance.
         pub clientowner: ClientOwner4<'a>,
         /// `EXCHGID_` flags.
         pub flags: u32,
         /// State protection offered.
         pub state_protect: StateProtect4A<'a>,
-        /// The client's software.
+        /// Name, version and build date of the client.
         pub client_impl_id: Option<NfsImplId4<'a>>,
     }
     /// Result of EXCHANGE_ID.
     pub struct ExchangeIdOk<'a> {
-        /// Client id.
+        /// Client id, from EXCHANGE_ID or SETCLIENTID.
         pub clientid: u64,
         /// Sequence number for CREATE_SESSION.
         pub sequenceid: u32,
         /// `EXCHGID_` flags.
         pub flags: u32,
-        /// State protection.
+        /// State protection in force.
         pub state_protect: StateProtect4R<'a>,
-        /// The server.
+        /// Identity of the server, for trunking.
         pub server_owner: ServerOwner4<'a>,
         /// Where client ids, stateids and filehandles mean the same.
         pub server_scope: Identity<'a>,
-        /// The server's software.
+        /// Name, version and build date of the server.
         pub server_impl_id: Option<NfsImplId4<'a>>,
     }
     /// Limits of a channel; sizes count whole RPC messages.
     pub struct ChannelAttrs4 {
-        /// Padding of headers.
+        /// Bytes of padding before data, for RDMA.
         pub headerpadsize: u32,
-        /// Largest request.
+        /// Largest request in bytes, RPC header included.
         pub maxrequestsize: u32,
-        /// Largest reply.
+        /// Largest reply in bytes, RPC header included.
         pub maxresponsesize: u32,
         /// Largest reply that is cached.
         pub maxresponsesize_cached: u32,
         /// Operations in a compound.
         pub maxoperations: u32,
-        /// Slots.
+        /// Number of slots: requests outstanding at once.
         pub maxrequests: u32,
         /// RDMA reads outstanding.
         pub rdma_ird: Option<u32>,
     }
     /// Arguments of CREATE_SESSION.
     pub struct CreateSessionArgs<'a> {
-        /// Client id.
+        /// Client id, from EXCHANGE_ID or SETCLIENTID.
         pub clientid: u64,
-        /// Its sequence number.
+        /// Sequence number for the first CREATE_SESSION.
         pub sequence: u32,
         /// `CREATE_SESSION_` flags.
         pub flags: u32,
-        /// Fore channel.
+        /// Limits of the fore channel, for requests.
         pub fore_chan_attrs: ChannelAttrs4,
-        /// Back channel.
+        /// Limits of the back channel, for callbacks.
         pub back_chan_attrs: ChannelAttrs4,
-        /// Callback program number.
+        /// RPC program number of callbacks.
         pub cb_program: u32,
         /// Credentials that callbacks may use.
         pub sec_parms: List<'a, CallbackSecParms4<'a>>,
     }
     /// Result of CREATE_SESSION.
     pub struct CreateSessionOk {
-        /// The session.
+        /// Session id, from CREATE_SESSION.
         pub sessionid: Sessionid4,
         /// Sequence number of the request.
         pub sequence: u32,
         /// `CREATE_SESSION_` flags granted.
         pub flags: u32,
-        /// Fore channel.
+        /// Limits of the fore channel, for requests.
         pub fore_chan_attrs: ChannelAttrs4,
-        /// Back channel.
+        /// Limits of the back channel, for callbacks.
         pub back_chan_attrs: ChannelAttrs4,
     }
     /// Arguments of DESTROY_SESSION.
     pub struct DestroySessionArgs {
-        /// The session.
+        /// Session id, from CREATE_SESSION.
         pub sessionid: Sessionid4,
     }
     /// Arguments of DESTROY_CLIENTID.
     pub struct DestroyClientidArgs {
-        /// The client id.
+        /// Client id, from EXCHANGE_ID or SETCLIENTID.
         pub clientid: u64,
     }
     /// Arguments of RECLAIM_COMPLETE.
@@ -265,11 +265,11 @@ xdr_struct! {
     }
     /// Arguments of SEQUENCE.
     pub struct SequenceArgs {
-        /// The session.
+        /// Session id, from CREATE_SESSION.
         pub sessionid: Sessionid4,
         /// The slot's sequence number.
         pub sequenceid: u32,
-        /// The slot.
+        /// Slot of the session.
         pub slotid: u32,
         /// Highest slot with a request outstanding.
         pub highest_slotid: u32,
@@ -278,11 +278,11 @@ xdr_struct! {
     }
     /// Result of SEQUENCE.
     pub struct SequenceOk {
-        /// The session.
+        /// Session id, from CREATE_SESSION.
         pub sessionid: Sessionid4,
         /// The slot's sequence number.
         pub sequenceid: u32,
-        /// The slot.
+        /// Slot of the session.
         pub slotid: u32,
         /// Highest slot that may be used.
         pub highest_slotid: u32,
@@ -295,56 +295,28 @@ xdr_struct! {
     pub struct SetSsvArgs<'a> {
         /// Value to combine with the SSV.
         pub ssv: Opaque<'a>,
-        /// Proof.
+        /// HMAC that proves knowledge of the SSV.
         pub digest: Opaque<'a>,
     }
     /// Result of SET_SSV.
     pub struct SetSsvOk<'a> {
-        /// Proof.
+        /// HMAC that proves knowledge of the SSV.
         pub digest: Opaque<'a>,
     }
     /// Arguments of FREE_STATEID.
     pub struct FreeStateidArgs {
-        /// The stateid.
+        /// Stateid to free.
         pub stateid: Stateid4,
     }
     /// Arguments of TEST_STATEID.
     pub struct TestStateidArgs<'a> {
-        /// The stateids.
+        /// Stateids to test.
         pub stateids: List<'a, Stateid4>,
     }
     /// Result of TEST_STATEID.
     pub struct TestStateidOk<'a> {
-        /// Status of each.
+        /// Status of every stateid, in order.
         pub status_codes: List<'a, Nfsstat4>,
-    }
-    /// Arguments of GET_DIR_DELEGATION.
-    pub struct GetDirDelegationArgs {
-        /// Whether to signal that a delegation becomes available.
-        pub signal_deleg_avail: bool,
-        /// Notifications wanted.
-        pub notification_types: Bitmap4,
-        /// How long notifications about entries may wait.
-        pub child_attr_delay: Nfstime4,
-        /// How long notifications about the directory may wait.
-        pub dir_attr_delay: Nfstime4,
-        /// Attributes of entries to notify about.
-        pub child_attributes: Bitmap4,
-        /// Attributes of the directory to notify about.
-        pub dir_attributes: Bitmap4,
-    }
-    /// A granted directory delegation.
-    pub struct DirDelegation4 {
-        /// Verifier of the directory's cookies.
-        pub cookieverf: Verifier4,
-        /// The delegation.
-        pub stateid: Stateid4,
-        /// Notifications that will come.
-        pub notification: Bitmap4,
-        /// Attributes of entries.
-        pub child_attributes: Bitmap4,
-        /// Attributes of the directory.
-        pub dir_attributes: Bitmap4,
     }
 }
 
@@ -375,12 +347,5 @@ xdr_union! {
         1 => MachCred(StateProtectOps4),
         /// By secret state verifier.
         2 => Ssv(SsvProtInfo4<'a>),
-    }
-    /// Result of GET_DIR_DELEGATION.
-    pub enum GetDirDelegationOk {
-        /// Granted.
-        0 => Granted(DirDelegation4),
-        /// Not available; whether the server will signal when it is.
-        1 => Unavail(bool),
     }
 }

@@ -96,7 +96,7 @@ xdr_struct! {
     pub struct CloseArgs {
         /// Sequence number of the open owner (4.0).
         pub seqid: u32,
-        /// The open.
+        /// Stateid of the open.
         pub open_stateid: Stateid4,
     }
     /// Result of CLOSE.
@@ -106,54 +106,54 @@ xdr_struct! {
     }
     /// Arguments of DELEGRETURN.
     pub struct DelegreturnArgs {
-        /// The delegation.
+        /// Stateid of the delegation.
         pub deleg_stateid: Stateid4,
     }
     /// Arguments of DELEGPURGE.
     pub struct DelegpurgeArgs {
-        /// The client.
+        /// Client id, from EXCHANGE_ID or SETCLIENTID.
         pub clientid: u64,
     }
     /// First lock of a lock owner on an open.
     pub struct OpenToLockOwner4<'a> {
         /// Sequence number of the open owner (4.0).
         pub open_seqid: u32,
-        /// The open.
+        /// Stateid of the open.
         pub open_stateid: Stateid4,
         /// First sequence number of the lock owner (4.0).
         pub lock_seqid: u32,
-        /// The lock owner.
+        /// Owner of the locks.
         pub lock_owner: LockOwner4<'a>,
     }
     /// Further lock of a lock owner.
     pub struct ExistLockOwner4 {
-        /// Its lock stateid.
+        /// Stateid of the lock owner's locks on the file.
         pub lock_stateid: Stateid4,
         /// Sequence number of the lock owner (4.0).
         pub lock_seqid: u32,
     }
     /// Arguments of LOCK.
     pub struct LockArgs<'a> {
-        /// Type.
+        /// Read or write lock, and whether the client waits.
         pub locktype: LockType4,
         /// Whether it is reclaimed after a restart.
         pub reclaim: bool,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Number of bytes; all ones: to the end.
         pub length: u64,
-        /// Whose lock.
+        /// Lock owner, new or known.
         pub locker: Locker4<'a>,
     }
     /// The lock that is in the way.
     pub struct LockDenied<'a> {
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Number of bytes.
         pub length: u64,
-        /// Type.
+        /// Read or write lock, and whether the client waits.
         pub locktype: LockType4,
-        /// Owner.
+        /// Owner of the conflicting lock.
         pub owner: LockOwner4<'a>,
     }
     /// Result of LOCK.
@@ -163,9 +163,9 @@ xdr_struct! {
     }
     /// Arguments of LOCKT.
     pub struct LocktArgs<'a> {
-        /// Type.
+        /// Read or write lock, and whether the client waits.
         pub locktype: LockType4,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Number of bytes.
         pub length: u64,
@@ -180,33 +180,33 @@ xdr_struct! {
         pub seqid: u32,
         /// The owner's locks on the file.
         pub lock_stateid: Stateid4,
-        /// First byte.
+        /// Offset of the first byte.
         pub offset: u64,
         /// Number of bytes.
         pub length: u64,
     }
     /// Result of LOCKU.
     pub struct LockuOk {
-        /// The new stateid.
+        /// Stateid of the locks, with a new sequence number.
         pub lock_stateid: Stateid4,
     }
     /// Verifier and attributes of an exclusive create (4.1).
     pub struct Creatverfattr<'a> {
-        /// Verifier.
+        /// Verifier of the credential.
         pub verf: Verifier4,
-        /// Attributes.
+        /// Attributes of the entry, those asked for.
         pub attrs: Fattr4<'a>,
     }
     /// Space that a write delegation may use, in blocks.
     pub struct ModifiedLimit4 {
-        /// Blocks.
+        /// Limit of the space, in blocks.
         pub num_blocks: u32,
-        /// Size of one.
+        /// Block size in bytes.
         pub bytes_per_block: u32,
     }
     /// OPEN by name under a delegation.
     pub struct OpenClaimDelegateCur4<'a> {
-        /// The delegation.
+        /// Stateid of the delegation.
         pub delegate_stateid: Stateid4,
         /// Name in the current directory.
         pub file: Component4<'a>,
@@ -219,7 +219,7 @@ xdr_struct! {
         pub share_access: u32,
         /// What others are denied.
         pub share_deny: u32,
-        /// Whose open.
+        /// Open owner.
         pub owner: OpenOwner4<'a>,
         /// Whether and how to create.
         pub openhow: Openflag4<'a>,
@@ -228,7 +228,7 @@ xdr_struct! {
     }
     /// A read delegation.
     pub struct OpenReadDelegation4<'a> {
-        /// Its stateid.
+        /// Stateid of the delegation.
         pub stateid: Stateid4,
         /// Whether it is recalled already.
         pub recall: bool,
@@ -237,7 +237,7 @@ xdr_struct! {
     }
     /// A write delegation.
     pub struct OpenWriteDelegation4<'a> {
-        /// Its stateid.
+        /// Stateid of the delegation.
         pub stateid: Stateid4,
         /// Whether it is recalled already.
         pub recall: bool,
@@ -248,7 +248,7 @@ xdr_struct! {
     }
     /// Result of OPEN.
     pub struct OpenOk<'a> {
-        /// The open.
+        /// Stateid of the open.
         pub stateid: Stateid4,
         /// Change of the directory.
         pub cinfo: ChangeInfo4,
@@ -256,42 +256,42 @@ xdr_struct! {
         pub rflags: u32,
         /// Attributes that were set.
         pub attrset: Bitmap4,
-        /// Delegation.
+        /// Delegation granted, if any.
         pub delegation: OpenDelegation4<'a>,
     }
     /// Arguments of OPEN_CONFIRM (4.0).
     pub struct OpenConfirmArgs {
-        /// The open.
+        /// Stateid of the open.
         pub open_stateid: Stateid4,
         /// Sequence number of the open owner.
         pub seqid: u32,
     }
     /// Result of OPEN_CONFIRM.
     pub struct OpenConfirmOk {
-        /// The confirmed open.
+        /// Stateid of the open, now confirmed.
         pub open_stateid: Stateid4,
     }
     /// Arguments of OPEN_DOWNGRADE.
     pub struct OpenDowngradeArgs {
-        /// The open.
+        /// Stateid of the open.
         pub open_stateid: Stateid4,
         /// Sequence number of the open owner (4.0).
         pub seqid: u32,
-        /// Access that stays.
+        /// `SHARE_ACCESS` bits that the open keeps.
         pub share_access: u32,
-        /// Denial that stays.
+        /// `SHARE_DENY` bits that the open keeps.
         pub share_deny: u32,
     }
     /// Result of OPEN_DOWNGRADE.
     pub struct OpenDowngradeOk {
-        /// The new stateid.
+        /// Stateid of the open, with a new sequence number.
         pub open_stateid: Stateid4,
     }
     /// Arguments of WANT_DELEGATION (4.1).
     pub struct WantDelegationArgs {
         /// What is wanted, as in `share_access` of OPEN.
         pub want: u32,
-        /// By which right.
+        /// What entitles the client to the delegation.
         pub claim: DelegClaim4,
     }
 }

@@ -35,8 +35,6 @@ pub type Identity<'a> = Opaque<'a, OPAQUE_LIMIT>;
 pub type Verifier4 = [u8; 8];
 /// Session id.
 pub type Sessionid4 = [u8; 16];
-/// pNFS device id.
-pub type Deviceid4 = [u8; 16];
 
 xdr_struct! {
     /// Stateid: which state, and which version of it (RFC 8881 §8.2).
@@ -60,9 +58,9 @@ xdr_struct! {
     pub struct ChangeInfo4 {
         /// Whether both values were taken atomically with the operation.
         pub atomic: bool,
-        /// Before it.
+        /// Change attribute before the operation.
         pub before: u64,
-        /// After it.
+        /// Change attribute after the operation.
         pub after: u64,
     }
     /// Device numbers of a special file.
@@ -76,21 +74,21 @@ xdr_struct! {
     /// File system id.
     #[derive(Hash, Default)]
     pub struct Fsid4 {
-        /// Major part.
+        /// First part of the identifier.
         pub major: u64,
-        /// Minor part.
+        /// Second part of the identifier.
         pub minor: u64,
     }
     /// Network address: transport and universal address (RFC 5665).
     pub struct Netaddr4<'a> {
-        /// `tcp`, `tcp6` …
+        /// Network id, such as `tcp` or `tcp6`.
         pub r_netid: Opaque<'a>,
-        /// `127.0.0.1.8.1` …
+        /// Universal address, such as `127.0.0.1.8.1`.
         pub r_addr: Opaque<'a>,
     }
     /// Attributes: which, and their values in order of number.
     pub struct Fattr4<'a> {
-        /// Which attributes.
+        /// Numbers of the attributes that follow.
         pub attrmask: Bitmap4,
         /// Their values, one after the other.
         pub attr_vals: Opaque<'a>,
@@ -107,7 +105,7 @@ xdr_struct! {
     pub struct NfsImplId4<'a> {
         /// Domain of its vendor.
         pub domain: Utf8<'a>,
-        /// Name and version.
+        /// Name and version of the software.
         pub name: Utf8<'a>,
         /// Build date.
         pub date: Nfstime4,
@@ -229,8 +227,8 @@ impl<T> Status for Result<T, Nfsstat4> {
     }
 }
 
-/// Results with a body for one status besides `OK`: `pub enum Name { Ok(Type), DENIED => Denied(Type) }` and `Err` for all
-/// others.
+/// Results with a body for one status besides `OK`: `pub enum Name { Ok(Type), DENIED => Denied(Type) }` and `Err`
+/// for all others.
 macro_rules! result_union {
     ($( $(#[$m:meta])* pub enum $name:ident $(<$lt:lifetime>)? {
         Ok($ok:ty), $(#[$vm:meta])* $status:ident => $v:ident($body:ty) $(,)?

@@ -1,10 +1,11 @@
 //! Operations of 4.2 (RFC 7862): space, holes, copies, advice.
 
-use super::{Bitmap4, Netaddr4, Nfsstat4, Nfstime4, StableHow4, Stateid4, Utf8, Verifier4};
-use crate::xdr::{Bulk, List, Opaque};
+use super::{Bitmap4, Netaddr4, StableHow4, Stateid4, Utf8, Verifier4};
+use crate::xdr::{Bulk, List};
 
 xdr_code! {
-    /// Content of a range of a file. SEEK of a kind that is not known here is UNION_NOTSUPP, not BADXDR (RFC 7862 §11.2).
+    /// Content of a range of a file. SEEK of a kind that is not known here is UNION_NOTSUPP, not BADXDR (RFC 7862
+    /// §11.2).
     pub struct DataContent4("NFS4_CONTENT_") {
         /// Data.
         DATA = 0,
@@ -66,21 +67,21 @@ xdr_union! {
 xdr_struct! {
     /// A range of data.
     pub struct Data4<'a> {
-        /// Where it starts.
+        /// Offset of the first byte.
         pub offset: u64,
-        /// The data.
+        /// Data of the file.
         pub data: Bulk<'a>,
     }
     /// A range without data.
     pub struct DataInfo4 {
-        /// Where it starts.
+        /// Offset of the first byte.
         pub offset: u64,
-        /// Its length.
+        /// Number of bytes; all ones: to the end of the file.
         pub length: u64,
     }
     /// Result of an operation that writes, now or later.
     pub struct WriteResponse4 {
-        /// Where it goes on asynchronously: the stateid that CB_OFFLOAD will carry.
+        /// Stateid of an asynchronous copy, which this side never asks for.
         pub callback_id: Option<Stateid4>,
         /// Bytes written.
         pub count: u64,
@@ -91,20 +92,20 @@ xdr_struct! {
     }
     /// Arguments of ALLOCATE.
     pub struct AllocateArgs {
-        /// Stateid for writing.
+        /// Open, lock, delegation or special stateid that permits writing.
         pub stateid: Stateid4,
         /// Start of the range.
         pub offset: u64,
-        /// Its length.
+        /// Number of bytes; all ones: to the end of the file.
         pub length: u64,
     }
     /// Arguments of DEALLOCATE.
     pub struct DeallocateArgs {
-        /// Stateid for writing.
+        /// Open, lock, delegation or special stateid that permits writing.
         pub stateid: Stateid4,
         /// Start of the range.
         pub offset: u64,
-        /// Its length.
+        /// Number of bytes; all ones: to the end of the file.
         pub length: u64,
     }
     /// Arguments of CLONE: saved filehandle to current filehandle.
@@ -141,7 +142,7 @@ xdr_struct! {
     }
     /// How a copy is done.
     pub struct CopyRequirements4 {
-        /// In order.
+        /// The bytes are copied in order.
         pub consecutive: bool,
         /// Done before the answer.
         pub synchronous: bool,
@@ -150,45 +151,12 @@ xdr_struct! {
     pub struct CopyOk {
         /// What was or will be written.
         pub response: WriteResponse4,
-        /// How.
+        /// How the copy was or will be made.
         pub requirements: CopyRequirements4,
-    }
-    /// Arguments of COPY_NOTIFY.
-    pub struct CopyNotifyArgs<'a> {
-        /// Stateid of the source.
-        pub src_stateid: Stateid4,
-        /// Who will copy.
-        pub destination_server: Netloc4<'a>,
-    }
-    /// Result of COPY_NOTIFY.
-    pub struct CopyNotifyOk<'a> {
-        /// How long the permission lasts.
-        pub lease_time: Nfstime4,
-        /// Stateid for the copying server.
-        pub stateid: Stateid4,
-        /// Where the source is.
-        pub source_server: List<'a, Netloc4<'a>>,
-    }
-    /// Arguments of OFFLOAD_CANCEL.
-    pub struct OffloadCancelArgs {
-        /// The copy.
-        pub stateid: Stateid4,
-    }
-    /// Arguments of OFFLOAD_STATUS.
-    pub struct OffloadStatusArgs {
-        /// The copy.
-        pub stateid: Stateid4,
-    }
-    /// Result of OFFLOAD_STATUS.
-    pub struct OffloadStatusOk {
-        /// Bytes copied.
-        pub count: u64,
-        /// Final status, where done.
-        pub complete: Option<Nfsstat4>,
     }
     /// Arguments of IO_ADVISE.
     pub struct IoAdviseArgs {
-        /// Stateid for reading.
+        /// Open, lock, delegation or special stateid that permits reading.
         pub stateid: Stateid4,
         /// Start of the range.
         pub offset: u64,
@@ -206,64 +174,33 @@ xdr_struct! {
     pub struct ReadPlusArgs {
         /// Open, lock, delegation or special stateid.
         pub stateid: Stateid4,
-        /// Where to start.
+        /// Offset of the first byte.
         pub offset: u64,
-        /// Bytes at most.
+        /// Maximum number of bytes to return.
         pub count: u32,
     }
     /// Result of READ_PLUS.
     pub struct ReadPlusOk<'a> {
         /// Whether the ranges reach the end of the file.
         pub eof: bool,
-        /// Ranges.
+        /// Data and holes, in order of offset.
         pub contents: List<'a, ReadPlusContent<'a>>,
     }
     /// Arguments of SEEK.
     pub struct SeekArgs {
-        /// Stateid for reading.
+        /// Open, lock, delegation or special stateid that permits reading.
         pub stateid: Stateid4,
-        /// Where to start.
+        /// Offset of the first byte.
         pub offset: u64,
-        /// What to find.
+        /// Data or a hole.
         pub what: DataContent4,
     }
     /// Result of SEEK.
     pub struct SeekOk {
         /// Whether there is none up to the end of the file.
         pub eof: bool,
-        /// Where it is.
+        /// Offset of the data or the hole.
         pub offset: u64,
-    }
-    /// Blocks of application data.
-    pub struct AppDataBlock4<'a> {
-        /// Start in the file.
-        pub offset: u64,
-        /// Size of a block.
-        pub block_size: u64,
-        /// Blocks.
-        pub block_count: u64,
-        /// Where in a block its number goes; all ones: nowhere.
-        pub reloff_blocknum: u64,
-        /// Number of the first block.
-        pub block_num: u32,
-        /// Where in a block the pattern goes.
-        pub reloff_pattern: u64,
-        /// The pattern.
-        pub pattern: Opaque<'a>,
-    }
-    /// Arguments of WRITE_SAME.
-    pub struct WriteSameArgs<'a> {
-        /// Stateid for writing.
-        pub stateid: Stateid4,
-        /// Stability asked for.
-        pub stable: StableHow4,
-        /// What to write.
-        pub adb: AppDataBlock4<'a>,
-    }
-    /// Result of WRITE_SAME.
-    pub struct WriteSameOk {
-        /// What was written.
-        pub response: WriteResponse4,
     }
 }
 

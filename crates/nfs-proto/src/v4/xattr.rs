@@ -18,21 +18,21 @@ xdr_enum! {
 xdr_struct! {
     /// Arguments of GETXATTR.
     pub struct GetxattrArgs<'a> {
-        /// Name.
+        /// Name of the entry.
         pub name: Component4<'a>,
     }
     /// Result of GETXATTR.
     pub struct GetxattrOk<'a> {
-        /// Value.
+        /// Value of the extended attribute.
         pub value: Opaque<'a>,
     }
     /// Arguments of SETXATTR.
     pub struct SetxattrArgs<'a> {
-        /// Whether to create.
+        /// What happens if the attribute exists.
         pub option: SetxattrOption4,
-        /// Name.
+        /// Name of the extended attribute.
         pub key: Component4<'a>,
-        /// Value.
+        /// Value of the extended attribute.
         pub value: Opaque<'a>,
     }
     /// Result of SETXATTR.
@@ -51,14 +51,14 @@ xdr_struct! {
     pub struct ListxattrsOk<'a> {
         /// Where to go on.
         pub cookie: u64,
-        /// Names.
+        /// Names of extended attributes.
         pub names: List<'a, Component4<'a>>,
         /// Whether these are the last.
         pub eof: bool,
     }
     /// Arguments of REMOVEXATTR.
     pub struct RemovexattrArgs<'a> {
-        /// Name.
+        /// Name of the entry.
         pub name: Component4<'a>,
     }
     /// Result of REMOVEXATTR.

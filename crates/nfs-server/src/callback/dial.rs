@@ -15,7 +15,6 @@ use crate::state::ClientId;
 const MAX_REPLY: usize = 64 << 10;
 /// Most bytes waiting to be sent to one client.
 const MAX_UNSENT: usize = 1 << 20;
-/// Most connections.
 const MAX_DIALLED: usize = 4096;
 
 /// The dialled connections.
@@ -36,7 +35,6 @@ struct Dial {
 /// What a poll event brought.
 #[derive(Debug, Default)]
 pub(super) struct Arrived {
-    /// Whole messages.
     pub(super) messages: Vec<Vec<u8>>,
     /// Whether the connection is gone.
     pub(super) closed: bool,

@@ -12,7 +12,7 @@ use crate::handle::{self, FileId};
 use crate::state::ClientId;
 use crate::state::backchannel::{BackClaim, Credential};
 
-/// What a client is told or asked.
+/// A callback to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum What {
     /// Nothing: whether it answers.
@@ -47,7 +47,7 @@ pub(super) enum Frame {
 
 /// What a client answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum CallbackReply {
     /// RPC did not get through to the callback program.
     Refused,
     /// CB_NULL was answered.
@@ -117,24 +117,26 @@ pub(super) fn xid(message: &[u8]) -> Option<u32> {
 }
 
 /// Reads the reply to a call of `what`; `sequenced`: the call had a CB_SEQUENCE. What does not decode is a refusal.
-pub(super) fn answer(message: &[u8], what: &What, sequenced: bool) -> Answer {
+pub(super) fn answer(message: &[u8], what: &What, sequenced: bool) -> CallbackReply {
     let mut d = Decoder::new(message);
-    let Ok(Message::Reply { reply: RpcReply::Success(_), .. }) = d.get() else { return Answer::Refused };
+    let Ok(Message::Reply { reply: RpcReply::Success(_), .. }) = d.get() else {
+        return CallbackReply::Refused;
+    };
     if *what == What::Null {
-        return Answer::Alive;
+        return CallbackReply::Alive;
     }
-    let Ok(mut compound) = d.get::<CompoundRes<'_>>() else { return Answer::Refused };
+    let Ok(mut compound) = d.get::<CompoundRes<'_>>() else { return CallbackReply::Refused };
     let mut next =
         || compound.results.take::<CbResop<'_>>().and_then(Result::ok).map(|result| result.status());
     let sequence = if sequenced { next() } else { Some(Nfsstat4::OK) };
     match sequence {
         // Not even CB_SEQUENCE: the compound as such was refused.
-        None => Answer::Compound { sequence: compound.status, operation: None },
+        None => CallbackReply::Compound { sequence: compound.status, operation: None },
         Some(Nfsstat4::OK) => {
             let operation = next().or((compound.status != Nfsstat4::OK).then_some(compound.status));
-            Answer::Compound { sequence: Nfsstat4::OK, operation }
+            CallbackReply::Compound { sequence: Nfsstat4::OK, operation }
         }
-        Some(sequence) => Answer::Compound { sequence, operation: None },
+        Some(sequence) => CallbackReply::Compound { sequence, operation: None },
     }
 }
 

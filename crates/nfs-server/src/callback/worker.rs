@@ -14,7 +14,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use super::dial::Dials;
-use super::message::{self, Address, Answer, Frame, What};
+use super::message::{self, Address, CallbackReply, Frame, What};
 use super::{Callbacks, Input};
 use crate::state::backchannel::{BackClaim, BackConnection, Credential};
 use crate::state::session::Session;
@@ -63,7 +63,6 @@ struct Job {
     bound: Option<(Arc<Session>, BackClaim)>,
 }
 
-/// A callback sent.
 struct Flight {
     job: Job,
     path: Path,
@@ -243,7 +242,8 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         let Flight { mut job, path, .. } = flight;
         match path {
             Path::Session(session, claim, connection) => {
-                // The connection is closed or its client does not answer: no path any more, which its next SEQUENCE tells.
+                // The connection is closed or its client does not answer: no path any more, which its next SEQUENCE
+                // tells.
                 session.back().lock().remove(connection.id);
                 self.report_path(job.client, false);
                 if let Some(claim) = claim {
@@ -362,7 +362,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             self.fly(xid, job, Path::Dialled, now);
             return Sent::Yes;
         }
-        // A callback that may have been executed is repeated where it was sent, or else where it is executed anew.
+        // A callback that may have been executed is repeated where it was sent, or else where it is executed again.
         if let Some((session, claim)) = job.bound.take()
             && !session.is_dead()
             && session.flags() & SEQ_STATUS_BACKCHANNEL_FAULT == 0
@@ -489,9 +489,9 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         let answer = message::answer(message, &flight.job.what, sequenced);
         let client = flight.job.client;
         match answer {
-            Answer::Refused => self.lost(flight, now),
-            Answer::Alive => self.report_path(client, true),
-            Answer::Compound { sequence: Nfsstat4::OK, operation } => {
+            CallbackReply::Refused => self.lost(flight, now),
+            CallbackReply::Alive => self.report_path(client, true),
+            CallbackReply::Compound { sequence: Nfsstat4::OK, operation } => {
                 if let Path::Session(session, Some(claim), _) = &flight.path {
                     session.back().lock().release(*claim, true);
                 }
@@ -499,7 +499,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
                 self.executed(flight.job, operation.unwrap_or(Nfsstat4::OK), now);
                 self.hurry(client, now);
             }
-            Answer::Compound { sequence, .. } => self.not_executed(flight, sequence, now),
+            CallbackReply::Compound { sequence, .. } => self.not_executed(flight, sequence, now),
         }
     }
 

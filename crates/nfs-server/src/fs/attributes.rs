@@ -81,8 +81,8 @@ impl FileSystem {
         inode.birth = set.birth.map_or(inode.birth, Into::into);
     }
 
-    /// Renews the time of last access where relatime says so: when the file changed since, or after a day. Only then the
-    /// inode is locked for writing. Returns the new time. No lock may be held.
+    /// Renews the time of last access where relatime says so: when the file changed since, or after a day. Only then
+    /// the inode is locked for writing. Returns the new time. No lock may be held.
     pub(super) fn touch(&self, file: Node, attr: &Attr, now: Time) -> Option<Time> {
         let now = self.clock.time(now);
         let due = attr.atime <= attr.mtime

@@ -75,7 +75,7 @@ enum Index {
 
 /// An entry, as found.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found<'a> {
+pub(super) struct EntryRef<'a> {
     pub(super) cookie: u64,
     pub(super) name: &'a [u8],
     pub(super) node: Node,
@@ -105,7 +105,7 @@ impl Directory {
         ((self.len() as u64 + 2) * 32).next_multiple_of(4096)
     }
 
-    pub(super) fn find(&self, hasher: &DefaultHashBuilder, name: &[u8]) -> Option<Found<'_>> {
+    pub(super) fn find(&self, hasher: &DefaultHashBuilder, name: &[u8]) -> Option<EntryRef<'_>> {
         let hash = hash(hasher, name);
         let key = self.index.part(hash).find(spread(hash), |key| self.is(key, hash, name))?;
         self.get(key.cookie())
@@ -176,7 +176,7 @@ impl Directory {
     }
 
     /// The entries after `cookie`, in order.
-    pub(super) fn after(&self, cookie: u64) -> impl Iterator<Item = Found<'_>> {
+    pub(super) fn after(&self, cookie: u64) -> impl Iterator<Item = EntryRef<'_>> {
         let cookie = cookie.saturating_add(1);
         let number = cookie >> SEGMENT_BITS;
         let first = self.segment(number).unwrap_or_else(|at| at);
@@ -193,7 +193,7 @@ impl Directory {
     }
 
     /// The entry with exactly this cookie.
-    pub(super) fn get(&self, cookie: u64) -> Option<Found<'_>> {
+    pub(super) fn get(&self, cookie: u64) -> Option<EntryRef<'_>> {
         let (segment, at) = self.position(cookie)?;
         let segment = self.segments.get(segment)?;
         segment.entries.get(at).map(|entry| segment.found(entry))
@@ -278,8 +278,8 @@ impl Segment {
         self.entries.push(entry);
     }
 
-    fn found<'a>(&'a self, entry: &'a Entry) -> Found<'a> {
-        Found {
+    fn found<'a>(&'a self, entry: &'a Entry) -> EntryRef<'a> {
+        EntryRef {
             cookie: self.number << SEGMENT_BITS | u64::from(entry.low),
             name: entry.name(&self.names),
             node: Node { ino: u64::from(entry.ino), generation: entry.generation },
@@ -473,7 +473,7 @@ mod tests {
         assert!(dir.segments.len() <= 202, "{}", dir.segments.len());
         let entries: usize = dir.segments.iter().map(|segment| segment.entries.capacity()).sum();
         assert!(entries <= 100 * 8 + 256, "{entries}");
-        // Making and removing for ever takes no more.
+        // Creating and removing without end takes no more.
         for number in 0..100_000u64 {
             dir.insert(&hasher, b"again", node(number + 2));
             assert!(dir.remove(&hasher, b"again"));

@@ -31,8 +31,8 @@ impl FileSystem {
         Ok(ReadInfo { len: (end - start) as u32, eof, attr })
     }
 
-    /// Writes `data` at `offset`. No permission check: `who` decides whether set-user-ID and set-group-ID survive (they do
-    /// for user 0). All of it is written or nothing.
+    /// Writes `data` at `offset`. No permission check: `who` decides whether set-user-ID and set-group-ID survive
+    /// (they do for user 0). All of it is written or nothing.
     pub fn write(
         &self,
         who: &Credentials,
@@ -118,8 +118,8 @@ impl FileSystem {
         })
     }
 
-    /// First data (or hole) at or after `offset`; `None`: there is none before the end of file (only for data: every file
-    /// ends in a hole). [`FsError::NoSuchRange`] when `offset` is at or after the end.
+    /// First data (or hole) at or after `offset`; `None`: there is none before the end of file (only for data: every
+    /// file ends in a hole). [`FsError::NoSuchRange`] when `offset` is at or after the end.
     pub fn seek(&self, file: Node, offset: u64, what: SeekKind) -> Result<Option<u64>, FsError> {
         let inode = self.table.read(file)?;
         let data = inode.regular()?;
@@ -130,8 +130,8 @@ impl FileSystem {
     }
 
     /// Copies a range within this file system, sharing pages where it can; `len` 0 means to the end of `from`.
-    /// Returns the number of bytes: fewer where `from` ends earlier. Atomic. [`FsError::Invalid`] when both are one file
-    /// and the ranges overlap.
+    /// Returns the number of bytes: fewer where `from` ends earlier. Atomic. [`FsError::Invalid`] when both are one
+    /// file and the ranges overlap.
     #[allow(clippy::too_many_arguments, reason = "two places, a length, who and when")]
     pub fn copy_range(
         &self,

@@ -51,10 +51,10 @@ impl FileSystem {
     /// Makes a file of any kind. [`FsError::Exists`] when the name is taken ("." and ".." always are).
     /// `verifier` is stored for exclusive creation and survives until the file is changed by SETATTR.
     ///
-    /// Without a mode in `set`, files get 0644, directories 0755, links 0777. A size is for regular files only and ignored
-    /// for others. The owner is `who`, the group theirs or, in a set-group-ID directory, the directory's; others only as
-    /// chown(2) allows. A special file must be of a special kind, a link's content neither empty nor with a NUL
-    /// ([`FsError::Invalid`]).
+    /// Without a mode in `set`, files get 0644, directories 0755, links 0777. A size is for regular files only and
+    /// ignored for others. The owner is `who`, the group theirs or, in a set-group-ID directory, the directory's;
+    /// others only as chown(2) allows. A special file must be of a special kind, a link's content neither empty nor
+    /// with a NUL ([`FsError::Invalid`]).
     #[allow(clippy::too_many_arguments, reason = "a file has that much when it is made")]
     pub fn create(
         &self,
@@ -247,10 +247,10 @@ impl FileSystem {
         Ok(attr)
     }
 
-    /// Calls `visit` for the entries after `cookie` (0: from the start) until it returns `false`. "." and ".." are not
-    /// among them; cookies are greater than 2 and stay valid while other entries come and go. Returns whether the end was
-    /// reached. `want_attr` false saves looking into each inode. The directory's lock is held while visiting: `visit` must
-    /// not call this file system.
+    /// Calls `visit` for the entries after `cookie` (0: from the start) until it returns `false`. "." and ".." are
+    /// not among them; cookies are greater than 2 and stay valid while other entries come and go. Returns whether the
+    /// end was reached. `want_attr` false saves looking into each inode. The directory's lock is held while visiting:
+    /// `visit` must not call this file system.
     #[allow(clippy::too_many_arguments, reason = "as the operation it serves")]
     pub fn read_dir(
         &self,

@@ -16,7 +16,7 @@ const SHORTEST: usize = 64;
 /// A page. Whoever holds the only reference may change it.
 pub(super) type Page = Arc<[u8]>;
 
-/// The page that all holes are read from; it has a second owner (this static), so nobody writes into it.
+/// The page that all holes are read from; it has a second owner (this static), so it is never written to.
 pub(super) fn zeros() -> &'static Page {
     static ZEROS: LazyLock<Page> = LazyLock::new(|| zeroed(PAGE));
     &ZEROS
@@ -55,7 +55,7 @@ pub(super) fn build(len: usize, old: &[u8], at: usize, data: &[u8]) -> Page {
     page
 }
 
-/// Puts `data` into `page` at `at`, in place when nobody else refers to the page; the page must be long enough.
+/// Puts `data` into `page` at `at`, in place when nothing else refers to the page; the page must be long enough.
 pub(super) fn put(page: &mut Page, at: usize, data: &[u8]) {
     match Arc::get_mut(page) {
         Some(bytes) => copy_to(bytes, at, data),

@@ -8,10 +8,10 @@ use crate::cred::Credentials;
 impl FileSystem {
     /// Renames, replacing what has the new name when kinds allow (rename(2)). Atomic.
     ///
-    /// Both names of one file: nothing happens. A directory into itself or below: [`FsError::Invalid`], as for "." and ".."
-    /// as the old name; as the new name they are [`FsError::Exists`]. A directory over something else is
-    /// [`FsError::NotDirectory`], something else over a directory [`FsError::IsDirectory`], and a directory over one with
-    /// entries [`FsError::NotEmpty`].
+    /// Both names of one file: nothing happens. A directory into itself or below: [`FsError::Invalid`], as for "."
+    /// and ".." as the old name; as the new name they are [`FsError::Exists`]. A directory over something else is
+    /// [`FsError::NotDirectory`], something else over a directory [`FsError::IsDirectory`], and a directory over one
+    /// with entries [`FsError::NotEmpty`].
     pub fn rename(
         &self,
         who: &Credentials,

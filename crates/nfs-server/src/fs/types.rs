@@ -60,17 +60,17 @@ pub enum Kind {
 pub struct Attr {
     /// Which file.
     pub node: Node,
-    /// Kind.
+    /// File type.
     pub kind: Kind,
     /// Permission bits, set-user-ID, set-group-ID, sticky (07777).
     pub mode: u32,
     /// Hard links.
     pub nlink: u32,
-    /// Owner.
+    /// User id of the owner.
     pub uid: u32,
     /// Owning group.
     pub gid: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
     /// Bytes of memory that its data takes.
     pub used: u64,
@@ -102,7 +102,7 @@ pub enum SetTime {
 pub struct SetAttr {
     /// Permission bits (07777).
     pub mode: Option<u32>,
-    /// Owner.
+    /// User id of the owner.
     pub uid: Option<u32>,
     /// Owning group.
     pub gid: Option<u32>,
@@ -141,9 +141,9 @@ pub enum NewFile<'a> {
 /// What [`super::FileSystem::create`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Created {
-    /// The new file.
+    /// Attributes of the new file.
     pub attr: Attr,
-    /// Its directory.
+    /// Change of the directory.
     pub dir: Changed,
 }
 
@@ -172,7 +172,7 @@ pub enum RemoveKind {
 pub struct Removed {
     /// The file, after; `nlink` 0 when this was its last name.
     pub attr: Attr,
-    /// Its directory.
+    /// Change of the directory.
     pub dir: Changed,
 }
 
@@ -190,22 +190,22 @@ pub struct Renamed {
 /// Outcome of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadInfo {
-    /// Bytes read.
+    /// Number of bytes read.
     pub len: u32,
     /// Whether the end of file was reached.
     pub eof: bool,
-    /// Attributes after.
+    /// Attributes after the operation.
     pub attr: Attr,
 }
 
 /// An entry of a directory.
 #[derive(Debug, Clone, Copy)]
 pub struct DirEntry<'a> {
-    /// Its name.
+    /// Name of the entry.
     pub name: &'a [u8],
     /// Where to go on after it.
     pub cookie: u64,
-    /// Its file.
+    /// Node that the entry refers to.
     pub node: Node,
     /// Attributes, when asked for.
     pub attr: Option<Attr>,
@@ -214,15 +214,15 @@ pub struct DirEntry<'a> {
 /// Space and file counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FsStat {
-    /// Bytes in all.
+    /// Total size in bytes.
     pub total_bytes: u64,
-    /// Bytes left.
+    /// Free bytes.
     pub free_bytes: u64,
     /// Files that could exist.
     pub total_files: u64,
     /// Files that could still be made.
     pub free_files: u64,
-    /// Files that exist.
+    /// Number of files in use.
     pub used_files: u64,
 }
 
@@ -238,11 +238,11 @@ pub enum SeekKind {
 /// How an extended attribute is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum XattrSet {
-    /// Made or replaced.
+    /// Creates or replaces the attribute.
     Either,
-    /// Made; [`FsError::Exists`] otherwise.
+    /// Creates the attribute; [`FsError::Exists`] if it exists.
     Create,
-    /// Replaced; [`FsError::NoXattr`] otherwise.
+    /// Replaces the attribute; [`FsError::NoXattr`] if there is none.
     Replace,
 }
 
@@ -278,22 +278,22 @@ pub enum FsError {
     /// Caller is not the owner.
     #[error("not owner")]
     NotOwner,
-    /// No such name.
+    /// The name does not exist.
     #[error("no such file or directory")]
     NotFound,
     /// Permission bits say no.
     #[error("permission denied")]
     Access,
-    /// Name is taken.
+    /// The name exists.
     #[error("file exists")]
     Exists,
-    /// Another file system.
+    /// Source and destination are on different file systems.
     #[error("cross-device link")]
     CrossDevice,
-    /// Not a directory.
+    /// The file is not a directory.
     #[error("not a directory")]
     NotDirectory,
-    /// Is a directory.
+    /// The file is a directory.
     #[error("is a directory")]
     IsDirectory,
     /// Arguments make no sense for this file.
@@ -323,7 +323,7 @@ pub enum FsError {
     /// Empty name, or one with a slash or NUL.
     #[error("not a name")]
     BadName,
-    /// Directory has entries.
+    /// The directory has entries.
     #[error("directory not empty")]
     NotEmpty,
     /// The file is gone.

@@ -106,8 +106,8 @@ impl FileSystem {
         Ok(Changed { before, after: inode.attr(file.ino) })
     }
 
-    /// Names of extended attributes after `cookie` (0: from the start), with the cookie after each, until `visit` returns
-    /// `false`. Returns whether the end was reached. A name that comes again was removed and made anew.
+    /// Names of extended attributes after `cookie` (0: from the start), with the cookie after each, until `visit`
+    /// returns `false`. Returns whether the end was reached. A name that comes again was removed and created again.
     pub fn list_xattrs(
         &self,
         file: Node,

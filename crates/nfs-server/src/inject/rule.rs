@@ -118,7 +118,7 @@ impl FromStr for Rule {
         let name = operation.to_ascii_uppercase();
         if operation != "*" && !Operation::is_known(&name) {
             return Err(fail(format!(
-                "`{operation}` is no operation; write one such as READ, OPEN, COMPOUND, or * for every call"
+                "unknown operation `{operation}`; expected one such as READ, OPEN, COMPOUND, or * for every call"
             )));
         }
         let mut rule = Self {
@@ -161,33 +161,34 @@ impl Rule {
             }
             ("error", Some(value)) => {
                 self.error = Some(InjectedError::parse(value).ok_or_else(|| {
-                    format!("`{value}` is no NFS error; write one such as NFS4ERR_DELAY or NFS3ERR_IO")
+                    format!("unknown NFS error `{value}`; expected one such as NFS4ERR_DELAY or NFS3ERR_IO")
                 })?);
             }
             ("p", Some(value)) => {
                 let p = value.parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 1.0);
                 self.probability = Some(p.ok_or_else(|| {
-                    format!("`p={value}` is no probability; write a number above 0, up to 1")
+                    format!("invalid probability `p={value}`; expected a number above 0, up to 1")
                 })?);
             }
             ("client", Some(value)) => {
                 let number = value.parse::<u32>().ok().filter(|n| *n > 0);
                 self.client = Some(ClientIndex(number.ok_or_else(|| {
-                    format!("`client={value}` is no client; clients are counted from 1 in order of arrival")
+                    format!("invalid `client={value}`; clients are counted from 1 in order of arrival")
                 })?));
             }
             ("count", Some(value)) => {
-                self.count = Some(value.parse().map_err(|_| format!("`count={value}` is no whole number"))?);
+                self.count =
+                    Some(value.parse().map_err(|_| format!("`count={value}` is not a whole number"))?);
             }
             ("after", Some(value)) => {
-                self.after = value.parse().map_err(|_| format!("`after={value}` is no whole number"))?;
+                self.after = value.parse().map_err(|_| format!("`after={value}` is not a whole number"))?;
             }
             ("drop-reply", None) => self.drop_reply = true,
             ("disconnect", None) => self.disconnect = true,
             ("corrupt", None) => self.corrupt = true,
             _ => {
                 return Err(format!(
-                    "`{word}` is not known; actions are delay=TIME, stall=TIME, error=NAME, drop-reply, \
+                    "unknown word `{word}`; actions are delay=TIME, stall=TIME, error=NAME, drop-reply, \
                      disconnect, bandwidth=RATE, corrupt, conditions p=NUMBER, client=N, count=N, after=N, every=TIME"
                 ));
             }
@@ -199,7 +200,7 @@ impl Rule {
         let acts = self.delay.is_some() || self.bandwidth.is_some() || self.error.is_some();
         if !acts && self.stall.is_none() && !self.drop_reply && !self.disconnect && !self.corrupt {
             return Err(
-                "does nothing; add delay=, stall=, error=, bandwidth=, drop-reply, disconnect or corrupt"
+                "has no action; add delay=, stall=, error=, bandwidth=, drop-reply, disconnect or corrupt"
                     .into(),
             );
         }
@@ -207,7 +208,7 @@ impl Rule {
             return Err("`corrupt` changes data; write `READ`, `READ_PLUS` or `WRITE` before it".into());
         }
         if self.every.is_some_and(|every| every.is_zero()) {
-            return Err("`every` must be longer than nothing".into());
+            return Err("`every` must be greater than zero".into());
         }
         if let Some(stall) = self.stall {
             return self.check_stall(stall, acts);
@@ -274,24 +275,24 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_the_fix() {
         assert!(error("").contains("is empty"));
-        assert!(error("FLY delay=1ms").contains("`FLY` is no operation"));
-        assert!(error("READ").contains("does nothing"));
+        assert!(error("FLY delay=1ms").contains("unknown operation `FLY`"));
+        assert!(error("READ").contains("has no action"));
         assert!(error("READ delay=1").contains("write `1s`"), "{}", error("READ delay=1"));
-        assert!(error("READ error=NFS4ERR_NONSENSE").contains("no NFS error"));
-        assert!(error("READ error=NFS4_OK").contains("no NFS error"));
-        assert!(error("READ delay=1ms p=2").contains("no probability"));
+        assert!(error("READ error=NFS4ERR_NONSENSE").contains("unknown NFS error"));
+        assert!(error("READ error=NFS4_OK").contains("unknown NFS error"));
+        assert!(error("READ delay=1ms p=2").contains("invalid probability"));
         assert!(error("READ delay=1ms client=0").contains("counted from 1"));
         assert!(error("READ delay=1ms every=1s").contains("goes with `disconnect`"));
         assert!(error("* disconnect every=1s after=3").contains("leave it out"));
-        assert!(error("READ delay=1ms after=x").contains("no whole number"));
+        assert!(error("READ delay=1ms after=x").contains("not a whole number"));
         assert!(error("READ stall=1s").contains("needs `every=`"));
         assert!(error("READ stall=1s every=1s").contains("longer time"));
         assert!(error("READ stall=1s every=2s p=0.5").contains("rule of its own"));
         assert!(error("READ stall=1s every=2s delay=1ms").contains("rule of its own"));
         assert!(error("READ disconnect every=1s").contains("write `*`"));
-        assert!(error("* disconnect every=0s").contains("longer than nothing"));
+        assert!(error("* disconnect every=0s").contains("greater than zero"));
         assert!(error("OPEN corrupt").contains("changes data"));
-        assert!(error("READ jump").contains("`jump` is not known"));
+        assert!(error("READ jump").contains("unknown word `jump`"));
     }
 
     proptest! {

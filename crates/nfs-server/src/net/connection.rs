@@ -8,7 +8,8 @@ use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 
 use super::output::Output;
-use crate::dispatch::{Conversation, Peer};
+use crate::dispatch::Conversation;
+use crate::peer::Peer;
 use crate::reply::Reply;
 
 /// Length to which a record's buffer grows before the sender has sent so much.
@@ -19,7 +20,6 @@ const LARGE: usize = 256 << 10;
 /// What is received where a large record is expected: its beginning, so that hardly anything of it has to be copied.
 const PEEK: usize = 4 << 10;
 
-/// A connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: TcpStream,
@@ -103,7 +103,7 @@ pub(super) struct Input {
 /// What a receive brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Received {
-    /// So many bytes in the buffer that was given, after what went to the storage.
+    /// This many bytes in the buffer that was given, after what went to the storage.
     Bytes(usize),
     /// Nothing more for now.
     Blocked,
@@ -126,10 +126,7 @@ impl Input {
 
     /// One receive: the rest of the stored record first, what follows into `buffer`.
     pub(super) fn receive(&mut self, socket: &TcpStream, buffer: &mut [u8]) -> Received {
-        let wanted = match self.filled > 0 && self.joiner.is_none() {
-            true => self.make_room(),
-            false => 0,
-        };
+        let wanted = if self.filled > 0 && self.joiner.is_none() { self.make_room() } else { 0 };
         let peek = PEEK.min(buffer.len());
         let room = &mut self.storage[self.filled..self.filled + wanted];
         let taken = match wanted {
@@ -150,8 +147,8 @@ impl Input {
         }
     }
 
-    /// Room in the storage for more of its record: all of it once the sender has shown that it means it, with this record
-    /// or the one before, so that a header alone costs little.
+    /// Room in the storage for more of its record: all of it once the sender has shown that it means it, with this
+    /// record or the one before, so that a header alone costs little.
     fn make_room(&mut self) -> usize {
         let target = if self.large { self.need } else { self.need.min((self.filled * 4).max(FIRST_GROWTH)) };
         if self.storage.len() < target {

@@ -8,7 +8,6 @@ use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg_addr};
 
 use crate::reply::Reply;
 
-/// A UDP socket.
 #[derive(Debug)]
 pub(crate) struct Datagrams {
     socket: UdpSocket,

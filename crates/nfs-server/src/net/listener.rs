@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use rustix::io::Errno;
 
-use super::mailbox::{Mailbox, Message};
+use crate::mailbox::{Mailbox, Message};
 
 /// Most connections accepted before the thread looks after those it has.
 const BATCH: usize = 64;
@@ -19,8 +19,8 @@ const BATCH: usize = 64;
 pub(crate) struct Listener {
     socket: TcpListener,
     threads: Vec<Arc<Mailbox>>,
-    /// A descriptor to give up when there are no more: the connection can then be accepted and closed, instead of waking
-    /// this thread for ever.
+    /// A descriptor to give up when there are no more: the connection can then be accepted and closed, instead of
+    /// waking this thread forever.
     reserve: Option<File>,
 }
 

@@ -16,12 +16,16 @@ use rustix::time::{
 };
 
 use super::connection::{Connection, Control, Holding, Input, Received};
-use super::held::{Destination, Held};
+use super::delayed::{DelayedReplies, Destination};
 use super::output::{Flushed, Output};
-use super::{Datagrams, Listener, Mailbox, Message, Outbox};
-use crate::dispatch::{self, Conversation, Disposition, Moment, Peer};
+use super::{Datagrams, Listener};
+use crate::dispatch::{self, Conversation, Disposition};
+use crate::mailbox::{Mailbox, Message};
+use crate::moment::Moment;
+use crate::outbox::Outbox;
+use crate::peer::Peer;
 use crate::reply::Reply;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::state::ConnectionId;
 
 /// Most bytes of one receive: what a connection is served before others get their turn.
@@ -50,7 +54,6 @@ const LISTENER: u64 = u64::MAX - 8;
 /// and datagram sockets from here.
 const DATAGRAM: u64 = u64::MAX - 16;
 
-/// The thread's possessions.
 #[derive(Debug)]
 pub(crate) struct Worker {
     shared: Arc<Shared>,
@@ -62,9 +65,9 @@ pub(crate) struct Worker {
     timer: OwnedFd,
     /// What the timer is set for.
     timer_at: Option<Instant>,
-    connections: Vec<Place>,
+    connections: Vec<ConnectionSlot>,
     free: Vec<u32>,
-    held: Held,
+    delayed: DelayedReplies,
     reply: Reply,
     buffer: Vec<u8>,
     spare: Vec<u8>,
@@ -73,7 +76,7 @@ pub(crate) struct Worker {
 /// A place in the table of connections; its number changes with every use, so that nothing meant for one connection
 /// reaches another.
 #[derive(Debug, Default)]
-struct Place {
+struct ConnectionSlot {
     uses: u32,
     connection: Option<Box<Connection>>,
 }
@@ -114,7 +117,7 @@ impl Worker {
             timer_at: None,
             connections: Vec::new(),
             free: Vec::new(),
-            held: Held::default(),
+            delayed: DelayedReplies::default(),
             reply: Reply::new(),
             buffer: vec![0; RECEIVE],
             spare: Vec::new(),
@@ -138,7 +141,7 @@ impl Worker {
                             return Ok(());
                         }
                     }
-                    TIMER => self.release_held(),
+                    TIMER => self.release_delayed(),
                     token if token > DATAGRAM => {
                         if let Some(listener) = self.listeners.get_mut((LISTENER - token) as usize) {
                             listener.accept();
@@ -206,7 +209,7 @@ impl Worker {
             Ok(sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?)
         });
         let index = self.free.pop().unwrap_or_else(|| {
-            self.connections.push(Place::default());
+            self.connections.push(ConnectionSlot::default());
             (self.connections.len() - 1) as u32
         });
         let place = &mut self.connections[index as usize];
@@ -264,7 +267,7 @@ impl Worker {
     fn attend(&mut self, token: u64, flags: EventFlags) {
         let Some(index) = self.index_of(token) else { return };
         let Some(mut connection) = self.connections[index].connection.take() else { return };
-        // Reset, or closed in both directions: nobody reads what is not sent yet.
+        // Reset, or closed in both directions: what is not sent yet has no reader.
         let mut open = !flags.intersects(EventFlags::HUP | EventFlags::ERR);
         if open && flags.contains(EventFlags::OUT) {
             open = connection.output.flush(&connection.socket) != Flushed::Broken;
@@ -367,7 +370,7 @@ impl Worker {
                         record::end(&mut self.reply.encoder, mark);
                         let reply = self.reply.split_off(mark);
                         held.add(&reply);
-                        self.held.push(now.instant + delay, Destination::Connection(token), reply);
+                        self.delayed.push(now.instant + delay, Destination::Connection(token), reply);
                     }
                     self.reply.rollback(mark);
                 }
@@ -385,9 +388,10 @@ impl Worker {
                 }
             }
             let enough = requests >= TURN_REQUESTS || sent >= TURN_BYTES;
-            match enough || output.len() > MOST_UNREAD || held.is_full() {
-                true => Control::Pause,
-                false => Control::Continue,
+            if enough || output.len() > MOST_UNREAD || held.is_full() {
+                Control::Pause
+            } else {
+                Control::Continue
             }
         });
         self.spare = spare;
@@ -418,13 +422,13 @@ impl Worker {
     }
 
     /// Sends replies whose time has come.
-    fn release_held(&mut self) {
+    fn release_delayed(&mut self) {
         let mut count = [0; 8];
         // How often the timer went off does not matter.
         let _ = rustix::io::read(&self.timer, &mut count);
         self.timer_at = None;
         let now = Instant::now();
-        let mut due: VecDeque<(Destination, Reply)> = std::iter::from_fn(|| self.held.pop(now)).collect();
+        let mut due: VecDeque<(Destination, Reply)> = std::iter::from_fn(|| self.delayed.pop(now)).collect();
         while let Some((destination, reply)) = due.pop_front() {
             match destination {
                 Destination::Datagram(socket, to) => {
@@ -449,9 +453,9 @@ impl Worker {
         }
     }
 
-    /// Sets the timer for the first held reply.
+    /// Sets the timer for the first delayed reply.
     fn set_timer(&mut self) {
-        let due = self.held.due();
+        let due = self.delayed.due();
         if due == self.timer_at || due.is_none() {
             return;
         }
@@ -488,7 +492,7 @@ impl Worker {
                 Disposition::Send if !self.reply.is_empty() => socket.send(&self.reply, address),
                 Disposition::Hold(delay) if !self.reply.is_empty() => {
                     let reply = std::mem::take(&mut self.reply);
-                    self.held.push(now.instant + delay, Destination::Datagram(index, address), reply);
+                    self.delayed.push(now.instant + delay, Destination::Datagram(index, address), reply);
                 }
                 _ => {}
             }

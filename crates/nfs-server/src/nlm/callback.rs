@@ -1,8 +1,8 @@
 //! Calls to the lock managers of clients: GRANTED for locks that had to wait, and answers to `_MSG` calls.
 //!
-//! Each client with something to be told has a thread for as long: it asks the client's portmapper for the lock manager,
-//! calls, and calls again until there is an answer. A client that does not want its lock any more, or cannot be reached,
-//! loses it.
+//! Each client with pending callbacks has a thread for as long: it asks the client's portmapper for the lock manager,
+//! calls, and calls again until there is an answer. A client that does not want its lock any more, or cannot be
+//! reached, loses it.
 
 use std::collections::VecDeque;
 use std::io::{self, Read as _, Write as _};
@@ -21,7 +21,7 @@ use hashbrown::HashMap;
 use parking_lot::{Condvar, Mutex};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::args::put_granted;
+use super::messages::put_granted;
 use crate::state::nlm::{NlmLock, NlmWaiter, Route};
 
 /// How patient callbacks are, and where portmappers listen.
@@ -33,7 +33,7 @@ pub(crate) struct Patience {
     pub(crate) answer: Duration,
     /// Pause before the second try; it doubles with every further one.
     pub(crate) pause: Duration,
-    /// Tries in all; none: nobody is called, and no thread is made.
+    /// Number of tries; 0: no callbacks are made, and no thread is started.
     pub(crate) tries: u32,
 }
 
@@ -94,7 +94,7 @@ impl Default for LockCallbacks {
 }
 
 impl LockCallbacks {
-    /// Nothing to be told.
+    /// No callback is pending.
     pub(crate) fn new(patience: Patience) -> Self {
         Self { inner: Arc::new(Inner { patience, work: Mutex::default(), stopped: Condvar::new() }) }
     }

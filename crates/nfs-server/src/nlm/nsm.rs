@@ -1,11 +1,10 @@
-//! Network status monitor version 1: the reboot of a client, told by its own monitor, ends its locks. Nobody is
+//! Network status monitor version 1: the reboot of a client, reported by its own monitor, ends its locks. No host is
 //! monitored for anybody else.
 
 use benchmaster_nfs_proto::nsm::{Mon, MonId, MyId, Proc, ResStat, SmName, SmStat, SmStatRes, StatChge};
 
 use crate::call::{Call, Refusal, Served};
 
-/// Executes a call.
 pub(crate) fn serve(call: &mut Call<'_>) -> Served {
     let state = state(call.server.boot);
     match Proc(call.procedure) {

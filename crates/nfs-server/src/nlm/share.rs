@@ -9,11 +9,11 @@ use crate::handle::FileId;
 /// Shares by file.
 #[derive(Debug, Default)]
 pub(crate) struct Shares {
-    files: Mutex<HashMap<FileId, Vec<Held>>>,
+    files: Mutex<HashMap<FileId, Vec<ShareEntry>>>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct ShareEntry {
     host: Box<[u8]>,
     oh: Box<[u8]>,
     mode: FshMode,
@@ -28,12 +28,13 @@ impl Shares {
     pub(super) fn take(&self, file: FileId, share: &Share<'_>) -> bool {
         let mut files = self.files.lock();
         let held = files.entry(file).or_default();
-        let conflict = |other: &Held| denies(other.mode, share.access) || denies(share.mode, other.access);
+        let conflict =
+            |other: &ShareEntry| denies(other.mode, share.access) || denies(share.mode, other.access);
         if held.iter().any(|other| !other.is(share) && conflict(other)) || held.len() >= MOST_SHARES {
             return false;
         }
         held.retain(|other| !other.is(share));
-        held.push(Held {
+        held.push(ShareEntry {
             host: share.caller_name.0.into(),
             oh: share.oh.0.into(),
             mode: share.mode,
@@ -52,7 +53,7 @@ impl Shares {
         self.retain(|_, held| *held.host != *host);
     }
 
-    fn retain(&self, keep: impl Fn(FileId, &Held) -> bool) {
+    fn retain(&self, keep: impl Fn(FileId, &ShareEntry) -> bool) {
         self.files.lock().retain(|file, held| {
             held.retain(|held| keep(*file, held));
             !held.is_empty()
@@ -60,7 +61,7 @@ impl Shares {
     }
 }
 
-impl Held {
+impl ShareEntry {
     fn is(&self, share: &Share<'_>) -> bool {
         *self.host == *share.caller_name.0 && *self.oh == *share.oh.0
     }

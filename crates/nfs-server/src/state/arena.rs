@@ -1,5 +1,5 @@
-//! A table with numbered places, reused with a generation, whose members can be in doubly linked lists at no cost but two
-//! numbers per list: state is found by number, by client, by file and by owner without any search.
+//! A table with numbered places, reused with a generation, whose members can be in doubly linked lists at no cost but
+//! two numbers per list: state is found by number, by client, by file and by owner without any search.
 
 use std::collections::VecDeque;
 
@@ -82,8 +82,8 @@ impl<T, const L: usize> Arena<T, L> {
         Some(value)
     }
 
-    /// Takes a member out against its holder's will, which [`Arena::was_revoked`] tells until the place is used again: not before
-    /// many others were revoked.
+    /// Takes a member out against its holder's will, which [`Arena::was_revoked`] tells until the place is used
+    /// again: not before many others were revoked.
     pub(super) fn revoke(&mut self, at: u32) -> Option<T> {
         let value = self.vacate(at, true)?;
         self.revoked.push_back(at);
@@ -145,7 +145,6 @@ impl<T, const L: usize> Arena<T, L> {
         })
     }
 
-    /// Number of members.
     pub(super) fn len(&self) -> usize {
         self.cells.len() - self.free.len() - self.revoked.len()
     }

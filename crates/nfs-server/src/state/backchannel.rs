@@ -9,21 +9,21 @@ use benchmaster_nfs_proto::v4::{CallbackSecParms4, Nfsstat4};
 use benchmaster_nfs_proto::xdr::{Decode, Encoder, List};
 
 use super::ConnectionId;
-use crate::net::Outbox;
+use crate::outbox::Outbox;
 
 /// Most connections of one back channel; the oldest leaves when another comes.
 const MAX_CONNECTIONS: usize = 32;
 /// Most slots used, whatever the client offers.
 const MAX_SLOTS: u32 = 16;
 
-/// A back channel.
+/// Callback parameters and connections of a session.
 #[derive(Debug)]
 pub struct BackChannel {
-    /// Callback program number.
+    /// RPC program number of callbacks.
     pub program: u32,
-    /// Credential of callbacks.
+    /// Credential that callbacks carry.
     pub credential: Credential,
-    /// Largest CB_COMPOUND call.
+    /// Largest CB_COMPOUND call in bytes.
     pub max_request: u32,
     /// Minor version that the session was made with, for CB_COMPOUND.
     pub minor: u32,
@@ -34,16 +34,16 @@ pub struct BackChannel {
 /// Credential of callbacks: flavour and body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// Flavour.
+    /// Authentication flavour.
     pub flavor: AuthFlavor,
-    /// Body.
+    /// Opaque body of the credential.
     pub body: Vec<u8>,
 }
 
 /// A connection that may carry callbacks.
 #[derive(Debug, Clone)]
 pub struct BackConnection {
-    /// Which.
+    /// Number of the connection.
     pub id: ConnectionId,
     /// Where to put calls.
     pub outbox: Arc<dyn CallSink>,
@@ -78,7 +78,7 @@ struct BackSlot {
 /// A slot claimed for a callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BackClaim {
-    /// Which slot.
+    /// Slot of the back channel.
     pub slot: u32,
     /// Sequence number of the call.
     pub sequence: u32,

@@ -35,7 +35,7 @@ const MAX_UNCONFIRMED: usize = 4096;
 /// Most ids remembered as expired.
 const MAX_EXPIRED: usize = 65_536;
 
-/// All client records.
+/// Client records of all minor versions, by id and by name.
 #[derive(Debug)]
 pub struct Clients {
     lease: Duration,
@@ -180,8 +180,8 @@ impl Clients {
         self.grace.lasts()
     }
 
-    /// Whether this client may get new opens, locks and delegations: GRACE during the grace period, and until a client of
-    /// 4.1 said RECLAIM_COMPLETE (RFC 8881 §18.51.3).
+    /// Whether this client may get new opens, locks and delegations: GRACE during the grace period, and until a
+    /// client of 4.1 said RECLAIM_COMPLETE (RFC 8881 §18.51.3).
     pub fn may_claim(&self, id: ClientId) -> Result<(), Nfsstat4> {
         let waits = self.by_id.get(&id).is_some_and(|client| match &client.kind {
             Kind::Session(state) => !state.reclaim_complete,

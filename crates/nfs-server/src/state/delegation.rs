@@ -1,8 +1,8 @@
 //! Delegations: granting, recall, return, revocation (RFC 7530 §10.4, RFC 8881 §10.4).
 //!
-//! A read delegation is granted to who opens for reading only, while nobody has the file open for writing, when callbacks
-//! reach the client. A write delegation is granted when the server is configured so or the client asks for one, while no other
-//! client has the file open. Others' GETATTR recalls write delegations: CB_GETATTR is not used.
+//! A read delegation is granted to who opens for reading only, while no client has the file open for writing, when
+//! callbacks reach the client. A write delegation is granted when the server is configured so or the client asks for
+//! one, while no other client has the file open. Others' GETATTR recalls write delegations: CB_GETATTR is not used.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -16,15 +16,17 @@ use super::entry::{BY_PARENT, End, Entry, What, check_seqid};
 use super::file::Files;
 use super::{ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
+use crate::stats::DelegationCounts;
 
-/// Until a recall is repeated that the client did not understand: the reply with the delegation may not have arrived yet.
+/// Until a recall is repeated that the client did not understand: the reply with the delegation may not have arrived
+/// yet.
 const RETRY: Duration = Duration::from_millis(250);
 /// How long a file is not delegated after a recall to clients that state no preference, at most.
 const CONTENDED: Duration = Duration::from_secs(30);
 /// Opens looked through for those of other clients before a write delegation; a file with more is taken as shared.
 const LOOK_THROUGH: usize = 64;
 
-/// A delegation.
+/// A delegation that the client holds.
 #[derive(Debug)]
 pub(super) struct Delegation {
     /// Whether it is one for writing.
@@ -39,30 +41,6 @@ struct Recall {
     since: Instant,
     retry: Option<Instant>,
     truncate: bool,
-}
-
-/// Delegations of a client, counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct DelegationCounts {
-    /// Granted.
-    pub granted: u64,
-    /// Held now.
-    pub held: u64,
-    /// Recalled.
-    pub recalled: u64,
-    /// Returned.
-    pub returned: u64,
-    /// Revoked.
-    pub revoked: u64,
-}
-
-impl DelegationCounts {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.granted += other.granted;
-        self.recalled += other.recalled;
-        self.returned += other.returned;
-        self.revoked += other.revoked;
-    }
 }
 
 /// Which delegation an OPEN or WANT_DELEGATION asks for.
@@ -85,13 +63,10 @@ pub(crate) enum Want {
 /// Who asks for a delegation, on what.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wish {
-    /// The client.
     pub(crate) client: ClientId,
     /// Whether it is one of 4.0.
     pub(crate) v40: bool,
-    /// The file.
     pub(crate) file: FileId,
-    /// Which delegation.
     pub(crate) want: Want,
     /// Modes of the OPEN (or 0).
     pub(crate) access: u8,
@@ -179,8 +154,8 @@ impl Files {
         if busy { Err(Nfsstat4::DELAY) } else { Ok(()) }
     }
 
-    /// Answer to [`super::Effect::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be reached in
-    /// time. (Retries for DELAY and lost connections are made by [`crate::callback`] meanwhile.)
+    /// Answer to [`super::Effect::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be
+    /// reached in time. (Retries for DELAY and lost connections are made by [`crate::callback`] meanwhile.)
     pub fn recall_answered(
         &mut self,
         _clients: &mut Clients,
@@ -223,8 +198,8 @@ impl Files {
         total
     }
 
-    /// Grants a delegation, when the rules allow it: its stateid and whether it is one for writing. `hold` has to keep the file
-    /// alive; [`Effect::Release`] comes at the end.
+    /// Grants a delegation, when the rules allow it: its stateid and whether it is one for writing. `hold` has to
+    /// keep the file alive; [`Effect::Release`] comes at the end.
     pub(crate) fn delegate(
         &mut self,
         clients: &Clients,
@@ -239,8 +214,9 @@ impl Files {
         Ok((self.add_delegation(wish, write), write))
     }
 
-    /// Gives a delegation back that a client had before the server's restart (RFC 8881 §10.2.1). The last value says whether
-    /// it has to be returned at once: the server cannot keep the promise. The caller has taken a hold of the file.
+    /// Gives a delegation back that a client had before the server's restart (RFC 8881 §10.2.1). The last value says
+    /// whether it has to be returned at once: the server cannot keep the promise. The caller has taken a hold of the
+    /// file.
     pub(crate) fn redelegate(
         &mut self,
         clients: &Clients,
@@ -394,7 +370,7 @@ impl Files {
                 .enumerate()
                 .any(|(n, (_, entry))| n >= LOOK_THROUGH || entry.client != wish.client)
         } else {
-            // Who holds one reads without asking: nobody may write, or deny reading (RFC 8881 §10.4).
+            // Who holds one reads without asking: no other client may write, or deny reading (RFC 8881 §10.4).
             record.access[1] > 0 || record.deny[0] > 0
         };
         if in_the_way { Err(Contention(false)) } else { Ok(write) }

@@ -6,9 +6,10 @@ use benchmaster_nfs_proto::v4::Nfsstat4;
 
 use super::ClientId;
 use super::arena::NONE;
-use super::delegation::{Delegation, DelegationCounts};
+use super::delegation::Delegation;
 use super::lock::FileLocks;
 use crate::handle::FileId;
+use crate::stats::DelegationCounts;
 
 /// Lists of states: opens and delegations of a file, lock states of an open.
 pub(super) const BY_PARENT: usize = 0;
@@ -110,7 +111,7 @@ pub(super) enum End {
     Freed,
     /// By CLOSE in 4.0: its place stays until the owner's next request.
     Closed,
-    /// Without its holder: EXPIRED afterwards, for as long as that can be told.
+    /// Without its holder: EXPIRED afterwards, for as long as it is remembered.
     Revoked,
 }
 

@@ -12,12 +12,13 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::{Arena, NONE};
 use super::client::Clients;
-use super::delegation::{Contention, DelegationCounts};
+use super::delegation::Contention;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
 use super::owner::{OwnerId, OwnerKind, Owners};
 use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
 use crate::handle::FileId;
+use crate::stats::DelegationCounts;
 
 /// All that is held on files.
 #[derive(Debug)]
@@ -99,16 +100,17 @@ impl Files {
         }
     }
 
-    /// Revokes overdue delegations, repeats recalls, lets waiting lock requests move up, forgets owners that are not used.
+    /// Revokes overdue delegations, repeats recalls, lets waiting lock requests move up, forgets owners that are not
+    /// used.
     pub fn tick(&mut self, clients: &mut Clients, now: Instant, effects: &mut Effects) {
         self.tick_delegations(clients, now, effects);
         self.tick_waiters(now, effects);
         self.tick_owners(now, effects);
     }
 
-    /// Checks a stateid for I/O on `file` (RFC 7530 §9.1.4, RFC 8881 §8.2): OLD_STATEID, BAD_STATEID, EXPIRED, OPENMODE,
-    /// LOCKED, and deny modes against the special ones. `client` is the session's client (4.1). `write`: WRITE or SETATTR of
-    /// the size, else READ.
+    /// Checks a stateid for I/O on `file` (RFC 7530 §9.1.4, RFC 8881 §8.2): OLD_STATEID, BAD_STATEID, EXPIRED,
+    /// OPENMODE, LOCKED, and deny modes against the special ones. `client` is the session's client (4.1). `write`:
+    /// WRITE or SETATTR of the size, else READ.
     pub fn check_io(
         &self,
         minor: u32,
@@ -154,7 +156,8 @@ impl Files {
         Ok(IoRight { client: Some(entry.client), check_permission: false })
     }
 
-    /// Whether deny modes of NFSv4 opens forbid this I/O to requests without open state (NFS v2 and v3, special stateids).
+    /// Whether deny modes of NFSv4 opens forbid this I/O to requests without open state (NFS v2 and v3, special
+    /// stateids).
     pub fn denied(&self, file: FileId, write: bool) -> bool {
         self.record(file).is_some_and(|(_, record)| record.deny[usize::from(write)] > 0)
     }
@@ -210,8 +213,8 @@ impl Files {
         self.stateid(at)
     }
 
-    /// Finds the state that a stateid names, all but the seqid checked (RFC 7530 §9.1.4.4, RFC 8881 §8.2.4). `client` is that
-    /// of the session; `file` the current file handle where it has to match.
+    /// Finds the state that a stateid names, all but the seqid checked (RFC 7530 §9.1.4.4, RFC 8881 §8.2.4). `client`
+    /// is that of the session; `file` the current file handle where it has to match.
     pub(super) fn find(
         &self,
         minor: u32,
@@ -328,8 +331,8 @@ impl Files {
         at
     }
 
-    /// Takes a state out of the lists of file, owner and client, and what depends on it with it: an open's locks, a lock state's
-    /// ranges.
+    /// Takes a state out of the lists of file, owner and client, and what depends on it with it: an open's locks, a
+    /// lock state's ranges.
     pub(super) fn drop_state(&mut self, at: u32, end: End, effects: &mut Effects) {
         if let Some(Entry { what: What::Open(_), .. }) = self.states.get(at) {
             while let Some(lock) = some(self.lock_list(at)) {
@@ -424,8 +427,8 @@ impl Files {
         }
     }
 
-    /// Owners without state are forgotten, but open owners of 4.0, which are kept for a while: their last request may be
-    /// repeated (RFC 7530 §9.1.10).
+    /// Owners without state are forgotten, but open owners of 4.0, which are kept for a while: their last request may
+    /// be repeated (RFC 7530 §9.1.10).
     fn drop_owner_if_idle(&mut self, at: u32) {
         let Some(owner) = self.owners.get(at) else { return };
         if owner.states != NONE {

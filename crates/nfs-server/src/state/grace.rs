@@ -13,7 +13,7 @@ pub(super) struct Grace {
 }
 
 impl Grace {
-    /// Begins a grace period, unless there is nobody to wait for.
+    /// Begins a grace period, unless there is no client to wait for.
     pub(super) fn new(now: Instant, length: Duration, known: Vec<Vec<u8>>) -> Self {
         let until = if known.is_empty() { None } else { now.checked_add(length) };
         Self { until, known: known.into_iter().map(|owner| (owner, false)).collect() }

@@ -1,7 +1,37 @@
-//! Intervals that may overlap, each with an owner: which of them meet a range is found in logarithmic time. A treap ordered by
-//! first byte and owner, each node knowing the last byte reached below it.
+//! Intervals that may overlap, each with an owner: which of them meet a range is found in logarithmic time. A treap
+//! ordered by first byte and owner, each node knowing the last byte reached below it.
 
-use super::ranges::Range;
+/// Bytes from `first` to `last`, both included; to [`u64::MAX`] means to the end of the file, however long it becomes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    /// First byte.
+    pub(crate) first: u64,
+    /// Last byte.
+    pub(crate) last: u64,
+}
+
+impl Range {
+    /// From offset and length as NFSv4 has them: all ones means to the end; a length of 0 or an end beyond 64 bits is
+    /// no range (RFC 7530 §16.10.4, RFC 8881 §18.10.3).
+    pub(crate) fn new(offset: u64, length: u64) -> Option<Self> {
+        let last = match length {
+            0 => return None,
+            u64::MAX => u64::MAX,
+            _ => offset.checked_add(length)? - 1,
+        };
+        Some(Self { first: offset, last })
+    }
+
+    /// The length that [`Range::new`] takes.
+    pub(crate) fn length(&self) -> u64 {
+        if self.last == u64::MAX { u64::MAX } else { self.last - self.first + 1 }
+    }
+
+    /// Whether a byte is in both.
+    pub(crate) fn meets(&self, other: Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
 
 const NIL: u32 = u32::MAX;
 
@@ -33,7 +63,6 @@ impl Default for Intervals {
 }
 
 impl Intervals {
-    /// Adds an interval.
     pub(super) fn insert(&mut self, owner: u32, range: Range) {
         let node = Node {
             first: range.first,

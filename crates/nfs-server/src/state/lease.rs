@@ -9,7 +9,7 @@ use super::ClientId;
 /// Renewals closer together than this write nothing: requests on many processors would only move the cache line.
 const GRAIN_NANOS: u64 = 1_000_000;
 
-/// A client's lease.
+/// Time until which a client's state is valid.
 #[derive(Debug)]
 pub struct Lease {
     client: ClientId,
@@ -29,7 +29,7 @@ impl Lease {
         self.client
     }
 
-    /// Renews it.
+    /// Extends the lease from `now`.
     #[inline]
     pub fn renew(&self, now: Instant) {
         let now = nanos(self.epoch, now);

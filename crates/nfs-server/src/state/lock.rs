@@ -10,15 +10,16 @@ use super::arena::NONE;
 use super::client::Clients;
 use super::entry::{BY_OWNER, End, Entry, LockState, What, check_seqid};
 use super::file::Files;
+use super::interval::Range;
 use super::nlm::NlmWaiter;
 use super::owner::{Owner, OwnerId, OwnerKind};
-use super::ranges::{Held, LockTable, Range};
+use super::ranges::{HeldLock, LockTable};
 use super::{ClientId, Effect, Effects};
 use crate::handle::FileId;
 
 /// Waiting requests per file that are remembered. Others poll, only less fairly.
 const MAX_WAITERS: usize = 4096;
-/// How long a lock is kept for a client that was told by CB_NOTIFY_LOCK.
+/// How long a lock is kept for a client that was notified by CB_NOTIFY_LOCK.
 const NOTIFIED: Duration = Duration::from_secs(5);
 
 /// Locks of a file, and who waits for one.
@@ -41,14 +42,13 @@ pub(super) struct Waiter {
     pub(super) offer: Offer,
 }
 
-/// Who waits.
 #[derive(Debug)]
 pub(super) enum Who {
     /// A client that polls.
     V4 {
         client: ClientId,
         owner: Box<[u8]>,
-        /// Whether it can be told (4.1).
+        /// Whether it can be notified (4.1).
         notify: bool,
     },
     /// A client that is granted the lock when it is free.
@@ -69,11 +69,9 @@ pub(super) enum Offer {
 /// A lock that an NFSv4 client asks for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LockRequest<'a> {
-    /// The owner's client.
     pub(crate) client: ClientId,
     /// Name of the owner.
     pub(crate) owner: &'a [u8],
-    /// Where.
     pub(crate) range: Range,
     /// Whether it is exclusive.
     pub(crate) write: bool,
@@ -84,7 +82,6 @@ pub(crate) struct LockRequest<'a> {
 /// A lock that stands in the way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LockHolder {
-    /// Where.
     pub(crate) range: Range,
     /// Whether it is exclusive.
     pub(crate) write: bool,
@@ -160,12 +157,12 @@ impl Files {
     }
 
     /// Whether a request of a 4.0 lock owner is its next one.
-    pub(crate) fn lock_turn(&self, owner: OwnerId, seqid: u32) -> Result<super::owner::Turn, Nfsstat4> {
+    pub(crate) fn lock_turn(&self, owner: OwnerId, seqid: u32) -> Result<super::owner::SeqidCheck, Nfsstat4> {
         self.owners.turn(owner.at, seqid, benchmaster_nfs_proto::v4::Opnum::LOCK)
     }
 
-    /// Locks a range through the open or lock state `at` (LOCK): the lock stateid, and the owner. A new lock owner of 4.0 starts
-    /// with `seqid`. Lock states and owners come to be only with the first lock granted.
+    /// Locks a range through the open or lock state `at` (LOCK): the lock stateid, and the owner. A new lock owner of
+    /// 4.0 starts with `seqid`. Lock states and owners come to be only with the first lock granted.
     pub(crate) fn lock(
         &mut self,
         clients: &mut Clients,
@@ -226,7 +223,7 @@ impl Files {
             match self.standing(clients, at, owner, request.range, request.write, now) {
                 Standing::Free => return None,
                 Standing::Courtesy(client) => self.drop_client(clients, client, effects),
-                Standing::Held(held) => break held,
+                Standing::HeldLock(held) => break held,
             }
         };
         Some(self.holder(held))
@@ -333,7 +330,7 @@ impl Files {
             match self.standing(clients, file, owner, request.range, request.write, now) {
                 Standing::Free => break None,
                 Standing::Courtesy(client) => self.drop_client(clients, client, effects),
-                Standing::Held(held) => break Some(self.holder(held)),
+                Standing::HeldLock(held) => break Some(self.holder(held)),
             }
         };
         let notify = clients.minor(request.client) > 0;
@@ -399,14 +396,14 @@ impl Files {
                 Some(owner) if owner.kind == OwnerKind::Lock && clients.is_courtesy(owner.client, now) => {
                     Standing::Courtesy(owner.client)
                 }
-                _ => Standing::Held(held),
+                _ => Standing::HeldLock(held),
             },
         }
     }
 
     /// Who holds a lock.
-    pub(super) fn holder(&self, held: Held) -> LockHolder {
-        let Held { range, write, owner } = held;
+    pub(super) fn holder(&self, held: HeldLock) -> LockHolder {
+        let HeldLock { range, write, owner } = held;
         let owner = self.owners.get(owner);
         let nlm = owner.and_then(|owner| owner.nlm.as_ref());
         LockHolder {
@@ -422,8 +419,8 @@ impl Files {
         }
     }
 
-    /// Something became free in a file: in the order in which they came, those who wait are granted what they wait for (NLM), or
-    /// it is kept for them and they are told (4.1).
+    /// Something became free in a file: in the order in which they came, those who wait are granted what they wait
+    /// for (NLM), or it is kept for them and they are notified (4.1).
     pub(super) fn wake(&mut self, file: u32, effects: &mut Effects) {
         let mut at = 0;
         loop {
@@ -531,7 +528,7 @@ pub(super) enum Standing {
     Free,
     /// A lock of a client that is kept by courtesy.
     Courtesy(ClientId),
-    Held(Held),
+    HeldLock(HeldLock),
 }
 
 impl FileLocks {

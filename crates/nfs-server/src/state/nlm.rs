@@ -6,9 +6,9 @@ use std::time::Instant;
 use super::arena::NONE;
 use super::client::Clients;
 use super::file::Files;
+use super::interval::Range;
 use super::lock::{LockHolder, Offer, Standing, Waiter, Who};
 use super::owner::{NlmPart, Owner, OwnerKind};
-use super::ranges::Range;
 use super::{ClientId, Effects};
 use crate::handle::FileId;
 
@@ -17,29 +17,29 @@ use crate::handle::FileId;
 pub struct NlmOwner {
     /// Name of the client's machine (`caller_name`): FREE_ALL and SM_NOTIFY drop all its locks.
     pub host: Box<[u8]>,
-    /// Owner (`oh`).
+    /// Lock owner (`oh`), opaque.
     pub oh: Box<[u8]>,
-    /// Process.
+    /// Process id of the owner on the client.
     pub svid: i32,
 }
 
 /// A byte range; `len` 0 goes to the end of the file, as `u64::MAX` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NlmRange {
-    /// First byte.
+    /// Offset of the first byte.
     pub offset: u64,
-    /// Number of bytes.
+    /// Number of bytes; `u64::MAX`: to the end of the file.
     pub len: u64,
 }
 
 /// A lock that an NLM client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NlmLock {
-    /// The file.
+    /// Locked file.
     pub file: FileId,
-    /// Who.
+    /// Owner of the lock.
     pub owner: NlmOwner,
-    /// Where.
+    /// Locked bytes.
     pub range: NlmRange,
     /// Whether no other lock may overlap.
     pub exclusive: bool,
@@ -48,7 +48,7 @@ pub struct NlmLock {
 /// A lock that waits, and after [`super::Effect::NlmGranted`] is held: what the callback needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NlmWaiter {
-    /// The lock.
+    /// Lock that was asked for.
     pub lock: NlmLock,
     /// Version of NLM that the client speaks.
     pub version: u32,
@@ -63,7 +63,7 @@ pub struct NlmWaiter {
 /// Addresses between which a client and the server talk: clients take callbacks only from the address that they call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Route {
-    /// The client's.
+    /// Address of the client.
     pub client: IpAddr,
     /// The server's; unspecified where it is not known.
     pub server: IpAddr,
@@ -74,11 +74,11 @@ pub struct Route {
 pub struct NlmHolder {
     /// Whether that lock is exclusive.
     pub exclusive: bool,
-    /// Owner.
+    /// Lock owner (`oh`), opaque.
     pub oh: Vec<u8>,
     /// Process, 0 for NFSv4 owners.
     pub svid: i32,
-    /// Where.
+    /// Locked bytes.
     pub range: NlmRange,
 }
 
@@ -89,7 +89,8 @@ pub enum NlmOutcome {
     Granted,
     /// Another lock is in the way (also when the request waits already and was repeated without waiting).
     Denied,
-    /// The request waits; [`super::Effect::NlmGranted`] will tell. Repeating it neither queues it twice nor loses its place.
+    /// The request waits; [`super::Effect::NlmGranted`] will tell. Repeating it neither queues it twice nor loses its
+    /// place.
     Blocked,
     /// Waiting would never end.
     Deadlock,
@@ -106,8 +107,8 @@ impl Files {
         Some(self.holder(held).into())
     }
 
-    /// Locks. `wait`: what is to be told when the lock is granted later; `reclaim`: held before the restart. A write delegation
-    /// is for the caller to recall before: its holder may lock without telling.
+    /// Locks. `wait`: the callback for when the lock is granted later; `reclaim`: held before the restart. A write
+    /// delegation is for the caller to recall before: its holder may lock without telling.
     pub fn nlm_lock(
         &mut self,
         clients: &mut Clients,
@@ -137,7 +138,7 @@ impl Files {
                         locks.pinned = false;
                     }
                 }
-                Standing::Held(_) => break true,
+                Standing::HeldLock(_) => break true,
             }
         };
         let Some(record) = self.files.get_mut(file) else { return NlmOutcome::Denied };

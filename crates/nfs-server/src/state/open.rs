@@ -8,7 +8,7 @@ use super::arena::NONE;
 use super::client::Clients;
 use super::entry::{BY_PARENT, End, Entry, FileRecord, Open, What, check_seqid};
 use super::file::Files;
-use super::owner::{Owner, OwnerId, OwnerKind, Replay, Turn};
+use super::owner::{Owner, OwnerId, OwnerKind, Replay, SeqidCheck};
 use super::{ClientId, Effects};
 use crate::handle::FileId;
 
@@ -22,8 +22,8 @@ pub(crate) struct Share {
 }
 
 impl Files {
-    /// Whether a 4.0 request with `seqid` is its open owner's next, before OPEN. An owner that is not confirmed starts anew:
-    /// what it opened is cancelled (RFC 7530 §16.18.5).
+    /// Whether a 4.0 request with `seqid` is its open owner's next, before OPEN. An owner that is not confirmed
+    /// starts over: what it opened is cancelled (RFC 7530 §16.18.5).
     pub(crate) fn open_turn(
         &mut self,
         client: ClientId,
@@ -31,11 +31,13 @@ impl Files {
         seqid: u32,
         now: Instant,
         effects: &mut Effects,
-    ) -> Result<(OwnerId, Turn), Nfsstat4> {
+    ) -> Result<(OwnerId, SeqidCheck), Nfsstat4> {
         if let Some(at) = self.owners.find(client, OwnerKind::Open, name) {
             let id = self.owners.id(at);
             let turn = self.owners.turn(at, seqid, Opnum::OPEN);
-            if self.owners.get(at).is_some_and(Owner::is_confirmed) || matches!(turn, Ok(Turn::Replay(_))) {
+            if self.owners.get(at).is_some_and(Owner::is_confirmed)
+                || matches!(turn, Ok(SeqidCheck::Replay(_)))
+            {
                 return Ok((id, turn?));
             }
             self.drop_owner(at, End::Freed, effects);
@@ -44,7 +46,7 @@ impl Files {
         let holdings = self.holdings.entry(client).or_default();
         let at = self.owners.insert(owner, &mut holdings.owners);
         self.queue_owner(at);
-        Ok((self.owners.id(at), Turn::Run))
+        Ok((self.owners.id(at), SeqidCheck::Run))
     }
 
     /// The open owner of a 4.1 client.
@@ -64,8 +66,8 @@ impl Files {
         }
     }
 
-    /// Whether a 4.0 request that names a state is the next of the state's owner. Finds the state, too: the sequence comes before
-    /// the stateid's own seqid (RFC 7530 §9.1.9), which is for the caller to check.
+    /// Whether a 4.0 request that names a state is the next of the state's owner. Finds the state, too: the sequence
+    /// comes before the stateid's own seqid (RFC 7530 §9.1.9), which is for the caller to check.
     pub(crate) fn state_turn(
         &mut self,
         stateid: &Stateid4,
@@ -73,7 +75,7 @@ impl Files {
         kind: OwnerKind,
         seqid: u32,
         op: Opnum,
-    ) -> Result<(u32, OwnerId, Turn), Nfsstat4> {
+    ) -> Result<(u32, OwnerId, SeqidCheck), Nfsstat4> {
         let at = self.find(0, None, stateid, Some(file))?;
         let owner = match self.states.get(at).map(|entry| &entry.what) {
             Some(What::Open(open)) if kind == OwnerKind::Open => open.owner,
@@ -84,15 +86,15 @@ impl Files {
         Ok((at, self.owners.id(owner), self.owners.turn(owner, seqid, op)?))
     }
 
-    /// As [`Files::state_turn`], for OPEN_CONFIRM: when it is out of sequence the client will not confirm, and what it opened is
-    /// dropped (RFC 7530 §16.18.4).
+    /// As [`Files::state_turn`], for OPEN_CONFIRM: when it is out of sequence the client will not confirm, and what
+    /// it opened is dropped (RFC 7530 §16.18.4).
     pub(crate) fn confirm_turn(
         &mut self,
         stateid: &Stateid4,
         file: FileId,
         seqid: u32,
         effects: &mut Effects,
-    ) -> Result<(u32, OwnerId, Turn), Nfsstat4> {
+    ) -> Result<(u32, OwnerId, SeqidCheck), Nfsstat4> {
         let outcome = self.state_turn(stateid, file, OwnerKind::Open, seqid, Opnum::OPEN_CONFIRM);
         if outcome == Err(Nfsstat4::BAD_SEQID)
             && let Ok(at) = self.find(0, None, stateid, Some(file))
@@ -127,8 +129,8 @@ impl Files {
         }
     }
 
-    /// Checks an OPEN against the opens there are, the owner's own not excepted (RFC 7530 §16.16.5). Clients that are kept by
-    /// courtesy give way.
+    /// Checks an OPEN against the opens there are, the owner's own not excepted (RFC 7530 §16.16.5). Clients that are
+    /// kept by courtesy give way.
     pub(crate) fn check_share(
         &mut self,
         clients: &mut Clients,
@@ -160,8 +162,8 @@ impl Files {
         self.purge_client(client, effects);
     }
 
-    /// Opens a file for an owner, or opens it wider; all checks are done. Says whether the open is new: then it keeps one hold
-    /// of the file, for which [`super::Effect::Release`] comes at its end.
+    /// Opens a file for an owner, or opens it wider; all checks are done. Says whether the open is new: then it keeps
+    /// one hold of the file, for which [`super::Effect::Release`] comes at its end.
     pub(crate) fn open(&mut self, v40: bool, owner: OwnerId, file: FileId, share: Share) -> (Stateid4, bool) {
         let Share { access, deny } = share;
         let client = self.owners.get(owner.at).map_or(ClientId(0), |owner| owner.client);
@@ -186,7 +188,8 @@ impl Files {
         (self.stateid(at), true)
     }
 
-    /// The open that a stateid names in CLOSE, OPEN_DOWNGRADE and LOCK, seqid checked, and whether its owner is confirmed.
+    /// The open that a stateid names in CLOSE, OPEN_DOWNGRADE and LOCK, seqid checked, and whether its owner is
+    /// confirmed.
     pub(crate) fn find_open(
         &self,
         minor: u32,
@@ -242,8 +245,8 @@ impl Files {
         Ok(self.next_stateid(at))
     }
 
-    /// Ends an open and the locks taken through it (RFC 7530 §16.2.4 leaves that to the server; a process that was killed
-    /// may close before it unlocks). The stateid returned is not to be used any more.
+    /// Ends an open and the locks taken through it (RFC 7530 §16.2.4 leaves that to the server; a process that was
+    /// killed may close before it unlocks). The stateid returned is not to be used any more.
     pub(crate) fn close(&mut self, at: u32, effects: &mut Effects) -> Result<Stateid4, Nfsstat4> {
         let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
         let v40 = entry.v40;

@@ -1,5 +1,5 @@
-//! State owners: who opens and locks (RFC 7530 §9.1.5, RFC 8881 §8.1). In 4.0 each has a sequence of its own, and its last
-//! reply is kept.
+//! State owners: who opens and locks (RFC 7530 §9.1.5, RFC 8881 §8.1). In 4.0 each has a sequence of its own, and its
+//! last reply is kept.
 
 use std::hash::BuildHasher;
 use std::time::Instant;
@@ -71,11 +71,9 @@ pub(super) struct Sequence {
 /// A reply of 4.0, kept for repetition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Replay {
-    /// The operation.
     pub(crate) op: Opnum,
     /// Tells the request of an OPEN from others; 0 for other operations.
     pub(crate) request: u64,
-    /// Its status.
     pub(crate) status: Nfsstat4,
     /// What followed the status.
     pub(crate) body: Vec<u8>,
@@ -85,7 +83,7 @@ pub(crate) struct Replay {
 
 /// What to do with a request of a 4.0 owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SeqidCheck {
     /// It is the next one.
     Run,
     /// It is the last one again: its reply.
@@ -107,7 +105,6 @@ pub(crate) fn keeps_sequence(status: Nfsstat4) -> bool {
     )
 }
 
-/// All owners.
 #[derive(Debug)]
 pub(super) struct Owners {
     table: Arena<Owner, 1>,
@@ -175,14 +172,16 @@ impl Owners {
     }
 
     /// Compares a request of a 4.0 owner with its sequence; BAD_SEQID when it is neither the next nor the last.
-    pub(super) fn turn(&self, at: u32, seqid: u32, op: Opnum) -> Result<Turn, Nfsstat4> {
+    pub(super) fn turn(&self, at: u32, seqid: u32, op: Opnum) -> Result<SeqidCheck, Nfsstat4> {
         // A stateid of a client of 4.1 in a request of 4.0.
         let sequence = self.get(at).and_then(|owner| owner.sequence.as_ref()).ok_or(Nfsstat4::BAD_STATEID)?;
         if follows(sequence.last, seqid) {
-            return Ok(Turn::Run);
+            return Ok(SeqidCheck::Run);
         }
         match &sequence.replay {
-            Some(replay) if seqid == sequence.last && replay.op == op => Ok(Turn::Replay(replay.clone())),
+            Some(replay) if seqid == sequence.last && replay.op == op => {
+                Ok(SeqidCheck::Replay(replay.clone()))
+            }
             _ => Err(Nfsstat4::BAD_SEQID),
         }
     }
@@ -234,7 +233,8 @@ impl Owner {
     }
 }
 
-/// Whether `seqid` comes after `last`. After the greatest number comes 1 (RFC 7530 §9.1.3), or 0 with clients that just add.
+/// Whether `seqid` comes after `last`. After the greatest number comes 1 (RFC 7530 §9.1.3), or 0 with clients that
+/// just add.
 fn follows(last: u32, seqid: u32) -> bool {
     seqid == last.wrapping_add(1) || last == u32::MAX && seqid == 1
 }

@@ -2,53 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::interval::Intervals;
-
-/// Bytes from `first` to `last`, both included; to [`u64::MAX`] means to the end of the file, however long it becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
-    /// First byte.
-    pub(crate) first: u64,
-    /// Last byte.
-    pub(crate) last: u64,
-}
-
-impl Range {
-    /// From offset and length as NFSv4 has them: all ones means to the end; a length of 0 or an end beyond 64 bits is no
-    /// range (RFC 7530 §16.10.4, RFC 8881 §18.10.3).
-    pub(crate) fn new(offset: u64, length: u64) -> Option<Self> {
-        let last = match length {
-            0 => return None,
-            u64::MAX => u64::MAX,
-            _ => offset.checked_add(length)? - 1,
-        };
-        Some(Self { first: offset, last })
-    }
-
-    /// The length that [`Range::new`] takes.
-    pub(crate) fn length(&self) -> u64 {
-        if self.last == u64::MAX { u64::MAX } else { self.last - self.first + 1 }
-    }
-
-    /// Whether a byte is in both.
-    pub(crate) fn meets(&self, other: Self) -> bool {
-        self.first <= other.last && other.first <= self.last
-    }
-}
+use super::interval::{Intervals, Range};
 
 /// A lock that is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldLock {
     /// Number of its owner.
     pub(super) owner: u32,
-    /// Where.
     pub(super) range: Range,
     /// Whether it is exclusive.
     pub(super) write: bool,
 }
 
-/// The locks of a file, of owners known by number. Locking replaces what the owner has in the range (upgrade, downgrade,
-/// split) and joins it with neighbours of the same type, as POSIX has it.
+/// The locks of a file, of owners known by number. Locking replaces what the owner has in the range (upgrade,
+/// downgrade, split) and joins it with neighbours of the same type, as POSIX has it.
 #[derive(Debug, Default)]
 pub(super) struct LockTable {
     /// All locks by owner and first byte.
@@ -61,21 +28,21 @@ pub(super) struct LockTable {
 
 impl LockTable {
     /// The first lock of another owner that stands against `owner` locking `range`.
-    pub(super) fn conflict(&self, owner: u32, range: Range, write: bool) -> Option<Held> {
+    pub(super) fn conflict(&self, owner: u32, range: Range, write: bool) -> Option<HeldLock> {
         let before =
             self.writers.range(..range.first).next_back().filter(|(_, (last, _))| *last >= range.first);
         let writer = before
             .into_iter()
             .chain(self.writers.range(range.first..=range.last))
             .find(|(_, (_, other))| *other != owner)
-            .map(|(first, (last, owner))| Held {
+            .map(|(first, (last, owner))| HeldLock {
                 owner: *owner,
                 range: Range { first: *first, last: *last },
                 write: true,
             });
         let reader = || {
             let (owner, range) = self.readers.meeting(range, owner)?;
-            Some(Held { owner, range, write: false })
+            Some(HeldLock { owner, range, write: false })
         };
         match (writer, if write { reader() } else { None }) {
             (Some(writer), Some(reader)) if reader.range.first < writer.range.first => Some(reader),
@@ -183,8 +150,8 @@ mod tests {
     const OWNERS: usize = 4;
     const BYTES: usize = 24;
 
-    /// The table as a person would draw it: per owner and byte nothing, shared, or exclusive. The last byte stands for all
-    /// up to the end.
+    /// The table as a person would draw it: per owner and byte nothing, shared, or exclusive. The last byte stands
+    /// for all up to the end.
     #[derive(Default)]
     struct Model([[Option<bool>; BYTES]; OWNERS]);
 
@@ -208,8 +175,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Any sequence of locks, unlocks and whole releases leaves the same bytes locked as in the model, and conflicts are
-        /// those of the model.
+        /// Any sequence of locks, unlocks and whole releases leaves the same bytes locked as in the model, and
+        /// conflicts are those of the model.
         #[test]
         fn agrees_with_a_map_of_bytes(
             steps in prop::collection::vec((0..OWNERS, 0..BYTES, 0..BYTES, 0..6u8), 1..120)

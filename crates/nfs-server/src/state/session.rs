@@ -37,9 +37,9 @@ const SHARDS: usize = 64;
 /// Limits of a session's fore channel. Sizes are those of whole RPC messages (RFC 8881 §18.36.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest request (REQ_TOO_BIG).
+    /// Largest request in bytes (REQ_TOO_BIG).
     pub max_request: u32,
-    /// Largest reply (REP_TOO_BIG).
+    /// Largest reply in bytes (REP_TOO_BIG).
     pub max_reply: u32,
     /// Largest reply to a request that wants it kept (REP_TOO_BIG_TO_CACHE).
     pub max_reply_cached: u32,
@@ -47,7 +47,7 @@ pub struct Limits {
     pub max_operations: u32,
 }
 
-/// A session.
+/// A session: its slots, limits and back channel.
 #[derive(Debug)]
 pub struct Session {
     id: Sessionid4,
@@ -101,12 +101,12 @@ impl Session {
         }
     }
 
-    /// Its id.
+    /// Session id.
     pub fn id(&self) -> Sessionid4 {
         self.id
     }
 
-    /// Whose it is.
+    /// Client to which it belongs.
     pub fn client(&self) -> ClientId {
         self.lease.client()
     }
@@ -230,7 +230,7 @@ impl Session {
         self.flags.load(Ordering::Relaxed)
     }
 
-    /// The back channel.
+    /// Back channel of the session.
     pub fn back(&self) -> &Mutex<BackChannel> {
         &self.back
     }

@@ -43,8 +43,8 @@ pub enum Begun {
     Status(Nfsstat4),
 }
 
-/// A request being executed on a slot. Dropped without [`SlotGuard::finish`], the slot is free for the next request, and a
-/// retry learns that the reply was not kept.
+/// A request being executed on a slot. Dropped without [`SlotGuard::finish`], the slot is free for the next request,
+/// and a retry learns that the reply was not kept.
 #[derive(Debug)]
 pub struct SlotGuard {
     session: Arc<Session>,
@@ -86,7 +86,7 @@ enum Kept {
     Nothing,
 }
 
-/// In whose name a request came: a reply goes to nobody else (RFC 8881 §2.10.6.1.3.1).
+/// In whose name a request came: a reply goes to no other caller (RFC 8881 §2.10.6.1.3.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Caller {
     flavor: AuthFlavor,
@@ -168,8 +168,8 @@ impl Slot {
         self.state.lock().granted.push(other);
     }
 
-    /// The sequence number of the request that granted a delegation, while the client may not have seen the reply: until
-    /// it uses the slot again (RFC 8881 §2.10.6.3).
+    /// The sequence number of the request that granted a delegation, while the client may not have seen the reply:
+    /// until it uses the slot again (RFC 8881 §2.10.6.3).
     pub(super) fn grant(&self, other: &[u8; 12]) -> Option<u32> {
         let state = self.state.lock();
         state.granted.contains(other).then_some(state.sequence)
@@ -181,7 +181,7 @@ impl SlotGuard {
         Self { session, slot, result, cache_this, finished: false }
     }
 
-    /// The session.
+    /// Session of the slot.
     pub fn session(&self) -> &Arc<Session> {
         &self.session
     }
@@ -232,8 +232,8 @@ impl Drop for SlotGuard {
     }
 }
 
-/// The COMPOUND's result for the retry of a request whose reply was not kept: SEQUENCE's result, and RETRY_UNCACHED_REP for
-/// the operation after it.
+/// The COMPOUND's result for the retry of a request whose reply was not kept: SEQUENCE's result, and
+/// RETRY_UNCACHED_REP for the operation after it.
 pub(super) fn uncached(result: &SequenceOk, request: &Request<'_>) -> Vec<u8> {
     let second = request.rest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
     let mut out = Encoder::new();

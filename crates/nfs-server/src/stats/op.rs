@@ -4,7 +4,7 @@ use benchmaster_nfs_proto::v2::Proc2;
 use benchmaster_nfs_proto::v3::Proc3;
 use benchmaster_nfs_proto::v4::Opnum;
 
-/// A counted operation.
+/// An operation that is counted: a procedure of RPC, or an operation of COMPOUND.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Operation {
     /// A procedure of NFS version 2.

@@ -8,14 +8,13 @@ use benchmaster_nfs_proto::v4::Opnum;
 use serde::Serialize;
 
 use super::{Counts, Operation, Statistics};
-use crate::state::delegation::DelegationCounts;
 
 /// All that a server counted since it started.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Seconds since the start.
     pub uptime_seconds: f64,
-    /// Connections and RPC.
+    /// Counts of connections and RPC.
     pub transport: TransportReport,
     /// State of NFSv4 clients.
     pub state: StateReport,
@@ -29,7 +28,7 @@ pub struct Report {
     pub nfsd: Vec<String>,
 }
 
-/// Connections and RPC.
+/// Counts of connections and RPC.
 #[derive(Debug, Clone, Serialize)]
 pub struct TransportReport {
     /// TCP connections accepted.
@@ -40,7 +39,7 @@ pub struct TransportReport {
     pub calls: u64,
     /// Messages that were no RPC call.
     pub bad_format: u64,
-    /// Refused credentials.
+    /// Calls with credentials that were refused.
     pub bad_auth: u64,
     /// Calls not served, or with bad arguments.
     pub bad_calls: u64,
@@ -53,7 +52,7 @@ pub struct TransportReport {
 /// State of NFSv4 clients.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StateReport {
-    /// Client records, confirmed.
+    /// Confirmed NFSv4 client records.
     pub clients: u64,
     /// Sessions of 4.1 and 4.2.
     pub sessions: u64,
@@ -65,7 +64,7 @@ pub struct StateReport {
     pub files: u64,
     /// Delegations of all clients, those that are gone included.
     pub delegations: DelegationCounts,
-    /// Each NFSv4 client.
+    /// State per NFSv4 client.
     pub nfs4_clients: Vec<Nfs4ClientReport>,
 }
 
@@ -76,22 +75,22 @@ pub struct Nfs4ClientReport {
     pub name: String,
     /// 0 for clients of 4.0, 1 for those with sessions (4.1 and 4.2).
     pub minor_version: u32,
-    /// Its sessions.
+    /// Number of sessions.
     pub sessions: u64,
-    /// Its delegations.
+    /// Delegations of the client.
     pub delegations: DelegationCounts,
 }
 
-/// One client.
+/// Counts of one client.
 #[derive(Debug, Clone, Serialize)]
 pub struct ClientReport {
     /// Number, from 1, as rules name it.
     pub client: u32,
-    /// Address.
+    /// IP address of the client.
     pub address: String,
     /// Machine name of its AUTH_SYS credentials; empty for AUTH_NONE.
     pub machine: String,
-    /// Its operations.
+    /// Counts by operation.
     pub operations: Vec<OperationReport>,
 }
 
@@ -102,7 +101,7 @@ pub struct OperationReport {
     pub protocol: &'static str,
     /// Name, as in mountstats.
     pub operation: &'static str,
-    /// Executions.
+    /// Number of executions.
     pub ops: u64,
     /// Bytes of requests (mountstats: bytes sent).
     pub bytes_received: u64,
@@ -117,19 +116,19 @@ pub struct OperationReport {
 /// Service times in nanoseconds, percentiles to two digits.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServiceTime {
-    /// Sum.
+    /// Sum of service times, in nanoseconds.
     pub total_ns: u64,
-    /// Mean.
+    /// Mean service time, in nanoseconds.
     pub mean_ns: f64,
-    /// Median.
+    /// Median service time, in nanoseconds.
     pub p50_ns: u64,
-    /// 90th percentile.
+    /// 90th percentile of service times, in nanoseconds.
     pub p90_ns: u64,
-    /// 99th percentile.
+    /// 99th percentile of service times, in nanoseconds.
     pub p99_ns: u64,
-    /// 99.9th percentile.
+    /// 99.9th percentile of service times, in nanoseconds.
     pub p999_ns: u64,
-    /// Longest.
+    /// Longest service time, in nanoseconds.
     pub max_ns: u64,
     /// The histogram: upper end of each bucket in nanoseconds, executions in it; empty buckets left out.
     pub histogram: Vec<(u64, u64)>,
@@ -277,5 +276,29 @@ mod tests {
         assert_eq!(report.nfsd[..2], ["rc 0 0 0", "io 40 0"]);
         assert!(report.nfsd[5].starts_with("proc3 22 0 0 0 0 0 0 2 0"), "{:?}", report.nfsd);
         assert_eq!(report.nfsd.last().unwrap().split(' ').count(), 78);
+    }
+}
+
+/// Delegations of a client, counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct DelegationCounts {
+    /// Number granted.
+    pub granted: u64,
+    /// Number held now.
+    pub held: u64,
+    /// Number recalled.
+    pub recalled: u64,
+    /// Number returned.
+    pub returned: u64,
+    /// Number revoked because they were not returned in time.
+    pub revoked: u64,
+}
+
+impl DelegationCounts {
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.granted += other.granted;
+        self.recalled += other.recalled;
+        self.returned += other.returned;
+        self.revoked += other.revoked;
     }
 }

@@ -4,9 +4,9 @@ use benchmaster_nfs_proto::v2::{Fattr, Ftype, Nfsstat2, SERVER_TIME, Sattr, Time
 
 use crate::call::Refusal;
 use crate::fs::{Attr, FsError, Kind, SetAttr, SetTime, Time};
-use crate::stateless::Trouble;
+use crate::stateless::StatelessError;
 
-/// Size of a block, as told to clients.
+/// Size of a block, as reported to clients.
 pub(super) const BLOCK: u32 = 4096;
 
 /// Type bits of a mode.
@@ -60,12 +60,12 @@ impl From<FsError> for Stop {
     }
 }
 
-impl From<Trouble> for Stop {
-    fn from(trouble: Trouble) -> Self {
+impl From<StatelessError> for Stop {
+    fn from(trouble: StatelessError) -> Self {
         match trouble {
-            Trouble::Fs(error) => error.into(),
-            Trouble::BadHandle => Nfsstat2::STALE.into(),
-            Trouble::Delegated => Self::Refused(Refusal::NoReply),
+            StatelessError::Fs(error) => error.into(),
+            StatelessError::BadHandle => Nfsstat2::STALE.into(),
+            StatelessError::Delegated => Self::Refused(Refusal::NoReply),
         }
     }
 }

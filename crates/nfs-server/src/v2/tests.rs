@@ -6,7 +6,7 @@ use benchmaster_nfs_proto::xdr::{Bulk, Encode, Encoder};
 use crate::call::Refusal;
 use crate::call::testing::{Caller, decode};
 use crate::config::ServerConfig;
-use crate::server::Shared;
+use crate::shared::Shared;
 use crate::v4::testing;
 
 fn server() -> Shared {

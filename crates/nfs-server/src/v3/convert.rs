@@ -5,7 +5,7 @@ use benchmaster_nfs_proto::v3::{
 };
 
 use crate::fs::{self, Attr, Changed, FsError, Kind, SetAttr, Time};
-use crate::stateless::Trouble;
+use crate::stateless::StatelessError;
 
 /// Attributes of a file of an export.
 pub(super) fn fattr(export: u32, attr: &Attr) -> Fattr3 {
@@ -109,12 +109,12 @@ impl From<FsError> for Nfsstat3 {
     }
 }
 
-impl From<Trouble> for Nfsstat3 {
-    fn from(trouble: Trouble) -> Self {
+impl From<StatelessError> for Nfsstat3 {
+    fn from(trouble: StatelessError) -> Self {
         match trouble {
-            Trouble::Fs(error) => error.into(),
-            Trouble::BadHandle => Self::BADHANDLE,
-            Trouble::Delegated => Self::JUKEBOX,
+            StatelessError::Fs(error) => error.into(),
+            StatelessError::BadHandle => Self::BADHANDLE,
+            StatelessError::Delegated => Self::JUKEBOX,
         }
     }
 }

@@ -36,8 +36,8 @@ pub(super) fn readdirplus(
     list(call, dir, (args.cookie, args.cookieverf), args.maxcount, Some(args.dircount))
 }
 
-/// Lists a directory from a cookie on. `count` bounds the whole of `resok`; `dircount` the names, numbers and cookies of
-/// READDIRPLUS.
+/// Lists a directory from a cookie on. `count` bounds the whole of `resok`; `dircount` the names, numbers and cookies
+/// of READDIRPLUS.
 fn list(
     call: &mut Call<'_>,
     dir: FileId,

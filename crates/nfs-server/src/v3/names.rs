@@ -48,7 +48,7 @@ pub(super) fn create(
             }
         }
         CreateHow::Exclusive(verifier) => {
-            // SETATTR is to follow; until then nobody but the owner may do anything.
+            // SETATTR is to follow; until then only the owner has access.
             let set = SetAttr { mode: Some(0), ..SetAttr::default() };
             match make(call, dir, name, NewFile::Regular, &set, Some(verifier)) {
                 Err(Nfsstat3::EXIST) => repeated(call, dir, name, verifier),

@@ -1,8 +1,8 @@
-//! The ACL of a file is another form of its mode (RFC 8881 §6.3 and §6.4): read, it is the list that grants what the mode
-//! grants; set, it becomes the mode that grants what the list grants to owner, group and everyone else.
+//! The ACL of a file is another form of its mode (RFC 8881 §6.3 and §6.4): read, it is the list that grants what the
+//! mode grants; set, it becomes the mode that grants what the list grants to owner, group and everyone else.
 //!
-//! Entries for other principals cannot be kept. What they allow is lost and what they deny is denied to all: a server that
-//! cannot do as told is to err towards less access (RFC 8881 §6.2.1).
+//! Entries for other principals cannot be kept. What they allow is lost and what they deny is denied to all: a server
+//! that cannot follow is to err towards less access (RFC 8881 §6.2.1).
 
 use benchmaster_nfs_proto::v4::{
     ACE_APPEND_DATA, ACE_DELETE_CHILD, ACE_EXECUTE, ACE_IDENTIFIER_GROUP, ACE_INHERIT_ONLY, ACE_READ_ACL,
@@ -13,7 +13,7 @@ use benchmaster_nfs_proto::xdr::{Encoder, List};
 use smallvec::SmallVec;
 
 use super::Failure;
-use super::attrs::number;
+use super::names::number;
 
 const OWNER: &[u8] = b"OWNER@";
 const GROUP: &[u8] = b"GROUP@";
@@ -66,8 +66,8 @@ pub(crate) fn put(e: &mut Encoder, mode: u32, directory: bool) {
     e.put(&List::<Nfsace4<'_>>::Items(&aces));
 }
 
-/// The nine permission bits that an ACL amounts to. ATTRNOTSUPP for entries that audit or alarm, BADOWNER for principals
-/// that are neither special nor numbers.
+/// The nine permission bits that an ACL amounts to. ATTRNOTSUPP for entries that audit or alarm, BADOWNER for
+/// principals that are neither special nor numbers.
 pub(crate) fn mode(acl: &List<'_, Nfsace4<'_>>) -> Result<u32, Failure> {
     let (mut allowed, mut denied) = ([0u32; 3], [0u32; 3]);
     for ace in acl.iter() {

@@ -2,15 +2,16 @@
 
 use benchmaster_nfs_proto::v4::{
     ACL_SUPPORT_ALLOW, ACL_SUPPORT_DENY, AttrError, Attributes, Bitmap4, ChangeAttrType4,
-    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, Settime4, Specdata4, Utf8,
+    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, Settime4, Specdata4,
     V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
 };
 use benchmaster_nfs_proto::xdr::Encoder;
 
+use super::names::number;
 use super::{Failure, acl};
 use crate::fs::{Attr, FsStat, Kind, LINK_MAX, NAME_MAX, SetAttr, SetTime, Time};
 use crate::handle::{self, FileId};
-use crate::server::Shared;
+use crate::shared::Shared;
 
 /// Everything this server supports. Named attributes, quotas, labels, retention, layouts are not among them.
 const SUPPORTED: Bitmap4 = Bitmap4::of(&[
@@ -117,7 +118,8 @@ pub(crate) fn supported(minor: u32) -> Bitmap4 {
     }
 }
 
-/// Attributes that an exclusive create of 4.1 can set at once (`suppattr_exclcreat`): the verifier has a place of its own, so all.
+/// Attributes that an exclusive create of 4.1 can set at once (`suppattr_exclcreat`): the verifier has a place of its
+/// own, so all.
 pub(crate) fn exclusive_create(minor: u32) -> Bitmap4 {
     SETTABLE & supported(minor)
 }
@@ -375,20 +377,6 @@ fn set_time(time: Settime4) -> Result<SetTime, Failure> {
     match time {
         Settime4::ServerTime => Ok(SetTime::Now),
         Settime4::ClientTime(time) => to_time(time).map(SetTime::To),
-    }
-}
-
-/// A user or group in decimal, as RFC 7530 §5.9 has it: no sign, no leading zeros.
-pub(crate) fn number(name: Utf8<'_>) -> Result<u32, Failure> {
-    let text = std::str::from_utf8(name.0).map_err(|_| Nfsstat4::INVAL)?;
-    if text.is_empty() {
-        return Err(Nfsstat4::INVAL.into());
-    }
-    let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    match text.parse() {
-        // All ones means "leave as is" to chown(2).
-        Ok(number) if canonical && number != u32::MAX => Ok(number),
-        _ => Err(Nfsstat4::BADOWNER.into()),
     }
 }
 

@@ -42,7 +42,6 @@ pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> Op
     }
 }
 
-/// SETCLIENTID_CONFIRM.
 pub(crate) fn setclientid_confirm(c: &mut Compound<'_>, args: SetclientidConfirmArgs) -> OpResult {
     let (id, confirm) = (ClientId(args.clientid), args.setclientid_confirm);
     {
@@ -54,7 +53,6 @@ pub(crate) fn setclientid_confirm(c: &mut Compound<'_>, args: SetclientidConfirm
     Ok(())
 }
 
-/// RENEW.
 pub(crate) fn renew(c: &mut Compound<'_>, args: RenewArgs) -> OpResult {
     let id = ClientId(args.clientid);
     let tables = c.server.state.read();
@@ -63,8 +61,8 @@ pub(crate) fn renew(c: &mut Compound<'_>, args: RenewArgs) -> OpResult {
     Ok(())
 }
 
-/// Where the server will connect to: only to the client itself, so that nobody can make it talk to others. Port 0 is no
-/// address: clients that take no callbacks give it.
+/// Where the server will connect to: only to the client itself, so that it cannot be made to connect to others. Port
+/// 0 is no address: clients that take no callbacks give it.
 fn callback_address(location: &Netaddr4<'_>, peer: SocketAddr) -> Option<SocketAddr> {
     let UniversalAddress(address) = UniversalAddress::from_bytes(location.r_addr.0).ok()?;
     let family = match location.r_netid.0 {

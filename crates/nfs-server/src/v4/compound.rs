@@ -3,14 +3,12 @@
 use benchmaster_nfs_proto::v4::{Argop, Bitmap4, CompoundArgs, Nfsstat4, Opnum};
 
 use super::{
-    Compound, Failure, Limit, OpResult, REPLY_HEADER, client_ops, deleg_ops, dir_ops, file_ops, io_ops,
-    lock_ops, open_ops, session_ops, space_ops, xattr_ops,
+    Compound, Failure, Limit, OpResult, client_ops, deleg_ops, dir_ops, file_ops, io_ops, lock_ops, open_ops,
+    session_ops, space_ops, xattr_ops,
 };
-use crate::reply::ReplyMark;
-use crate::state::session::{Begun, ERROR_RESULT, Request, SlotGuard};
+use crate::state::session::{Begun, Request, SlotGuard};
 use crate::stats::{Operation, Sample};
 
-/// Highest minor version.
 const MINOR_MAX: u32 = 2;
 /// Most operations of a 4.0 COMPOUND; sessions state their own limit.
 const OPS_MAX: usize = 256;
@@ -79,7 +77,7 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
                         reserve(c, &op)?;
                         let outcome = execute(c, op);
                         let has_body = outcome.map_or_else(|failure| failure.keep_body, |()| true);
-                        if has_body && !fits(c, 0) { Err(c.limit.status.into()) } else { outcome }
+                        if has_body && !c.fits(0) { Err(c.limit.status.into()) } else { outcome }
                     })
                 }
                 Err(bad) => result(c, bad.opnum, |_| Err(bad.status.into())),
@@ -123,7 +121,7 @@ fn result(c: &mut Compound<'_>, opnum: Opnum, run: impl FnOnce(&mut Compound<'_>
     };
     let sample = Sample {
         received: c.bulk,
-        sent: len_since(c, status_at) as u64,
+        sent: c.reply.encoder.len_since(status_at) as u64,
         service: c.server.clock.delta(began, c.server.clock.raw()),
         error: outcome.is_err(),
     };
@@ -154,24 +152,6 @@ fn injected(c: &mut Compound<'_>, opnum: Opnum) -> Option<Nfsstat4> {
     decision.error.map(Nfsstat4)
 }
 
-/// Whether the reply stays within its limit with `more` bytes, and another operation could still say that it does not.
-fn fits(c: &Compound<'_>, more: usize) -> bool {
-    let last = c.index + 1 >= c.count;
-    let len = REPLY_HEADER + len_since(c, c.start) + if last { 0 } else { ERROR_RESULT };
-    len + more <= c.limit.bytes
-}
-
-/// Bytes that the current operation's body may still grow by.
-pub(crate) fn room(c: &Compound<'_>) -> usize {
-    let last = c.index + 1 >= c.count;
-    let used = REPLY_HEADER + len_since(c, c.start) + if last { 0 } else { ERROR_RESULT };
-    c.limit.bytes.saturating_sub(used)
-}
-
-fn len_since(c: &Compound<'_>, mark: ReplyMark) -> usize {
-    c.reply.encoder.len_since(mark)
-}
-
 /// Whether the operation may stand where it does.
 fn admit(c: &Compound<'_>, opnum: Opnum) -> OpResult {
     /// Operations that need no SEQUENCE before them, if alone (RFC 8881 §15.1.3.3).
@@ -200,15 +180,16 @@ fn admit(c: &Compound<'_>, opnum: Opnum) -> OpResult {
 /// Before an operation that changes something: whether its result will fit. Afterwards would be too late.
 fn reserve(c: &mut Compound<'_>, op: &Argop<'_>) -> OpResult {
     let Some(most) = most_of_change(op) else { return Ok(()) };
-    if !fits(c, most) {
+    if !c.fits(most) {
         return Err(c.limit.status.into());
     }
     c.non_idempotent = true;
     Ok(())
 }
 
-/// For operations that change something: the longest body of a successful result. For those that change the current file
-/// handle, a following GETFH is counted, without which the client could not know what it made (RFC 8881 §2.10.6.4).
+/// For operations that change something: the longest body of a successful result. For those that change the current
+/// file handle, a following GETFH is counted, without which the client could not know what it made (RFC 8881
+/// §2.10.6.4).
 fn most_of_change(op: &Argop<'_>) -> Option<usize> {
     const CHANGE_INFO: usize = 20;
     const STATEID: usize = 16;
@@ -242,8 +223,8 @@ fn most_of_change(op: &Argop<'_>) -> Option<usize> {
     })
 }
 
-/// Statuses that came with 4.1, as 4.0 would have them (RFC 7530 §13): an object of a wrong type is an invalid argument,
-/// and so is a symbolic link for data (RFC 7530 §16.23.4).
+/// Statuses that came with 4.1, as 4.0 would have them (RFC 7530 §13): an object of a wrong type is an invalid
+/// argument, and so is a symbolic link for data (RFC 7530 §16.23.4).
 fn status_in_v40(opnum: Opnum, status: Nfsstat4) -> Nfsstat4 {
     match (opnum, status) {
         (_, Nfsstat4::WRONG_TYPE) => Nfsstat4::INVAL,
@@ -319,8 +300,8 @@ fn execute(c: &mut Compound<'_>, op: Argop<'_>) -> OpResult {
         Argop::FreeStateid(args) => lock_ops::free_stateid(c, args),
         Argop::Delegreturn(args) => deleg_ops::delegreturn(c, args),
         Argop::WantDelegation(args) => deleg_ops::want_delegation(c, args),
-        // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE) or are on
-        // directories, pNFS, copies between servers, asynchronous copies, WRITE_SAME.
+        // Optional, and not offered: named attributes, delegations that outlive a client's restart (DELEGPURGE) or
+        // are on directories, pNFS, copies between servers, asynchronous copies, WRITE_SAME.
         _ => Err(Nfsstat4::NOTSUPP.into()),
     }
 }

@@ -1,5 +1,5 @@
-//! DELEGRETURN and WANT_DELEGATION; how delegations are told. DELEGPURGE and GET_DIR_DELEGATION are not supported: no
-//! delegation outlives a client's restart, and directories are not delegated.
+//! DELEGRETURN and WANT_DELEGATION; how delegations are encoded. DELEGPURGE and GET_DIR_DELEGATION are not supported:
+//! no delegation outlives a client's restart, and directories are not delegated.
 
 use benchmaster_nfs_proto::v4::{
     Acetype4, DelegClaim4, DelegreturnArgs, Nfsace4, Nfsstat4, OpenDelegation4, OpenDelegationType4,
@@ -83,7 +83,7 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
 pub(crate) enum Promise {
     /// It is granted.
     Granted {
-        /// Its stateid.
+        /// Stateid of the delegation.
         stateid: Stateid4,
         /// Whether it is one for writing.
         write: bool,
@@ -97,9 +97,9 @@ pub(crate) enum Promise {
 }
 
 impl Promise {
-    /// As it is told; `reasons`: to a client that understands reasons and asked.
+    /// As it is encoded; `reasons`: to a client that understands reasons and asked.
     pub(crate) fn encode(&self, reasons: bool) -> OpenDelegation4<'static> {
-        // Nobody is spared the ACCESS operation.
+        // Every user needs the ACCESS operation.
         const NOBODY: Nfsace4<'static> =
             Nfsace4 { ace_type: Acetype4::ACCESS_ALLOWED, flag: 0, access_mask: 0, who: OPAQUE_EMPTY };
         const OPAQUE_EMPTY: benchmaster_nfs_proto::v4::Utf8<'static> =

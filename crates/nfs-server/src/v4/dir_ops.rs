@@ -6,7 +6,6 @@ use benchmaster_nfs_proto::v4::{
 };
 
 use super::attrs::{self, Purpose, View};
-use super::compound::room;
 use super::names::check_name;
 use super::{Compound, Failure, OpResult, change_info};
 use crate::fs::{FileSystem, FsError, Kind, NewFile, Node, PATH_MAX, RemoveKind};
@@ -105,7 +104,8 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
     Ok(())
 }
 
-/// Where only owners remove, others lack access: PERM is no status of REMOVE and RENAME (RFC 7530 §13.2, RFC 8881 §15.2).
+/// Where only owners remove, others lack access: PERM is no status of REMOVE and RENAME (RFC 7530 §13.2, RFC 8881
+/// §15.2).
 fn removal_failure(error: FsError) -> Failure {
     match error {
         FsError::NotOwner => Nfsstat4::ACCESS.into(),
@@ -130,7 +130,7 @@ pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
         _ if args.cookieverf != verifier => return Err(Nfsstat4::NOT_SAME.into()),
         _ => {}
     }
-    let max = (args.maxcount as usize).min(room(c));
+    let max = (args.maxcount as usize).min(c.room());
     let (server, minor) = (c.server, c.minor);
     let view = View::new(server, minor, dir.export, args.attr_request);
     let body = c.reply.mark();

@@ -141,7 +141,6 @@ pub(crate) fn putrootfh(c: &mut Compound<'_>) -> OpResult {
     Ok(())
 }
 
-/// GETFH.
 pub(crate) fn getfh(c: &mut Compound<'_>) -> OpResult {
     let file = c.file()?;
     c.reply.encoder.opaque(&handle::encode(c.server.instance, file));

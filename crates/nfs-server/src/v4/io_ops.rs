@@ -109,8 +109,8 @@ impl Compound<'_> {
         self.client = right.ok().and_then(|right| right.client);
     }
 
-    /// Establishes the right to read or write the data of `file`: by the stateid, or for the special ones by the caller's
-    /// permission, and after delegations in the way are recalled.
+    /// Establishes the right to read or write the data of `file`: by the stateid, or for the special ones by the
+    /// caller's permission, and after delegations in the way are recalled.
     pub(crate) fn authorize(&mut self, stateid: Stateid4, file: FileId, write: bool) -> OpResult {
         if stateid.is_special() {
             let (_, _, attr) = self.look(file)?;

@@ -10,9 +10,9 @@ use super::io_ops::check_kind;
 use super::{Compound, Failure, OpResult};
 use crate::fs::Kind;
 use crate::handle::FileId;
+use crate::state::interval::Range;
 use crate::state::lock::{LockFailure, LockHolder, LockRequest};
-use crate::state::owner::{OwnerId, OwnerKind, Turn};
-use crate::state::ranges::Range;
+use crate::state::owner::{OwnerId, OwnerKind, SeqidCheck};
 use crate::state::{ClientId, Tables};
 
 /// LOCK (RFC 7530 §16.10, RFC 8881 §18.10).
@@ -155,8 +155,8 @@ fn lock_new(
             Some((_, true)) => return Err(Nfsstat4::BAD_SEQID.into()),
             Some((owner, false)) => match tables.files.lock_turn(owner, locker.lock_seqid)? {
                 // A repetition would repeat the open owner's number, too.
-                Turn::Replay(_) => return Err(Nfsstat4::BAD_SEQID.into()),
-                Turn::Run => lock_owner = Some(owner),
+                SeqidCheck::Replay(_) => return Err(Nfsstat4::BAD_SEQID.into()),
+                SeqidCheck::Run => lock_owner = Some(owner),
             },
             None => {}
         }

@@ -1,12 +1,12 @@
 //! Names of directory entries and extended attributes.
 
-use benchmaster_nfs_proto::v4::{Component4, Nfsstat4};
+use benchmaster_nfs_proto::v4::{Component4, Nfsstat4, Utf8};
 
 use super::Failure;
 use crate::fs::NAME_MAX;
 
-/// Checks a name in an argument: INVAL when it is empty or no UTF-8 (RFC 7530 §12.7, RFC 8881 §14.5), BADCHAR for a slash
-/// or NUL, BADNAME for "." and "..", which have no meaning in NFSv4 (RFC 8881 §18.13.4).
+/// Checks a name in an argument: INVAL when it is empty or no UTF-8 (RFC 7530 §12.7, RFC 8881 §14.5), BADCHAR for a
+/// slash or NUL, BADNAME for "." and "..", which have no meaning in NFSv4 (RFC 8881 §18.13.4).
 pub(crate) fn check_name(name: Component4<'_>) -> Result<&[u8], Failure> {
     let bytes = check_text(name)?;
     if matches!(bytes, b"." | b"..") {
@@ -31,6 +31,20 @@ pub(crate) fn check_text(name: Component4<'_>) -> Result<&[u8], Failure> {
         return Err(Nfsstat4::INVAL.into());
     }
     Ok(bytes)
+}
+
+/// A user or group in decimal, as RFC 7530 §5.9 has it: no sign, no leading zeros.
+pub(crate) fn number(name: Utf8<'_>) -> Result<u32, Failure> {
+    let text = std::str::from_utf8(name.0).map_err(|_| Nfsstat4::INVAL)?;
+    if text.is_empty() {
+        return Err(Nfsstat4::INVAL.into());
+    }
+    let canonical = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    match text.parse() {
+        // All ones means "leave as is" to chown(2).
+        Ok(number) if canonical && number != u32::MAX => Ok(number),
+        _ => Err(Nfsstat4::BADOWNER.into()),
+    }
 }
 
 #[cfg(test)]

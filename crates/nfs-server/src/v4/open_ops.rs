@@ -19,7 +19,7 @@ use crate::handle::FileId;
 use crate::reply::ReplyMark;
 use crate::state::delegation::{Want, Wish};
 use crate::state::open::Share;
-use crate::state::owner::{OwnerId, OwnerKind, Replay, Turn};
+use crate::state::owner::{OwnerId, OwnerKind, Replay, SeqidCheck};
 use crate::state::{ClientId, Conflict, Tables};
 
 const READ: u8 = 1;
@@ -111,7 +111,8 @@ fn with_open(
 }
 
 impl Compound<'_> {
-    /// The client of an operation that names an owner: that of the session, or in 4.0 the one named, whose lease is renewed.
+    /// The client of an operation that names an owner: that of the session, or in 4.0 the one named, whose lease is
+    /// renewed.
     pub(crate) fn client_of(&mut self, tables: &Tables, named: u64) -> Result<ClientId, Failure> {
         if self.minor > 0 {
             return self.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION.into());
@@ -135,19 +136,19 @@ impl Compound<'_> {
 
     /// Runs an operation of 4.0 in its owner's sequence: a repetition gets the reply of before.
     ///
-    /// A failed OPEN is repeated only by the same request: some clients (libnfs) do not count it, and send another OPEN with
-    /// its sequence number.
+    /// A failed OPEN is repeated only by the same request: some clients (libnfs) do not count it, and send another
+    /// OPEN with its sequence number.
     pub(crate) fn in_turn(
         &mut self,
         tables: &mut Tables,
         owner: OwnerId,
-        turn: Turn,
+        turn: SeqidCheck,
         seqid: u32,
         op: Opnum,
         run: impl FnOnce(&mut Self, &mut Tables) -> OpResult,
     ) -> OpResult {
         let request = if op == Opnum::OPEN { self.fingerprint() } else { 0 };
-        if let Turn::Replay(replay) = turn
+        if let SeqidCheck::Replay(replay) = turn
             && (replay.status == Nfsstat4::OK || replay.request == request)
         {
             return self.replay(&replay);
@@ -191,11 +192,10 @@ impl Compound<'_> {
 }
 
 /// The file of an OPEN.
-struct Found {
+struct OpenTarget {
     file: FileId,
     attr: Attr,
     cinfo: ChangeInfo4,
-    /// Attributes set.
     attrset: Bitmap4,
     /// Whether it is new, or as good as new: then its creator may do what it likes.
     created: bool,
@@ -304,7 +304,8 @@ fn run_open(
 /// Flags by which a client of 4.1 says what delegation it wants.
 const WANTS: u32 = WANT_DELEG_MASK | WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL | WANT_PUSH_DELEG_WHEN_UNCONTENDED;
 
-/// Modes and wanted delegation of OPEN and OPEN_DOWNGRADE; INVAL where they are none (RFC 7530 §16.16.6, RFC 8881 §18.16.4).
+/// Modes and wanted delegation of OPEN and OPEN_DOWNGRADE; INVAL where they are none (RFC 7530 §16.16.6, RFC 8881
+/// §18.16.4).
 fn share(minor: u32, access: u32, deny: u32) -> Result<(Share, Want), Failure> {
     let wants = if minor > 0 { access & WANTS } else { 0 };
     let access = access & !wants;
@@ -326,20 +327,20 @@ fn is_newer_than_v40(args: &OpenArgs<'_>) -> bool {
 }
 
 /// Finds the file of an OPEN, or makes it.
-fn find(c: &Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<Found, Failure> {
+fn find(c: &Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<OpenTarget, Failure> {
     match (args.claim, args.openhow) {
         (OpenClaim4::Null(name), how) => by_name(c, current, name, how),
         (OpenClaim4::DelegateCur(claim), how) => {
             // What is delegated is there: nothing is made under this claim.
             c.server.exports.lookup(c.who, current, check_name(claim.file)?)?;
-            Ok(Found { again: true, ..by_name(c, current, claim.file, how)? })
+            Ok(OpenTarget { again: true, ..by_name(c, current, claim.file, how)? })
         }
         // To create takes a name (RFC 8881 §18.16.3).
         (_, Openflag4::Create(_)) => Err(Nfsstat4::INVAL.into()),
         (_, Openflag4::NoCreate) => {
             let (_, _, attr) = c.look(current)?;
             let cinfo = ChangeInfo4 { atomic: true, before: 0, after: 0 };
-            let found = Found {
+            let found = OpenTarget {
                 file: current,
                 attr,
                 cinfo,
@@ -359,7 +360,7 @@ fn by_name(
     dir: FileId,
     name: Component4<'_>,
     how: Openflag4<'_>,
-) -> Result<Found, Failure> {
+) -> Result<OpenTarget, Failure> {
     let name = check_name(name)?;
     let (fs, dir_node, dir_attr) = c.look(dir)?;
     if dir_attr.kind != Kind::Directory {
@@ -377,7 +378,7 @@ fn by_name(
         match fs.create(c.who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, c.now.wall) {
             Ok(created) => {
                 let Node { ino, generation } = created.attr.node;
-                return Ok(Found {
+                return Ok(OpenTarget {
                     file: FileId { export: dir.export, ino, generation },
                     attr: created.attr,
                     cinfo: change_info(&created.dir),
@@ -416,7 +417,7 @@ impl Plan {
         };
         let (set, attrset) = match attributes {
             Some(attributes) => (attrs::to_set(&attributes, minor, Purpose::NewFile)?, attributes.attrmask),
-            // The client sets attributes next; until then the file is for nobody else (RFC 8881 §18.16.4).
+            // The client sets attributes next; until then no other user may access the file (RFC 8881 §18.16.4).
             None => (SetAttr { mode: Some(0o600), ..SetAttr::default() }, Bitmap4::EMPTY),
         };
         if set.size.is_some_and(|size| size > attrs::MAX_FILE_SIZE) {
@@ -426,9 +427,15 @@ impl Plan {
     }
 
     /// The file was there before.
-    fn existing(&self, c: &Compound<'_>, dir: &Attr, file: FileId, attr: Attr) -> Result<Found, Failure> {
+    fn existing(
+        &self,
+        c: &Compound<'_>,
+        dir: &Attr,
+        file: FileId,
+        attr: Attr,
+    ) -> Result<OpenTarget, Failure> {
         let cinfo = ChangeInfo4 { atomic: true, before: dir.change, after: dir.change };
-        let mut found = Found {
+        let mut found = OpenTarget {
             file,
             attr,
             cinfo,
@@ -470,7 +477,7 @@ fn check_kind(minor: u32, kind: Kind) -> OpResult {
 }
 
 /// Whether the caller may open a file that was there.
-fn check_access(c: &Compound<'_>, found: &Found, share: Share) -> OpResult {
+fn check_access(c: &Compound<'_>, found: &OpenTarget, share: Share) -> OpResult {
     let writes = share.access & WRITE != 0 || found.truncate;
     if writes && c.server.exports.get(found.file.export)?.read_only {
         return Err(Nfsstat4::ROFS.into());
@@ -483,7 +490,7 @@ fn check_access(c: &Compound<'_>, found: &Found, share: Share) -> OpResult {
     if permits(&found.attr, c.who, wanted) { Ok(()) } else { Err(Nfsstat4::ACCESS.into()) }
 }
 
-fn may_write(c: &Compound<'_>, found: &Found) -> bool {
+fn may_write(c: &Compound<'_>, found: &OpenTarget) -> bool {
     let read_only = c.server.exports.get(found.file.export).is_ok_and(|export| export.read_only);
     !read_only && (found.created || permits(&found.attr, c.who, right::WRITE))
 }

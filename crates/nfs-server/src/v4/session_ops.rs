@@ -9,8 +9,9 @@ use benchmaster_nfs_proto::v4::{
 
 use super::{Compound, OpResult};
 use crate::cred::Credentials;
-use crate::dispatch::{Moment, Peer};
-use crate::server::Shared;
+use crate::moment::Moment;
+use crate::peer::Peer;
+use crate::shared::Shared;
 use crate::state::backchannel::{BackConnection, Credential};
 use crate::state::client::{CreateSession, ExchangeId, Principal};
 use crate::state::session::{Begun, Request};
@@ -32,7 +33,6 @@ pub(crate) fn begin(
     }
 }
 
-/// EXCHANGE_ID.
 pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpResult {
     match args.state_protect {
         StateProtect4A::None => {}
@@ -53,7 +53,7 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
         clients.exchange_id(files, &request, Principal::from(c.who), c.now.instant, c.effects)?
     };
     c.client = c.client.or(Some(exchanged.client));
-    // One name for owner and scope: nobody else shares client ids or state with this server.
+    // One name for owner and scope: client ids and state are shared with no other server.
     let name = format!("benchmaster-{:08x}@{}", c.server.instance, c.server.address);
     let implementation = NfsImplId4 {
         domain: "benchmaster".into(),
@@ -72,7 +72,6 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
     Ok(())
 }
 
-/// CREATE_SESSION.
 pub(crate) fn create_session(c: &mut Compound<'_>, args: CreateSessionArgs<'_>) -> OpResult {
     let (connection, back) = (c.peer.connection, back_connection(c.peer));
     let request = CreateSession { args: &args, minor: c.minor, connection, back };
@@ -86,14 +85,12 @@ pub(crate) fn create_session(c: &mut Compound<'_>, args: CreateSessionArgs<'_>) 
     Ok(())
 }
 
-/// DESTROY_SESSION.
 pub(crate) fn destroy_session(c: &mut Compound<'_>, args: DestroySessionArgs) -> OpResult {
     let own = c.session.as_ref().filter(|(session, _)| session.id() == args.sessionid).map(|(_, slot)| *slot);
     c.server.state.write().clients.destroy_session(&args.sessionid, c.peer.connection, own)?;
     Ok(())
 }
 
-/// BIND_CONN_TO_SESSION.
 pub(crate) fn bind_conn_to_session(c: &mut Compound<'_>, args: BindConnToSessionArgs) -> OpResult {
     let session = c.server.state.session(&args.sessid).ok_or(Nfsstat4::BADSESSION)?;
     let dir = session.bind(c.peer.connection, back_connection(c.peer), args.dir)?;
@@ -103,7 +100,6 @@ pub(crate) fn bind_conn_to_session(c: &mut Compound<'_>, args: BindConnToSession
     Ok(())
 }
 
-/// BACKCHANNEL_CTL.
 pub(crate) fn backchannel_ctl(c: &mut Compound<'_>, args: BackchannelCtlArgs<'_>) -> OpResult {
     let (session, _) = c.session.as_ref().ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
     let credential = Credential::choose(&args.sec_parms)?;
@@ -119,7 +115,6 @@ pub(crate) fn backchannel_ctl(c: &mut Compound<'_>, args: BackchannelCtlArgs<'_>
     Ok(())
 }
 
-/// DESTROY_CLIENTID.
 pub(crate) fn destroy_clientid(c: &mut Compound<'_>, args: DestroyClientidArgs) -> OpResult {
     let own = c.session.as_ref().map(|(session, _)| session.client());
     let mut tables = c.server.state.write();

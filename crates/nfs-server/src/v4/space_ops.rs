@@ -6,7 +6,6 @@ use benchmaster_nfs_proto::v4::{
     WriteResponse4,
 };
 
-use super::compound::room;
 use super::io_ops::check_end;
 use super::{Compound, Failure, OpResult};
 use crate::fs::{Attr, FileSystem, FsError, Kind, Node, SeekKind};
@@ -104,7 +103,8 @@ fn range<'r>(
     let (from, to) = (c.saved_file()?, c.file()?);
     let size = regular(c, from)?.size;
     regular(c, to)?;
-    // The source's current stateid is the saved one (RFC 7862 has only one rule for both: §15.2.3, RFC 8881 §16.2.3.1.2).
+    // The source's current stateid is the saved one (RFC 7862 has only one rule for both: §15.2.3, RFC 8881
+    // §16.2.3.1.2).
     let source = c.source_stateid(stateids.0)?;
     let destination = c.stateid(stateids.1)?;
     c.authorize(source, from, false)?;
@@ -216,7 +216,7 @@ pub(crate) fn read_plus(c: &mut Compound<'_>, args: ReadPlusArgs) -> OpResult {
             Err(FsError::NoSuchRange) => end,
             Err(error) => return Err(error.into()),
         };
-        let left = room(c);
+        let left = c.room();
         if left < CONTENT + 4 && contents > 0 {
             break;
         }

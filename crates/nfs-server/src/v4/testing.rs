@@ -1,10 +1,9 @@
-//! A client for tests: encodes compounds, hands them to [`super::call`], decodes results. No sockets, no clock.
+//! A client for tests: encodes compounds, hands them to [`super::serve`], decodes results. No sockets, no clock.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use benchmaster_nfs_proto::rpc::{AuthFlavor, CallHeader, OpaqueAuth, RPC_VERSION};
 use benchmaster_nfs_proto::v4::{
     Argop, Bitmap4, ChannelAttrs4, ClientOwner4, CompoundHeader, CompoundRes, CreateSessionArgs,
     ExchangeIdArgs, Fattr4, NFS_PROGRAM, NFS_V4, Nfsstat4, PROC_COMPOUND, PutfhArgs, ReclaimCompleteArgs,
@@ -12,17 +11,19 @@ use benchmaster_nfs_proto::v4::{
 };
 use benchmaster_nfs_proto::xdr::{Decoder, Encode, Encoder, Opaque};
 
-use super::{Called, Done, REPLY_HEADER, call};
+use super::{Done, REPLY_HEADER, serve};
 use crate::call::testing::keep;
+use crate::call::{Call, Refusal};
 use crate::config::ServerConfig;
 use crate::cred::Credentials;
-use crate::dispatch::{Moment, Peer};
 use crate::exports::Exports;
 use crate::fs::Time;
 use crate::handle::{self, FileId};
-use crate::net::Outbox;
+use crate::moment::Moment;
+use crate::outbox::Outbox;
+use crate::peer::Peer;
 use crate::reply::Reply;
-use crate::server::{Identity, Shared};
+use crate::shared::{Identity, Shared};
 use crate::state::{ConnectionId, Effects};
 use crate::stats::ClientIndex;
 
@@ -41,11 +42,8 @@ pub(crate) fn server(config: ServerConfig) -> Shared {
 
 /// A client: one connection, one user, perhaps one session, of which it uses slot 0.
 pub(crate) struct Client<'s> {
-    /// The server.
     pub(crate) server: &'s Shared,
-    /// Its connection.
     pub(crate) peer: Peer,
-    /// Its user.
     pub(crate) who: Credentials,
     /// Minor version of its compounds.
     pub(crate) minor: u32,
@@ -149,7 +147,8 @@ impl<'s> Client<'s> {
         })
     }
 
-    /// Executes a compound, after a SEQUENCE where there is a session; the result of SEQUENCE is left out where it succeeded.
+    /// Executes a compound, after a SEQUENCE where there is a session; the result of SEQUENCE is left out where it
+    /// succeeded.
     pub(crate) fn run(&mut self, ops: &[Argop<'_>]) -> Results {
         if self.session.is_none() {
             return self.plain(ops);
@@ -179,36 +178,35 @@ impl<'s> Client<'s> {
 
     /// Executes encoded arguments of COMPOUND.
     pub(crate) fn raw(&mut self, args: &[u8]) -> Results {
-        let header = CallHeader {
-            xid: 1,
-            rpc_version: RPC_VERSION,
-            program: NFS_PROGRAM,
-            version: NFS_V4,
-            procedure: PROC_COMPOUND,
-            cred: OpaqueAuth { flavor: AuthFlavor::SYS, body: Opaque(&[0; 20]) },
-            verf: OpaqueAuth::NONE,
-        };
         keep((NFS_PROGRAM, NFS_V4, PROC_COMPOUND), self.who.uid, args);
         let mut reply = Reply::new();
         // Another reply of the same receive, and the header of this one.
         reply.encoder.raw(&[0xee; 100 + REPLY_HEADER]);
         let start = reply.mark();
-        let called = call(
-            self.server,
-            &self.peer,
-            &self.who,
-            ClientIndex(1),
-            &header,
-            args,
-            &mut reply,
-            &mut self.effects,
-            self.now,
-        );
-        let Called::Done(done) = called else { panic!("{called:?}") };
-        self.done = done;
+        let called = self.call(PROC_COMPOUND, args, &mut reply);
+        self.done = called.unwrap_or_else(|refusal| panic!("{refusal:?}"));
         let bytes = reply.copy_since(start);
         assert_eq!(bytes.len(), reply.encoder.len_since(start));
         Results { bytes, skip: 0 }
+    }
+
+    /// Executes a call: its results are appended to `reply`.
+    pub(crate) fn call(&mut self, procedure: u32, args: &[u8], reply: &mut Reply) -> Result<Done, Refusal> {
+        serve(&mut Call {
+            server: self.server,
+            peer: &self.peer,
+            who: &self.who,
+            client: ClientIndex(1),
+            version: NFS_V4,
+            procedure,
+            // With a credential of 20 bytes.
+            header_len: 60,
+            args: Decoder::new(args),
+            now: self.now,
+            reply,
+            effects: &mut self.effects,
+            injected: None,
+        })
     }
 
     /// File handle of the file at `path` (`/a/b`), looked up as user 0 behind the protocol's back.
@@ -248,12 +246,10 @@ impl Results {
         self.all().split_off(self.skip)
     }
 
-    /// The last result.
     pub(crate) fn last(&self) -> Resop<'_> {
         self.ops().pop().expect("a result")
     }
 
-    /// All results.
     pub(crate) fn all(&self) -> Vec<Resop<'_>> {
         let mut results = self.header().results;
         let mut all = Vec::new();
@@ -263,7 +259,6 @@ impl Results {
         all
     }
 
-    /// The tag.
     pub(crate) fn tag(&self) -> &[u8] {
         self.header().tag.0
     }

@@ -5,7 +5,6 @@ use benchmaster_nfs_proto::v4::{
     SetxattrOption4,
 };
 
-use super::compound::room;
 use super::names::check_text;
 use super::{Compound, Failure, OpResult, change_info};
 use crate::fs::{FileSystem, Kind, Node, XATTR_SIZE_MAX, XattrSet, access as right, permits};
@@ -47,7 +46,7 @@ pub(crate) fn listxattrs(c: &mut Compound<'_>, args: ListxattrsArgs) -> OpResult
     const FIXED: usize = 8 + 4 + 4;
     let file = c.file()?;
     let (fs, node) = with_right(c, file, right::READ)?;
-    let max = (args.maxcount as usize).min(room(c));
+    let max = (args.maxcount as usize).min(c.room());
     let body = c.reply.mark();
     let encoder = &mut c.reply.encoder;
     encoder.put(&0u32);

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use benchmaster_netem::namespace::NamespaceError;
-use benchmaster_netem::probe::{
+use benchmaster_probe::{
     Direction, Latency, NetworkProbe, ProbeConfig, ProbeError, RpcProbe, ServeConfig, Throughput, network,
     rpc_null, serve,
 };

@@ -1,6 +1,6 @@
 //! The tables that `probe` prints.
 
-use benchmaster_netem::probe::{
+use benchmaster_probe::{
     CONFIDENCE, Direction, Estimate, Latency, NetworkProbe, NullData, RpcProbe, Throughput,
 };
 use benchmaster_report::format::{self, Scale, rounded};
@@ -88,7 +88,7 @@ fn throughput(transfers: &[Throughput], unicode: bool) -> Vec<String> {
             _ => range(flows().map(|flow| flow.bytes_per_s), unicode),
         };
         // Of the second half of each flow, when its window had time to grow.
-        let late = |of: fn(&benchmaster_netem::probe::TcpSample) -> u64| {
+        let late = |of: fn(&benchmaster_probe::TcpSample) -> u64| {
             let values: Vec<f64> = flows()
                 .flat_map(|flow| flow.samples.iter().skip(flow.samples.len() / 2))
                 .map(|sample| of(sample) as f64)

@@ -7,13 +7,13 @@ use crate::namespace::MacAddress;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// A frame of so many bytes on the wire.
+/// A frame of this many bytes on the wire.
 fn frame(on_wire: u64) -> Frame {
     Frame { to: MacAddress([0; 6]), frames: 1, bytes: on_wire - 24 }
 }
 
 /// All that leaves until then, each at its time: where, when, what.
-fn all<T>(switch: &mut Switch<T>, until: u64) -> Vec<(Way, u64, T)> {
+fn all<T>(switch: &mut Switch<T>, until: u64) -> Vec<(Route, u64, T)> {
     let mut left = Vec::new();
     while let Some(next) = switch.next().filter(|next| *next <= until) {
         while let Some(popped) = switch.pop(next) {
@@ -29,17 +29,17 @@ fn all<T>(switch: &mut Switch<T>, until: u64) -> Vec<(Way, u64, T)> {
 fn both_directions_take_the_delay() {
     let links = [Link::of_delay(Duration::from_millis(3)), Link::of_delay(Duration::from_millis(1))];
     let mut switch = Switch::new(&links, None, 0);
-    switch.send(Way::ToServer(0), 10, &frame(100), 'a').unwrap();
-    switch.send(Way::ToClient(1), 20, &frame(100), 'b').unwrap();
-    switch.send(Way::ToServer(1), 30, &frame(100), 'c').unwrap();
+    switch.send(Route::ToServer(0), 10, &frame(100), 'a').unwrap();
+    switch.send(Route::ToClient(1), 20, &frame(100), 'b').unwrap();
+    switch.send(Route::ToServer(1), 30, &frame(100), 'c').unwrap();
     assert_eq!(switch.next(), Some(MILLISECOND + 20));
     assert_eq!(switch.pop(MILLISECOND + 19), None);
     assert_eq!(
         all(&mut switch, u64::MAX),
         [
-            (Way::ToClient(1), MILLISECOND + 20, 'b'),
-            (Way::ToServer(1), MILLISECOND + 30, 'c'),
-            (Way::ToServer(0), 3 * MILLISECOND + 10, 'a'),
+            (Route::ToClient(1), MILLISECOND + 20, 'b'),
+            (Route::ToServer(1), MILLISECOND + 30, 'c'),
+            (Route::ToServer(0), 3 * MILLISECOND + 10, 'a'),
         ]
     );
 }
@@ -50,15 +50,15 @@ fn clients_share_the_servers_port_in_the_order_of_arrival() {
     let links = [Link::of_delay(Duration::from_millis(2)), Link::of_delay(Duration::from_millis(1))];
     let mut switch = Switch::new(&links, Some(1_000_000_000), 0);
     for _ in 0..3 {
-        switch.send(Way::ToServer(0), 0, &frame(1_000), 0).unwrap();
-        switch.send(Way::ToServer(1), MILLISECOND, &frame(1_000), 1).unwrap();
+        switch.send(Route::ToServer(0), 0, &frame(1_000), 0).unwrap();
+        switch.send(Route::ToServer(1), MILLISECOND, &frame(1_000), 1).unwrap();
     }
     let left = all(&mut switch, u64::MAX);
     let times: Vec<u64> = left.iter().map(|(_, due, _)| due - 2 * MILLISECOND).collect();
     assert_eq!(times, [8_000, 16_000, 24_000, 32_000, 40_000, 48_000]);
     // From the server the port comes first.
-    switch.send(Way::ToClient(0), 10 * MILLISECOND, &frame(1_000), 2).unwrap();
-    switch.send(Way::ToClient(1), 10 * MILLISECOND, &frame(1_000), 3).unwrap();
+    switch.send(Route::ToClient(0), 10 * MILLISECOND, &frame(1_000), 2).unwrap();
+    switch.send(Route::ToClient(1), 10 * MILLISECOND, &frame(1_000), 3).unwrap();
     let times: Vec<(u64, i32)> = all(&mut switch, u64::MAX).iter().map(|left| (left.1, left.2)).collect();
     assert_eq!(times, [(11 * MILLISECOND + 16_000, 3), (12 * MILLISECOND + 8_000, 2)]);
 }
@@ -69,12 +69,12 @@ fn many_frames_at_once_at_a_slow_port_are_no_trouble() {
     let mut switch = Switch::new(&links, None, 0);
     // No bandwidth: all arrive at once; then a port is put in front.
     for number in 0..200_000 {
-        switch.send(Way::ToServer(0), 0, &frame(100), number).unwrap();
+        switch.send(Route::ToServer(0), 0, &frame(100), number).unwrap();
     }
     switch.set_server(Some(1_000_000), &links);
     let left = all(&mut switch, u64::MAX);
     let queue = Link { bandwidth: Some(1_000_000), ..Link::default() }.queue();
-    assert_eq!(left.len() as u64 + switch.losses(Way::ToServer(0)).no_room, 200_000);
+    assert_eq!(left.len() as u64 + switch.losses(Route::ToServer(0)).no_room, 200_000);
     assert!((queue / 100..queue / 100 + 2).contains(&(left.len() as u64)), "{}", left.len());
 }
 
@@ -111,14 +111,14 @@ proptest! {
                 now += gap;
                 left.extend(all(&mut switch, now));
                 let client = way / 2 % links.len();
-                let way = if way % 2 == 0 { Way::ToServer(client) } else { Way::ToClient(client) };
+                let way = if way % 2 == 0 { Route::ToServer(client) } else { Route::ToClient(client) };
                 if let Err(frame) = switch.send(way, now, &frame(*size), (number, now)) {
                     dropped.push(frame);
                 }
             }
             left.extend(all(&mut switch, u64::MAX));
             let losses: Vec<Losses> = (0..links.len())
-                .flat_map(|client| [switch.losses(Way::ToServer(client)), switch.losses(Way::ToClient(client))])
+                .flat_map(|client| [switch.losses(Route::ToServer(client)), switch.losses(Route::ToClient(client))])
                 .collect();
             (left, losses)
         };
@@ -126,7 +126,7 @@ proptest! {
         let counted: u64 = losses.iter().map(|losses| losses.lost + losses.no_room).sum();
         prop_assert_eq!(left.len() as u64 + counted, frames.len() as u64);
         for client in 0..links.len() {
-            for way in [Way::ToServer(client), Way::ToClient(client)] {
+            for way in [Route::ToServer(client), Route::ToClient(client)] {
                 let one: Vec<_> = left.iter().filter(|left| left.0 == way).collect();
                 prop_assert!(one.is_sorted_by_key(|left| left.2.0), "frames overtake each other");
                 prop_assert!(one.is_sorted_by_key(|left| left.1));

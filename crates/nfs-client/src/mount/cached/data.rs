@@ -10,8 +10,8 @@ use crate::protocol::{NfsResult, Protocol};
 use crate::types::Stability;
 
 impl Mount {
-    /// Reads from pages, and those that are missing with READ: of a file no larger than one READ all that is missing, else
-    /// what is asked for.
+    /// Reads from pages, and those that are missing with READ: of a file no larger than one READ all that is missing,
+    /// else what is asked for.
     pub(in crate::mount) async fn read_cached(
         &self,
         file: &File,
@@ -38,9 +38,10 @@ impl Mount {
                 self.flush(node, slot, Stability::Unstable).await?;
                 continue;
             }
-            let wanted = match size <= largest {
-                true => size - at,
-                false => (at % PAGE + (buffer.len() - done) as u64).min(largest) - at % PAGE,
+            let wanted = if size <= largest {
+                size - at
+            } else {
+                (at % PAGE + (buffer.len() - done) as u64).min(largest) - at % PAGE
             };
             let missing = cached.pages.borrow().missing(at, wanted);
             let mut data = vec![0; (missing.end.min(size) - missing.start) as usize];
@@ -68,8 +69,8 @@ impl Mount {
         Ok(done)
     }
 
-    /// Writes into pages: they are flushed by `fsync`, close, lock and unlock, when there are too many, and at once if the
-    /// file wants stable writes. `None`: at the end.
+    /// Writes into pages: they are flushed by `fsync`, close, lock and unlock, when there are too many, and at once
+    /// if the file wants stable writes. `None`: at the end.
     pub(in crate::mount) async fn write_cached(
         &self,
         file: &File,
@@ -137,8 +138,8 @@ impl Mount {
         }
     }
 
-    /// Writes back what is dirty. What is one WRITE and to be made stable anyway is written so, which saves the COMMIT, as
-    /// Linux does.
+    /// Writes back what is dirty. What is one WRITE and to be made stable anyway is written so, which saves the
+    /// COMMIT, as Linux does.
     async fn write_back(
         &self,
         node: &Node,
@@ -180,10 +181,8 @@ impl Mount {
     /// Closes a file: what is dirty is made stable, and what the server does not know of is not closed there.
     pub(in crate::mount) async fn close_cached(&self, node: &Node, slot: Rc<Slot>) -> NfsResult<()> {
         let cached = parts(node)?;
-        let flushed = match slot.how.write {
-            true => self.flush(node, &slot, Stability::Unstable).await,
-            false => Ok(()),
-        };
+        let flushed =
+            if slot.how.write { self.flush(node, &slot, Stability::Unstable).await } else { Ok(()) };
         let opening = cached.opening.shared().await;
         cached.locks.borrow_mut().release(slot.owner);
         let last = {
@@ -194,7 +193,7 @@ impl Mount {
         if last {
             cached.locked_there.set(false);
             if flushed.is_err() {
-                // The caller was told; nobody is left to write it.
+                // The caller got the error; there is no one left to write it.
                 self.change_pages(cached, |pages| pages.cut(0));
             }
         }

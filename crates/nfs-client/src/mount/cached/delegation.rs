@@ -22,7 +22,7 @@ impl Mount {
                 let Some(cache) = &mount.0.cache else { return };
                 let _answering = cache.recalls.shared().await;
                 if let Some(node) = mount.0.nodes.find(&handle) {
-                    // What cannot be had is counted, and fails where it is used.
+                    // What cannot be opened is counted, and fails where it is used.
                     let _ = mount.take_to_server(&node).await;
                     if let Some(cached) = &node.cached {
                         cached.known.borrow_mut().invalidate();
@@ -94,7 +94,7 @@ impl Mount {
                 let opened = self.0.client.open(directory, name, how).await?.file;
                 if Client::handle(&opened) != node.handle {
                     self.0.client.close(opened).await?;
-                    return Err(NfsError::StateLost("the name is another file now"));
+                    return Err(NfsError::StateLost("the name now refers to another file"));
                 }
                 opened
             }

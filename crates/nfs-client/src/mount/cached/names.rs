@@ -30,8 +30,8 @@ impl Mount {
         Ok(node)
     }
 
-    /// What is known of a name in a directory, if it is to be believed: the directory has not changed since. A delegation
-    /// of the file says by itself that the name is right.
+    /// What is known of a name in a directory, if it is to be believed: the directory has not changed since. A
+    /// delegation of the file says by itself that the name is right.
     async fn known_child(&self, directory: &Node, name: &[u8]) -> NfsResult<Option<Name>> {
         let cached = parts(directory)?;
         let last = cached.names.borrow().last(name);
@@ -67,9 +67,10 @@ impl Mount {
                 Ok(handle)
             }
             Err(error) => {
-                match error.is_absent() {
-                    true => names.borrow_mut().keep(name, Name::Absent, change),
-                    false => names.borrow_mut().forget(name),
+                if error.is_absent() {
+                    names.borrow_mut().keep(name, Name::Absent, change)
+                } else {
+                    names.borrow_mut().forget(name)
                 }
                 Err(error)
             }
@@ -120,8 +121,9 @@ impl Mount {
         }
     }
 
-    /// Opens a file. Close-to-open: its attributes are asked for, by GETATTR (version 3, and 4.1 where the file is known)
-    /// or with the OPEN, and show whether the cached data are still those of the file. With a delegation nothing is sent.
+    /// Opens a file. Close-to-open: its attributes are asked for, by GETATTR (version 3, and 4.1 where the file is
+    /// known) or with the OPEN, and show whether the cached data are still those of the file. With a delegation
+    /// nothing is sent.
     pub(in crate::mount) async fn open_cached(
         &self,
         directory: &Handle,
@@ -131,9 +133,10 @@ impl Mount {
     ) -> NfsResult<(Open, Rc<Node>)> {
         self.make_space();
         let directory = self.0.nodes.get(directory);
-        let (open, node) = match self.0.options.version.has_state() {
-            true => self.open_stateful(&directory, name, how).await?,
-            false => self.open_stateless(&directory, name, how).await?,
+        let (open, node) = if self.0.options.version.has_state() {
+            self.open_stateful(&directory, name, how).await?
+        } else {
+            self.open_stateless(&directory, name, how).await?
         };
         let slot = Rc::new(Slot {
             how: OpenHow { create: Create::No, truncate: false, ..*how },

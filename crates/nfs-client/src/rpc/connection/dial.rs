@@ -87,7 +87,7 @@ impl Connection {
             }
         }
         if stalled {
-            self.reset("the rest of a reply does not come");
+            self.reset("the rest of a reply did not arrive");
         }
     }
 

@@ -14,13 +14,13 @@ use super::{Connection, Decode};
 use crate::counters::Event;
 use crate::rpc::Transport;
 use crate::rpc::incoming::{FRONT, Incoming, LANDING, Landing, Next, Taken};
-use crate::rpc::pending::{Place, State};
+use crate::rpc::pending::{PendingCall, State};
 
 impl Connection {
     /// Takes the reply of a call, if it is here.
     pub(in crate::rpc) fn take(
         &self,
-        place: &Place<'_>,
+        place: &PendingCall<'_>,
         context: &Context<'_>,
         destination: &mut [u8],
         decode: Decode<'_>,
@@ -88,7 +88,7 @@ impl Connection {
                     let before = landing.len.checked_sub(padded).filter(|before| *before <= here);
                     let Some(before) = before else {
                         drop(guard);
-                        self.reset("a reply whose data are not at its end");
+                        self.reset("a reply whose data is not at its end");
                         return Poll::Ready(Taken::Bad(XdrError::Truncated { what: "data of a READ" }));
                     };
                     let landed = (here - before).min(len);

@@ -26,11 +26,11 @@ impl From<&Credentials> for Principal {
 /// Where and how a client of 4.0 wants to be called (RFC 7530 §16.33).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallbackTarget {
-    /// RPC program.
+    /// RPC program number.
     pub program: u32,
     /// Number that the client recognises its own request by.
     pub ident: u32,
-    /// Transport, as given.
+    /// Network id, such as `tcp`, as the client gave it.
     pub netid: Vec<u8>,
     /// Universal address, as given.
     pub universal: Vec<u8>,

@@ -12,9 +12,9 @@ use crate::state::{Effect, Effects};
 /// Arguments of SETCLIENTID.
 #[derive(Debug)]
 pub struct SetClientId<'a> {
-    /// The client's instance.
+    /// Changes when the client restarts.
     pub verifier: Verifier4,
-    /// Its name.
+    /// Identity of the client, the same after a restart.
     pub owner: &'a [u8],
     /// How to call it.
     pub callback: CallbackTarget,
@@ -25,7 +25,7 @@ pub struct SetClientId<'a> {
 pub enum ClidInUse {
     /// The name is another principal's: the address of its client (netid, universal address).
     By(Vec<u8>, Vec<u8>),
-    /// Too many clients.
+    /// The table of clients is full.
     Full,
 }
 
@@ -83,7 +83,7 @@ impl Clients {
         self.add_unconfirmed(files, new, now, effects).map(|id| (id, confirm)).ok_or(ClidInUse::Full)
     }
 
-    /// SETCLIENTID_CONFIRM.
+    /// SETCLIENTID_CONFIRM: makes a client record valid and drops the one it replaces.
     pub fn setclientid_confirm(
         &mut self,
         files: &mut Files,

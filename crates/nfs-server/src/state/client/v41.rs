@@ -29,8 +29,8 @@ const MAX_OPERATIONS: u32 = 256;
 const MAX_SESSIONS: usize = 64;
 /// Most slots of all sessions.
 const MAX_TOTAL_SLOTS: usize = 2 << 20;
-/// Bytes of a CB_COMPOUND of CB_SEQUENCE and CB_RECALL: RPC header with AUTH_NONE 40, CB_COMPOUND 16, CB_SEQUENCE 44 and
-/// 32 of a referring call, CB_RECALL 60.
+/// Bytes of a CB_COMPOUND of CB_SEQUENCE and CB_RECALL: RPC header with AUTH_NONE 40, CB_COMPOUND 16, CB_SEQUENCE 44
+/// and 32 of a referring call, CB_RECALL 60.
 const MIN_BACK_REQUEST: u32 = 192;
 /// Bytes of its reply: RPC header 24, CB_COMPOUND 12, CB_SEQUENCE 44, CB_RECALL 8.
 const MIN_BACK_REPLY: u32 = 88;
@@ -38,9 +38,9 @@ const MIN_BACK_REPLY: u32 = 88;
 /// Arguments of EXCHANGE_ID that the record depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct ExchangeId<'a> {
-    /// The client's instance.
+    /// Changes when the client restarts.
     pub verifier: Verifier4,
-    /// Its name.
+    /// Identity of the client, the same after a restart.
     pub owner: &'a [u8],
     /// `EXCHGID_` flags.
     pub flags: u32,
@@ -51,7 +51,7 @@ pub struct ExchangeId<'a> {
 /// Result of EXCHANGE_ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchanged {
-    /// The client id.
+    /// Client id.
     pub client: ClientId,
     /// Sequence number for CREATE_SESSION.
     pub sequence: u32,
@@ -62,11 +62,11 @@ pub struct Exchanged {
 /// A CREATE_SESSION: arguments, and the connection that it came over.
 #[derive(Debug)]
 pub struct CreateSession<'a> {
-    /// Arguments.
+    /// Arguments as received.
     pub args: &'a CreateSessionArgs<'a>,
     /// Minor version of the request.
     pub minor: u32,
-    /// The connection.
+    /// Connection of the request, which joins the session.
     pub connection: ConnectionId,
     /// The same, where it can carry calls to the client.
     pub back: Option<BackConnection>,
@@ -124,9 +124,9 @@ impl Clients {
         Ok(Exchanged { client, sequence: FIRST_SEQUENCE, confirmed: false })
     }
 
-    /// CREATE_SESSION (RFC 8881 §18.36.4). A request that fails uses up its sequence number, but not for good: what comes
-    /// with the same number again is executed, as nothing was done, be it a retry or a better request of a client that
-    /// counts successes only.
+    /// CREATE_SESSION (RFC 8881 §18.36.4). A request that fails uses up its sequence number, but not for good: what
+    /// comes with the same number again is executed, as nothing was done, be it a retry or a better request of a
+    /// client that counts successes only.
     pub fn create_session(
         &mut self,
         files: &mut Files,
@@ -213,8 +213,8 @@ impl Clients {
         Ok(created)
     }
 
-    /// DESTROY_SESSION from a request on `connection`; `slot` is the slot that this very request occupies, where it runs
-    /// in the session.
+    /// DESTROY_SESSION from a request on `connection`; `slot` is the slot that this very request occupies, where it
+    /// runs in the session.
     pub fn destroy_session(
         &mut self,
         id: &Sessionid4,

@@ -5,7 +5,7 @@ use benchmaster_nfs_proto::xdr::Decoder;
 use proptest::prelude::*;
 
 use super::*;
-use crate::net::Outbox;
+use crate::outbox::Outbox;
 use crate::reply::Reply;
 use crate::state::backchannel::Credential;
 

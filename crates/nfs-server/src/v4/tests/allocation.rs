@@ -3,8 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use benchmaster_nfs_proto::rpc::{AuthFlavor, CallHeader, OpaqueAuth};
-use benchmaster_nfs_proto::xdr::{Encoder, Opaque};
+use benchmaster_nfs_proto::xdr::Encoder;
 
 use super::*;
 use crate::reply::Reply;
@@ -43,16 +42,7 @@ fn allocations(minor: u32, ops: &[Argop<'_>]) -> usize {
     };
     assert_eq!(c.run_at("/export/file", &[write(0, &[7; 8192])]).status(), Nfsstat4::OK);
     let handle = c.handle("/export/file");
-    let header = CallHeader {
-        xid: 1,
-        rpc_version: 2,
-        program: NFS_PROGRAM,
-        version: NFS_V4,
-        procedure: PROC_COMPOUND,
-        cred: OpaqueAuth { flavor: AuthFlavor::SYS, body: Opaque(&[0; 20]) },
-        verf: OpaqueAuth::NONE,
-    };
-    let (mut args, mut reply, mut effects) = (Encoder::new(), Reply::new(), Vec::new());
+    let (mut args, mut reply) = (Encoder::new(), Reply::new());
     let mut before = 0;
     for round in 0..2 * ROUNDS {
         if round == ROUNDS {
@@ -66,9 +56,7 @@ fn allocations(minor: u32, ops: &[Argop<'_>]) -> usize {
             args.put(op);
         }
         reply.clear();
-        let (peer, who, now) = (&c.peer, &c.who, c.now);
-        let host = crate::stats::ClientIndex(1);
-        super::super::call(&server, peer, who, host, &header, args.buffer(), &mut reply, &mut effects, now);
+        assert!(c.call(PROC_COMPOUND, args.buffer(), &mut reply).is_ok());
         assert_eq!(reply.encoder.buffer()[..4], [0; 4]);
     }
     assert!(before > 0, "making the files must have been counted");

@@ -4,7 +4,7 @@ use benchmaster_nfs_proto::xdr::{Encoder, Opaque};
 
 use super::super::REPLY_HEADER;
 use super::*;
-use crate::stats::ClientIndex;
+use crate::call::Refusal;
 
 fn encoded(tag: &[u8], minorversion: u32, count: u32, ops: &[Argop<'_>], tail: &[u8]) -> Vec<u8> {
     let mut e = Encoder::new();
@@ -99,35 +99,11 @@ fn an_operation_that_does_not_decode_fails_after_those_before_it() {
 #[test]
 fn arguments_without_a_header_are_garbage() {
     let server = populated();
-    let c = Client::new(&server, 0, 1);
-    let header = benchmaster_nfs_proto::rpc::CallHeader {
-        xid: 1,
-        rpc_version: 2,
-        program: NFS_PROGRAM,
-        version: NFS_V4,
-        procedure: PROC_COMPOUND,
-        cred: benchmaster_nfs_proto::rpc::OpaqueAuth::NONE,
-        verf: benchmaster_nfs_proto::rpc::OpaqueAuth::NONE,
-    };
+    let mut c = Client::new(&server, 0, 1);
     let mut reply = crate::reply::Reply::new();
-    let mut effects = Vec::new();
-    let mut call = |procedure, args: &[u8]| {
-        let header = benchmaster_nfs_proto::rpc::CallHeader { procedure, ..header };
-        super::super::call(
-            &server,
-            &c.peer,
-            &c.who,
-            ClientIndex(1),
-            &header,
-            args,
-            &mut reply,
-            &mut effects,
-            c.now,
-        )
-    };
-    assert_eq!(call(PROC_COMPOUND, &[0, 0, 0, 9, 1]), super::super::Called::GarbageArgs);
-    assert_eq!(call(2, &[]), super::super::Called::ProcUnavail);
-    assert_eq!(call(PROC_NULL, &[]), super::super::Called::Done(Default::default()));
+    assert_eq!(c.call(PROC_COMPOUND, &[0, 0, 0, 9, 1], &mut reply), Err(Refusal::GarbageArgs));
+    assert_eq!(c.call(2, &[], &mut reply), Err(Refusal::ProcUnavail));
+    assert_eq!(c.call(PROC_NULL, &[], &mut reply), Ok(Default::default()));
     assert!(reply.is_empty());
 }
 

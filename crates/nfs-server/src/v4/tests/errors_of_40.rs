@@ -349,7 +349,7 @@ fn are_those_of_the_table() {
     let mut seen = std::collections::BTreeSet::new();
     for (uid, saved) in [0, 1000].into_iter().flat_map(|uid| SAVED.map(|saved| (uid, saved))) {
         let server = populated_with(ServerConfig { delegations: false, ..ServerConfig::default() });
-        let mut c = held::client_of_40(&server, 1);
+        let mut c = stateful::client_of_40(&server, 1);
         let stateids = stateids(&mut c);
         c.who = user(uid);
         // First what leaves the names as they are.

@@ -212,13 +212,11 @@ fn advice_is_taken_and_what_is_optional_is_not_offered() {
     assert_eq!(got.hints, Bitmap4::of(&[IoAdvise4::NORMAL.0]));
     assert_eq!(c.run_at("/export/dir", &[advise]).status(), Nfsstat4::ISDIR);
     for op in [
-        Argop::OffloadCancel(OffloadCancelArgs { stateid: ZERO }),
-        Argop::OffloadStatus(OffloadStatusArgs { stateid: ZERO }),
+        Argop::Unimplemented(Opnum::OFFLOAD_CANCEL),
+        Argop::Unimplemented(Opnum::OFFLOAD_STATUS),
+        Argop::Unimplemented(Opnum::COPY_NOTIFY),
+        Argop::Unimplemented(Opnum::LAYOUTGET),
         Argop::Openattr(OpenattrArgs { createdir: false }),
-        Argop::CopyNotify(CopyNotifyArgs {
-            src_stateid: ZERO,
-            destination_server: Netloc4::Name("x".into()),
-        }),
     ] {
         assert_eq!(c.run_at("/export/file", &[op]).status(), Nfsstat4::NOTSUPP, "{op:?}");
     }

@@ -8,7 +8,7 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::List;
 
 use super::*;
-use crate::net::Outbox;
+use crate::outbox::Outbox;
 use crate::state::backchannel::BackConnection;
 
 const ATTRIBUTES: ChannelAttrs4 = ChannelAttrs4 {

@@ -1,0 +1,8 @@
+//! Emulated networks between real namespaces and sockets.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "a test")]
+
+mod namespace;
+mod network;
+mod relay;
+mod tcp;

@@ -1,0 +1,369 @@
+//! Remote procedure calls (RFC 5531) to one server over one or more connections.
+//!
+//! A [`Rpc`] keeps its connections up: one that breaks is made again, and what was outstanding on it is sent again
+//! with the same transaction number, as the duplicate request caches and sessions of servers want it. A call ends at
+//! the latest when its time is over ([`RpcOptions::timeout`] × ([`RpcOptions::retransmissions`] + 1)).
+//!
+//! Requests of one turn of the [reactor](crate::reactor) leave together in one system call. Replies are decoded where
+//! they were received, by the task that called. Data of large READs are received straight into the caller's buffer,
+//! and those of large WRITEs sent straight from it: the caller's own task moves them, so that no pointer outlives its
+//! borrow.
+
+mod call;
+mod connection;
+mod incoming;
+mod outgoing;
+mod pending;
+mod server;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use benchmaster_nfs_proto::rpc::{AuthStat, AuthSys, OpaqueAuth};
+use benchmaster_nfs_proto::xdr::{Bulk, Encoder, List, XdrError};
+
+use self::connection::Connection;
+use crate::counters::{Counters, Event};
+use crate::ops::Op;
+use crate::reactor::Reactor;
+
+pub use self::server::CallbackListener;
+
+/// Why a call has no result. None of these says whether the server executed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum RpcError {
+    /// No reply in time, or no connection.
+    #[error("no reply in time")]
+    TimedOut,
+    /// The server does not have the program.
+    #[error("the server does not serve RPC program {0}")]
+    ProgramUnavailable(u32),
+    /// It has, but not in this version.
+    #[error("the server serves versions {low} to {high} of RPC program {program}, and not {wanted}")]
+    VersionMismatch {
+        /// RPC program number.
+        program: u32,
+        /// Program version that was called.
+        wanted: u32,
+        /// Lowest program version that the server has.
+        low: u32,
+        /// Highest program version that the server has.
+        high: u32,
+    },
+    /// The server does not have the procedure.
+    #[error("the server does not know procedure {procedure} of RPC program {program}")]
+    ProcedureUnavailable {
+        /// RPC program number.
+        program: u32,
+        /// Procedure number.
+        procedure: u32,
+    },
+    /// The server could not decode the arguments.
+    #[error("the server could not decode the arguments")]
+    GarbageArguments,
+    /// The server failed, from lack of memory for example.
+    #[error("the server failed (SYSTEM_ERR)")]
+    SystemError,
+    /// The server refuses the credential.
+    #[error("the server refuses the credential ({0})")]
+    Denied(AuthStat),
+    /// The reply is not what the RPC or NFS protocol says.
+    #[error("the reply cannot be decoded: {0}")]
+    BadReply(XdrError),
+    /// The reply's RPC header has values that the RPC protocol does not know.
+    #[error("the reply has an unknown RPC status ({0})")]
+    UnknownStatus(u32),
+    /// The client is being closed.
+    #[error("the client is closed")]
+    Closed,
+}
+
+/// Transport protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// TCP, with record marks.
+    #[default]
+    Tcp,
+    /// UDP, one message per datagram.
+    Udp,
+}
+
+/// How to reach a server.
+#[derive(Debug, Clone)]
+pub struct RpcOptions {
+    /// Address on which it listens.
+    pub address: SocketAddr,
+    /// Transport protocol.
+    pub transport: Transport,
+    /// Connections; calls take them in turn.
+    pub connections: u32,
+    /// How long a reply is waited for before the request is sent again.
+    pub timeout: Duration,
+    /// How often it is sent again for that reason before the call fails.
+    pub retransmissions: u32,
+    /// Whether requests whose reply does not come are sent again on a connection that is still up. NFSv4 forbids it
+    /// (RFC 7530 §3.1.1, RFC 8881 §2.9.2): the connection is then given up first.
+    pub resend_on_live_connection: bool,
+    /// Largest message accepted, in bytes; a longer one closes the connection.
+    pub max_message: usize,
+    /// The AUTH_SYS credential of calls, encoded by [`credential`]; empty for AUTH_NONE.
+    pub credential: Vec<u8>,
+}
+
+/// Encodes an AUTH_SYS credential.
+pub fn credential(machine: &str, uid: u32, gid: u32, gids: &[u32]) -> Vec<u8> {
+    let mut e = Encoder::new();
+    let machine = &machine.as_bytes()[..machine.len().min(255)];
+    let gids = List::Items(&gids[..gids.len().min(16)]);
+    e.put(&AuthSys { stamp: 0, machine_name: machine.into(), uid, gid, gids });
+    e.buffer().to_vec()
+}
+
+/// What became of a call's requests. Versions 2 and 3 of NFS need it: a server that restarted does not know any more
+/// that it carried a request out, and answers its repetition as if it were new.
+#[derive(Debug, Default)]
+pub struct History {
+    transmissions: Cell<u32>,
+    reconnected: Cell<bool>,
+}
+
+impl History {
+    /// How often the request was sent.
+    pub fn transmissions(&self) -> u32 {
+        self.transmissions.get()
+    }
+
+    /// Whether its connection broke while a reply was waited for.
+    pub fn reconnected(&self) -> bool {
+        self.reconnected.get()
+    }
+}
+
+/// Program, version and procedure of a call, and how it is counted.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'c> {
+    /// What it is counted under.
+    pub op: Op,
+    /// RPC program number.
+    pub program: u32,
+    /// Program version.
+    pub version: u32,
+    /// Procedure number.
+    pub procedure: u32,
+    /// Data that belong into the request: the encoder is handed a [`Bulk`] that stands for them.
+    pub payload: &'c [u8],
+    /// When the wish arose, if something (a session slot) was waited for since; else it is now.
+    pub since: Option<Instant>,
+    /// The connection to use; else they take turns.
+    pub connection: Option<usize>,
+    /// Where to note what becomes of the requests.
+    pub history: Option<&'c History>,
+}
+
+impl<'c> Call<'c> {
+    /// A call without payload, made now, on any connection.
+    pub fn new(op: Op, program: u32, version: u32, procedure: u32) -> Self {
+        Self { op, program, version, procedure, payload: &[], since: None, connection: None, history: None }
+    }
+
+    /// Adds data that is sent after the arguments without being copied.
+    pub fn payload(self, payload: &'c [u8]) -> Self {
+        Self { payload, ..self }
+    }
+
+    /// The wish arose then.
+    pub fn since(self, since: Instant) -> Self {
+        Self { since: Some(since), ..self }
+    }
+
+    /// Sends the call on the connection with this index.
+    pub fn on(self, connection: usize) -> Self {
+        Self { connection: Some(connection), ..self }
+    }
+
+    /// What becomes of the requests is noted there, after what is noted already.
+    pub fn history(self, history: &'c History) -> Self {
+        Self { history: Some(history), ..self }
+    }
+}
+
+/// Answers calls of the server (callbacks): is given the number of the connection, and the call with its header; writes
+/// the whole reply, header included and without record mark. Nothing written means no answer. It is called while the
+/// connection receives: what takes longer than writing the reply, or calls, belongs into a task.
+pub type CallHandler = Rc<dyn Fn(usize, &[u8], &mut Encoder)>;
+
+/// Calls to one server. Clones are the same one; the connections close with the last.
+#[derive(Clone)]
+pub struct Rpc(Rc<Inner>);
+
+pub(crate) struct Inner {
+    reactor: Reactor,
+    counters: Rc<Counters>,
+    options: RpcOptions,
+    connections: Vec<Rc<Connection>>,
+    turn: Cell<usize>,
+    handler: RefCell<Option<CallHandler>>,
+}
+
+impl fmt::Debug for Rpc {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rpc").field("options", &self.0.options).finish_non_exhaustive()
+    }
+}
+
+impl Rpc {
+    /// Connects to a server. Returns once the first connection is up; the others follow.
+    ///
+    /// # Errors
+    /// When no connection can be made before [`RpcOptions::timeout`] is over: the last reason.
+    pub async fn connect(
+        reactor: &Reactor,
+        counters: &Rc<Counters>,
+        options: RpcOptions,
+    ) -> io::Result<Self> {
+        let deadline = Instant::now() + options.timeout;
+        let rpc = Self::new(reactor, counters, options);
+        let first = &rpc.0.connections[0];
+        if first.up(deadline).await { Ok(rpc) } else { Err(first.last_error()) }
+    }
+
+    /// Connects to a server that may not be there: does not try again when the first connection cannot be made.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub async fn connect_once(
+        reactor: &Reactor,
+        counters: &Rc<Counters>,
+        options: RpcOptions,
+    ) -> io::Result<Self> {
+        let deadline = Instant::now() + options.timeout;
+        let rpc = Self::new(reactor, counters, options);
+        let first = &rpc.0.connections[0];
+        if first.tried(deadline).await { Ok(rpc) } else { Err(first.last_error()) }
+    }
+
+    fn new(reactor: &Reactor, counters: &Rc<Counters>, options: RpcOptions) -> Self {
+        let inner = Rc::new_cyclic(|rpc| Inner {
+            reactor: reactor.clone(),
+            counters: counters.clone(),
+            connections: (0..options.connections.max(1) as usize)
+                .map(|number| Connection::new(number, reactor, counters, &options, rpc))
+                .collect(),
+            options,
+            turn: Cell::new(0),
+            handler: RefCell::new(None),
+        });
+        let rpc = Self(inner);
+        rpc.0.connections.iter().for_each(|connection| connection.keep_up());
+        rpc
+    }
+
+    /// The reactor its tasks run on.
+    pub fn reactor(&self) -> &Reactor {
+        &self.0.reactor
+    }
+
+    /// Counters to which calls are added.
+    pub fn counters(&self) -> &Rc<Counters> {
+        &self.0.counters
+    }
+
+    /// Options with which it was connected.
+    pub fn options(&self) -> &RpcOptions {
+        &self.0.options
+    }
+
+    /// Number of connections, whether up or down.
+    pub fn connections(&self) -> usize {
+        self.0.connections.len()
+    }
+
+    /// Our address on a connection, while it is up.
+    pub fn local_address(&self, connection: usize) -> Option<SocketAddr> {
+        self.0.connections.get(connection).and_then(|connection| connection.local_address())
+    }
+
+    /// How often a connection has been made; changes when it is re-established. 0 while it was never up.
+    pub fn generation(&self, connection: usize) -> u64 {
+        self.0.connections.get(connection).map_or(0, |connection| connection.generation())
+    }
+
+    /// How often connections have been made, all together: while it does not change, no connection broke and was
+    /// re-established.
+    pub fn generations(&self) -> u64 {
+        self.0.connections.iter().map(|connection| connection.generation()).sum()
+    }
+
+    /// Waits until a connection is up with another generation than `seen`.
+    pub async fn renewed(&self, connection: usize, seen: u64) {
+        self.0.connections[connection].renewed(seen).await;
+    }
+
+    /// Closes a connection, to be re-established; what is outstanding on it will be sent again.
+    pub fn reset(&self, connection: usize) {
+        if let Some(connection) = self.0.connections.get(connection) {
+            connection.reset("given up by the client");
+        }
+    }
+
+    /// Sets who answers calls that the server makes on our connections.
+    pub fn set_handler(&self, handler: CallHandler) {
+        *self.0.handler.borrow_mut() = Some(handler);
+    }
+
+    /// Closes all connections. Outstanding and later calls end with [`RpcError::Closed`].
+    pub fn close(&self) {
+        self.0.connections.iter().for_each(|connection| connection.close());
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.0.connections.iter().all(|connection| connection.is_closed())
+    }
+
+    /// Bytes given to and taken from the sockets so far, with record marks and retransmissions.
+    pub fn wire_bytes(&self) -> (u64, u64) {
+        let bytes = self.0.connections.iter().map(|connection| connection.wire_bytes());
+        bytes.fold((0, 0), |(sent, received), (s, r)| (sent + s, received + r))
+    }
+}
+
+/// Puts data of a reply where the caller wants them, as far as they are there.
+///
+/// Returns how many bytes are still to come (all or none of them).
+///
+/// # Errors
+/// When there are more than `destination` has room for.
+pub fn land(data: Bulk<'_>, destination: &mut [u8]) -> Result<usize, XdrError> {
+    let len = data.len();
+    let limit = destination.len();
+    let Some(place) = destination.get_mut(..len) else {
+        return Err(XdrError::TooLong { what: "data of a READ", len: len as u32, limit: limit as u32 });
+    };
+    match data {
+        Bulk::Bytes(bytes) => {
+            place.copy_from_slice(bytes);
+            Ok(0)
+        }
+        Bulk::Detached(_) => Ok(len),
+    }
+}
+
+impl Inner {
+    fn event(&self, event: Event) {
+        self.counters.event(event);
+    }
+
+    fn auth(&self) -> OpaqueAuth<'_> {
+        use benchmaster_nfs_proto::rpc::AuthFlavor;
+        if self.options.credential.is_empty() {
+            OpaqueAuth::NONE
+        } else {
+            OpaqueAuth { flavor: AuthFlavor::SYS, body: self.options.credential[..].into() }
+        }
+    }
+}

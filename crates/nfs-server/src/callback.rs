@@ -1,0 +1,102 @@
+//! Calls from the server to its clients: CB_NULL, CB_RECALL, CB_NOTIFY_LOCK.
+//!
+//! Clients with sessions are called over connections of their own (RFC 8881 §2.10.3.1), clients of 4.0 over one that
+//! the server opens (RFC 7530 §3.3.3). One background thread does it all ([`Callbacks::run`]), so that no serving
+//! thread ever waits: what is to be sent is [submitted](Callbacks::submit), and replies that arrive on connections of
+//! clients are [handed over](Callbacks::reply).
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::state::{ConnectionId, Effect, Effects, State};
+
+mod dial;
+mod message;
+#[cfg(test)]
+mod tests;
+mod worker;
+
+/// Longest message that can be the reply to a callback.
+const MAX_REPLY: usize = 64 << 10;
+/// Most replies waiting to be looked at; more are nonsense, and dropped.
+const MAX_WAITING: usize = 1 << 14;
+
+/// Callbacks to clients, and the connections that carry them.
+#[derive(Debug)]
+pub struct Callbacks {
+    inbox: Mutex<VecDeque<Input>>,
+    wake: OwnedFd,
+    stop: AtomicBool,
+    timing: Timing,
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+struct Timing {
+    /// From the call until the reply.
+    reply: Duration,
+    /// From the submission until a callback is given up.
+    job: Duration,
+}
+
+#[derive(Debug)]
+enum Input {
+    Effect(Effect),
+    Reply(ConnectionId, Vec<u8>),
+}
+
+impl Callbacks {
+    /// Nothing to send yet.
+    pub fn new(lease: Duration) -> io::Result<Self> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let reply = (lease / 3).clamp(Duration::from_millis(200), Duration::from_secs(10));
+        Ok(Self {
+            inbox: Mutex::default(),
+            wake: eventfd(0, flags)?,
+            stop: AtomicBool::new(false),
+            timing: Timing { reply, job: lease.min(Duration::from_secs(3600)) },
+        })
+    }
+
+    /// Takes a callback to be sent: [`Effect::Recall`], [`Effect::Probe`], [`Effect::NotifyLock`]; others are none.
+    pub fn submit(&self, effect: Effect) {
+        if matches!(effect, Effect::Recall { .. } | Effect::Probe(_) | Effect::NotifyLock { .. }) {
+            self.push(Input::Effect(effect));
+        }
+    }
+
+    /// Takes an RPC reply that a client sent on its own connection.
+    pub fn reply(&self, connection: ConnectionId, message: &[u8]) {
+        if message.len() <= MAX_REPLY && self.inbox.lock().len() < MAX_WAITING {
+            self.push(Input::Reply(connection, message.to_vec()));
+        }
+    }
+
+    /// Sends, waits, repeats, until [`Callbacks::stop`]: the body of the background thread. `instance` is the server's
+    /// number in file handles; `apply` carries out what the answers lead to.
+    pub fn run(&self, state: &State, instance: u32, apply: impl Fn(&mut Effects)) -> io::Result<()> {
+        worker::Worker::new(self, state, instance, apply)?.run()
+    }
+
+    /// Ends [`Callbacks::run`].
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Release);
+        self.ring();
+    }
+
+    fn push(&self, input: Input) {
+        self.inbox.lock().push_back(input);
+        self.ring();
+    }
+
+    fn ring(&self) {
+        // Fails only when the counter is full, and then the thread is awake anyway.
+        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    }
+}

@@ -1,0 +1,139 @@
+//! What all threads of a server share.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use quanta::Clock;
+
+use crate::arrivals::Arrivals;
+use crate::callback::Callbacks;
+use crate::config::ServerConfig;
+use crate::drc::ReplyCache;
+use crate::error::ServerError;
+use crate::exports::Exports;
+use crate::inject::Injector;
+use crate::moment::Moment;
+use crate::mount::mounts::Mounts;
+use crate::nlm::callback::{LockCallbacks, Patience};
+use crate::nlm::share::Shares;
+use crate::state::{Effect, Effects, State};
+use crate::stats::{Report, Statistics};
+
+/// What all threads of a server share.
+#[derive(Debug)]
+pub struct Shared {
+    /// Configuration with which the server was started.
+    pub config: ServerConfig,
+    /// Exported file systems.
+    pub exports: Exports,
+    /// Clients, sessions, opens, locks and delegations.
+    pub state: State,
+    /// Calls to clients: a thread of the server runs [`Callbacks::run`], and REPLY records go to [`Callbacks::reply`].
+    pub callbacks: Callbacks,
+    /// Rules of injected behaviour.
+    pub injector: Injector,
+    /// Counts and service times.
+    pub statistics: Statistics,
+    /// When connections sent their first requests.
+    pub arrivals: Arrivals,
+    /// Replies to requests that must not be executed twice.
+    pub replies: ReplyCache,
+    /// Mounts that clients reported.
+    pub(crate) mounts: Mounts,
+    /// DOS share modes of NLM clients.
+    pub(crate) shares: Shares,
+    /// Calls to lock managers of clients: locks granted after waiting.
+    pub(crate) lock_callbacks: LockCallbacks,
+    /// Cheap clock for service times.
+    pub(crate) clock: Clock,
+    /// Number of this server in its handles; the same after a restart with state.
+    pub instance: u32,
+    /// Differs at every start: verifier of WRITE and COMMIT, part of client ids and stateids.
+    pub boot: u64,
+    /// Address on which it listens.
+    pub address: SocketAddr,
+    /// Where it answers as portmapper.
+    pub portmap: Option<SocketAddr>,
+    /// Time of the start.
+    pub started: Instant,
+}
+
+/// What tells one start of a server from another.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    /// Number in handles.
+    pub(crate) instance: u32,
+    /// Number of this start.
+    pub(crate) boot: u64,
+    /// Names of clients that may reclaim.
+    pub(crate) known_clients: Vec<Vec<u8>>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: ServerConfig,
+        exports: Exports,
+        identity: Identity,
+        address: SocketAddr,
+        portmap: Option<SocketAddr>,
+    ) -> io::Result<Self> {
+        let started = Instant::now();
+        Ok(Self {
+            exports,
+            state: State::new(&config, identity.boot, started, identity.known_clients),
+            callbacks: Callbacks::new(config.lease)?,
+            injector: Injector::new(config.rules.clone(), config.seed),
+            statistics: Statistics::new(config.threads + 1),
+            arrivals: Arrivals::default(),
+            replies: ReplyCache::default(),
+            mounts: Mounts::default(),
+            shares: Shares::default(),
+            lock_callbacks: LockCallbacks::default(),
+            clock: Clock::new(),
+            instance: identity.instance,
+            boot: identity.boot,
+            address,
+            portmap,
+            started,
+            config,
+        })
+    }
+
+    /// A server without sockets and threads: [`crate::dispatch::handle`] is all that happens. Servers of the same
+    /// instance and boot number give the same handles and identifiers for the same requests.
+    pub fn detached(
+        config: ServerConfig,
+        instance: u32,
+        boot: u64,
+        now: Moment,
+    ) -> Result<Self, ServerError> {
+        let exports = Exports::new(&config, now.wall)?;
+        let identity = Identity { instance, boot, known_clients: Vec::new() };
+        let address = config.listen;
+        let mut detached = Self::new(config, exports, identity, address, None)?;
+        detached.lock_callbacks = LockCallbacks::new(Patience { tries: 0, ..Patience::default() });
+        Ok(detached)
+    }
+
+    /// Carries out what state changes asked for. Call it with no lock held.
+    pub fn apply(&self, effects: &mut Effects) {
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Release(id) => {
+                    if let Ok((fs, node)) = self.exports.file(id) {
+                        fs.release(node);
+                    }
+                }
+                Effect::NlmGranted(waiter) => self.lock_callbacks.granted(&waiter),
+                callback => self.callbacks.submit(callback),
+            }
+        }
+    }
+
+    /// Everything counted so far.
+    pub fn report(&self) -> Report {
+        let state = self.state.report();
+        self.statistics.report(self.started.elapsed(), state, self.injector.struck())
+    }
+}

@@ -1,0 +1,4 @@
+//! What several modules of tests need.
+
+pub(crate) mod transport;
+pub(crate) mod wire;
