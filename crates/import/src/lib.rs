@@ -7,7 +7,6 @@
 //!
 //! Nothing is dropped silently: every option of a job file that does not simply become part of a workload has a
 //! [`Note`] with its line that says what became of it, and what is not an option at all is a [`Mistake`].
-#![deny(missing_docs)]
 
 use std::fmt;
 

@@ -15,7 +15,7 @@ use crate::files::FileTable;
 use crate::lane::{Job, Lane, Limits, MIN_BUFFER, Stream, WorkerShared};
 use crate::model::{Until, Workload};
 use crate::program::{GroupProgram, Instruction, Program};
-use crate::recorder::{Collector, PhaseCounter, WorkerRecorder};
+use crate::recorder::{Collector, Recorder, WorkerRecorder};
 use crate::worker::block_on;
 
 /// Operations per second of one worker on the null engine, averaged over the workers of all groups. `tables` are those of
@@ -87,7 +87,7 @@ impl<'p> NullBench<'p> {
         let engine = &NullEngine::default();
         let mut lane = Lane::new(1, Stream::new(0, 0, 1), self.group.max_io, MIN_BUFFER, b"");
         let deadline = AtomicU64::new(u64::MAX);
-        let counter = RefCell::new(PhaseCounter::default());
+        let counter = RefCell::new(Recorder::default());
         let limits = Limits::until(&deadline);
         let job = Job { engine, context: &context, shared: &shared, limits: &limits, record: &counter };
         block_on(lane.run(&job, &self.group.setup, 0, false));
@@ -102,7 +102,8 @@ impl<'p> NullBench<'p> {
         };
         let end = self.clock.after(start, u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
         deadline.store(end, Ordering::Relaxed);
-        let recorder = RefCell::new(WorkerRecorder::new(&collector, &self.clock, start, 0, None));
+        let recorder =
+            RefCell::new(Recorder::Worker(WorkerRecorder::new(&collector, &self.clock, start, 0, None)));
         let job = Job { engine, context: &context, shared: &shared, limits: &limits, record: &recorder };
         block_on(lane.repeat(&job, &self.group.flow));
         let nanos = self.clock.nanos(start, self.clock.now());

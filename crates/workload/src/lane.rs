@@ -8,12 +8,12 @@ use aligned_vec::{AVec, ConstAlign};
 
 use crate::clock::{Clock, Ticks};
 use crate::content::{self, BLOCK};
-use crate::engine::{Engine, OperationError};
+use crate::engine::{Engine, Files, OperationError};
 use crate::files::{Cursor, FileTable, Part, PathBuffer, Picked, Seen};
 use crate::model::OperationKind;
 use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
 use crate::random::{Random, Zipfs, mix};
-use crate::recorder::Record;
+use crate::recorder::Recorder;
 use crate::recording::StopReason;
 use crate::replay::stage::Stage;
 use crate::together::Together;
@@ -151,12 +151,12 @@ impl<'a> Limits<'a> {
 
 /// What a lane works with in one phase.
 #[derive(Debug)]
-pub(crate) struct Job<'j, E, R> {
+pub(crate) struct Job<'j, 'r, E> {
     pub(crate) engine: &'j E,
     pub(crate) context: &'j WorkerContext<'j>,
     pub(crate) shared: &'j WorkerShared,
     pub(crate) limits: &'j Limits<'j>,
-    pub(crate) record: &'j RefCell<R>,
+    pub(crate) record: &'j RefCell<Recorder<'r>>,
 }
 
 /// An open file.
@@ -321,10 +321,9 @@ impl<H> Lane<H> {
 
     /// Repeats `code` until a limit is reached. A repetition that the end of an earlier phase cut short is taken up where
     /// it was left: begun anew it would find its file created already.
-    pub(crate) async fn repeat<E, R>(&mut self, job: &Job<'_, E, R>, code: &[Instruction]) -> StopReason
+    pub(crate) async fn repeat<E>(&mut self, job: &Job<'_, '_, E>, code: &[Instruction]) -> StopReason
     where
         E: Engine<Handle = H>,
-        R: Record,
     {
         (self.carry, self.locked, self.overdue, self.intended) = (0, 0, false, Ticks::MAX);
         let reason = loop {
@@ -350,7 +349,7 @@ impl<H> Lane<H> {
                 Outcome::Stop(reason) => break reason,
             }
         };
-        self.unlock_all(job.engine).await;
+        self.unlock_all(job.engine.files()).await;
         if reason != StopReason::Time {
             self.leave(job.context, code, true);
         }
@@ -358,7 +357,7 @@ impl<H> Lane<H> {
     }
 
     /// Begins a repetition if the limits allow one; in an open loop at its time.
-    async fn next_repetition<E, R>(&mut self, job: &Job<'_, E, R>) -> Result<(), StopReason>
+    async fn next_repetition<E>(&mut self, job: &Job<'_, '_, E>) -> Result<(), StopReason>
     where
         E: Engine<Handle = H>,
     {
@@ -383,7 +382,7 @@ impl<H> Lane<H> {
     /// Begins the next repetition of a closed loop without leaving [`Self::run`]: what `next_repetition` does, where
     /// nothing is to be waited for or looked at.
     #[inline]
-    fn goes_on<E, R>(&mut self, job: &Job<'_, E, R>) -> bool {
+    fn goes_on<E>(&mut self, job: &Job<'_, '_, E>) -> bool {
         let Job { shared, limits, .. } = job;
         let iteration = shared.iterations.get();
         let limited = iteration >= limits.iterations || shared.moved.get() >= limits.bytes;
@@ -408,16 +407,15 @@ impl<H> Lane<H> {
     ///
     /// What an operation needs before and after the engine is called is done by functions that are not asynchronous: every
     /// variable that lives while something is awaited costs a store and a load per operation.
-    pub(crate) async fn run<E, R>(
+    pub(crate) async fn run<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         code: &[Instruction],
         from: usize,
         again: bool,
     ) -> Outcome
     where
         E: Engine<Handle = H>,
-        R: Record,
     {
         let mut at = from;
         loop {
@@ -454,8 +452,9 @@ impl<H> Lane<H> {
                     at -= usize::from(outcome == Outcome::Stop(StopReason::Time));
                     outcome
                 }
-                Instruction::PrepareReplay => self.prepare_replay(job).await,
-                Instruction::Replay => self.replay(job).await,
+                Instruction::PrepareReplay | Instruction::Replay => {
+                    job.engine.replay(self, job, instruction).await
+                }
                 other => {
                     at = self.jump(job, other, at);
                     Outcome::Finished
@@ -479,7 +478,7 @@ impl<H> Lane<H> {
     }
 
     /// The instruction after one that only directs the flow; `next` is the one that follows it in the code.
-    fn jump<E, R>(&mut self, job: &Job<'_, E, R>, instruction: &Instruction, next: usize) -> usize {
+    fn jump<E>(&mut self, job: &Job<'_, '_, E>, instruction: &Instruction, next: usize) -> usize {
         let shared = job.shared;
         let (leaves, target) = match instruction {
             Instruction::LoopBegin { counter, times, exit } => {
@@ -522,7 +521,7 @@ impl<H> Lane<H> {
         if leaves { target as usize } else { next }
     }
 
-    async fn pause<E, R>(&mut self, job: &Job<'_, E, R>, nanos: u64) -> Outcome
+    async fn pause<E>(&mut self, job: &Job<'_, '_, E>, nanos: u64) -> Outcome
     where
         E: Engine<Handle = H>,
     {
@@ -537,11 +536,11 @@ impl<H> Lane<H> {
 
     /// Gives up locks that the flow has left: a worker that waits for the next phase must not keep the others from
     /// reaching it. Where unlocking fails, closing will do it.
-    async fn unlock_all<E: Engine<Handle = H>>(&mut self, engine: &E) {
+    async fn unlock_all<F: Files<Handle = H>>(&mut self, files: &F) {
         for (slot, open) in self.handles.iter().enumerate() {
             if self.locked & (1 << slot) != 0
                 && let Some(open) = open
-                && engine.unlock(&open.handle, 0).await.is_ok()
+                && files.unlock(&open.handle, 0).await.is_ok()
             {
                 self.locked &= !(1 << slot);
             }
@@ -557,19 +556,19 @@ impl<H> Lane<H> {
     ///
     /// # Errors
     /// The first close that failed.
-    pub(crate) async fn close_all<E>(
+    pub(crate) async fn close_all<F>(
         &mut self,
-        engine: &E,
+        files: &F,
         tables: &[Arc<FileTable>],
     ) -> Result<(), OperationError>
     where
-        E: Engine<Handle = H>,
+        F: Files<Handle = H>,
     {
-        let mut result = self.close_stage(engine).await;
+        let mut result = self.close_stage(files).await;
         for open in &mut self.handles {
             if let Some(open) = open.take() {
                 tables[usize::from(open.fileset)].release(open.file);
-                result = result.and(engine.close(open.handle).await);
+                result = result.and(files.close(open.handle).await);
             }
         }
         result

@@ -48,25 +48,101 @@ impl Spot {
     }
 }
 
-/// Takes what happened in a phase.
-pub(crate) trait Record {
+/// Takes what happened in a phase. Streams do not depend on which kind it is: they are compiled once per engine.
+#[derive(Debug)]
+pub(crate) enum Recorder<'r> {
+    /// Of a phase that is not measured.
+    Counter(PhaseCounter),
+    /// Of a worker with a thread of its own.
+    Worker(WorkerRecorder<'r>),
+    /// Of one of several workers of a thread.
+    Shared(WorkerRecord<'r>),
+}
+
+impl Default for Recorder<'_> {
+    fn default() -> Self {
+        Self::Counter(PhaseCounter::default())
+    }
+}
+
+impl Recorder<'_> {
     /// One operation that succeeded. `false` when recording it took so long that the time must not count as part of the
     /// next operation.
     #[must_use]
-    fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool;
+    #[inline]
+    pub(crate) fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool {
+        match self {
+            Self::Worker(recorder) => recorder.success(series, timing, bytes, spot),
+            Self::Shared(record) => record.success(series, timing, bytes, spot),
+            Self::Counter(counter) => {
+                counter.operations += 1;
+                true
+            }
+        }
+    }
+
     /// One that failed.
-    fn failure(
+    #[cold]
+    pub(crate) fn failure(
         &mut self,
         series: u16,
         timing: Timing,
         spot: Spot,
         error: OperationError,
         file: &dyn Fn() -> String,
-    );
+    ) {
+        match self {
+            Self::Worker(recorder) => recorder.failure(series, timing, spot, error, file),
+            Self::Shared(record) => record.failure(series, timing, spot, error, file),
+            Self::Counter(counter) => counter.failure(spot, error, file),
+        }
+    }
+
     /// Data that was not what it had to be.
-    fn corruption(&mut self, text: String);
+    #[cold]
+    pub(crate) fn corruption(&mut self, text: String) {
+        match self {
+            Self::Worker(recorder) => recorder.collector.corruption(text),
+            Self::Shared(record) => record.corruption(text),
+            Self::Counter(counter) => {
+                counter.corruption.get_or_insert(text);
+            }
+        }
+    }
+
     /// Bytes proved right.
-    fn verified(&mut self, bytes: u64);
+    pub(crate) fn verified(&mut self, bytes: u64) {
+        match self {
+            Self::Worker(recorder) => recorder.verified += bytes,
+            Self::Shared(record) => record.verified(bytes),
+            Self::Counter(counter) => counter.verified += bytes,
+        }
+    }
+
+    /// What a phase that is not measured counted.
+    pub(crate) fn into_counter(self) -> PhaseCounter {
+        match self {
+            Self::Counter(counter) => counter,
+            Self::Worker(_) | Self::Shared(_) => PhaseCounter::default(),
+        }
+    }
+
+    /// Counts an error that is none of an operation, in a phase that is not measured.
+    pub(crate) fn error(&mut self, text: String) {
+        if let Self::Counter(counter) = self {
+            counter.error(text);
+        }
+    }
+
+    /// Hands in the rest of a measured phase; returns the worker's totals and the time in nanoseconds for which it waited
+    /// for the trace writer.
+    pub(crate) fn finish(self) -> (Vec<WorkerSeries>, u64) {
+        match self {
+            Self::Worker(recorder) => recorder.finish(),
+            Self::Shared(mut record) => (record.finish(), 0),
+            Self::Counter(_) => (Vec::new(), 0),
+        }
+    }
 }
 
 /// Counts operations of phases that are not measured.
@@ -84,6 +160,11 @@ impl PhaseCounter {
     pub(crate) fn error(&mut self, text: String) {
         self.errors += 1;
         self.first_error.get_or_insert(text);
+    }
+
+    fn failure(&mut self, spot: Spot, error: OperationError, file: &dyn Fn() -> String) {
+        self.errors += 1;
+        self.first_error.get_or_insert_with(|| describe(file(), spot.offset, error));
     }
 
     /// Adds another worker's counts.
@@ -106,23 +187,6 @@ impl PhaseCounter {
         if self.verified > 0 {
             collector.verified(self.verified);
         }
-    }
-}
-
-impl Record for PhaseCounter {
-    fn success(&mut self, _: u16, _: Timing, _: u64, _: Spot) -> bool {
-        self.operations += 1;
-        true
-    }
-    fn failure(&mut self, _: u16, _: Timing, spot: Spot, error: OperationError, file: &dyn Fn() -> String) {
-        self.errors += 1;
-        self.first_error.get_or_insert_with(|| describe(file(), spot.offset, error));
-    }
-    fn corruption(&mut self, text: String) {
-        self.corruption.get_or_insert(text);
-    }
-    fn verified(&mut self, bytes: u64) {
-        self.verified += bytes;
     }
 }
 
@@ -276,9 +340,7 @@ impl<'a> WorkerRecorder<'a> {
             fileset: spot.fileset,
         })
     }
-}
 
-impl Record for WorkerRecorder<'_> {
     #[inline]
     fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool {
         let rolls = timing.end >= self.interval_end;
@@ -316,15 +378,6 @@ impl Record for WorkerRecorder<'_> {
         self.slots[usize::from(series)].last_end = timing.end;
         let _ = self.trace(series, timing, 0, spot, error.number());
         self.collector.failure(series, error, || describe(file(), spot.offset, error));
-    }
-
-    #[cold]
-    fn corruption(&mut self, text: String) {
-        self.collector.corruption(text);
-    }
-
-    fn verified(&mut self, bytes: u64) {
-        self.verified += bytes;
     }
 }
 

@@ -17,7 +17,7 @@ use crate::gate::Window;
 use crate::lane::{Lane, Limits, Outcome, WorkerShared};
 use crate::model::Until;
 use crate::program::Instruction;
-use crate::recorder::{PhaseCounter, Record, ThreadRecorder, WorkerRecord};
+use crate::recorder::{PhaseCounter, Recorder, ThreadRecorder, WorkerRecord};
 use crate::recording::StopReason;
 use crate::trace::TraceSender;
 use crate::worker::{Finished, Part, Report, Reports, RunContext, Worker};
@@ -137,10 +137,10 @@ pub(crate) struct TaskWorker<'t, 'a> {
     lanes: u32,
     left: Cell<u32>,
     /// What happened in a phase that is not measured.
-    counter: RefCell<PhaseCounter>,
+    counter: RefCell<Recorder<'static>>,
     /// The outcome of the streams that needs most attention.
     worst: Cell<Outcome>,
-    record: OnceCell<RefCell<WorkerRecord<'t, 'a>>>,
+    record: OnceCell<RefCell<Recorder<'t>>>,
     window: Cell<Option<Window>>,
     span: Cell<(Ticks, Ticks)>,
     finished: RefCell<Option<Finished>>,
@@ -265,14 +265,14 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
         Some(window)
     }
 
-    fn record(&self, window: Window) -> &RefCell<WorkerRecord<'t, 'a>> {
+    fn record(&self, window: Window) -> &RefCell<Recorder<'t>> {
         self.record.get_or_init(|| {
             let Thread { run, recorder, trace, .. } = self.thread;
             let clock = self.worker.context.clock;
             let recorder = recorder.get_or_init(|| {
                 ThreadRecorder::new(run.collector, clock, window.start, trace.borrow_mut().take())
             });
-            RefCell::new(WorkerRecord::new(recorder, self.worker.number))
+            RefCell::new(Recorder::Shared(WorkerRecord::new(recorder, self.worker.number)))
         })
     }
 
@@ -284,13 +284,13 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
     }
 
     /// Runs `code` on a stream, repeatedly or once.
-    async fn part<R: Record>(
+    async fn part(
         &self,
         engine: &NfsEngine<'_>,
         lane: &mut Lane<File>,
         (code, repeat): (&[Instruction], bool),
         limits: Limits<'_>,
-        record: &RefCell<R>,
+        record: &RefCell<Recorder<'_>>,
     ) {
         let part = Part { code, repeat, context: &self.worker.context, shared: &self.shared, limits };
         let outcome = part.run(lane, engine, record).await;
@@ -311,7 +311,7 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
         }
         self.left.set(self.lanes);
         self.shared.begin_phase();
-        Some((self.worst.replace(Outcome::Finished), self.counter.take()))
+        Some((self.worst.replace(Outcome::Finished), self.counter.take().into_counter()))
     }
 
     fn report(&self, report: Report) {
@@ -323,7 +323,7 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
     fn measured(&self, outcome: Outcome) {
         let Some(window) = self.window.get() else { return };
         let (start, end) = self.span.get();
-        let series = self.record.get().map(|record| record.borrow_mut().finish()).unwrap_or_default();
+        let series = self.record.get().map(|record| record.take().finish().0).unwrap_or_default();
         *self.finished.borrow_mut() = Some(Finished {
             start,
             end,

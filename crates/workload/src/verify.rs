@@ -10,7 +10,7 @@ use crate::area::{AreaError, Place, WorkArea};
 use crate::content::BLOCK;
 use crate::engine::nfs::NfsEngine;
 use crate::engine::posix::PosixEngine;
-use crate::engine::{Engine, OperationError};
+use crate::engine::{Engine, Files, OperationError};
 use crate::files::{FileTable, PathBuffer};
 use crate::nfs::SharedMount;
 use crate::parallel;
@@ -113,10 +113,10 @@ impl Reader<'_> {
                 format!("cannot read back `{}`: {error}", path.text()),
             ))
         };
-        let handle = engine.open(&path, OpenFlags::default()).await.map_err(fail)?;
+        let handle = engine.files().open(&path, OpenFlags::default()).await.map_err(fail)?;
         opened(&handle);
         let proved = self.prove(engine, &handle, file, chunk).await;
-        let closed = engine.close(handle).await;
+        let closed = engine.files().close(handle).await;
         if let Some(what) = proved.map_err(fail)? {
             self.found.store(true, Ordering::Relaxed);
             let text = format!("{}, {what}", path.text());

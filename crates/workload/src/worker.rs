@@ -23,7 +23,7 @@ use crate::gate::{Gate, Window};
 use crate::lane::{Job, Lane, Limits, MIN_BUFFER, Outcome, Stream, WorkerContext, WorkerShared};
 use crate::model::{IoMethod, Until};
 use crate::program::{GroupProgram, Instruction};
-use crate::recorder::{Collector, PhaseCounter, Record, WorkerRecorder};
+use crate::recorder::{Collector, PhaseCounter, Recorder, WorkerRecorder};
 use crate::recording::{OperationStream, StopReason, WorkerSeries};
 use crate::replay::stage::{ReplayRun, Stage};
 use crate::together::Together;
@@ -102,7 +102,7 @@ pub(crate) struct Finished {
 /// Carries out code on all lanes of a worker.
 trait Drive {
     /// Runs `part` on every lane.
-    fn drive<R: Record>(&mut self, part: &Part<'_>, record: &RefCell<R>) -> Result<Outcome, String>;
+    fn drive(&mut self, part: &Part<'_>, record: &RefCell<Recorder<'_>>) -> Result<Outcome, String>;
     /// Whether a lane has a lock that it could not give up.
     fn holds_lock(&self) -> bool;
     /// Closes what the lanes have open.
@@ -120,11 +120,11 @@ pub(crate) struct Part<'p> {
 }
 
 impl Part<'_> {
-    pub(crate) async fn run<E: Engine, R: Record>(
+    pub(crate) async fn run<E: Engine>(
         &self,
         lane: &mut Lane<E::Handle>,
         engine: &E,
-        record: &RefCell<R>,
+        record: &RefCell<Recorder<'_>>,
     ) -> Outcome {
         let job = Job { engine, context: self.context, shared: self.shared, limits: &self.limits, record };
         match self.repeat {
@@ -156,7 +156,7 @@ struct Blocking<E: Engine> {
 }
 
 impl<E: Engine> Drive for Blocking<E> {
-    fn drive<R: Record>(&mut self, part: &Part<'_>, record: &RefCell<R>) -> Result<Outcome, String> {
+    fn drive(&mut self, part: &Part<'_>, record: &RefCell<Recorder<'_>>) -> Result<Outcome, String> {
         Ok(block_on(part.run(&mut self.lane, &self.engine, record)))
     }
 
@@ -165,7 +165,7 @@ impl<E: Engine> Drive for Blocking<E> {
     }
 
     fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
-        block_on(self.lane.close_all(&self.engine, tables)).map_err(|error| format!("close: {error}"))
+        block_on(self.lane.close_all(self.engine.files(), tables)).map_err(|error| format!("close: {error}"))
     }
 }
 
@@ -176,7 +176,7 @@ struct OnRing<'a> {
 }
 
 impl Drive for OnRing<'_> {
-    fn drive<R: Record>(&mut self, part: &Part<'_>, record: &RefCell<R>) -> Result<Outcome, String> {
+    fn drive(&mut self, part: &Part<'_>, record: &RefCell<Recorder<'_>>) -> Result<Outcome, String> {
         let (ring, root) = (&self.ring, self.root);
         let stream = |(number, lane)| {
             Box::pin(async move {
@@ -221,12 +221,12 @@ impl Worker<'_> {
             IoMethod::Sync => {
                 let engine = PosixEngine::new(root);
                 let lane = lane(0);
-                self.phases(Blocking { engine, lane }, reports)
+                self.phases(&mut Blocking { engine, lane }, reports)
             }
             IoMethod::IoUring => match Ring::new(depth) {
                 Ok(ring) => {
                     let lanes = (0..depth).map(lane).collect();
-                    self.phases(OnRing { ring, root, lanes }, reports)
+                    self.phases(&mut OnRing { ring, root, lanes }, reports)
                 }
                 Err(error) => {
                     let text = format!(
@@ -240,13 +240,13 @@ impl Worker<'_> {
         }
     }
 
-    fn phases(mut self, mut drive: impl Drive, reports: &Reports) -> Option<Finished> {
+    fn phases(mut self, drive: &mut dyn Drive, reports: &Reports) -> Option<Finished> {
         let shared = WorkerShared::new(self.context.tables.len());
         let report = |report| {
             // The coordinator is only gone when the run is over.
             let _ = reports.send((self.number, report));
         };
-        let set_up = self.once(&mut drive, &shared, &self.group.setup);
+        let set_up = self.once(drive, &shared, &self.group.setup);
         let set_up = set_up.and_then(|mut counter| match counter.first_error.take() {
             Some(error) => Err(error),
             None => Ok(counter),
@@ -256,10 +256,10 @@ impl Worker<'_> {
         let last = self.run.deadlines.len() - 1;
         for phase in 0..last {
             let window = self.enter(phase)?;
-            let counter = RefCell::new(PhaseCounter::default());
+            let counter = RefCell::new(Recorder::default());
             let limits = self.limits(phase, window, Until::default());
-            let outcome = self.repeat(&mut drive, &shared, limits, &counter);
-            let mut counter = counter.into_inner();
+            let outcome = self.repeat(drive, &shared, limits, &counter);
+            let mut counter = counter.into_inner().into_counter();
             if let Err(error) = outcome {
                 counter.error(error);
             }
@@ -270,11 +270,11 @@ impl Worker<'_> {
         let trace = self.trace.take();
         let recorder =
             WorkerRecorder::new(self.run.collector, self.context.clock, window.start, self.number, trace);
-        let recorder = RefCell::new(recorder);
+        let recorder = RefCell::new(Recorder::Worker(recorder));
         let limits = self.limits(last, window, self.run.until);
         let cpu = thread_cpu_time();
         let start = self.context.clock.now();
-        let outcome = self.repeat(&mut drive, &shared, limits, &recorder);
+        let outcome = self.repeat(drive, &shared, limits, &recorder);
         let end = self.context.clock.now();
         let cpu_after = thread_cpu_time();
         let cpu_ns = Some((cpu_after.0.saturating_sub(cpu.0), cpu_after.1.saturating_sub(cpu.1)));
@@ -287,7 +287,7 @@ impl Worker<'_> {
             self.run.gate.wait(last + 1);
         }
 
-        let torn_down = self.once(&mut drive, &shared, &self.group.teardown);
+        let torn_down = self.once(drive, &shared, &self.group.teardown);
         let mut teardown = torn_down.unwrap_or_else(|error| {
             let mut counter = PhaseCounter::default();
             counter.error(error);
@@ -350,12 +350,12 @@ impl Worker<'_> {
         }
     }
 
-    fn repeat<R: Record>(
+    fn repeat(
         &self,
-        drive: &mut impl Drive,
+        drive: &mut dyn Drive,
         shared: &WorkerShared,
         limits: Limits<'_>,
-        record: &RefCell<R>,
+        record: &RefCell<Recorder<'_>>,
     ) -> Result<Outcome, String> {
         shared.begin_phase();
         drive.drive(
@@ -366,18 +366,18 @@ impl Worker<'_> {
 
     fn once(
         &self,
-        drive: &mut impl Drive,
+        drive: &mut dyn Drive,
         shared: &WorkerShared,
         code: &[Instruction],
     ) -> Result<PhaseCounter, String> {
-        let counter = RefCell::new(PhaseCounter::default());
         if self.run.abort.load(Ordering::Relaxed) == 0 {
-            return Ok(counter.into_inner());
+            return Ok(PhaseCounter::default());
         }
+        let counter = RefCell::new(Recorder::default());
         let limits = Limits::until(self.run.abort);
         let outcome =
             drive.drive(&Part { code, repeat: false, context: &self.context, shared, limits }, &counter)?;
-        let mut counter = counter.into_inner();
+        let mut counter = counter.into_inner().into_counter();
         if outcome == Outcome::Stop(StopReason::Work) {
             counter.error("there is no file to pick".into());
         }

@@ -7,11 +7,14 @@ use std::time::Instant;
 use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
 use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
-use super::connection::{Connection, Sent};
+use super::connection::{Connection, Message as Request, Sent};
 use super::incoming::Taken;
 use super::pending::PendingCall;
 use super::{Call, Rpc, RpcError};
 use crate::counters::{Event, OpCounters};
+
+/// Reads the results of a call and puts their data into the buffer given. Returns how many bytes of data are still to come.
+type Results<'d> = &'d mut dyn FnMut(&mut Decoder<'_>, &mut [u8]) -> Result<usize, XdrError>;
 
 impl Rpc {
     /// Calls a procedure. `encode` writes the arguments, and is called again when the request has to be sent again;
@@ -39,8 +42,26 @@ impl Rpc {
         call: Call<'_>,
         destination: &mut [u8],
         encode: impl Fn(&mut Encoder, Bulk<'_>),
-        decode: impl Fn(&mut Decoder<'_>, &mut [u8]) -> Result<(R, usize), XdrError>,
+        mut decode: impl FnMut(&mut Decoder<'_>, &mut [u8]) -> Result<(R, usize), XdrError>,
     ) -> Result<R, RpcError> {
+        let mut value = None;
+        let mut read = |d: &mut Decoder<'_>, destination: &mut [u8]| {
+            let (result, rest) = decode(d, destination)?;
+            value = Some(result);
+            Ok(rest)
+        };
+        self.transact(call, destination, &encode, &mut read).await?;
+        value.ok_or(RpcError::TimedOut)
+    }
+
+    /// The part of a call that does not depend on its types: compiled once, not once per procedure.
+    async fn transact(
+        &self,
+        call: Call<'_>,
+        destination: &mut [u8],
+        encode: Request<'_>,
+        decode: Results<'_>,
+    ) -> Result<(), RpcError> {
         let inner = &*self.0;
         let counting = Counting::new(self, call);
         let connection = self.choose(call.connection);
@@ -61,9 +82,9 @@ impl Rpc {
             encode(e, payload);
         };
         let result = loop {
-            match self.exchange(connection, &place, &counting, deadline, destination, &message, &decode).await
+            match self.exchange(connection, &place, &counting, deadline, destination, &message, decode).await
             {
-                Ok(result) => break Ok(result),
+                Ok(()) => break Ok(()),
                 Err(Again::Resend) => {}
                 Err(Again::Fail(error)) => break Err(error),
             }
@@ -87,16 +108,16 @@ impl Rpc {
 
     /// Sends a request once and waits for the reply.
     #[allow(clippy::too_many_arguments)]
-    async fn exchange<R>(
+    async fn exchange(
         &self,
         connection: &Connection,
         place: &PendingCall<'_>,
         counting: &Counting<'_>,
         deadline: Instant,
         destination: &mut [u8],
-        message: &impl Fn(&mut Encoder, Bulk<'_>),
-        decode: &impl Fn(&mut Decoder<'_>, &mut [u8]) -> Result<(R, usize), XdrError>,
-    ) -> Result<R, Again> {
+        message: Request<'_>,
+        decode: Results<'_>,
+    ) -> Result<(), Again> {
         let options = &self.0.options;
         let mut waited = !connection.is_up();
         if waited && !connection.up(deadline).await {
@@ -124,7 +145,7 @@ impl Rpc {
                 &mut |bytes: &[u8], whole, destination: &mut [u8]| {
                     let mut d = if whole { Decoder::new(bytes) } else { Decoder::of_front(bytes) };
                     let outcome = header_of(&mut d, &counting.call);
-                    let (result, rest) = match outcome {
+                    let rest = match outcome {
                         Ok(()) => decode(&mut d, destination)?,
                         Err(Reply::Bad(error)) => return Err(error),
                         Err(Reply::Failed(error)) => {
@@ -132,7 +153,7 @@ impl Rpc {
                             return Ok(0);
                         }
                     };
-                    front = Some(Ok(result));
+                    front = Some(Ok(()));
                     Ok(rest)
                 },
             )

@@ -25,6 +25,9 @@ mod receive;
 /// buffer. Returns how many bytes of data are still to come.
 pub(super) type Decode<'d> = &'d mut dyn FnMut(&[u8], bool, &mut [u8]) -> Result<usize, XdrError>;
 
+/// Writes a request: called again when it has to be sent again.
+pub(super) type Message<'m> = &'m dyn Fn(&mut Encoder, Bulk<'_>);
+
 /// What became of the wish to send.
 pub(super) enum Sent {
     /// Queued; leaves at the end of the turn. Length of the message.
@@ -206,12 +209,7 @@ impl Connection {
     }
 
     /// Queues a request, if its payload is small.
-    pub(super) fn send(
-        &self,
-        place: &PendingCall<'_>,
-        payload: &[u8],
-        message: &impl Fn(&mut Encoder, Bulk<'_>),
-    ) -> Sent {
+    pub(super) fn send(&self, place: &PendingCall<'_>, payload: &[u8], message: Message<'_>) -> Sent {
         let xid = place.xid();
         match self.transport {
             Transport::Udp => {
@@ -232,7 +230,7 @@ impl Connection {
         &self,
         place: &PendingCall<'_>,
         payload: &[u8],
-        message: &impl Fn(&mut Encoder, Bulk<'_>),
+        message: Message<'_>,
         deadline: Instant,
     ) -> usize {
         let (xid, generation) = (place.xid(), self.generation.get());

@@ -10,6 +10,8 @@ use benchmaster_nfs_proto::xdr::{Bulk, Encoder};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
+use super::connection::Message;
+
 /// Payloads from this size on are sent from the caller's memory.
 pub(super) const DIRECT: usize = 16 << 10;
 
@@ -49,12 +51,7 @@ pub(super) enum Progress {
 
 impl Outgoing {
     /// Queues a message; returns its length without record mark.
-    pub(super) fn queue(
-        &mut self,
-        xid: u32,
-        payload: &[u8],
-        message: &impl Fn(&mut Encoder, Bulk<'_>),
-    ) -> usize {
+    pub(super) fn queue(&mut self, xid: u32, payload: &[u8], message: Message<'_>) -> usize {
         let mark = record::begin(&mut self.messages);
         message(&mut self.messages, Bulk::Bytes(payload));
         record::end(&mut self.messages, mark);
@@ -77,7 +74,7 @@ impl Outgoing {
         &mut self,
         xid: u32,
         payload: &[u8],
-        message: &impl Fn(&mut Encoder, Bulk<'_>),
+        message: Message<'_>,
         waker: &Waker,
     ) -> Option<usize> {
         if self.payload.is_some() {

@@ -88,10 +88,31 @@ impl<'p> Kind<'p> {
 }
 
 /// What a reply brought.
-struct Outcome<R> {
+struct Outcome {
     sequence: Option<Result<SequenceOk, Nfsstat4>>,
     status: Nfsstat4,
-    result: Result<R, Failure>,
+    result: Result<(), Failure>,
+}
+
+/// Writes the operations of a request.
+type Encode<'e> = &'e dyn Fn(&mut Ops<'_>, Bulk<'_>);
+
+/// Reads results and puts their data into the buffer given. Returns how many bytes of data are still to come.
+type Decode<'d> = &'d mut dyn FnMut(&mut Results<'_, '_>, &mut [u8]) -> Result<usize, Failure>;
+
+/// A reply without the result asked for.
+const NO_RESULT: NfsError = NfsError::Nonsense("no result");
+
+/// Reads with `decode` and keeps what it returns in `value`.
+fn keeping<'k, R>(
+    value: &'k mut Option<R>,
+    decode: &'k impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
+) -> impl FnMut(&mut Results<'_, '_>, &mut [u8]) -> Result<usize, Failure> + 'k {
+    |results, destination| {
+        let (result, rest) = decode(results, destination)?;
+        *value = Some(result);
+        Ok(rest)
+    }
 }
 
 /// A slot in use. Given up before its reply came, its number in the server's table is not known: it stays in use
@@ -187,9 +208,22 @@ impl Inner {
         encode: impl Fn(&mut Ops<'_>, Bulk<'_>),
         decode: impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
     ) -> NfsResult<R> {
+        let mut value = None;
+        self.perform_any(kind, destination, &encode, &mut keeping(&mut value, &decode)).await?;
+        value.ok_or(NO_RESULT)
+    }
+
+    /// The part of [`Self::perform`] that does not depend on types: compiled once, not once per request.
+    async fn perform_any(
+        self: &Rc<Self>,
+        kind: Kind<'_>,
+        destination: &mut [u8],
+        encode: Encode<'_>,
+        decode: Decode<'_>,
+    ) -> NfsResult<()> {
         // Nearly all requests succeed at once.
         let epoch = self.recovery.epoch();
-        let mut result = self.attempt(kind, destination, &encode, &decode).await;
+        let mut result = self.attempt_any(kind, destination, encode, decode).await;
         if !matches!(result, Err(NfsError::V4(_))) {
             return result;
         }
@@ -207,7 +241,7 @@ impl Inner {
                 return Err(NfsError::V4(status));
             }
             epoch = self.recovery.epoch();
-            result = self.attempt(kind, destination, &encode, &decode).await;
+            result = self.attempt_any(kind, destination, encode, decode).await;
         }
     }
 
@@ -229,6 +263,19 @@ impl Inner {
         encode: &impl Fn(&mut Ops<'_>, Bulk<'_>),
         decode: &impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
     ) -> NfsResult<R> {
+        let mut value = None;
+        self.attempt_any(kind, destination, encode, &mut keeping(&mut value, decode)).await?;
+        value.ok_or(NO_RESULT)
+    }
+
+    /// The part of [`Self::attempt`] that does not depend on types.
+    async fn attempt_any(
+        self: &Rc<Self>,
+        kind: Kind<'_>,
+        destination: &mut [u8],
+        encode: Encode<'_>,
+        decode: Decode<'_>,
+    ) -> NfsResult<()> {
         let sent = Cell::new(0);
         if !self.has_sessions() || kind.bare {
             let since = if kind.bare || kind.held { None } else { self.pass(kind.recovery).await? };
@@ -287,7 +334,7 @@ impl Inner {
                     return outcome.result.map_err(Into::into);
                 }
                 Some(Err(status)) => status,
-                None => return Err(outcome.result.err().map_or(NfsError::Nonsense("no result"), Into::into)),
+                None => return Err(outcome.result.err().map_or(NO_RESULT, Into::into)),
             };
             let retry = retry.get_or_insert_with(|| Retry::new(self));
             // Slots of a session that is lost are given back too: where a recovery that ended meanwhile hides the
@@ -354,7 +401,7 @@ impl Inner {
 
     /// Sends a request and reads its reply.
     #[allow(clippy::too_many_arguments)]
-    async fn exchange<R>(
+    async fn exchange(
         self: &Rc<Self>,
         kind: Kind<'_>,
         since: Option<Instant>,
@@ -362,9 +409,9 @@ impl Inner {
         sequence: Option<&SequenceArgs>,
         sent: &Cell<u32>,
         destination: &mut [u8],
-        encode: &impl Fn(&mut Ops<'_>, Bulk<'_>),
-        decode: &impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
-    ) -> NfsResult<Outcome<R>> {
+        encode: Encode<'_>,
+        decode: Decode<'_>,
+    ) -> NfsResult<Outcome> {
         let minor = self.minor;
         let call = Call {
             payload: kind.payload,
@@ -381,7 +428,7 @@ impl Inner {
             encode(&mut ops, payload);
             ops.end();
         };
-        let read = |d: &mut Decoder<'_>, destination: &mut [u8]| -> Result<(Outcome<R>, usize), XdrError> {
+        let read = |d: &mut Decoder<'_>, destination: &mut [u8]| -> Result<(Outcome, usize), XdrError> {
             let mut results = Results::begin(d)?;
             let status = results.status;
             let failed = |sequence, failure| match failure {
@@ -402,7 +449,7 @@ impl Inner {
                 },
             };
             match decode(&mut results, destination) {
-                Ok((result, rest)) => Ok((Outcome { sequence, status, result: Ok(result) }, rest)),
+                Ok(rest) => Ok((Outcome { sequence, status, result: Ok(()) }, rest)),
                 Err(failure) => failed(sequence, failure),
             }
         };
@@ -491,10 +538,8 @@ impl Inner {
             let connection = self.next_connection();
             let sent = Cell::new(0);
             let none = |_: &mut Ops<'_>, _: Bulk<'_>| {};
-            let outcome: NfsResult<Outcome<()>> = self
-                .exchange(kind, None, Some(connection), Some(&args), &sent, &mut [], &none, &|_, _| {
-                    Ok(((), 0))
-                })
+            let outcome = self
+                .exchange(kind, None, Some(connection), Some(&args), &sent, &mut [], &none, &mut |_, _| Ok(0))
                 .await;
             let status = match outcome.map(|outcome| outcome.sequence) {
                 Ok(Some(Ok(ok))) => {
@@ -544,9 +589,9 @@ impl Inner {
         };
         let mut retry = Retry::new(self);
         loop {
-            let outcome: Outcome<()> = self
-                .exchange(kind, None, None, None, &Cell::new(0), &mut [], &renew, &|results, _| {
-                    Ok((results.take(Opnum::RENEW)?, 0))
+            let outcome = self
+                .exchange(kind, None, None, None, &Cell::new(0), &mut [], &renew, &mut |results, _| {
+                    results.take::<()>(Opnum::RENEW).map(|()| 0)
                 })
                 .await?;
             match outcome.result {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{AreaError, io_error};
 use crate::content::{self, Stamp};
-use crate::engine::{Engine, OperationError};
+use crate::engine::{Engine, Files, OperationError};
 use crate::files::{FileTable, PathBuffer};
 use crate::program::OpenFlags;
 
@@ -41,9 +41,9 @@ impl Filler<'_> {
         let fail =
             |action, error: OperationError| io_error(action, &self.path.join(path.text()), error.into());
         let flags = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
-        let handle = engine.create(&path, flags).await.map_err(|error| fail("create", error))?;
+        let handle = engine.files().create(&path, flags).await.map_err(|error| fail("create", error))?;
         let written = self.write(engine, &handle, file, chunk).await;
-        let closed = engine.close(handle).await.map_err(|error| fail("close", error));
+        let closed = engine.files().close(handle).await.map_err(|error| fail("close", error));
         match written {
             Ok(()) => closed,
             Err(Some(error)) => Err(fail("write", error)),

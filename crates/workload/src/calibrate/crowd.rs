@@ -11,7 +11,7 @@ use hdrhistogram::Histogram;
 use super::NullBench;
 use crate::engine::null::NullEngine;
 use crate::lane::{Job, Lane, Limits, Stream, WorkerContext, WorkerShared, nap_of_many_ns};
-use crate::recorder::{Collector, PhaseCounter, ThreadRecorder, WorkerRecord};
+use crate::recorder::{Collector, Recorder, ThreadRecorder, WorkerRecord};
 use crate::recording::latency_histogram;
 
 /// Workers that share a thread as tasks of its reactor, as those of the `nfs` engine do, each repeating the flow at a rate.
@@ -54,7 +54,7 @@ impl NullBench<'_> {
         let shared: Vec<_> = lanes.iter().map(|_| WorkerShared::new(self.tables.len())).collect();
         let contexts: Vec<_> = (0..crowd.workers).map(|worker| self.context(worker, crowd.workers)).collect();
         let forever = AtomicU64::new(u64::MAX);
-        let counter = RefCell::new(PhaseCounter::default());
+        let counter = RefCell::new(Recorder::default());
         let set_up = contexts.iter().zip(&shared).zip(&mut lanes).map(|((context, shared), lane)| {
             let limits = Limits::until(&forever);
             let (counter, lane) = (&counter, lane.get_mut());
@@ -74,7 +74,7 @@ impl NullBench<'_> {
         let period_ns = Some(f64::from(crowd.workers) * 1e9 / crowd.rate);
         let work = contexts.iter().zip(&shared).zip(&mut lanes).map(|((context, shared), lane)| {
             let limits = Limits { start, period_ns, ..Limits::until(&deadline) };
-            let record = RefCell::new(WorkerRecord::new(&thread, context.worker));
+            let record = RefCell::new(Recorder::Shared(WorkerRecord::new(&thread, context.worker)));
             let lane = lane.get_mut();
             Box::pin(async move {
                 let job = Job { engine, context, shared, limits: &limits, record: &record };

@@ -11,17 +11,19 @@ use benchmaster_nfs_client::reactor::Reactor;
 
 use crate::clock::{Clock, Ticks};
 use crate::files::PathBuffer;
+use crate::lane::{Job, Lane, Outcome};
 use crate::model::LockKind;
-use crate::program::OpenFlags;
+use crate::program::{Instruction, OpenFlags};
+use crate::recording::StopReason;
 use crate::together::Bell;
 
-pub mod nfs;
-pub mod null;
-pub mod posix;
+pub(crate) mod nfs;
+pub(crate) mod null;
+pub(crate) mod posix;
 pub(crate) mod uring;
 
 /// The extended attribute that workloads use, in the namespace `user`.
-pub const XATTR: &str = "benchmaster";
+pub(crate) const XATTR: &str = "benchmaster";
 
 /// Why an operation failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
@@ -97,8 +99,9 @@ fn errno_name(number: i32) -> Option<&'static str> {
         ECONNREFUSED EHOSTDOWN EHOSTUNREACH ETIMEDOUT ESTALE EDQUOT EREMOTEIO)
 }
 
-/// The operations of a file system, as one stream of a worker issues them. Paths are relative to the working directory.
-pub trait Engine {
+/// The operations on names and open files that move no data, as one stream of a worker issues them. Paths are relative to
+/// the working directory.
+pub(crate) trait Files {
     /// An open file.
     type Handle;
 
@@ -116,20 +119,6 @@ pub trait Engine {
     ) -> impl Future<Output = Result<Self::Handle, OperationError>>;
     /// Closes a file.
     fn close(&self, handle: Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
-    /// Reads at an offset.
-    fn read(
-        &self,
-        handle: &Self::Handle,
-        buffer: &mut [u8],
-        offset: u64,
-    ) -> impl Future<Output = Result<usize, OperationError>>;
-    /// Writes at an offset (at the end of a file opened to append).
-    fn write(
-        &self,
-        handle: &Self::Handle,
-        buffer: &[u8],
-        offset: u64,
-    ) -> impl Future<Output = Result<usize, OperationError>>;
     /// Makes data and metadata of a file stable.
     fn fsync(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
     /// Makes data of a file stable.
@@ -191,10 +180,47 @@ pub trait Engine {
     fn remove_xattr(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
     /// Lists a directory and reads the attributes of all that is in it; returns the number of entries.
     fn readdir_stat(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
+}
+
+/// What a stream of a worker runs on: data transfer, waiting, and the [`Files`] operations, whose code engines can share.
+pub(crate) trait Engine: Sized {
+    /// An open file.
+    type Handle;
+    /// What carries out all operations but reads and writes.
+    type Files: Files<Handle = Self::Handle>;
+
+    fn files(&self) -> &Self::Files;
+    /// Reads at an offset.
+    fn read(
+        &self,
+        handle: &Self::Handle,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> impl Future<Output = Result<usize, OperationError>>;
+    /// Writes at an offset (at the end of a file opened to append).
+    fn write(
+        &self,
+        handle: &Self::Handle,
+        buffer: &[u8],
+        offset: u64,
+    ) -> impl Future<Output = Result<usize, OperationError>>;
     /// Waits until `time` on the given clock.
     fn sleep_until(&self, clock: &Clock, time: Ticks) -> impl Future<Output = ()>;
     /// Waits until `bell` has rung more than `seen` times, or until `time`, or for a shorter time.
     fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) -> impl Future<Output = ()>;
+    /// Carries out an instruction of a replay. Only engines on which traces are replayed do anything.
+    async fn replay(
+        &self,
+        _: &mut Lane<Self::Handle>,
+        _: &Job<'_, '_, Self>,
+        instruction: &Instruction,
+    ) -> Outcome {
+        if matches!(instruction, Instruction::PrepareReplay) {
+            Outcome::Finished
+        } else {
+            Outcome::Stop(StopReason::Work)
+        }
+    }
 }
 
 /// Waits as a task.

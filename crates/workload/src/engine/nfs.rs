@@ -12,22 +12,23 @@ use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::types::{AccessBits, Entry, LockKind as NfsLock, Range, SetAttributes, SetTime};
 
 use crate::clock::{Clock, Ticks};
-use crate::engine::{Engine, OperationError, XATTR};
+use crate::engine::{Engine, Files, OperationError, XATTR};
 use crate::files::PathBuffer;
+use crate::lane::{Job, Lane, Outcome};
 use crate::model::LockKind;
-use crate::program::OpenFlags;
+use crate::program::{Instruction, OpenFlags};
 use crate::together::Bell;
 
 /// See the [module](self).
 #[derive(Debug, Clone, Copy)]
-pub struct NfsEngine<'a> {
+pub(crate) struct NfsEngine<'a> {
     reactor: &'a Reactor,
     mount: &'a Mount,
 }
 
 impl<'a> NfsEngine<'a> {
     /// An engine on a mounted export. Its futures are to be polled by `reactor`, which is the mount's.
-    pub fn new(reactor: &'a Reactor, mount: &'a Mount) -> Self {
+    pub(crate) fn new(reactor: &'a Reactor, mount: &'a Mount) -> Self {
         Self { reactor, mount }
     }
 }
@@ -58,7 +59,7 @@ fn range(length: u64) -> Range {
     Range { offset: 0, length }
 }
 
-impl Engine for NfsEngine<'_> {
+impl Files for NfsEngine<'_> {
     type Handle = File;
 
     async fn open(&self, path: &PathBuffer, flags: OpenFlags) -> Result<File, OperationError> {
@@ -71,16 +72,6 @@ impl Engine for NfsEngine<'_> {
 
     async fn close(&self, handle: File) -> Result<(), OperationError> {
         Ok(self.mount.close(handle).await?)
-    }
-
-    #[inline]
-    async fn read(&self, handle: &File, buffer: &mut [u8], offset: u64) -> Result<usize, OperationError> {
-        Ok(self.mount.read(handle, buffer, offset).await?)
-    }
-
-    #[inline]
-    async fn write(&self, handle: &File, buffer: &[u8], offset: u64) -> Result<usize, OperationError> {
-        Ok(self.mount.write(handle, buffer, offset).await?)
     }
 
     async fn fsync(&self, handle: &File) -> Result<(), OperationError> {
@@ -128,14 +119,6 @@ impl Engine for NfsEngine<'_> {
 
     async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
         Ok(self.mount.rmdir(path.bytes()).await?)
-    }
-
-    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
-        if bell.rings() == seen {
-            // A ring after this look is only heard by the reactor when no task is polled.
-            let end = Instant::now() + Duration::from_nanos(clock.nanos(clock.now(), time));
-            self.reactor.until(end, self.reactor.notified()).await;
-        }
     }
 
     async fn truncate(&self, handle: &File, size: u64) -> Result<(), OperationError> {
@@ -226,8 +209,44 @@ impl Engine for NfsEngine<'_> {
         }
         Ok(count)
     }
+}
+
+impl Engine for NfsEngine<'_> {
+    type Handle = File;
+    type Files = Self;
+
+    fn files(&self) -> &Self {
+        self
+    }
+
+    #[inline]
+    async fn read(&self, handle: &File, buffer: &mut [u8], offset: u64) -> Result<usize, OperationError> {
+        Ok(self.mount.read(handle, buffer, offset).await?)
+    }
+
+    #[inline]
+    async fn write(&self, handle: &File, buffer: &[u8], offset: u64) -> Result<usize, OperationError> {
+        Ok(self.mount.write(handle, buffer, offset).await?)
+    }
+
+    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
+        if bell.rings() == seen {
+            // A ring after this look is only heard by the reactor when no task is polled.
+            let end = Instant::now() + Duration::from_nanos(clock.nanos(clock.now(), time));
+            self.reactor.until(end, self.reactor.notified()).await;
+        }
+    }
 
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {
         super::sleep_until(self.reactor, clock, time).await;
+    }
+
+    async fn replay(
+        &self,
+        lane: &mut Lane<File>,
+        job: &Job<'_, '_, Self>,
+        instruction: &Instruction,
+    ) -> Outcome {
+        lane.replay(job, instruction).await
     }
 }

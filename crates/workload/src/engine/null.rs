@@ -6,7 +6,7 @@ use std::time::Duration;
 use benchmaster_nfs_client::reactor::Reactor;
 
 use crate::clock::{Clock, Ticks};
-use crate::engine::{Engine, OperationError};
+use crate::engine::{Engine, Files, OperationError};
 use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::program::OpenFlags;
@@ -14,12 +14,12 @@ use crate::together::Bell;
 
 /// See the [module](self).
 #[derive(Debug, Clone, Default)]
-pub struct NullEngine {
+pub(crate) struct NullEngine {
     /// Workers wait as its tasks; without one each keeps its thread.
-    pub reactor: Option<Reactor>,
+    pub(crate) reactor: Option<Reactor>,
 }
 
-impl Engine for NullEngine {
+impl Files for NullEngine {
     type Handle = ();
 
     async fn open(&self, _: &PathBuffer, _: OpenFlags) -> Result<(), OperationError> {
@@ -30,12 +30,6 @@ impl Engine for NullEngine {
     }
     async fn close(&self, (): ()) -> Result<(), OperationError> {
         Ok(())
-    }
-    async fn read(&self, (): &(), buffer: &mut [u8], _: u64) -> Result<usize, OperationError> {
-        Ok(buffer.len())
-    }
-    async fn write(&self, (): &(), buffer: &[u8], _: u64) -> Result<usize, OperationError> {
-        Ok(buffer.len())
     }
     async fn fsync(&self, (): &()) -> Result<(), OperationError> {
         Ok(())
@@ -66,9 +60,6 @@ impl Engine for NullEngine {
     }
     async fn rmdir(&self, _: &PathBuffer) -> Result<(), OperationError> {
         Ok(())
-    }
-    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
-        bell.wait(seen, Duration::from_nanos(clock.nanos(clock.now(), time)));
     }
     async fn truncate(&self, (): &(), _: u64) -> Result<(), OperationError> {
         Ok(())
@@ -117,6 +108,25 @@ impl Engine for NullEngine {
     }
     async fn symlink(&self, _: &[u8], _: &PathBuffer) -> Result<(), OperationError> {
         Ok(())
+    }
+}
+
+impl Engine for NullEngine {
+    type Handle = ();
+    type Files = Self;
+
+    fn files(&self) -> &Self {
+        self
+    }
+
+    async fn read(&self, (): &(), buffer: &mut [u8], _: u64) -> Result<usize, OperationError> {
+        Ok(buffer.len())
+    }
+    async fn write(&self, (): &(), buffer: &[u8], _: u64) -> Result<usize, OperationError> {
+        Ok(buffer.len())
+    }
+    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
+        bell.wait(seen, Duration::from_nanos(clock.nanos(clock.now(), time)));
     }
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {
         match &self.reactor {

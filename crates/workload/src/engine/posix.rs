@@ -11,10 +11,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::clock::{Clock, Ticks};
-use crate::engine::{Engine, OperationError};
+use crate::engine::{Engine, Files, OperationError};
 use crate::files::PathBuffer;
+use crate::lane::{Job, Lane, Outcome};
 use crate::model::LockKind;
-use crate::program::OpenFlags;
+use crate::program::{Instruction, OpenFlags};
 use crate::together::Bell;
 
 /// O_DSYNC. What rustix calls so is O_SYNC on Linux, which flushes metadata as well.
@@ -29,13 +30,13 @@ const COPY_AT_ONCE: usize = 1 << 30;
 
 /// See the [module](self). All paths are relative to `root`, so that a path is never resolved from the top again.
 #[derive(Debug, Clone, Copy)]
-pub struct PosixEngine<'a> {
+pub(crate) struct PosixEngine<'a> {
     root: BorrowedFd<'a>,
 }
 
 impl<'a> PosixEngine<'a> {
     /// An engine on an open directory.
-    pub fn new(root: BorrowedFd<'a>) -> Self {
+    pub(crate) fn new(root: BorrowedFd<'a>) -> Self {
         Self { root }
     }
 
@@ -99,7 +100,7 @@ impl PosixEngine<'_> {
     }
 }
 
-impl Engine for PosixEngine<'_> {
+impl Files for PosixEngine<'_> {
     type Handle = OwnedFd;
 
     async fn open(&self, path: &PathBuffer, flags: OpenFlags) -> Result<OwnedFd, OperationError> {
@@ -117,16 +118,6 @@ impl Engine for PosixEngine<'_> {
             0 => Ok(()),
             _ => Err(last_error()),
         }
-    }
-
-    #[inline]
-    async fn read(&self, handle: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, OperationError> {
-        Ok(retry(|| rustix::io::pread(handle, &mut *buffer, offset))?)
-    }
-
-    #[inline]
-    async fn write(&self, handle: &OwnedFd, buffer: &[u8], offset: u64) -> Result<usize, OperationError> {
-        Ok(retry(|| rustix::io::pwrite(handle, buffer, offset))?)
     }
 
     async fn fsync(&self, handle: &OwnedFd) -> Result<(), OperationError> {
@@ -172,10 +163,6 @@ impl Engine for PosixEngine<'_> {
 
     async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
         Ok(fs::unlinkat(self.root, path.as_c_str(), AtFlags::REMOVEDIR)?)
-    }
-
-    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
-        bell.wait(seen, Duration::from_nanos(clock.nanos(clock.now(), time)));
     }
     async fn truncate(&self, handle: &OwnedFd, size: u64) -> Result<(), OperationError> {
         Ok(retry(|| fs::ftruncate(handle, size))?)
@@ -268,9 +255,41 @@ impl Engine for PosixEngine<'_> {
             Ok(())
         })
     }
+}
+
+impl Engine for PosixEngine<'_> {
+    type Handle = OwnedFd;
+    type Files = Self;
+
+    fn files(&self) -> &Self {
+        self
+    }
+
+    #[inline]
+    async fn read(&self, handle: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, OperationError> {
+        Ok(retry(|| rustix::io::pread(handle, &mut *buffer, offset))?)
+    }
+
+    #[inline]
+    async fn write(&self, handle: &OwnedFd, buffer: &[u8], offset: u64) -> Result<usize, OperationError> {
+        Ok(retry(|| rustix::io::pwrite(handle, buffer, offset))?)
+    }
+
+    async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
+        bell.wait(seen, Duration::from_nanos(clock.nanos(clock.now(), time)));
+    }
 
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {
         clock.wait_until(time, 50_000);
+    }
+
+    async fn replay(
+        &self,
+        lane: &mut Lane<OwnedFd>,
+        job: &Job<'_, '_, Self>,
+        instruction: &Instruction,
+    ) -> Outcome {
+        lane.replay(job, instruction).await
     }
 }
 

@@ -31,9 +31,6 @@ use io_uring::{IoUring, opcode, squeue, types};
 use crate::clock::{Clock, Ticks};
 use crate::engine::posix::PosixEngine;
 use crate::engine::{Engine, OperationError};
-use crate::files::PathBuffer;
-use crate::model::LockKind;
-use crate::program::OpenFlags;
 use crate::together::Bell;
 
 /// Time before the end of a sleep in which the thread spins, because the kernel wakes it late by some tens of
@@ -261,18 +258,14 @@ impl<'a> UringEngine<'a> {
     }
 }
 
-impl Engine for UringEngine<'_> {
+impl<'a> Engine for UringEngine<'a> {
     type Handle = OwnedFd;
+    type Files = PosixEngine<'a>;
 
-    async fn open(&self, path: &PathBuffer, flags: OpenFlags) -> Result<OwnedFd, OperationError> {
-        self.posix.open(path, flags).await
+    fn files(&self) -> &PosixEngine<'a> {
+        &self.posix
     }
-    async fn create(&self, path: &PathBuffer, flags: OpenFlags) -> Result<OwnedFd, OperationError> {
-        self.posix.create(path, flags).await
-    }
-    async fn close(&self, handle: OwnedFd) -> Result<(), OperationError> {
-        self.posix.close(handle).await
-    }
+
     #[inline]
     async fn read(&self, handle: &OwnedFd, buffer: &mut [u8], offset: u64) -> Result<usize, OperationError> {
         let length = u32::try_from(buffer.len()).map_err(|_| OperationError::Os(libc::EINVAL))?;
@@ -285,36 +278,6 @@ impl Engine for UringEngine<'_> {
         let fd = types::Fd(handle.as_raw_fd());
         self.submit(opcode::Write::new(fd, buffer.as_ptr(), length).offset(offset).build()).await
     }
-    async fn fsync(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        self.posix.fsync(handle).await
-    }
-    async fn fdatasync(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        self.posix.fdatasync(handle).await
-    }
-    async fn lock(&self, handle: &OwnedFd, kind: LockKind, length: u64) -> Result<(), OperationError> {
-        self.posix.lock(handle, kind, length).await
-    }
-    async fn unlock(&self, handle: &OwnedFd, length: u64) -> Result<(), OperationError> {
-        self.posix.unlock(handle, length).await
-    }
-    async fn stat(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.stat(path).await
-    }
-    async fn rename(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.rename(from, to).await
-    }
-    async fn unlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.unlink(path).await
-    }
-    async fn readdir(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        self.posix.readdir(path).await
-    }
-    async fn mkdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.mkdir(path).await
-    }
-    async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.rmdir(path).await
-    }
 
     async fn listen(&self, bell: &Bell, seen: u64, clock: &Clock, time: Ticks) {
         match self.ring.slots.len() {
@@ -322,54 +285,6 @@ impl Engine for UringEngine<'_> {
             0 | 1 => self.posix.listen(bell, seen, clock, time).await,
             _ => self.sleep_until(clock, time.min(clock.after(clock.now(), LOOK_NS))).await,
         }
-    }
-    async fn truncate(&self, handle: &OwnedFd, size: u64) -> Result<(), OperationError> {
-        self.posix.truncate(handle, size).await
-    }
-    async fn allocate(&self, handle: &OwnedFd, length: u64) -> Result<(), OperationError> {
-        self.posix.allocate(handle, length).await
-    }
-    async fn seek_data(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        self.posix.seek_data(handle).await
-    }
-    async fn fstat(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        self.posix.fstat(handle).await
-    }
-    async fn chmod(&self, path: &PathBuffer, mode: u32) -> Result<(), OperationError> {
-        self.posix.chmod(path, mode).await
-    }
-    async fn utimes(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.utimes(path).await
-    }
-    async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.access(path).await
-    }
-    async fn readlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.readlink(path).await
-    }
-    async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        self.posix.get_xattr(path).await
-    }
-    async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        self.posix.list_xattrs(path).await
-    }
-    async fn remove_xattr(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.remove_xattr(path).await
-    }
-    async fn readdir_stat(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        self.posix.readdir_stat(path).await
-    }
-    async fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> Result<(), OperationError> {
-        self.posix.set_xattr(path, value).await
-    }
-    async fn link(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.link(from, to).await
-    }
-    async fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.copy(from, to).await
-    }
-    async fn symlink(&self, target: &[u8], path: &PathBuffer) -> Result<(), OperationError> {
-        self.posix.symlink(target, path).await
     }
 
     async fn sleep_until(&self, clock: &Clock, time: Ticks) {

@@ -1,7 +1,7 @@
 //! The rarer operations by name: attributes, links, extended attributes, copies.
 
 use super::{Lane, WorkerContext};
-use crate::engine::{Engine, OperationError};
+use crate::engine::{Files, OperationError};
 use crate::files::{FileTable, Picked};
 use crate::model::{Beside, OperationKind};
 use crate::program::Operation;
@@ -23,31 +23,31 @@ impl<H> Lane<H> {
     }
 
     /// An operation on the file whose name is in `path`, and perhaps on the one in `other`.
-    pub(super) async fn more_by_name<E>(&self, engine: &E, op: &Operation) -> Result<(), OperationError>
+    pub(super) async fn more_by_name<F>(&self, files: &F, op: &Operation) -> Result<(), OperationError>
     where
-        E: Engine<Handle = H>,
+        F: Files<Handle = H>,
     {
         let (path, other) = (&self.path, &self.other);
         match op.kind {
-            OperationKind::Chmod => engine.chmod(path, MODE).await,
-            OperationKind::Utimes => engine.utimes(path).await,
-            OperationKind::Access => engine.access(path).await,
+            OperationKind::Chmod => files.chmod(path, MODE).await,
+            OperationKind::Utimes => files.utimes(path).await,
+            OperationKind::Access => files.access(path).await,
             OperationKind::Symlink => {
                 // They are in the same directory.
                 let name = path.bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-                engine.symlink(name, other).await
+                files.symlink(name, other).await
             }
-            OperationKind::Readlink => engine.readlink(other).await,
-            OperationKind::Link => engine.link(path, other).await,
-            OperationKind::Copy => engine.copy(path, other).await,
+            OperationKind::Readlink => files.readlink(other).await,
+            OperationKind::Link => files.link(path, other).await,
+            OperationKind::Copy => files.copy(path, other).await,
             OperationKind::Setxattr => {
                 let value = self.buffer.get(..op.length as usize).unwrap_or_default();
-                engine.set_xattr(path, value).await
+                files.set_xattr(path, value).await
             }
-            OperationKind::Getxattr => engine.get_xattr(path).await.map(drop),
-            OperationKind::Listxattr => engine.list_xattrs(path).await.map(drop),
-            OperationKind::Removexattr => engine.remove_xattr(path).await,
-            OperationKind::ReaddirStat => engine.readdir_stat(path).await.map(drop),
+            OperationKind::Getxattr => files.get_xattr(path).await.map(drop),
+            OperationKind::Listxattr => files.list_xattrs(path).await.map(drop),
+            OperationKind::Removexattr => files.remove_xattr(path).await,
+            OperationKind::ReaddirStat => files.readdir_stat(path).await.map(drop),
             // Not by name: they are done elsewhere.
             _ => Err(OperationError::Os(libc::EINVAL)),
         }

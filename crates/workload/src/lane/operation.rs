@@ -2,14 +2,14 @@
 
 use super::pick::{Hold, Pick};
 use super::place::{Place, end_of, turn_of};
-use super::{Job, Lane, Open, Outcome, WorkerContext, sleep_until};
+use super::{Job, Lane, Open, Outcome, WorkerContext, WorkerShared, sleep_until};
 use crate::clock::Ticks;
 use crate::content::{self, BLOCK};
-use crate::engine::{Engine, OperationError};
-use crate::files::{FileTable, PathBuffer, Picked};
+use crate::engine::{Engine, Files, OperationError};
+use crate::files::{PathBuffer, Picked};
 use crate::model::{OffsetPick, OperationKind};
 use crate::program::Operation;
-use crate::recorder::{Record, Spot, Timing};
+use crate::recorder::{Spot, Timing};
 use crate::recording::StopReason;
 
 /// Pause before a stream asks again for what another one holds.
@@ -72,7 +72,7 @@ impl<H> Lane<H> {
     /// The way of most operations: prepares a read or write on an open handle, without verification. `None` for anything
     /// else.
     #[inline(always)]
-    pub(super) fn begin_transfer<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Option<Transfer> {
+    pub(super) fn begin_transfer<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation) -> Option<Transfer> {
         let Job { context, shared, limits, .. } = job;
         let reads = op.kind == OperationKind::Read;
         if !(reads || op.kind == OperationKind::Write)
@@ -100,9 +100,9 @@ impl<H> Lane<H> {
 
     /// Records a read or write.
     #[inline(always)]
-    pub(super) fn end_transfer<E, R: Record>(
+    pub(super) fn end_transfer<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         op: &Operation,
         transfer: &Transfer,
         result: Result<usize, OperationError>,
@@ -152,7 +152,7 @@ impl<H> Lane<H> {
 
     /// Records what an operation did, and says how to go on.
     #[inline(always)]
-    fn record<E, R: Record>(&mut self, job: &Job<'_, E, R>, op: &Operation, done: Done) -> Outcome {
+    fn record<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation, done: Done) -> Outcome {
         let intended = std::mem::replace(&mut self.intended, Ticks::MAX).min(done.start);
         let timing = Timing { intended, start: done.start, end: done.end };
         self.worked = true;
@@ -170,9 +170,9 @@ impl<H> Lane<H> {
     }
 
     #[cold]
-    fn failed<E, R: Record>(
+    fn failed<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         op: &Operation,
         timing: Timing,
         done: &Done,
@@ -187,7 +187,7 @@ impl<H> Lane<H> {
     }
 
     #[cold]
-    fn deadline_over<E, R>(&mut self, job: &Job<'_, E, R>, outcome: Outcome) -> Outcome {
+    fn deadline_over<E>(&mut self, job: &Job<'_, '_, E>, outcome: Outcome) -> Outcome {
         if self.locked == 0 || job.limits.deadline() == 0 {
             return Outcome::Stop(StopReason::Time);
         }
@@ -197,10 +197,9 @@ impl<H> Lane<H> {
     }
 
     /// Any operation.
-    pub(super) async fn operation<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Outcome
+    pub(super) async fn operation<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation) -> Outcome
     where
         E: Engine<Handle = H>,
-        R: Record,
     {
         self.carry = 0;
         let done = if op.kind.moves_data() {
@@ -218,26 +217,25 @@ impl<H> Lane<H> {
                 (_, _) => Done::not_open(job.context),
             }
         } else if op.kind.needs_handle() {
-            self.on_handle(job, op).await
+            self.on_handle(job.engine.files(), job.context, job.shared, op).await
         } else {
             match self.pick_in_time(job, op).await {
-                Ok(pick) => self.by_name(job, op, pick).await,
+                Ok(pick) => self.by_name(job.engine.files(), job.context, job.shared, op, pick).await,
                 Err(reason) => return Outcome::Stop(reason),
             }
         };
         self.record(job, op, done)
     }
 
-    async fn verified_read<E, R>(
+    async fn verified_read<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         op: &Operation,
         block: usize,
         (offset, length): (u64, usize),
     ) -> Done
     where
         E: Engine<Handle = H>,
-        R: Record,
     {
         let Job { engine, context, .. } = job;
         let Some(open) = &self.handles[usize::from(op.slot)] else { return Done::not_open(context) };
@@ -255,9 +253,9 @@ impl<H> Lane<H> {
         Done::moved(start, end, self.spot(op, offset), asked, result)
     }
 
-    async fn verified_write<E, R>(
+    async fn verified_write<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         op: &Operation,
         block: usize,
         (offset, length): (u64, usize),
@@ -289,14 +287,7 @@ impl<H> Lane<H> {
 
     /// Proves what was read.
     #[cold]
-    fn check<E, R: Record>(
-        &mut self,
-        job: &Job<'_, E, R>,
-        op: &Operation,
-        offset: u64,
-        read: usize,
-        block: usize,
-    ) {
+    fn check<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation, offset: u64, read: usize, block: usize) {
         self.carry = 0;
         let Some(open) = &self.handles[usize::from(op.slot)] else { return };
         let table = &job.context.tables[usize::from(open.fileset)];
@@ -309,39 +300,44 @@ impl<H> Lane<H> {
         }
     }
 
-    async fn on_handle<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Done
+    async fn on_handle<F>(
+        &mut self,
+        files: &F,
+        context: &WorkerContext<'_>,
+        shared: &WorkerShared,
+        op: &Operation,
+    ) -> Done
     where
-        E: Engine<Handle = H>,
+        F: Files<Handle = H>,
     {
-        let Job { engine, context, .. } = job;
         let (slot, clock) = (usize::from(op.slot), context.clock);
         if op.kind == OperationKind::Close {
             let Some(open) = self.handles[slot].take() else { return Done::not_open(context) };
-            job.shared.stream.note(op.kind, open.name, u64::MAX, 0);
+            shared.stream.note(op.kind, open.name, u64::MAX, 0);
             self.locked &= !(1 << slot);
             let table = &context.tables[usize::from(open.fileset)];
             self.last = Some((open.fileset, table.at(open.file)));
             let start = clock.now();
-            let result = engine.close(open.handle).await;
+            let result = files.close(open.handle).await;
             let end = clock.now();
             table.release(open.file);
             return Done::plain(start, end, Spot::file(open.fileset, open.file), result);
         }
         let Some(open) = &self.handles[slot] else { return Done::not_open(context) };
-        job.shared.stream.note(op.kind, open.name, u64::MAX, op.length);
+        shared.stream.note(op.kind, open.name, u64::MAX, op.length);
         let start = clock.now();
         let result = match op.kind {
-            OperationKind::Fsync => engine.fsync(&open.handle).await,
-            OperationKind::Fdatasync => engine.fdatasync(&open.handle).await,
-            OperationKind::Lock => engine.lock(&open.handle, op.lock, op.length).await,
+            OperationKind::Fsync => files.fsync(&open.handle).await,
+            OperationKind::Fdatasync => files.fdatasync(&open.handle).await,
+            OperationKind::Lock => files.lock(&open.handle, op.lock, op.length).await,
             OperationKind::Truncate => {
                 context.tables[usize::from(open.fileset)].forget_content(open.file);
-                engine.truncate(&open.handle, op.length).await
+                files.truncate(&open.handle, op.length).await
             }
-            OperationKind::Allocate => engine.allocate(&open.handle, op.length).await,
-            OperationKind::SeekData => engine.seek_data(&open.handle).await,
-            OperationKind::Fstat => engine.fstat(&open.handle).await,
-            _ => engine.unlock(&open.handle, op.length).await,
+            OperationKind::Allocate => files.allocate(&open.handle, op.length).await,
+            OperationKind::SeekData => files.seek_data(&open.handle).await,
+            OperationKind::Fstat => files.fstat(&open.handle).await,
+            _ => files.unlock(&open.handle, op.length).await,
         };
         let end = clock.now();
         match op.kind {
@@ -358,7 +354,7 @@ impl<H> Lane<H> {
 
     /// Picks a file, waiting for one while all are claimed by other streams.
     #[inline]
-    async fn pick_in_time<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation) -> Result<Pick, StopReason>
+    async fn pick_in_time<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation) -> Result<Pick, StopReason>
     where
         E: Engine<Handle = H>,
     {
@@ -377,15 +373,21 @@ impl<H> Lane<H> {
         }
     }
 
-    async fn by_name<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation, pick: Pick) -> Done
+    async fn by_name<F>(
+        &mut self,
+        files: &F,
+        context: &WorkerContext<'_>,
+        shared: &WorkerShared,
+        op: &Operation,
+        pick: Pick,
+    ) -> Done
     where
-        E: Engine<Handle = H>,
+        F: Files<Handle = H>,
     {
-        let Job { engine, context, .. } = job;
         let (table, clock) = (&*context.tables[usize::from(op.fileset)], context.clock);
         let file = pick.picked.file;
         self.last = Some((op.fileset, pick.picked));
-        job.shared.stream.note(op.kind, table.name_hash(pick.picked), u64::MAX, 0);
+        shared.stream.note(op.kind, table.name_hash(pick.picked), u64::MAX, 0);
         if op.kind.is_of_directory() {
             table.directory_path(table.directory_of(file), &mut self.path);
             if matches!(op.kind, OperationKind::Mkdir | OperationKind::Rmdir) {
@@ -404,37 +406,39 @@ impl<H> Lane<H> {
         }
         let start;
         let result = match op.kind {
-            OperationKind::Open | OperationKind::Create => return self.open(job, op, table, pick).await,
+            OperationKind::Open | OperationKind::Create => {
+                return self.open(files, context, shared, op, pick).await;
+            }
             OperationKind::Unlink => {
                 start = clock.now();
-                engine.unlink(&self.path).await
+                files.unlink(&self.path).await
             }
             OperationKind::Rename => {
                 let to = Picked { renamed: !pick.picked.renamed, ..pick.picked };
                 table.file_path(to, &mut self.other);
                 start = clock.now();
-                engine.rename(&self.path, &self.other).await
+                files.rename(&self.path, &self.other).await
             }
             OperationKind::Stat => {
                 start = clock.now();
-                engine.stat(&self.path).await
+                files.stat(&self.path).await
             }
             OperationKind::Readdir => {
                 start = clock.now();
-                engine.readdir(&self.path).await.map(drop)
+                files.readdir(&self.path).await.map(drop)
             }
             OperationKind::Mkdir => {
                 start = clock.now();
-                engine.mkdir(&self.path).await
+                files.mkdir(&self.path).await
             }
             OperationKind::Rmdir => {
                 start = clock.now();
-                engine.rmdir(&self.path).await
+                files.rmdir(&self.path).await
             }
             _ => {
                 self.name_beside(op, table, pick.picked);
                 start = clock.now();
-                self.more_by_name(*engine, op).await
+                self.more_by_name(files, op).await
             }
         };
         let end = clock.now();
@@ -452,11 +456,18 @@ impl<H> Lane<H> {
     }
 
     /// Opens or creates the picked file into the operation's handle.
-    async fn open<E, R>(&mut self, job: &Job<'_, E, R>, op: &Operation, table: &FileTable, pick: Pick) -> Done
+    async fn open<F>(
+        &mut self,
+        files: &F,
+        context: &WorkerContext<'_>,
+        shared: &WorkerShared,
+        op: &Operation,
+        pick: Pick,
+    ) -> Done
     where
-        E: Engine<Handle = H>,
+        F: Files<Handle = H>,
     {
-        let Job { engine, context, shared, .. } = job;
+        let table = &*context.tables[usize::from(op.fileset)];
         let (slot, file) = (usize::from(op.slot), pick.picked.file);
         let mut start = context.clock.now();
         if let Some(left) = self.handles[slot].take() {
@@ -464,7 +475,7 @@ impl<H> Lane<H> {
             // (a network file system may report lost writes now) must not be lost.
             self.locked &= !(1 << slot);
             context.tables[usize::from(left.fileset)].release(left.file);
-            let closed = engine.close(left.handle).await;
+            let closed = files.close(left.handle).await;
             let now = context.clock.now();
             if closed.is_err() {
                 pick.let_go(table, op.kind);
@@ -475,8 +486,8 @@ impl<H> Lane<H> {
         // Before it is opened: what others append later may not be seen through this handle.
         let length = table.length(file);
         let opened = match op.kind {
-            OperationKind::Open => engine.open(&self.path, op.flags).await,
-            _ => engine.create(&self.path, op.flags).await,
+            OperationKind::Open => files.open(&self.path, op.flags).await,
+            _ => files.create(&self.path, op.flags).await,
         };
         let end = context.clock.now();
         let result = match opened {

@@ -7,11 +7,11 @@ use super::{Job, Lane, Outcome, WorkerContext, sleep_until};
 use crate::clock::Ticks;
 use crate::content;
 use crate::counts::LatencyCounts;
-use crate::engine::{Engine, OperationError};
+use crate::engine::{Engine, Files, OperationError};
 use crate::files::PathBuffer;
 use crate::model::OperationKind;
-use crate::program::OpenFlags;
-use crate::recorder::{Record, Spot, Timing};
+use crate::program::{Instruction, OpenFlags};
+use crate::recorder::{Spot, Timing};
 use crate::recording::StopReason;
 use crate::replay::plan::{Call, Flags, NONE};
 use crate::replay::stage::Stage;
@@ -38,11 +38,22 @@ struct Tally {
 }
 
 impl<H> Lane<H> {
-    /// Makes what must exist before the first call, and opens what was open: all workers of a client together.
-    pub(super) async fn prepare_replay<E, R>(&mut self, job: &Job<'_, E, R>) -> Outcome
+    /// Carries out an instruction of a replay.
+    pub(crate) async fn replay<E>(&mut self, job: &Job<'_, '_, E>, instruction: &Instruction) -> Outcome
     where
         E: Engine<Handle = H>,
-        R: Record,
+    {
+        if matches!(instruction, Instruction::PrepareReplay) {
+            self.prepare_replay(job).await
+        } else {
+            self.replay_thread(job).await
+        }
+    }
+
+    /// Makes what must exist before the first call, and opens what was open: all workers of a client together.
+    async fn prepare_replay<E>(&mut self, job: &Job<'_, '_, E>) -> Outcome
+    where
+        E: Engine<Handle = H>,
     {
         let Some(stage) = self.stage.clone() else { return Outcome::Finished };
         let mut result = self.make_initial(job, &stage).await;
@@ -67,9 +78,9 @@ impl<H> Lane<H> {
         }
     }
 
-    async fn make_initial<E, R>(
+    async fn make_initial<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         stage: &Arc<Stage<H>>,
     ) -> Result<(), (u32, OperationError)>
     where
@@ -81,7 +92,7 @@ impl<H> Lane<H> {
         if context.worker == 0 {
             for initial in &plan.initial[..directories] {
                 self.name(context, plan.paths.get(initial.path));
-                engine.mkdir(&self.path).await.map_err(|error| (initial.path, error))?;
+                engine.files().mkdir(&self.path).await.map_err(|error| (initial.path, error))?;
             }
             stage.directories.store(1, Ordering::Release);
         }
@@ -104,9 +115,9 @@ impl<H> Lane<H> {
 
     /// Opens what was open before the first call of this worker's thread. The one that opens a file may not be the one
     /// that made it.
-    async fn open_before<E, R>(
+    async fn open_before<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         stage: &Arc<Stage<H>>,
     ) -> Result<(), (u32, OperationError)>
     where
@@ -120,16 +131,16 @@ impl<H> Lane<H> {
         }
         for opened in plan.opened.iter().filter(|opened| opened.thread == context.worker) {
             self.name(context, plan.paths.get(opened.path));
-            let handle = engine.open(&self.path, opened.flags.open()).await;
+            let handle = engine.files().open(&self.path, opened.flags.open()).await;
             stage.put(opened.handle, handle.map_err(|error| (opened.path, error))?);
         }
         Ok(())
     }
 
     /// Makes the file that `path` names.
-    async fn make<E, R>(
+    async fn make<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         size: u64,
         chunk: &mut [u8],
     ) -> Result<(), OperationError>
@@ -137,7 +148,7 @@ impl<H> Lane<H> {
         E: Engine<Handle = H>,
     {
         let flags = OpenFlags { write: true, ..OpenFlags::default() };
-        let handle = job.engine.create(&self.path, flags).await?;
+        let handle = job.engine.files().create(&self.path, flags).await?;
         let mut at = 0;
         while at < size {
             let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(chunk.len());
@@ -147,14 +158,13 @@ impl<H> Lane<H> {
                 done => done as u64,
             };
         }
-        job.engine.close(handle).await
+        job.engine.files().close(handle).await
     }
 
     /// Replays the calls of this worker's thread.
-    pub(super) async fn replay<E, R>(&mut self, job: &Job<'_, E, R>) -> Outcome
+    async fn replay_thread<E>(&mut self, job: &Job<'_, '_, E>) -> Outcome
     where
         E: Engine<Handle = H>,
-        R: Record,
     {
         let Some(stage) = self.stage.clone() else { return Outcome::Stop(StopReason::Work) };
         let mut tally = Tally { calls: 0, differing: 0, late: LatencyCounts::new() };
@@ -164,15 +174,14 @@ impl<H> Lane<H> {
         Outcome::Stop(reason)
     }
 
-    async fn replay_calls<E, R>(
+    async fn replay_calls<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         stage: &Arc<Stage<H>>,
         tally: &mut Tally,
     ) -> StopReason
     where
         E: Engine<Handle = H>,
-        R: Record,
     {
         let Job { engine, context, limits, shared, .. } = job;
         let (plan, speed, clock) = (stage.run.plan.clone(), stage.run.speed, context.clock);
@@ -241,9 +250,9 @@ impl<H> Lane<H> {
         name(context, &mut self.path, path);
     }
 
-    async fn perform<E, R>(
+    async fn perform<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         stage: &Arc<Stage<H>>,
         call: &Call,
         kind: OperationKind,
@@ -273,12 +282,12 @@ impl<H> Lane<H> {
         let result = match kind {
             OperationKind::Open | OperationKind::Create => {
                 let opened = match kind {
-                    OperationKind::Open => job.engine.open(&self.path, call.flags.open()).await,
-                    _ => job.engine.create(&self.path, call.flags.open()).await,
+                    OperationKind::Open => job.engine.files().open(&self.path, call.flags.open()).await,
+                    _ => job.engine.files().create(&self.path, call.flags.open()).await,
                 };
                 let end = clock.now();
                 let result = match opened {
-                    Ok(handle) if call.other == NONE => job.engine.close(handle).await,
+                    Ok(handle) if call.other == NONE => job.engine.files().close(handle).await,
                     Ok(handle) => {
                         stage.put(call.other, handle);
                         Ok(())
@@ -287,60 +296,55 @@ impl<H> Lane<H> {
                 };
                 return Went { start, end, bytes: 0, result };
             }
-            _ => self.by_path(job, call, kind).await,
+            _ => self.by_path(job.engine.files(), call, kind).await,
         };
         Went { start, end: clock.now(), bytes: 0, result }
     }
 
     /// A call by name that opens nothing.
-    async fn by_path<E, R>(
-        &mut self,
-        job: &Job<'_, E, R>,
-        call: &Call,
-        kind: OperationKind,
-    ) -> Result<(), OperationError>
+    async fn by_path<F>(&self, files: &F, call: &Call, kind: OperationKind) -> Result<(), OperationError>
     where
-        E: Engine<Handle = H>,
+        F: Files<Handle = H>,
     {
-        let (engine, path) = (job.engine, &self.path);
+        let path = &self.path;
         match kind {
-            OperationKind::Access => engine.access(path).await,
-            OperationKind::Chmod => engine.chmod(path, call.length).await,
-            OperationKind::Utimes => engine.utimes(path).await,
-            OperationKind::Readlink => engine.readlink(path).await,
-            OperationKind::Link => engine.link(path, &self.other).await,
+            OperationKind::Access => files.access(path).await,
+            OperationKind::Chmod => files.chmod(path, call.length).await,
+            OperationKind::Utimes => files.utimes(path).await,
+            OperationKind::Readlink => files.readlink(path).await,
+            OperationKind::Link => files.link(path, &self.other).await,
             OperationKind::Symlink => {
                 let target = self.stage.as_ref().map(|stage| stage.run.plan.paths.get(call.other).to_vec());
-                engine.symlink(&target.unwrap_or_default(), path).await
+                files.symlink(&target.unwrap_or_default(), path).await
             }
             OperationKind::Setxattr => {
                 let value = vec![b'x'; call.length as usize];
-                engine.set_xattr(path, &value).await
+                files.set_xattr(path, &value).await
             }
-            OperationKind::Getxattr => engine.get_xattr(path).await.map(drop),
-            OperationKind::Listxattr => engine.list_xattrs(path).await.map(drop),
-            OperationKind::Removexattr => engine.remove_xattr(path).await,
-            OperationKind::ReaddirStat => engine.readdir_stat(path).await.map(drop),
-            OperationKind::Copy => engine.copy(path, &self.other).await,
+            OperationKind::Getxattr => files.get_xattr(path).await.map(drop),
+            OperationKind::Listxattr => files.list_xattrs(path).await.map(drop),
+            OperationKind::Removexattr => files.remove_xattr(path).await,
+            OperationKind::ReaddirStat => files.readdir_stat(path).await.map(drop),
+            OperationKind::Copy => files.copy(path, &self.other).await,
             OperationKind::Truncate => {
                 // No engine does it by name.
                 let flags = OpenFlags { write: true, ..OpenFlags::default() };
-                let handle = engine.open(path, flags).await?;
-                let cut = engine.truncate(&handle, call.offset).await;
-                cut.and(engine.close(handle).await)
+                let handle = files.open(path, flags).await?;
+                let cut = files.truncate(&handle, call.offset).await;
+                cut.and(files.close(handle).await)
             }
-            OperationKind::Rename => engine.rename(path, &self.other).await,
-            OperationKind::Unlink => engine.unlink(path).await,
-            OperationKind::Readdir => engine.readdir(path).await.map(drop),
-            OperationKind::Mkdir => engine.mkdir(path).await,
-            OperationKind::Rmdir => engine.rmdir(path).await,
-            _ => engine.stat(path).await,
+            OperationKind::Rename => files.rename(path, &self.other).await,
+            OperationKind::Unlink => files.unlink(path).await,
+            OperationKind::Readdir => files.readdir(path).await.map(drop),
+            OperationKind::Mkdir => files.mkdir(path).await,
+            OperationKind::Rmdir => files.rmdir(path).await,
+            _ => files.stat(path).await,
         }
     }
 
-    async fn on_open<E, R>(
+    async fn on_open<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         call: &Call,
         kind: OperationKind,
         open: Arc<H>,
@@ -348,7 +352,7 @@ impl<H> Lane<H> {
     where
         E: Engine<Handle = H>,
     {
-        let (engine, clock) = (job.engine, job.context.clock);
+        let (files, clock) = (job.engine.files(), job.context.clock);
         if kind.moves_data() {
             return self.transfer(job, call, kind, &open).await;
         }
@@ -357,28 +361,28 @@ impl<H> Lane<H> {
             OperationKind::Close => match sole(job, open).await {
                 Some(handle) => {
                     start = clock.now();
-                    engine.close(handle).await
+                    files.close(handle).await
                 }
                 None => Err(OperationError::Os(libc::EBUSY)),
             },
-            OperationKind::Fsync => engine.fsync(&open).await,
-            OperationKind::Fdatasync => engine.fdatasync(&open).await,
-            OperationKind::Truncate => engine.truncate(&open, call.offset).await,
+            OperationKind::Fsync => files.fsync(&open).await,
+            OperationKind::Fdatasync => files.fdatasync(&open).await,
+            OperationKind::Truncate => files.truncate(&open, call.offset).await,
             OperationKind::Allocate => {
-                engine.allocate(&open, call.offset.saturating_add(call.length.into())).await
+                files.allocate(&open, call.offset.saturating_add(call.length.into())).await
             }
-            OperationKind::SeekData => engine.seek_data(&open).await,
-            OperationKind::Fstat => engine.fstat(&open).await,
-            OperationKind::Lock => engine.lock(&open, call.flags.lock(), call.length.into()).await,
-            _ => engine.unlock(&open, call.length.into()).await,
+            OperationKind::SeekData => files.seek_data(&open).await,
+            OperationKind::Fstat => files.fstat(&open).await,
+            OperationKind::Lock => files.lock(&open, call.flags.lock(), call.length.into()).await,
+            _ => files.unlock(&open, call.length.into()).await,
         };
         Went { start, end: clock.now(), bytes: 0, result }
     }
 
     /// A read or write; one that is larger than the buffer in several pieces.
-    async fn transfer<E, R>(
+    async fn transfer<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         call: &Call,
         kind: OperationKind,
         open: &Arc<H>,
@@ -422,15 +426,15 @@ impl<H> Lane<H> {
     }
 
     /// Closes what a replay has left open.
-    pub(super) async fn close_stage<E>(&mut self, engine: &E) -> Result<(), OperationError>
+    pub(super) async fn close_stage<F>(&mut self, files: &F) -> Result<(), OperationError>
     where
-        E: Engine<Handle = H>,
+        F: Files<Handle = H>,
     {
         let mut result = Ok(());
         let Some(stage) = &self.stage else { return result };
         for open in stage.drain() {
             if let Some(handle) = Arc::into_inner(open) {
-                result = result.and(engine.close(handle).await);
+                result = result.and(files.close(handle).await);
             }
         }
         result
@@ -458,13 +462,13 @@ fn as_recorded(call: &Call, result: Result<(), OperationError>) -> Result<(), Op
 }
 
 /// Waits until others no longer use a file; `None` when the phase ends before.
-async fn sole<E: Engine, R>(job: &Job<'_, E, R>, open: Arc<E::Handle>) -> Option<E::Handle> {
+async fn sole<E: Engine>(job: &Job<'_, '_, E>, open: Arc<E::Handle>) -> Option<E::Handle> {
     wait_for(job, || Arc::strong_count(&open) == 1).await;
     Arc::into_inner(open)
 }
 
 /// Waits until something holds; `false` when the phase ends before.
-async fn wait_for<E: Engine, R>(job: &Job<'_, E, R>, holds: impl Fn() -> bool) -> bool {
+async fn wait_for<E: Engine>(job: &Job<'_, '_, E>, holds: impl Fn() -> bool) -> bool {
     let Job { engine, context, limits, .. } = job;
     let mut pause = PAUSES_NS.0;
     loop {

@@ -11,9 +11,9 @@ impl<H> Lane<H> {
     /// Comes to a meeting, or has its turn at a counter. Where a phase ends meanwhile, the instruction is to be done once
     /// more in the next one.
     #[cold]
-    pub(super) async fn wait_for_others<E, R>(
+    pub(super) async fn wait_for_others<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         instruction: &Instruction,
         in_flow: bool,
     ) -> Outcome
@@ -63,9 +63,9 @@ impl<H> Lane<H> {
     /// The next instruction on the way from `at` on at which others wait for this stream, after an operation that failed:
     /// what lies between is skipped. `None`: there is none in this repetition.
     #[cold]
-    pub(super) fn next_meeting<E, R>(
+    pub(super) fn next_meeting<E>(
         &mut self,
-        job: &Job<'_, E, R>,
+        job: &Job<'_, '_, E>,
         code: &[Instruction],
         mut at: usize,
     ) -> Option<usize> {
@@ -107,7 +107,7 @@ impl<H> Lane<H> {
 }
 
 /// Waits until `look` says that there is nothing to wait for.
-async fn wait<E: Engine, R>(job: &Job<'_, E, R>, bell: &Bell, mut look: impl FnMut() -> Turn) -> Outcome {
+async fn wait<E: Engine>(job: &Job<'_, '_, E>, bell: &Bell, mut look: impl FnMut() -> Turn) -> Outcome {
     let Job { engine, context, limits, .. } = job;
     let clock = context.clock;
     loop {

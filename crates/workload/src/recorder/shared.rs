@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use super::{Collector, Record, Slot, Spot, Timing, describe, next_interval};
+use super::{Collector, Slot, Spot, Timing, describe, next_interval};
 use crate::clock::{Clock, Ticks};
 use crate::engine::OperationError;
 use crate::recording::{TraceRecord, WorkerSeries};
@@ -71,16 +71,16 @@ impl<'a> ThreadRecorder<'a> {
 
 /// Records the operations of one worker of a [`ThreadRecorder`].
 #[derive(Debug)]
-pub(crate) struct WorkerRecord<'t, 'a> {
-    thread: &'t ThreadRecorder<'a>,
+pub(crate) struct WorkerRecord<'t> {
+    thread: &'t ThreadRecorder<'t>,
     worker: u32,
     totals: Vec<WorkerSeries>,
     verified: u64,
 }
 
-impl<'t, 'a> WorkerRecord<'t, 'a> {
+impl<'t> WorkerRecord<'t> {
     /// A record of worker number `worker` of the run.
-    pub(crate) fn new(thread: &'t ThreadRecorder<'a>, worker: u32) -> Self {
+    pub(crate) fn new(thread: &'t ThreadRecorder<'t>, worker: u32) -> Self {
         let total = |series| WorkerSeries { series, ..WorkerSeries::default() };
         let totals = (0..).zip(&thread.collector.series).map(|(series, _)| total(series)).collect();
         Self { thread, worker, totals, verified: 0 }
@@ -119,11 +119,9 @@ impl<'t, 'a> WorkerRecord<'t, 'a> {
             fileset: spot.fileset,
         })
     }
-}
 
-impl Record for WorkerRecord<'_, '_> {
     #[inline]
-    fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool {
+    pub(super) fn success(&mut self, series: u16, timing: Timing, bytes: u64, spot: Spot) -> bool {
         let ThreadRecorder { clock, start, inner, .. } = self.thread;
         let inner = &mut *inner.borrow_mut();
         let rolls = self.thread.rolls(inner, timing.end);
@@ -148,7 +146,7 @@ impl Record for WorkerRecord<'_, '_> {
     }
 
     #[cold]
-    fn failure(
+    pub(super) fn failure(
         &mut self,
         series: u16,
         timing: Timing,
@@ -168,11 +166,11 @@ impl Record for WorkerRecord<'_, '_> {
     }
 
     #[cold]
-    fn corruption(&mut self, text: String) {
+    pub(super) fn corruption(&mut self, text: String) {
         self.thread.collector.corruption(text);
     }
 
-    fn verified(&mut self, bytes: u64) {
+    pub(super) fn verified(&mut self, bytes: u64) {
         self.verified += bytes;
     }
 }

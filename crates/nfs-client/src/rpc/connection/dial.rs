@@ -12,7 +12,7 @@ use benchmaster_nfs_proto::xdr::{Bulk, Encoder};
 use rustix::net::{SendFlags, send};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Connection, Link};
+use super::{Connection, Link, Message};
 use crate::counters::Event;
 use crate::reactor::EventFlags;
 use crate::rpc::Transport;
@@ -152,12 +152,7 @@ impl Connection {
     }
 
     /// Sends a request as one datagram; returns its length. One that does not leave is sent again as a lost one is.
-    pub(super) fn send_datagram(
-        &self,
-        xid: u32,
-        payload: &[u8],
-        message: &impl Fn(&mut Encoder, Bulk<'_>),
-    ) -> usize {
+    pub(super) fn send_datagram(&self, xid: u32, payload: &[u8], message: Message<'_>) -> usize {
         let mut e = Encoder::new();
         message(&mut e, Bulk::Bytes(payload));
         if let Some(entry) = self.pending.borrow_mut().get(xid) {

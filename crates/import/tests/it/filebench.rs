@@ -1,7 +1,4 @@
 //! Workload files of Filebench as workloads: each construct of the language, in files of our own.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use benchmaster_import::{Imported, NoteKind, filebench, to_study};
 use benchmaster_units::{ByteSize, TimeSpan};
 use benchmaster_workload::model::{

@@ -61,7 +61,7 @@ pub(crate) fn a_lock_held_at_the_end_of_the_warm_up_hangs_nobody() {
             "{{ op = 'lock', lock = 'write' }}, {{ pause = '1ms' }}, {{ op = 'stat', file = 'own' }}{unlock}"
         );
         let recording = bench.run(&workload(&format!(
-            "until = {{ duration = '20ms' }}
+            "until = {{ duration = '200ms' }}
              warm_up = '20ms'
              filesets.data = {{ files = 1, size = '4KiB' }}
              [[groups]]

@@ -1,5 +1,4 @@
 //! Job files of fio as studies.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, reason = "tests")]
 
 use std::io;
 use std::path::{Path, PathBuf};
