@@ -1,7 +1,5 @@
 //! What is printed, as snapshots: stdout is an interface.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis};
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
 use benchmaster_report::terminal::{TextOptions, analysis_text, summary};

@@ -1,16 +1,12 @@
 //! The plots of effects as data: what is drawn, and what is said of it.
 
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
-mod made_up;
-
 use std::fmt::Write;
 
 use benchmaster_report::html;
 use benchmaster_study::experiment::Experiment;
 use serde_json::Value;
 
-use made_up::{MadeUp, SIX, all};
+use crate::made_up::{MadeUp, SIX, all};
 
 /// The figures of the page of an experiment.
 fn figures(experiment: &Experiment) -> Vec<Value> {

@@ -1,12 +1,9 @@
 //! The report page in headless Chromium: it draws every plot, without an error, without the network, at both widths.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test")]
-
-mod chromium;
-mod made_up;
-
 use std::fs;
 
+use crate::chromium::{chromium, visit};
+use crate::made_up;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_report::details::{Details, NoDetails};
 use benchmaster_report::html;
@@ -14,7 +11,6 @@ use benchmaster_store::record::{RunRecord, StudyResults};
 use benchmaster_store::synthetic::{as_loaded, fail, serve, spread, study_results, trace_records};
 use benchmaster_study::analysis::analyze;
 use benchmaster_workload::recording::TraceRecord;
-use chromium::{chromium, visit};
 
 /// Traces of the workload `write`.
 struct MadeUp;

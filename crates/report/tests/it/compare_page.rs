@@ -1,11 +1,8 @@
 //! The pages of comparisons and histories: what is on them, and that Chromium draws them without an error and without the network.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test")]
-
-mod chromium;
-
 use std::fs;
 
+use crate::chromium::{chromium, visit};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
 use benchmaster_report::html::{self, Compared};
@@ -15,7 +12,6 @@ use benchmaster_study::analysis::analyze;
 use benchmaster_study::compare::{
     self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
 };
-use chromium::{chromium, visit};
 
 fn finding(id: &'static str, share: f64) -> Finding {
     Finding {

@@ -64,6 +64,11 @@ impl Seen {
         assert_eq!(self.text("unmarked"), "", "stops of the tab key whose focus is not seen");
         assert_eq!(self.text("nowhere"), "", "links that lead nowhere");
         assert_eq!(self.text("unproven"), "", "links of findings that do not show their plot");
+        assert_eq!(self.text("hides"), "true", "a click into the legend: {self:?}");
+        assert_ne!(self.text("tip"), "", "no value at the pointer: {self:?}");
+        if self.number("viewport") > 600 {
+            assert_eq!(self.text("zooms"), "true", "{self:?}");
+        }
         assert_eq!(self.text("svg"), "image/svg+xml <svg", "{self:?}");
         assert_eq!(self.text("png"), "image/png \u{fffd}PNG", "{self:?}");
         assert!(self.text("csv").starts_with("text/csv panel,series,"), "{self:?}");
