@@ -5,11 +5,11 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use benchmaster_report::format::{self, rounded};
 use benchmaster_store::record::{RunRecord, Severity, TreatmentRecord};
 use benchmaster_study::plan::{Estimate, Plan};
 use benchmaster_study::runner::{ClientProgress, ClientState, Happening};
 use benchmaster_telemetry::Environment;
+use benchmaster_units::format::{self, rounded};
 use benchmaster_workload::execute::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -177,7 +177,7 @@ impl Reporter {
         let done = match (progress.bytes, progress.operations) {
             (0, 0) => String::new(),
             (0, operations) => format!(", {} operations", format::count(operations)),
-            (bytes, _) => format!(", {}", format::bytes(bytes)),
+            (bytes, _) => format!(", {}", format::bytes(bytes as f64)),
         };
         let behind = slowest(clients);
         bar.set_message(format!("{}: {workload}, {} {time}{done}{behind}", self.current, progress.phase));
@@ -241,7 +241,7 @@ fn slowest(clients: &[ClientProgress]) -> String {
         Some(client) => {
             let done = match client.bytes {
                 0 => format!("{} operations", format::count(client.operations)),
-                bytes => format::bytes(bytes),
+                bytes => format::bytes(bytes as f64),
             };
             format!("; {} clients, slowest {} with {done}", clients.len(), client.name)
         }
@@ -253,7 +253,7 @@ fn left(seconds: f64) -> String {
 }
 
 fn length(seconds: f64) -> String {
-    if seconds < 1.0 { format!("{seconds:.1} s") } else { format::duration((seconds * 1e9) as u64) }
+    if seconds < 1.0 { format!("{seconds:.1} s") } else { format::duration(seconds) }
 }
 
 fn times(n: usize) -> String {

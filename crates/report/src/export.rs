@@ -1,4 +1,4 @@
-//! Exports: results as tidy tables (CSV, Parquet), as one JSON document, as Markdown for people, and as OpenMetrics.
+//! Exports: results as tidy tables (CSV, Parquet), as one JSON document, and as Markdown for people.
 //!
 //! Every table has one row per observation and begins with the columns that say which run it is of, one for each factor
 //! among them; see `docs/results.md` for all columns.
@@ -15,14 +15,12 @@ use parquet::errors::ParquetError;
 
 mod json;
 mod markdown;
-mod openmetrics;
 mod parquet_file;
 mod table;
 mod tables;
 
 pub use json::export_json;
 pub use markdown::markdown;
-pub use openmetrics::openmetrics;
 
 use self::parquet_file::ParquetWriter;
 use self::table::CsvWriter;
@@ -39,8 +37,6 @@ pub enum Format {
     Parquet,
     /// A text for issues and pull requests, `results.md`.
     Markdown,
-    /// Metrics for monitoring (OpenMetrics 1.0 text), `results.om`.
-    OpenMetrics,
 }
 
 /// Why results were not exported. Files that were complete before stay; none is left half written.
@@ -107,12 +103,6 @@ pub fn export(
         let path = out.join("results.md");
         let text = markdown(results, &analysis, &diagnosis);
         replace(&path, |mut file| file.write_all(text.as_bytes()).map_err(at(&path)))?;
-        return Ok(vec![path]);
-    }
-    if format == Format::OpenMetrics {
-        let (analysis, diagnosis) = found(results, details);
-        let path = out.join("results.om");
-        replace(&path, |file| openmetrics(results, &analysis, &diagnosis, file).map_err(at(&path)))?;
         return Ok(vec![path]);
     }
     if format == Format::Json {

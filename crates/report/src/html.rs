@@ -44,9 +44,6 @@ pub enum HtmlError {
         "the data of the plots could not be written: {0}; this is a defect of the program, please report it"
     )]
     Data(#[from] serde_json::Error),
-    /// The plot library is not where it is expected in the `plotly` crate.
-    #[error("the plot library was not found in the `plotly` crate; its version must have changed")]
-    PlotLibrary,
 }
 
 /// Makes the report page of a study.
@@ -72,6 +69,9 @@ pub fn render(
     document("report.html", &title, &all, &page)
 }
 
+/// The scripts that draw plots and let the pointer read them.
+const PLOT: [&str; 2] = [include_str!("../templates/plot.js"), include_str!("../templates/pointer.js")];
+
 /// A page by one of the templates, with everything in it.
 fn document(
     template: &str,
@@ -94,7 +94,7 @@ fn document(
         page => Value::from(Serde(page)),
         css => Value::from_safe_string(include_str!("../templates/report.css").into()),
         js => Value::from_safe_string(include_str!("../templates/report.js").into()),
-        plotly => Value::from_safe_string(plot_library()?),
+        plot => Value::from_safe_string(PLOT.concat()),
         data => Value::from_safe_string(data),
     })?)
 }
@@ -114,16 +114,6 @@ fn coded(text: &str) -> String {
     html
 }
 
-/// The text of plotly.js, which the `plotly` crate gives only within a script element and together with MathJax.
-fn plot_library() -> Result<String, HtmlError> {
-    let mut scripts = plotly::Plot::offline_js_sources();
-    let end = scripts.find("</script>").ok_or(HtmlError::PlotLibrary)?;
-    scripts.truncate(end);
-    let start = scripts.find("<script").and_then(|tag| Some(tag + scripts[tag..].find('>')? + 1));
-    let library = scripts.split_off(start.ok_or(HtmlError::PlotLibrary)?);
-    if library.contains("plotly.js v") { Ok(library) } else { Err(HtmlError::PlotLibrary) }
-}
-
 /// JSON that may stand within a script element: nothing in it can end the element or open a comment.
 fn json_for_script(json: &str) -> String {
     json.replace('<', "\\u003c")
@@ -138,11 +128,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plot_library_is_whole_and_alone() {
-        let library = plot_library().unwrap();
-        assert!(library.trim_start().starts_with("/**\n* plotly.js v3"), "{}", &library[..80]);
-        assert!(!library.contains("</script") && library.contains("Plotly"));
-        assert!((3_000_000..5_000_000).contains(&library.len()), "{}", library.len());
+    fn scripts_cannot_end_their_element() {
+        let page_script = include_str!("../templates/report.js");
+        for script in PLOT.iter().chain([&page_script]) {
+            assert!(!script.contains("</script") && !script.contains("<!--"));
+        }
     }
 
     #[test]

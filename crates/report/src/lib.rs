@@ -4,15 +4,15 @@
 //! * [`terminal`]: what `run` and `analyze` print.
 //! * [`html`]: the self-contained report page.
 //! * [`lints`]: the rules of good measurement, and whether a report keeps them.
-//! * [`mod@format`]: numbers as people read them.
 #![deny(missing_docs)]
 
 pub mod details;
 pub mod export;
-pub mod format;
 pub mod html;
 pub mod lints;
 #[cfg(test)]
 mod made_up;
 mod overview;
 pub mod terminal;
+
+use benchmaster_units::format;

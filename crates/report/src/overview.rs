@@ -21,6 +21,11 @@ pub(crate) use self::wire::{
 };
 use crate::format;
 
+/// With blanks at which no line may break.
+pub(crate) fn unbroken(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
 /// The responses of a workload as a whole that are rates, the one that stands for it first.
 ///
 /// That is the primary response if it is one of the workload's; else the throughput of a workload that moves data for

@@ -91,7 +91,7 @@ fn head(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
     for line in overview::lab_lines(results).into_iter().chain(overview::network_lines(results)) {
         text.wrapped("", &line);
     }
-    if let Some(line) = overview::start_line(results, analysis, text.options.unicode) {
+    if let Some(line) = overview::start_line(results, analysis) {
         text.wrapped("", &line);
     }
     text.wrapped("", &overview::design_line(&results.study));

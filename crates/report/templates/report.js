@@ -12,20 +12,9 @@
     return read.get(id);
   }
 
-  // The library of plots is run when the first plot is drawn, since it takes longer than all the rest of the page.
-  function library() {
-    if (window.Plotly) return window.Plotly;
-    const script = document.createElement("script");
-    script.textContent = document.getElementById("library").textContent;
-    document.head.appendChild(script);
-    return window.Plotly;
-  }
-
   // Okabe and Ito's colours without yellow and black, which vanish on one of the grounds.
   const LIGHT = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
   const DARK = ["#6cb6f0", "#f0824a", "#3dc9a0", "#e0a3c8", "#f2b84b", "#a5d8f7"];
-  const DASHES = ["solid", "dash", "dashdot", "dot"];
-  const SYMBOLS = ["circle", "square", "triangle-up", "cross"];
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   // What is printed or saved is on white paper.
   const PAPER = { palette: LIGHT, text: "#1b1f24", quiet: "#57606a", grid: "#e3e7ec", ground: "#ffffff", heat: ["#e8f1f8", "#08306b"] };
@@ -45,285 +34,37 @@
     return { palette: isDark ? DARK : LIGHT, text: of("--text"), quiet: of("--quiet"), grid: of("--grid"), ground: of("--ground"), heat: isDark ? ["#1c2a38", "#9fd0ff"] : PAPER.heat };
   }
 
-  // Plotly reads a little HTML in its texts; names of people's studies are text.
-  function plain(text) {
-    return String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;").replace(/\n/g, "<br>");
-  }
-
-  function ellipsis(text, length) {
-    return text.length > length ? text.slice(0, length - 1) + "…" : text;
-  }
-
-  function axis(spec, colors, unit, narrow, values) {
-    const made = {
-      title: { text: plain(spec.title), standoff: 8, font: { size: 12, color: colors.quiet } },
-      automargin: true, gridcolor: colors.grid, linecolor: colors.grid, zerolinecolor: colors.grid,
-      tickfont: { size: 11, color: colors.text }, nticks: narrow ? 4 : 7, fixedrange: narrow,
-      exponentformat: "SI", minexponent: 1, ticksuffix: unit || "", separatethousands: false,
-    };
-    if (spec.log) {
-      made.type = "log";
-      const positive = values.filter((v) => v > 0);
-      const low = positive.reduce((a, b) => Math.min(a, b), Infinity);
-      const high = positive.reduce((a, b) => Math.max(a, b), 0);
-      if (high > 0) {
-        made.range = [Math.log10(low) - 0.1, Math.log10(high) + 0.1];
-        const decades = made.range[1] - made.range[0];
-        made.dtick = decades > (narrow ? 6 : 9) ? 2 : decades > 1.3 ? 1 : "D1";
-      }
-      made.minor = { ticks: "outside", ticklen: 3, tickcolor: colors.grid };
-    }
-    if (spec.zero && !spec.log) made.rangemode = "tozero";
-    if (spec.hidden) made.visible = false;
-    if (spec.range) {
-      const end = (v) => (spec.log ? Math.log10(v) : v);
-      made.range = [end(spec.range[0]), end(spec.range[1])];
-      made.autorange = false;
-    }
-    if (spec.ticks && spec.ticks.length) {
-      made.ticksuffix = "";
-      let ticks = spec.ticks;
-      if (spec.reversed) {
-        // Labels of categories: not more than fit.
-        const step = Math.ceil(ticks.length / 60);
-        ticks = ticks.filter((_, i) => i % step === 0);
-        if (!spec.range) made.range = [spec.ticks.length - 0.4, -0.6];
-        made.zeroline = false;
-      }
-      if (spec.upright) {
-        made.tickangle = -90;
-        made.tickfont.size = 10;
-        made.range = [-0.7, spec.ticks.length - 0.3];
-      }
-      made.tickmode = "array";
-      made.tickvals = ticks.map((t) => t[0]);
-      made.ticktext = ticks.map((t) => t[1].split("\n").map((l) => plain(ellipsis(l, narrow ? 18 : 40))).join("<br>"));
-    }
-    return made;
-  }
-
-  // Half widths for Plotly; what has no interval has no bar.
-  function reach(bars, color) {
-    const side = (k) => bars.map((e) => e === null ? 0 : e[k]);
-    return { type: "data", symmetric: false, arrayminus: side(0), array: side(1), color: color, thickness: 2, width: 5 };
-  }
-
-  function trace(line, colors, rows, places) {
-    const palette = colors.palette;
-    const color = line.quiet ? colors.quiet : palette[line.color % palette.length];
-    const round = Math.floor(line.color / palette.length);
-    const n = line.y.length;
-    const x = line.grid ? line.y.map((_, i) => +(line.grid[0] + i * line.grid[1]).toPrecision(12)) : line.x;
-    const made = {
-      x: x, y: line.y, name: plain(ellipsis(line.name, 60)), showlegend: !line.unlisted,
-      opacity: line.faint ? 0.55 : 1,
-      hovertemplate: "%{x}<br>%{y}<extra>" + plain(line.name) + "</extra>",
-    };
-    if (rows) made.hovertemplate = "%{x}<extra>" + plain(line.name) + "</extra>";
-    if (line.panel) made.yaxis = "y" + (line.panel + 1);
-    if (line.group) made.legendgroup = line.group;
-    if (line.text && line.text.length) {
-      made.text = line.text.length === n ? line.text.map(plain) : plain(line.text[0]);
-      made.hovertemplate = made.hovertemplate.replace("<extra>", "<br>" + plain(line.what || "") + "%{text}<extra>");
-    }
-    if (line.error_x) made.error_x = reach(line.error_x, color);
-    if (line.error_y) made.error_y = reach(line.error_y, color);
-    if (line.mode === "bars" || line.mode === "across") {
-      // What is said of a bar is for the pointer alone.
-      Object.assign(made, { type: "bar", orientation: line.mode === "across" ? "h" : "v", marker: { color: color }, textposition: "none" });
-      // Of bars at numbered places each line has but some, from which their width cannot be told.
-      if (places) made.width = 0.7;
-      return made;
-    }
-    made.type = "scatter";
-    if (line.labels) {
-      made.hovertext = made.text;
-      made.hovertemplate = made.hovertemplate.replace("%{text}", "%{hovertext}");
-      made.text = line.labels.map(plain);
-      made.textfont = { size: 11, color: colors.text };
-      made.textposition = "middle left";
-      made.cliponaxis = false;
-    }
-    if (line.mode === "markers" || line.mode === "joined") {
-      made.mode = "markers" + (line.mode === "joined" ? "+lines" : "") + (line.labels ? "+text" : "");
-      made.marker = {
-        color: color, symbol: line.symbol || SYMBOLS[round % SYMBOLS.length], size: line.size || 6,
-        line: { width: line.symbol && line.symbol.endsWith("-open") ? 2 : line.symbol === "diamond" ? 1 : 0, color: line.symbol === "diamond" ? colors.ground : color },
-      };
-    } else {
-      // A line through a few values may be no more than a point, which has no length.
-      const few = line.y.filter((v) => v !== null).length <= 4;
-      made.mode = few ? "lines+markers" : "lines";
-      if (few) made.marker = { color: color, size: 5 };
-    }
-    if (line.mode !== "markers") {
-      made.line = { color: color, width: 1.75, dash: line.faint ? "dot" : DASHES[round % DASHES.length] };
-      if (line.mode === "steps") made.line.shape = "hv";
-    }
-    return made;
-  }
-
-  // Panels one above the other, with one x axis below; the lines of each are named above it, in their colours.
-  function stack(layout, view, colors, narrow, height) {
-    const n = view.panels.length;
-    const [gap, head] = narrow ? [38 / height, 30 / height] : [26 / height, 18 / height];
-    const each = (1 - head - gap * (n - 1)) / n;
-    view.panels.forEach((panel, k) => {
-      const top = 1 - head - k * (each + gap);
-      const values = view.lines.filter((l) => (l.panel || 0) === k).flatMap((l) => l.y.filter((v) => typeof v === "number"));
-      const heat = view.heat && view.heat.panel === k ? view.heat : null;
-      const ends = (panel.marks || []).map((m) => m[0]).concat(heat ? [10 ** heat.low, 10 ** (heat.low + heat.rows / heat.per_decade)] : []);
-      const y = axis({ title: "", zero: true, log: panel.log }, colors, panel.unit, narrow, values.concat(ends));
-      // Marks are no part of what an axis reaches over by itself.
-      if (!panel.log && ends.length) y.range = [0, 1.08 * Math.max(...values.filter(isFinite), ...ends)];
-      (panel.marks || []).forEach((m) => {
-        const ref = k ? "y" + (k + 1) : "y";
-        layout.shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, yref: ref, y0: m[0], y1: m[0], line: { color: colors.quiet, width: 1.25, dash: "dash" } });
-        layout.annotations.push({ xref: "paper", x: 1, xanchor: "right", yref: ref, y: panel.log ? Math.log10(m[0]) : m[0], yanchor: k === 0 || panel.log ? "bottom" : "top", showarrow: false, text: plain(m[1]), font: { size: 10, color: colors.quiet } });
-      });
-      y.domain = [Math.max(top - each, 0), top];
-      y.nticks = 4;
-      y.title = undefined;
-      layout["yaxis" + (k ? k + 1 : "")] = y;
-      const own = view.lines.filter((l) => (l.panel || 0) === k);
-      // On narrow screens as much of each name as has room in one line.
-      const room = narrow ? Math.floor(42 / Math.min(own.length, 3)) - 2 : 40;
-      const names = own.map((l) => '<span style="color:' + colors.palette[l.color % colors.palette.length] + '">━</span> ' + plain(ellipsis(l.name, room)));
-      layout.annotations.push({
-        xref: "paper", x: 0, xanchor: "left", yref: "paper", y: top, yanchor: "bottom", showarrow: false, align: "left",
-        text: "<b>" + plain(panel.title) + "</b>" + (narrow ? "<br>" : "  ") + (narrow && names.length > 3 ? names.slice(0, 3).concat("…") : names).join("  "),
-        font: { size: narrow ? 10 : 12, color: colors.text }, bgcolor: colors.ground, borderpad: 0,
-      });
-    });
-    // Labels of marks stand below the heading of the first panel.
-    layout.annotations.filter((a) => a.yref === "paper" && a.yanchor === "top").forEach((a) => { a.y -= head; });
-    layout.xaxis.anchor = "y" + (n > 1 ? n : "");
-  }
-
-  // How many values lie in each cell of a grid of time and size; the darker, the more.
-  function heat(spec, colors) {
-    const n = spec.columns.length;
-    const edges = (count, at) => Array.from({ length: count + 1 }, (_, i) => at(i));
-    const z = Array.from({ length: spec.rows }, () => new Array(n).fill(null));
-    spec.columns.forEach((column, x) => column[1].forEach((count, i) => { if (count) z[column[0] + i][x] = count; }));
-    return {
-      type: "heatmap", z: z.map((row) => row.map((v) => (v === null ? null : Math.log10(v + 1)))), customdata: z,
-      x: edges(n, (i) => +(spec.grid[0] + i * spec.grid[1]).toPrecision(12)),
-      y: edges(spec.rows, (i) => 10 ** (spec.low + i / spec.per_decade)),
-      yaxis: spec.panel ? "y" + (spec.panel + 1) : "y", zmin: 0, showscale: false, hoverongaps: false,
-      colorscale: [[0, colors.heat[0]], [1, colors.heat[1]]],
-      hovertemplate: "%{x}<br>from %{y}<br>%{customdata} operations<extra></extra>",
-    };
-  }
-
-  // The view on its side: what was beside each other is then one below the other.
-  function onItsSide(view, x, y) {
-    const line = (l) => Object.assign({}, l, {
-      x: l.y, y: l.x, error_x: l.error_y, error_y: l.error_x, mode: l.mode === "bars" ? "across" : l.mode,
-    });
-    const rows = x.ticks ? x.ticks.length : 0;
-    return Object.assign({}, view, {
-      x: y, y: Object.assign({}, x, { upright: false, reversed: true }), height: 90 + 17 * rows,
-      lines: view.lines.map(line), marks: view.marks_y, marks_y: view.marks,
-    });
-  }
-
-  // Marks right through the plot, with their labels: `from` is the axis that they stand on.
-  function mark(m, i, from, colors, rows, all, log) {
-    // Lines are placed by values, labels of a logarithmic axis by exponents.
-    const at = log ? Math.log10(m[0]) : m[0];
-    const across = from === "y";
-    const to = across ? "x" : "y";
-    const shape = { type: "line", line: { color: colors.quiet, width: 1.5, dash: "dash" }, [to + "ref"]: "paper", [to + "0"]: 0, [to + "1"]: 1, [from + "0"]: m[0], [from + "1"]: m[0] };
-    const label = { text: plain(m[1]), visible: m[1] !== "", showarrow: false, font: { size: 11, color: colors.quiet } };
-    const place = across
-      // The lower of two stands below its line, so that they do not cover each other.
-      ? { xref: "paper", x: 1, xanchor: "right", y: at, yanchor: all.length > 1 && i === 0 ? "top" : "bottom" }
-      : rows
-      ? { x: at, xanchor: i === 0 && all.length > 1 ? "right" : "left", yref: "paper", y: 1, yanchor: "bottom" }
-      : { x: at, xanchor: "left", yref: "paper", y: 1 - 0.07 * i, yanchor: "top", xshift: 3 };
-    return [shape, Object.assign(label, place)];
-  }
-
-  function words(w, colors) {
-    const [up, down] = [w.at.startsWith("above"), w.at.startsWith("below")];
-    const [left, right] = [w.at.endsWith("left"), w.at.endsWith("right")];
-    const xanchor = left ? "right" : right ? "left" : "center";
-    const yanchor = up ? "bottom" : down ? "top" : "middle";
-    const shift = [left ? -6 : right ? 6 : 0, up ? 6 : down ? -6 : 0];
-    return {
-      x: w.x, y: w.y, xanchor: xanchor, yanchor: yanchor, xshift: shift[0], yshift: shift[1], showarrow: false,
-      text: plain(w.text), align: left ? "right" : right ? "left" : "center", bgcolor: colors.ground, borderpad: 0, font: { size: w.quiet ? 11 : 12, color: w.quiet ? colors.quiet : colors.text },
-    };
-  }
-
-  // What Plotly needs for a view of a figure: traces and layout.
-  function made(figure, number, colors, width) {
-    const narrow = width < 520;
-    let view = figure.views[number];
-    if (narrow && view.turns) view = onItsSide(view, view.x || figure.x, view.y || figure.y);
-    const [xSpec, ySpec] = [view.x || figure.x, view.y || figure.y];
-    const xUnit = view.x_unit !== undefined ? view.x_unit : xSpec.unit;
-    const traces = view.lines.map((line) => trace(line, colors, ySpec.reversed, ySpec.reversed || xSpec.upright));
-    if (view.heat) traces.unshift(heat(view.heat, colors));
-    const listed = traces.filter((t) => t.showlegend).length;
-    const all = (key) => view.lines.flatMap((l) => (l[key] || []).filter((v) => typeof v === "number"));
-    const x = axis(view.x_log ? Object.assign({}, xSpec, { log: true }) : xSpec, colors, xUnit, narrow, all("x"));
-    const y = axis(ySpec, colors, ySpec.unit, narrow, all("y"));
-    if (view.x_unit !== undefined) x.title.text = plain(view.label);
-    const marks = (view.marks || []).map((m, i, all) => mark(m, i, "x", colors, ySpec.reversed, all, x.type === "log")).concat((view.marks_y || []).map((m, i, all) => mark(m, i, "y", colors, false, all, y.type === "log")));
-    // Entries stand in columns as wide as the longest of them.
-    const longest = traces.reduce((most, t) => (t.showlegend ? Math.max(most, t.name.length) : most), 0);
-    const columns = narrow ? 1 : Math.max(1, Math.floor((width - 24) / (48 + 6 * longest)));
-    const legendHeight = 20 * Math.ceil(listed / columns);
-    const showLegend = listed > 0 && listed <= 24;
-    const layout = {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: colors.text },
-      margin: { l: 12, r: 12, t: narrow && !(ySpec.reversed && marks.length) ? 12 : 30, b: 12 },
-      modebar: { bgcolor: "rgba(0,0,0,0)", color: colors.quiet, activecolor: colors.text }, xaxis: x, yaxis: y, showlegend: showLegend, bargap: 0.25, barmode: "overlay",
-      hovermode: "closest", dragmode: narrow ? false : "zoom",
-      legend: { orientation: "h", x: 0, xanchor: "left", yref: "container", y: 0, yanchor: "bottom", font: { size: 11 }, itemwidth: 30 },
-      shapes: marks.map((m) => m[0]), annotations: marks.map((m) => m[1]).concat((view.words || []).map((w) => words(w, colors))),
-    };
-    const ground = Math.min(view.height || figure.height, printing ? TALL : Infinity);
-    if (view.panels) stack(layout, view, colors, narrow, ground);
-    const height = ground + (showLegend ? legendHeight : 0);
-    layout.height = height;
-    return { data: traces, layout: layout };
-  }
+  // Of each figure, the names of the lines that are hidden, and the part of its x axis that is zoomed to.
+  const hidden = new Map();
+  const zoomed = new Map();
+  // Plots over the time of one workload are zoomed together, those that are drawn later too.
+  const isOverTime = (figure) => /^(time|stack|trace)-/.test(figure.id);
+  const zoomOf = (figure) => (isOverTime(figure) ? "over time: " + figure.workload : figure.id);
 
   function draw(figure, number) {
     const canvas = document.getElementById(figure.id);
-    const width = printing ? SHEET : canvas.clientWidth;
-    const narrow = width < 520;
-    const plot = made(figure, number, theme(), width);
-    if (printing) plot.layout.width = SHEET;
-    const range = /^(time|stack|trace)-/.test(figure.id) ? zoomed.get(figure.workload) : undefined;
-    if (range) Object.assign(plot.layout.xaxis, { range: range, autorange: false });
-    canvas.style.height = plot.layout.height + "px";
-    const config = { displaylogo: false, responsive: true, displayModeBar: narrow ? false : "hover", modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d", "toImage"] };
+    // Another view may have another axis and other lines.
+    if (shown.has(figure.id) && shown.get(figure.id) !== number) {
+      hidden.delete(figure.id);
+      if (!isOverTime(figure)) zoomed.delete(zoomOf(figure));
+    }
     shown.set(figure.id, number);
-    return library().react(canvas, plot.data, plot.layout, config).then(() => { follow(figure, canvas); });
-  }
-
-  // Plots over the time of one workload are zoomed together, those that are drawn later too.
-  const zoomed = new Map();
-  let following = false;
-  function follow(figure, canvas) {
-    if (!/^(time|stack|trace)-/.test(figure.id) || canvas.dataset.follows) return;
-    canvas.dataset.follows = "yes";
-    canvas.on("plotly_relayout", (change) => {
-      const range = change["xaxis.range"] || (change["xaxis.range[0]"] === undefined ? null : [change["xaxis.range[0]"], change["xaxis.range[1]"]]);
-      const whole = change["xaxis.autorange"] === true;
-      if (following || (!range && !whole)) return;
-      following = true;
-      if (whole) zoomed.delete(figure.workload);
-      else zoomed.set(figure.workload, range);
-      const drawn = Array.from(shown.keys()).filter((id) => /^(time|stack|trace)-/.test(id) && id !== figure.id);
-      const others = drawn.filter((id) => figureOf(id).workload === figure.workload).map((id) => document.getElementById(id));
-      const after = whole ? { "xaxis.autorange": true } : { "xaxis.range": range };
-      Promise.all(others.filter((o) => o.layout).map((o) => library().relayout(o, after))).finally(() => { following = false; });
+    canvas.classList.add("drawn");
+    const drawing = Plot.draw(figure, number, {
+      colors: theme(), width: printing ? SHEET : canvas.clientWidth, tallest: printing ? TALL : undefined,
+      hidden: hidden.get(figure.id), range: printing ? undefined : zoomed.get(zoomOf(figure)),
+    });
+    Pointer.show(canvas, drawing, {
+      zoom: (range) => {
+        zoomed.set(zoomOf(figure), range || undefined);
+        shown.forEach((number, id) => { if (zoomOf(figureOf(id)) === zoomOf(figure)) draw(figureOf(id), number); });
+      },
+      toggle: (name) => {
+        const names = hidden.get(figure.id) || new Set();
+        if (!names.delete(name)) names.add(name);
+        hidden.set(figure.id, names);
+        draw(figure, number);
+      },
     });
   }
 
@@ -331,7 +72,7 @@
   function choose(figure, number) {
     const select = document.querySelector('select[data-for="' + figure.id + '"]');
     if (select) select.value = String(number);
-    return draw(figure, number);
+    draw(figure, number);
   }
 
   // A cell of comma separated values.
@@ -383,14 +124,19 @@
 
   // A plot on white, 1000 pixels wide; twice as many in a PNG.
   function picture(figure, number, format) {
-    const plot = made(figure, number, PAPER, 1000);
-    plot.layout.paper_bgcolor = plot.layout.plot_bgcolor = PAPER.ground;
-    plot.layout.width = 1000;
-    const size = { format: format, width: 1000, height: plot.layout.height, scale: format === "png" ? 2 : 1 };
-    return library().toImage(plot, size).then((url) => {
-      const [head, body] = [url.slice(0, url.indexOf(",")), url.slice(url.indexOf(",") + 1)];
-      const bytes = head.endsWith(";base64") ? Uint8Array.from(atob(body), (c) => c.charCodeAt(0)) : decodeURIComponent(body);
-      return new Blob([bytes], { type: format === "png" ? "image/png" : "image/svg+xml" });
+    const drawing = Plot.draw(figure, number, { colors: PAPER, width: 1000, ground: PAPER.ground, hidden: hidden.get(figure.id), range: zoomed.get(zoomOf(figure)) });
+    const text = new XMLSerializer().serializeToString(drawing.svg);
+    if (format === "svg") return Promise.resolve(new Blob([text], { type: "image/svg+xml" }));
+    return new Promise((resolve, reject) => {
+      const image = new Image();
+      image.onload = () => {
+        const canvas = Object.assign(document.createElement("canvas"), { width: 2 * drawing.width, height: 2 * drawing.height });
+        canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+        const data = atob(canvas.toDataURL("image/png").split(",")[1]);
+        resolve(new Blob([Uint8Array.from(data, (c) => c.charCodeAt(0))], { type: "image/png" }));
+      };
+      image.onerror = () => reject(new Error("the drawing is no picture"));
+      image.src = "data:image/svg+xml," + encodeURIComponent(text);
     });
   }
 
@@ -403,7 +149,7 @@
   }
 
   function redraw() {
-    Array.from(shown).forEach(([id, number]) => draw(figureOf(id), number));
+    Array.from(shown).forEach(([id, number]) => { if (document.getElementById(id).clientWidth || printing) draw(figureOf(id), number); });
   }
 
   function sortable(table) {
@@ -491,12 +237,6 @@
   window.addEventListener("afterprint", () => {
     printing = false;
     folded.forEach((part) => { part.open = false; });
-    // A plot that had a width of its own keeps it, unless it is drawn anew.
-    shown.forEach((_, id) => {
-      const canvas = document.getElementById(id);
-      library().purge(canvas);
-      delete canvas.dataset.follows;
-    });
     redraw();
   });
 
@@ -510,7 +250,9 @@
     const id = Array.from(lines.keys()).find((id) => !shown.has(id) && isNear(id));
     working = id !== undefined;
     if (working) {
-      draw(figureOf(id), 0).then(() => { measure(); setTimeout(next, 0); });
+      draw(figureOf(id), 0);
+      measure();
+      setTimeout(next, 0);
       return;
     }
     measure();
@@ -526,7 +268,13 @@
     begun = true;
     reveal();
     window.addEventListener("scroll", look, { passive: true, capture: true });
-    window.addEventListener("resize", look);
+    window.addEventListener("resize", () => {
+      shown.forEach((number, id) => {
+        const canvas = document.getElementById(id);
+        if (canvas.clientWidth && canvas.clientWidth !== canvas.firstChild.clientWidth) draw(figureOf(id), number);
+      });
+      look();
+    });
     window.addEventListener("toggle", look, true);
     look();
   }

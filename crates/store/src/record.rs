@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use benchmaster_telemetry::Environment;
+pub use benchmaster_units::format::Unit;
 use benchmaster_workload::recording::Recording;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -228,43 +229,6 @@ pub struct Response {
     pub value: f64,
     /// Its unit.
     pub unit: Unit,
-}
-
-/// The unit of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Unit {
-    /// Bytes per second.
-    #[serde(rename = "B/s")]
-    BytesPerSecond,
-    /// Operations per second.
-    #[serde(rename = "ops/s")]
-    OperationsPerSecond,
-    /// Nanoseconds.
-    #[serde(rename = "ns")]
-    Nanoseconds,
-    /// A count.
-    #[serde(rename = "count")]
-    Count,
-    /// A ratio without unit.
-    #[serde(rename = "ratio")]
-    Ratio,
-}
-
-impl Unit {
-    /// `B/s`, `ops/s`, `ns`, `count` or `ratio`.
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::BytesPerSecond => "B/s",
-            Self::OperationsPerSecond => "ops/s",
-            Self::Nanoseconds => "ns",
-            Self::Count => "count",
-            Self::Ratio => "ratio",
-        }
-    }
-    /// Whether larger values are better.
-    pub fn larger_is_better(self) -> bool {
-        matches!(self, Self::BytesPerSecond | Self::OperationsPerSecond)
-    }
 }
 
 /// How bad a validity check is.

@@ -23,7 +23,7 @@ pub use self::precision::KnownEffect;
 pub use self::screen::screening;
 
 use self::facts::Facts;
-use crate::quantity::plural;
+use benchmaster_units::format::plural;
 
 /// So often runs are added to separate effects, and so often to make them precise: what is not settled by then is told.
 const MOST_ROUNDS: usize = 3;

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::analysis::counts;
-use crate::quantity::plural;
+use benchmaster_units::format::{exact_percent, plural};
 
 pub use cell::{
     CellComparison, Direction, OverallComparison, RankSummary, RatioSummary, Verdict, WelchSummary,
@@ -384,16 +384,16 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         (times(Verdict::Changed), times(Verdict::Same), times(Verdict::Undecided));
     let comparisons = if judged.len() == 1 { "comparison" } else { "comparisons" };
     sentences.push(format!(
-        "Of {} {comparisons}: {changed} changed, {same} the same within ±{} %, {undecided} undecided.",
+        "Of {} {comparisons}: {changed} changed, {same} the same within ±{}, {undecided} undecided.",
         judged.len(),
-        percent(comparison.band)
+        exact_percent(comparison.band)
     ));
     if comparison.family > 1 {
         sentences.push(format!(
             "p is corrected for {} tests (Holm): the probability of one or more false changes in all of them is at \
-             most {} %.",
+             most {}.",
             comparison.family,
-            percent(1.0 - comparison.confidence)
+            exact_percent(1.0 - comparison.confidence)
         ));
     }
     let cells = comparison.responses.iter().flat_map(|r| &r.cells);
@@ -429,11 +429,6 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         ));
     }
     sentences
-}
-
-/// A share in percent, without a tail of digits: `2`, `2.5`.
-pub fn percent(share: f64) -> String {
-    rounded(100.0 * share)
 }
 
 fn rounded(value: f64) -> String {

@@ -17,7 +17,6 @@ mod flow_operations;
 pub mod lab_look;
 pub mod load;
 pub mod plan;
-pub mod quantity;
 pub mod response_names;
 pub mod responses;
 pub mod runner;

@@ -14,6 +14,7 @@ use benchmaster_stats::steady::snia_last_rounds;
 use benchmaster_store::record::{Check, ServerUse, ServiceRecord, Severity};
 use benchmaster_telemetry::{Environment, TargetEnvironment};
 use benchmaster_units::ByteSize;
+use benchmaster_units::format::percent;
 use benchmaster_workload::model::{Claim, OpenFlag, OperationKind, Step, Workload};
 use benchmaster_workload::recording::{Recording, StopReason};
 
@@ -87,10 +88,6 @@ fn found<const N: usize>(
             .map(|(name, value)| (name.to_owned(), value))
             .collect::<BTreeMap<_, _>>(),
     })
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
 }
 
 fn size(bytes: u64) -> String {

@@ -1,9 +1,12 @@
-//! Sizes, durations and rates as users write them: `64KiB`, `5GB`, `250ms`, `1000/s`.
+//! Sizes, durations and rates as users write them (`64KiB`, `5GB`, `250ms`, `1000/s`), and in [`mod@format`] numbers as
+//! they are shown.
 //!
 //! Both SI (`kB`, `MB`: powers of 1000) and IEC (`KiB`, `MiB`: powers of 1024) units are accepted and kept apart; a
 //! size without a unit is refused unless it is a plain integer number of bytes, because `64k` means both.
 
 #![deny(missing_docs)]
+
+pub mod format;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -18,15 +18,13 @@ pub(crate) struct ReportArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Export results as CSV, JSON, Parquet, Markdown or OpenMetrics
+/// Export results as CSV, JSON, Parquet or Markdown
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   benchmaster export results/quickstart --format csv          tables in results/quickstart/export
   benchmaster export results/quickstart --format json -o -    one document on standard output
-  benchmaster export results/quickstart --format markdown -o - | gh issue create -F -
-  benchmaster export results/quickstart --format openmetrics -o metrics
-  promtool tsdb create-blocks-from openmetrics metrics/results.om data      into Prometheus")]
+  benchmaster export results/quickstart --format markdown -o - | gh issue create -F -")]
 pub(crate) struct ExportArgs {
     /// The results directory
     pub(crate) directory: PathBuf,
@@ -48,7 +46,4 @@ pub(crate) enum ExportFormat {
     Parquet,
     /// A text for issues and pull requests
     Markdown,
-    /// Metrics for monitoring (OpenMetrics 1.0)
-    #[value(name = "openmetrics")]
-    OpenMetrics,
 }

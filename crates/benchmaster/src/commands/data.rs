@@ -13,7 +13,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::anyhow;
-use benchmaster_study::quantity::plural;
+use benchmaster_units::format::plural;
 
 pub(crate) use self::centre::centre_points;
 pub(crate) use self::column::CsvColumn;

@@ -5,8 +5,8 @@ use std::path::Path;
 use benchmaster_diagnosis::catalogue;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
-use benchmaster_study::quantity::plural;
 use benchmaster_telemetry::mountstats::Mountstats;
+use benchmaster_units::format::plural;
 use serde::Serialize;
 
 use crate::cli::DiagnoseArgs;

@@ -72,12 +72,6 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Status> {
                 let (analysis, diagnosis) = found(&args.directory, &results);
                 output::print(&export::markdown(&results, &analysis, &diagnosis))?;
             }
-            ExportFormat::OpenMetrics => {
-                let (analysis, diagnosis) = found(&args.directory, &results);
-                let mut text = Vec::new();
-                export::openmetrics(&results, &analysis, &diagnosis, &mut text).map_err(Failure::failed)?;
-                output::print(&String::from_utf8_lossy(&text))?;
-            }
             ExportFormat::Parquet => {
                 let error = anyhow::anyhow!("Parquet is not printed; name a directory with `-o`");
                 return Err(Failure::wrong_input(error));
@@ -90,7 +84,6 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Status> {
         ExportFormat::Json => Format::Json,
         ExportFormat::Parquet => Format::Parquet,
         ExportFormat::Markdown => Format::Markdown,
-        ExportFormat::OpenMetrics => Format::OpenMetrics,
     };
     let out = args.output.clone().unwrap_or_else(|| args.directory.join("export"));
     let files = export::export(&results, &ResultsDirectory(args.directory.clone()), format, &out)

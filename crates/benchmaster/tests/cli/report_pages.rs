@@ -1,6 +1,6 @@
 //! Reports of studies that are really run, in Chromium: a start, a factorial, a load curve, a fleet with samples, and a traced one.
 
-#[path = "../../../report/tests/chromium/mod.rs"]
+#[path = "../../../report/tests/it/chromium/mod.rs"]
 mod chromium;
 
 use std::fs;

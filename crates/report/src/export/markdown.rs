@@ -131,7 +131,7 @@ fn row(
     let latency = overview::main_latency(results, treatment, workload);
     let percentile = |label: &str| {
         let ns = latency.and_then(|latency: &LatencySummary| latency.percentile(label));
-        ns.map_or("–".into(), |ns| format::latency(ns as f64, true))
+        ns.map_or("–".into(), |ns| format::time(ns as f64))
     };
     let errors = treatment.errors_by_workload.get(workload).copied().unwrap_or(0);
     vec![
@@ -202,7 +202,7 @@ fn conditions(out: &mut Document, results: &StudyResults, analysis: &Analysis) {
         .into_iter()
         .chain(overview::lab_lines(results))
         .chain(overview::network_lines(results))
-        .chain(overview::start_line(results, analysis, true))
+        .chain(overview::start_line(results, analysis))
         .chain([
             overview::design_line(&results.study),
             overview::progress_line(results, analysis),

@@ -6,6 +6,7 @@ use benchmaster_workload::model::OperationKind;
 use benchmaster_workload::recording::Recording;
 
 use super::figure::{Line, Mode, Values, View, short};
+use crate::overview::unbroken;
 use crate::{format, overview};
 
 /// An upper bound is drawn up to so many times the largest value; one beyond would squeeze the values.
@@ -36,7 +37,7 @@ impl Bound {
             " Not drawn, because far beyond the axis ({:.0} times the largest value): {}, {}.",
             self.rate / largest,
             self.name,
-            format::unbroken(&rate.text(true))
+            unbroken(&rate.text(true))
         )
     }
 }

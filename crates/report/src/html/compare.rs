@@ -6,9 +6,7 @@ mod history;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_store::record::{StudyResults, Unit};
 use benchmaster_study::analysis::Analysis;
-use benchmaster_study::compare::{
-    CellComparison, Comparison, Direction, ResponseComparison, Side, Verdict, percent,
-};
+use benchmaster_study::compare::{CellComparison, Comparison, Direction, ResponseComparison, Side, Verdict};
 use serde::Serialize;
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View, short};
@@ -113,9 +111,9 @@ pub fn compare(comparison: &Comparison, a: Compared<'_>, b: Compared<'_>) -> Res
             side("A", a.name, &comparison.a),
             side("B", b.name, &comparison.b),
             format!(
-                "{} intervals; differences within ±{} % do not matter",
+                "{} intervals; differences within ±{} do not matter",
                 format::percent(comparison.confidence),
-                percent(comparison.band)
+                format::exact_percent(comparison.band)
             ),
         ],
         answer: answer(comparison),
@@ -326,10 +324,10 @@ fn ratios(comparison: &Comparison, response: &ResponseComparison, number: usize)
         title: format!("{}: B over A", response.response),
         note: format!(
             "Ratio of the means of B and A in every cell, with its {} interval; the number of runs is in the table above. 1 is no \
-             change. Between the dashed lines differences of ±{} % do not matter: an interval outside of them is a change, one \
+             change. Between the dashed lines differences of ±{} do not matter: an interval outside of them is a change, one \
              within them none, and one across them leaves it open.",
             format::percent(comparison.confidence),
-            percent(band)
+            format::exact_percent(band)
         ),
         choice: "",
         height: 150 + 34 * all.len(),
@@ -342,7 +340,7 @@ fn ratios(comparison: &Comparison, response: &ResponseComparison, number: usize)
             marks: vec![
                 (short(1.0 / (1.0 + band)), String::new()),
                 (1.0, String::new()),
-                (short(1.0 + band), format!("±{} %", percent(band))),
+                (short(1.0 + band), format!("±{}", format::exact_percent(band))),
             ],
             ..View::default()
         }],

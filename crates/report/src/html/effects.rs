@@ -13,6 +13,7 @@ use benchmaster_study::experiment::Experiment;
 use self::told::Told;
 use super::figure::Figure;
 use crate::format;
+use crate::overview::unbroken;
 
 /// Effects drawn, at most: the largest.
 const EFFECTS: usize = 40;
@@ -38,14 +39,14 @@ impl About<'_> {
     fn n(&self) -> String {
         format!(
             "n = {} of {}",
-            format::unbroken(&format::plural(self.experiment.runs, "run")),
+            unbroken(&format::plural(self.experiment.runs, "run")),
             format::plural(self.experiment.treatments, "treatment")
         )
     }
 
     /// `95 %`.
     fn level(&self) -> String {
-        format::unbroken(&format::percent(self.experiment.confidence))
+        unbroken(&format::percent(self.experiment.confidence))
     }
 
     /// What the letters stand for, where the plot has letters alone.

@@ -186,7 +186,7 @@ pub(crate) struct Line {
     /// The same for y.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error_y: Option<Vec<Option<(f64, f64)>>>,
-    /// Plotly's name of the marker.
+    /// Name of the marker in plot.js: `circle`, `diamond`, `x`; `-open` ones are outlines.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) symbol: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -7,6 +7,7 @@ use super::figure::{Axis, Figure, Line, Mode, Values, View, short};
 use super::standalone::Standalone;
 use super::table::{Cell, Table};
 use crate::format;
+use crate::overview::unbroken;
 
 /// What is shown: the probability that the highest rate of a flow is at least so many times the lowest, by the number of
 /// flows.
@@ -126,7 +127,7 @@ fn figure(model: &HashCast) -> Figure {
             format!(
                 " Marks are shares: {}. Their error bars are {} Wilson intervals.",
                 told.collect::<Vec<_>>().join("; "),
-                format::unbroken(&format::percent(model.confidence))
+                unbroken(&format::percent(model.confidence))
             )
         }
     };

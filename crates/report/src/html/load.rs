@@ -6,6 +6,7 @@ use benchmaster_study::load::{CurveSummary, LoadAnalysis, PointSummary};
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View, both_sides};
 use crate::format;
+use crate::overview::unbroken;
 use crate::terminal::load_word;
 
 /// A load whose largest is so many times its smallest is drawn on a logarithmic axis.
@@ -72,7 +73,7 @@ fn figure(load: &LoadAnalysis, id: &str, title: &str, confidence: f64, y: Axis, 
             "Means over the runs of each load; error bars are the half widths of their {} Student-t intervals. Vertical \
              marks are the highest load that is known to keep all limits, the lowest that is known not to, and the knee, \
              where the rate divided by the response time is greatest.",
-            format::unbroken(&format::percent(confidence))
+            unbroken(&format::percent(confidence))
         ),
         choice: "curve",
         height: 380,

@@ -116,7 +116,7 @@ pub(super) fn page(
     let mut facts = overview::place_lines(results);
     facts.extend(overview::lab_lines(results));
     facts.extend(overview::network_lines(results));
-    facts.extend(overview::start_line(results, analysis, true));
+    facts.extend(overview::start_line(results, analysis));
     facts.push(overview::design_line(study));
     facts.push(overview::progress_line(results, analysis));
     let told: Vec<String> = overview::answer(analysis);

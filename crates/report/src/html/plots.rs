@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 
 use super::bound;
 use super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit, both_sides, short, thin};
+use crate::overview::unbroken;
 use crate::{format, overview};
 
 /// Up to so many treatments are drawn into one plot; more are chosen from.
@@ -86,7 +87,7 @@ fn responses(results: &StudyResults, analysis: &Analysis, workload: &str, id: St
              runs, crosses runs left out as invalid, and rings outliers, which are kept. Axes begin at 0 unless they \
              are logarithmic.{far}{passed_over}",
             format::plural(results.runs.len(), "run"),
-            format::unbroken(&format::percent(analysis.confidence))
+            unbroken(&format::percent(analysis.confidence))
         ),
         choice: "response",
         height: (110 + row * treatments.len()).max(220),

@@ -336,7 +336,7 @@ pub(super) fn together(results: &StudyResults, analysis: &Analysis) -> Outcome {
     if most < 2 {
         return Held(format!("one client, whose workers begin at one instant; {clock}"));
     }
-    match overview::start_line(results, analysis, true) {
+    match overview::start_line(results, analysis) {
         Some(line) => Held(format!("{line}; {clock}")),
         None => Broken("it is not known how well the clients began together".into()),
     }

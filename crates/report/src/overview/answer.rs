@@ -10,6 +10,7 @@ use benchmaster_study::plan::design::words::list;
 
 use super::{adaptive_lines, load_lines};
 use crate::format::{self, rounded};
+use crate::overview::unbroken;
 
 /// Levels of a factor up to which all are named in the question.
 const LEVELS: usize = 4;
@@ -112,9 +113,9 @@ fn either(names: &[String]) -> String {
 /// `5.1 ± 0.2 MB/s (95 %, n = 5)`; without the level where it was told just before.
 fn value(estimate: &Estimate, unit: Unit, level: &str) -> String {
     let shown = rounded(estimate.mean, estimate.half_width, unit, None).text(true);
-    let n = format::unbroken(&format!("n = {}", estimate.n));
-    let level = if level.is_empty() { String::new() } else { format!("{}, ", format::unbroken(level)) };
-    let shown = format::unbroken(&shown);
+    let n = unbroken(&format!("n = {}", estimate.n));
+    let level = if level.is_empty() { String::new() } else { format!("{}, ", unbroken(level)) };
+    let shown = unbroken(&shown);
     match estimate.half_width {
         Some(_) => format!("{shown} ({level}{n})"),
         None => format!("{shown} ({n}: no interval)"),
@@ -220,8 +221,8 @@ fn signed(value: f64, half_width: Option<f64>, unit: Option<Unit>) -> String {
 
 /// A ratio to three digits, without an exponent.
 fn ratio(ratio: f64) -> String {
-    let decimals = benchmaster_study::quantity::decimals_for(ratio, 3);
-    benchmaster_study::quantity::fixed(ratio, decimals)
+    let decimals = format::decimals_for(ratio, 3);
+    format::fixed(ratio, decimals)
 }
 
 /// Whether the best treatment can be told apart from the next.

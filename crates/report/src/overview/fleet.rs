@@ -156,7 +156,7 @@ pub(crate) fn starts<'a>(results: &'a StudyResults, analysis: &'a Analysis) -> V
 
 /// `4 clients began within 28.1 ± 4.0 µs of each other (mean of 20 starts, largest 37.4 µs, right to within 41.0 µs)`;
 /// nothing where there was one client.
-pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis, unicode: bool) -> Option<String> {
+pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis) -> Option<String> {
     let counted = || {
         let runs = analysis.treatments.iter().flat_map(|treatment| counted_runs(results, treatment.index));
         runs.flat_map(|run| &run.recordings).filter(|recording| is_of_many(recording))
@@ -167,14 +167,14 @@ pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis, unicode: b
     let of = |recording: &Recording| recording.agents.iter().map(|agent| agent.clients).sum::<u32>();
     let (least, most) = (counted().map(of).min()?, counted().map(of).max()?);
     let clients = if least == most { most.to_string() } else { format!("{least} to {most}") };
-    let text = |ns: u64| format::latency(ns as f64, unicode);
+    let text = |ns: u64| format::time(ns as f64);
     let how_many = match starts.len() {
         1 => "1 start".to_owned(),
         n => format!("mean of {n} starts, largest {}", text(starts.iter().map(|s| s.spread_ns).max()?)),
     };
     Some(format!(
         "{clients} clients began within {} of each other ({how_many}; right to within {})",
-        rounded(spread.mean, spread.half_width, Unit::Nanoseconds, None).text(unicode),
+        rounded(spread.mean, spread.half_width, Unit::Nanoseconds, None).text(true),
         text(starts.iter().map(|start| start.bound_ns).max()?)
     ))
 }
@@ -192,27 +192,17 @@ pub(crate) fn baseline_of<'a>(
 }
 
 /// `10 ms one way, 10 Gbit/s, 0.1 % lost`.
-pub(crate) fn network_text(network: &NetworkRecord, unicode: bool) -> String {
-    let mut parts = vec![format!("{} one way", format::latency(network.delay_ns as f64, unicode))];
+pub(crate) fn network_text(network: &NetworkRecord) -> String {
+    let mut parts = vec![format!("{} one way", format::time(network.delay_ns as f64))];
     if network.delay_ns == 0 {
         parts = vec!["no delay".into()];
     }
     if network.jitter_ns > 0 {
-        let sign = if unicode { "±" } else { "+-" };
-        parts.push(format!("{sign} {} jitter", format::latency(network.jitter_ns as f64, unicode)));
+        parts.push(format!("± {} jitter", format::time(network.jitter_ns as f64)));
     }
-    parts.extend(network.bandwidth.map(bits));
+    parts.extend(network.bandwidth.map(|bits| format::bits(bits as f64)));
     if network.loss > 0.0 {
         parts.push(format!("{} lost", format::percent(network.loss)));
     }
     parts.join(", ")
-}
-
-/// `10 Gbit/s`.
-fn bits(per_second: u64) -> String {
-    let scales = [(1_000_000_000, "Gbit/s"), (1_000_000, "Mbit/s"), (1_000, "kbit/s")];
-    match scales.into_iter().find(|(scale, _)| per_second >= *scale) {
-        Some((scale, unit)) => format!("{} {unit}", per_second as f64 / scale as f64),
-        None => format!("{per_second} bit/s"),
-    }
 }

@@ -4,7 +4,7 @@ use benchmaster_store::record::{Severity, Unit};
 use benchmaster_study::analysis::Estimate;
 use benchmaster_study::compare::{
     Better, CellComparison, Comparison, Difference, Direction, History, HistoryMethod, HistorySeries,
-    ResponseComparison, Side, Verdict, percent,
+    ResponseComparison, Side, Verdict,
 };
 
 use super::TextOptions;
@@ -22,9 +22,9 @@ pub fn comparison_text(comparison: &Comparison, options: &TextOptions) -> String
     text.wrapped(
         "",
         &format!(
-            "{} intervals; differences within ±{} % do not matter.",
+            "{} intervals; differences within ±{} do not matter.",
             format::percent(comparison.confidence),
-            percent(comparison.band)
+            format::exact_percent(comparison.band)
         ),
     );
     if !comparison.forced.is_empty() {

@@ -25,9 +25,9 @@ pub(super) fn fleet(text: &mut Text, results: &StudyResults, analysis: &Analysis
     }
 }
 
-fn time(ns: f64, unicode: bool) -> String {
+fn time(ns: f64) -> String {
     let sign = if ns < 0.0 { "-" } else { "" };
-    format!("{sign}{}", format::latency(ns.abs(), unicode))
+    format!("{sign}{}", format::time(ns.abs()))
 }
 
 fn starts(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
@@ -35,9 +35,8 @@ fn starts(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
     if rows.is_empty() {
         return;
     }
-    let unicode = text.options.unicode;
     text.section("first operations of the clients: how far apart");
-    let spread = |e: &Estimate| rounded(e.mean, e.half_width, Unit::Nanoseconds, None).text(unicode);
+    let spread = |e: &Estimate| rounded(e.mean, e.half_width, Unit::Nanoseconds, None).text(true);
     let at_server = |row: &overview::StartSummary<'_>| {
         row.at_server.as_ref().map_or_else(|| "-".into(), |(mean, _)| spread(mean))
     };
@@ -46,8 +45,8 @@ fn starts(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
             Column::text("treatment", rows.iter().map(|r| r.treatment.label.clone()).collect()),
             Column::text("workload", rows.iter().map(|r| r.workload.to_owned()).collect()),
             Column::number("spread", rows.iter().map(|r| spread(&r.spread)).collect(), 0),
-            Column::number("largest", rows.iter().map(|r| time(r.max_ns as f64, unicode)).collect(), 0),
-            Column::number("within", rows.iter().map(|r| time(r.bound_ns as f64, unicode)).collect(), 0),
+            Column::number("largest", rows.iter().map(|r| time(r.max_ns as f64)).collect(), 0),
+            Column::number("within", rows.iter().map(|r| time(r.bound_ns as f64)).collect(), 0),
             Column::number("at the server", rows.iter().map(at_server).collect(), 1),
             Column::number("n", rows.iter().map(|r| r.spread.n.to_string()).collect(), 2),
         ],
@@ -60,8 +59,7 @@ fn agents(text: &mut Text, results: &StudyResults, analysis: &Analysis, workload
     if rows.is_empty() {
         return;
     }
-    let unicode = text.options.unicode;
-    let optional = |ns: Option<f64>| ns.map_or_else(|| "-".into(), |ns| time(ns, unicode));
+    let optional = |ns: Option<f64>| ns.map_or_else(|| "-".into(), |ns| time(ns));
     text.section(&format!("{workload}: agents"));
     let several = analysis.treatments.len() > 1;
     let mut columns = Vec::new();
@@ -69,13 +67,12 @@ fn agents(text: &mut Text, results: &StudyResults, analysis: &Analysis, workload
         columns.push(Column::text("treatment", rows.iter().map(|r| r.treatment.label.clone()).collect()));
     }
     let rate = |row: &overview::AgentSummary<'_>| match row.rate.as_ref().filter(|_| row.agent.clients > 0) {
-        Some((rate, unit)) => rounded(rate.mean, rate.half_width, *unit, None).text(unicode),
+        Some((rate, unit)) => rounded(rate.mean, rate.half_width, *unit, None).text(true),
         None => "-".into(),
     };
     let offset = |row: &overview::AgentSummary<'_>| {
-        let sign = if unicode { "±" } else { "+-" };
         let (offset, bound) = (row.clock.offset_ns as f64, row.clock.bound_ns as f64);
-        format!("{} {sign} {}", time(offset, unicode), time(bound, unicode))
+        format!("{} ± {}", time(offset), time(bound))
     };
     let drift = |row: &overview::AgentSummary<'_>| {
         row.clock.drift.map_or_else(|| "-".into(), |drift| format!("{:+.2}", drift * 1e6))
@@ -102,15 +99,14 @@ fn baselines(text: &mut Text, results: &StudyResults) {
     if results.baselines.is_empty() {
         return;
     }
-    let unicode = text.options.unicode;
     text.section("the network without NFS: round trip and raw TCP");
     for baseline in &results.baselines {
         let rtt = baseline.round_trip.map_or_else(String::new, |r| {
-            let of = |ns: u64| time(ns as f64, unicode);
+            let of = |ns: u64| time(ns as f64);
             format!("; round trip {} (min {}, p99 {})", of(r.median_ns), of(r.min_ns), of(r.p99_ns))
         });
         let flows = baseline.flows.iter().map(|f| {
-            let rate = rounded(f.throughput, f.half_width, Unit::BytesPerSecond, None).text(unicode);
+            let rate = rounded(f.throughput, f.half_width, Unit::BytesPerSecond, None).text(true);
             format!("; {} {} {rate}", f.direction, format::plural(f.flows as usize, "flow"))
         });
         text.wrapped(
@@ -120,7 +116,7 @@ fn baselines(text: &mut Text, results: &StudyResults) {
                 baseline.client,
                 baseline.target,
                 baseline.network.means,
-                overview::network_text(&baseline.network, unicode),
+                overview::network_text(&baseline.network),
                 flows.collect::<String>()
             ),
         );

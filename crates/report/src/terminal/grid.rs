@@ -5,6 +5,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Tab
 use unicode_width::UnicodeWidthStr;
 
 use super::TextOptions;
+use crate::format;
 
 /// Text under construction.
 pub(super) struct Text {
@@ -159,15 +160,7 @@ impl Text {
 
     /// Without what only Unicode has, where it is not wanted.
     fn plain(&self, text: &str) -> String {
-        if self.options.unicode {
-            return text.into();
-        }
-        text.replace('±', "+/-")
-            .replace('×', "x")
-            .replace('·', "*")
-            .replace("µs", "us")
-            .replace('−', "-")
-            .replace('…', "...")
+        if self.options.unicode { text.into() } else { format::ascii(text) }
     }
 }
 

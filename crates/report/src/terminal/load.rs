@@ -20,10 +20,9 @@ pub(super) fn curves(text: &mut Text, analysis: &Analysis) {
 }
 
 fn points(text: &mut Text, load: &LoadAnalysis, curve: &CurveSummary) {
-    let unicode = text.options.unicode;
     let cells = |cell: &dyn Fn(&PointSummary) -> String| curve.points.iter().map(cell).collect::<Vec<_>>();
     let estimate = |estimate: &Option<Estimate>, unit: Unit| match estimate {
-        Some(estimate) => rounded(estimate.mean, estimate.half_width, unit, None).text(unicode),
+        Some(estimate) => rounded(estimate.mean, estimate.half_width, unit, None).text(true),
         None => "-".into(),
     };
     let first = match load.curve {

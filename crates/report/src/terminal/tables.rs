@@ -213,7 +213,7 @@ fn latency_column(
 
 /// A latency without a blank, to save room.
 fn compact(ns: f64) -> String {
-    format::latency(ns, true).replace(' ', "")
+    format::time(ns).replace(' ', "")
 }
 
 /// The rate over time, averaged over the runs that count, from 0 to the row's largest.

@@ -7,7 +7,7 @@ use benchmaster_stats::hash_cast;
 use serde::Serialize;
 
 use super::Member;
-use crate::quantity::plural;
+use benchmaster_units::format::plural;
 
 /// Winners and losers among clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,9 +4,10 @@ use benchmaster_stats::equivalence::{self, ratio_band};
 use benchmaster_stats::ratio::{KnownMean, RatioInterval, fieller, fieller_of_means, fieller_welch, log_t};
 use benchmaster_stats::{StatsError, interval, rank};
 use benchmaster_store::record::Unit;
+use benchmaster_units::format::exact_percent;
 use serde::Serialize;
 
-use super::{Better, better, percent, two_digits};
+use super::{Better, better, two_digits};
 use crate::analysis::Estimate;
 
 /// What a comparison says.
@@ -317,7 +318,7 @@ impl Change {
     }
 
     fn verdict(&self) -> (Verdict, String) {
-        let band = percent(self.band);
+        let band = exact_percent(self.band);
         let significant = self.p_holm.is_none_or(|p| p <= self.level);
         let Some([low, high]) = self.interval else {
             return self.without_ratio(significant);
@@ -327,23 +328,23 @@ impl Change {
         let by = format!("{} ({range})", signed_percent(ratio - 1.0));
         match equivalence::verdict((low, high), ratio_band(self.band)) {
             equivalence::Verdict::Changed if significant => {
-                (Verdict::Changed, format!("by {by}, which is outside ±{band} %."))
+                (Verdict::Changed, format!("by {by}, which is outside ±{band}."))
             }
             equivalence::Verdict::Changed => (
                 Verdict::Undecided,
                 format!(
-                    "{by} is outside ±{band} %, but of {} tests one may look like this by chance (corrected p = {}).",
+                    "{by} is outside ±{band}, but of {} tests one may look like this by chance (corrected p = {}).",
                     self.family,
                     two_digits(self.p_holm.unwrap_or(f64::NAN))
                 ),
             ),
             equivalence::Verdict::Same => {
-                (Verdict::Same, format!("a difference, if any, is {range}, which is within ±{band} %."))
+                (Verdict::Same, format!("a difference, if any, is {range}, which is within ±{band}."))
             }
             equivalence::Verdict::Undecided => (
                 Verdict::Undecided,
                 format!(
-                    "the difference may be anything {range}; more runs would tell whether it is outside ±{band} %."
+                    "the difference may be anything {range}; more runs would tell whether it is outside ±{band}."
                 ),
             ),
         }

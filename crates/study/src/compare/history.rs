@@ -6,9 +6,9 @@ use benchmaster_store::record::{StudyResults, Unit};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::quantity::plural;
+use benchmaster_units::format::{exact_percent, plural};
 
-use super::{Better, Direction, better, levels, percent, two_digits, values};
+use super::{Better, Direction, better, levels, two_digits, values};
 
 /// How change points are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -254,7 +254,7 @@ fn sentences(
     }
     for change in changes {
         let by = change.relative.map_or("from 0".to_owned(), |r| {
-            format!("by {}{} %", if r > 0.0 { "+" } else { "" }, percent((r * 1000.0).round() / 1000.0))
+            format!("by {}{}", if r > 0.0 { "+" } else { "" }, exact_percent((r * 1000.0).round() / 1000.0))
         });
         let way = match change.direction {
             Some(Direction::Better) => ", for the better",

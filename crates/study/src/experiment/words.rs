@@ -7,7 +7,7 @@ use super::analyse::has_error;
 use super::estimate::p_text;
 use super::groups::Sample;
 use super::{ErrorKind, Experiment, InteractionMeans, LevelMean, MeanCell, Ranged, ScaleUsed, TermEstimate};
-use crate::quantity::{Scale, decimals_for, fixed, plural, rounded};
+use benchmaster_units::format::{Scale, decimals_for, fixed, percent, plural, rounded};
 
 /// The most terms that get a sentence of their own.
 const MOST_SENTENCES: usize = 8;
@@ -591,11 +591,6 @@ fn number(value: f64, half_width: Option<f64>, unit: Option<Unit>) -> String {
 
 fn plain(value: f64) -> String {
     fixed(value, decimals_for(value, 4))
-}
-
-fn percent(share: f64) -> String {
-    let text = format!("{:.1}", 100.0 * share);
-    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
 }
 
 fn list(names: &[String]) -> String {

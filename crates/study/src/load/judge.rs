@@ -6,7 +6,7 @@ use benchmaster_store::record::{LoadCurve, Unit};
 use serde::Serialize;
 
 use super::Question;
-use crate::quantity::rounded;
+use benchmaster_units::format::{percent, rounded};
 
 /// Share of the workers' time within operations from which they are all taken up.
 const TAKEN_UP: f64 = 0.8;
@@ -274,10 +274,6 @@ fn generator(question: &Question, point: &Point, base: Option<&Point>, by: Limit
             percent(point.mean(|run| run.busy))
         )
     })
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }
 
 /// A time in nanoseconds for people.

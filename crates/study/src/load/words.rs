@@ -4,7 +4,7 @@ use benchmaster_store::record::{LoadCurve, LoadRecord, Unit};
 
 use super::judge::time;
 use super::{CurveSummary, EndReason, Question, WithInterval};
-use crate::quantity::{plural, rounded};
+use benchmaster_units::format::{plural, rounded};
 
 /// A load by its level: `1500/s`, `16 workers`.
 pub(super) fn load(question: &Question, level: u32) -> String {

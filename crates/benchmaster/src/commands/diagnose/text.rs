@@ -4,9 +4,9 @@ use benchmaster_diagnosis::catalogue::explain;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
 use benchmaster_diagnosis::explanation::{Explanation, Group};
 use benchmaster_diagnosis::finding::{At, Evidence, Finding, Test};
-use benchmaster_report::format;
 use benchmaster_report::terminal::wrap;
 use benchmaster_store::record::StudyResults;
+use benchmaster_units::format;
 
 /// Width of the text.
 const WIDTH: usize = 98;
@@ -185,9 +185,9 @@ fn of_place(at: &At) -> String {
 /// A number with its unit; over several runs with the half width of its interval.
 fn value(evidence: &Evidence) -> String {
     let of = |value: f64| match evidence.unit {
-        "ns" => format::latency(value, true),
-        "B" if value >= 0.0 => format::bytes(value.round() as u64),
-        "B/s" if value >= 0.0 => format!("{}/s", format::bytes(value.round() as u64)),
+        "ns" => format::time(value),
+        "B" if value >= 0.0 => format::bytes(value.round()),
+        "B/s" if value >= 0.0 => format!("{}/s", format::bytes(value.round())),
         "1" => number(value),
         "1/s" => format!("{}/s", number(value)),
         unit => format!("{} {unit}", number(value)),

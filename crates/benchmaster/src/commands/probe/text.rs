@@ -3,8 +3,8 @@
 use benchmaster_probe::{
     CONFIDENCE, Direction, Estimate, Latency, NetworkProbe, NullData, RpcProbe, Throughput,
 };
-use benchmaster_report::format::{self, Scale, rounded};
 use benchmaster_store::record::Unit;
+use benchmaster_units::format::{self, Scale, rounded};
 
 /// The result of `probe network`.
 pub(super) fn network(probe: &NetworkProbe, unicode: bool) -> String {
@@ -56,8 +56,13 @@ fn intervals(repetitions: usize, unicode: bool) -> String {
     }
 }
 
+fn time(us: f64, unicode: bool) -> String {
+    let text = format::time(us * 1e3);
+    if unicode { text } else { format::ascii(&text) }
+}
+
 fn latencies(rows: &[(&str, &Latency)], unicode: bool) -> Vec<String> {
-    let time = |us: f64| format::latency(us * 1e3, unicode);
+    let time = |us: f64| time(us, unicode);
     let row = |(what, latency): &(&str, &Latency)| {
         vec![
             (*what).to_owned(),
@@ -95,7 +100,7 @@ fn throughput(transfers: &[Throughput], unicode: bool) -> Vec<String> {
                 .collect();
             benchmaster_stats::median(&values)
         };
-        let rtt = late(|sample| sample.rtt_us).map(|us| format::latency(us * 1e3, unicode));
+        let rtt = late(|sample| sample.rtt_us).map(|us| time(us, unicode));
         vec![
             if first { direction.to_owned() } else { String::new() },
             transfer.flows.to_string(),

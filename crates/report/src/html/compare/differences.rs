@@ -124,7 +124,7 @@ pub(super) fn calls(a: Compared<'_>, b: Compared<'_>) -> Option<Table> {
 }
 
 fn time(ns: Option<f64>) -> Cell {
-    ns.map_or_else(Cell::none, |ns| Cell::number(format::latency(ns, true), ns))
+    ns.map_or_else(Cell::none, |ns| Cell::number(format::time(ns), ns))
 }
 
 fn count(n: Option<f64>) -> Cell {

@@ -3,6 +3,7 @@
 use benchmaster_store::record::StudyResults;
 use benchmaster_study::analysis::Analysis;
 
+use crate::overview::unbroken;
 use crate::{format, overview};
 
 /// What else is to be said of an answer.
@@ -15,7 +16,7 @@ pub(super) fn more(results: &StudyResults, analysis: &Analysis, answer: &[String
     if estimates.iter().any(|estimate| estimate.half_width.is_some()) {
         sentences.push(format!(
             "The number after ± is the half width of the {} Student-t confidence interval of the mean over n runs.",
-            format::unbroken(&format::percent(analysis.confidence))
+            unbroken(&format::percent(analysis.confidence))
         ));
     }
     if let Some(why) = estimates.iter().find_map(|estimate| estimate.no_interval.as_ref()) {

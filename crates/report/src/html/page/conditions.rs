@@ -74,10 +74,10 @@ fn facts(environment: &Environment) -> Vec<(String, String)> {
             "processors".into(),
             format!("{} online, {} for this process", environment.processors, environment.processors_allowed),
         ),
-        ("memory".into(), environment.memory_total.map_or_else(unknown, format::bytes)),
+        ("memory".into(), environment.memory_total.map_or_else(unknown, |n| format::bytes(n as f64))),
         (
             "memory available at the start".into(),
-            environment.memory_available.map_or_else(unknown, format::bytes),
+            environment.memory_available.map_or_else(unknown, |n| format::bytes(n as f64)),
         ),
         ("clock source".into(), or_unknown(&environment.clock_source)),
         ("virtualization".into(), environment.virtualization.clone().unwrap_or_else(|| "none found".into())),
@@ -104,8 +104,8 @@ fn facts(environment: &Environment) -> Vec<(String, String)> {
                     "size",
                     format!(
                         "{}, {} free",
-                        format::bytes(target.total_bytes),
-                        format::bytes(target.free_bytes)
+                        format::bytes(target.total_bytes as f64),
+                        format::bytes(target.free_bytes as f64)
                     ),
                 ),
                 of("free inodes", target.free_files.map_or_else(|| "not counted".into(), format::count)),
@@ -143,7 +143,7 @@ pub(super) fn plan(results: &StudyResults) -> Plan {
             Cell::count(run.key.replicate as usize + 1),
             Cell::count(run.session as usize),
             Cell::text(run.started.strftime("%Y-%m-%d %H:%M:%S").to_string()),
-            Cell::number(format::duration(run.elapsed_ns), run.elapsed_ns as f64),
+            Cell::number(format::duration(run.elapsed_ns as f64 / 1e9), run.elapsed_ns as f64),
             Cell::text(word).marked(severity),
         ]);
     }
@@ -217,7 +217,7 @@ fn described(recording: &Recording) -> Vec<(&'static str, String)> {
             "verification",
             match (&recording.corruption, recording.verified_bytes) {
                 (Some(corruption), _) => format!("WRONG DATA: {corruption}"),
-                (None, Some(bytes)) => format!("{} proved right", format::bytes(bytes)),
+                (None, Some(bytes)) => format!("{} proved right", format::bytes(bytes as f64)),
                 (None, None) => "off".into(),
             },
         ),
@@ -230,7 +230,7 @@ fn described(recording: &Recording) -> Vec<(&'static str, String)> {
             }
             _ => "share in the page cache not known".into(),
         };
-        let size = format::bytes(fileset.bytes);
+        let size = format::bytes(fileset.bytes as f64);
         all.push((
             "fileset",
             format!("{}: {} files, {size}, {reused}, {cached}", fileset.name, format::count(fileset.files)),

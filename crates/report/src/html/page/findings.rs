@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::super::figure::Figure;
 use super::super::table::{Cell, Table};
 use crate::format;
+use crate::overview::unbroken;
 use crate::terminal;
 
 /// Findings that are not folded away.
@@ -139,7 +140,7 @@ fn shown(number: usize, finding: &Finding, explained: Option<&Explanation>, figu
         place: place(finding),
         confidence: finding.confidence.word(),
         cost: finding.cost.as_ref().map(|cost| Cost {
-            share: format::unbroken(&format::percent(cost.share)),
+            share: unbroken(&format::percent(cost.share)),
             percent: (cost.share * 100.0).clamp(0.0, 100.0).round(),
             of: cost.of.words(),
             estimate: cost.estimate.clone(),

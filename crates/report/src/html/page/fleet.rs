@@ -8,6 +8,7 @@ use super::super::stack::Drawn;
 use super::super::table::{Cell, Table};
 use super::tables::show;
 use crate::format;
+use crate::overview::unbroken;
 use crate::overview::{self, baseline_of, network_text};
 
 /// Bytes of one output that are shown, and of all.
@@ -112,7 +113,7 @@ fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option
 
 fn time(ns: f64) -> Cell {
     let sign = if ns < 0.0 { "−" } else { "" };
-    Cell::number(format!("{sign}{}", format::latency(ns.abs(), true)), ns)
+    Cell::number(format!("{sign}{}", format::time(ns.abs())), ns)
 }
 
 /// The networks with their baselines beside the results, as papers print them.
@@ -164,7 +165,7 @@ pub(super) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
         table.row([
             Cell::text(&treatment.label),
             Cell::text(&network.means),
-            Cell::text(format::unbroken(&network_text(network, true))),
+            Cell::text(unbroken(&network_text(network))),
             optional(baseline.and_then(|b| b.round_trip).map(|r| r.median_ns)),
             raw("receive"),
             raw("send"),
@@ -213,7 +214,7 @@ fn baselines(results: &StudyResults) -> Option<Table> {
                 Cell::text(&baseline.client),
                 Cell::text(&baseline.target),
                 Cell::text(&baseline.network.means),
-                Cell::text(format::unbroken(&network_text(&baseline.network, true))),
+                Cell::text(unbroken(&network_text(&baseline.network))),
                 rtt(|r| r.min_ns),
                 rtt(|r| r.median_ns),
                 rtt(|r| r.p99_ns),

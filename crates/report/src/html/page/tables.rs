@@ -98,7 +98,7 @@ fn extend_row(row: &mut Vec<Cell>, results: &StudyResults, treatment: &Treatment
 }
 
 fn latency_cell(ns: Option<f64>) -> Cell {
-    ns.map_or_else(Cell::none, |ns| Cell::number(format::latency(ns, true), ns))
+    ns.map_or_else(Cell::none, |ns| Cell::number(format::time(ns), ns))
 }
 
 fn estimate_cell(response: Option<&ResponseSummary>, scale: Option<Scale>) -> Cell {

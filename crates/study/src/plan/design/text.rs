@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use benchmaster_units::format::percent;
+
 use super::description::{
     AliasChain, Bounds, Cell, DesignDescription, DetectableEffect, FactorDescription, Proposal,
     SmallestDetectable, TermDescription, TimeEstimate,
@@ -120,10 +122,6 @@ fn quantity(value: f64, unit: Option<&str>) -> String {
         Some("count" | "ratio") | None => significant(value),
         Some(unit) => format!("{} {unit}", significant(value)),
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{} %", significant(100.0 * share))
 }
 
 pub(crate) fn duration(seconds: f64) -> String {
@@ -549,7 +547,6 @@ mod tests {
         assert_eq!(quantity(1_234.0, Some("ns")), "1.23 µs");
         assert_eq!(quantity(0.012_34, None), "0.0123");
         assert_eq!(quantity(1_234.0, Some("ops/s")), "1234 ops/s");
-        assert_eq!(percent(0.0512), "5.12 %");
         assert_eq!(duration(7260.0), "2 h 01 min");
         assert_eq!(decimals(100.0, 0), "100");
     }

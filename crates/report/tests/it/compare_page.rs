@@ -1,0 +1,164 @@
+//! The pages of comparisons and histories: what is on them, and that Chromium draws them without an error and without the network.
+
+use std::fs;
+
+use crate::chromium::{chromium, visit};
+use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
+use benchmaster_report::html::{self, Compared};
+use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_store::synthetic::{serve, study_results};
+use benchmaster_study::analysis::analyze;
+use benchmaster_study::compare::{
+    self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
+};
+
+fn finding(id: &'static str, share: f64) -> Finding {
+    Finding {
+        id,
+        what: format!("Something called {id} <happened>."),
+        place: "write: 2 of 4 runs".into(),
+        at: None,
+        evidence: vec![],
+        tests: vec![],
+        confidence: Confidence::Likely,
+        cost: Some(Cost { share, of: CostOf::Calls, estimate: "made up".into() }),
+        remedy: Remedy::new("Do this.").by("do --this"),
+    }
+}
+
+/// The same study twice; of the second, writes are half as fast as they were.
+fn page() -> String {
+    let mut a = study_results(7, 4, 5);
+    serve(&mut a);
+    let mut b = a.clone();
+    let slower = |results: &mut StudyResults| {
+        let responses = results.runs.iter_mut().flat_map(|run| &mut run.responses);
+        responses.filter(|r| r.name == "write.throughput").for_each(|r| r.value *= 0.5);
+    };
+    slower(&mut b);
+    b.sessions[0].environment.values_mut().for_each(|e| e.governor = Some("powersave <b>".into()));
+    let options = Options { responses: Responses::All, band: 0.02, confidence: None };
+    let comparison = compare::compare(&a, &b, &options, false).unwrap();
+    let (of_a, of_b) = (analyze(&a), analyze(&b));
+    let before =
+        Diagnosis { findings: vec![finding("queue", 0.2), finding("gone", 0.1)], ..Diagnosis::default() };
+    let after =
+        Diagnosis { findings: vec![finding("queue", 0.4), finding("new", 0.3)], ..Diagnosis::default() };
+    let of = |name, results, analysis, diagnosis| Compared { name, results, analysis, diagnosis };
+    html::compare(
+        &comparison,
+        of("results/before", &a, &of_a, &before),
+        of("results/after", &b, &of_b, &after),
+    )
+    .unwrap()
+}
+
+/// A series that falls to half at its 13th result.
+fn history_page() -> String {
+    let point = |n: usize| HistoryPoint {
+        label: format!("results/nightly-{n:02} <i>"),
+        started: None,
+        runs: 5,
+        value: (if n < 12 { 1e8 } else { 5e7 }) * (1.0 + 0.01 * ((n * 7 % 5) as f64 - 2.0)),
+    };
+    let series = Series {
+        response: "write.throughput".into(),
+        unit: Some(Unit::BytesPerSecond),
+        cell: None,
+        points: (0..24).map(point).collect(),
+    };
+    let options = HistoryOptions {
+        method: HistoryMethod::EDivisive,
+        p_max: 0.05,
+        min_change: 0.0,
+        permutations: 199,
+        min_segment: 2,
+        window: 50,
+        seed: 1,
+    };
+    html::history(&compare::history(vec![series], &options).unwrap()).unwrap()
+}
+
+/// The part of the page before its scripts, in which the library of plots would be found too.
+fn body(page: &str) -> &str {
+    page.split_once("<body>").unwrap().1.split_once("<script type=\"application/x-ndjson\"").unwrap().0
+}
+
+fn section<'p>(page: &'p str, id: &str) -> &'p str {
+    let start = format!("<section id=\"{id}\"");
+    body(page)
+        .split_once(&start)
+        .unwrap_or_else(|| panic!("no section {id}"))
+        .1
+        .split("</section>")
+        .next()
+        .unwrap()
+}
+
+#[test]
+fn what_changed_comes_first_and_findings_are_sorted() {
+    let page = page();
+    let verdicts = section(&page, "verdicts");
+    let caption = |text: &str| verdicts.find(&format!("<figcaption>{text}</figcaption>"));
+    let (changed, same) = (caption("Changed").unwrap(), caption("The same").unwrap());
+    assert!(changed < same, "what changed comes first");
+    assert!(verdicts[changed..same].matches("write.throughput").count() >= 4);
+    assert!(!verdicts[changed..same].contains("read.throughput"), "reads did not change");
+    let answer = section(&page, "answer");
+    assert!(answer.contains("<p>write.throughput, ") && answer.contains("Changed for the worse"), "{answer}");
+    let findings = section(&page, "findings");
+    let tables: Vec<&str> = findings.split("<figcaption>").skip(1).collect();
+    for (table, (title, id)) in tables.iter().zip([
+        ("Appeared: only in B", "new"),
+        ("Went: only in A", "gone"),
+        ("Stayed: in both, told of B", "queue"),
+    ]) {
+        assert!(table.starts_with(title) && table.contains(&format!(">{id}</td>")), "{table}");
+    }
+    assert!(tables[2].contains(">20 %</td>") && tables[2].contains(">40 %</td>"), "{}", tables[2]);
+    assert!(section(&page, "conditions").contains("powersave &lt;b&gt;"));
+    for id in ["ratios", "latencies", "calls"] {
+        assert!(!section(&page, id).is_empty());
+    }
+    assert!(page.len() < 6_000_000, "{}", page.len());
+}
+
+#[test]
+fn nothing_is_said_of_a_result_against_itself() {
+    let results = study_results(7, 2, 4);
+    let options = Options { responses: Responses::Primary, band: 0.02, confidence: None };
+    let comparison = compare::compare(&results, &results, &options, false).unwrap();
+    let (analysis, diagnosis) = (analyze(&results), Diagnosis::default());
+    let side = Compared { name: "results", results: &results, analysis: &analysis, diagnosis: &diagnosis };
+    let page = html::compare(&comparison, side, side).unwrap();
+    assert!(!section(&page, "verdicts").contains("<figcaption>Changed"));
+    assert!(section(&page, "findings").contains("Nothing was found in either result."));
+    assert!(section(&page, "conditions").contains("No condition that is stored differs."));
+    assert!(!body(&page).contains("id=\"calls\""), "no calls were counted");
+}
+
+#[test]
+fn a_history_marks_its_changes() {
+    let page = history_page();
+    assert!(section(&page, "answer").contains("1 of 1 series changed."));
+    let changes = section(&page, "changes");
+    assert!(changes.contains("nightly-12 &lt;i&gt;") && changes.contains(">worse</td>"), "{changes}");
+    assert!(changes.contains(">-50.") || changes.contains(">-49."), "{changes}");
+    assert_eq!(section(&page, "results").matches("<tr>").count(), 25);
+}
+
+#[test]
+fn chromium_draws_both_pages() {
+    let Some(chromium) = chromium() else { return };
+    for (page, plots) in [(page(), 10), (history_page(), 1)] {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("report.html"), page).unwrap();
+        for (width, dark) in [(390, false), (1400, true)] {
+            let seen = visit(&chromium, directory.path(), width, dark);
+            seen.assert_whole(width);
+            assert!(seen.number("expected") >= plots, "{seen:?}");
+            seen.assert_usable();
+        }
+    }
+}

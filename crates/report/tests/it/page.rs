@@ -1,0 +1,239 @@
+//! The report page as text: what it says, that it escapes, that it stays small.
+
+use benchmaster_diagnosis::results::diagnose;
+use benchmaster_report::details::{Details, NoDetails, ResultsDirectory};
+use benchmaster_report::html;
+use benchmaster_store::record::{RunRecord, StudyResults};
+use benchmaster_store::synthetic::{self, fail, study_results, trace_records};
+use benchmaster_study::analysis::analyze;
+use benchmaster_workload::recording::TraceRecord;
+
+fn page(results: &StudyResults) -> String {
+    rendered(results, &NoDetails)
+}
+
+fn rendered(results: &StudyResults, details: &dyn Details) -> String {
+    let analysis = analyze(results);
+    html::render(results, &analysis, &diagnose(results, &analysis, details), details).unwrap()
+}
+
+/// The page's text before its scripts.
+fn words(page: &str) -> &str {
+    &page[..page.find(r#"<script type="application/x-ndjson""#).unwrap()]
+}
+
+#[test]
+fn the_answer_comes_first_with_its_interval_and_what_speaks_against_it() {
+    let results = study_results(7, 4, 5);
+    let page = page(&results);
+    let words = words(&page);
+    let order = [
+        "<h1>synthetic",
+        "is highest with",
+        "Findings, the dearest first</h2>",
+        "Validity</h2>",
+        "Invalid: errors in write (1 of 20 runs",
+        "Treatments</h2>",
+        "Plots</h2>",
+        "Rules of good measurement</h2>",
+    ];
+    let places: Vec<_> =
+        order.iter().map(|text| words.find(text).unwrap_or_else(|| panic!("no {text}"))).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(words.contains("4.70\u{a0}±\u{a0}0.17\u{a0}GB&#x2f;s (95\u{a0}%, n\u{a0}=\u{a0}5)"));
+    assert!(words.contains("interrupted once and resumed, and 3 operations failed"));
+    assert!(words.contains("Everything random follows from seed 7"));
+}
+
+#[test]
+fn a_single_run_says_why_it_has_no_interval() {
+    let page = page(&study_results(1, 1, 1));
+    assert!(words(&page).contains("no interval: one run tells nothing about the spread between runs"));
+    assert!(words(&page).contains("(no interval)"));
+}
+
+#[test]
+fn a_study_without_a_good_run_has_a_page() {
+    let mut results = study_results(1, 2, 2);
+    results.runs.iter_mut().for_each(|run| fail(run, "the server is gone"));
+    let page = page(&results);
+    assert!(words(&page).contains("Run failed: io_size=4KiB, replicate 1"));
+    assert!(words(&page).contains("there is no answer yet"));
+    results.runs.clear();
+    results.sessions.clear();
+    rendered(&results, &NoDetails);
+}
+
+#[test]
+fn no_text_becomes_markup() {
+    let mut results = study_results(1, 2, 2);
+    let hostile = "</script><img src=x onerror=alert(1)><!--";
+    results.study.name = hostile.into();
+    results.study.text = hostile.into();
+    results.study.treatments.iter_mut().for_each(|t| t.label = hostile.into());
+    results.study.workloads[0].name = hostile.into();
+    results.runs.iter_mut().flat_map(|r| &mut r.recordings).for_each(|r| r.cut_reason = hostile.into());
+    results.sessions.iter_mut().for_each(|s| s.command = hostile.into());
+    let page = page(&results);
+    assert!(!page.contains("<img") && !page.contains("onerror=alert(1)>"));
+    assert_eq!(page.matches("</script>").count(), 4);
+}
+
+#[test]
+fn there_is_nothing_to_load() {
+    let page = page(&study_results(1, 2, 2));
+    let own = words(&page);
+    for loads in [" src=", "href=\"http", "@import", "url("] {
+        assert!(!own.contains(loads), "{loads}");
+    }
+    assert!(own.contains("default-src 'none'"));
+}
+
+#[test]
+fn a_thousand_runs_fit_into_eight_megabytes() {
+    struct Everywhere;
+    impl Details for Everywhere {
+        fn trace(
+            &self,
+            _: &RunRecord,
+            _: &str,
+            take: &mut dyn FnMut(&[TraceRecord]),
+        ) -> Option<Result<(), String>> {
+            let mut records = trace_records(1, 5_000);
+            records.iter_mut().for_each(|r| r.start_ns *= 4_000);
+            take(&records);
+            Some(Ok(()))
+        }
+    }
+    // A study of many treatments: those of a few are smaller, as runs are told together.
+    let mut results = study_results(2, 500, 1);
+    let more: Vec<_> = results
+        .runs
+        .iter()
+        .map(|run| {
+            let mut run = run.clone();
+            run.key.replicate = 1;
+            run
+        })
+        .collect();
+    results.runs.extend(more);
+    let page = rendered(&results, &Everywhere);
+    assert!(page.len() <= 8_000_000, "{} bytes", page.len());
+    assert!(words(&page).contains("Of 500 treatments the first 120 are drawn."));
+    assert!(words(&page).contains("More than 200 runs: of each treatment the mean"));
+}
+
+#[test]
+fn a_trace_that_cannot_be_read_is_told() {
+    let mut results = study_results(1, 1, 2);
+    for run in &mut results.runs {
+        run.traces.insert("write".into(), "traces/gone.parquet".into());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let source = ResultsDirectory(directory.path().into());
+    let page = rendered(&results, &source);
+    assert!(words(&page).contains("the trace of synthetic, replicate 1, write cannot be read"));
+    assert!(words(&page).contains("gone.parquet"));
+}
+
+#[test]
+fn what_went_over_the_wire_is_in_tables_by_phase() {
+    let mut results = study_results(5, 2, 3);
+    assert!(!words(&page(&results)).contains("<h3>RPCs</h3>"), "a directory has none");
+    synthetic::serve(&mut results);
+    let page = page(&results);
+    let words = words(&page);
+    let places: Vec<_> =
+        ["<h3>RPCs</h3>", "write: measured phase", "write: set-up (mounting", "v4 EXCHANGE_ID"]
+            .iter()
+            .map(|text| words.find(text).unwrap_or_else(|| panic!("no {text}")))
+            .collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(words.contains("Events per run: reconnect 1, slot-wait 12."));
+    assert!(
+        words.contains("network emulated with a one-way delay of 1 ms by a TCP relay, right for the latency")
+    );
+}
+
+/// A study of four clients on two hosts, and where its runs are read whole.
+fn of_many(treatments: u32, replicates: u32) -> (StudyResults, Whole) {
+    let mut whole = study_results(5, treatments, replicates);
+    synthetic::serve(&mut whole);
+    synthetic::spread(&mut whole);
+    (synthetic::as_loaded(&whole), Whole(whole))
+}
+
+struct Whole(StudyResults);
+
+impl Details for Whole {
+    fn trace(&self, _: &RunRecord, _: &str, _: &mut dyn FnMut(&[TraceRecord])) -> Option<Result<(), String>> {
+        None
+    }
+
+    fn whole(&self, run: &RunRecord) -> Result<Option<RunRecord>, String> {
+        Ok(self.0.runs.iter().find(|whole| whole.key == run.key).cloned())
+    }
+}
+
+#[test]
+fn many_clients_are_shown_with_networks_counters_and_commands() {
+    let (results, details) = of_many(2, 3);
+    let page = rendered(&results, &details);
+    let text = words(&page).replace("&#x2f;", "/");
+    for part in [
+        "4 clients began within ",
+        "How well the clients began together",
+        "write: agents",
+        "node-2",
+        "10\u{a0}ms\u{a0}one\u{a0}way,\u{a0}10\u{a0}Gbit/s",
+        "868 ± 27 MB/s, 4 flows",
+        "Baselines of the network",
+        "write: what happened over time",
+        "c2 (node-2)",
+        "What sampling took",
+        "/proc/net/rpc/nfsd is not there",
+        "no sign of life for 5 s",
+        "mkfs.xfs -f /dev/vdb",
+        "61.2%  copy_user",
+    ] {
+        assert!(text.contains(part), "`{part}` is not on the page");
+    }
+    assert!(page.contains("# samples &lt;of&gt;") && !page.contains("# samples <of>"));
+}
+
+#[test]
+fn a_study_of_one_client_has_no_section_of_clients() {
+    let page = page(&study_results(5, 2, 3));
+    assert!(!page.contains("id=\"clients\"") && !page.contains("#clients"));
+}
+
+#[test]
+fn samples_of_many_runs_fit_into_eight_megabytes() {
+    let (results, details) = of_many(30, 1);
+    let page = rendered(&results, &details);
+    assert!(page.len() <= 8_000_000, "{} bytes", page.len());
+    assert!(words(&page).contains("6 more treatments are not drawn"));
+}
+
+#[test]
+fn samples_that_cannot_be_read_are_told() {
+    struct Gone;
+    impl Details for Gone {
+        fn trace(
+            &self,
+            _: &RunRecord,
+            _: &str,
+            _: &mut dyn FnMut(&[TraceRecord]),
+        ) -> Option<Result<(), String>> {
+            None
+        }
+
+        fn whole(&self, _: &RunRecord) -> Result<Option<RunRecord>, String> {
+            Err("the disk is gone".into())
+        }
+    }
+    let (results, _) = of_many(1, 1);
+    let page = rendered(&results, &Gone);
+    let told = "the samples of synthetic, replicate 1 cannot be read: the disk is gone";
+    assert!(words(&page).contains(told));
+}
