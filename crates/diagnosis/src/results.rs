@@ -14,10 +14,10 @@ mod stored;
 #[cfg(test)]
 mod testing;
 
-use benchmaster_store::record::{Check, RunRecord, Severity, StudyResults};
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 use benchmaster_study::analysis::{Analysis, analyze};
 use benchmaster_study::plan::Plan;
-use benchmaster_workload::recording::TraceRecord;
 
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::explanation::Explanation;

@@ -3,7 +3,7 @@
 pub use benchmaster_study::quantity::{Rounded, Scale, plural, rounded};
 use benchmaster_study::quantity::{decimals_for, fixed};
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 
 /// A latency to three significant digits, the most its histogram (1 % wide) can tell: `1.24 ms`.
 pub fn latency(ns: f64, unicode: bool) -> String {

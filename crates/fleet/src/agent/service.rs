@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use benchmaster_telemetry::clock::monotonic_ns;
-use benchmaster_telemetry::environment::Environment;
+use benchmaster_telemetry::environment;
 use benchmaster_workload::area::{AreaError, WorkArea};
 use tokio::sync::mpsc::{Receiver, channel};
 use tonic::codegen::tokio_stream::Stream;
@@ -214,7 +214,7 @@ impl wire::agent_server::Agent for Service {
     ) -> Result<Response<wire::EnvironmentReply>, Status> {
         self.name()?;
         let directory = request.into_inner().directory.map(PathBuf::from);
-        let look = move |_: &mut Areas, _: &_| Environment::collect(directory.as_deref());
+        let look = move |_: &mut Areas, _: &_| environment::collect(directory.as_deref());
         let environment = self.work.run(look).await.map_err(|error| internal(&error))?;
         let environment = protocol::encode(&environment).map_err(|error| internal(&error))?;
         Ok(Response::new(wire::EnvironmentReply { environment }))

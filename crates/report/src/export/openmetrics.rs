@@ -8,9 +8,9 @@ mod writer;
 use std::io::{self, Write};
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_store::record::{RunRecord, StudyResults, TreatmentRecord, Unit};
+use benchmaster_record::recording::{Recording, RpcRow, SeriesRecording};
+use benchmaster_record::results::{RunRecord, StudyResults, TreatmentRecord, Unit};
 use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
-use benchmaster_workload::recording::{Recording, RpcRow, SeriesRecording};
 use jiff::Timestamp;
 
 use self::writer::{Family, Kind, Labels, Writer, label_names};

@@ -5,7 +5,7 @@ use ratatui::backend::TestBackend;
 
 use super::*;
 use crate::keys::{Action, Key};
-use crate::live::{ClientState, Message, Rates, Run, Runs};
+use benchmaster_record::live::{ClientState, Message, Rates, Run, Runs};
 
 const START: u64 = 1_800_000_000_000;
 

@@ -12,8 +12,8 @@ use crate::draw::{
     title, top,
 };
 use crate::keys::{Action, Key};
-use crate::live::{Client, ClientState, Live, Session};
 use crate::numbers::{clean, duration, front, short, spaced};
+use benchmaster_record::live::{Client, ClientState, Live, Session};
 
 /// From so many columns on, clients have a line of their rates over time.
 const WIDE: usize = 110;
@@ -378,7 +378,7 @@ fn said_last(live: &Live, rows: usize, width: usize) -> Vec<Line<'static>> {
     if rows == 0 {
         return Vec::new();
     }
-    let line = |message: &crate::live::Message| {
+    let line = |message: &benchmaster_record::live::Message| {
         let seconds = message.at_ms % DAY_MS / 1000;
         let at = format!("{:02}:{:02}:{:02} ", seconds / 3600, seconds / 60 % 60, seconds % 60);
         let text = front(&message.text, width.saturating_sub(at.len()));

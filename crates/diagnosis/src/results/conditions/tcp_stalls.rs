@@ -108,8 +108,8 @@ fn sent_again(measured: &Measured<'_>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Series};
-    use benchmaster_workload::recording::{EncodedHistogram, HostSamples, latency_histogram};
+    use benchmaster_record::recording::{EncodedHistogram, HostSamples, latency_histogram};
+    use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
 
     use super::*;
     use crate::results::testing::Made;

@@ -5,7 +5,7 @@ use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::results::{Detector, Measured, check};
 use crate::words::{percent, share, time};
-use benchmaster_workload::recording::{RpcRow, RpcSource};
+use benchmaster_record::recording::{RpcRow, RpcSource};
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 100;

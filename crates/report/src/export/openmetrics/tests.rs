@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_store::synthetic::{fail, study_results};
 use benchmaster_study::analysis::analyze;
+use benchmaster_testkit::{fail, study_results};
 
 use super::writer::{label_names, number};
 use super::*;
