@@ -7,8 +7,8 @@ use std::error::Error;
 use std::io::Write;
 use std::path::Path;
 
+use benchmaster_record::results::RunKey;
 use benchmaster_store::Store;
-use benchmaster_store::record::RunKey;
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         recording.series.iter_mut().for_each(|series| series.intervals.clear());
         recording.phases.clear();
         for host in &mut recording.samples {
-            let is = |name: &String, series: &benchmaster_telemetry::sampling::Series| {
+            let is = |name: &String, series: &benchmaster_record::samples::Series| {
                 *name == format!("{}/{}", series.key.sampler, series.key.metric)
             };
             host.samples.series.retain(|series| wanted.iter().any(|name| is(name, series)));

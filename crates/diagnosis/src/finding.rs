@@ -1,6 +1,6 @@
 //! What a finding is.
 
-use benchmaster_store::record::RunKey;
+use benchmaster_record::results::RunKey;
 use serde::Serialize;
 
 use crate::explanation::Explanation;

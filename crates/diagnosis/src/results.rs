@@ -16,7 +16,8 @@ mod stored;
 #[cfg(test)]
 mod testing;
 
-use benchmaster_store::record::{Check, RunRecord, Severity, StudyResults};
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 use benchmaster_study::analysis::{Analysis, analyze};
 use benchmaster_study::plan::Plan;
 

@@ -6,7 +6,7 @@ use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::explanation::Group;
 use benchmaster_diagnosis::finding::Finding;
 use benchmaster_diagnosis::results::{Details, diagnose};
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use benchmaster_study::analysis::analyze;
 
 #[path = "papers/evidence.rs"]

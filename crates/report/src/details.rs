@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 pub use benchmaster_diagnosis::results::Details;
-use benchmaster_store::record::RunRecord;
+use benchmaster_record::recording::{Recording, TraceRecord};
+use benchmaster_record::results::RunRecord;
 use benchmaster_store::{Store, trace};
-use benchmaster_workload::recording::{Recording, TraceRecord};
 
 /// The files of a results directory.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use benchmaster_diagnosis::results::found;
-use benchmaster_store::record::{RunRecord, StudyRecord, StudyResults};
-use benchmaster_workload::recording::HistogramError;
+use benchmaster_record::recording::HistogramError;
+use benchmaster_record::results::{RunRecord, StudyRecord, StudyResults};
 use parquet::errors::ParquetError;
 
 mod json;

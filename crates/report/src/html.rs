@@ -14,7 +14,7 @@ mod table;
 mod trace;
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use benchmaster_study::analysis::Analysis;
 use minijinja::HtmlEscape;
 use minijinja::value::Serde;

@@ -6,7 +6,7 @@
 
 mod rules;
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use benchmaster_study::analysis::Analysis;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis};
 use benchmaster_diagnosis::finding::{
     At, AtTreatment, Confidence, Cost, CostOf, Evidence, Finding, Plot, Remedy,
 };
-use benchmaster_store::record::RunKey;
+use benchmaster_record::results::RunKey;
 
 /// Four findings of different kinds, the dearest first, and one thing that is not known.
 pub(crate) fn diagnosis() -> Diagnosis {

@@ -6,10 +6,10 @@ mod fleet;
 mod validity;
 mod wire;
 
-use benchmaster_store::record::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
 use benchmaster_study::adaptive::Answer;
 use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
-use benchmaster_workload::recording::Recording;
 
 pub(crate) use self::answer::{answer, question, short_question};
 pub(crate) use self::fleet::{

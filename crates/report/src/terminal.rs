@@ -13,7 +13,7 @@ mod tables;
 use std::path::PathBuf;
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use benchmaster_study::analysis::Analysis;
 
 use crate::overview;

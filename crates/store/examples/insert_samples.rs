@@ -5,9 +5,9 @@
 use std::fs;
 use std::time::Instant;
 
+use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
 use benchmaster_store::Store;
-use benchmaster_store::synthetic::{spread, study_results};
-use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Series};
+use benchmaster_testkit::{spread, study_results};
 
 fn main() {
     let mut results = study_results(1, 1, 1);

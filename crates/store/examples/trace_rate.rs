@@ -5,10 +5,9 @@
 use std::error::Error;
 use std::time::Instant;
 
-use benchmaster_store::record::RunKey;
-use benchmaster_store::synthetic::trace_records;
-use benchmaster_store::trace::{self, TraceFacts, TraceWriter};
-use benchmaster_workload::recording::TraceSink;
+use benchmaster_record::results::RunKey;
+use benchmaster_store::trace::{self, TraceFacts, TraceSink, TraceWriter};
+use benchmaster_testkit::trace_records;
 
 fn main() -> Result<(), Box<dyn Error>> {
     const COUNT: usize = 10_000_000;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::record::RunKey;
+use benchmaster_record::results::RunKey;
 
 /// Why a results directory could not be made. Nothing usable is left behind; the same call may be repeated.
 #[derive(Debug, thiserror::Error)]
@@ -117,15 +117,15 @@ pub enum LockError {
 /// A failure of the database.
 #[derive(Debug, thiserror::Error)]
 pub enum DatabaseError {
-    /// It was written by a later version of this program.
-    #[error("`{}` was written by a newer version of Benchmaster (schema {found}, this version knows {known}): \
-        use that version or a later one", .path.display())]
-    Newer {
+    /// Its schema is not the one that this program reads.
+    #[error("`{}` has schema version {found}, this version of Benchmaster reads version {known}: use the version \
+        that wrote it", .path.display())]
+    Version {
         /// The database.
         path: PathBuf,
         /// Its schema version.
         found: u32,
-        /// The newest version this program knows.
+        /// The version this program reads.
         known: u32,
     },
     /// It is an SQLite database of another program.

@@ -1,30 +1,16 @@
-//! The schema of `results.db`: its versions, how one becomes the next, and the views.
+//! The schema of `results.db`, its version and the views.
 
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension, Transaction};
+use rusqlite::{Connection, Transaction};
 
 use crate::error::{At, DatabaseError};
 
-/// Written to `PRAGMA application_id` (`BMst`), so that the file can be told from other SQLite databases.
+/// Written to `PRAGMA application_id` (`BMst`), which distinguishes the file from other SQLite databases.
 const APPLICATION_ID: u32 = 0x424d_7374;
 
-/// One step makes schema version `i + 1` from version `i`; a released step is never changed.
-pub(crate) const MIGRATIONS: &[&str] = &[
-    include_str!("schema.sql"),
-    include_str!("schema-2.sql"),
-    include_str!("schema-3.sql"),
-    include_str!("schema-4.sql"),
-    include_str!("schema-5.sql"),
-    include_str!("schema-6.sql"),
-];
-
-/// Whether a database has to be migrated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Age {
-    Current,
-    Older,
-}
+/// Written to `PRAGMA user_version`: the version of `schema.sql`.
+const VERSION: u32 = 1;
 
 /// Columns of the view `run_responses` beside those of the factors.
 const RESPONSE_COLUMNS: &[&str] = &[
@@ -40,44 +26,30 @@ const RESPONSE_COLUMNS: &[&str] = &[
     "severity",
 ];
 
-/// Checks that the database is one of ours and of a version that is known.
-pub(crate) fn check(connection: &Connection, path: &Path, known: &[&str]) -> Result<Age, DatabaseError> {
+/// Checks that the database was written by Benchmaster and has the schema that this program reads.
+pub(crate) fn check(connection: &Connection, path: &Path) -> Result<(), DatabaseError> {
     let application: u32 =
         connection.pragma_query_value(None, "application_id", |row| row.get(0)).at(path)?;
     if application != APPLICATION_ID {
         return Err(DatabaseError::Foreign { path: path.into() });
     }
-    let found = version(connection).at(path)?;
-    let known = known.len() as u32;
-    match found.cmp(&known) {
-        std::cmp::Ordering::Greater => Err(DatabaseError::Newer { path: path.into(), found, known }),
-        std::cmp::Ordering::Equal => Ok(Age::Current),
-        std::cmp::Ordering::Less => Ok(Age::Older),
+    let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).at(path)?;
+    if version != VERSION {
+        return Err(DatabaseError::Version { path: path.into(), found: version, known: VERSION });
     }
+    Ok(())
 }
 
-/// Brings the database to the newest version, in the caller's transaction.
-pub(crate) fn migrate(transaction: &Transaction<'_>, migrations: &[&str]) -> rusqlite::Result<()> {
-    for view in views(transaction)? {
-        transaction.execute_batch(&format!("DROP VIEW {}", quoted(&view)))?;
-    }
-    for step in &migrations[(version(transaction)? as usize).min(migrations.len())..] {
-        transaction.execute_batch(step)?;
-    }
+/// Creates the tables and views of an empty database, in the caller's transaction.
+pub(crate) fn create(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(include_str!("schema.sql"))?;
+    transaction.execute_batch(include_str!("views.sql"))?;
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-    transaction.pragma_update(None, "user_version", migrations.len() as u32)?;
-    make_views(transaction)
+    transaction.pragma_update(None, "user_version", VERSION)
 }
 
-/// Makes the views for the factors that are stored.
-pub(crate) fn make_views(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    transaction.execute_batch("DROP VIEW IF EXISTS run_responses")?;
-    let exists: Option<i64> = transaction
-        .query_row("SELECT 1 FROM sqlite_schema WHERE type = 'view' LIMIT 1", [], |row| row.get(0))
-        .optional()?;
-    if exists.is_none() {
-        transaction.execute_batch(include_str!("views.sql"))?;
-    }
+/// Creates the view that has a column per factor, once the factors are stored.
+pub(crate) fn create_response_view(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare("SELECT name FROM factors ORDER BY factor")?;
     let names: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let columns: String = (0..)
@@ -99,8 +71,8 @@ pub(crate) fn make_views(transaction: &Transaction<'_>) -> rusqlite::Result<()> 
     ))
 }
 
-/// Names of the columns that hold the factors' levels in a table which has `taken` columns as well: the factors' own
-/// names, with `factor_` before those which would stand twice. Letter case does not tell columns apart.
+/// Names of the columns that hold the factors' levels in a table that also has the columns `taken`: the factors' own
+/// names, prefixed with `factor_` where a name would be a duplicate. Column names are not case-sensitive.
 pub fn factor_columns(factors: &[String], taken: &[&str]) -> Vec<String> {
     let mut used: Vec<String> = taken.iter().map(|name| name.to_lowercase()).collect();
     let mut columns = Vec::new();
@@ -115,15 +87,6 @@ pub fn factor_columns(factors: &[String], taken: &[&str]) -> Vec<String> {
     columns
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<u32> {
-    connection.pragma_query_value(None, "user_version", |row| row.get(0))
-}
-
-fn views(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'view'")?;
-    statement.query_map([], |row| row.get(0))?.collect()
-}
-
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -132,58 +95,36 @@ fn quoted(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn migrated(connection: &mut Connection, migrations: &[&str]) -> rusqlite::Result<()> {
-        let transaction = connection.transaction()?;
-        migrate(&transaction, migrations)?;
-        transaction.commit()
-    }
-
     #[test]
-    fn an_older_database_is_migrated_with_its_content() {
+    fn a_database_of_another_version_is_refused() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrated(&mut connection, MIGRATIONS).unwrap();
-        connection.execute("INSERT INTO factors VALUES (0, 'value')", []).unwrap();
-        let mut later = MIGRATIONS.to_vec();
-        later.push("ALTER TABLE factors ADD COLUMN hard_to_change INTEGER NOT NULL DEFAULT 0;");
-        assert_eq!(check(&connection, Path::new("x"), &later).unwrap(), Age::Older);
-        migrated(&mut connection, &later).unwrap();
-        assert_eq!(check(&connection, Path::new("x"), &later).unwrap(), Age::Current);
-        let row: (String, i64) = connection
-            .query_row("SELECT name, hard_to_change FROM factors", [], |r| Ok((r.get(0)?, r.get(1)?)))
-            .unwrap();
-        assert_eq!(row, ("value".into(), 0));
-        connection.prepare("SELECT factor_value, value FROM run_responses").unwrap();
-
-        let error = check(&connection, Path::new("r/results.db"), MIGRATIONS).unwrap_err().to_string();
-        let known = MIGRATIONS.len();
+        let transaction = connection.transaction().unwrap();
+        create(&transaction).unwrap();
+        transaction.commit().unwrap();
+        check(&connection, Path::new("x")).unwrap();
+        connection.pragma_update(None, "user_version", 7).unwrap();
+        let error = check(&connection, Path::new("r/results.db")).unwrap_err().to_string();
         assert_eq!(
             error,
-            format!(
-                "`r/results.db` was written by a newer version of Benchmaster (schema {}, this version knows \
-                 {known}): use that version or a later one",
-                known + 1
-            )
+            "`r/results.db` has schema version 7, this version of Benchmaster reads version 1: use the version \
+             that wrote it"
         );
     }
 
     #[test]
-    fn a_failing_migration_changes_nothing() {
+    fn the_view_of_responses_has_a_column_per_factor() {
         let mut connection = Connection::open_in_memory().unwrap();
-        migrated(&mut connection, MIGRATIONS).unwrap();
-        let before = views(&connection).unwrap();
-        let mut later = MIGRATIONS.to_vec();
-        later
-            .extend(["ALTER TABLE factors ADD COLUMN one TEXT;", "ALTER TABLE nothing ADD COLUMN two TEXT;"]);
-        migrated(&mut connection, &later).unwrap_err();
-        assert_eq!(version(&connection).unwrap(), MIGRATIONS.len() as u32);
-        assert_eq!(views(&connection).unwrap(), before);
-        assert!(connection.prepare("SELECT one FROM factors").is_err());
+        let transaction = connection.transaction().unwrap();
+        create(&transaction).unwrap();
+        transaction.execute("INSERT INTO factors (factor, name) VALUES (0, 'value')", []).unwrap();
+        create_response_view(&transaction).unwrap();
+        transaction.prepare("SELECT factor_value, value FROM run_responses").unwrap();
     }
 
     #[test]
-    fn a_database_of_another_program_is_told_apart() {
+    fn a_database_of_another_program_is_refused() {
         let connection = Connection::open_in_memory().unwrap();
-        let error = check(&connection, Path::new("x"), MIGRATIONS).unwrap_err();
+        let error = check(&connection, Path::new("x")).unwrap_err();
         assert!(matches!(error, DatabaseError::Foreign { .. }), "{error}");
     }
 

@@ -6,19 +6,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use benchmaster_telemetry::Environment;
+use benchmaster_record::environment::Environment;
 use jiff::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::directory::{self, DATABASE, Lock, TRACES};
 use crate::error::{At, CreateError, DatabaseError, LoadError, OpenError, WriteError};
-use crate::insert::{self, RowError};
-use crate::record::{
+use crate::rows::{self, RowError};
+use crate::schema;
+use benchmaster_record::results::{
     BaselineRecord, HookRecord, Response, RunKey, RunRecord, SessionEnd, StageRecord, StudyRecord,
     StudyResults, TreatmentRecord,
 };
-use crate::schema::{self, Age, MIGRATIONS};
-use crate::select;
 
 /// How long to wait for another process that writes; a commit takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -60,23 +59,19 @@ impl Store {
         Ok(Self { directory: directory.into(), database, study: study.clone(), connection, _lock: lock })
     }
 
-    /// Opens a results directory to go on with it, and brings its database to this program's schema.
+    /// Opens a results directory to continue its study.
     ///
     /// # Errors
-    /// When there is none, another process has it open, or the database is damaged or of a newer version.
+    /// When there is none, another process has it open, or the database is damaged or of another schema version.
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         if !Self::exists(directory) {
             return Err(OpenError::Missing(directory.into()));
         }
         let lock = Lock::take(directory)?;
         let database = directory.join(DATABASE);
-        let mut connection = connect(&database)?;
-        if schema::check(&connection, &database, MIGRATIONS)? == Age::Older {
-            let transaction = connection.transaction().at(&database)?;
-            schema::migrate(&transaction, MIGRATIONS).at(&database)?;
-            transaction.commit().at(&database)?;
-        }
-        let study = select::study(&connection).at(&database)?;
+        let connection = connect(&database)?;
+        schema::check(&connection, &database)?;
+        let study = rows::load_study(&connection).at(&database)?;
         Ok(Self { directory: directory.into(), database, study, connection, _lock: lock })
     }
 
@@ -86,13 +81,13 @@ impl Store {
     /// those of a long study may be larger than memory: [`Store::load_run`] reads them.
     ///
     /// # Errors
-    /// When there is none, or its database cannot be read, is damaged or of a newer version.
+    /// When there is none, or its database cannot be read, is damaged or of another schema version.
     pub fn load(directory: &Path) -> Result<StudyResults, LoadError> {
         if !Self::exists(directory) {
             return Err(LoadError::Missing(directory.into()));
         }
         let database = directory.join(DATABASE);
-        Ok(load(&database, MIGRATIONS, select::results)?)
+        Ok(load(&database, rows::load_results)?)
     }
 
     /// Reads one finished run whole, with its samples and the outputs of attached commands. `None` when there is no such
@@ -105,7 +100,7 @@ impl Store {
             return Err(LoadError::Missing(directory.into()));
         }
         let database = directory.join(DATABASE);
-        Ok(load(&database, MIGRATIONS, |connection| select::whole_run(connection, key))?)
+        Ok(load(&database, |connection| rows::load_run(connection, key))?)
     }
 
     /// Whether `directory` holds the results of a study.
@@ -128,12 +123,12 @@ impl Store {
     /// # Errors
     /// When the database cannot be read.
     pub fn completed(&self) -> Result<Vec<CompletedRun>, DatabaseError> {
-        select::all(&self.connection, "SELECT * FROM runs ORDER BY position, run_id", [], |row| {
+        rows::all(&self.connection, "SELECT * FROM runs ORDER BY position, run_id", [], |row| {
             Ok(CompletedRun {
-                key: select::key(row)?,
+                key: rows::key(row)?,
                 position: row.get("position")?,
                 failure: row.get("failure")?,
-                responses: select::responses(&self.connection, row.get("run_id")?)?,
+                responses: rows::responses(&self.connection, row.get("run_id")?)?,
             })
         })
         .at(&self.database)
@@ -158,7 +153,7 @@ impl Store {
             let session: u32 = transaction.query_row(session, [], |row| row.get(0))?;
             let sql = "INSERT INTO sessions (session, started, command) VALUES (?1, ?2, ?3)";
             transaction.execute(sql, params![session, started.to_string(), command])?;
-            insert::environments(transaction, session, environment)?;
+            rows::insert_environments(transaction, session, environment)?;
             Ok(session)
         })?;
         self.remove_leftover_traces()?;
@@ -176,7 +171,7 @@ impl Store {
     ) -> Result<(), WriteError> {
         self.write(|transaction| {
             check_session(transaction, session)?;
-            insert::environments(transaction, session, environment)
+            rows::insert_environments(transaction, session, environment)
         })
     }
 
@@ -187,7 +182,7 @@ impl Store {
     pub fn add_hook(&mut self, hook: &HookRecord) -> Result<(), WriteError> {
         self.write(|transaction| {
             check_session(transaction, hook.session)?;
-            insert::hook(transaction, hook)
+            rows::insert_hook(transaction, hook)
         })
     }
 
@@ -198,7 +193,7 @@ impl Store {
     pub fn add_baseline(&mut self, baseline: &BaselineRecord) -> Result<(), WriteError> {
         self.write(|transaction| {
             check_session(transaction, baseline.session)?;
-            insert::baseline(transaction, baseline)
+            rows::insert_baseline(transaction, baseline)
         })
     }
 
@@ -216,7 +211,10 @@ impl Store {
             check_session(transaction, session)?;
             note_lost_run(transaction)?;
             let sql = "UPDATE sessions SET ended = ?2, outcome = ?3 WHERE session = ?1";
-            transaction.execute(sql, params![session, ended.to_string(), insert::name_of(&outcome)?])?;
+            transaction.execute(
+                sql,
+                params![session, ended.to_string(), rows::name_of(&outcome).map_err(RowError::Record)?],
+            )?;
             Ok(())
         })
     }
@@ -242,7 +240,7 @@ impl Store {
             );
             return Err(WriteError::Record { path: self.database.clone(), problem });
         }
-        self.write(|transaction| insert::add_stage(transaction, &study, treatments.len()))?;
+        self.write(|transaction| rows::insert_stage(transaction, &study, treatments.len()))?;
         self.study = study;
         Ok(())
     }
@@ -255,7 +253,8 @@ impl Store {
         self.check_new(key)?;
         self.write(|transaction| {
             check_session(transaction, session)?;
-            let sql = "INSERT OR REPLACE INTO in_flight VALUES (0, ?1, ?2, ?3, ?4)";
+            let sql = "INSERT OR REPLACE INTO in_flight (slot, session, treatment, replicate, position) \
+                       VALUES (0, ?1, ?2, ?3, ?4)";
             transaction.execute(sql, params![session, key.treatment, key.replicate, position])?;
             Ok(())
         })
@@ -270,7 +269,7 @@ impl Store {
         self.check_new(run.key)?;
         self.write(|transaction| {
             check_session(transaction, run.session)?;
-            insert::run(transaction, run)?;
+            rows::insert_run(transaction, run)?;
             transaction.execute("DELETE FROM in_flight", [])?;
             Ok(())
         })
@@ -307,7 +306,7 @@ impl Store {
 
     fn remove_leftover_traces(&self) -> Result<(), WriteError> {
         let kept: BTreeSet<PathBuf> =
-            select::all(&self.connection, "SELECT path FROM traces", [], |row| row.get::<_, String>(0))
+            rows::all(&self.connection, "SELECT path FROM traces", [], |row| row.get::<_, String>(0))
                 .at(&self.database)?
                 .into_iter()
                 .map(|path| self.directory.join(path))
@@ -355,10 +354,9 @@ fn build(path: &Path, study: &StudyRecord) -> Result<(), CreateError> {
         let mut connection = Connection::open(path)?;
         connection.pragma_update(None, "foreign_keys", true)?;
         let transaction = connection.transaction()?;
-        schema::migrate(&transaction, MIGRATIONS)?;
-        insert::study(&transaction, study)?;
-        // Once more, for the factors known only now.
-        schema::make_views(&transaction)?;
+        schema::create(&transaction)?;
+        rows::insert_study(&transaction, study)?;
+        schema::create_response_view(&transaction)?;
         transaction.commit()?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.close().map_err(|(_, error)| error)?;
@@ -386,15 +384,9 @@ fn connect(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(connection)
 }
 
-fn load<T>(
-    path: &Path,
-    migrations: &[&str],
-    read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> Result<T, DatabaseError> {
+fn load<T>(path: &Path, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, DatabaseError> {
     let mut connection = connect_to_read(path)?;
-    if schema::check(&connection, path, migrations)? == Age::Older {
-        connection = migrated_copy(&connection, migrations).at(path)?;
-    }
+    schema::check(&connection, path)?;
     // One transaction, so that all tables are of the same moment.
     let transaction = connection.transaction().at(path)?;
     read(&transaction).at(path)
@@ -449,16 +441,6 @@ fn immutable(path: &Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open_with_flags(uri, flags)?;
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     Ok(connection)
-}
-
-/// A copy in memory with the newest schema: reading must not change the file.
-fn migrated_copy(connection: &Connection, migrations: &[&str]) -> rusqlite::Result<Connection> {
-    let mut copy = Connection::open_in_memory()?;
-    rusqlite::backup::Backup::new(connection, &mut copy)?.run_to_completion(1024, Duration::ZERO, None)?;
-    let transaction = copy.transaction()?;
-    schema::migrate(&transaction, migrations)?;
-    transaction.commit()?;
-    Ok(copy)
 }
 
 #[cfg(test)]

@@ -4,13 +4,13 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use benchmaster_workload::trace_file::{TraceError, TraceFacts, TraceInfo, TraceWorker, info, read};
+pub use benchmaster_trace::{TraceError, TraceFacts, TraceInfo, TraceSink, TraceWorker, info, read};
 
-use benchmaster_workload::recording::{TraceRecord, TraceSink};
-use benchmaster_workload::trace_file::TraceFile;
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_trace::TraceFile;
 
 use crate::directory::TRACES;
-use crate::record::RunKey;
+use benchmaster_record::results::RunKey;
 
 /// A trace being written. Dropped before [`TraceWriter::finish`], it leaves nothing behind.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl TraceWriter {
     }
 
     /// Ends the trace, makes it durable and gives it its name. Returns its path relative to the results directory, for
-    /// [`RunRecord::traces`](crate::record::RunRecord::traces).
+    /// [`RunRecord::traces`](benchmaster_record::results::RunRecord::traces).
     ///
     /// # Errors
     /// When an earlier write failed, or the file cannot be completed; it is then removed.

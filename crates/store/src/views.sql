@@ -1,5 +1,5 @@
--- Made anew with every migration. `run_responses` is made by the program, with one column per factor. Only what other
--- engines that read SQLite files understand too: no min() or max() of two values.
+-- `run_responses` is created by the program, with one column per factor. Only SQL that other engines reading SQLite files
+-- understand too: no min() or max() of two values.
 
 CREATE VIEW treatment_settings AS
 SELECT t.treatment, t.label, f.name AS factor, l.name AS level, s.parameter, s.value

@@ -13,8 +13,8 @@ mod precision;
 mod resolve;
 mod screen;
 
+use benchmaster_record::results::{StageKind, StudyResults};
 use benchmaster_stats::StatsError;
-use benchmaster_store::record::{StageKind, StudyResults};
 use serde::Serialize;
 use thiserror::Error;
 

@@ -10,11 +10,11 @@ mod rpc;
 
 use std::collections::BTreeMap;
 
-use benchmaster_stats::{StatsError, fairness, interval, outlier, stopping};
-use benchmaster_store::record::{
+use benchmaster_record::recording::{Recording, WorkerRecording};
+use benchmaster_record::results::{
     Replication, RunKey, RunRecord, Severity, StudyResults, TreatmentRecord, Unit,
 };
-use benchmaster_workload::recording::{Recording, WorkerRecording};
+use benchmaster_stats::{StatsError, fairness, interval, outlier, stopping};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -543,7 +543,7 @@ fn compare_members(
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::{fail, study_results};
+    use benchmaster_testkit::{fail, study_results};
 
     use super::*;
 

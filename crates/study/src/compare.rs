@@ -10,8 +10,8 @@ mod history;
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::results::{StudyRecord, StudyResults, TreatmentRecord, Unit};
 use benchmaster_stats::multiple::holm;
-use benchmaster_store::record::{StudyRecord, StudyResults, TreatmentRecord, Unit};
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -288,7 +288,7 @@ pub(crate) fn values(results: &StudyResults, treatment: u32, response: &str) -> 
         results.runs.iter().filter(|r| r.key.treatment == treatment && counts(r)).collect();
     runs.sort_by_key(|r| r.key);
     let value = |r: &&_| -> Option<f64> {
-        let run: &benchmaster_store::record::RunRecord = r;
+        let run: &benchmaster_record::results::RunRecord = r;
         run.responses.iter().find(|one| one.name == response).map(|one| one.value)
     };
     runs.iter().filter_map(value).filter(|v| v.is_finite()).collect()

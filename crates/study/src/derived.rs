@@ -5,8 +5,8 @@
 mod host;
 mod wire;
 
-use benchmaster_store::record::{Response, ServerUse, Unit};
-use benchmaster_workload::recording::Recording;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{Response, ServerUse, Unit};
 
 /// What may be known beside the other responses of a workload, over its whole measured phase. Beside these there is
 /// `<workload>.rpc.<OPERATION>.per_operation` for each kind of RPC that was made.
@@ -74,8 +74,8 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::RunRecord;
-    use benchmaster_store::synthetic::{serve, spread, study_results};
+    use benchmaster_record::results::RunRecord;
+    use benchmaster_testkit::{serve, spread, study_results};
 
     use super::*;
 
@@ -119,7 +119,7 @@ mod tests {
         close("write.wire_sent", 4e10);
         close("write.wire_sent_per_written", 4e10 * seconds / bytes(recording));
         let rpc = recording.rpc.as_ref().unwrap().phase("measure").unwrap();
-        let sum = |column: fn(&benchmaster_workload::recording::RpcRow) -> u64| {
+        let sum = |column: fn(&benchmaster_record::recording::RpcRow) -> u64| {
             rpc.rows.iter().map(column).sum::<u64>() as f64
         };
         close("write.rpc_sent_per_written", sum(|r| r.bytes_sent) / bytes(recording));

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{Response, Unit};
-use benchmaster_workload::model::{Repeat, Step, Workload};
-use benchmaster_workload::recording::Recording;
+use benchmaster_record::model::{Repeat, Step, Workload};
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{Response, Unit};
 
 use crate::responses::{counted, counted_stats};
 
@@ -81,7 +81,7 @@ pub(crate) fn response(recording: &Recording, workload: &Workload) -> Option<Res
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::study_results;
+    use benchmaster_testkit::study_results;
     use benchmaster_workload::builtin::WorkloadSpec;
 
     use super::*;

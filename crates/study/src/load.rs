@@ -11,7 +11,7 @@ mod judge;
 mod observe;
 mod words;
 
-use benchmaster_store::record::{LatencyGoal, LoadCurve, LoadRecord, StageKind, StudyResults};
+use benchmaster_record::results::{LatencyGoal, LoadCurve, LoadRecord, StageKind, StudyResults};
 use serde::Serialize;
 
 use crate::adaptive::Addition;

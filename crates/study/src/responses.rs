@@ -1,12 +1,12 @@
 //! From a recording to the numbers that are analysed: the warm-up cut, the part that counts, the responses.
 
-use benchmaster_stats::steady::mser5;
-use benchmaster_store::record::{Response, Unit};
-use benchmaster_workload::builtin::WorkloadSpec;
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{
     OperationStats, Recording, RpcRecording, RpcRow, SeriesRecording, StopReason, latency_histogram,
 };
+use benchmaster_record::results::{Response, Unit};
+use benchmaster_stats::steady::mser5;
+use benchmaster_workload::builtin::WorkloadSpec;
 use hdrhistogram::Histogram;
 
 use crate::settings::Cut;
@@ -220,7 +220,7 @@ fn merged_by_label(parts: Vec<Part<'_>>) -> Vec<Part<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use benchmaster_store::synthetic::study_results;
+    use benchmaster_testkit::study_results;
 
     fn recording() -> Recording {
         study_results(1, 1, 1).runs.remove(0).recordings.remove(0)
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn rpcs_have_responses_per_call_and_per_operation() {
         let mut results = study_results(1, 1, 1);
-        benchmaster_store::synthetic::serve(&mut results);
+        benchmaster_testkit::serve(&mut results);
         let recording = &results.runs[0].recordings[0];
         let rpc = recording.rpc.as_ref().unwrap();
         let values = responses(recording, &WorkloadSpec::Metadata(Default::default()));

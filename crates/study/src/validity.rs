@@ -10,13 +10,13 @@ mod wire;
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::environment::{Environment, TargetEnvironment};
+use benchmaster_record::model::{Claim, OpenFlag, OperationKind, Step, Workload};
+use benchmaster_record::recording::{Recording, StopReason};
+use benchmaster_record::results::{Check, ServerUse, ServiceRecord, Severity};
 use benchmaster_stats::steady::snia_last_rounds;
-use benchmaster_store::record::{Check, ServerUse, ServiceRecord, Severity};
-use benchmaster_telemetry::{Environment, TargetEnvironment};
 use benchmaster_units::ByteSize;
 use benchmaster_units::format::percent;
-use benchmaster_workload::model::{Claim, OpenFlag, OperationKind, Step, Workload};
-use benchmaster_workload::recording::{Recording, StopReason};
 
 use crate::lab_look::LabLook;
 use crate::responses::{counted, progress_series};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use benchmaster_store::record::{BlocksRecord, Replication, RunKey, StageKind, StudyRecord};
+use benchmaster_record::results::{BlocksRecord, Replication, RunKey, StageKind, StudyRecord};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::plan::extend::{ExtendError, Extension};

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
+use benchmaster_record::results::{Replication, RunKey, StudyRecord};
 use benchmaster_stats::stopping::Decision;
-use benchmaster_store::record::{Replication, RunKey, StudyRecord};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::schedule::{Next, TreatmentDecision, next};

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use benchmaster_record::results::{RunRecord, SessionEnd, StageKind, StudyResults};
 use benchmaster_store::Store;
-use benchmaster_store::record::{RunRecord, SessionEnd, StageKind, StudyResults};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::plan::extend::Extension;

@@ -7,19 +7,21 @@ mod lab;
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{Check, NetworkAchieved, NetworkRecord, ServerUse, ServiceRecord, Severity};
-use benchmaster_study::lab_look::LabLook;
-use benchmaster_study::validity::{Subject, check};
-use benchmaster_telemetry::Environment;
-use benchmaster_telemetry::environment::TargetEnvironment;
-use benchmaster_telemetry::sampling::{Cost, Kind, MetricKey, Point, Samples, Series};
-use benchmaster_workload::builtin::{DataParameters, WorkloadSpec};
-use benchmaster_workload::model::{Claim, OpenFlag, OperationKind, Step, Workload};
-use benchmaster_workload::recording::{
+use benchmaster_record::environment::Environment;
+use benchmaster_record::environment::TargetEnvironment;
+use benchmaster_record::model::{Claim, OpenFlag, OperationKind, Step, Workload};
+use benchmaster_record::recording::{
     AgentRecording, CacheAction, ClockFacts, ConnectionFacts, EncodedHistogram, FilesetFacts, HostSamples,
     HostUse, IntervalStats, OperationStats, PhaseTiming, Recording, RpcPhase, RpcRecording, RpcRow,
     RpcSource, SeriesKey, SeriesRecording, StartFacts, StopReason, WorkerRecording, latency_histogram,
 };
+use benchmaster_record::results::{
+    Check, NetworkAchieved, NetworkRecord, ServerUse, ServiceRecord, Severity,
+};
+use benchmaster_record::samples::{Cost, Kind, MetricKey, Point, Samples, Series};
+use benchmaster_study::lab_look::LabLook;
+use benchmaster_study::validity::{Subject, check};
+use benchmaster_workload::builtin::{DataParameters, WorkloadSpec};
 
 const SECOND: u64 = 1_000_000_000;
 const GB: u64 = 1_000_000_000;

@@ -1,79 +1,14 @@
-//! The environment of one host: what a reader must know to judge or repeat a measurement.
+//! Describes the environment of this host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+pub use benchmaster_record::environment::{Environment, TargetEnvironment};
 
 use crate::facts::{self, VirtualizationClues};
 use crate::fs::free_bytes;
 use crate::{host, mountinfo};
-
-/// Facts about one host and the target as seen from it. Each is `None` when the system does not tell.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Environment {
-    /// Host name.
-    pub host: String,
-    /// Version of this program.
-    pub benchmaster: String,
-    /// `uname -srvm`.
-    pub kernel: String,
-    /// `PRETTY_NAME` of os-release.
-    pub distribution: Option<String>,
-    /// CPU model.
-    pub cpu_model: Option<String>,
-    /// Processors online.
-    pub processors: u32,
-    /// Processors this process may run on.
-    pub processors_allowed: u32,
-    /// Memory in bytes.
-    pub memory_total: Option<u64>,
-    /// Memory available at the start, in bytes.
-    pub memory_available: Option<u64>,
-    /// Clock source of the kernel (`tsc`, `kvm-clock`, …).
-    pub clock_source: Option<String>,
-    /// Hypervisor or container, if it can be told.
-    pub virtualization: Option<String>,
-    /// CPU frequency governor.
-    pub governor: Option<String>,
-    /// The target directory, if the target is one.
-    pub target: Option<TargetEnvironment>,
-    /// Kernel settings that matter (`vm.dirty_ratio`, `net.ipv4.tcp_rmem`, `sunrpc.tcp_slot_table_entries`, …).
-    pub sysctls: BTreeMap<String, String>,
-}
-
-/// The file system a target directory lies on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TargetEnvironment {
-    /// The directory.
-    pub path: String,
-    /// Where the file system is mounted.
-    pub mount_point: String,
-    /// What is mounted (device, `server:/export`).
-    pub source: String,
-    /// Type (`ext4`, `nfs4`, `tmpfs`).
-    pub file_system: String,
-    /// Mount options, per mount and per super block, as the kernel lists them.
-    pub options: String,
-    /// The whole line of `/proc/self/mountinfo`.
-    pub mount_line: String,
-    /// Size in bytes.
-    pub total_bytes: u64,
-    /// Free bytes for this user.
-    pub free_bytes: u64,
-    /// Free inodes; `None` when the file system does not count them.
-    pub free_files: Option<u64>,
-    /// Maximum readahead in KiB of the backing device, if it has one.
-    pub read_ahead_kib: Option<u64>,
-}
-
-impl TargetEnvironment {
-    /// Whether the file system keeps its data in memory alone.
-    pub fn is_memory(&self) -> bool {
-        matches!(self.file_system.as_str(), "tmpfs" | "ramfs" | "devtmpfs" | "hugetlbfs")
-    }
-}
 
 /// Kernel settings that change what a file system measurement gives. Those a kernel does not have are left out.
 const SYSCTLS: [&str; 33] = [
@@ -112,66 +47,62 @@ const SYSCTLS: [&str; 33] = [
     "vm.zone_reclaim_mode",
 ];
 
-impl Environment {
-    /// Looks at this host, and at the file system of `target` if it is a directory. Never fails: what the system does
-    /// not tell is `None`.
-    pub fn collect(target: Option<&Path>) -> Self {
-        let system = rustix::system::uname();
-        let [name, release, version, machine] =
-            [system.sysname(), system.release(), system.version(), system.machine()]
-                .map(|text| text.to_string_lossy());
-        let memory = host::memory().ok();
-        let cpuinfo = text("/proc/cpuinfo");
-        // What the standard library counts takes quotas into account as well: the second best answer to both.
-        let counted = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        let online = text("/sys/devices/system/cpu/online").and_then(|list| facts::processors_in_list(&list));
-        let allowed = text("/proc/self/status").and_then(|status| facts::processors_allowed(&status));
-        Self {
-            host: system.nodename().to_string_lossy().into_owned(),
-            benchmaster: env!("CARGO_PKG_VERSION").to_owned(),
-            kernel: format!("{name} {release} {version} {machine}"),
-            distribution: ["/etc/os-release", "/usr/lib/os-release"]
-                .into_iter()
-                .find_map(text)
-                .and_then(|release| facts::distribution(&release)),
-            cpu_model: cpuinfo.as_deref().and_then(facts::cpu_model),
-            processors: online.unwrap_or(counted),
-            processors_allowed: allowed.unwrap_or(counted),
-            memory_total: memory.map(|memory| memory.total),
-            memory_available: memory.and_then(|memory| memory.available),
-            clock_source: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-            virtualization: virtualization(cpuinfo.as_deref()),
-            governor: governor(Path::new("/sys/devices/system/cpu/cpufreq")),
-            target: target.and_then(TargetEnvironment::of),
-            sysctls: sysctls(Path::new("/proc/sys")),
-        }
+/// Describes this host, and the file system of `target` if it is a directory. Never fails: what the system does not
+/// report is `None`.
+pub fn collect(target: Option<&Path>) -> Environment {
+    let system = rustix::system::uname();
+    let [name, release, version, machine] =
+        [system.sysname(), system.release(), system.version(), system.machine()]
+            .map(|text| text.to_string_lossy());
+    let memory = host::memory().ok();
+    let cpuinfo = text("/proc/cpuinfo");
+    // What the standard library counts takes quotas into account as well: the second best answer to both.
+    let counted = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let online = text("/sys/devices/system/cpu/online").and_then(|list| facts::processors_in_list(&list));
+    let allowed = text("/proc/self/status").and_then(|status| facts::processors_allowed(&status));
+    Environment {
+        host: system.nodename().to_string_lossy().into_owned(),
+        benchmaster: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: format!("{name} {release} {version} {machine}"),
+        distribution: ["/etc/os-release", "/usr/lib/os-release"]
+            .into_iter()
+            .find_map(text)
+            .and_then(|release| facts::distribution(&release)),
+        cpu_model: cpuinfo.as_deref().and_then(facts::cpu_model),
+        processors: online.unwrap_or(counted),
+        processors_allowed: allowed.unwrap_or(counted),
+        memory_total: memory.map(|memory| memory.total),
+        memory_available: memory.and_then(|memory| memory.available),
+        clock_source: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        virtualization: virtualization(cpuinfo.as_deref()),
+        governor: governor(Path::new("/sys/devices/system/cpu/cpufreq")),
+        target: target.and_then(target_environment),
+        sysctls: sysctls(Path::new("/proc/sys")),
     }
 }
 
-impl TargetEnvironment {
-    /// Looks at the file system on which `path` lies. A path that does not exist yet lies where its nearest existing
-    /// parent does. `None` when the system does not tell.
-    pub fn of(path: &Path) -> Option<Self> {
-        let absolute = std::path::absolute(path).ok()?;
-        let real = absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok())?;
-        let mounts = fs::read("/proc/self/mountinfo").ok()?;
-        let mounts = mountinfo::parse(&String::from_utf8_lossy(&mounts));
-        let mount = mountinfo::mount_of(&mounts, &real)?;
-        let space = free_bytes(&real).ok()?;
-        let read_ahead = word(Path::new("/sys/class/bdi").join(&mount.device).join("read_ahead_kb"));
-        Some(Self {
-            path: absolute.display().to_string(),
-            mount_point: mount.mount_point.display().to_string(),
-            source: mount.source.clone(),
-            file_system: mount.file_system.clone(),
-            options: mount.all_options(),
-            mount_line: mount.line.clone(),
-            total_bytes: space.total,
-            free_bytes: space.free,
-            free_files: space.free_files,
-            read_ahead_kib: read_ahead.and_then(|kib| kib.parse().ok()),
-        })
-    }
+/// Describes the file system of `path`; a path that does not exist yet is on that of its nearest existing parent. `None`
+/// when the system does not report it.
+pub fn target_environment(path: &Path) -> Option<TargetEnvironment> {
+    let absolute = std::path::absolute(path).ok()?;
+    let real = absolute.ancestors().find_map(|ancestor| ancestor.canonicalize().ok())?;
+    let mounts = fs::read("/proc/self/mountinfo").ok()?;
+    let mounts = mountinfo::parse(&String::from_utf8_lossy(&mounts));
+    let mount = mountinfo::mount_of(&mounts, &real)?;
+    let space = free_bytes(&real).ok()?;
+    let read_ahead = word(Path::new("/sys/class/bdi").join(&mount.device).join("read_ahead_kb"));
+    Some(TargetEnvironment {
+        path: absolute.display().to_string(),
+        mount_point: mount.mount_point.display().to_string(),
+        source: mount.source.clone(),
+        file_system: mount.file_system.clone(),
+        options: mount.all_options(),
+        mount_line: mount.line.clone(),
+        total_bytes: space.total,
+        free_bytes: space.free,
+        free_files: space.free_files,
+        read_ahead_kib: read_ahead.and_then(|kib| kib.parse().ok()),
+    })
 }
 
 fn virtualization(cpuinfo: Option<&str>) -> Option<String> {
@@ -223,7 +154,7 @@ mod tests {
     #[test]
     fn this_host_is_described() {
         let directory = tempfile::tempdir().unwrap();
-        let found = Environment::collect(Some(directory.path()));
+        let found = collect(Some(directory.path()));
         assert!(found.kernel.starts_with("Linux "), "{}", found.kernel);
         assert!(!found.host.is_empty() && found.processors > 0 && found.processors_allowed > 0);
         assert!(found.processors_allowed <= found.processors);
@@ -244,10 +175,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("link");
         std::os::unix::fs::symlink("/proc", &link).unwrap();
-        assert_eq!(TargetEnvironment::of(&link).unwrap().file_system, "proc");
+        assert_eq!(target_environment(&link).unwrap().file_system, "proc");
         let missing = directory.path().join("not/yet/there");
         let (there, here) =
-            (TargetEnvironment::of(&missing).unwrap(), TargetEnvironment::of(directory.path()).unwrap());
+            (target_environment(&missing).unwrap(), target_environment(directory.path()).unwrap());
         assert_eq!(there.mount_line, here.mount_line);
         assert_eq!(there.path, missing.display().to_string());
     }
@@ -265,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn governors_that_differ_are_all_told() {
+    fn governors_that_differ_are_all_listed() {
         let root = tempfile::tempdir().unwrap();
         for (policy, governor) in
             [("policy0", "powersave\n"), ("policy1", "performance\n"), ("policy2", "powersave\n")]

@@ -1,7 +1,6 @@
 //! What a host and its system say of themselves: the environment of a measurement, and counters beside it.
 //!
 //! Parsers are pure functions over text; readers are thin and only fetch that text.
-#![deny(missing_docs)]
 
 pub mod clock;
 pub mod derived;
@@ -15,4 +14,4 @@ pub mod process;
 pub mod samplers;
 pub mod sampling;
 
-pub use environment::{Environment, TargetEnvironment};
+pub use benchmaster_record::environment::{Environment, TargetEnvironment};

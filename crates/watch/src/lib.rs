@@ -1,29 +1,18 @@
 //! What `benchmaster watch` shows: NFS mounts of this host, operation by operation, and a running study, client by client.
 //!
-//! * [`live`]: the state of a running study, which the runner leaves in the results directory about once a second.
 //! * [`mounts`]: what NFS mounts do between two readings of `mountstats`; its view, and its lines for pipes.
-//! * [`study`]: the same for a running study.
+//! * [`study`]: the same for a running study, from the state that the runner keeps in the results directory.
 //!
-//! Everything here is a function of what it is given: nothing reads files (but [`live`]), clocks or keys, and nothing
-//! prints. The caller owns the terminal.
-#![deny(missing_docs)]
+//! Everything here is a function of its arguments: nothing reads files, clocks or keys, and nothing prints. The caller
+//! owns the terminal.
 
-pub mod live;
-#[cfg(feature = "view")]
 pub mod mounts;
-#[cfg(feature = "view")]
 pub mod study;
 
-#[cfg(feature = "view")]
 mod draw;
-#[cfg(feature = "view")]
 mod keys;
-#[cfg(feature = "view")]
 mod numbers;
-#[cfg(feature = "view")]
 mod screen;
 
-#[cfg(feature = "view")]
 pub use keys::{Action, Key};
-#[cfg(feature = "view")]
 pub use screen::Screen;

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use serde::Serialize;
 
 use crate::draw::remember;
-use crate::live::{Client, Live, Session};
 use crate::numbers::{clean, duration, short, spaced};
+use benchmaster_record::live::{Client, Live, Session};
 
 mod view;
 

@@ -18,14 +18,14 @@ pub mod conduct;
 pub mod content;
 pub mod execute;
 pub mod files;
-pub mod model;
 pub mod program;
 pub mod random;
 pub mod recording;
 pub mod replay;
 pub mod target;
 pub mod together;
-pub mod trace_file;
+
+pub use benchmaster_record::model;
 
 mod ahead;
 mod counts;

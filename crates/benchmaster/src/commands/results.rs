@@ -171,7 +171,7 @@ pub(crate) fn load(directory: &Path) -> Result<StudyResults> {
 
 /// Whether a database is none that this program can use, as opposed to one that it cannot use just now.
 pub(crate) fn is_wrong_directory(error: &DatabaseError) -> bool {
-    matches!(error, DatabaseError::Foreign { .. } | DatabaseError::Newer { .. })
+    matches!(error, DatabaseError::Foreign { .. } | DatabaseError::Version { .. })
 }
 
 /// Whether the measurement passed its own checks.

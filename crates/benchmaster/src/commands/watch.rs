@@ -4,7 +4,8 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use benchmaster_watch::live::{FILE, Live, Session, unix_ms};
+use benchmaster_record::live::{Live, Session};
+use benchmaster_store::live::{self, FILE, unix_ms};
 use benchmaster_watch::mounts::{Mounts, MountsView, Snapshot, lines};
 use benchmaster_watch::study::{Study, StudyView};
 use benchmaster_watch::{Action, Key, Screen};
@@ -99,7 +100,7 @@ fn print_line(value: &impl serde::Serialize) -> Result<()> {
 }
 
 fn read(directory: &Path) -> std::result::Result<Live, String> {
-    Live::read(directory).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+    live::read(directory).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
 }
 
 /// Instants at a distance, which does not grow by what is done between them.

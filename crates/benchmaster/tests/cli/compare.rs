@@ -3,7 +3,7 @@
 use std::process::Output;
 
 use benchmaster_store::record::StudyResults;
-use benchmaster_store::synthetic;
+use benchmaster_testkit as synthetic;
 use jiff::SignedDuration;
 use serde_json::Value;
 

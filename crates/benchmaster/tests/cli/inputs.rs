@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Output;
 
-use benchmaster_store::synthetic;
+use benchmaster_testkit as synthetic;
 
 use crate::place::{Place, Running, TINY, snapshot, stderr, transcript};
 

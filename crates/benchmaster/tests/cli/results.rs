@@ -3,7 +3,7 @@
 use std::fs;
 
 use benchmaster_store::record::StudyResults;
-use benchmaster_store::synthetic;
+use benchmaster_testkit as synthetic;
 use serde_json::Value;
 
 use crate::place::{Place, snapshot, stderr, stdout, transcript};

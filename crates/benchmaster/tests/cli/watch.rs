@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use benchmaster_watch::live::{Live, Session};
+use benchmaster_record::live::{Live, Session};
+use benchmaster_store::live::{begin, write};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::Value;
@@ -109,7 +110,7 @@ fn what_cannot_be_watched_is_named() {
 }
 
 fn live() -> Live {
-    let mut live = Live::begin("wan-nfs", "head1");
+    let mut live = begin("wan-nfs", "head1");
     (live.runs.position, live.runs.total) = (3, 10);
     live
 }
@@ -120,7 +121,7 @@ fn a_study_is_followed_until_it_ends() {
     let results = place.path("results");
     fs::create_dir(&results).unwrap();
     let mut state = live();
-    state.write(&results).unwrap();
+    write(&mut state, &results).unwrap();
     let output = place.run(&["watch", "results", "--once"]);
     assert_eq!(
         (output.status.code(), stdout(&output).as_str()),
@@ -133,7 +134,7 @@ fn a_study_is_followed_until_it_ends() {
     let first: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
     assert_eq!((&first["running"], &first["state"]["runs"]["position"]), (&true.into(), &3.into()));
     state.session = Session::Finished;
-    state.write(&results).unwrap();
+    write(&mut state, &results).unwrap();
     let last: Value = serde_json::from_str(&lines.map_while(Result::ok).last().unwrap()).unwrap();
     assert_eq!((&last["running"], &last["state"]["session"]), (&false.into(), &"finished".into()));
     assert_eq!(child.0.wait().unwrap().code(), Some(0));
@@ -315,12 +316,12 @@ fn a_running_study_is_shown_on_a_terminal() {
     let results = place.path("results");
     fs::create_dir(&results).unwrap();
     let mut state = live();
-    state.write(&results).unwrap();
+    write(&mut state, &results).unwrap();
     let mut view = OnTerminal::start(place.command(&["watch", "results", "-i", "100ms"]));
     view.wait_for("wan-nfs on head1");
     view.wait_for("between runs");
     state.message("c3 is lost");
-    state.write(&results).unwrap();
+    write(&mut state, &results).unwrap();
     view.wait_for("c3 is lost");
     fs::remove_file(results.join("live.json")).unwrap();
     view.wait_for("has no live.json");

@@ -51,7 +51,7 @@ pub(super) const COMPARISONS: &[Comparison] =
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::Severity;
+    use benchmaster_record::results::Severity;
 
     use super::*;
     use crate::diagnosis::Verdict;
@@ -182,8 +182,8 @@ mod tests {
 
     #[test]
     fn programs_of_others_are_told_from_our_own() {
-        use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Series};
-        use benchmaster_workload::recording::HostSamples;
+        use benchmaster_record::recording::HostSamples;
+        use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
         // Seconds of user and idle time of two processors, and of waiting, over 20 s.
         let made = |user: f64, waited: f64| {
             let mut made = Made::new();

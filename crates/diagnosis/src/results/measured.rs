@@ -3,19 +3,19 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{
+use benchmaster_record::environment::Environment;
+use benchmaster_record::model::{OperationKind, Workload};
+use benchmaster_record::recording::{
+    HostSamples, Recording, RpcPhase, RpcRecording, RpcRow, SeriesRecording, TraceRecord,
+};
+use benchmaster_record::results::{
     BaselineRecord, LabRecord, NetworkRecord, RunRecord, ServerUse, StudyRecord, StudyResults,
     TreatmentRecord,
 };
+use benchmaster_record::samples::Series;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::settings::Settings;
-use benchmaster_telemetry::Environment;
 use benchmaster_telemetry::derived::{Derived, derive, growth, mean};
-use benchmaster_telemetry::sampling::Series;
-use benchmaster_workload::model::{OperationKind, Workload};
-use benchmaster_workload::recording::{
-    HostSamples, Recording, RpcPhase, RpcRecording, RpcRow, SeriesRecording, TraceRecord,
-};
 
 use crate::mountstats::observed::Observed;
 use crate::results::details::Details;

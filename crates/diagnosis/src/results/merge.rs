@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::results::{RunKey, StudyResults};
 use benchmaster_stats::interval::mean_interval;
 use benchmaster_stats::median;
 use benchmaster_stats::share::at_least;
-use benchmaster_store::record::{RunKey, StudyResults};
 
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::explanation::Explanation;

@@ -2,7 +2,7 @@
 //!
 //! A check has found what it has found, with its own limits; here is what it means, what it takes and what to do.
 
-use benchmaster_store::record::{Check, Severity};
+use benchmaster_record::results::{Check, Severity};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::Explanation;

@@ -1,10 +1,10 @@
 //! For tests of detectors: made-up results, changed, and looked at.
 
-use benchmaster_store::record::{Check, RunRecord, Severity, StudyResults};
-use benchmaster_store::synthetic::{serve, spread, study_results};
+use benchmaster_record::recording::{HostSamples, Recording, RpcRow, TraceRecord};
+use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
+use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
 use benchmaster_study::plan::Plan;
-use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Series};
-use benchmaster_workload::recording::{HostSamples, Recording, RpcRow, TraceRecord};
+use benchmaster_testkit::{serve, spread, study_results};
 
 use crate::diagnosis::Verdict;
 use crate::finding::Finding;

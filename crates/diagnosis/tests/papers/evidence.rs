@@ -2,8 +2,8 @@
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Confidence;
-use benchmaster_store::record::{Check, LabRecord, ServiceRecord};
-use benchmaster_workload::recording::Recording;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{Check, LabRecord, ServiceRecord};
 use serde::Deserialize;
 
 use super::made::{self, Traces};

@@ -4,19 +4,19 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{
-    Check, NetworkRecord, Response, RunKey, RunRecord, ServiceRecord, SessionEnd, SessionRecord, Severity,
-    StudyResults, Unit,
-};
-use benchmaster_study::file::StudyFile;
-use benchmaster_study::plan::Plan;
-use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Samples, Series};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{
     AgentRecording, CacheAction, ConnectionFacts, EncodedHistogram, FilesetFacts, HostSamples, HostUse,
     IntervalStats, OperationStats, Recording, RpcPhase, RpcRecording, RpcRow, RpcSource, SeriesKey,
     SeriesRecording, TraceRecord, WorkerRecording, WorkerSeries, latency_histogram,
 };
+use benchmaster_record::results::{
+    Check, NetworkRecord, Response, RunKey, RunRecord, ServiceRecord, SessionEnd, SessionRecord, Severity,
+    StudyResults, Unit,
+};
+use benchmaster_record::samples::{Kind, MetricKey, Point, Samples, Series};
+use benchmaster_study::file::StudyFile;
+use benchmaster_study::plan::Plan;
 use jiff::Timestamp;
 
 use super::Details;

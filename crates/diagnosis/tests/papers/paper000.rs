@@ -1,9 +1,9 @@
 //! The Linux NFSv4.1 study: 1 GbE, five clients.
 
-use benchmaster_store::record::StudyResults;
-use benchmaster_telemetry::sampling::Kind;
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{Recording, RpcSource};
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{Recording, RpcSource};
+use benchmaster_record::results::StudyResults;
+use benchmaster_record::samples::Kind;
 
 use super::made::{self, Traces};
 use super::{found, one, phenomena};

@@ -1,8 +1,8 @@
 //! ";login:" 2015: NFSv3 against NFSv4.1 on 10 GbE.
 
-use benchmaster_store::record::{StudyResults, Unit};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{Recording, RpcSource};
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{Recording, RpcSource};
+use benchmaster_record::results::{StudyResults, Unit};
 
 use super::made::{self, Traces};
 use super::paper000::staggered;

@@ -1,6 +1,6 @@
 //! NERSC PDSF 2001: single runs, as printed, in KB/s.
 
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit};
 
 use super::made::{self, Traces};
 use super::{found, one, phenomena};

@@ -1,8 +1,8 @@
 //! Lever and Honeyman, FREENIX 2002: write latency of the Linux client.
 
-use benchmaster_store::record::{StudyResults, Unit};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::TraceRecord;
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_record::results::{StudyResults, Unit};
 
 use super::made::{self, Traces};
 use super::{found, one, phenomena};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use benchmaster_telemetry::environment::Environment;
+use benchmaster_record::environment::Environment;
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::target::Target;
 use serde::Serialize;

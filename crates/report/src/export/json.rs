@@ -4,11 +4,11 @@
 use std::io::{self, Write};
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_store::record::{RunRecord, SessionRecord, StudyRecord, StudyResults};
-use benchmaster_workload::recording::{
+use benchmaster_record::recording::{
     EncodedHistogram, HistogramError, HostSamples, OperationStats, Recording, SeriesRecording,
     WorkerRecording,
 };
+use benchmaster_record::results::{RunRecord, SessionRecord, StudyRecord, StudyResults};
 use serde_json::{Map, Value, json};
 
 use super::ExportError;

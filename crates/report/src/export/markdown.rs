@@ -5,7 +5,7 @@ mod escape;
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_study::analysis::{Analysis, LatencySummary, TreatmentSummary};
 
 use self::escape::{cell, code, code_cell, fenced, text};

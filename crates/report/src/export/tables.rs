@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::factor_columns;
-use benchmaster_store::record::{Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults};
-use benchmaster_telemetry::Environment;
-use benchmaster_workload::recording::{
+use benchmaster_record::environment::Environment;
+use benchmaster_record::recording::{
     EncodedHistogram, IntervalStats, OperationStats, Recording, RpcRecording, RpcRow, RpcSource,
     SeriesRecording, StopReason, WorkerRecording, WorkerSeries,
 };
+use benchmaster_record::results::{
+    Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
+};
+use benchmaster_store::factor_columns;
 
 use super::ExportError;
 use super::table::{Table, TableBuilder};

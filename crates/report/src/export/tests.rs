@@ -1,8 +1,9 @@
 use std::collections::HashMap;
 
-use benchmaster_store::record::{RunRecord, Severity, StudyRecord, StudyResults};
-use benchmaster_store::synthetic::{self, study_results};
-use benchmaster_workload::recording::{EncodedHistogram, latency_histogram};
+use benchmaster_record::recording::{EncodedHistogram, latency_histogram};
+use benchmaster_record::results::{RunRecord, Severity, StudyRecord, StudyResults};
+use benchmaster_testkit as synthetic;
+use benchmaster_testkit::study_results;
 use parquet::basic::LogicalType;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -329,7 +330,7 @@ impl Details for Whole {
         &self,
         _: &RunRecord,
         _: &str,
-        _: &mut dyn FnMut(&[benchmaster_workload::recording::TraceRecord]),
+        _: &mut dyn FnMut(&[benchmaster_record::recording::TraceRecord]),
     ) -> Option<Result<(), String>> {
         None
     }

@@ -1,9 +1,9 @@
 //! What a rate could be at most: what the network carries without NFS.
 
-use benchmaster_store::record::{RunRecord, StudyResults};
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_study::analysis::{Analysis, TreatmentSummary};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::Recording;
 
 use super::figure::{Line, Mode, Values, View, short};
 use crate::overview::unbroken;
@@ -32,7 +32,7 @@ impl Bound {
         if self.is_near(largest) || largest <= 0.0 {
             return String::new();
         }
-        let rate = format::rounded(self.rate, None, benchmaster_store::record::Unit::BytesPerSecond, None);
+        let rate = format::rounded(self.rate, None, benchmaster_record::results::Unit::BytesPerSecond, None);
         format!(
             " Not drawn, because far beyond the axis ({:.0} times the largest value): {}, {}.",
             self.rate / largest,
@@ -146,7 +146,7 @@ pub(super) fn over_time(views: &mut [View], bounds: &[(usize, Bound)], analysis:
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::{serve, spread, study_results};
+    use benchmaster_testkit::{serve, spread, study_results};
 
     use super::*;
 

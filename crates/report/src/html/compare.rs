@@ -4,7 +4,7 @@ mod differences;
 mod history;
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_study::analysis::Analysis;
 use benchmaster_study::compare::{CellComparison, Comparison, Direction, ResponseComparison, Side, Verdict};
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! Plots as data; the page's script draws them.
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use serde::Serialize;
 
 /// One plot, with several views of which one is shown.

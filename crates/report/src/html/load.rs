@@ -1,6 +1,6 @@
 //! Load curves: rate and response time as the load rises.
 
-use benchmaster_store::record::LoadCurve;
+use benchmaster_record::results::LoadCurve;
 use benchmaster_study::analysis::{Analysis, Estimate};
 use benchmaster_study::load::{CurveSummary, LoadAnalysis, PointSummary};
 

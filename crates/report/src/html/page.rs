@@ -8,7 +8,7 @@ mod tables;
 mod wire;
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_store::record::{Severity, StudyResults};
+use benchmaster_record::results::{Severity, StudyResults};
 use benchmaster_study::analysis::Analysis;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The plots of a study, except those of traces.
 
-use benchmaster_store::record::{RunRecord, StudyResults, Unit};
+use benchmaster_record::results::{RunRecord, StudyResults, Unit};
 use benchmaster_study::analysis::{
     Analysis, FairnessSummary, LatencySummary, ResponseSummary, TreatmentSummary,
 };
@@ -531,7 +531,7 @@ fn member_view(treatment: &TreatmentSummary, fairness: &FairnessSummary, bars: u
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::recording::latency_histogram;
+    use benchmaster_record::recording::latency_histogram;
 
     use super::*;
 

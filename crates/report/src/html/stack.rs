@@ -4,9 +4,9 @@ mod panels;
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{RunKey, RunRecord, StudyResults};
+use benchmaster_record::recording::{Collected, HostSamples, Recording};
+use benchmaster_record::results::{RunKey, RunRecord, StudyResults};
 use benchmaster_study::analysis::{Analysis, counts};
-use benchmaster_workload::recording::{Collected, HostSamples, Recording};
 use hdrhistogram::Histogram;
 
 use self::panels::{Named, Window, application, panels, server_panels};
@@ -297,7 +297,7 @@ fn panel(title: &str, unit: &'static str) -> Panel {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::study_results;
+    use benchmaster_testkit::study_results;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Tables of the page.
 
-use benchmaster_store::record::Severity;
+use benchmaster_record::results::Severity;
 use serde::Serialize;
 
 use super::figure::short;

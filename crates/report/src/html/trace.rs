@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{RunRecord, StudyResults};
+use benchmaster_record::recording::{Recording, TraceRecord};
+use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_study::analysis::{Analysis, counts};
-use benchmaster_workload::recording::{Recording, TraceRecord};
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View};
 use crate::details::Details;
@@ -213,7 +213,7 @@ impl Thinned {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::trace_records;
+    use benchmaster_testkit::trace_records;
 
     use super::*;
 

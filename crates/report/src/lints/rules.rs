@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_record::results::{Replication, SessionEnd, StudyResults, Unit};
 use benchmaster_stats::residual::shapiro_wilk;
-use benchmaster_store::record::{Replication, SessionEnd, StudyResults, Unit};
 use benchmaster_study::analysis::{Analysis, Effects, Estimate, ResponseSummary, TreatmentSummary, counts};
 
 use super::Outcome::{self, Broken, Held, NotNeeded};
@@ -324,7 +324,7 @@ pub(super) fn setup(results: &StudyResults, _: &Analysis) -> Outcome {
 }
 
 pub(super) fn together(results: &StudyResults, analysis: &Analysis) -> Outcome {
-    let clients = |run: &benchmaster_store::record::RunRecord| {
+    let clients = |run: &benchmaster_record::results::RunRecord| {
         run.recordings
             .iter()
             .map(|r| r.agents.iter().map(|agent| agent.clients).sum::<u32>())

@@ -1,6 +1,6 @@
-use benchmaster_store::record::{NetworkRecord, Response, Unit};
-use benchmaster_store::synthetic::{fail, serve, spread, study_results};
+use benchmaster_record::results::{NetworkRecord, Response, Unit};
 use benchmaster_study::analysis::analyze;
+use benchmaster_testkit::{fail, serve, spread, study_results};
 
 use super::*;
 

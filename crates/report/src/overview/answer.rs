@@ -1,7 +1,7 @@
 //! What a study asks, and the answer in two sentences: the same words on the terminal, on the page and in exports.
 
+use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
 use benchmaster_stats::interval::welch;
-use benchmaster_store::record::{FactorRecord, StudyResults, Unit};
 use benchmaster_study::analysis::{
     Analysis, Effects, Estimate, FactorSummary, LevelSummary, ResponseSummary, TreatmentSummary,
 };
@@ -243,8 +243,8 @@ fn next_best(found: &[Found<'_>], most: &str, confidence: f64) -> Option<String>
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::study_results;
     use benchmaster_study::analysis::analyze;
+    use benchmaster_testkit::study_results;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! What speaks against the numbers, in lines.
 
-use benchmaster_store::record::Severity;
+use benchmaster_record::results::Severity;
 use benchmaster_study::analysis::{Analysis, WarningSummary};
 
 use crate::format;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use benchmaster_store::record::{LabRecord, StudyResults};
+use benchmaster_record::results::{LabRecord, StudyResults};
 use benchmaster_study::analysis::{Analysis, RpcSummary, TreatmentSummary};
 
 /// A workload with each treatment's RPCs of its measured phase.

@@ -1,6 +1,6 @@
 //! Two results against each other, and a series of them, as text.
 
-use benchmaster_store::record::{Severity, Unit};
+use benchmaster_record::results::{Severity, Unit};
 use benchmaster_study::analysis::Estimate;
 use benchmaster_study::compare::{
     Better, CellComparison, Comparison, Difference, Direction, History, HistoryMethod, HistorySeries,

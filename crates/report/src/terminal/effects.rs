@@ -1,6 +1,6 @@
 //! How the factors change a response: of a study, and of any table.
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use benchmaster_study::analysis::{Analysis, ContrastSummary, Effects, FactorSummary, LevelsSummary};
 use benchmaster_study::experiment::{AnovaLine, Experiment, Prediction, Sample, TermEstimate};
 

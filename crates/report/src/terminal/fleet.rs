@@ -1,6 +1,6 @@
 //! Clients and networks.
 
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_study::analysis::{Analysis, Estimate};
 
 use super::grid::{Column, Text};

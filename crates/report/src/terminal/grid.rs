@@ -1,6 +1,6 @@
 //! Lines, paragraphs and tables of plain text.
 
-use benchmaster_store::record::Severity;
+use benchmaster_record::results::Severity;
 use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
 use unicode_width::UnicodeWidthStr;
 

@@ -1,6 +1,6 @@
 //! Load curves.
 
-use benchmaster_store::record::{LoadCurve, Severity, Unit};
+use benchmaster_record::results::{LoadCurve, Severity, Unit};
 use benchmaster_study::analysis::{Analysis, Estimate};
 use benchmaster_study::load::{CurveSummary, LoadAnalysis, PointSummary, Verdict};
 

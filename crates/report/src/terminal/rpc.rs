@@ -1,6 +1,6 @@
 //! What went over the wire.
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use benchmaster_study::analysis::{Analysis, Estimate, RpcSummary, TreatmentSummary};
 
 use super::grid::{Column, Text};

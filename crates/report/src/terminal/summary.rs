@@ -3,7 +3,7 @@
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
-use benchmaster_store::record::{Severity, StudyResults};
+use benchmaster_record::results::{Severity, StudyResults};
 use benchmaster_study::analysis::{Analysis, TreatmentSummary};
 
 use super::TextOptions;

@@ -1,6 +1,6 @@
 //! The tables of results.
 
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary};
 
 use super::grid::{Column, Text};

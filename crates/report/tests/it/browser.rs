@@ -5,12 +5,12 @@ use std::fs;
 use crate::chromium::{chromium, visit};
 use crate::made_up;
 use benchmaster_diagnosis::results::diagnose;
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_report::details::{Details, NoDetails};
 use benchmaster_report::html;
-use benchmaster_store::record::{RunRecord, StudyResults};
-use benchmaster_store::synthetic::{as_loaded, fail, serve, spread, study_results, trace_records};
 use benchmaster_study::analysis::analyze;
-use benchmaster_workload::recording::TraceRecord;
+use benchmaster_testkit::{as_loaded, fail, serve, spread, study_results, trace_records};
 
 /// Traces of the workload `write`.
 struct MadeUp;

@@ -5,10 +5,10 @@ use std::fs;
 use crate::chromium::{chromium, visit};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
+use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_report::html::{self, Compared};
-use benchmaster_store::record::{StudyResults, Unit};
-use benchmaster_store::synthetic::{serve, study_results};
 use benchmaster_study::analysis::analyze;
+use benchmaster_testkit::{serve, study_results};
 use benchmaster_study::compare::{
     self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
 };

@@ -1,12 +1,13 @@
 //! The report page as text: what it says, that it escapes, that it stays small.
 
 use benchmaster_diagnosis::results::diagnose;
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_report::details::{Details, NoDetails, ResultsDirectory};
 use benchmaster_report::html;
-use benchmaster_store::record::{RunRecord, StudyResults};
-use benchmaster_store::synthetic::{self, fail, study_results, trace_records};
 use benchmaster_study::analysis::analyze;
-use benchmaster_workload::recording::TraceRecord;
+use benchmaster_testkit as synthetic;
+use benchmaster_testkit::{fail, study_results, trace_records};
 
 fn page(results: &StudyResults) -> String {
     rendered(results, &NoDetails)

@@ -2,10 +2,10 @@
 
 use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis};
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
+use benchmaster_record::results::{Replication, StudyResults};
 use benchmaster_report::terminal::{TextOptions, analysis_text, summary};
-use benchmaster_store::record::{Replication, StudyResults};
-use benchmaster_store::synthetic::{fail, study_results};
 use benchmaster_study::analysis::analyze;
+use benchmaster_testkit::{fail, study_results};
 
 fn options(width: usize) -> TextOptions {
     TextOptions { width, ..TextOptions::default() }
@@ -197,7 +197,7 @@ fn colour_only_when_asked_and_never_inside_words() {
 fn served() -> StudyResults {
     let mut results = study_results(7, 2, 3);
     results.runs.iter_mut().for_each(|r| r.checks.clear());
-    benchmaster_store::synthetic::serve(&mut results);
+    benchmaster_testkit::serve(&mut results);
     results
 }
 
@@ -219,7 +219,7 @@ fn every_phase_has_its_table_of_rpcs() {
 /// The same with four clients on two hosts, through an emulated network.
 fn of_many() -> StudyResults {
     let mut results = served();
-    benchmaster_store::synthetic::spread(&mut results);
+    benchmaster_testkit::spread(&mut results);
     results
 }
 

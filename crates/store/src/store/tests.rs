@@ -1,7 +1,7 @@
 use tempfile::tempdir;
 
 use super::*;
-use crate::synthetic;
+use benchmaster_testkit as synthetic;
 
 #[test]
 fn a_full_disk_loses_nothing_and_halves_nothing() {
@@ -45,19 +45,6 @@ fn a_full_disk_loses_nothing_and_halves_nothing() {
 }
 
 #[test]
-fn an_older_database_is_read_without_being_changed() {
-    let directory = tempdir().unwrap();
-    let results = synthetic::study_results(6, 2, 1);
-    synthetic::write(directory.path(), &results).unwrap();
-    let path = directory.path().join(DATABASE);
-    let before = fs::read(&path).unwrap();
-    let mut later = MIGRATIONS.to_vec();
-    later.push("ALTER TABLE runs ADD COLUMN mood TEXT;");
-    assert_eq!(load(&path, &later, select::results).unwrap(), results);
-    assert_eq!(fs::read(&path).unwrap(), before);
-}
-
-#[test]
 fn commits_are_durable() {
     let directory = tempdir().unwrap();
     let store = Store::create(directory.path(), &synthetic::study_results(1, 1, 1).study).unwrap();
@@ -78,5 +65,5 @@ fn an_immutable_database_is_found_by_any_path() {
     let results = synthetic::study_results(6, 2, 1);
     synthetic::write(&directory, &results).unwrap();
     let connection = immutable(&directory.join(DATABASE)).unwrap();
-    assert_eq!(select::results(&connection).unwrap(), results);
+    assert_eq!(rows::load_results(&connection).unwrap(), results);
 }

@@ -1,9 +1,9 @@
 //! The treatment that serves a goal best, and whether fresh runs confirm it.
 
 use benchmaster_design::full as all_combinations;
+use benchmaster_record::results::{Direction, StageKind, StudyResults, Unit};
 use benchmaster_stats::model::{Term, hierarchy};
 use benchmaster_stats::ratio::fieller_welch;
-use benchmaster_store::record::{Direction, StageKind, StudyResults, Unit};
 use serde::Serialize;
 
 use super::facts::{Facts, is_confirmation};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use benchmaster_stats::model::{Data, Factor, Fit, Term, all_terms, fit};
-use benchmaster_stats::transform::WIDE_SPREAD;
-use benchmaster_store::record::{
+use benchmaster_record::results::{
     DesignRecord, GoalRecord, Replication, StageKind, StudyRecord, StudyResults, Unit,
 };
+use benchmaster_stats::model::{Data, Factor, Fit, Term, all_terms, fit};
+use benchmaster_stats::transform::WIDE_SPREAD;
 
 use super::AdaptiveError;
 use crate::analysis::counts;

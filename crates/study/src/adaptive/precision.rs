@@ -1,7 +1,7 @@
 //! Whether the effects that were asked for are known precisely enough, and the replicates that would make them so.
 
+use benchmaster_record::results::StageKind;
 use benchmaster_stats::model::Fit;
-use benchmaster_store::record::StageKind;
 use serde::Serialize;
 
 use super::facts::{Facts, Scale};

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use benchmaster_design::augment::{Augmentation, augment};
 use benchmaster_design::fold::{Fold, foldover};
+use benchmaster_record::results::StageKind;
 use benchmaster_stats::lenth::lenth;
 use benchmaster_stats::model::{Fit, Term};
 use benchmaster_stats::multiple::holm;
-use benchmaster_store::record::StageKind;
 
 use super::facts::Facts;
 use super::{AdaptiveError, Addition};

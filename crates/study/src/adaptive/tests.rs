@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{
+use benchmaster_record::results::{
     DesignRecord, Direction, FactorRecord, GoalRecord, Replication, RunKey, StageRecord, StudyResults,
     TreatmentRecord,
 };
-use benchmaster_store::synthetic::study_results;
+use benchmaster_testkit::study_results;
 
 use super::*;
 

@@ -4,8 +4,8 @@
 //! with the factor's base level: averaged over the cells of all other factors, or with everything else at its base (one
 //! at a time).
 
+use benchmaster_record::results::{FactorRecord, RunRecord, StudyRecord, StudyResults, TreatmentRecord};
 use benchmaster_stats::{mean, standard_deviation, t_quantile};
-use benchmaster_store::record::{FactorRecord, RunRecord, StudyRecord, StudyResults, TreatmentRecord};
 use serde::Serialize;
 
 use super::{Estimate, TreatmentSummary, counts, is_invalid};
@@ -334,9 +334,9 @@ fn weighted<'a>(cells: impl Iterator<Item = (&'a Cell<'a>, f64)>) -> Option<Weig
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_record::results::{Check, Severity, StudyResults};
     use benchmaster_stats::interval::welch;
-    use benchmaster_store::record::{Check, Severity, StudyResults};
-    use benchmaster_store::synthetic::study_results;
+    use benchmaster_testkit::study_results;
 
     use super::super::{Analysis, analyze, analyze_with};
     use super::*;

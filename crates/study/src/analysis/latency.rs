@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_stats::percentile::PercentileTable;
-use benchmaster_store::record::RunRecord;
-use benchmaster_workload::recording::{
+use benchmaster_record::recording::{
     EncodedHistogram, IntervalStats, OperationStats, Recording, SeriesKey, SeriesRecording, latency_histogram,
 };
+use benchmaster_record::results::RunRecord;
+use benchmaster_stats::percentile::PercentileTable;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -211,11 +211,11 @@ fn finish(merge: Merge) -> LatencySummary {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::study_results;
+    use benchmaster_testkit::study_results;
 
     use super::*;
 
-    fn of(results: &benchmaster_store::record::StudyResults) -> (Vec<LatencySummary>, Vec<String>) {
+    fn of(results: &benchmaster_record::results::StudyResults) -> (Vec<LatencySummary>, Vec<String>) {
         let runs: Vec<_> = results.runs.iter().collect();
         let mut damage = Vec::new();
         (latencies(&runs, &mut damage), damage)

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::RunRecord;
-use benchmaster_workload::recording::{RpcPhase, RpcRecording, RpcRow};
+use benchmaster_record::recording::{RpcPhase, RpcRecording, RpcRow};
+use benchmaster_record::results::RunRecord;
 use serde::Serialize;
 
 use super::Estimate;
@@ -144,7 +144,8 @@ fn connection(rpc: &RpcRecording) -> String {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::synthetic::{self, study_results};
+    use benchmaster_testkit as synthetic;
+    use benchmaster_testkit::study_results;
 
     use super::*;
 

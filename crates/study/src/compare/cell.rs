@@ -1,9 +1,9 @@
 //! One cell of two results: the difference of means and of ranks, the ratio, and what they say.
 
+use benchmaster_record::results::Unit;
 use benchmaster_stats::equivalence::{self, ratio_band};
 use benchmaster_stats::ratio::{KnownMean, RatioInterval, fieller, fieller_of_means, fieller_welch, log_t};
 use benchmaster_stats::{StatsError, interval, rank};
-use benchmaster_store::record::Unit;
 use benchmaster_units::format::exact_percent;
 use serde::Serialize;
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use benchmaster_store::record::{LabRecord, RunRecord, StudyRecord, StudyResults};
-use benchmaster_telemetry::Environment;
+use benchmaster_record::environment::Environment;
+use benchmaster_record::results::{LabRecord, RunRecord, StudyRecord, StudyResults};
 use serde::Serialize;
 use toml::Value;
 
@@ -121,7 +121,7 @@ fn urls(results: &StudyResults) -> BTreeSet<String> {
 
 /// The network of the cells that are compared: a factor may vary it between cells.
 fn network(list: &mut Vec<Difference>, a: &StudyResults, b: &StudyResults) {
-    type Part = fn(&benchmaster_store::record::NetworkRecord) -> String;
+    type Part = fn(&benchmaster_record::results::NetworkRecord) -> String;
     let parts: [(&str, Part); 5] = [
         ("network.means", |n| n.means.clone()),
         ("network.delay", |n| format!("{} ns", n.delay_ns)),

@@ -1,8 +1,8 @@
 //! A series of results: where it begins to be another one.
 
+use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_stats::change::{ChangePoint, EDivisive, WindowedTTest, e_divisive, windowed_t_test};
 use benchmaster_stats::{StatsError, mean};
-use benchmaster_store::record::{StudyResults, Unit};
 use jiff::Timestamp;
 use serde::Serialize;
 

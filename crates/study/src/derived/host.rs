@@ -1,8 +1,8 @@
 //! What the operations cost the hosts at both ends, and how well the clients began together.
 
-use benchmaster_store::record::{ServerUse, Unit};
+use benchmaster_record::recording::{AgentRecording, HostSamples, Recording};
+use benchmaster_record::results::{ServerUse, Unit};
 use benchmaster_telemetry::derived::derive;
-use benchmaster_workload::recording::{AgentRecording, HostSamples, Recording};
 
 use super::{Found, found, operations, ratio};
 

@@ -1,11 +1,11 @@
 //! What the operations cost on the wire.
 
 use benchmaster_nfs_client::counters::Event;
-use benchmaster_store::record::Unit;
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{Recording, RpcRow, RpcSource};
+use benchmaster_record::results::Unit;
+use benchmaster_record::samples::{Samples, Series};
 use benchmaster_telemetry::derived::growth;
-use benchmaster_telemetry::sampling::{Samples, Series};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{Recording, RpcRow, RpcSource};
 
 use super::{Found, found, operations, ratio};
 

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use benchmaster_store::LoadError;
-use benchmaster_workload::trace_file::TraceError;
+use benchmaster_trace::TraceError;
 use serde::{Deserialize, Serialize};
 
 pub use self::differ::{Change, Difference};

@@ -7,7 +7,6 @@ use benchmaster_store::Store;
 use benchmaster_store::record::RunRecord;
 use benchmaster_telemetry::sampling::Samples;
 use benchmaster_workload::recording::{HostSamples, Recording};
-use benchmaster_workload::trace_file;
 
 use super::latency::Latencies;
 use super::{ExpectError, Expectation, FORMAT, OperationFindings, WorkloadFindings};
@@ -89,7 +88,7 @@ fn workloads(
             workload: recording.workload.clone(),
         })?;
         let mut latencies = vec![Latencies::default(); recording.series.len()];
-        trace_file::read(&directory.join(trace), |records| {
+        benchmaster_trace::read(&directory.join(trace), |records| {
             for record in records.iter().filter(|record| record.error == 0) {
                 if let Some(of) = latencies.get_mut(usize::from(record.series)) {
                     of.add(record.latency_ns);

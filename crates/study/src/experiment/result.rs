@@ -1,6 +1,6 @@
 //! What an experiment says: every number with its uncertainty, and the sentences that tell it.
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use serde::Serialize;
 
 /// The analysis of an experiment.

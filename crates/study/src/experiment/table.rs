@@ -1,8 +1,8 @@
 //! What is analysed, and how.
 
 use benchmaster_design::DesignError;
+use benchmaster_record::results::Unit;
 use benchmaster_stats::StatsError;
-use benchmaster_store::record::Unit;
 use thiserror::Error;
 
 /// A response of many runs, with the levels of the factors in each.

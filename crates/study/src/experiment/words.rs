@@ -1,7 +1,7 @@
 //! The answer in words: which factors matter, how sure that is, and what the design cannot separate.
 
 use benchmaster_design::term::{Term, factors, order, parse_letters};
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 
 use super::analyse::has_error;
 use super::estimate::p_text;

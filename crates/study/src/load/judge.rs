@@ -1,8 +1,8 @@
 //! What the runs of one load say: whether it is kept, and if not, who broke it.
 
+use benchmaster_record::results::{LoadCurve, Unit};
 use benchmaster_stats::interval::mean_interval;
 use benchmaster_stats::ratio::fieller_welch;
-use benchmaster_store::record::{LoadCurve, Unit};
 use serde::Serialize;
 
 use super::Question;

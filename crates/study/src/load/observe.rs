@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use benchmaster_store::record::{
+use benchmaster_record::recording::{Recording, SeriesRecording, latency_histogram};
+use benchmaster_record::results::{
     LatencyMeasure, LoadCurve, LoadRecord, Replication, RunRecord, StudyRecord, StudyResults,
 };
-use benchmaster_workload::recording::{Recording, SeriesRecording, latency_histogram};
 use hdrhistogram::Histogram;
 
 use super::{Observation, Point, Question};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use benchmaster_record::results::{LatencyGoal, LatencyMeasure};
 use benchmaster_stats::random::Generator;
-use benchmaster_store::record::{LatencyGoal, LatencyMeasure};
 
 use super::*;
 

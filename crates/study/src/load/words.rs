@@ -1,6 +1,6 @@
 //! A curve in words.
 
-use benchmaster_store::record::{LoadCurve, LoadRecord, Unit};
+use benchmaster_record::results::{LoadCurve, LoadRecord, Unit};
 
 use super::judge::time;
 use super::{CurveSummary, EndReason, Question, WithInterval};

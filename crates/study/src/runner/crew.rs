@@ -349,7 +349,7 @@ impl Crew {
     ) -> Result<Vec<(String, Environment)>, Trouble> {
         match self {
             Self::Here(_) => {
-                let environment = Environment::collect(directory);
+                let environment = benchmaster_telemetry::environment::collect(directory);
                 Ok(vec![(environment.host.clone(), environment)])
             }
             Self::Away(away) => {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use benchmaster_watch::live::{Client, ClientState, Live, Rates, Run, Session};
+use benchmaster_record::live::{Client, ClientState, Live, Rates, Run, Session};
+use benchmaster_store::live;
 
 use super::{Happening, Outcome, RunError};
 use crate::plan::Plan;
@@ -26,7 +27,7 @@ pub(super) struct Watched {
 impl Watched {
     pub(super) fn begin(plan: &Plan, directory: &Path, stored: u64, failed: u64) -> Self {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let mut live = Live::begin(plan.study.name.clone(), host);
+        let mut live = live::begin(plan.study.name.clone(), host);
         let estimate = plan.estimate();
         live.runs.total = estimate.runs_min.max(stored);
         live.runs.open = estimate.runs_max > estimate.runs_min;
@@ -61,15 +62,15 @@ impl Watched {
                 self.write();
             }
             Happening::Waiting { block, until } => {
-                self.live.message(format!(
+                self.message(format!(
                     "waits until {} for the block `{block}`",
                     until.strftime("%Y-%m-%d %H:%M")
                 ));
                 self.write();
             }
-            Happening::Note(text) => self.live.message(*text),
+            Happening::Note(text) => self.message(*text),
             Happening::Retry { reason } => {
-                self.live.message(format!("tried again: {reason}"));
+                self.message(format!("tried again: {reason}"));
                 self.write();
             }
             Happening::Progress { workload, progress, clients } => {
@@ -102,7 +103,7 @@ impl Watched {
                 self.live.runs.seconds_left =
                     Some(self.began.elapsed().as_secs_f64() / done as f64 * rest as f64);
                 if let Some(failure) = &run.failure {
-                    self.live.message(format!("run {} failed: {failure}", run.position + 1));
+                    self.message(format!("run {} failed: {failure}", run.position + 1));
                 }
                 self.live.run = None;
                 self.live.rates = None;
@@ -153,10 +154,14 @@ impl Watched {
         self.write();
     }
 
-    /// Nobody who looks on is a reason to stop a measurement.
+    fn message(&mut self, text: impl Into<String>) {
+        self.live.message(live::unix_ms(), text);
+    }
+
+    /// A failure to publish the state is no reason to stop a measurement.
     fn write(&mut self) {
         self.written = Instant::now();
-        if let Err(error) = self.live.write(&self.directory) {
+        if let Err(error) = live::write(&mut self.live, &self.directory) {
             tracing::warn!("the state of the study could not be written: {error}");
         }
     }

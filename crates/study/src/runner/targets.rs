@@ -92,7 +92,7 @@ pub(super) fn environments(
             Target::Directory(path) => Some(path.as_path()),
             Target::Nfs(_) => None,
         };
-        let mut environment = Environment::collect(directory);
+        let mut environment = benchmaster_telemetry::environment::collect(directory);
         environment.target = environment.target.or_else(|| export(settings, &reached));
         let name = match seen.is_empty() {
             true => environment.host.clone(),
@@ -102,7 +102,7 @@ pub(super) fn environments(
         seen.push(place);
     }
     if environments.is_empty() {
-        let environment = Environment::collect(None);
+        let environment = benchmaster_telemetry::environment::collect(None);
         environments.insert(environment.host.clone(), environment);
     }
     Ok(environments)

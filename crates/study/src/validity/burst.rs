@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use benchmaster_record::model::{Group, OpenFlag, OperationKind, Step};
+use benchmaster_record::recording::{IntervalStats, Recording};
+use benchmaster_record::results::{Check, Severity};
 use benchmaster_stats::burst::{BurstAndFlush, burst_and_flush as find};
-use benchmaster_store::record::{Check, Severity};
-use benchmaster_workload::model::{Group, OpenFlag, OperationKind, Step};
-use benchmaster_workload::recording::{IntervalStats, Recording};
 
 use super::{Subject, found, percent, size};
 use crate::responses::progress_series;

@@ -1,6 +1,6 @@
 //! Checks of the clients' clocks and start, of the emulated network, and of what was read beside the run.
 
-use benchmaster_store::record::{Check, Severity};
+use benchmaster_record::results::{Check, Severity};
 
 use super::{Subject, found, percent};
 use crate::runner::network::RELAY;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{Check, Severity};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::RpcSource;
+use benchmaster_record::results::{Check, Severity};
 
 use super::{Subject, found};
 

@@ -1,6 +1,6 @@
 //! Checks of a replay: what of the trace was not replayed, and how late its calls began.
 
-use benchmaster_store::record::{Check, Severity};
+use benchmaster_record::results::{Check, Severity};
 
 use super::{Subject, found, percent};
 

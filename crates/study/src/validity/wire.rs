@@ -1,8 +1,8 @@
 //! Checks of what went over the wire, who served it, and what lay between.
 
-use benchmaster_store::record::{Check, Severity};
-use benchmaster_workload::model::{Claim, OperationKind};
-use benchmaster_workload::recording::{RpcPhase, RpcRecording, RpcRow, RpcSource};
+use benchmaster_record::model::{Claim, OperationKind};
+use benchmaster_record::recording::{RpcPhase, RpcRecording, RpcRow, RpcSource};
+use benchmaster_record::results::{Check, Severity};
 
 use super::{Subject, found, percent, size};
 use crate::runner::network::RELAY;

@@ -1,7 +1,7 @@
 //! The traps of machines, each by texts and counters as they were read where it was met, and the same without it.
 
+use benchmaster_record::recording::RpcSource;
 use benchmaster_study::lab_look::{ClientLook, LabLook, ServerLook};
-use benchmaster_workload::recording::RpcSource;
 
 use super::*;
 

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::keys::{Action, Key};
-use crate::live::{ClientState, Message, Rates, Run, Runs};
 use crate::screen::Screen;
+use benchmaster_record::live::{ClientState, Message, Rates, Run, Runs};
 
 const START: u64 = 1_800_000_000_000;
 

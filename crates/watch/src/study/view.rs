@@ -6,9 +6,9 @@ use crate::draw::{
     top,
 };
 use crate::keys::{Action, Key};
-use crate::live::{Client, ClientState, Live, Rates, Session};
 use crate::numbers::{clean, duration, front, short, spaced};
 use crate::screen::{Area, Line, Screen, wrapped};
+use benchmaster_record::live::{Client, ClientState, Live, Rates, Session};
 
 /// From so many columns on, clients have a line of their rates over time.
 const WIDE: usize = 110;
@@ -346,7 +346,7 @@ fn last_messages(live: &Live, rows: usize, width: usize) -> Vec<Line> {
     if rows == 0 {
         return Vec::new();
     }
-    let line = |message: &crate::live::Message| {
+    let line = |message: &benchmaster_record::live::Message| {
         let seconds = message.at_ms % DAY_MS / 1000;
         let at = format!("{:02}:{:02}:{:02} ", seconds / 3600, seconds / 60 % 60, seconds % 60);
         let text = front(&message.text, width.saturating_sub(at.len()));

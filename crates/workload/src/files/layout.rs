@@ -1,7 +1,7 @@
 //! Which directories a fileset has, and which of them holds a file.
 
 use super::path::PathBuffer;
-use crate::model::{Fileset, Tree};
+use crate::model::Fileset;
 
 /// Deepest tree that is expected: paths end before.
 const DEEPEST: usize = 64;
@@ -15,18 +15,6 @@ pub(super) enum Layout {
     Wide { width: u64, directories: u64 },
     /// In each other. Directories are numbered level by level, from the root, 0.
     Tree { branch: u64, directories: u64, first: u64, files: u64, in_turn: bool },
-}
-
-impl Tree {
-    /// Number of directories, with the fileset's own; `None` when there are too many to count.
-    pub(crate) fn directories(&self) -> Option<u64> {
-        (0..self.depth).try_fold(1u64, |below, _| below.checked_mul(self.branch.into())?.checked_add(1))
-    }
-
-    /// Number of those of the last level.
-    fn leaves(&self) -> u64 {
-        u64::from(self.branch).saturating_pow(self.depth)
-    }
 }
 
 impl Layout {
@@ -96,6 +84,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Tree;
 
     fn tree(files: u64, depth: u32, branch: u32, leaves_only: bool) -> Layout {
         Layout::of(&Fileset {

@@ -12,7 +12,7 @@ use std::time::SystemTime;
 use crate::model::{Group, ParameterError, Replay, ReplaySpeed, Workload};
 use crate::program::{Access, Effect, GroupProgram, Instruction, Program};
 use crate::recording::SeriesKey;
-use crate::trace_file::TraceError;
+use benchmaster_trace::TraceError;
 
 pub(crate) mod plan;
 mod records;

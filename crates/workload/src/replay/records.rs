@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use benchmaster_trace::TraceFacts;
+
 use super::plan::{Call, Flags, LeftOut, NONE, Plan, Why};
 use super::world::World;
 use super::{ReplayError, TraceError};
@@ -14,12 +16,11 @@ use crate::files::{FileTable, PathBuffer, Picked};
 use crate::model::{OperationKind, Sharing};
 use crate::program::OpenFlags;
 use crate::recording::{NO_FILE, TraceRecord};
-use crate::trace_file::{self, TraceFacts};
 
 pub(super) fn read(path: &Path) -> Result<Plan, ReplayError> {
     let mut records = Vec::new();
-    let info =
-        trace_file::read(path, |batch| records.extend_from_slice(batch)).map_err(ReplayError::Trace)?;
+    let info = benchmaster_trace::read(path, |batch| records.extend_from_slice(batch))
+        .map_err(ReplayError::Trace)?;
     if info.facts.filesets.is_empty() || info.facts.workers.is_empty() {
         return Err(ReplayError::NoFiles(path.into()));
     }

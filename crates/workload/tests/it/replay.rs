@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use benchmaster_trace::{TraceFacts, TraceFile, TraceWorker};
 use benchmaster_workload::builtin::{ReplayParameters, WorkloadSpec};
 use benchmaster_workload::model::{ReplaySpeed, ReplayWord, Workload};
 use benchmaster_workload::recording::TraceSink;
 use benchmaster_workload::recording::{Recording, ReplayFacts};
-use benchmaster_workload::trace_file::{TraceFacts, TraceFile, TraceWorker};
 
 use crate::bench::{Bench, Sink, over_the_wire, series, workload};
 

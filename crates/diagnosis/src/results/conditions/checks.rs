@@ -1,6 +1,6 @@
 //! Checks that show a state of clients or servers.
 
-use benchmaster_workload::recording::SeriesRecording;
+use benchmaster_record::recording::SeriesRecording;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use benchmaster_record::environment::Environment;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{RunRecord, SessionRecord};
 use benchmaster_stats::{mean, median, standard_deviation, t_quantile};
-use benchmaster_store::record::{RunRecord, SessionRecord};
 use benchmaster_study::analysis::counts;
-use benchmaster_telemetry::Environment;
-use benchmaster_workload::recording::Recording;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{
@@ -350,9 +350,9 @@ fn hosts(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::StudyResults;
-    use benchmaster_store::synthetic::{serve, spread, study_results};
+    use benchmaster_record::results::StudyResults;
     use benchmaster_study::analysis::analyze;
+    use benchmaster_testkit::{serve, spread, study_results};
 
     use super::*;
 
@@ -376,7 +376,7 @@ mod tests {
 
     fn workers(
         results: &mut StudyResults,
-    ) -> impl Iterator<Item = &mut benchmaster_workload::recording::WorkerRecording> {
+    ) -> impl Iterator<Item = &mut benchmaster_record::recording::WorkerRecording> {
         results
             .runs
             .iter_mut()

@@ -1,7 +1,7 @@
 //! Waiting for a server's grace period.
 
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{RpcPhase, RpcSource};
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{RpcPhase, RpcSource};
 
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
@@ -102,7 +102,7 @@ fn inferred(measured: &Measured<'_>, phase: &RpcPhase) -> Option<Finding> {
 mod tests {
     use std::time::Duration;
 
-    use benchmaster_workload::recording::{EncodedHistogram, RpcRow};
+    use benchmaster_record::recording::{EncodedHistogram, RpcRow};
 
     use super::*;
     use crate::results::testing::Made;

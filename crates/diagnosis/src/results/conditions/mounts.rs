@@ -1,6 +1,6 @@
 //! What is told of a client in production by its `mountstats`, told of the clients of a run.
 
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::recording::RpcSource;
 
 use super::observed::{asked, mounts};
 use crate::diagnosis::Verdict;

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{HostSamples, RpcPhase, RpcRecording, RpcSource};
 use benchmaster_telemetry::mountstats::{NfsMount, Numbers, Operation, RpcProgram, Transport};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{HostSamples, RpcPhase, RpcRecording, RpcSource};
 
 use crate::mountstats::observed::Observed;
 use crate::results::measured::Measured;

@@ -1,7 +1,7 @@
 //! A readahead that is small for the way to the server.
 
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

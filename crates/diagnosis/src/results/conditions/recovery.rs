@@ -1,6 +1,6 @@
 //! State that clients lost and had back: sessions, client ids, opens, locks.
 
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};

@@ -114,8 +114,8 @@ pub(in crate::results) fn stood_still(measured: &Measured<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_telemetry::sampling::{Kind, MetricKey, Point, Series};
-    use benchmaster_workload::recording::{EncodedHistogram, HostSamples, latency_histogram};
+    use benchmaster_record::recording::{EncodedHistogram, HostSamples, latency_histogram};
+    use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
 
     use super::*;
     use crate::results::testing::Made;

@@ -1,6 +1,6 @@
 //! Checks of what was read and written: wrong data, failed operations, data that never reached the server.
 
-use benchmaster_workload::model::OperationKind;
+use benchmaster_record::model::OperationKind;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{RunKey, RunRecord, Severity};
+use benchmaster_record::results::{RunKey, RunRecord, Severity};
 
 use super::data::CORRUPTION;
 use crate::explanation::{Explanation, Group};
@@ -133,14 +133,14 @@ fn failed(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::RetryRecord;
-    use benchmaster_store::synthetic::{fail, study_results};
+    use benchmaster_record::results::RetryRecord;
     use benchmaster_study::analysis::analyze;
+    use benchmaster_testkit::{fail, study_results};
 
     use super::*;
 
     fn looked(
-        results: &benchmaster_store::record::StudyResults,
+        results: &benchmaster_record::results::StudyResults,
         compare: fn(&Whole<'_>) -> Compared,
     ) -> Compared {
         compare(&Whole { results, analysis: &analyze(results), plan: None })

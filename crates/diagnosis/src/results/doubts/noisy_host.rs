@@ -1,6 +1,6 @@
 //! Others on the host of the clients: virtual machines that took its processors, programs that used them.
 
-use benchmaster_workload::recording::HostSamples;
+use benchmaster_record::recording::HostSamples;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

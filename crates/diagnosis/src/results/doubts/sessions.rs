@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_store::record::SessionRecord;
-use benchmaster_telemetry::Environment;
+use benchmaster_record::environment::Environment;
+use benchmaster_record::results::SessionRecord;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
@@ -116,9 +116,9 @@ fn compare(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::StudyResults;
-    use benchmaster_store::synthetic::study_results;
+    use benchmaster_record::results::StudyResults;
     use benchmaster_study::analysis::analyze;
+    use benchmaster_testkit::study_results;
 
     use super::*;
 

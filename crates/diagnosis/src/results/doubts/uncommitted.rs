@@ -1,7 +1,7 @@
 //! Writes that the server had not put on stable storage when they were counted.
 
-use benchmaster_workload::model::{Claim, OperationKind};
-use benchmaster_workload::recording::RpcPhase;
+use benchmaster_record::model::{Claim, OperationKind};
+use benchmaster_record::recording::RpcPhase;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

@@ -1,7 +1,7 @@
 //! Which of several limits is the limit.
 
-use benchmaster_store::record::{RunRecord, StudyResults};
-use benchmaster_workload::recording::Recording;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{RunRecord, StudyResults};
 
 use crate::diagnosis::{Absent, Diagnosis, Explained, Limiting};
 use crate::explanation::{Explanation, Group};

@@ -1,6 +1,6 @@
 //! Waiting until delegations are given back.
 
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

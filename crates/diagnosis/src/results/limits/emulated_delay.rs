@@ -1,6 +1,6 @@
 //! The delay of an emulated network itself.
 
-use benchmaster_store::record::NetworkRecord;
+use benchmaster_record::results::NetworkRecord;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

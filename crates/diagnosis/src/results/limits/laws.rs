@@ -1,8 +1,8 @@
 //! Little's law and the utilisation law: numbers that cannot be true together.
 
+use benchmaster_record::model::{Step, Workload};
+use benchmaster_record::recording::RpcSource;
 use benchmaster_stats::latency::little_law_mismatch;
-use benchmaster_workload::model::{Step, Workload};
-use benchmaster_workload::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

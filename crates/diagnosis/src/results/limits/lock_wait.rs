@@ -1,8 +1,8 @@
 //! Waiting for locks that others hold.
 
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::latency_histogram;
 use benchmaster_stats::t_two_sided_p;
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::latency_histogram;
 use hdrhistogram::Histogram;
 
 use crate::diagnosis::Verdict;
@@ -129,7 +129,7 @@ fn two_proportions(a: f64, n: f64, b: f64, m: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use benchmaster_workload::recording::EncodedHistogram;
+    use benchmaster_record::recording::EncodedHistogram;
 
     use crate::results::testing::Made;
 

@@ -202,7 +202,7 @@ fn goes_by_rate(measured: &Measured<'_>, to_clients: bool) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::NetworkAchieved;
+    use benchmaster_record::results::NetworkAchieved;
 
     use super::*;
     use crate::results::testing::Made;

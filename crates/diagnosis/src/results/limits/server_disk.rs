@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_telemetry::TargetEnvironment;
+use benchmaster_record::environment::TargetEnvironment;
+use benchmaster_record::recording::HostSamples;
 use benchmaster_telemetry::derived::Derived;
-use benchmaster_workload::recording::HostSamples;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

@@ -1,6 +1,6 @@
 //! The journal of the server's file system.
 
-use benchmaster_telemetry::sampling::Series;
+use benchmaster_record::samples::Series;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

@@ -1,6 +1,6 @@
 //! The time that the server takes for each call, whatever it does meanwhile.
 
-use benchmaster_workload::recording::{RpcPhase, RpcRow};
+use benchmaster_record::recording::{RpcPhase, RpcRow};
 
 use super::network_bandwidth::{frames, usage};
 use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, server_threads, tcp_window};

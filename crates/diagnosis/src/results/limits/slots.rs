@@ -6,7 +6,7 @@ use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::results::measured::Measured;
 use crate::results::rule::{Detector, check};
 use crate::words::{percent, share, time};
-use benchmaster_workload::recording::{RpcRow, RpcSource};
+use benchmaster_record::recording::{RpcRow, RpcSource};
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 100;

@@ -1,6 +1,6 @@
 //! The window of one TCP connection.
 
-use benchmaster_telemetry::Environment;
+use benchmaster_record::environment::Environment;
 
 use super::network_bandwidth::usage;
 use crate::diagnosis::Verdict;

@@ -1,8 +1,8 @@
 //! Far more data under way than the network needs.
 
+use benchmaster_record::recording::RpcRow;
+use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::mean;
-use benchmaster_telemetry::sampling::Samples;
-use benchmaster_workload::recording::RpcRow;
 
 use super::tools::{digits, rate, share, size, time};
 use crate::diagnosis::Verdict;
@@ -219,8 +219,8 @@ fn remedy() -> Remedy {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_telemetry::sampling::Kind;
-    use benchmaster_workload::model::OperationKind;
+    use benchmaster_record::model::OperationKind;
+    use benchmaster_record::samples::Kind;
 
     use super::super::made;
     use super::*;
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(made::judge(recording.clone(), detect), Verdict::Irrelevant);
         made::rpcs(
             &mut recording,
-            benchmaster_workload::recording::RpcSource::Client,
+            benchmaster_record::recording::RpcSource::Client,
             "3",
             &[("READ", 10, 65_536, 0.0, 100.0)],
         );

@@ -3,7 +3,7 @@
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};
 use crate::results::stored::{Could, Stored, when};
-use benchmaster_workload::model::OperationKind;
+use benchmaster_record::model::OperationKind;
 
 /// Seconds: what stands still for less waits for a server or a processor, and not for a cache to be written out.
 const LEAST_STALL: f64 = 0.1;

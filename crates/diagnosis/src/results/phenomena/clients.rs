@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::recording::Recording;
+use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::growth;
-use benchmaster_telemetry::sampling::Samples;
-use benchmaster_workload::recording::Recording;
 
 use crate::results::measured::Measured;
 

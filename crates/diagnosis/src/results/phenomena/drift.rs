@@ -1,7 +1,7 @@
 //! Latency that grows while a workload runs.
 
+use benchmaster_record::recording::SeriesRecording;
 use benchmaster_stats::association::correlation;
-use benchmaster_workload::recording::SeriesRecording;
 
 use super::tools::{counted, digits, p_text, time};
 use crate::diagnosis::Verdict;
@@ -169,7 +169,7 @@ fn explained(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
+    use benchmaster_record::model::OperationKind;
 
     use super::super::made;
     use super::*;

@@ -112,7 +112,7 @@ fn finding(
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::Unit;
+    use benchmaster_record::results::Unit;
 
     use super::super::made;
     use super::*;

@@ -1,6 +1,6 @@
 //! A first call that takes far longer than those that follow.
 
-use benchmaster_workload::recording::SeriesRecording;
+use benchmaster_record::recording::SeriesRecording;
 
 use super::tools::{digits, latencies, p_text, percent, share, time};
 use crate::diagnosis::Verdict;
@@ -127,7 +127,7 @@ fn fisher(p: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
+    use benchmaster_record::model::OperationKind;
 
     use super::super::made;
     use super::*;

@@ -1,7 +1,7 @@
 //! Delegations that would help and are not granted.
 
-use benchmaster_workload::model::{OpenFlag, OperationKind, Step};
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::model::{OpenFlag, OperationKind, Step};
+use benchmaster_record::recording::RpcSource;
 
 use super::tools::{all_execute_ns, digits, execute_ns, ops, percent, share, shares_files, without_rpcs};
 use crate::diagnosis::Verdict;
@@ -184,12 +184,12 @@ fn called_back(measured: &Measured<'_>) -> Option<(f64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_telemetry::sampling::Kind;
+    use benchmaster_record::samples::Kind;
 
     use super::super::made;
     use super::*;
 
-    fn recording(locks: u64, source: RpcSource) -> benchmaster_workload::recording::Recording {
+    fn recording(locks: u64, source: RpcSource) -> benchmaster_record::recording::Recording {
         let mut recording = made::recording("locks", 8.0);
         made::series(&mut recording, OperationKind::Open, 0, &[(200_000, 1_000)]);
         made::series(&mut recording, OperationKind::Lock, 0, &[(200_000, 10_000)]);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{RunKey, RunRecord};
 use benchmaster_stats::fairness::two_clusters;
 use benchmaster_stats::share::wilson;
 use benchmaster_stats::{hash_cast, mean, standard_deviation};
-use benchmaster_store::record::{RunKey, RunRecord};
 use benchmaster_study::analysis::counts;
-use benchmaster_workload::recording::Recording;
 
 use super::clients::rates_of;
 use super::tools::{digits, percent};
@@ -133,7 +133,7 @@ fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
+    use benchmaster_record::model::OperationKind;
 
     use super::super::made;
     use super::*;

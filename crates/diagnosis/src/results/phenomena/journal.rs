@@ -1,8 +1,8 @@
 //! Blocks that a server's journal writes for synchronous writes.
 
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::value_at;
-use benchmaster_telemetry::sampling::Samples;
-use benchmaster_workload::model::OperationKind;
 
 use super::tools::{digits, ops, percent, share};
 use crate::diagnosis::Verdict;
@@ -93,7 +93,7 @@ fn journals(measured: &Measured<'_>, samples: &Samples) -> Vec<Journal> {
                 |metric: &str| samples.find("jbd2", metric, instance).map(|series| &series.points[..]);
             let at = |time: i64| {
                 let (count, mean) = (points("transactions")?, points(metric)?);
-                let within = |points: &[benchmaster_telemetry::sampling::Point]| {
+                let within = |points: &[benchmaster_record::samples::Point]| {
                     let (first, last) = (points.first()?.time_ns, points.last()?.time_ns);
                     value_at(points, time.clamp(first, last))
                 };
@@ -115,8 +115,8 @@ fn journals(measured: &Measured<'_>, samples: &Samples) -> Vec<Journal> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_telemetry::sampling::Kind;
-    use benchmaster_workload::recording::RpcSource;
+    use benchmaster_record::recording::RpcSource;
+    use benchmaster_record::samples::Kind;
 
     use super::super::made;
     use super::*;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::results::{FactorRecord, RunRecord, TreatmentRecord, numeric_values};
 use benchmaster_stats::mean;
-use benchmaster_store::record::{FactorRecord, RunRecord, TreatmentRecord, numeric_values};
 use benchmaster_study::analysis::counts;
 
 use crate::finding::{AtTreatment, Finding, Plot, TestInterval};

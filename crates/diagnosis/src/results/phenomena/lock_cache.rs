@@ -1,7 +1,7 @@
 //! Locks that make clients forget what they have cached.
 
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::RpcSource;
 
 use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, percent, share, shares_files};
 use crate::diagnosis::Verdict;

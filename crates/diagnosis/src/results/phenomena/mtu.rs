@@ -85,7 +85,7 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::Unit;
+    use benchmaster_record::results::Unit;
 
     use super::super::made;
     use super::*;

@@ -55,8 +55,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
-    use benchmaster_workload::recording::RpcSource;
+    use benchmaster_record::model::OperationKind;
+    use benchmaster_record::recording::RpcSource;
 
     use super::super::made;
     use super::*;

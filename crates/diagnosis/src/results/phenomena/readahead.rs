@@ -1,7 +1,7 @@
 //! More read from the server than by applications.
 
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::RpcSource;
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::RpcSource;
 
 use super::tools::{NO_RPCS, percent, rate, share};
 use crate::diagnosis::Verdict;

@@ -1,7 +1,7 @@
 //! Opens that wait until a delegation has come back from another client.
 
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{RpcSource, SeriesRecording};
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{RpcSource, SeriesRecording};
 
 use super::tools::{latencies, ops, percent, share, time, without_rpcs};
 use crate::diagnosis::Verdict;

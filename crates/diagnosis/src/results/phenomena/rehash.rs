@@ -148,8 +148,8 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_telemetry::sampling::Kind;
-    use benchmaster_workload::model::OperationKind;
+    use benchmaster_record::model::OperationKind;
+    use benchmaster_record::samples::Kind;
 
     use super::super::made;
     use super::*;

@@ -145,7 +145,7 @@ fn finding(
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::{StudyResults, Unit};
+    use benchmaster_record::results::{StudyResults, Unit};
 
     use super::super::made;
     use super::*;

@@ -1,6 +1,6 @@
 //! Reads that go over the wire page by page.
 
-use benchmaster_workload::model::OperationKind;
+use benchmaster_record::model::OperationKind;
 
 use super::tools::{all_execute_ns, digits, execute_ns, share, size, without_rpcs};
 use crate::diagnosis::Verdict;
@@ -76,7 +76,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::recording::RpcSource;
+    use benchmaster_record::recording::RpcSource;
 
     use super::super::made;
     use super::*;

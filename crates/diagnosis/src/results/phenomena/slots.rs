@@ -155,8 +155,8 @@ fn queue(whole: &Whole<'_>, axis: &Axis<'_>, level: usize, workload: &str) -> f6
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::Unit;
-    use benchmaster_workload::recording::RpcSource;
+    use benchmaster_record::recording::RpcSource;
+    use benchmaster_record::results::Unit;
 
     use super::super::made;
     use super::*;

@@ -1,6 +1,6 @@
 //! Small calls that are held back though nothing else is sent.
 
-use benchmaster_workload::recording::{RpcRow, RpcSource, SeriesRecording};
+use benchmaster_record::recording::{RpcRow, RpcSource, SeriesRecording};
 
 use super::tools::{all_execute_ns, digits, latencies, percent, share, time};
 use crate::diagnosis::Verdict;
@@ -138,7 +138,7 @@ fn held_back(measured: &Measured<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
+    use benchmaster_record::model::OperationKind;
 
     use super::super::made;
     use super::*;

@@ -196,8 +196,8 @@ fn finding(measured: &Measured<'_>, series: u16, found: &[Found]) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
-    use benchmaster_workload::recording::TraceRecord;
+    use benchmaster_record::model::OperationKind;
+    use benchmaster_record::recording::TraceRecord;
 
     use super::super::made;
     use super::*;

@@ -134,13 +134,13 @@ fn explained(measured: &Measured<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
+    use benchmaster_record::model::OperationKind;
 
     use super::super::made;
     use super::*;
 
     /// A minute in intervals of 1 s with these operations each.
-    fn course(of: impl Fn(u32) -> u64) -> benchmaster_workload::recording::Recording {
+    fn course(of: impl Fn(u32) -> u64) -> benchmaster_record::recording::Recording {
         let mut recording = made::recording("read", 60.0);
         made::intervals(&mut recording, OperationKind::Read, 60, |index| (of(index), 4096, 1e6));
         recording

@@ -3,10 +3,10 @@
 #[path = "../../../tests/papers/made.rs"]
 mod data;
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::StudyResults;
 use benchmaster_study::analysis::analyze;
 use benchmaster_study::plan::Plan;
-use benchmaster_workload::recording::Recording;
 
 pub(super) use self::data::*;
 use crate::diagnosis::Verdict;

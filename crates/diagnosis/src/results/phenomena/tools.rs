@@ -1,7 +1,7 @@
 //! What several of the phenomena need: numbers in words, histograms, shares.
 
-use benchmaster_workload::model::{Sharing, Workload};
-use benchmaster_workload::recording::{IntervalStats, SeriesRecording};
+use benchmaster_record::model::{Sharing, Workload};
+use benchmaster_record::recording::{IntervalStats, SeriesRecording};
 use hdrhistogram::Histogram;
 
 use crate::diagnosis::Verdict;

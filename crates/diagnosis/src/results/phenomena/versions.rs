@@ -120,8 +120,8 @@ fn state_calls(whole: &Whole<'_>, axis: &Axis<'_>, level: usize, workload: &str)
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_store::record::Unit;
-    use benchmaster_workload::recording::RpcSource;
+    use benchmaster_record::recording::RpcSource;
+    use benchmaster_record::results::Unit;
 
     use super::super::made;
     use super::*;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_record::results::RunRecord;
 use benchmaster_stats::fairness::{TwoClusters, two_clusters};
 use benchmaster_stats::hash_cast;
 use benchmaster_stats::interval::welch;
 use benchmaster_stats::random::Generator;
-use benchmaster_store::record::RunRecord;
 use benchmaster_study::analysis::counts;
 
 use super::clients::{Rates, course, rates};
@@ -301,8 +301,8 @@ fn queues(measured: &Measured<'_>) -> Vec<Evidence> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_workload::model::OperationKind;
-    use benchmaster_workload::recording::Recording;
+    use benchmaster_record::model::OperationKind;
+    use benchmaster_record::recording::Recording;
 
     use super::super::made;
     use super::*;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::{
+use benchmaster_record::recording::{AgentRecording, Collected, HostSamples, Recording};
+use benchmaster_record::results::{
     BaselineRecord, FlowsBaseline, HookRecord, RetryRecord, RunRecord, StudyRecord, StudyResults,
 };
-use benchmaster_telemetry::sampling::{Kind, Point, Series};
-use benchmaster_workload::recording::{AgentRecording, Collected, HostSamples, Recording};
+use benchmaster_record::samples::{Kind, Point, Series};
 
 use super::of_runs;
 use crate::export::table::{Table, TableBuilder};

@@ -2,7 +2,7 @@
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
-use benchmaster_store::record::{Severity, Unit};
+use benchmaster_record::results::{Severity, Unit};
 use benchmaster_study::analysis::{
     Analysis, LatencyKind, LatencySummary, RpcRowSummary, RpcSummary, TreatmentSummary,
 };

@@ -1,6 +1,6 @@
 //! How values, effects and ratios of a response are drawn and told.
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use benchmaster_study::experiment::{Experiment, MeanCell};
 
 use super::super::figure::{Axis, axis_unit, short};

@@ -1,6 +1,6 @@
 //! What is said beside the question and the answer.
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use benchmaster_study::analysis::Analysis;
 
 use crate::overview::unbroken;

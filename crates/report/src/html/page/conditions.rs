@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_store::record::{RunRecord, SessionEnd, Severity, StudyResults};
-use benchmaster_telemetry::Environment;
-use benchmaster_workload::recording::Recording;
+use benchmaster_record::environment::Environment;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{RunRecord, SessionEnd, Severity, StudyResults};
 use serde::Serialize;
 
 use super::super::table::{Cell, Table};

@@ -1,6 +1,6 @@
 //! Clients, networks, sampling, and what commands printed.
 
-use benchmaster_store::record::{RunRecord, StudyResults, Unit};
+use benchmaster_record::results::{RunRecord, StudyResults, Unit};
 use benchmaster_study::analysis::Analysis;
 use serde::Serialize;
 
@@ -206,7 +206,7 @@ fn baselines(results: &StudyResults) -> Option<Table> {
     ];
     let mut table = Table::new("Baselines of the network", &head);
     for baseline in &results.baselines {
-        let rtt = |of: fn(&benchmaster_store::record::RoundTripBaseline) -> u64| {
+        let rtt = |of: fn(&benchmaster_record::results::RoundTripBaseline) -> u64| {
             baseline.round_trip.as_ref().map_or_else(Cell::none, |r| time(of(r) as f64))
         };
         let start = || {

@@ -1,6 +1,6 @@
 //! The tables of numbers.
 
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_study::analysis::{
     self, Analysis, Estimate, FactorSummary, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
 };

@@ -1,6 +1,6 @@
 //! The tables of what went over the wire.
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use benchmaster_study::analysis::{Analysis, Estimate};
 
 use super::super::table::{Cell, Table};

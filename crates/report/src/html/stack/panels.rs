@@ -1,9 +1,9 @@
 //! Which counters are drawn together.
 
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{HostSamples, OperationStats, Recording, SeriesRecording};
+use benchmaster_record::samples::{Point, Samples, Series};
 use benchmaster_telemetry::derived::{growth, maximum, mean};
-use benchmaster_telemetry::sampling::{Point, Samples, Series};
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{HostSamples, OperationStats, Recording, SeriesRecording};
 
 use super::super::figure::Panel;
 use super::panel;

@@ -1,6 +1,6 @@
 //! Experiments made up from known effects, the same every time.
 
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use benchmaster_study::experiment::{Experiment, Options, Table, TableFactor, TableRow, Transform, analyze};
 
 const NAMES: [&str; 10] =

@@ -1,0 +1,15 @@
+//! The types of a study and its results: plain data without I/O, at the bottom of the workspace.
+//!
+//! * [`model`]: a workload in full: filesets, groups of workers, the flow of operations.
+//! * [`recording`]: what one workload of one run recorded: series, workers, RPCs, agents.
+//! * [`samples`]: the system's counters over time.
+//! * [`environment`]: the hosts.
+//! * [`results`]: a study, its plan, its runs and sessions.
+//! * [`live`]: the state of a running study.
+
+pub mod environment;
+pub mod live;
+pub mod model;
+pub mod recording;
+pub mod results;
+pub mod samples;

@@ -1,0 +1,133 @@
+//! Runs, with their responses, checks, events and retries.
+
+use benchmaster_record::results::{
+    Check, Event, LabMachine, LabRecord, Response, RetryRecord, RunKey, RunRecord,
+};
+use rusqlite::{Connection, Result, Row, Transaction};
+
+use super::cell::{Cell, Columns, NewRow};
+use super::recording::{insert_recording, load_recordings};
+use super::{Inserted, Parts, RowError, all, map, one, wire};
+
+columns! {
+    RunKey { treatment, replicate }
+    Response { name = "response", value, unit }
+    Event { time, kind, text }
+    RetryRecord { started, elapsed_ns, agent, reason }
+    LabMachine { name, kernel, kernel_hash, kernel_origin, memory, boot_ns, console }
+}
+
+pub(crate) fn insert_run(transaction: &Transaction<'_>, run: &RunRecord) -> Inserted {
+    let row = store!(NewRow::default().with(&run.key), run, {
+        position, session, started, elapsed_ns, failure, stage, block, whole_plot
+    });
+    let id = row.insert(transaction, "runs")?;
+    for (ordinal, record) in (0u32..).zip(&run.recordings) {
+        insert_recording(transaction, NewRow::child("run_id", id, ordinal), record)?;
+    }
+    for (ordinal, response) in (0u32..).zip(&run.responses) {
+        if response.value.is_nan() {
+            return Err(RowError::Record(format!("the response `{}` is not a number", response.name)));
+        }
+        NewRow::child("run_id", id, ordinal).with(response).insert(transaction, "responses")?;
+    }
+    for (ordinal, check) in (0u32..).zip(&run.checks) {
+        insert_check(transaction, id, ordinal, check)?;
+    }
+    for (ordinal, event) in (0u32..).zip(&run.events) {
+        NewRow::child("run_id", id, ordinal).with(event).insert(transaction, "events")?;
+    }
+    for (workload, path) in &run.traces {
+        let row = NewRow::default().set("run_id", &id).set("workload", workload).set("path", path);
+        row.insert(transaction, "traces")?;
+    }
+    for (ordinal, retry) in (0u32..).zip(&run.retries) {
+        NewRow::child("run_id", id, ordinal).with(retry).insert(transaction, "retries")?;
+    }
+    if let Some(lab) = &run.lab {
+        insert_lab(transaction, id, lab)?;
+    }
+    wire::insert_service(transaction, id, run)
+}
+
+fn insert_check(transaction: &Transaction<'_>, run: i64, ordinal: u32, check: &Check) -> Inserted {
+    store!(NewRow::child("run_id", run, ordinal), check, { id = "name", severity, workload, message })
+        .insert(transaction, "checks")?;
+    for (name, value) in &check.evidence {
+        NewRow::child("run_id", run, ordinal)
+            .set("name", name)
+            .set("value", value)
+            .insert(transaction, "check_evidence")?;
+    }
+    Ok(())
+}
+
+fn insert_lab(transaction: &Transaction<'_>, run: i64, lab: &LabRecord) -> Inserted {
+    if lab.wake_ups.is_nan() {
+        return Err(RowError::Record("the packets against lost wake-ups are not a number".into()));
+    }
+    let row = NewRow::default().set("run_id", &run);
+    store!(row, lab, { back_end, time, server, emulated, image, wake_ups }).insert(transaction, "labs")?;
+    for (ordinal, machine) in (0u32..).zip(&lab.machines) {
+        NewRow::child("run_id", run, ordinal).with(machine).insert(transaction, "lab_machines")?;
+    }
+    Ok(())
+}
+
+pub(super) fn load_runs(connection: &Connection) -> Result<Vec<RunRecord>> {
+    all(connection, "SELECT * FROM runs ORDER BY position, run_id", [], |row| {
+        run(connection, row, Parts::Small)
+    })
+}
+
+/// One run with all its parts.
+pub(crate) fn load_run(connection: &Connection, key: RunKey) -> Result<Option<RunRecord>> {
+    let sql = "SELECT * FROM runs WHERE treatment = ?1 AND replicate = ?2";
+    one(connection, sql, [key.treatment, key.replicate], |row| run(connection, row, Parts::All))
+}
+
+fn run(connection: &Connection, row: &Row<'_>, parts: Parts) -> Result<RunRecord> {
+    let id: i64 = row.get("run_id")?;
+    let events = "SELECT * FROM events WHERE run_id = ?1 ORDER BY ordinal";
+    let retries = "SELECT * FROM retries WHERE run_id = ?1 ORDER BY ordinal";
+    Ok(load!(row, RunRecord {
+        position, stage, block, whole_plot, session, started, elapsed_ns, failure;
+        key: key(row)?,
+        recordings: load_recordings(connection, id, parts)?,
+        responses: responses(connection, id)?,
+        checks: load_checks(connection, id)?,
+        events: all(connection, events, [id], Columns::load)?,
+        traces: map(connection, "SELECT workload, path FROM traces WHERE run_id = ?1", [id])?,
+        service: wire::load_service(connection, id)?,
+        lab: load_lab(connection, id)?,
+        server_use: wire::load_server_use(connection, id)?,
+        retries: all(connection, retries, [id], Columns::load)?,
+    }))
+}
+
+pub(crate) fn key(row: &Row<'_>) -> Result<RunKey> {
+    Columns::load(row)
+}
+
+pub(crate) fn responses(connection: &Connection, run: i64) -> Result<Vec<Response>> {
+    all(connection, "SELECT * FROM responses WHERE run_id = ?1 ORDER BY ordinal", [run], Columns::load)
+}
+
+fn load_checks(connection: &Connection, run: i64) -> Result<Vec<Check>> {
+    all(connection, "SELECT * FROM checks WHERE run_id = ?1 ORDER BY ordinal", [run], |row| {
+        let sql = "SELECT name, value FROM check_evidence WHERE run_id = ?1 AND ordinal = ?2";
+        let evidence = all(connection, sql, (run, row.get::<_, u32>("ordinal")?), |row| {
+            Ok((row.get(0)?, Cell::load(row, "value")?))
+        })?;
+        let evidence = evidence.into_iter().collect();
+        Ok(load!(row, Check { id = "name", severity, workload, message; evidence }))
+    })
+}
+
+fn load_lab(connection: &Connection, run: i64) -> Result<Option<LabRecord>> {
+    one(connection, "SELECT * FROM labs WHERE run_id = ?1", [run], |row| {
+        let machines = "SELECT * FROM lab_machines WHERE run_id = ?1 ORDER BY ordinal";
+        let machines = all(connection, machines, [run], Columns::load)?;
+        Ok(load!(row, LabRecord { back_end, time, server, emulated, image, wake_ups; machines }))
+    })
+}
