@@ -14,8 +14,8 @@ mod stored;
 #[cfg(test)]
 mod testing;
 
+use benchmaster_analysis::{Analysis, analyze};
 use benchmaster_store::record::{Check, RunRecord, Severity, StudyResults};
-use benchmaster_study::analysis::{Analysis, analyze};
 use benchmaster_study::plan::Plan;
 use benchmaster_workload::recording::TraceRecord;
 

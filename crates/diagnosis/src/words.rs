@@ -1,6 +1,6 @@
 //! Numbers in sentences.
 
-pub(crate) use benchmaster_study::quantity::plural;
+pub(crate) use benchmaster_analysis::quantity::plural;
 
 /// A share of 0 to 1; 0 of nothing.
 pub(crate) fn share(part: f64, whole: f64) -> f64 {

@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_report::details::NoDetails;
 use benchmaster_report::html;
 use benchmaster_store::record::StudyResults;
 use benchmaster_store::synthetic::{serve, study_results};
-use benchmaster_study::analysis::analyze;
 use serde_json::{Value, json};
 
 /// Times that each page is opened.

@@ -1,7 +1,7 @@
 //! Numbers as people read them: scaled units, and as many digits as the uncertainty supports.
 
-pub use benchmaster_study::quantity::{Rounded, Scale, plural, rounded};
-use benchmaster_study::quantity::{decimals_for, fixed};
+pub use benchmaster_analysis::quantity::{Rounded, Scale, plural, rounded};
+use benchmaster_analysis::quantity::{decimals_for, fixed};
 
 use benchmaster_store::record::Unit;
 

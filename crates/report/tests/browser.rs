@@ -7,12 +7,12 @@ mod made_up;
 
 use std::fs;
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_report::details::{Details, NoDetails};
 use benchmaster_report::html;
 use benchmaster_store::record::{RunRecord, StudyResults};
 use benchmaster_store::synthetic::{as_loaded, fail, serve, spread, study_results, trace_records};
-use benchmaster_study::analysis::analyze;
 use benchmaster_workload::recording::TraceRecord;
 use chromium::{chromium, visit};
 

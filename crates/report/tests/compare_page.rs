@@ -6,15 +6,15 @@ mod chromium;
 
 use std::fs;
 
+use benchmaster_analysis::analyze;
+use benchmaster_analysis::compare::{
+    self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
+};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
 use benchmaster_report::html::{self, Compared};
 use benchmaster_store::record::{StudyResults, Unit};
 use benchmaster_store::synthetic::{serve, study_results};
-use benchmaster_study::analysis::analyze;
-use benchmaster_study::compare::{
-    self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
-};
 use chromium::{chromium, visit};
 
 fn finding(id: &'static str, share: f64) -> Finding {

@@ -6,8 +6,8 @@ mod made_up;
 
 use std::fmt::Write;
 
+use benchmaster_analysis::experiment::Experiment;
 use benchmaster_report::html;
-use benchmaster_study::experiment::Experiment;
 use serde_json::Value;
 
 use made_up::{MadeUp, SIX, all};

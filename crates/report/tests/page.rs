@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_report::details::{Details, NoDetails, ResultsDirectory};
 use benchmaster_report::html;
 use benchmaster_store::record::{RunRecord, StudyResults};
 use benchmaster_store::synthetic::{self, fail, study_results, trace_records};
-use benchmaster_study::analysis::analyze;
 use benchmaster_workload::recording::TraceRecord;
 
 fn page(results: &StudyResults) -> String {

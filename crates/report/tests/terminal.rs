@@ -2,12 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis};
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
 use benchmaster_report::terminal::{TextOptions, analysis_text, summary};
 use benchmaster_store::record::{Replication, StudyResults};
 use benchmaster_store::synthetic::{fail, study_results};
-use benchmaster_study::analysis::analyze;
 
 fn options(width: usize) -> TextOptions {
     TextOptions { width, ..TextOptions::default() }

@@ -6,6 +6,7 @@ pub mod design;
 mod estimate;
 pub mod extend;
 mod place;
+mod screen;
 mod treatments;
 
 use benchmaster_design::GENERATOR;
@@ -16,7 +17,7 @@ pub use self::compatible::{Difference, compatible};
 pub use self::describe::{PlanDescription, PlannedFactor, PlannedLevel, PlannedRun, PlannedWorkload};
 pub use self::estimate::Estimate;
 pub use self::place::{PlannedNetwork, PlannedStep};
-use crate::adaptive::screening;
+pub use self::screen::screening;
 use crate::diagnostics::Diagnostics;
 use crate::file::{Blocks, NamedBlock, StudyFile, TimeOfDay, Treatment};
 use crate::settings::Settings;

@@ -35,10 +35,7 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, acce
     if flow_operations::has(workload) {
         names.push(format!("{name}.flow_operations"));
     }
-    if let WorkloadSpec::WriteLatency(_) = spec {
-        let throughputs = ["write_throughput", "flush_throughput", "close_throughput"];
-        names.extend(throughputs.map(|what| format!("{name}.{what}")));
-    }
+    names.extend(throughputs_until(spec).iter().map(|(what, _)| format!("{name}.{what}")));
     for (label, operation) in series {
         if operation.moves_data() {
             names.push(format!("{name}.{label}.throughput"));
@@ -56,6 +53,18 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, acce
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
+}
+
+/// Throughputs up to the end of the last operation of a kind.
+pub(crate) fn throughputs_until(spec: &WorkloadSpec) -> &'static [(&'static str, OperationKind)] {
+    match spec {
+        WorkloadSpec::WriteLatency(_) => &[
+            ("write_throughput", OperationKind::Write),
+            ("flush_throughput", OperationKind::Fsync),
+            ("close_throughput", OperationKind::Close),
+        ],
+        _ => &[],
+    }
 }
 
 /// The response that a study is about when it does not say so: throughput for the workloads that move data for its own

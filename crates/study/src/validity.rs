@@ -18,7 +18,7 @@ use benchmaster_workload::model::{Claim, OpenFlag, OperationKind, Step, Workload
 use benchmaster_workload::recording::{Recording, StopReason};
 
 use crate::lab_look::LabLook;
-use crate::responses::{counted, progress_series};
+use benchmaster_analysis::responses::{counted, progress_series};
 
 /// What the checks look at.
 #[derive(Debug, Clone, Copy)]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use benchmaster_analysis::quantity::plural;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::explanation;
 use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
-use benchmaster_study::quantity::plural;
 use benchmaster_telemetry::mountstats::Mountstats;
 use serde::Serialize;
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use benchmaster_analysis::{Analysis, analyze_with};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_report::details::ResultsDirectory;
@@ -11,7 +12,6 @@ use benchmaster_report::html;
 use benchmaster_report::terminal::{self, TextOptions};
 use benchmaster_store::record::StudyResults;
 use benchmaster_store::{DatabaseError, LoadError, Store};
-use benchmaster_study::analysis::{Analysis, analyze_with};
 use serde::Serialize;
 
 use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, ReportArgs};

@@ -7,9 +7,9 @@ mod writer;
 
 use std::io::{self, Write};
 
+use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_store::record::{RunRecord, StudyResults, TreatmentRecord, Unit};
-use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 use benchmaster_workload::recording::{Recording, RpcRow, SeriesRecording};
 use jiff::Timestamp;
 
@@ -158,7 +158,7 @@ impl<W: Write> Metrics<'_, W> {
     fn responses(&mut self, unit: Unit) -> io::Result<()> {
         let [of_run, mean, half_width] = families(unit);
         let scale = if unit == Unit::Nanoseconds { 1e-9 } else { 1.0 };
-        let counted = |run: &&RunRecord| benchmaster_study::analysis::counts(run);
+        let counted = |run: &&RunRecord| benchmaster_analysis::counts(run);
         let has = |run: &RunRecord| run.responses.iter().any(|response| response.unit == unit);
         if !self.results.runs.iter().filter(counted).any(has) {
             return Ok(());

@@ -1,7 +1,7 @@
 //! What a rate could be at most: what the network carries without NFS.
 
+use benchmaster_analysis::{Analysis, TreatmentSummary};
 use benchmaster_store::record::{RunRecord, StudyResults};
-use benchmaster_study::analysis::{Analysis, TreatmentSummary};
 use benchmaster_workload::model::OperationKind;
 use benchmaster_workload::recording::Recording;
 

@@ -4,8 +4,8 @@ mod panels;
 
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::{Analysis, counts};
 use benchmaster_store::record::{RunKey, RunRecord, StudyResults};
-use benchmaster_study::analysis::{Analysis, counts};
 use benchmaster_workload::recording::{Collected, HostSamples, Recording};
 use hdrhistogram::Histogram;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::{Analysis, counts};
 use benchmaster_store::record::{RunRecord, StudyResults};
-use benchmaster_study::analysis::{Analysis, counts};
 use benchmaster_workload::recording::{Recording, TraceRecord};
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View};

@@ -1,6 +1,6 @@
+use benchmaster_analysis::analyze;
 use benchmaster_store::record::{NetworkRecord, Response, Unit};
 use benchmaster_store::synthetic::{fail, serve, spread, study_results};
-use benchmaster_study::analysis::analyze;
 
 use super::*;
 

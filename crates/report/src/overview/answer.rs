@@ -1,11 +1,11 @@
 //! What a study asks, and the answer in two sentences: the same words on the terminal, on the page and in exports.
 
-use benchmaster_stats::interval::welch;
-use benchmaster_store::record::{FactorRecord, StudyResults, Unit};
-use benchmaster_study::analysis::{
+use benchmaster_analysis::experiment::{Experiment, LevelMean, LevelMeans};
+use benchmaster_analysis::{
     Analysis, Effects, Estimate, FactorSummary, LevelSummary, ResponseSummary, TreatmentSummary,
 };
-use benchmaster_study::experiment::{Experiment, LevelMean, LevelMeans};
+use benchmaster_stats::interval::welch;
+use benchmaster_store::record::{FactorRecord, StudyResults, Unit};
 use benchmaster_study::plan::design::words::list;
 
 use super::{adaptive_lines, load_lines};
@@ -220,8 +220,8 @@ fn signed(value: f64, half_width: Option<f64>, unit: Option<Unit>) -> String {
 
 /// A ratio to three digits, without an exponent.
 fn ratio(ratio: f64) -> String {
-    let decimals = benchmaster_study::quantity::decimals_for(ratio, 3);
-    benchmaster_study::quantity::fixed(ratio, decimals)
+    let decimals = benchmaster_analysis::quantity::decimals_for(ratio, 3);
+    benchmaster_analysis::quantity::fixed(ratio, decimals)
 }
 
 /// Whether the best treatment can be told apart from the next.
@@ -242,8 +242,8 @@ fn next_best(found: &[Found<'_>], most: &str, confidence: f64) -> Option<String>
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_store::synthetic::study_results;
-    use benchmaster_study::analysis::analyze;
 
     use super::*;
 

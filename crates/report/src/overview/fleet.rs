@@ -1,8 +1,8 @@
 //! The clients of a study: who they were, how well they began together, what lay between them and the server.
 
+use benchmaster_analysis::{Analysis, Estimate, TreatmentSummary};
 use benchmaster_stats::fairness::jain;
 use benchmaster_store::record::{BaselineRecord, NetworkRecord, StudyResults, Unit};
-use benchmaster_study::analysis::{Analysis, Estimate, TreatmentSummary};
 use benchmaster_workload::recording::{AgentRecording, ClockFacts, Recording, StartFacts};
 
 use super::counted_runs;

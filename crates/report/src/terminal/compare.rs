@@ -1,11 +1,11 @@
 //! Two results against each other, and a series of them, as text.
 
-use benchmaster_store::record::{Severity, Unit};
-use benchmaster_study::analysis::Estimate;
-use benchmaster_study::compare::{
+use benchmaster_analysis::Estimate;
+use benchmaster_analysis::compare::{
     Better, CellComparison, Comparison, Difference, Direction, History, HistoryMethod, HistorySeries,
     ResponseComparison, Side, Verdict, percent,
 };
+use benchmaster_store::record::{Severity, Unit};
 
 use super::TextOptions;
 use super::grid::{Column, Text};

@@ -12,7 +12,7 @@ use benchmaster_workload::trace_file;
 use super::latency::Latencies;
 use super::{ExpectError, Expectation, FORMAT, OperationFindings, WorkloadFindings};
 use crate::plan::Plan;
-use crate::runner::is_complete;
+use benchmaster_analysis::schedule::is_complete;
 
 /// Counters of a mount that tell what the client's caches did.
 const CACHING: [&str; 22] = [

@@ -6,8 +6,8 @@ use benchmaster_workload::program::{Effect, Program};
 
 use super::place::report;
 use super::section::Reader;
-use crate::quantity::plural;
 use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
+use benchmaster_analysis::quantity::plural;
 
 /// Reports what cannot be.
 pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {

@@ -17,7 +17,7 @@ use super::section::Reader;
 use super::treatment::{Treatment, leaves};
 use super::words;
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::load::grid;
+use benchmaster_analysis::load::grid;
 
 /// The name of the factor that the loads are levels of.
 pub(crate) const LOAD_FACTOR: &str = "load";

@@ -18,7 +18,7 @@ use super::design::{
 use super::place::{self, PlannedNetwork, PlannedStep};
 use super::{Estimate, Plan};
 use crate::response_names::response_names;
-use crate::schedule::first_runs;
+use benchmaster_analysis::schedule::first_runs;
 
 /// What a plan is, for people and for `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]

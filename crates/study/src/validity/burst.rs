@@ -8,7 +8,7 @@ use benchmaster_workload::model::{Group, OpenFlag, OperationKind, Step};
 use benchmaster_workload::recording::{IntervalStats, Recording};
 
 use super::{Subject, found, percent, size};
-use crate::responses::progress_series;
+use benchmaster_analysis::responses::progress_series;
 
 /// Writes per interval within bursts from which on an interval without any means something.
 const ENOUGH_WRITES: f64 = 10.0;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use benchmaster_analysis::counts;
 use benchmaster_stats::{mean, median, standard_deviation, t_quantile};
 use benchmaster_store::record::{RunRecord, SessionRecord};
-use benchmaster_study::analysis::counts;
 use benchmaster_telemetry::Environment;
 use benchmaster_workload::recording::Recording;
 
@@ -350,9 +350,9 @@ fn hosts(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_store::record::StudyResults;
     use benchmaster_store::synthetic::{serve, spread, study_results};
-    use benchmaster_study::analysis::analyze;
 
     use super::*;
 

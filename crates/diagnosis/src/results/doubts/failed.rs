@@ -133,9 +133,9 @@ fn failed(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_store::record::RetryRecord;
     use benchmaster_store::synthetic::{fail, study_results};
-    use benchmaster_study::analysis::analyze;
 
     use super::*;
 

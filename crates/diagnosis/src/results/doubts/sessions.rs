@@ -116,9 +116,9 @@ fn compare(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_store::record::StudyResults;
     use benchmaster_store::synthetic::study_results;
-    use benchmaster_study::analysis::analyze;
 
     use super::*;
 

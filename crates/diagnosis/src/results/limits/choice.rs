@@ -140,7 +140,7 @@ fn undetermined(workload: &str, open: &[&str], looked: usize, diagnosis: &Diagno
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_study::analysis::analyze;
+    use benchmaster_analysis::analyze;
 
     use super::*;
     use crate::finding::{Confidence, Remedy};

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_analysis::counts;
 use benchmaster_stats::fairness::two_clusters;
 use benchmaster_stats::share::wilson;
 use benchmaster_stats::{hash_cast, mean, standard_deviation};
 use benchmaster_store::record::{RunKey, RunRecord};
-use benchmaster_study::analysis::counts;
 use benchmaster_workload::recording::Recording;
 
 use super::clients::rates_of;

@@ -3,8 +3,8 @@
 #[path = "../../../tests/papers/made.rs"]
 mod data;
 
+use benchmaster_analysis::analyze;
 use benchmaster_store::record::StudyResults;
-use benchmaster_study::analysis::analyze;
 use benchmaster_study::plan::Plan;
 use benchmaster_workload::recording::Recording;
 

@@ -1,6 +1,6 @@
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_store::synthetic::{fail, study_results};
-use benchmaster_study::analysis::analyze;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::escape::{code, code_cell, fenced};

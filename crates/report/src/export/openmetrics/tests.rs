@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_store::synthetic::{fail, study_results};
-use benchmaster_study::analysis::analyze;
 
 use super::writer::{label_names, number};
 use super::*;
@@ -170,7 +170,7 @@ fn every_response_of_every_run_that_counts_is_there_with_its_time() {
     fail(&mut results.runs[0], "no");
     let parsed = of(&results, &Diagnosis::default());
     let analysis = analyze(&results);
-    let counted = results.runs.iter().filter(|run| benchmaster_study::analysis::counts(run));
+    let counted = results.runs.iter().filter(|run| benchmaster_analysis::counts(run));
     let expected: usize = counted.clone().map(|run| run.responses.len()).sum();
     let names = ["bytes_per_second", "operations_per_second", "seconds", "ratio"];
     let of_runs: usize =

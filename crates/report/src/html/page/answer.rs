@@ -1,7 +1,7 @@
 //! What is said beside the question and the answer.
 
+use benchmaster_analysis::Analysis;
 use benchmaster_store::record::StudyResults;
-use benchmaster_study::analysis::Analysis;
 
 use crate::{format, overview};
 

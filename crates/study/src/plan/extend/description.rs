@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Proposal;
 use crate::plan::Plan;
 use crate::plan::design::{BlockInput, DesignDescription, DesignInput, TextForm};
-use crate::quantity::plural;
+use benchmaster_analysis::quantity::plural;
 
 /// So many treatments are listed in full in the text form.
 const LISTED: usize = 40;
