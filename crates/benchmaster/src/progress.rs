@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use benchmaster_store::record::{RunRecord, Severity, TreatmentRecord};
+use benchmaster_record::results::{RunRecord, Severity, TreatmentRecord};
 use benchmaster_study::plan::{Estimate, Plan};
 use benchmaster_study::runner::{ClientProgress, ClientState, Happening};
 use benchmaster_telemetry::Environment;

@@ -19,8 +19,8 @@ use std::hash::{Hash, Hasher};
 /// which costs time but loses nothing.
 const MOST_TRIES: u32 = 20_000;
 
-/// What a search has found.
-pub(crate) struct Found {
+/// The best set of columns that a search has seen.
+pub(crate) struct Best {
     /// The columns, the base (1, 2, 4, …) first.
     pub(crate) points: Vec<u32>,
     /// Whether all designs were looked at, so that none has less aberration.
@@ -30,11 +30,11 @@ pub(crate) struct Found {
 /// Looks for the set of `factors` points in `base` bits with minimum aberration, the most clear interactions of two
 /// factors deciding between equals. `effort` bounds the sets looked at: a quarter of it is for a first
 /// good design, the rest for the proof that there is no better one.
-pub(crate) fn search(factors: usize, base: u32, effort: u64) -> Found {
+pub(crate) fn search(factors: usize, base: u32, effort: u64) -> Best {
     let first = beam(factors, base, effort / 4);
     let mut exact = Exact::new(factors, base, first, effort);
     let proved = exact.run();
-    Found { points: exact.best.points, proved }
+    Best { points: exact.best.points, proved }
 }
 
 /// For each number of points t and each sum x: how many subsets of t points have the sum x.
@@ -57,7 +57,7 @@ impl Sums {
         Self { by_size }
     }
 
-    /// How many subsets of `size` points have this sum; none if there are not so many points.
+    /// How many subsets of `size` points have this sum; none if there are fewer points.
     fn ways(&self, size: usize, sum: u32) -> u64 {
         self.by_size.get(size).map_or(0, |sums| sums[sum as usize])
     }

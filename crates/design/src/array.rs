@@ -1,7 +1,7 @@
 //! Orthogonal arrays: fractions for factors with any numbers of levels.
 //!
 //! In an orthogonal array every pair of levels of any two factors occurs equally often, so that no main effect is aliased
-//! with another. Which interactions are, the generalised word-length pattern tells: A3 = 0 says that main effects are not
+//! with another. Which interactions are, the generalised word-length pattern shows: A3 = 0 says that main effects are not
 //! aliased with interactions of two factors either (resolution IV).
 
 mod choose;
@@ -16,10 +16,10 @@ use serde::Serialize;
 
 use self::choose::{choose, pass};
 use self::columnwise::columnwise;
-use self::parent::{Pool, parents, pool};
+use self::parent::{Pool, Rows, parents, pool};
 use self::slice::sliced;
+use crate::design::{DesignError, MAX_TREATMENTS, full};
 use crate::word_length::{generalised_resolution, generalised_word_length_pattern};
-use crate::{DesignError, MAX_TREATMENTS, full};
 
 /// The most runs of an array that is no full design.
 pub const MAX_RUNS: u32 = 256;
@@ -29,15 +29,13 @@ pub const MAX_FACTORS: usize = 64;
 const EFFORT: usize = 30_000_000;
 /// The same where many sizes are tried, most of which have no array.
 const LITTLE_EFFORT: usize = EFFORT / 10;
-/// The effort for a short search of all larger arrays is so many times that for a good search of one: it is used up only
+/// The effort for a short search of all larger arrays is this many times that for a good search of one: it is used up only
 /// above a hundred runs, and then takes a second or two.
 const ALL_ARRAYS: usize = 16;
 /// How many of the arrays with enough columns are searched well, after a short search of all.
 const SEARCHED_WELL: usize = 3;
 /// How many sizes a message names.
 const SIZES: usize = 3;
-
-type Rows = Vec<Vec<u32>>;
 
 /// A mixed-level fraction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -143,7 +141,7 @@ impl Size {
         }
     }
 
-    /// Why no array can have so many runs.
+    /// Why no array can have this many runs.
     fn refuses(&self, runs: u32) -> Option<String> {
         let runs = u64::from(runs);
         if runs == self.full && runs <= MAX_TREATMENTS {

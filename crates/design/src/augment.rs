@@ -1,4 +1,4 @@
-//! Which runs to add to a design, so that terms that it cannot tell apart become separate.
+//! Which runs to add to a design, so that terms that it cannot distinguish become separate.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub enum AugmentError {
     },
 }
 
-/// Runs that were done, and what they should tell together with those to be added.
+/// Runs that were done, and what they should estimate together with those to be added.
 #[derive(Clone, Copy)]
 pub struct Augmentation<'a> {
     /// Levels of each factor.
@@ -45,7 +45,7 @@ pub struct Augmentation<'a> {
     pub terms: &'a [Vec<u32>],
     /// Whether a row may be run.
     pub allowed: &'a dyn Fn(&[u32]) -> bool,
-    /// At most so many runs are added.
+    /// At most this many runs are added.
     pub most: usize,
 }
 
@@ -115,9 +115,10 @@ pub fn augment(wanted: &Augmentation<'_>) -> Result<Vec<Vec<u32>>, AugmentError>
             return Ok(added);
         }
     }
-    match enough(&information, wanted.rows.len() + added.len(), UNDETERMINED) {
-        true => Ok(added),
-        false => Err(AugmentError::NotSeparable { terms: wanted.terms.len(), most: wanted.most }),
+    if enough(&information, wanted.rows.len() + added.len(), UNDETERMINED) {
+        Ok(added)
+    } else {
+        Err(AugmentError::NotSeparable { terms: wanted.terms.len(), most: wanted.most })
     }
 }
 
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn excluded_rows_are_never_added_and_too_few_runs_are_told() {
+    fn excluded_rows_are_never_added_and_too_few_runs_are_refused() {
         let rows = paper();
         let terms = [vec![1], vec![2], vec![1, 5], vec![2, 5]];
         let free = augment(&wanted(&rows, &[0; 8], &terms)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::DesignError;
+use crate::design::DesignError;
 use crate::error::FractionError;
 use crate::regular::Fraction;
 use crate::term::{self, Term};
@@ -17,7 +17,7 @@ const COUNTED_ORDER: u32 = 4;
 pub struct Blocking {
     /// The b terms whose signs make the block of a run.
     pub generators: Vec<Term>,
-    /// All terms that cannot be told from differences between blocks: the generators and their products (2^b − 1), in
+    /// All terms that cannot be distinguished from differences between blocks: the generators and their products (2^b − 1), in
     /// a fraction each as the shortest of its chain. By order, then letters.
     pub confounded: Vec<Term>,
     /// The block of each row of [`Fraction::rows`], from 0.
@@ -115,14 +115,14 @@ struct Best {
     cost: Cost,
     /// Of equal choices: the one with the longer shortest terms, then the highest interaction first by letters, then
     /// the others from the lowest order on.
-    tie: (Vec<Reverse<u32>>, Vec<Place>),
+    tie: (Vec<Reverse<u32>>, Vec<Rank>),
     chosen: Vec<u64>,
 }
 
-/// Where a term stands by order and letters.
-type Place = (u32, Reverse<u64>);
+/// Rank of a term, by order and letters.
+type Rank = (u32, Reverse<u64>);
 
-fn place(term: Term) -> Place {
+fn rank(term: Term) -> Rank {
     (term::order(term), Reverse(term.reverse_bits()))
 }
 
@@ -179,7 +179,7 @@ impl Search<'_> {
         if self.best.as_ref().is_some_and(|best| cost > best.cost) {
             return;
         }
-        let mut places: Vec<Place> = products[1..].iter().map(|&p| place(self.columns.shortest(p))).collect();
+        let mut places: Vec<Rank> = products[1..].iter().map(|&p| rank(self.columns.shortest(p))).collect();
         places.sort_unstable();
         let orders: Vec<_> = places.iter().map(|place| Reverse(place.0)).collect();
         let highest = places.partition_point(|place| Some(&Reverse(place.0)) != orders.last());

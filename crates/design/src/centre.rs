@@ -1,10 +1,10 @@
-//! Centre points: runs in the middle of all factors, which tell a curved response from a straight one.
+//! Centre points: runs in the middle of all factors, which distinguish a curved response from a straight one.
 //!
 //! With two numeric levels per factor a factorial design cannot see curvature. Runs with every factor at the mean of its
 //! two values can: their mean differs from that of the factorial runs when the response is curved, and their scatter is an
 //! estimate of the error without replicates of the design.
 
-use crate::DesignError;
+use crate::design::DesignError;
 
 /// The level number of every factor in a centre treatment: one more than a two-level factor has.
 pub const LEVEL: u32 = 2;
@@ -36,7 +36,7 @@ pub fn check(levels: &[u32], numeric: &[bool]) -> Result<(), DesignError> {
     }
 }
 
-/// The block of each centre point, from 0: spread as evenly as possible, so that every block can tell its own drift.
+/// The block of each centre point, from 0: spread as evenly as possible, so that every block shows its own drift.
 pub fn blocks(points: u32, blocks: u32) -> Vec<u32> {
     (0..points).map(|point| point % blocks.max(1)).collect()
 }

@@ -1,6 +1,6 @@
 //! Fractions in which chosen effects are clear.
 
-use crate::DesignError;
+use crate::design::DesignError;
 use crate::error::FractionError;
 use crate::regular::{Aberration, Fraction, Generator, MAX_BASE, MAX_GENERATORS};
 use crate::term::{self, MAX_FACTORS, Term};

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::error::FractionError;
 
-/// The most treatments a design may have (2²⁰).
-pub const MAX_TREATMENTS: u64 = 1 << 20;
+/// The most treatments a design may have (2¹⁶).
+pub const MAX_TREATMENTS: u64 = 1 << 16;
 
 /// Why a design cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -61,7 +61,7 @@ pub enum DesignError {
     NoRows,
     /// More terms than can be treated in reasonable time.
     #[error(
-        "the terms up to order {max_order} ({terms} terms, {parameters} parameters) are more than can be told apart in \
+        "the terms up to order {max_order} ({terms} terms, {parameters} parameters) are more than can be distinguished in \
          reasonable time (limit: {limit}); ask for terms up to order {possible}"
     )]
     StructureTooLarge {
@@ -110,9 +110,10 @@ pub enum DesignError {
 
 fn sizes_that_will_do(sizes: &[u32]) -> String {
     let sizes: Vec<_> = sizes.iter().map(u32::to_string).collect();
-    match sizes.is_empty() {
-        true => "; take a full design, or factors with fewer levels".to_owned(),
-        false => format!("; numbers of runs that will do: {}", sizes.join(", ")),
+    if sizes.is_empty() {
+        "; take a full design, or factors with fewer levels".to_owned()
+    } else {
+        format!("; numbers of runs that will do: {}", sizes.join(", "))
     }
 }
 
@@ -213,9 +214,9 @@ mod tests {
 
     #[test]
     fn designs_out_of_bounds_are_refused() {
-        assert_eq!(full(&[2; 20]).map(|rows| rows.len()), Ok(1 << 20));
+        assert_eq!(full(&[2; 16]).map(|rows| rows.len()), Ok(1 << 16));
         let error = full(&[2; 21]).unwrap_err();
-        assert!(error.to_string().contains("more than 1048576 treatments; remove factors"), "{error}");
+        assert!(error.to_string().contains("more than 65536 treatments; remove factors"), "{error}");
         assert!(full(&[u32::MAX; 8]).is_err());
         assert!(one_at_a_time(&[u32::MAX; 2]).is_err());
         assert_eq!(full(&[2, 0]), Err(DesignError::NoLevels { factor: 1 }));

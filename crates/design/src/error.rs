@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::term::{Term, letter, letters};
+use crate::letters::{Term, letter, letters};
 
 /// Why a two-level fraction cannot be made or used as asked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -150,7 +150,7 @@ pub enum FractionError {
         factors: u32,
         /// Runs asked for.
         runs: u64,
-        /// The fewest runs that tell all factors apart.
+        /// The fewest runs that distinguish all factors.
         fewest: u64,
         /// Exponent of the most runs.
         most: u32,
@@ -169,7 +169,7 @@ pub enum FractionError {
         /// Number of factors.
         factors: u32,
     },
-    /// No fraction with at most so many runs has the asked effects clear.
+    /// No fraction with at most this many runs has the asked effects clear.
     #[error(
         "no fraction of {factors} factors in up to {max_runs} runs {} with {} clear; allow more runs or ask for fewer effects",
         if *all { "exists" } else { "was found" },

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use crate::design::{DesignError, check_rows};
 use crate::structure::Blocks;
-use crate::{DesignError, check_rows};
 
 /// The order of terms for which a cost is given: main effects and interactions of two factors.
 const MAX_ORDER: u32 = 2;
@@ -87,7 +87,7 @@ pub fn cost(all: &[Vec<u32>], kept: &[Vec<u32>], levels: &[u32]) -> Result<Cost,
     let ((models_before, terms_before), (models_after, terms_after)) = (before.analyse(), after.analyse());
     let models = models_before.iter().zip(&models_after).skip(1).map(|(whole, left)| {
         let columns: Vec<_> = (0..before.columns(whole.order)).collect();
-        // The parameters that the whole design tells apart.
+        // The parameters that the whole design distinguishes.
         let whole = before.independent(&columns);
         let same = after.independent(&whole.columns);
         let estimated = whole.columns.len();
@@ -139,11 +139,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::full;
+    use crate::design::full;
 
     #[test]
     fn a_missing_quarter_loses_its_interaction() {
-        // Without the cells where A and B are both high, AB cannot be told apart from A, B and the mean.
+        // Without the cells where A and B are both high, AB cannot be distinguished from A, B and the mean.
         let levels = [2, 2, 2];
         let all = full(&levels).unwrap();
         let kept = without(&all, &[vec![(0, 1), (1, 1)]]);

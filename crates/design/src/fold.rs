@@ -1,8 +1,8 @@
-//! Foldover and semifold: runs that are added to a two-level design because of what it could not tell apart.
+//! Foldover and semifold: runs that are added to a two-level design because of what it could not distinguish.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::DesignError;
+use crate::design::DesignError;
 use crate::regular::Fraction;
 use crate::term::{self, SignedTerm, Term};
 
@@ -59,7 +59,7 @@ pub struct Combined {
     /// Both parts as one fraction of the same factors. Where the fold adds no new treatments this is the original.
     pub fraction: Fraction,
     /// The same with one more factor, the last: low in the original runs, high in the added ones. Effects that share
-    /// a chain with it cannot be told from a change between the two parts.
+    /// a chain with it cannot be distinguished from a change between the two parts.
     pub with_block: Fraction,
     /// Words of the defining relation that hold in both parts.
     pub surviving: Vec<SignedTerm>,
@@ -83,9 +83,12 @@ pub fn combined(fraction: &Fraction, fold: Fold) -> Result<Combined, DesignError
     let signed = |word: Term| SignedTerm { term: word, negative: fraction.is_negative(word) };
     let with_block: Vec<_> = words
         .iter()
-        .map(|&word| match odd(word) {
-            true => SignedTerm { term: word | block, negative: !signed(word).negative },
-            false => signed(word),
+        .map(|&word| {
+            if odd(word) {
+                SignedTerm { term: word | block, negative: !signed(word).negative }
+            } else {
+                signed(word)
+            }
         })
         .collect();
     let changing = words.iter().copied().find(|&word| odd(word));

@@ -16,6 +16,7 @@ mod design;
 mod error;
 pub mod exclude;
 pub mod fold;
+mod letters;
 mod linear;
 mod long_words;
 mod order;

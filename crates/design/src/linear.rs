@@ -114,11 +114,11 @@ pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
 pub(crate) fn largest_eigenvalue(mut matrix: Vec<Vec<f64>>) -> f64 {
     let n = matrix.len();
     let scale: f64 = matrix.iter().flatten().map(|x| x * x).sum();
-    // Each sweep squares the share beside the diagonal; 50 are never needed.
+    // Each sweep squares the share off the diagonal; 50 are never needed.
     for _ in 0..50 {
-        let beside: f64 =
+        let off_diagonal: f64 =
             (0..n).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| matrix[i][j].powi(2)).sum();
-        if beside <= 1e-24 * scale {
+        if off_diagonal <= 1e-24 * scale {
             break;
         }
         for p in 0..n {

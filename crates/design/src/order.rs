@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use benchmaster_stats::random::Generator;
+use benchmaster_stats::random::{Generator, stream_seed};
 use serde::{Deserialize, Serialize};
-
-use crate::stream_seed;
 
 /// How the runs of a design follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -90,7 +88,7 @@ pub struct PlannedRun {
     /// Block, from 0, in the order of time. With confounded blocks in replicates as blocks it is the replicate times the
     /// number of confounded blocks plus the treatment's block. Without blocks it is 0.
     pub block: u32,
-    /// Number of the whole plot in the order of time, from 0. Every plot is set up anew, also when the one before had the
+    /// Number of the whole plot in the order of time, from 0. Every plot is set up again, also when the one before had the
     /// same levels: only so is there a whole-plot error to test against. `None` without hard-to-change factors.
     pub whole_plot: Option<u32>,
 }

@@ -2,7 +2,7 @@
 //!
 //! For screening only: a main effect is partly mixed up with every interaction of two other factors.
 
-use crate::DesignError;
+use crate::design::DesignError;
 use crate::error::FractionError;
 
 /// The most factors: 48 runs.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use crate::DesignError;
+use crate::design::DesignError;
 use crate::error::FractionError;
 use crate::term::{self, MAX_FACTORS, SignedTerm, Term, letter};
 

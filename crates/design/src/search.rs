@@ -5,9 +5,9 @@
 //! answers come from the [catalogue](mod@crate::catalogue); what it does not have is searched.
 //! [`Fraction::aberration`] says what is known about an answer.
 
-use crate::DesignError;
 use crate::aberration;
 use crate::catalogue;
+use crate::design::DesignError;
 use crate::error::FractionError;
 use crate::long_words;
 use crate::regular::{Aberration, Fraction, Generator, MAX_BASE, MAX_GENERATORS};
@@ -15,7 +15,7 @@ use crate::term::{self, MAX_FACTORS, SignedTerm};
 
 pub use crate::clear::by_clear;
 
-/// Up to so many generators all possible word lengths are compared.
+/// Up to this many generators all possible word lengths are compared.
 const EXACT_WORDS: u32 = 2;
 /// The most base factors for which columns are searched; a larger design is made from one of this size.
 const MOST_SEARCHED_BASE: u32 = 12;
@@ -26,7 +26,7 @@ pub const EFFORT: u64 = 6_000_000;
 ///
 /// # Errors
 ///
-/// A number of runs that is no power of two, too small to tell the factors apart (k factors need at least k + 1 runs)
+/// A number of runs that is no power of two, too small to distinguish the factors (k factors need at least k + 1 runs)
 /// or larger than all 2^k combinations; and designs beyond the bounds of [`Fraction::from_generators`].
 pub fn by_runs(factors: u32, runs: u64) -> Result<Fraction, DesignError> {
     let base = base_of(factors, runs)?;
@@ -124,7 +124,7 @@ fn binomial(n: u64, k: u64) -> u64 {
     (0..k.min(n + 1)).fold(1, |product, i| product * (n - i.min(n)) / (i + 1))
 }
 
-/// The number of base factors of a design with so many runs.
+/// The number of base factors of a design with this many runs.
 fn base_of(factors: u32, runs: u64) -> Result<u32, DesignError> {
     if factors == 0 || factors > MAX_FACTORS {
         return Err(FractionError::Factors { factors, limit: MAX_FACTORS }.into());

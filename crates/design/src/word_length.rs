@@ -106,7 +106,7 @@ fn of_sums(sums: &[f64], levels: &[u32]) -> Vec<f64> {
 /// Every sum of a transform with its length, the number of factors whose contrast is not the constant, and each factor's
 /// contrast.
 fn for_each_sum(sums: &[f64], levels: &[u32], mut each: impl FnMut(f64, usize, &[u32])) {
-    // The digits of the index count up beside it.
+    // The digits of the index count up with it.
     let mut digits = vec![0; levels.len()];
     let mut length = 0;
     for &sum in sums {
@@ -170,7 +170,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::full;
+    use crate::design::full;
 
     #[test]
     fn full_designs_have_no_words() {

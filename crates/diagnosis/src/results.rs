@@ -16,9 +16,9 @@ mod stored;
 #[cfg(test)]
 mod testing;
 
+use benchmaster_analysis::{Analysis, analyze};
 use benchmaster_record::recording::TraceRecord;
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
-use benchmaster_study::analysis::{Analysis, analyze};
 use benchmaster_study::plan::Plan;
 
 use crate::diagnosis::{Absent, Diagnosis};

@@ -1,13 +1,13 @@
 //! The numbers that papers print lead to what the papers say of them, and to nothing else with a name.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::catalogue::explain;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::explanation::Group;
 use benchmaster_diagnosis::finding::Finding;
 use benchmaster_diagnosis::results::{Details, diagnose};
 use benchmaster_record::results::StudyResults;
-use benchmaster_study::analysis::analyze;
 
 #[path = "papers/evidence.rs"]
 mod evidence;

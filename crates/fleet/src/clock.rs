@@ -4,7 +4,7 @@
 //! time `returned`. Whatever the two directions took, the agent's clock minus the controller's lies within half the time on
 //! the way of the mean difference; the exchange with the shortest way gives the tightest bound.
 
-use benchmaster_workload::recording::ClockFacts;
+use benchmaster_record::recording::ClockFacts;
 use serde::{Deserialize, Serialize};
 
 /// Times of one exchange in nanoseconds, each of the clock of the side that noted it.

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use benchmaster_record::model::Workload;
 use benchmaster_telemetry::sampling::SamplingConfig;
 use benchmaster_workload::cache::CacheControl;
-use benchmaster_workload::model::Workload;
 use serde::{Deserialize, Serialize};
 
 /// One workload of one run, the same for all agents.

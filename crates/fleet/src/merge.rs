@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_workload::conduct::Share;
-use benchmaster_workload::model::{Sharing, Workload};
-use benchmaster_workload::recording::{
+use benchmaster_record::model::{Sharing, Workload};
+use benchmaster_record::recording::{
     AgentRecording, CacheAction, FilesetFacts, HostSamples, HostUse, PhaseTiming, Recording, ReplayFacts,
     StartFacts, WorkerRecording,
 };
+use benchmaster_workload::conduct::Share;
 
 use crate::clock::Relation;
 use crate::perform::{Beside, Performed};
@@ -54,7 +54,7 @@ pub enum MergeError {
     Different { agent: String, what: String },
     /// A histogram cannot be read.
     #[error("agent `{agent}`: {source}")]
-    Histogram { agent: String, source: benchmaster_workload::recording::HistogramError },
+    Histogram { agent: String, source: benchmaster_record::recording::HistogramError },
 }
 
 /// The number of workers of all clients before each share: what the worker numbers of a process's trace are to be
@@ -169,7 +169,7 @@ fn agent(
     host: &str,
     pid: u32,
     share: Share,
-    clock: benchmaster_workload::recording::ClockFacts,
+    clock: benchmaster_record::recording::ClockFacts,
     host_use: HostUse,
 ) -> AgentRecording {
     AgentRecording {

@@ -15,8 +15,8 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use benchmaster_record::model::{Claim, Group, IoMethod, Until, Workload};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
-use benchmaster_workload::model::{Claim, Group, IoMethod, Until, Workload};
 
 use self::flow::{Builder, Flow, Op, count, leaves};
 use self::parse::{Attribute, Command, Thread};
@@ -156,7 +156,7 @@ fn translate<'a>(script: &'a Script<'a>, notes: &mut Notes) -> Result<(Workload,
     let directory = sets.values().next().map(|set| set.path.clone());
     let used = |set: &Set| {
         let name = Some(&set.name);
-        fn any(steps: &[benchmaster_workload::model::Step], name: Option<&String>) -> bool {
+        fn any(steps: &[benchmaster_record::model::Step], name: Option<&String>) -> bool {
             steps.iter().any(|step| step.fileset.as_ref() == name || any(&step.flow, name))
         }
         groups.iter().any(|group| any(&group.setup, name) || any(&group.flow, name))

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use benchmaster_workload::model::Workload;
+use benchmaster_record::model::Workload;
 use serde::Serialize;
 
 pub mod filebench;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use benchmaster_workload::model::Workload;
+use benchmaster_record::model::Workload;
 use toml::{Table, Value};
 
 use crate::{Imported, Note, NoteKind};

@@ -16,11 +16,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_record::results::StudyResults;
 use benchmaster_report::details::NoDetails;
 use benchmaster_report::html;
-use benchmaster_study::analysis::analyze;
 use benchmaster_testkit::{serve, study_results};
 use serde_json::{Value, json};
 

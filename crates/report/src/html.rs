@@ -13,9 +13,9 @@ mod standalone;
 mod table;
 mod trace;
 
+use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::StudyResults;
-use benchmaster_study::analysis::Analysis;
 use minijinja::HtmlEscape;
 use minijinja::value::Serde;
 use minijinja::{Environment, Value, context};

@@ -6,8 +6,8 @@
 
 mod rules;
 
+use benchmaster_analysis::Analysis;
 use benchmaster_record::results::StudyResults;
-use benchmaster_study::analysis::Analysis;
 use serde::Serialize;
 
 /// A rule, and whether it is kept.

@@ -6,10 +6,10 @@ mod fleet;
 mod validity;
 mod wire;
 
+use benchmaster_analysis::adaptive::Answer;
+use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
-use benchmaster_study::adaptive::Answer;
-use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 
 pub(crate) use self::answer::{answer, question, short_question};
 pub(crate) use self::fleet::{
@@ -110,10 +110,7 @@ pub(crate) fn interval_rates(recording: &Recording, in_bytes: bool) -> Vec<f64> 
 
 /// The runs of a treatment whose numbers count.
 pub(crate) fn counted_runs(results: &StudyResults, treatment: u32) -> impl Iterator<Item = &RunRecord> {
-    results
-        .runs
-        .iter()
-        .filter(move |r| r.key.treatment == treatment && benchmaster_study::analysis::counts(r))
+    results.runs.iter().filter(move |r| r.key.treatment == treatment && benchmaster_analysis::counts(r))
 }
 
 /// `full design, 4 treatments × 5 replicates, random order, seed 7 (ChaCha8)`.

@@ -12,9 +12,9 @@ mod tables;
 
 use std::path::PathBuf;
 
+use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::StudyResults;
-use benchmaster_study::analysis::Analysis;
 
 use crate::overview;
 use grid::Text;

@@ -1,7 +1,7 @@
 //! Bursts and stalls that alternate in a series of rates.
 //!
 //! A writer without synchronisation fills a cache at the speed of memory until too much of it is dirty; then it stands
-//! still while the cache is written out, and begins anew. The mean rate of such a run says little: it depends on how
+//! still while the cache is written out, and begins again. The mean rate of such a run says little: it depends on how
 //! many whole cycles were measured.
 
 use crate::descriptive::{mean, standard_deviation};
@@ -68,7 +68,7 @@ impl BurstAndFlush {
 /// The level of the bursts is found by dividing the logarithms of the samples in two (Ridler and Calvard's iteration), so that
 /// a first burst much higher than the others hides none of them. A series has the pattern if a burst is followed by a
 /// stall, stalls are deep ([`STALL_BELOW`]) and take up much of the time ([`MIN_STALL_SHARE`], [`MIN_STALLED`]), and few
-/// samples lie between ([`MAX_BETWEEN`]). Whether the burst came back is told by [`BurstAndFlush::cycles`].
+/// samples lie between ([`MAX_BETWEEN`]). Whether the burst came back is in [`BurstAndFlush::cycles`].
 ///
 /// `None` where the series has not the pattern, is shorter than [`MIN_SAMPLES`], or has a value that is negative or no
 /// finite number.
@@ -114,7 +114,7 @@ fn burst_level(rates: &[f64]) -> Option<f64> {
     if largest == 0.0 {
         return None;
     }
-    // A thousandth of the largest is as good as nothing: below it the logarithm would tell zeros from trifles.
+    // A thousandth of the largest is as good as nothing: below it the logarithm would distinguish zeros from trifles.
     let logarithm = |rate: &f64| (rate / largest + 1e-3).ln();
     let class = |threshold: f64, upper: bool| -> Vec<f64> {
         rates.iter().map(logarithm).filter(|value| (*value > threshold) == upper).collect()
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_cycles_are_told_in_figures() {
+    fn whole_cycles_are_described_by_figures() {
         let found = burst_and_flush(&cycles(4, 12, 5, 800.0, 8.0)).unwrap();
         assert_eq!((found.cycles(), found.bursts.len(), found.stalls.len()), (4, 5, 5));
         assert_eq!((found.burst_rate, found.stall_rate, found.stall_share), (800.0, 8.0, 0.75));

@@ -160,7 +160,7 @@ impl Default for WindowedTTest {
 }
 
 /// Change points by t tests (equal variances, n − 1 in the denominators) at places found in overlapping windows: first all
-/// with a weak threshold, then the weakest is removed, and its neighbours tested anew, until all have p < `p_max` and are
+/// with a weak threshold, then the weakest is removed, and its neighbours tested again, until all have p < `p_max` and are
 /// larger than the least change.
 ///
 /// # Errors

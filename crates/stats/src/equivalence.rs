@@ -7,7 +7,7 @@ pub enum Verdict {
     Changed,
     /// The whole interval is within the band: a difference, if there is one, does not matter.
     Same,
-    /// Neither: the interval is too wide to tell.
+    /// Neither: the interval is too wide.
     Undecided,
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn f_upper_p(f: f64, df1: usize, df2: usize) -> f64 {
     }
 }
 
-/// Above so many degrees of freedom of the denominator the tail is expanded around that of χ²: the continued fraction of
+/// Above this many degrees of freedom of the denominator the tail is expanded around that of χ²: the continued fraction of
 /// the beta function converges too slowly there.
 const EXPANSION_DF: f64 = 1e4;
 

@@ -86,23 +86,6 @@ pub fn effects(cells: &[Vec<f64>], confidence: f64) -> Result<FactorialEffects, 
     analyse(cells.iter().map(Vec::as_slice), replicates, confidence)
 }
 
-/// The same from one list: the replicates of the first cell, then those of the second, and so on. A design of 2^20
-/// treatments does not have to be cut up.
-pub fn effects_flat(
-    values: &[f64],
-    replicates: usize,
-    confidence: f64,
-) -> Result<FactorialEffects, StatsError> {
-    if replicates == 0 {
-        return Err(StatsError::TooFew { what: WHAT, needed: 1, found: 0 });
-    }
-    if !values.len().is_multiple_of(replicates) {
-        let (cell, found) = (values.len() / replicates, values.len() % replicates);
-        return Err(StatsError::Unbalanced { cell, expected: replicates, found });
-    }
-    analyse(values.chunks_exact(replicates), replicates, confidence)
-}
-
 /// The half effects of the means of 2^k cells in standard order, by the fast transform: entry T is the half effect of
 /// term T.
 pub fn effects_of_means(means: Vec<f64>) -> Result<Vec<f64>, StatsError> {
@@ -277,19 +260,11 @@ mod tests {
     }
 
     #[test]
-    fn one_list_is_analysed_like_its_cells() {
+    fn means_alone_give_the_same_effects() {
         let cells = vec![vec![15.0, 18.0], vec![45.0, 48.0], vec![25.0, 28.0], vec![75.0, 75.0]];
-        let flat = effects_flat(&cells.concat(), 2, 0.9).unwrap();
-        assert_eq!(flat, effects(&cells, 0.9).unwrap());
         let means = cells.iter().map(|c| (c[0] + c[1]) / 2.0).collect();
-        let qs: Vec<_> = flat.terms.iter().map(|t| t.q).collect();
+        let qs: Vec<_> = effects(&cells, 0.9).unwrap().terms.iter().map(|t| t.q).collect();
         assert_eq!(effects_of_means(means), Ok(qs));
-        assert_eq!(
-            effects_flat(&[1.0, 2.0, 3.0], 2, 0.9),
-            Err(StatsError::Unbalanced { cell: 1, expected: 2, found: 1 })
-        );
-        assert_eq!(effects_flat(&[1.0; 6], 2, 0.9), Err(StatsError::NotTwoLevel(3)));
-        assert!(effects_flat(&[1.0, 2.0], 0, 0.9).is_err() && effects_flat(&[], 1, 0.9).is_err());
         assert_eq!(effects_of_means(vec![1.0; 3]), Err(StatsError::NotTwoLevel(3)));
         assert!(effects_of_means(vec![1.0, f64::NAN]).is_err());
     }

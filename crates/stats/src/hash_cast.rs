@@ -60,7 +60,7 @@ pub fn distribution(flows: u32, queues: u32) -> Result<Vec<Outcome>, StatsError>
     Ok(outcomes)
 }
 
-/// What differences of probabilities near 1 cannot tell from 0.
+/// What differences of probabilities near 1 cannot distinguish from 0.
 const ROUNDING: f64 = 1e-13;
 
 /// The probability that the largest load is at least `ratio` times the smallest that is not 0.

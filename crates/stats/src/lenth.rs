@@ -13,7 +13,7 @@ pub struct Lenth {
     pub pse: f64,
     /// Degrees of freedom that go with it, m/3.
     pub df: f64,
-    /// Margin of error: an effect that was named beforehand is told apart from 0 when it is larger.
+    /// Margin of error: an effect that was named beforehand is distinguished from 0 when it is larger.
     pub me: f64,
     /// Simultaneous margin of error: with this one all effects may be looked at together.
     pub sme: f64,

@@ -4,10 +4,10 @@ use hdrhistogram::Histogram;
 
 use crate::error::StatsError;
 
-/// Values that must lie beyond a percentile for it to be printed; p50 and p90 need so many values in all.
+/// Values that must lie beyond a percentile for it to be printed; p50 and p90 need this many values in all.
 pub const SUPPORT: u64 = 10;
 
-/// Percentiles of a distribution. Each is `None` when too few values were recorded to tell it.
+/// Percentiles of a distribution. Each is `None` when too few values were recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PercentileTable {
     /// Number of values.
@@ -35,7 +35,7 @@ pub struct PercentileTable {
 pub struct PercentileRow {
     /// `min`, `p50`, …, `p99.99`, `max`.
     pub label: &'static str,
-    /// The value; `None` when too few values were recorded to tell it.
+    /// The value; `None` when too few values were recorded.
     pub value: Option<u64>,
 }
 
@@ -111,19 +111,19 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_its_support() {
-        let told = |count: u64| {
+        let labels = |count: u64| {
             let table = PercentileTable::of(&histogram((0..count).map(|i| 1 + i % 1_000)));
             assert_eq!(table.count, count);
             table.rows().iter().filter(|row| row.value.is_some()).map(|row| row.label).collect::<Vec<_>>()
         };
-        assert_eq!(told(9), ["min", "max"]);
-        assert_eq!(told(10), ["min", "p50", "p90", "max"]);
-        assert_eq!(told(199), ["min", "p50", "p90", "max"]);
-        assert_eq!(told(200), ["min", "p50", "p90", "p95", "max"]);
-        assert_eq!(told(999), ["min", "p50", "p90", "p95", "max"]);
-        assert_eq!(told(1_000), ["min", "p50", "p90", "p95", "p99", "max"]);
-        assert_eq!(told(10_000), ["min", "p50", "p90", "p95", "p99", "p99.9", "max"]);
-        assert_eq!(told(100_000).len(), 8);
+        assert_eq!(labels(9), ["min", "max"]);
+        assert_eq!(labels(10), ["min", "p50", "p90", "max"]);
+        assert_eq!(labels(199), ["min", "p50", "p90", "max"]);
+        assert_eq!(labels(200), ["min", "p50", "p90", "p95", "max"]);
+        assert_eq!(labels(999), ["min", "p50", "p90", "p95", "max"]);
+        assert_eq!(labels(1_000), ["min", "p50", "p90", "p95", "p99", "max"]);
+        assert_eq!(labels(10_000), ["min", "p50", "p90", "p95", "p99", "p99.9", "max"]);
+        assert_eq!(labels(100_000).len(), 8);
     }
 
     #[test]

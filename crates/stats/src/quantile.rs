@@ -44,7 +44,7 @@ pub fn t_two_sided_p(t: f64, df: f64) -> f64 {
     beta_reg(0.5 * df, 0.5, df / (df + t * t))
 }
 
-/// Above so many degrees of freedom expansions around the normal distribution are used: the continued fraction of the
+/// Above this many degrees of freedom expansions around the normal distribution are used: the continued fraction of the
 /// beta function no longer converges there, while the expansions' errors are below 1e-11.
 const EXPANSION_DF: f64 = 1e4;
 

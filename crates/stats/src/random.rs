@@ -1,4 +1,4 @@
-//! Randomness from a seed that stays the same for ever: ChaCha8, with bounded draws of our own, so that the same seed gives the
+//! Randomness from a seed that stays the same forever: ChaCha8, with bounded draws of our own, so that the same seed gives the
 //! same draws on every machine and in every version.
 
 use rand_chacha::ChaCha8Rng;

@@ -53,7 +53,7 @@ impl fmt::Display for Test {
 /// The answer of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Nothing speaks against the model.
+    /// Nothing contradicts the model.
     Unremarkable,
     /// Residuals like these would be rare if the model were right.
     Suspicious,

@@ -96,7 +96,7 @@ pub fn snia(window: &[f64]) -> Option<Snia> {
     Some(Snia { average, range_pct, slope, slope_excursion_pct, steady })
 }
 
-/// Divides a series into so many rounds of equal length, each the mean of its samples, and judges them.
+/// Divides a series into this many rounds of equal length, each the mean of its samples, and judges them.
 ///
 /// Rounds are counted back from the end; samples at the start that do not fill a round are not looked at. `None` for
 /// fewer samples than rounds, and as in [`snia`].

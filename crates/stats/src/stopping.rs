@@ -13,9 +13,9 @@ pub const REAL_COVERAGE_AT_95: [(usize, f64); 4] = [(2, 0.88), (3, 0.90), (5, 0.
 /// Stop after at least `min` and at most `max` runs, as soon as the interval of the mean is tight.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// At least so many runs.
+    /// The fewest runs.
     pub min: usize,
-    /// At most so many runs; one below `min` counts as `min`.
+    /// The most runs; one below `min` counts as `min`.
     pub max: usize,
     /// An interval is tight when its half width divided by its mean is at most this.
     pub relative_half_width: f64,
@@ -23,7 +23,7 @@ pub struct Rule {
     pub confidence: f64,
 }
 
-/// What to do after so many runs.
+/// What to do after a number of runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
     /// Run again.
@@ -90,7 +90,7 @@ impl Decision {
 /// How many runs in all would give an interval of this relative half width, judging from a pilot sample:
 /// the least n with t[n − 1]·s/√n ≤ ε·|mean|.
 ///
-/// `None` when the sample does not tell: fewer than two values, values that are no finite numbers, a mean of 0.
+/// `None` when the sample gives none: fewer than two values, values that are no finite numbers, a mean of 0.
 pub fn runs_needed(values: &[f64], relative_half_width: f64, confidence: f64) -> Option<usize> {
     check_values("a pilot sample", values, 2).ok()?;
     check_confidence(confidence).ok()?;

@@ -131,7 +131,7 @@ impl fmt::Display for Reason {
 pub struct ScaleChoice {
     /// Whether the logarithm is the better scale.
     pub log: bool,
-    /// What speaks for it; or why it cannot be, or need not be.
+    /// Evidence for it; or why it cannot be, or need not be.
     pub reasons: Vec<Reason>,
     /// Largest response over smallest; `None` unless all are positive.
     pub spread: Option<f64>,
@@ -160,7 +160,7 @@ pub fn choose_scale(data: &Data, terms: &[Term], confidence: f64) -> Result<Scal
     if ratio > WIDE_SPREAD {
         reasons.push(Reason::WideSpread { ratio });
     }
-    // Without error there is nothing to check, and then nothing speaks for the logarithm.
+    // Without error there is nothing to check, and then nothing suggests the logarithm.
     if let (Ok(plain), Ok(log)) = (spread(&plain), spread(&log)) {
         let grows = plain.verdict == Verdict::Suspicious && plain.statistic > 0.0;
         if grows && log.verdict == Verdict::Unremarkable {
@@ -260,7 +260,7 @@ mod tests {
         let has = |choice: &ScaleChoice, wanted: fn(&Reason) -> bool| choice.reasons.iter().any(wanted);
         assert!(has(&wide, |r| matches!(r, Reason::WideSpread { .. })));
         assert!(has(&wide, |r| matches!(r, Reason::InteractionsVanish { plain: 1 })));
-        // A narrow span with an error in proportion: the likelihood and the residuals tell.
+        // A narrow span with an error in proportion: the likelihood and the residuals decide.
         let narrow =
             chosen(&experiment(|row, i| 1.9f64.powf(f64::from(row[0] + row[1])) * (0.2 * error(i)).exp()));
         assert!(narrow.log && narrow.spread.unwrap() < 10.0, "{narrow:?}");

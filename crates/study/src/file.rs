@@ -16,7 +16,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use benchmaster_store::record::{FactorRecord, LoadRecord, numeric_values};
+use benchmaster_record::results::{FactorRecord, LoadRecord, numeric_values};
 use benchmaster_workload::builtin::Scale;
 use toml::de::{DeTable, DeValue};
 

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::responses;
 use benchmaster_record::model::{Repeat, Step, Workload};
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{Response, Unit};
-
-use crate::responses::{counted, counted_stats};
 
 /// The labels whose operations, added up, are the flow operations of a workload, each as often as it counts. What repeats
 /// until the end of a file is counted by the operation that follows it. `None` where that cannot be told, or where nothing is
@@ -65,22 +64,12 @@ pub(crate) fn has(workload: &Workload) -> bool {
 
 /// The response `flow_operations`, where a workload has it.
 pub(crate) fn response(recording: &Recording, workload: &Workload) -> Option<Response> {
-    let labels = labels(workload)?;
-    let of = |label: &str| labels.get(label).copied().unwrap_or_default();
-    let count: u64 = recording
-        .series
-        .iter()
-        .map(|series| of(&series.key.label) * counted_stats(recording, series).0.count)
-        .sum();
-    Some(Response {
-        name: format!("{}.flow_operations", recording.workload),
-        value: count as f64 / counted(recording).seconds,
-        unit: Unit::OperationsPerSecond,
-    })
+    Some(responses::flow_operations(recording, &labels(workload)?))
 }
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::responses::{counted, counted_stats};
     use benchmaster_testkit::study_results;
     use benchmaster_workload::builtin::WorkloadSpec;
 

@@ -1,7 +1,7 @@
 //! What the machines of a lab say of themselves beside a run: the client names that the server knows, its grace period and
 //! counters, and the neighbours of each client. Pure parsers of the kernel's texts.
 
-use benchmaster_store::record::{ServerOperation, ServerUse};
+use benchmaster_record::results::{ServerOperation, ServerUse};
 use benchmaster_telemetry::samplers::nfsd;
 use benchmaster_telemetry::sampling::{Metric, Sink};
 

@@ -6,17 +6,18 @@ pub mod design;
 mod estimate;
 pub mod extend;
 mod place;
+mod screen;
 mod treatments;
 
 use benchmaster_design::GENERATOR;
-use benchmaster_store::record::{StudyRecord, TreatmentRecord, WorkloadRecord};
-use benchmaster_workload::model::Workload;
+use benchmaster_record::model::Workload;
+use benchmaster_record::results::{StudyRecord, TreatmentRecord, WorkloadRecord};
 
 pub use self::compatible::{Difference, compatible};
 pub use self::describe::{PlanDescription, PlannedFactor, PlannedLevel, PlannedRun, PlannedWorkload};
 pub use self::estimate::Estimate;
 pub use self::place::{PlannedNetwork, PlannedStep};
-use crate::adaptive::screening;
+pub use self::screen::screening;
 use crate::diagnostics::Diagnostics;
 use crate::file::{Blocks, NamedBlock, StudyFile, TimeOfDay, Treatment};
 use crate::settings::Settings;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_record::model::{OperationKind, Workload};
 use benchmaster_workload::builtin::{BonnieColumn, WorkloadSpec};
-use benchmaster_workload::model::{OperationKind, Workload};
 use benchmaster_workload::program::Access;
 
 use crate::file::leaves;
@@ -35,10 +35,7 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, acce
     if flow_operations::has(workload) {
         names.push(format!("{name}.flow_operations"));
     }
-    if let WorkloadSpec::WriteLatency(_) = spec {
-        let throughputs = ["write_throughput", "flush_throughput", "close_throughput"];
-        names.extend(throughputs.map(|what| format!("{name}.{what}")));
-    }
+    names.extend(throughputs_until(spec).iter().map(|(what, _)| format!("{name}.{what}")));
     for (label, operation) in series {
         if operation.moves_data() {
             names.push(format!("{name}.{label}.throughput"));
@@ -56,6 +53,18 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, acce
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names
+}
+
+/// Throughputs up to the end of the last operation of a kind.
+pub(crate) fn throughputs_until(spec: &WorkloadSpec) -> &'static [(&'static str, OperationKind)] {
+    match spec {
+        WorkloadSpec::WriteLatency(_) => &[
+            ("write_throughput", OperationKind::Write),
+            ("flush_throughput", OperationKind::Fsync),
+            ("close_throughput", OperationKind::Close),
+        ],
+        _ => &[],
+    }
 }
 
 /// The response that a study is about when it does not say so: throughput for the workloads that move data for its own
@@ -88,7 +97,7 @@ pub fn default_response(name: &str, spec: &WorkloadSpec) -> String {
 
 fn series(workload: &Workload) -> Vec<(String, OperationKind)> {
     let steps = workload.groups.iter().flat_map(|group| leaves(&group.flow));
-    let key = |step: &benchmaster_workload::model::Step| {
+    let key = |step: &benchmaster_record::model::Step| {
         let operation = step.op?;
         Some((step.label.clone().unwrap_or_else(|| operation.name().to_owned()), operation))
     };

@@ -19,9 +19,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use benchmaster_store::record::{
-    RunRecord, SessionEnd, SessionRecord, StudyRecord, StudyResults, TreatmentRecord,
-};
+use benchmaster_analysis::schedule::is_complete;
+use benchmaster_record::results::{RunRecord, SessionEnd, StudyRecord, StudyResults, TreatmentRecord};
 use benchmaster_store::trace::TraceError;
 use benchmaster_store::{CreateError, LoadError, OpenError, Store, WriteError};
 use benchmaster_telemetry::Environment;
@@ -34,7 +33,6 @@ use self::session::Runner;
 use self::targets::check_targets;
 use crate::diagnostics::Diagnostics;
 use crate::plan::{Difference, Plan, compatible};
-use crate::schedule::{Next, next};
 
 pub use self::network::prepare_process;
 
@@ -354,16 +352,6 @@ fn carry_out(
     removed?;
     ended?;
     Ok(outcome)
-}
-
-/// Whether all runs are done, those of stages that were added included, and nothing of the study is left on its targets.
-pub fn is_complete(results: &StudyResults) -> bool {
-    results.sessions.last().is_some_and(|session| !is_interrupted(session))
-        && matches!(next(&results.study, &outcome::values(&results.study, &results.runs)), Next::Done { .. })
-}
-
-fn is_interrupted(session: &SessionRecord) -> bool {
-    !matches!(session.ended, Some((_, SessionEnd::Complete)))
 }
 
 fn open_store(request: &Request<'_>) -> Result<Store, RunError> {

@@ -19,7 +19,7 @@ use benchmaster_units::ByteSize;
 use benchmaster_units::format::percent;
 
 use crate::lab_look::LabLook;
-use crate::responses::{counted, progress_series};
+use benchmaster_analysis::responses::{counted, progress_series};
 
 /// What the checks look at.
 #[derive(Debug, Clone, Copy)]

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use benchmaster_analysis::schedule::{Next, ScheduledRun, first_runs, next};
 use benchmaster_record::results::{BlocksRecord, Replication, RunKey, StageKind, StudyRecord};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::plan::extend::{ExtendError, Extension};
-use benchmaster_study::schedule::{Next, ScheduledRun, first_runs, next};
 use jiff::Timestamp;
 use proptest::prelude::*;
 

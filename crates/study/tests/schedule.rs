@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
+use benchmaster_analysis::schedule::{Next, TreatmentDecision, next};
 use benchmaster_record::results::{Replication, RunKey, StudyRecord};
 use benchmaster_stats::stopping::Decision;
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
-use benchmaster_study::schedule::{Next, TreatmentDecision, next};
 use proptest::prelude::*;
 
 type Done = Vec<(RunKey, Option<f64>)>;

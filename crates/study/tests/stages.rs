@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use benchmaster_analysis::schedule::is_complete;
 use benchmaster_record::results::{RunRecord, SessionEnd, StageKind, StudyResults};
 use benchmaster_store::Store;
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::plan::extend::Extension;
-use benchmaster_study::runner::{Happening, Outcome, Request, is_complete, run};
+use benchmaster_study::runner::{Happening, Outcome, Request, run};
 use jiff::Timestamp;
 
 /// Four treatments of one short workload.

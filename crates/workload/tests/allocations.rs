@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering}
 use std::time::Duration;
 
 use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_record::model::{Until, Workload};
 use benchmaster_units::ByteSize;
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::builtin::{
@@ -16,7 +17,6 @@ use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::calibrate::NullBench;
 use benchmaster_workload::conduct::{Alone, Share};
 use benchmaster_workload::execute::{Edge, Options, execute};
-use benchmaster_workload::model::{Until, Workload};
 use benchmaster_workload::program::Program;
 use benchmaster_workload::target::{NfsTarget, Target};
 

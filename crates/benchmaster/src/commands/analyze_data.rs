@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::anyhow;
-use benchmaster_report::terminal;
-use benchmaster_study::experiment::{
-    self, Asked, Columns, Experiment, LeftOut, Options, Polynomial, Sample, ScaleUsed, SumsOfSquares, Table,
-    TableFactor, TableRow, Transform,
+use benchmaster_analysis::experiment::{
+    self, Experiment, LeftOut, Options, Polynomial, PredictionRequest, Sample, ScaleUsed, SumsOfSquares,
+    Table, TableFactor, TableRow, Transform,
 };
+use benchmaster_report::terminal;
 use serde::Serialize;
 
 use crate::cli::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
-use crate::commands::data::{Csv, FactorColumn, FactorLevels, centre_points};
+use crate::commands::data::{Csv, FactorColumn, centre_points};
 use crate::commands::{Failure, Result, Status};
 use crate::output;
 
@@ -30,12 +30,6 @@ struct Answer {
     as_measured: Option<Experiment>,
     sample: Option<Sample>,
 }
-
-/// Rows from which on a two-level design may be a large one.
-const LARGE: usize = 1 << 10;
-
-/// More factors than that are not told by 32 bits, and their treatments are no large design.
-const MOST_FACTORS: usize = 32;
 
 /// Which column is what.
 #[derive(Debug)]
@@ -78,37 +72,29 @@ pub(crate) fn analyze(path: &Path, args: &AnalyzeArgs) -> Result<Status> {
             0 => vec![],
             runs => vec![LeftOut { reason: "no value".into(), runs }],
         };
-        let table;
-        answer.experiment = Some(match roles.large(&csv, &factors, &values, &left_out, &options)? {
-            Some(large) => large.map_err(refused)?,
-            None => {
-                table = roles.table(&csv, factors, values, left_out)?;
-                match table.rows.iter().filter(|row| row.centre).count() {
-                    0 => {}
-                    1 => answer.notes.push(
-                        "1 run lies halfway between the levels of every factor that has numbers: it is taken as a centre \
-                         point."
-                            .into(),
-                    ),
-                    n => answer.notes.push(format!(
-                        "{n} runs lie halfway between the levels of every factor that has numbers: they are taken as centre \
-                         points."
-                    )),
-                }
-                let found = experiment::analyze(&table, &options).map_err(refused)?;
-                let by_rule = found.scale.used == ScaleUsed::Log && !found.scale.asked;
-                if by_rule && args.json {
-                    let plain = Options { transform: Transform::None, ..options };
-                    answer.as_measured = Some(experiment::analyze(&table, &plain).map_err(refused)?);
-                }
-                found
-            }
-        });
+        let table = roles.table(&csv, factors, values, left_out)?;
+        match table.rows.iter().filter(|row| row.centre).count() {
+            0 => {}
+            1 => answer.notes.push(
+                "1 run lies halfway between the levels of every factor that has numbers: it is taken as a centre point."
+                    .into(),
+            ),
+            n => answer.notes.push(format!(
+                "{n} runs lie halfway between the levels of every factor that has numbers: they are taken as centre points."
+            )),
+        }
+        let found = experiment::analyze(&table, &options).map_err(refused)?;
+        let by_rule = found.scale.used == ScaleUsed::Log && !found.scale.asked;
+        if by_rule && args.json {
+            let plain = Options { transform: Transform::None, ..options };
+            answer.as_measured = Some(experiment::analyze(&table, &plain).map_err(refused)?);
+        }
+        answer.experiment = Some(found);
     }
     if args.json {
-        output::print_json(&answer)?
+        output::print_json(&answer)?;
     } else {
-        output::print(&text(&answer))?
+        output::print(&text(&answer))?;
     }
     Ok(Status::Fine)
 }
@@ -129,7 +115,7 @@ pub(crate) fn options(args: &ModelArgs) -> Result<Options> {
         let pairs = text.split(',').map(|pair| named(pair, "--predict", "version=v4.1,delay=1ms"));
         let levels =
             pairs.map(|pair| pair.map(|(f, l)| (f.to_owned(), l.to_owned()))).collect::<Result<_>>()?;
-        Ok(Asked { levels, future_runs: args.future_runs })
+        Ok(PredictionRequest { levels, future_runs: args.future_runs })
     });
     Ok(Options {
         transform: match (args.log, args.no_log) {
@@ -226,8 +212,8 @@ impl Roles {
         Ok(Self { response, factors, block, whole_plot, order, notes })
     }
 
-    /// The factors' levels in the order asked for.
-    fn factors(&self, csv: &Csv, levels: &[String]) -> Result<Vec<FactorLevels>> {
+    /// The factors, with their levels in the order asked for.
+    fn factors(&self, csv: &Csv, levels: &[String]) -> Result<Vec<FactorColumn>> {
         let mut orders: Vec<(&str, Vec<String>)> = Vec::new();
         for text in levels {
             let (name, order) = named(text, "--levels", "tension=L,M,H")?;
@@ -241,54 +227,18 @@ impl Roles {
         }
         let one = |name: &String| {
             let order = orders.iter().find(|(factor, _)| factor == name).map(|(_, order)| order.as_slice());
-            csv.levels(name, order)
+            csv.factor(name, order)
         };
         self.factors.iter().map(one).collect()
-    }
-
-    /// The analysis of very many treatments; `None` when the data are not of that kind.
-    fn large(
-        &self,
-        csv: &Csv,
-        factors: &[FactorLevels],
-        values: &[Option<f64>],
-        left_out: &[LeftOut],
-        options: &Options,
-    ) -> Result<Option<std::result::Result<Experiment, experiment::ExperimentError>>> {
-        let plain = self.block.is_none() && self.whole_plot.is_none() && left_out.is_empty();
-        let two_level =
-            factors.len() <= MOST_FACTORS && factors.iter().all(|factor| factor.levels.len() == 2);
-        if !plain || values.len() < LARGE || !two_level {
-            return Ok(None);
-        }
-        let Some(values) = values.iter().copied().collect::<Option<_>>() else { return Ok(None) };
-        let columns = Columns {
-            response: self.response.clone(),
-            factors: factors
-                .iter()
-                .map(|factor| TableFactor {
-                    name: factor.name.clone(),
-                    levels: factor.levels.clone(),
-                    values: factor.values.clone(),
-                    hard_to_change: false,
-                })
-                .collect(),
-            treatments: csv.treatments(factors)?,
-            values,
-            left_out: vec![],
-        };
-        Ok(experiment::analyze_large(&columns, options))
     }
 
     fn table(
         &self,
         csv: &Csv,
-        factors: Vec<FactorLevels>,
+        mut factors: Vec<FactorColumn>,
         values: Vec<Option<f64>>,
         left_out: Vec<LeftOut>,
     ) -> Result<Table> {
-        let factors = factors.into_iter().map(|factor| csv.with_rows(factor));
-        let mut factors = factors.collect::<Result<Vec<_>>>()?;
         let centre = centre_points(&mut factors);
         let text = |name: &Option<String>| name.as_ref().map(|name| csv.texts(name)).transpose();
         let (block, whole_plot) = (text(&self.block)?, text(&self.whole_plot)?);

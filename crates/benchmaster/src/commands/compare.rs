@@ -1,8 +1,8 @@
 //! `compare`: two results directories against each other.
 
+use benchmaster_analysis::compare::{self, Comparison, Options, Responses};
 use benchmaster_report::html::{self, Compared};
 use benchmaster_report::terminal;
-use benchmaster_study::compare::{self, Comparison, Options, Responses};
 
 use crate::cli::{CompareArgs, FailOn};
 use crate::commands::results::{found, load, write_page};
@@ -12,7 +12,7 @@ use crate::output;
 pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
     let (a, b) = (load(&args.a)?, load(&args.b)?);
     for (directory, results) in [(&args.a, &a), (&args.b, &b)] {
-        if !results.runs.iter().any(benchmaster_study::analysis::counts) {
+        if !results.runs.iter().any(benchmaster_analysis::counts) {
             let message = format!("`{}` has no run that counts; run the study first", directory.display());
             return Err(Failure::wrong_input(anyhow::anyhow!(message)));
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::anyhow;
+use benchmaster_analysis::compare::{self, HistoryMethod, HistoryOptions, HistoryPoint, Series};
+use benchmaster_record::results::StudyResults;
 use benchmaster_report::{html, terminal};
-use benchmaster_store::record::StudyResults;
-use benchmaster_study::compare::{self, HistoryMethod, HistoryOptions, HistoryPoint, Series};
 
 use crate::cli::{ChangeMethod, FailOnHistory, HistoryArgs};
 use crate::commands::data::Csv;

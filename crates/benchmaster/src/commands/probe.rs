@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use benchmaster_probe::{
-    self, Direction, NullDataConfig, ProbeConfig, ProbeError, ServeConfig, Token,
-};
+use benchmaster_probe::{self, Direction, NullDataConfig, ProbeConfig, ProbeError, ServeConfig, Token};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};

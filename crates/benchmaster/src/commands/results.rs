@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use benchmaster_analysis::{Analysis, analyze_with};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::results::diagnose;
+use benchmaster_record::results::StudyResults;
 use benchmaster_report::details::ResultsDirectory;
 use benchmaster_report::export::{self, Format};
 use benchmaster_report::html;
 use benchmaster_report::terminal::{self, TextOptions};
-use benchmaster_store::record::StudyResults;
 use benchmaster_store::{DatabaseError, LoadError, Store};
-use benchmaster_study::analysis::{Analysis, analyze_with};
 use serde::Serialize;
 
 use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, ReportArgs};

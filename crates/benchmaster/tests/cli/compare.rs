@@ -2,7 +2,7 @@
 
 use std::process::Output;
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use benchmaster_testkit as synthetic;
 use jiff::SignedDuration;
 use serde_json::Value;
@@ -115,7 +115,7 @@ fn results_of_other_things_are_refused_unless_forced() {
         session.environment.values_mut().for_each(|e| e.kernel = "Linux 6.99.0 #1 SMP x86_64".into());
     }
     for run in &mut other.runs {
-        let service = run.service.get_or_insert_with(|| benchmaster_store::record::ServiceRecord {
+        let service = run.service.get_or_insert_with(|| benchmaster_record::results::ServiceRecord {
             url: String::new(),
             server: String::new(),
             network: Default::default(),

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use benchmaster_record::results::{RunKey, RunRecord, StudyResults};
 use benchmaster_store::Store;
-use benchmaster_store::record::{RunKey, RunRecord, StudyResults};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::place::{Place, finish, stderr, stdout, transcript};

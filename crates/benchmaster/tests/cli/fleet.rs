@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use benchmaster_store::record::{SessionEnd, StudyResults};
+use benchmaster_record::results::{SessionEnd, StudyResults};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::place::{Place, Running, finish, stderr, transcript};

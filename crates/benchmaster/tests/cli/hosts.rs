@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::Duration;
 
+use benchmaster_record::results::StudyResults;
 use benchmaster_store::Store;
-use benchmaster_store::record::StudyResults;
 
 use crate::place::{Place, finish, transcript};
 use crate::slurm::Slurm;

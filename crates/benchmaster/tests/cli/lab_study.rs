@@ -3,8 +3,8 @@
 
 use std::process::{Command, Output};
 
+use benchmaster_record::results::{RunRecord, Severity, StudyResults};
 use benchmaster_store::Store;
-use benchmaster_store::record::{RunRecord, Severity, StudyResults};
 
 use crate::limit::output_within;
 use crate::place::{PATIENCE, PROGRAM, Place, stderr};

@@ -7,8 +7,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use benchmaster_record::results::StudyResults;
 use benchmaster_store::Store;
-use benchmaster_store::record::StudyResults;
 use tempfile::TempDir;
 
 use crate::limit::output_within;

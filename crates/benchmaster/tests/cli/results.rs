@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use benchmaster_testkit as synthetic;
 use serde_json::Value;
 

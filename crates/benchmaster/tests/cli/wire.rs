@@ -1,6 +1,6 @@
 //! Studies of exports: the embedded server, one that `serve` runs, and what is wrong with either.
 
-use benchmaster_store::record::StudyResults;
+use benchmaster_record::results::StudyResults;
 use rustix::process::Signal;
 
 use crate::place::{Place, Running, finish, snapshot, stderr, transcript};

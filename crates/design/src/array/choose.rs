@@ -2,8 +2,7 @@
 
 use benchmaster_stats::random::Generator;
 
-use super::Rows;
-use super::parent::{Column, Pool};
+use super::parent::{Column, Pool, Rows};
 
 /// Sums of generalised word lengths, each weighted by a power of [`Z`], as one number: with a small Z the shortest words
 /// decide. It is the mean over all pairs of runs of a product over the factors (Xu 2003), kept for every pair so that a
@@ -45,7 +44,7 @@ impl Criterion {
         Self::each_pair(&column.cells, |pair, agree| self.pairs[pair] *= weights[usize::from(agree)]);
     }
 
-    /// The sum that this column beside the others would give.
+    /// The sum that this column would give together with the others.
     fn with(&self, column: &Column) -> f64 {
         let weights = [false, true].map(|agree| Self::weight(column.levels, agree));
         let mut sum = 0.0;

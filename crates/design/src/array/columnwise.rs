@@ -2,9 +2,9 @@
 
 use benchmaster_stats::random::Generator;
 
-use super::Rows;
+use super::parent::Rows;
 
-/// How often a column is begun anew before the whole array is.
+/// How often a column is begun again before the whole array is.
 const COLUMN_STARTS: usize = 30;
 
 /// An orthogonal array found by exchanging the levels of two runs in a new column until it is orthogonal to those before.

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use super::scheme::{add, prime_power, scheme};
 use crate::plackett_burman::plackett_burman;
 
+/// Runs, each with a level per factor.
+pub(super) type Rows = Vec<Vec<u32>>;
+
 /// A column and its number of levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
@@ -20,7 +23,7 @@ pub(super) type Pool = BTreeMap<u32, Vec<Column>>;
 
 /// Two-level columns in 12 runs that are orthogonal to each other and to three levels of four runs each.
 const TWELVE_RUNS: [&str; 4] = ["001100110011", "001101011100", "010101100101", "010110010110"];
-/// The same in 20 runs beside five levels, found by a search.
+/// The same in 20 runs with five levels, found by a search.
 const TWENTY_RUNS: [&str; 8] = [
     "01101100110011001100",
     "01011010110001010011",
@@ -50,8 +53,8 @@ pub(super) fn parents(runs: u32) -> Vec<Parent> {
         keep((0..runs as usize - 1).map(column).collect());
     }
     match runs {
-        12 => keep(beside(3, &TWELVE_RUNS)),
-        20 => keep(beside(5, &TWENTY_RUNS)),
+        12 => keep(with_two_level_columns(3, &TWELVE_RUNS)),
+        20 => keep(with_two_level_columns(5, &TWENTY_RUNS)),
         _ => {}
     }
     if runs.is_multiple_of(4) && runs > 4 {
@@ -60,7 +63,7 @@ pub(super) fn parents(runs: u32) -> Vec<Parent> {
     for order in (2..=runs / 2).filter(|order| runs.is_multiple_of(*order)) {
         let inner = runs / order;
         let prime = prime_power(order).map_or(order, |(prime, _)| prime);
-        // Each row of the scheme with every element added, and beside it an array of as many rows.
+        // Each row of the scheme with every element added, and next to it an array of as many rows.
         let cells = |column: &Vec<u32>| {
             column.iter().flat_map(|&x| (0..order).map(move |y| add(x, y, order, prime))).collect()
         };
@@ -79,8 +82,8 @@ pub(super) fn parents(runs: u32) -> Vec<Parent> {
     known.into_values().collect()
 }
 
-/// A column of `levels` levels in equal groups of runs, and two-level columns beside it.
-fn beside(levels: u32, columns: &[&str]) -> Parent {
+/// A column of `levels` levels in equal groups of runs, and two-level columns next to it.
+fn with_two_level_columns(levels: u32, columns: &[&str]) -> Parent {
     let runs = columns.first().map_or(0, |column| column.len() as u32);
     let first = Column { levels, cells: (0..runs).map(|run| run / (runs / levels)).collect() };
     let two_level = |column: &&str| Column {

@@ -6,8 +6,8 @@
 
 use benchmaster_stats::random::Generator;
 
-use super::Rows;
 use super::choose::{Criterion, is_less};
+use super::parent::Rows;
 
 /// Factors of pairs of runs that may be looked at.
 const EFFORT: usize = 20_000_000;

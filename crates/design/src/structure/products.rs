@@ -1,11 +1,11 @@
 //! The structure of rows that are no regular fraction, from the inner products of the terms' columns.
 
-use super::{
+use super::terms::{
     MAX_PARAMETERS, MAX_PRODUCTS, Model, NO_CORRELATION, PARTIAL_ALIASES, Size, TermStructure, Terms, orders,
     refuse_above,
 };
-use crate::DesignError;
 use crate::coding::{cells, contrasts, distinct, transform};
+use crate::design::DesignError;
 use crate::linear::{Independent, dot, largest_eigenvalue};
 
 /// Inner products of any two columns.
@@ -215,23 +215,24 @@ impl Blocks {
         let constant: Vec<bool> = (0..columns)
             .map(|column| about_mean(column, column) <= NO_CORRELATION * raw(column, column))
             .collect();
-        let centred = |a: usize, b: usize| match constant[a] || constant[b] {
-            true => 0.0,
-            false => about_mean(a, b),
-        };
+        let centred = |a: usize, b: usize| if constant[a] || constant[b] { 0.0 } else { about_mean(a, b) };
         let raw_bases: Vec<_> = (0..self.terms.len()).map(|term| self.orthonormal(term, &raw)).collect();
         let centred_bases: Vec<_> = (0..self.terms.len())
-            .map(|term| match self.block(term).all(|column| constant[column]) {
-                true => Vec::new(),
-                false => self.orthonormal(term, &centred),
+            .map(|term| {
+                if self.block(term).all(|column| constant[column]) {
+                    Vec::new()
+                } else {
+                    self.orthonormal(term, &centred)
+                }
             })
             .collect();
         let mut aliases = vec![Vec::new(); self.terms.len()];
         for a in 0..self.terms.len() {
             for b in 0..a {
-                let correlation = match centred_bases[a].is_empty() || centred_bases[b].is_empty() {
-                    true => self.correlation((a, &raw_bases[a]), (b, &raw_bases[b]), &raw),
-                    false => self.correlation((a, &centred_bases[a]), (b, &centred_bases[b]), &centred),
+                let correlation = if centred_bases[a].is_empty() || centred_bases[b].is_empty() {
+                    self.correlation((a, &raw_bases[a]), (b, &raw_bases[b]), &raw)
+                } else {
+                    self.correlation((a, &centred_bases[a]), (b, &centred_bases[b]), &centred)
                 };
                 if correlation.abs() > NO_CORRELATION {
                     aliases[a].push((b, correlation));
@@ -285,12 +286,11 @@ impl Blocks {
         if sum.sqrt() <= NO_CORRELATION {
             return 0.0;
         }
-        let squared = match between.len() == 1 || between[0].len() == 1 {
-            true => sum,
-            false => {
-                let square = |left: &Vec<f64>| between.iter().map(|right| dot(left, right)).collect();
-                largest_eigenvalue(between.iter().map(square).collect())
-            }
+        let squared = if between.len() == 1 || between[0].len() == 1 {
+            sum
+        } else {
+            let square = |left: &Vec<f64>| between.iter().map(|right| dot(left, right)).collect();
+            largest_eigenvalue(between.iter().map(square).collect())
         };
         if squared > 1.0 - NO_CORRELATION { 1.0 } else { squared.sqrt() }
     }

@@ -1,7 +1,7 @@
 //! What is too large to be held for all runs at once.
 
-use benchmaster_store::record::RunRecord;
-use benchmaster_workload::recording::TraceRecord;
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_record::results::RunRecord;
 
 /// Where the details of runs come from: what is too large to be held for all runs at once.
 pub trait Details {

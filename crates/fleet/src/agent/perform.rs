@@ -7,9 +7,9 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use benchmaster_frames::FrameError;
+use benchmaster_record::recording::{TraceRecord, TraceSink};
 use benchmaster_workload::conduct::{Share, Stopped};
 use benchmaster_workload::execute::{ExecuteError, Progress};
-use benchmaster_workload::recording::{TraceRecord, TraceSink};
 use tokio::sync::mpsc::Sender;
 use tokio::task::AbortHandle;
 

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use benchmaster_record::recording::{Recording, TraceRecord, TraceSink};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_workload::conduct::{Assembled, Attendance, Roll, Share, Start, Step};
 use benchmaster_workload::execute::{Edge, Progress};
-use benchmaster_workload::recording::{Recording, TraceRecord, TraceSink};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 

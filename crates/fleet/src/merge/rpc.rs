@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use benchmaster_workload::recording::{RpcPhase, RpcRecording, RpcRow, RpcSource};
+use benchmaster_record::recording::{RpcPhase, RpcRecording, RpcRow, RpcSource};
 
 use super::{Part, named};
 
@@ -18,7 +18,7 @@ pub(super) fn merge(parts: &[Part]) -> Option<RpcRecording> {
             phases: Vec::new(),
             client_cpu_ns: (0, 0),
             problems: Vec::new(),
-            connection: benchmaster_workload::recording::ConnectionFacts {
+            connection: benchmaster_record::recording::ConnectionFacts {
                 clients: 0,
                 threads: rpc.connection.threads.map(|_| 0),
                 ..rpc.connection.clone()

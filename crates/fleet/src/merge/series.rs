@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_workload::recording::{
+use benchmaster_record::recording::{
     EncodedHistogram, HistogramError, IntervalStats, OperationStats, SeriesRecording, latency_histogram,
 };
 use hdrhistogram::Histogram;

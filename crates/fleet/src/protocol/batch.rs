@@ -1,7 +1,7 @@
 //! Recorded calls in messages: fixed records, in the order of the fields, least significant byte first. Every call of a
 //! workload can be traced, and records with the names of their fields would be three times as long.
 
-use benchmaster_workload::recording::TraceRecord;
+use benchmaster_record::recording::TraceRecord;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use benchmaster_fleet::controller::{Fleet, FleetConfig, MemberState};
 use benchmaster_fleet::job::{HookSpec, Job, Side};
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::TraceRecord;
 use benchmaster_telemetry::sampling::SamplingConfig;
 use benchmaster_workload::execute::Edge;
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::TraceRecord;
 use benchmaster_workload::target::Target;
 
 use crate::support::{

@@ -9,9 +9,9 @@ use benchmaster_fleet::controller::{Fleet, FleetConfig, Launch};
 use benchmaster_fleet::job::Job;
 use benchmaster_fleet::stream::stdio;
 use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_record::model::OperationKind;
+use benchmaster_record::recording::{Recording, TraceRecord, TraceSink};
 use benchmaster_workload::cache::CacheControl;
-use benchmaster_workload::model::OperationKind;
-use benchmaster_workload::recording::{Recording, TraceRecord, TraceSink};
 use benchmaster_workload::target::{NfsTarget, Target};
 
 /// Against tests that hang.

@@ -12,6 +12,8 @@ use benchmaster_fleet::job::{CollectSpec, Job, Side};
 use benchmaster_fleet::merge::{Onlooker, Part, first_workers, merge};
 use benchmaster_fleet::perform::{Performed, Surroundings, look_on, perform};
 use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_record::model::{OperationKind, Workload};
+use benchmaster_record::recording::{Recording, TraceRecord, TraceSink};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::sampling::SamplingConfig;
 use benchmaster_workload::area::{AreaError, WorkArea};
@@ -20,8 +22,6 @@ use benchmaster_workload::conduct::{
     Assembly, Attendance, Conductor, Held, Roll, Share, Start, Step, Stopped,
 };
 use benchmaster_workload::execute::ExecuteError;
-use benchmaster_workload::model::{OperationKind, Workload};
-use benchmaster_workload::recording::{Recording, TraceRecord, TraceSink};
 use benchmaster_workload::target::{NfsTarget, Target};
 
 /// Where all meet.
@@ -581,7 +581,7 @@ pub(crate) fn operations_do_not_depend_on_how_clients_are_divided() {
         let recording = merged(&job, parts(perform_all(&mut areas, &shares, &job), &shares));
         assert_eq!(recording.error_details, [""; 0]);
         assert!(total(&recording, OperationKind::Unlink) >= 50, "every file was removed once");
-        let of = |worker: &benchmaster_workload::recording::WorkerRecording| {
+        let of = |worker: &benchmaster_record::recording::WorkerRecording| {
             (worker.client, worker.group.clone(), worker.worker, worker.stream)
         };
         let mut streams: Vec<_> = recording.workers.iter().map(of).collect();

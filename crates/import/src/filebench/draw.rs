@@ -1,7 +1,7 @@
 //! Random variables: Filebench's own (`randvar`) and those of its libraries (`cvar`).
 
+use benchmaster_record::model::{Size, SizeDistribution, WeightedSize};
 use benchmaster_units::ByteSize;
-use benchmaster_workload::model::{Size, SizeDistribution, WeightedSize};
 use statrs::distribution::{ContinuousCDF, Erlang, Exp, Gamma, Normal, Triangular, Weibull};
 
 use super::parse::{Attribute, Raw};

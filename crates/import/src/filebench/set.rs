@@ -1,7 +1,7 @@
 //! Filesets and files.
 
+use benchmaster_record::model::{Fileset, Size, SizeDistribution, Tree};
 use benchmaster_units::ByteSize;
-use benchmaster_workload::model::{Fileset, Size, SizeDistribution, Tree};
 
 use super::Notes;
 use super::draw::{Draw, Law};

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use benchmaster_units::{ByteSize, TimeSpan};
-use benchmaster_workload::model::{
+use benchmaster_record::model::{
     FilePick, OffsetPick, OpenFlag, OperationKind, Repeat, RepeatUntil, Size, SizeDistribution, Step,
 };
+use benchmaster_units::{ByteSize, TimeSpan};
 
 use super::Notes;
 use super::flow::{Flow, Node, Op, leaves};

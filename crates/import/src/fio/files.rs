@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::model::{Fileset, Sharing, Size, SizeDistribution};
 use benchmaster_units::ByteSize;
-use benchmaster_workload::model::{Fileset, Sharing, Size, SizeDistribution};
 
 use super::reader::Reader;
 use super::spec::{Engine, Spec};

@@ -1,10 +1,10 @@
 //! The steps of a job's workers.
 
-use benchmaster_units::{ByteSize, Rate, TimeSpan};
-use benchmaster_workload::model::{
+use benchmaster_record::model::{
     Choice, FilePick, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, Repeat, RepeatFor, RepeatUntil,
     Size, SizeDistribution, Step, WeightedSize,
 };
+use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 use super::files::{Files, JobFiles};
 use super::reader::Reader;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use benchmaster_units::{ByteSize, TimeSpan};
-use benchmaster_workload::model::{
+use benchmaster_record::model::{
     Claim, FilePick, Group, IoMethod, OffsetPick, OperationKind, Repeat, RepeatFor, RepeatUntil, Step, Until,
     Workload,
 };
+use benchmaster_units::{ByteSize, TimeSpan};
 
 use super::files::{Files, JobFiles};
 use super::flow::{self, Plan};

@@ -1,10 +1,10 @@
 //! Workload files of Filebench as workloads: each construct of the language, in files of our own.
 use benchmaster_import::{Imported, NoteKind, filebench, to_study};
-use benchmaster_units::{ByteSize, TimeSpan};
-use benchmaster_workload::model::{
+use benchmaster_record::model::{
     FilePick, Group, OffsetPick, OpenFlag, OperationKind, Repeat, Size, SizeDistribution, Step, Until,
     Workload,
 };
+use benchmaster_units::{ByteSize, TimeSpan};
 use benchmaster_workload::program::Program;
 
 /// Imports a file that must be right, and checks that the workload can be run and reads back from the study's text.

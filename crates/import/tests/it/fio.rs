@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use benchmaster_import::fio::{self, Keyword, Surroundings};
 use benchmaster_import::{ImportError, Imported, Note, NoteKind, to_study};
-use benchmaster_workload::model::Workload;
+use benchmaster_record::model::Workload;
 use benchmaster_workload::program::Program;
 
 struct Elsewhere;
@@ -75,7 +75,7 @@ fn flow(options: &str) -> String {
     steps(&group.flow)
 }
 
-fn steps(steps: &[benchmaster_workload::model::Step]) -> String {
+fn steps(steps: &[benchmaster_record::model::Step]) -> String {
     serde_json::to_string(steps).unwrap().replace('"', "")
 }
 

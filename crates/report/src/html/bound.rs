@@ -1,9 +1,9 @@
 //! What a rate could be at most: what the network carries without NFS.
 
+use benchmaster_analysis::{Analysis, TreatmentSummary};
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{RunRecord, StudyResults};
-use benchmaster_study::analysis::{Analysis, TreatmentSummary};
 
 use super::figure::{Line, Mode, Values, View, short};
 use crate::overview::unbroken;

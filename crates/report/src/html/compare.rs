@@ -3,10 +3,12 @@
 mod differences;
 mod history;
 
+use benchmaster_analysis::Analysis;
+use benchmaster_analysis::compare::{
+    CellComparison, Comparison, Direction, ResponseComparison, Side, Verdict, percent,
+};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::{StudyResults, Unit};
-use benchmaster_study::analysis::Analysis;
-use benchmaster_study::compare::{CellComparison, Comparison, Direction, ResponseComparison, Side, Verdict};
 use serde::Serialize;
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View, short};
@@ -220,7 +222,7 @@ fn verdict_tables(comparison: &Comparison) -> Vec<Table> {
 }
 
 fn row(response: &ResponseComparison, cell: &CellComparison) -> Vec<Cell> {
-    let estimate = |of: &Option<benchmaster_study::analysis::Estimate>| match of {
+    let estimate = |of: &Option<benchmaster_analysis::Estimate>| match of {
         Some(e) => amount(e.mean, e.half_width, response.unit),
         None => Cell::none(),
     };

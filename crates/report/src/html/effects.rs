@@ -8,7 +8,7 @@ mod means;
 mod sizes;
 mod told;
 
-use benchmaster_study::experiment::Experiment;
+use benchmaster_analysis::experiment::Experiment;
 
 use self::told::Told;
 use super::figure::Figure;

@@ -1,8 +1,8 @@
 //! Load curves: rate and response time as the load rises.
 
+use benchmaster_analysis::load::{CurveSummary, LoadAnalysis, PointSummary};
+use benchmaster_analysis::{Analysis, Estimate};
 use benchmaster_record::results::LoadCurve;
-use benchmaster_study::analysis::{Analysis, Estimate};
-use benchmaster_study::load::{CurveSummary, LoadAnalysis, PointSummary};
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View, both_sides};
 use crate::format;

@@ -7,9 +7,9 @@ mod fleet;
 mod tables;
 mod wire;
 
+use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::{Severity, StudyResults};
-use benchmaster_study::analysis::Analysis;
 use serde::Serialize;
 
 use super::figure::Figure;

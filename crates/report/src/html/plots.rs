@@ -1,9 +1,7 @@
 //! The plots of a study, except those of traces.
 
+use benchmaster_analysis::{Analysis, FairnessSummary, LatencySummary, ResponseSummary, TreatmentSummary};
 use benchmaster_record::results::{RunRecord, StudyResults, Unit};
-use benchmaster_study::analysis::{
-    Analysis, FairnessSummary, LatencySummary, ResponseSummary, TreatmentSummary,
-};
 use hdrhistogram::Histogram;
 
 use super::bound;
@@ -110,7 +108,7 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
         ..Line::new("mean", 0, Mode::Markers, Values::numbers(means.iter().map(|(i, _)| *i as f64)))
     };
     let mut lines = Vec::new();
-    type Pick = fn(&benchmaster_study::analysis::RunValue) -> bool;
+    type Pick = fn(&benchmaster_analysis::RunValue) -> bool;
     let kinds: [(&str, Pick, &str, usize, u32); 3] = [
         ("single run", |v| !v.excluded, "circle", 1, 6),
         ("left out as invalid", |v| v.excluded, "x", 3, 9),
@@ -255,7 +253,7 @@ fn run_series(results: &StudyResults, treatment: u32, workload: &str, in_bytes: 
         for recording in run.recordings.iter().filter(|r| r.workload == workload) {
             series.push(RunSeries {
                 replicate: run.key.replicate,
-                counts: benchmaster_study::analysis::counts(run),
+                counts: benchmaster_analysis::counts(run),
                 rates: overview::interval_rates(recording, in_bytes),
                 interval_s: recording.interval_ns as f64 / 1e9,
                 cut_s: if recording.timed { recording.cut_ns as f64 / 1e9 } else { 0.0 },

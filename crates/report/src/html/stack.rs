@@ -4,9 +4,9 @@ mod panels;
 
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::{Analysis, counts};
 use benchmaster_record::recording::{Collected, HostSamples, Recording};
 use benchmaster_record::results::{RunKey, RunRecord, StudyResults};
-use benchmaster_study::analysis::{Analysis, counts};
 use hdrhistogram::Histogram;
 
 use self::panels::{Named, Window, application, panels, server_panels};

@@ -1,6 +1,6 @@
 //! Pages of a few figures, without a study around them.
 
-use benchmaster_study::experiment::Experiment;
+use benchmaster_analysis::experiment::Experiment;
 use serde::Serialize;
 
 use super::figure::Figure;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::{Analysis, counts};
 use benchmaster_record::recording::{Recording, TraceRecord};
 use benchmaster_record::results::{RunRecord, StudyResults};
-use benchmaster_study::analysis::{Analysis, counts};
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View};
 use crate::details::Details;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_analysis::{Analysis, Effects, Estimate, ResponseSummary, TreatmentSummary, counts};
 use benchmaster_record::results::{Replication, SessionEnd, StudyResults, Unit};
 use benchmaster_stats::residual::shapiro_wilk;
-use benchmaster_study::analysis::{Analysis, Effects, Estimate, ResponseSummary, TreatmentSummary, counts};
 
 use super::Outcome::{self, Broken, Held, NotNeeded};
 use crate::format::{self, plural};
@@ -53,7 +53,7 @@ pub(super) fn bases(_: &StudyResults, analysis: &Analysis) -> Outcome {
         _ => analysis.levels.as_ref(),
     };
     let factors: Vec<_> = levels.into_iter().flat_map(|levels| &levels.factors).collect();
-    let ratios = |factor: &&&benchmaster_study::analysis::FactorSummary| {
+    let ratios = |factor: &&&benchmaster_analysis::FactorSummary| {
         factor.levels.iter().any(|level| level.against_base.as_ref().is_some_and(|c| c.relative.is_some()))
     };
     let with_ratios: Vec<_> = factors.iter().filter(ratios).collect();

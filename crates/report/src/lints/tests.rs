@@ -1,5 +1,5 @@
+use benchmaster_analysis::analyze;
 use benchmaster_record::results::{NetworkRecord, Response, Unit};
-use benchmaster_study::analysis::analyze;
 use benchmaster_testkit::{fail, serve, spread, study_results};
 
 use super::*;

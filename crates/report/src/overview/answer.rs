@@ -1,11 +1,13 @@
 //! What a study asks, and the answer in two sentences: the same words on the terminal, on the page and in exports.
 
-use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
-use benchmaster_stats::interval::welch;
-use benchmaster_study::analysis::{
+use benchmaster_analysis::experiment::{Experiment, LevelMean, LevelMeans};
+use benchmaster_analysis::{
     Analysis, Effects, Estimate, FactorSummary, LevelSummary, ResponseSummary, TreatmentSummary,
 };
-use benchmaster_study::experiment::{Experiment, LevelMean, LevelMeans};
+use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
+use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
+use benchmaster_stats::interval::welch;
+use benchmaster_stats::interval::welch;
 use benchmaster_study::plan::design::words::list;
 
 use super::{adaptive_lines, load_lines};
@@ -243,7 +245,7 @@ fn next_best(found: &[Found<'_>], most: &str, confidence: f64) -> Option<String>
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_study::analysis::analyze;
+    use benchmaster_analysis::analyze;
     use benchmaster_testkit::study_results;
 
     use super::*;

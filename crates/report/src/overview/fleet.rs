@@ -1,9 +1,9 @@
 //! The clients of a study: who they were, how well they began together, what lay between them and the server.
 
+use benchmaster_analysis::{Analysis, Estimate, TreatmentSummary};
 use benchmaster_record::recording::{AgentRecording, ClockFacts, Recording, StartFacts};
 use benchmaster_record::results::{BaselineRecord, NetworkRecord, StudyResults, Unit};
 use benchmaster_stats::fairness::jain;
-use benchmaster_study::analysis::{Analysis, Estimate, TreatmentSummary};
 
 use super::counted_runs;
 use crate::format::{self, rounded};

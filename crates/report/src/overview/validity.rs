@@ -1,7 +1,7 @@
 //! What speaks against the numbers, in lines.
 
+use benchmaster_analysis::{Analysis, WarningSummary};
 use benchmaster_record::results::Severity;
-use benchmaster_study::analysis::{Analysis, WarningSummary};
 
 use crate::format;
 

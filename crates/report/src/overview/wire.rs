@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_analysis::{Analysis, RpcSummary, TreatmentSummary};
 use benchmaster_record::results::{LabRecord, StudyResults};
-use benchmaster_study::analysis::{Analysis, RpcSummary, TreatmentSummary};
 
 /// A workload with each treatment's RPCs of its measured phase.
 pub(crate) type MeasuredRpcs<'a> = (&'a str, Vec<(&'a TreatmentSummary, &'a RpcSummary)>);

@@ -1,11 +1,12 @@
 //! Two results against each other, and a series of them, as text.
 
-use benchmaster_record::results::{Severity, Unit};
-use benchmaster_study::analysis::Estimate;
-use benchmaster_study::compare::{
+use benchmaster_analysis::Estimate;
+use benchmaster_analysis::compare::{
     Better, CellComparison, Comparison, Difference, Direction, History, HistoryMethod, HistorySeries,
     ResponseComparison, Side, Verdict,
 };
+use benchmaster_record::results::{Severity, Unit};
+use benchmaster_record::results::{Severity, Unit};
 
 use super::TextOptions;
 use super::grid::{Column, Text};

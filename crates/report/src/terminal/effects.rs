@@ -1,8 +1,8 @@
 //! How the factors change a response: of a study, and of any table.
 
+use benchmaster_analysis::experiment::{AnovaLine, Experiment, Prediction, Sample, TermEstimate};
+use benchmaster_analysis::{Analysis, ContrastSummary, Effects, FactorSummary, LevelsSummary};
 use benchmaster_record::results::Unit;
-use benchmaster_study::analysis::{Analysis, ContrastSummary, Effects, FactorSummary, LevelsSummary};
-use benchmaster_study::experiment::{AnovaLine, Experiment, Prediction, Sample, TermEstimate};
 
 use super::TextOptions;
 use super::grid::{Column, Text};

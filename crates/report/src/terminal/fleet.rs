@@ -1,7 +1,7 @@
 //! Clients and networks.
 
+use benchmaster_analysis::{Analysis, Estimate};
 use benchmaster_record::results::{StudyResults, Unit};
-use benchmaster_study::analysis::{Analysis, Estimate};
 
 use super::grid::{Column, Text};
 use crate::format::{self, rounded};

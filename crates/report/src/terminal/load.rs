@@ -1,8 +1,8 @@
 //! Load curves.
 
+use benchmaster_analysis::load::{CurveSummary, LoadAnalysis, PointSummary, Verdict};
+use benchmaster_analysis::{Analysis, Estimate};
 use benchmaster_record::results::{LoadCurve, Severity, Unit};
-use benchmaster_study::analysis::{Analysis, Estimate};
-use benchmaster_study::load::{CurveSummary, LoadAnalysis, PointSummary, Verdict};
 
 use super::grid::{Column, Text};
 use crate::format::rounded;

@@ -1,7 +1,7 @@
 //! What went over the wire.
 
+use benchmaster_analysis::{Analysis, Estimate, RpcSummary, TreatmentSummary};
 use benchmaster_record::results::Unit;
-use benchmaster_study::analysis::{Analysis, Estimate, RpcSummary, TreatmentSummary};
 
 use super::grid::{Column, Text};
 use crate::format::{self, rounded};

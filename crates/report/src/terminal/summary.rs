@@ -1,10 +1,10 @@
 //! What `run` and `report` print in the end: the question, the answer, the dearest findings, validity. In 80 columns it fits a
 //! screen of [`LINES`] lines; everything else is in the analysis and the report.
 
+use benchmaster_analysis::{Analysis, TreatmentSummary};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
 use benchmaster_record::results::{Severity, StudyResults};
-use benchmaster_study::analysis::{Analysis, TreatmentSummary};
 
 use super::TextOptions;
 use super::findings::{cost, remedy};

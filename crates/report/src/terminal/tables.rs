@@ -1,7 +1,7 @@
 //! The tables of results.
 
+use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary};
 use benchmaster_record::results::{StudyResults, Unit};
-use benchmaster_study::analysis::{Analysis, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary};
 
 use super::grid::{Column, Text};
 use crate::format::{self, Scale, rounded};
@@ -366,9 +366,8 @@ pub(super) fn fairness(text: &mut Text, analysis: &Analysis) {
         None => format!("{}: {} clients", f.workload, f.members),
     });
     columns.push(Column::text("over", over.collect()));
-    let jain = |e: &benchmaster_study::analysis::Estimate| {
-        rounded(e.mean, e.half_width, Unit::Ratio, None).text(true)
-    };
+    let jain =
+        |e: &benchmaster_analysis::Estimate| rounded(e.mean, e.half_width, Unit::Ratio, None).text(true);
     columns.push(Column::number("Jain", rows.iter().map(|(_, f)| jain(&f.jain)).collect(), 0));
     columns.push(Column::number("n", rows.iter().map(|(_, f)| f.jain.n.to_string()).collect(), 1));
     let ratio = |r: Option<f64>| r.map_or("-".into(), |r| format!("{r:.2}"));

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use benchmaster_analysis::analyze;
+
 use crate::chromium::{chromium, visit};
 use crate::made_up;
 use benchmaster_diagnosis::results::diagnose;
@@ -9,7 +11,6 @@ use benchmaster_record::recording::TraceRecord;
 use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_report::details::{Details, NoDetails};
 use benchmaster_report::html;
-use benchmaster_study::analysis::analyze;
 use benchmaster_testkit::{as_loaded, fail, serve, spread, study_results, trace_records};
 
 /// Traces of the workload `write`.

@@ -2,16 +2,17 @@
 
 use std::fs;
 
+use benchmaster_analysis::analyze;
+use benchmaster_analysis::compare::{
+    self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
+};
+
 use crate::chromium::{chromium, visit};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
 use benchmaster_record::results::{StudyResults, Unit};
 use benchmaster_report::html::{self, Compared};
-use benchmaster_study::analysis::analyze;
 use benchmaster_testkit::{serve, study_results};
-use benchmaster_study::compare::{
-    self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
-};
 
 fn finding(id: &'static str, share: f64) -> Finding {
     Finding {

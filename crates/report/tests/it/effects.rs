@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
+use benchmaster_analysis::experiment::Experiment;
 use benchmaster_report::html;
-use benchmaster_study::experiment::Experiment;
 use serde_json::Value;
 
 use crate::made_up::{MadeUp, SIX, all};

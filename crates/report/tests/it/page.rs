@@ -1,11 +1,11 @@
 //! The report page as text: what it says, that it escapes, that it stays small.
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_record::recording::TraceRecord;
 use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_report::details::{Details, NoDetails, ResultsDirectory};
 use benchmaster_report::html;
-use benchmaster_study::analysis::analyze;
 use benchmaster_testkit as synthetic;
 use benchmaster_testkit::{fail, study_results, trace_records};
 

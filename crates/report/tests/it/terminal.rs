@@ -1,10 +1,10 @@
 //! What is printed, as snapshots: stdout is an interface.
 
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis};
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
 use benchmaster_record::results::{Replication, StudyResults};
 use benchmaster_report::terminal::{TextOptions, analysis_text, summary};
-use benchmaster_study::analysis::analyze;
 use benchmaster_testkit::{fail, study_results};
 
 fn options(width: usize) -> TextOptions {

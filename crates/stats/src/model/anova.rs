@@ -1,12 +1,11 @@
 //! Analysis of variance: what each term explains, by any of the three kinds of sums of squares.
 
-use nalgebra::DMatrix;
-
 use super::columns::Column;
+use super::data::{Data, Term};
 use super::fit::{Fit, fit};
+use super::matrix::{Matrix, norm, norm_squared};
 use super::qr::Qr;
 use super::strata::{ErrorStratum, Stratum};
-use super::{Data, Term};
 use crate::error::StatsError;
 use crate::f_distribution::f_upper_p;
 
@@ -41,7 +40,7 @@ pub struct AnovaRow {
     pub stratum: Stratum,
     /// Degrees of freedom.
     pub df: usize,
-    /// Degrees of freedom that it lacks because the data cannot tell them from earlier ones.
+    /// Degrees of freedom that it lacks because the data cannot distinguish them from earlier ones.
     pub aliased_df: usize,
     /// Variation that it explains.
     pub sum_of_squares: f64,
@@ -155,7 +154,7 @@ impl Fit {
         self.core.layout.columns.iter().filter(own).count()
     }
 
-    /// A term with any part that only whole plots can tell is judged against them.
+    /// A term with any part that only whole plots can estimate is judged against them.
     fn stratum_of(&self, source: Source, places: &[usize]) -> Stratum {
         let mut strata = places.iter().map(|&place| self.core.strata[place]);
         let of_plots = strata.clone().any(|s| s == Stratum::WholePlot);
@@ -175,7 +174,7 @@ fn is_orthogonal(qr: &Qr, sources: &[(Source, Vec<usize>)]) -> bool {
         places.iter().for_each(|&place| source_of[place] = source);
     }
     (1..qr.rank()).all(|j| {
-        let length = qr.r.column(j).norm();
+        let length = norm(qr.r.column(j));
         (1..j).all(|i| source_of[i] == source_of[j] || qr.r[(i, j)].abs() <= ORTHOGONAL * length)
     })
 }
@@ -190,7 +189,8 @@ fn sums(qr: &Qr, kind: SumOfSquares, terms: &[Term], sources: &[(Source, Vec<usi
         let of = |places: &Vec<usize>| (places.iter().fold(0.0, |sum, &i| sum + z[i] * z[i]), places.len());
         return sources.iter().map(|(_, places)| of(places)).collect();
     }
-    let (values, inverse) = (qr.coefficients(), qr.inverse());
+    // Each column of it is a row of R⁻¹.
+    let (values, inverse) = (qr.coefficients(), qr.inverse().transpose());
     let contains = |outer: Source, inner: Source| match (outer, inner) {
         (Source::Term(outer), Source::Term(inner)) => {
             outer != inner && terms[inner].iter().all(|factor| terms[outer].contains(factor))
@@ -201,12 +201,11 @@ fn sums(qr: &Qr, kind: SumOfSquares, terms: &[Term], sources: &[(Source, Vec<usi
         let above: Vec<_> = sources.iter().map(|(other, _)| contains(*other, *source)).collect();
         if kind == SumOfSquares::III || !above.contains(&true) {
             // bᵀ(covariance of b)⁻¹b over the columns of the term.
-            let rows: DMatrix<f64> = inverse.select_rows(places.iter()).transpose();
-            let b: Vec<f64> = places.iter().map(|&i| values[i]).collect();
-            let covariance = Qr::new(rows, DMatrix::zeros(inverse.ncols(), 0), None);
-            let mut b = DMatrix::from_column_slice(b.len(), 1, &b);
-            covariance.whiten(&mut b);
-            return (b.norm_squared(), places.len());
+            let rows = inverse.select_columns(places);
+            let covariance = Qr::new(rows, Matrix::zeros(inverse.rows(), 0), None);
+            let mut b: Vec<f64> = places.iter().map(|&i| values[i]).collect();
+            covariance.r.solve_upper_transposed(&mut b);
+            return (norm_squared(&b), places.len());
         }
         let others = sources.iter().zip(&above).filter(|((other, _), above)| !**above && other != source);
         let first: Vec<_> = others.flat_map(|((_, places), _)| places.iter().copied()).collect();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Factor;
+use super::data::Factor;
 
 /// What a column of a factor stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

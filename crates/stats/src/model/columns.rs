@@ -1,10 +1,9 @@
 //! The matrix of a model: the mean, the blocks, then the contrasts of each term.
 
-use nalgebra::DMatrix;
-
 use super::coding::{Contrast, contrasts};
+use super::data::{CENTRE, Data, Factor, Term};
+use super::matrix::Matrix;
 use super::qr::Groups;
-use super::{CENTRE, Data, Factor, Term};
 
 /// What a column of the model matrix belongs to.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,10 +57,10 @@ impl Layout {
     }
 
     /// The model matrix. Blocks are coded sum-to-zero, so that the mean is that of all blocks.
-    pub(super) fn matrix(&self, rows: &[Vec<u32>], blocks: Option<&Groups>) -> DMatrix<f64> {
-        let mut matrix = DMatrix::from_element(rows.len(), self.columns.len(), 1.0);
+    pub(super) fn matrix(&self, rows: &[Vec<u32>], blocks: Option<&Groups>) -> Matrix {
+        let mut matrix = Matrix::filled(rows.len(), self.columns.len(), 1.0);
         let mut block = 0;
-        for ((mut target, column), choice) in matrix.column_iter_mut().zip(&self.columns).zip(&self.choices) {
+        for ((target, column), choice) in matrix.columns_mut().zip(&self.columns).zip(&self.choices) {
             match column {
                 Column::Block => {
                     block += 1;

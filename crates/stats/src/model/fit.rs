@@ -1,11 +1,11 @@
 //! Fitting a model.
 
-use nalgebra::{DMatrix, DVector};
-
+use super::coding::Contrast;
 use super::columns::{Column, Layout, blocks, contrast_name, is_centre};
+use super::data::{Data, Term, check};
+use super::matrix::{Matrix, norm_squared};
 use super::qr::Qr;
 use super::strata::{ErrorStratum, Plots, Strata, Stratum};
-use super::{Contrast, Data, Term, check};
 use crate::error::{StatsError, check_confidence};
 use crate::interval::t_factor;
 use crate::quantile::t_two_sided_p;
@@ -17,13 +17,13 @@ pub struct Fit {
     pub terms: Vec<Term>,
     /// Confidence level of the intervals.
     pub confidence: f64,
-    /// The coefficients that the data can tell, in the order of the terms; those of blocks are left out.
+    /// The coefficients that the data can estimate, in the order of the terms; those of blocks are left out.
     pub coefficients: Vec<Coefficient>,
-    /// The contrasts that the data cannot tell from earlier ones.
+    /// The contrasts that the data cannot distinguish from earlier ones.
     pub aliased: Vec<Aliased>,
     /// Number of runs.
     pub n: usize,
-    /// Number of runs that are no centre points: those that effects are told from.
+    /// Number of runs that are no centre points: those that effects are estimated from.
     pub corners: usize,
     /// Degrees of freedom that the model leaves, in all strata.
     pub df_error: usize,
@@ -58,13 +58,13 @@ pub(super) struct Core {
     /// With weights for what is known of the whole plots; `None` without such.
     pub(super) weighted: Option<Weighted>,
     /// Coefficients of the kept columns.
-    pub(super) values: DVector<f64>,
+    pub(super) values: Vec<f64>,
     /// R⁻¹ of the decomposition in use.
-    pub(super) inverse: DMatrix<f64>,
+    pub(super) inverse: Matrix,
     /// The stratum of each kept column.
     pub(super) strata: Vec<Stratum>,
     /// R⁻ᵀXᵀ of the plain decomposition: the transpose of its orthonormal columns.
-    pub(super) basis: DMatrix<f64>,
+    pub(super) basis: Matrix,
 }
 
 /// A fit in which the runs of a whole plot are known to be alike.
@@ -74,18 +74,17 @@ pub(super) struct Weighted {
     /// Over the kept columns, equalised.
     pub(super) qr: Qr,
     /// The transpose of its orthonormal columns.
-    pub(super) basis: DMatrix<f64>,
+    pub(super) basis: Matrix,
 }
 
 impl Weighted {
-    fn new(plots: Plots, x: &DMatrix<f64>, y: &[f64]) -> Option<Self> {
-        let columns: Vec<_> = x.column_iter().map(|c| plots.equalise(&c.into_owned())).collect();
-        let x = DMatrix::from_columns(&columns);
-        let y = plots.equalise(&DVector::from_column_slice(y));
+    fn new(plots: Plots, x: &Matrix, y: &[f64]) -> Option<Self> {
+        let columns = x.width();
+        let x = Matrix::of_columns(x.rows(), x.columns().map(|column| plots.equalise(column)));
         let mut basis = x.transpose();
-        let qr = Qr::new(x, DMatrix::from_columns(&[y]), None);
+        let qr = Qr::new(x, Matrix::of_column(plots.equalise(y)), None);
         // Weights are positive, so no column can have become dependent but by rounding.
-        (qr.rank() == columns.len()).then(|| {
+        (qr.rank() == columns).then(|| {
             qr.whiten(&mut basis);
             Self { plots, qr, basis }
         })
@@ -156,9 +155,9 @@ pub fn fit(data: &Data, terms: &[Term], confidence: f64) -> Result<Fit, StatsErr
     let centre = corners < data.rows.len();
     let layout = Layout::new(&data.factors, with_mean, blocks.as_ref().map_or(1, |b| b.sizes.len()), centre);
     let all = layout.matrix(&data.rows, blocks.as_ref());
-    let y = DMatrix::from_column_slice(data.y.len(), 1, &data.y);
+    let y = Matrix::of_column(data.y.clone());
     let plain = Qr::new(all.clone(), y, None);
-    let x = all.select_columns(plain.kept.iter());
+    let x = all.select_columns(&plain.kept);
     let mut basis = x.transpose();
     plain.whiten(&mut basis);
     let strata = Strata::new(data, &x, &plain, &basis);
@@ -168,9 +167,9 @@ pub fn fit(data: &Data, terms: &[Term], confidence: f64) -> Result<Fit, StatsErr
     let weighted = strata.plots.and_then(|plots| Weighted::new(plots, &x, &data.y));
     let in_use = weighted.as_ref().map_or(&plain, |weighted| &weighted.qr);
     let (values, inverse) = (in_use.coefficients(), in_use.inverse());
-    let fitted: Vec<f64> = (&x * &values).iter().copied().collect();
+    let fitted = x.times(&values);
     let residuals: Vec<_> = data.y.iter().zip(&fitted).map(|(y, f)| y - f).collect();
-    let leverage = basis.column_iter().map(|c| c.norm_squared().min(1.0)).collect();
+    let leverage = basis.columns().map(|column| norm_squared(column).min(1.0)).collect();
 
     let n = data.y.len();
     let mean = data.y.iter().sum::<f64>() / n as f64;
@@ -213,7 +212,7 @@ fn coefficients(fit: &Fit) -> Vec<Coefficient> {
         let Column::Term { term, parts } = &core.layout.columns[column] else { continue };
         let stratum = core.strata[place];
         let df_error = fit.errors.iter().find(|e| e.stratum == stratum).map_or(0, |e| e.df);
-        let mut one = DVector::zeros(core.values.len());
+        let mut one = vec![0.0; core.values.len()];
         one[place] = 1.0;
         let value = core.values[place];
         let standard_error = fit.variance(&one).map(|variance| variance.total().sqrt());
@@ -238,10 +237,10 @@ fn coefficients(fit: &Fit) -> Vec<Coefficient> {
 /// What a column explains when it enters last, by least squares without weights.
 fn plain_sum_of_squares(core: &Core, place: usize) -> f64 {
     match &core.weighted {
-        None => core.values[place].powi(2) / core.inverse.row(place).norm_squared(),
+        None => core.values[place].powi(2) / core.inverse.row_norm_squared(place),
         Some(_) => {
             let (values, inverse) = (core.plain.coefficients(), core.plain.inverse());
-            values[place].powi(2) / inverse.row(place).norm_squared()
+            values[place].powi(2) / inverse.row_norm_squared(place)
         }
     }
 }

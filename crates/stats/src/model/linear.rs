@@ -1,14 +1,13 @@
 //! Questions to a fitted model: contrasts, predictions, means of levels.
 
-use nalgebra::{DMatrix, DVector};
-
 use super::columns::Column;
 use super::fit::{Fit, Weighted};
+use super::matrix::{Matrix, add_scaled, dot, norm_squared};
 use super::strata::Stratum;
 use crate::error::StatsError;
 use crate::interval::t_factor;
 
-/// An estimate from a model, with its uncertainty where the data tell any.
+/// An estimate from a model, with its uncertainty where the data give one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     /// Value.
@@ -50,7 +49,7 @@ impl Fit {
     /// A linear combination of coefficients, given by their places in [`Fit::coefficients`].
     pub fn contrast(&self, weights: &[(usize, f64)]) -> Result<Estimate, StatsError> {
         let places = self.coefficient_places();
-        let mut combination = DVector::zeros(self.core.values.len());
+        let mut combination = vec![0.0; self.core.values.len()];
         for &(coefficient, weight) in weights {
             let place = places
                 .get(coefficient)
@@ -60,7 +59,7 @@ impl Fit {
         Ok(self.estimate(&combination, 0.0))
     }
 
-    /// The response predicted for a combination of levels, as the mean of so many further runs (each in a whole plot of
+    /// The response predicted for a combination of levels, as the mean of this many further runs (each in a whole plot of
     /// its own, if there are plots), or of infinitely many (`None`); over all blocks. Aliased contrasts are taken as
     /// 0: see [`Fit::predictable`].
     pub fn predict(&self, levels: &[u32], future_runs: Option<u32>) -> Result<Estimate, StatsError> {
@@ -74,11 +73,11 @@ impl Fit {
     }
 
     /// How far the mean of all other runs is from that of the centre points, each averaged over the blocks: the sum of
-    /// all pure quadratic effects. `None` without centre points, and when these cannot be told from blocks.
+    /// all pure quadratic effects. `None` without centre points, and when these cannot be distinguished from blocks.
     pub fn curvature(&self) -> Option<Estimate> {
         let columns = &self.core.layout.columns;
         let place = self.core.plain.kept.iter().position(|&column| columns[column] == Column::Centre)?;
-        let mut combination = DVector::zeros(self.core.values.len());
+        let mut combination = vec![0.0; self.core.values.len()];
         combination[place] = -1.0;
         Some(self.estimate(&combination, 0.0))
     }
@@ -108,20 +107,19 @@ impl Fit {
     pub fn added(&self, values: &[f64]) -> Result<Option<Estimate>, StatsError> {
         let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let around: Vec<_> = values.iter().map(|v| v - mean).collect();
-        let own = DVector::from_vec(self.residualise(&around)?);
+        let own = self.residualise(&around)?;
         let all: f64 = around.iter().map(|v| v * v).sum();
-        if all == 0.0 || own.norm_squared() <= 1e-14 * all {
+        if all == 0.0 || norm_squared(&own) <= 1e-14 * all {
             return Ok(None);
         }
-        let residuals = DVector::from_column_slice(&self.residuals);
         let (own, residuals) = match &self.core.weighted {
-            None => (own, residuals),
+            None => (own, self.residuals.clone()),
             Some(Weighted { plots, basis, .. }) => {
-                (taken_out(basis, plots.equalise(&DVector::from_vec(around))), plots.equalise(&residuals))
+                (taken_out(basis, plots.equalise(&around)), plots.equalise(&self.residuals))
             }
         };
-        let squares = own.norm_squared();
-        let value = own.dot(&residuals) / squares;
+        let squares = norm_squared(&own);
+        let value = dot(&own, &residuals) / squares;
         // What comes in between plots is judged by the fewer degrees of freedom.
         let df = match &self.core.weighted {
             None => self.df_error,
@@ -130,7 +128,7 @@ impl Fit {
         let Some(df) = df.checked_sub(1).filter(|&df| df > 0).map(|df| df as f64) else { return Ok(None) };
         let variance = match (&self.core.weighted, self.s_e) {
             (Some(_), Some(s_e)) => s_e * s_e / squares,
-            _ => (residuals.norm_squared() - value * value * squares).max(0.0) / df / squares,
+            _ => (norm_squared(&residuals) - value * value * squares).max(0.0) / df / squares,
         };
         let standard_error = variance.sqrt();
         let half_width = Some(t_factor(self.confidence, df) * standard_error);
@@ -143,8 +141,7 @@ impl Fit {
             let found = values.len();
             return Err(StatsError::Lengths { what: "values", expected: self.n, found });
         }
-        let rest = taken_out(&self.core.basis, DVector::from_column_slice(values));
-        Ok(rest.as_slice().to_vec())
+        Ok(taken_out(&self.core.basis, values.to_vec()))
     }
 
     /// The places of [`Fit::coefficients`] among the kept columns.
@@ -157,9 +154,8 @@ impl Fit {
     }
 
     /// The kept columns at a combination of levels.
-    fn row(&self, level: impl Fn(usize) -> Option<u32>) -> DVector<f64> {
-        let kept = self.core.plain.kept.iter().map(|&column| self.core.layout.value(column, &level));
-        DVector::from_iterator(self.core.values.len(), kept)
+    fn row(&self, level: impl Fn(usize) -> Option<u32>) -> Vec<f64> {
+        self.core.plain.kept.iter().map(|&column| self.core.layout.value(column, &level)).collect()
     }
 
     fn check_levels(&self, levels: &[u32]) -> Result<(), StatsError> {
@@ -178,8 +174,8 @@ impl Fit {
     }
 
     /// A combination of the kept columns' coefficients, and a further variance of independent runs.
-    fn estimate(&self, combination: &DVector<f64>, future: f64) -> Estimate {
-        let value = combination.dot(&self.core.values);
+    fn estimate(&self, combination: &[f64], future: f64) -> Estimate {
+        let value = dot(combination, &self.core.values);
         let variance = self.variance(combination).map(|mut variance| {
             variance.runs.0 += future;
             variance
@@ -191,13 +187,13 @@ impl Fit {
     }
 
     /// The variance of a combination of the kept columns' coefficients; `None` when an error that it needs is unknown.
-    pub(super) fn variance(&self, combination: &DVector<f64>) -> Option<Variance> {
+    pub(super) fn variance(&self, combination: &[f64]) -> Option<Variance> {
         let core = &self.core;
         let part = |stratum: Stratum| {
             let own = combination.iter().zip(&core.strata).map(|(c, s)| if *s == stratum { *c } else { 0.0 });
-            DVector::from_iterator(combination.len(), own)
+            own.collect::<Vec<_>>()
         };
-        let scaled = |combination: &DVector<f64>| core.inverse.tr_mul(combination).norm_squared();
+        let scaled = |combination: &[f64]| norm_squared(&core.inverse.transposed_times(combination));
         let error = |stratum: Stratum| {
             let error = self.errors.iter().find(|e| e.stratum == stratum)?;
             error.mean_square.map(|ms| (ms, error.df))
@@ -208,7 +204,7 @@ impl Fit {
             return Some(Variance { runs: (ms * scaled(combination), df), ..Variance::default() });
         }
         let (whole, sub) = (part(Stratum::WholePlot), part(Stratum::SubPlot));
-        let needed = |combination: &DVector<f64>, stratum| {
+        let needed = |combination: &[f64], stratum| {
             let used = combination.iter().any(|c| *c != 0.0);
             if used { error(stratum) } else { Some((0.0, 0)) }
         };
@@ -231,9 +227,10 @@ impl Fit {
 }
 
 /// What is left of a column outside the orthonormal columns whose transpose is `basis`; twice, against rounding.
-fn taken_out(basis: &DMatrix<f64>, mut column: DVector<f64>) -> DVector<f64> {
+fn taken_out(basis: &Matrix, mut column: Vec<f64>) -> Vec<f64> {
     for _ in 0..2 {
-        column -= basis.tr_mul(&(basis * &column));
+        let inside = basis.transposed_times(&basis.times(&column));
+        add_scaled(&mut column, -1.0, &inside);
     }
     column
 }

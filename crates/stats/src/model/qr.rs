@@ -1,9 +1,8 @@
 //! Least squares by Householder reflections, column by column, so that dependent columns are found where they stand.
 //!
-//! nalgebra's own decompositions either do not look for dependent columns or reorder all of them; which of two
-//! confounded terms is kept has to depend on the order of the model alone.
+//! Columns are never reordered: which of two confounded terms is kept has to depend on the order of the model alone.
 
-use nalgebra::{DMatrix, DVector, DVectorView};
+use super::matrix::{Matrix, add_scaled, dot, norm, norm_squared};
 
 /// A column counts as dependent on earlier ones when less than this part of it is left without them (as in R's `lm`).
 const TOLERANCE: f64 = 1e-7;
@@ -16,9 +15,9 @@ pub(super) struct Qr {
     /// Columns that depend on earlier ones, with the coefficients of the kept columns before them.
     pub(super) dependent: Vec<(usize, Vec<f64>)>,
     /// Upper triangle over the kept columns.
-    pub(super) r: DMatrix<f64>,
+    pub(super) r: Matrix,
     /// Qᵀ times each right-hand side: as many entries as kept columns.
-    pub(super) z: DMatrix<f64>,
+    pub(super) z: Matrix,
     /// Sum of squares that each right-hand side has outside the columns.
     pub(super) sse: Vec<f64>,
 }
@@ -26,44 +25,42 @@ pub(super) struct Qr {
 impl Qr {
     /// Decomposes `x` and applies Qᵀ to `rhs`, which has as many rows. `norms` are the lengths to judge the columns by
     /// when they are not those of `x` itself.
-    pub(super) fn new(mut x: DMatrix<f64>, mut rhs: DMatrix<f64>, norms: Option<&[f64]>) -> Self {
-        let (rows, columns) = x.shape();
-        let own: Vec<f64> = x.column_iter().map(|c| c.norm()).collect();
+    pub(super) fn new(mut x: Matrix, mut rhs: Matrix, norms: Option<&[f64]>) -> Self {
+        let own: Vec<f64> = x.columns().map(norm).collect();
         let norms = norms.unwrap_or(&own);
         let mut kept: Vec<usize> = Vec::new();
         let mut dependent_columns = Vec::new();
-        for j in 0..columns {
+        for (j, &length) in norms.iter().enumerate().take(x.width()) {
             let rank = kept.len();
-            let below = x.view((rank, j), (rows - rank, 1)).norm();
-            if below <= TOLERANCE * norms[j] || below == 0.0 {
+            let mut axis = x.column(j)[rank..].to_vec();
+            let below = norm(&axis);
+            if below <= TOLERANCE * length || below == 0.0 {
                 dependent_columns.push((j, rank));
                 continue;
             }
-            let (done, mut rest) = x.columns_range_pair_mut(j, j + 1..);
-            let mut axis: DVector<f64> = done.column(0).rows(rank, rows - rank).into_owned();
             let diagonal = if axis[0] > 0.0 { -below } else { below };
             axis[0] -= diagonal;
-            axis /= axis.norm();
-            for mut column in rest.column_iter_mut().chain(rhs.column_iter_mut()) {
-                let mut column = column.rows_mut(rank, rows - rank);
-                let along = -2.0 * axis.dot(&column);
-                column.axpy(along, &axis, 1.0);
+            let scale = norm(&axis);
+            axis.iter_mut().for_each(|value| *value /= scale);
+            for column in x.columns_mut().skip(j + 1).chain(rhs.columns_mut()) {
+                let column = &mut column[rank..];
+                add_scaled(column, -2.0 * dot(&axis, column), &axis);
             }
             x[(rank, j)] = diagonal;
             kept.push(j);
         }
         let rank = kept.len();
         // A kept column has its own reflection's axis below the diagonal, which is no part of R.
-        let r = DMatrix::from_fn(rank, rank, |i, j| if i <= j { x[(i, kept[j])] } else { 0.0 });
+        let r = Matrix::from_fn(rank, rank, |i, j| if i <= j { x[(i, kept[j])] } else { 0.0 });
         let on_earlier = |(j, rank): (usize, usize)| {
-            let mut coefficients = x.column(j).rows(0, rank).into_owned();
+            let mut coefficients = x.column(j)[..rank].to_vec();
             // The diagonal of R has no zeros.
-            r.view((0, 0), (rank, rank)).solve_upper_triangular_mut(&mut coefficients);
-            (j, coefficients.as_slice().to_vec())
+            r.solve_upper(&mut coefficients);
+            (j, coefficients)
         };
         let dependent = dependent_columns.into_iter().map(on_earlier).collect();
-        let sse = rhs.column_iter().map(|c| c.rows(rank, rows - rank).norm_squared()).collect();
-        let z = rhs.rows(0, rank).into_owned();
+        let sse = rhs.columns().map(|column| norm_squared(&column[rank..])).collect();
+        let z = Matrix::of_columns(rank, rhs.columns().map(|column| &column[..rank]));
         Self { kept, dependent, r, z, sse }
     }
 
@@ -72,16 +69,19 @@ impl Qr {
     }
 
     /// Coefficients of the kept columns for the first right-hand side.
-    pub(super) fn coefficients(&self) -> DVector<f64> {
-        let mut b = self.z.column(0).into_owned();
-        self.r.solve_upper_triangular_mut(&mut b);
+    pub(super) fn coefficients(&self) -> Vec<f64> {
+        let mut b = self.z.column(0).to_vec();
+        self.r.solve_upper(&mut b);
         b
     }
 
     /// R⁻¹, whose rows give the covariances of the coefficients.
-    pub(super) fn inverse(&self) -> DMatrix<f64> {
-        let mut inverse = DMatrix::identity(self.rank(), self.rank());
-        self.r.solve_upper_triangular_mut(&mut inverse);
+    pub(super) fn inverse(&self) -> Matrix {
+        let mut inverse = Matrix::zeros(self.rank(), self.rank());
+        for (j, column) in inverse.columns_mut().enumerate() {
+            column[j] = 1.0;
+            self.r.solve_upper(&mut column[..=j]);
+        }
         inverse
     }
 
@@ -89,29 +89,27 @@ impl Qr {
     /// beyond those at `first`, all others left out of the model, and its degrees of freedom.
     pub(super) fn explained(&self, first: &[usize], last: &[usize]) -> (f64, usize) {
         let order: Vec<_> = first.iter().chain(last).copied().collect();
-        let norms: Vec<_> = order.iter().map(|&j| self.r.column(j).norm()).collect();
-        let columns = self.r.select_columns(order.iter());
-        let small = Self::new(columns, self.z.columns(0, 1).into_owned(), Some(&norms));
-        let z = small.z.column(0);
-        let of_last = small.kept.iter().zip(z.iter()).filter(|(j, _)| **j >= first.len());
+        let norms: Vec<_> = order.iter().map(|&j| norm(self.r.column(j))).collect();
+        let rhs = Matrix::of_column(self.z.column(0).to_vec());
+        let small = Self::new(self.r.select_columns(&order), rhs, Some(&norms));
+        let of_last = small.kept.iter().zip(small.z.column(0)).filter(|(j, _)| **j >= first.len());
         of_last.fold((0.0, 0), |(sum, df), (_, z)| (sum + z * z, df + 1))
     }
 
-    /// R⁻ᵀ times a row of X (its kept columns).
-    pub(super) fn whiten(&self, rows: &mut DMatrix<f64>) {
-        self.r.tr_solve_upper_triangular_mut(rows);
+    /// R⁻ᵀ times each column, which is a row of X (its kept columns).
+    pub(super) fn whiten(&self, rows: &mut Matrix) {
+        rows.columns_mut().for_each(|row| self.r.solve_upper_transposed(row));
     }
 }
 
-/// Sum of squares of differences from the mean of each group: the part of `column` within groups.
-pub(super) fn centre_within(column: DVectorView<'_, f64>, groups: &Groups) -> DVector<f64> {
+/// The differences of a column from the means of its groups: its part within groups.
+pub(super) fn centre_within(column: &[f64], groups: &Groups) -> Vec<f64> {
     let mut sums = vec![0.0; groups.sizes.len()];
-    for (&group, value) in groups.of_run.iter().zip(column.iter()) {
+    for (&group, value) in groups.of_run.iter().zip(column) {
         sums[group] += value;
     }
     let means: Vec<_> = sums.iter().zip(&groups.sizes).map(|(sum, &n)| sum / n as f64).collect();
-    let within = groups.of_run.iter().zip(column.iter()).map(|(&group, value)| value - means[group]);
-    DVector::from_iterator(column.len(), within)
+    groups.of_run.iter().zip(column).map(|(&group, value)| value - means[group]).collect()
 }
 
 /// Runs divided into groups, numbered from 0 in the order in which they first occur.
@@ -138,8 +136,8 @@ impl Groups {
     }
 
     /// One column per group, 1 for its runs.
-    pub(super) fn indicators(&self) -> DMatrix<f64> {
+    pub(super) fn indicators(&self) -> Matrix {
         let one = |run: usize, group: usize| f64::from(u8::from(self.of_run[run] == group));
-        DMatrix::from_fn(self.of_run.len(), self.sizes.len(), one)
+        Matrix::from_fn(self.of_run.len(), self.sizes.len(), one)
     }
 }

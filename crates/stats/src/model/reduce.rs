@@ -1,11 +1,11 @@
-//! A smaller model: terms that cannot be told from nothing become error.
+//! A smaller model: terms that cannot be distinguished from nothing become error.
 
 use std::collections::BTreeSet;
 
 use super::anova::{Source, SumOfSquares};
-use super::fit::{Fit, fit};
+use super::data::{Data, Term};
+use super::fit::{Coefficient, Fit, fit};
 use super::strata::Stratum;
-use super::{Data, Term};
 use crate::error::StatsError;
 use crate::lenth::lenth;
 
@@ -78,13 +78,13 @@ pub fn judge(fit: &Fit) -> (Vec<(Stratum, Rule)>, Vec<bool>) {
             rules.push((error.stratum, Rule::FTest));
             for row in rows {
                 let Source::Term(term) = row.source else { continue };
-                // Beside an error of 0 everything matters that is more than rounding.
+                // Against an error of 0 everything matters that is more than rounding.
                 let without_error = row.sum_of_squares > 1e-20 * fit.sst;
                 matters[term] = row.df > 0 && row.p.map_or(without_error, |p| p <= 1.0 - fit.confidence);
             }
             continue;
         }
-        let own = |c: &&super::Coefficient| c.stratum == error.stratum && !fit.terms[c.term].is_empty();
+        let own = |c: &&Coefficient| c.stratum == error.stratum && !fit.terms[c.term].is_empty();
         let contrasts = fit.coefficients.iter().filter(own);
         let sizes: Vec<_> =
             contrasts.map(|c| (c.term, (c.sum_of_squares / fit.corners as f64).sqrt())).collect();

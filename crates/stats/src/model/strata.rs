@@ -1,9 +1,8 @@
 //! Errors of a model: between runs, or between whole plots and between runs of the same plot.
 
-use nalgebra::{DMatrix, DVector};
-
-use super::Data;
 use super::columns::blocks;
+use super::data::Data;
+use super::matrix::{Matrix, add_scaled, norm, norm_squared};
 use super::qr::{Groups, Qr, centre_within};
 use crate::f_distribution::f_upper_p;
 
@@ -78,8 +77,8 @@ pub(super) fn whole_plots(data: &Data) -> Option<Groups> {
 
 impl Strata {
     /// The strata of a model with the matrix `x` of kept columns and their decomposition. `whitened` is R⁻ᵀxᵀ.
-    pub(super) fn new(data: &Data, x: &DMatrix<f64>, plain: &Qr, whitened: &DMatrix<f64>) -> Self {
-        let (runs, rank) = x.shape();
+    pub(super) fn new(data: &Data, x: &Matrix, plain: &Qr, whitened: &Matrix) -> Self {
+        let (runs, rank) = (x.rows(), x.width());
         let sse = exact_zero(plain.sse[0], &data.y);
         let Some(groups) = whole_plots(data) else {
             let pure = pure_error(data, None);
@@ -87,7 +86,7 @@ impl Strata {
             return Self { errors: vec![error], of_column: vec![Stratum::Runs; rank], plots: None };
         };
         // What varies within plots: everything around the means of the plots.
-        let norms: Vec<_> = x.column_iter().map(|c| c.norm()).collect();
+        let norms: Vec<_> = x.columns().map(norm).collect();
         let within = Qr::new(centred(x, &groups), centred_y(data, &groups), Some(&norms));
         let mut of_column = vec![Stratum::WholePlot; rank];
         for &column in &within.kept {
@@ -118,27 +117,26 @@ impl Strata {
 
 impl Plots {
     /// Turns a column so that its errors have equal variances and no correlation: V^(−½) for V = 1 + ratio within plots.
-    pub(super) fn equalise(&self, column: &DVector<f64>) -> DVector<f64> {
-        let within = centre_within(column.as_view(), &self.groups);
+    pub(super) fn equalise(&self, column: &[f64]) -> Vec<f64> {
+        let within = centre_within(column, &self.groups);
         let shrunk = |run: usize| {
             let size = self.groups.sizes[self.groups.of_run[run]] as f64;
             let mean = column[run] - within[run];
             within[run] + mean / (1.0 + size * self.ratio).sqrt()
         };
-        DVector::from_fn(column.len(), |run, _| shrunk(run))
+        (0..column.len()).map(shrunk).collect()
     }
 }
 
 /// The variance between plots from the expectation of their mean square, by Henderson's third method: σ² + σ_w²·tr/df,
 /// where tr is what the model leaves of the plots' indicators. It may come out negative, as it does in the classical
 /// analysis of a balanced design; it is only kept from making the variance of a plot's mean vanish.
-fn variance_ratio(whole: f64, sub: f64, whole_df: usize, groups: &Groups, whitened: &DMatrix<f64>) -> f64 {
-    let mut sums = DMatrix::zeros(whitened.nrows(), groups.sizes.len());
-    for (run, &plot) in groups.of_run.iter().enumerate() {
-        let mut sum = sums.column_mut(plot);
-        sum += whitened.column(run);
+fn variance_ratio(whole: f64, sub: f64, whole_df: usize, groups: &Groups, whitened: &Matrix) -> f64 {
+    let mut sums = Matrix::zeros(whitened.rows(), groups.sizes.len());
+    for (run, &plot) in whitened.columns().zip(&groups.of_run) {
+        add_scaled(sums.column_mut(plot), 1.0, run);
     }
-    let trace = groups.of_run.len() as f64 - sums.norm_squared();
+    let trace = groups.of_run.len() as f64 - sums.columns().map(norm_squared).sum::<f64>();
     let largest = groups.sizes.iter().copied().max().unwrap_or(1) as f64;
     let least = (SMALLEST_PLOT_VARIANCE - 1.0) / largest;
     ((whole - sub) / sub * whole_df as f64 / trace).max(least)
@@ -147,14 +145,12 @@ fn variance_ratio(whole: f64, sub: f64, whole_df: usize, groups: &Groups, whiten
 /// The smallest variance of the mean of a plot, compared with that of independent runs.
 const SMALLEST_PLOT_VARIANCE: f64 = 1e-6;
 
-fn centred(x: &DMatrix<f64>, groups: &Groups) -> DMatrix<f64> {
-    let columns: Vec<_> = x.column_iter().map(|column| centre_within(column.as_view(), groups)).collect();
-    DMatrix::from_fn(x.nrows(), columns.len(), |i, j| columns[j][i])
+fn centred(x: &Matrix, groups: &Groups) -> Matrix {
+    Matrix::of_columns(x.rows(), x.columns().map(|column| centre_within(column, groups)))
 }
 
-fn centred_y(data: &Data, groups: &Groups) -> DMatrix<f64> {
-    let y = DMatrix::from_column_slice(data.y.len(), 1, &data.y);
-    centred(&y, groups)
+fn centred_y(data: &Data, groups: &Groups) -> Matrix {
+    Matrix::of_column(centre_within(&data.y, groups))
 }
 
 /// Sum of squares and degrees of freedom of runs around the mean of their treatment, after blocks or, if given, plots.
@@ -162,8 +158,8 @@ fn pure_error(data: &Data, plots: Option<&Groups>) -> (f64, usize) {
     let cells = Groups::new(data.rows.iter());
     let within = centred_y(data, &cells);
     let groups = plots.cloned().or_else(|| blocks(data));
-    let units = groups.map_or_else(|| DMatrix::zeros(data.y.len(), 0), |groups| groups.indicators());
-    let norms: Vec<_> = units.column_iter().map(|c| c.norm()).collect();
+    let units = groups.map_or_else(|| Matrix::zeros(data.y.len(), 0), |groups| groups.indicators());
+    let norms: Vec<_> = units.columns().map(norm).collect();
     let qr = Qr::new(centred(&units, &cells), within, Some(&norms));
     (exact_zero(qr.sse[0], &data.y), (data.y.len() - cells.sizes.len()).saturating_sub(qr.rank()))
 }
@@ -191,6 +187,7 @@ fn exact_zero(sum: f64, y: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::matrix::dot;
     use super::*;
 
     #[test]
@@ -199,21 +196,19 @@ mod tests {
         let plots = Plots { groups, ratio: 0.8 };
         let same = |i: usize, j: usize| plots.groups.of_run[i] == plots.groups.of_run[j];
         let covariance =
-            DMatrix::from_fn(6, 6, |i, j| f64::from(u8::from(i == j)) + if same(i, j) { 0.8 } else { 0.0 });
-        let inverse = covariance.try_inverse().unwrap();
-        let (a, b) = (
-            DVector::from_fn(6, |i, _| (i * i) as f64 - 3.0),
-            DVector::from_fn(6, |i, _| 1.0 / (i + 1) as f64),
-        );
-        let direct = (a.transpose() * inverse * &b)[0];
-        assert!((plots.equalise(&a).dot(&plots.equalise(&b)) - direct).abs() < 1e-12);
+            Matrix::from_fn(6, 6, |i, j| f64::from(u8::from(i == j)) + if same(i, j) { 0.8 } else { 0.0 });
+        let a: Vec<_> = (0..6).map(|i| f64::from(i * i) - 3.0).collect();
+        let b: Vec<_> = (0..6).map(|i| 1.0 / f64::from(i + 1)).collect();
+        let inverse_times_b = Qr::new(covariance, Matrix::of_column(b.clone()), None).coefficients();
+        let direct = dot(&a, &inverse_times_b);
+        assert!((dot(&plots.equalise(&a), &plots.equalise(&b)) - direct).abs() < 1e-12);
     }
 
     #[test]
     fn the_variance_of_plots_has_its_expectation() {
         // With equal plots: (MS between − MS within)/(runs per plot · MS within).
         let groups = Groups::new((0..12).map(|i| i / 3));
-        let basis = DMatrix::from_element(1, 12, (1.0f64 / 12.0).sqrt());
+        let basis = Matrix::filled(1, 12, (1.0f64 / 12.0).sqrt());
         let found = variance_ratio(10.0, 2.0, 3, &groups, &basis);
         assert!((found - 8.0 / (3.0 * 2.0)).abs() < 1e-12);
         // Plots that vary less than chance lets them are taken as they are, but never to nothing.

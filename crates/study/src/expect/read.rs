@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use benchmaster_record::recording::{HostSamples, Recording};
+use benchmaster_record::results::RunRecord;
 use benchmaster_store::Store;
-use benchmaster_store::record::RunRecord;
 use benchmaster_telemetry::sampling::Samples;
-use benchmaster_workload::recording::{HostSamples, Recording};
 
 use super::latency::Latencies;
 use super::{ExpectError, Expectation, FORMAT, OperationFindings, WorkloadFindings};
 use crate::plan::Plan;
-use crate::runner::is_complete;
+use benchmaster_analysis::schedule::is_complete;
 
 /// Counters of a mount that tell what the client's caches did.
 const CACHING: [&str; 22] = [

@@ -1,12 +1,13 @@
 //! Whether the clients of a treatment can be started where the study wants them.
 
+use benchmaster_record::model::{Sharing, Workload};
 use benchmaster_units::TimeSpan;
-use benchmaster_workload::model::{Sharing, Workload};
 use benchmaster_workload::program::{Effect, Program};
 
 use super::place::report;
 use super::section::Reader;
 use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
+use benchmaster_units::format::plural;
 use benchmaster_units::format::plural;
 
 /// Reports what cannot be.
@@ -140,7 +141,7 @@ pub(super) fn check_workload(
     let (clients, launcher) = (settings.clients(), settings.launcher());
     if launcher != Launcher::Threads && clients > 1 && program.verify_block.is_some() {
         let filesets = workload.filesets.iter().zip(&program.effects);
-        let shared = |fileset: &benchmaster_workload::model::Fileset, effect: Effect| {
+        let shared = |fileset: &benchmaster_record::model::Fileset, effect: Effect| {
             fileset.sharing == Sharing::Shared && effect >= Effect::Data
         };
         if let Some(((fileset, _), _)) =

@@ -7,7 +7,7 @@ mod keys;
 
 use std::collections::BTreeMap;
 
-use benchmaster_store::record::Replication;
+use benchmaster_record::results::Replication;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

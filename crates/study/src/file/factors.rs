@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use benchmaster_store::record::numeric_values;
+use benchmaster_record::results::numeric_values;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

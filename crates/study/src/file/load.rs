@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use benchmaster_store::record::{LatencyGoal, LatencyMeasure, LoadCurve, LoadRecord};
+use benchmaster_record::model::{Group, Repeat, Step, Workload};
+use benchmaster_record::results::{LatencyGoal, LatencyMeasure, LoadCurve, LoadRecord};
 use benchmaster_units::{Rate, TimeSpan};
-use benchmaster_workload::model::{Group, Repeat, Step, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -17,7 +17,7 @@ use super::section::Reader;
 use super::treatment::{Treatment, leaves};
 use super::words;
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::load::grid;
+use benchmaster_analysis::load::grid;
 
 /// The name of the factor that the loads are levels of.
 pub(crate) const LOAD_FACTOR: &str = "load";

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use benchmaster_record::model::{RepeatUntil, SizeDistribution};
 use benchmaster_units::ByteSize;
-use benchmaster_workload::model::{RepeatUntil, SizeDistribution};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 

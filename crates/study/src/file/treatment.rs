@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use benchmaster_record::model::{Fileset, ParameterError, Step, Workload};
 use benchmaster_telemetry::sampling::sampler_names;
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::builtin::{BUILT_IN, Conditions, Scale, WorkloadSpec};
-use benchmaster_workload::model::{Fileset, ParameterError, Step, Workload};
 use benchmaster_workload::program::Program;
 use serde::Deserialize;
 use toml::Spanned;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use benchmaster_store::record::StudyRecord;
+use benchmaster_record::results::StudyRecord;
 use toml::{Table, Value};
 
 use super::Plan;

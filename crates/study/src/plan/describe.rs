@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use benchmaster_design::regular::{Fraction, Generator};
 use benchmaster_design::term::{self, Term};
-use benchmaster_store::record::{BlocksRecord, LoadCurve, LoadRecord, Replication, StudyRecord};
+use benchmaster_record::results::{BlocksRecord, LoadCurve, LoadRecord, Replication, StudyRecord};
 use benchmaster_units::{ByteSize, TimeSpan};
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use super::design::{
 use super::place::{self, PlannedNetwork, PlannedStep};
 use super::{Estimate, Plan};
 use crate::response_names::response_names;
-use crate::schedule::first_runs;
+use benchmaster_analysis::schedule::first_runs;
 
 /// What a plan is, for people and for `--json`.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -19,7 +19,7 @@ use benchmaster_design::DesignError;
 use benchmaster_design::regular::Fraction;
 use benchmaster_design::structure::{Structure, structure};
 use benchmaster_design::word_length::generalised_resolution;
-use benchmaster_store::record::Replication;
+use benchmaster_record::results::Replication;
 
 pub use self::description::*;
 pub use self::precision::{Pilot, PilotError, Spread};

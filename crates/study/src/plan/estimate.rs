@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_store::record::{BlocksRecord, Replication};
-use benchmaster_workload::model::{Fileset, Sharing};
+use benchmaster_record::model::{Fileset, Sharing};
+use benchmaster_record::results::{BlocksRecord, Replication};
 use serde::Serialize;
 
 use super::{Plan, PlannedTreatment};

@@ -10,7 +10,7 @@ use benchmaster_design::fold::{Addition, Fold, best_fold, foldover, semifold};
 use benchmaster_design::regular::{Fraction, Generator};
 use benchmaster_design::structure::{TermStructure, structure};
 use benchmaster_design::term::{self, Term};
-use benchmaster_store::record::{Replication, StageKind, StageRecord, TreatmentRecord};
+use benchmaster_record::results::{Replication, StageKind, StageRecord, TreatmentRecord};
 use jiff::Timestamp;
 
 pub use self::description::{AddedTreatment, ExtensionDescription};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use benchmaster_design::regular::Fraction;
 use benchmaster_design::term::{self, Term};
 use benchmaster_design::{DesignError, array, block, centre, full, one_at_a_time, plackett_burman, search};
-use benchmaster_store::record::{BlocksRecord, DesignRecord, TreatmentRecord};
+use benchmaster_record::results::{BlocksRecord, DesignRecord, TreatmentRecord};
 
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::file::{Blocks, DesignKind, FractionBy, StudyFile, only_regular};

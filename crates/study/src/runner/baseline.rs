@@ -5,12 +5,12 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use benchmaster_netem::namespace::NamespaceError;
+use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_probe::{
     Direction, Latency, NetworkProbe, ProbeConfig, ProbeError, RpcProbe, ServeConfig, Throughput, network,
     rpc_null, serve,
 };
-use benchmaster_nfs_client::rpc::Transport;
-use benchmaster_store::record::{BaselineRecord, FlowsBaseline, NetworkRecord, RoundTripBaseline};
+use benchmaster_record::results::{BaselineRecord, FlowsBaseline, NetworkRecord, RoundTripBaseline};
 use benchmaster_workload::target::{NfsTarget, Target};
 use jiff::Timestamp;
 use serde::Serialize;

@@ -6,11 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use benchmaster_nfs_server::Server;
 use benchmaster_nfs_server::arrivals::Arrival;
 use benchmaster_nfs_server::stats::{OperationReport, Report};
-use benchmaster_store::record::{ServerOperation, ServerUse};
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{ServerOperation, ServerUse};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::process::named_threads_cpu_ns;
 use benchmaster_telemetry::sampling::{MetricInfo, Reading as Sample, SampleError, Sampler, Sink};
-use benchmaster_workload::recording::Recording;
 
 /// The `agent` of samples of the embedded server.
 pub(crate) const SERVER_AGENT: &str = "embedded server";

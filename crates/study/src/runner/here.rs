@@ -10,10 +10,10 @@ use benchmaster_fleet::job::{Job, Side};
 use benchmaster_fleet::merge::{MergeError, Part, merge};
 use benchmaster_fleet::perform::{Performed, Surroundings, perform};
 use benchmaster_netem::namespace::{Namespace, NamespaceError};
+use benchmaster_record::recording::{Recording, TraceSink};
 use benchmaster_workload::area::{AreaError, WorkArea};
 use benchmaster_workload::conduct::{Alone, Share};
 use benchmaster_workload::execute::{ExecuteError, Progress};
-use benchmaster_workload::recording::{Recording, TraceSink};
 use benchmaster_workload::target::Target;
 
 /// Why something could not be done in this process.

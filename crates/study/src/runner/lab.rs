@@ -12,7 +12,7 @@ use benchmaster_lab::kernel::KernelOrigin;
 use benchmaster_lab::{BackEnd, KnfsdConfig, Lab, LabConfig, LabError, LabFacts, MachineProblem, ServerKind};
 use benchmaster_netem::link::Link;
 use benchmaster_netem::namespace::Namespace;
-use benchmaster_store::record::{LabMachine, LabRecord, NetworkAchieved, NetworkRecord, ServiceRecord};
+use benchmaster_record::results::{LabMachine, LabRecord, NetworkAchieved, NetworkRecord, ServiceRecord};
 
 use super::RunError;
 use super::network::{NETEM, WIRE, achieved_of, link, record};

@@ -7,7 +7,7 @@ use benchmaster_netem::link::{Link, MTU};
 use benchmaster_netem::namespace::{Namespace, NamespaceError, Privilege, enter_user_namespace, privilege};
 use benchmaster_netem::network::{self, Network, NetworkConfig, NetworkError};
 use benchmaster_netem::wire::{DirectionReport, Report};
-use benchmaster_store::record::{NetworkAchieved, NetworkRecord};
+use benchmaster_record::results::{NetworkAchieved, NetworkRecord};
 
 use crate::plan::Plan;
 use crate::settings::{Launcher, Means, NetworkSettings, Settings, TargetKind};

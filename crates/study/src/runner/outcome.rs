@@ -1,21 +1,8 @@
-//! What a finished run says: the value that decides about further runs, and what happened in it.
+//! What happened in a finished run.
 
-use benchmaster_store::record::{Event, RunKey, RunRecord, StudyRecord};
-use benchmaster_workload::recording::Recording;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::Event;
 use jiff::Timestamp;
-
-use crate::analysis::is_invalid;
-
-/// The value that the stopping rule sees; runs that failed or must not be used have none.
-pub(super) fn primary(name: &str, run: &RunRecord) -> Option<f64> {
-    let usable = run.failure.is_none() && !is_invalid(run);
-    run.responses.iter().find(|response| response.name == name).map(|r| r.value).filter(|_| usable)
-}
-
-/// The values of finished runs, as the schedule wants them.
-pub(super) fn values(study: &StudyRecord, runs: &[RunRecord]) -> Vec<(RunKey, Option<f64>)> {
-    runs.iter().map(|run| (run.key, primary(&study.primary_response, run))).collect()
-}
 
 pub(super) fn events(recording: &Recording) -> Vec<Event> {
     let time = |offset: i64| {

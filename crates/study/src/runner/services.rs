@@ -9,7 +9,7 @@ use benchmaster_netem::network::NetworkError;
 use benchmaster_netem::relay::{Relay, RelayConfig};
 use benchmaster_nfs_client::options::{MountOptions, NFS_PORT};
 use benchmaster_nfs_server::Server;
-use benchmaster_store::record::{NetworkAchieved, NetworkRecord, ServiceRecord};
+use benchmaster_record::results::{NetworkAchieved, NetworkRecord, ServiceRecord};
 use benchmaster_workload::target::{NfsTarget, Target};
 
 use super::RunError;

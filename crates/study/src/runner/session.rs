@@ -8,8 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use benchmaster_analysis::derived;
+use benchmaster_analysis::responses::{cut_warm_up, keep_warm_up, responses};
+use benchmaster_analysis::schedule::{Next, ScheduledRun, is_interrupted, next, primary, values};
+use benchmaster_record::results::{
+    NetworkAchieved, RetryRecord, RunKey, RunRecord, StudyRecord, StudyResults,
+};
 use benchmaster_store::Store;
-use benchmaster_store::record::{NetworkAchieved, RetryRecord, RunKey, RunRecord, StudyRecord, StudyResults};
 use benchmaster_store::trace::TraceWriter;
 use benchmaster_telemetry::Environment;
 use jiff::{Timestamp, Zoned};
@@ -21,16 +26,15 @@ use super::crew::{Crew, Trouble};
 use super::lab::{Labs, is_end, text};
 use super::moment;
 use super::network::together;
-use super::outcome::{events, primary, values};
+use super::outcome::events;
 use super::setup::SetUp;
 use super::targets::{Reached, Targets, check_same_targets, environments, is_known};
-use super::{Happening, Outcome, Request, RunError, is_interrupted};
+use super::{Happening, Outcome, Request, RunError};
+use crate::flow_operations;
 use crate::plan::PlannedTreatment;
-use crate::responses::{cut_warm_up, responses};
-use crate::schedule::{Next, ScheduledRun, next};
-use crate::settings::{Launcher, OnFailure, Settings};
+use crate::response_names::throughputs_until;
+use crate::settings::{Cut, Launcher, OnFailure, Settings};
 use crate::validity::{self, Subject};
-use crate::{derived, flow_operations};
 
 /// A session at work.
 pub(super) struct Runner<'a> {
@@ -295,7 +299,13 @@ impl<'a> Runner<'a> {
                     (_, None) => self.achieved(&reached),
                 };
             }
-            let steady = cut_warm_up(&mut recording, settings.run.cut);
+            let steady = match settings.run.cut {
+                Cut::Mser5 => cut_warm_up(&mut recording),
+                Cut::None => {
+                    keep_warm_up(&mut recording);
+                    None
+                }
+            };
             let (service, server) =
                 (run.service.as_ref(), run.server_use.iter().find(|used| used.workload == *name));
             let unknown = Environment::default();
@@ -310,7 +320,7 @@ impl<'a> Runner<'a> {
                 run.recordings.push(recording);
                 break;
             }
-            run.responses.extend(responses(&recording, spec));
+            run.responses.extend(responses(&recording, throughputs_until(spec)));
             run.responses.extend(flow_operations::response(&recording, workload));
             run.responses.extend(derived::responses(&recording, &run.server_use));
             run.recordings.push(recording);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use benchmaster_fleet::job::{HookSpec, Side};
-use benchmaster_store::record::RunKey;
+use benchmaster_record::results::RunKey;
 
 use crate::plan::{Plan, PlannedTreatment};
 use crate::settings::{

@@ -8,7 +8,7 @@ use std::time::Duration;
 use benchmaster_nfs_client::mount::MountError;
 use benchmaster_nfs_client::options::MountOptions;
 use benchmaster_nfs_client::rpc::Transport;
-use benchmaster_store::record::{ServiceRecord, StudyResults};
+use benchmaster_record::results::{ServiceRecord, StudyResults};
 use benchmaster_telemetry::Environment;
 use benchmaster_telemetry::environment::TargetEnvironment;
 use benchmaster_workload::area::{AreaError, scratch_directory, try_mount};

@@ -8,7 +8,7 @@ use benchmaster_record::results::{Check, Severity};
 use benchmaster_stats::burst::{BurstAndFlush, burst_and_flush as find};
 
 use super::{Subject, found, percent, size};
-use crate::responses::progress_series;
+use benchmaster_analysis::responses::progress_series;
 
 /// Writes per interval within bursts from which on an interval without any means something.
 const ENOUGH_WRITES: f64 = 10.0;

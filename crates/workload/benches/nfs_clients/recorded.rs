@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use benchmaster_record::model::{OperationKind, Workload};
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::conduct::{Alone, Share};
 use benchmaster_workload::execute::{Options, execute};
-use benchmaster_workload::model::{OperationKind, Workload};
 use benchmaster_workload::target::{NfsTarget, Target};
 
 use super::job::{DATA_SIZE, Job, Operation, Outcome};

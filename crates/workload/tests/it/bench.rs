@@ -10,12 +10,12 @@ use benchmaster_nfs_client::mount::{Mount, OpenFlags};
 use benchmaster_nfs_client::options::MountOptions;
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_server::{Server, ServerConfig};
+use benchmaster_record::model::Workload;
+use benchmaster_record::recording::{OperationStats, Recording, SeriesRecording, TraceRecord, TraceSink};
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::conduct::{Alone, Share};
 use benchmaster_workload::execute::{ExecuteError, Options, Progress, execute};
-use benchmaster_workload::model::Workload;
-use benchmaster_workload::recording::{OperationStats, Recording, SeriesRecording, TraceRecord, TraceSink};
 use benchmaster_workload::target::{NfsTarget, Target};
 use tempfile::TempDir;
 

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_record::model::{Sharing, Until, Workload};
+use benchmaster_record::recording::StopReason;
 use benchmaster_units::{ByteSize, TimeSpan};
 use benchmaster_workload::builtin::{
     BUILT_IN, DataParameters, FileCreationParameters, MetadataParameters, SmallFileReadParameters, SyncMode,
     WorkloadSpec, WriteLatencyParameters,
 };
-use benchmaster_workload::model::{Sharing, Until, Workload};
-use benchmaster_workload::recording::StopReason;
 
 use crate::bench::{Bench, count, total};
 

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use benchmaster_record::model::Workload;
 use benchmaster_workload::cache::{self, CacheControl, CacheError};
 use benchmaster_workload::conduct::{Alone, Share};
 use benchmaster_workload::execute::ExecuteError;
-use benchmaster_workload::model::Workload;
 
 use crate::bench::{Bench, count, workload};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use benchmaster_nfs_server::ServerConfig;
-use benchmaster_workload::model::Workload;
-use benchmaster_workload::recording::OperationStream;
+use benchmaster_record::model::Workload;
+use benchmaster_record::recording::OperationStream;
 
 use crate::bench::{Bench, has_uring, workload};
 

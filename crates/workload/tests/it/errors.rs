@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::recording::StopReason;
 use benchmaster_workload::area::AreaError;
 use benchmaster_workload::execute::ExecuteError;
-use benchmaster_workload::recording::StopReason;
 
 use crate::bench::{Bench, check_sums, count, series, workload};
 

@@ -1,7 +1,7 @@
 //! Filesets: reuse, sharing, and what becomes of them.
 
+use benchmaster_record::model::Workload;
 use benchmaster_workload::area::WorkArea;
-use benchmaster_workload::model::Workload;
 
 use crate::bench::{Bench, count, workload};
 

@@ -1,6 +1,6 @@
 //! Repeats, choices, pauses, picks and limits.
 
-use benchmaster_workload::recording::StopReason;
+use benchmaster_record::recording::StopReason;
 
 use crate::bench::{Bench, count, total, workload};
 

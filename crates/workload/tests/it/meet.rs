@@ -1,7 +1,7 @@
 //! Workers that wait for each other inside a workload.
 
-use benchmaster_workload::model::Workload;
-use benchmaster_workload::recording::{Recording, StopReason, TraceRecord};
+use benchmaster_record::model::Workload;
+use benchmaster_record::recording::{Recording, StopReason, TraceRecord};
 
 use crate::bench::{Bench, count, has_uring, series, workload};
 

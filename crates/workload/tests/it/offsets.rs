@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_workload::recording::{Recording, TraceRecord};
+use benchmaster_record::recording::{Recording, TraceRecord};
 
 use crate::bench::{Bench, count, total, workload};
 

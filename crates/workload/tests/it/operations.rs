@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use benchmaster_record::model::{OpenFlag, Step, Workload};
 use benchmaster_workload::execute::ExecuteError;
-use benchmaster_workload::model::{OpenFlag, Step, Workload};
 
 use crate::bench::{Bench, count, series, total, workload};
 
@@ -411,7 +411,7 @@ fn io_uring_does_them_as_system_calls() {
         return;
     }
     let mut all = simple(1.0, 4, &format!("{BESIDE}, {{ op = 'copy', file = 'same' }}"));
-    all.groups[0].io = benchmaster_workload::model::IoMethod::IoUring;
+    all.groups[0].io = benchmaster_record::model::IoMethod::IoUring;
     let mut bench = Bench::new();
     assert_eq!(count(&bench.run(&all), "copy"), 4);
     assert_eq!(bench.names("data/c0").len(), 16);

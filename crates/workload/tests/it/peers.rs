@@ -1,14 +1,14 @@
 //! The workloads in the manner of other benchmarks do exactly what they say.
 
 use benchmaster_nfs_server::ServerConfig;
+use benchmaster_record::model::{OffsetPick, Size, Until, Workload};
+use benchmaster_record::recording::{Recording, StopReason};
 use benchmaster_units::ByteSize;
 use benchmaster_workload::builtin::{
     Conditions, IorParameters, IorPhases, MdtestParameters, MdtestPhase, MixedParameters, SmallfileOperation,
     SmallfileParameters, SoftwareBuildParameters, TreeCloneParameters, TreeExtractParameters, WorkloadSpec,
 };
-use benchmaster_workload::model::{OffsetPick, Size, Until, Workload};
 use benchmaster_workload::program::Access;
-use benchmaster_workload::recording::{Recording, StopReason};
 
 use crate::bench::{Bench, count, total};
 
@@ -180,7 +180,7 @@ fn workers_write_one_file_in_segments_and_read_what_others_wrote() {
             let series = |label: &str| recording.series.iter().position(|s| s.key.label == label).unwrap();
             for rank in 0..4_u32 {
                 let places = |label: &str| -> Vec<u64> {
-                    let of = |r: &&benchmaster_workload::recording::TraceRecord| {
+                    let of = |r: &&benchmaster_record::recording::TraceRecord| {
                         r.worker == rank && usize::from(r.series) == series(label)
                     };
                     trace.iter().filter(of).map(|record| record.offset).collect()

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use benchmaster_record::recording::TraceRecord;
 use benchmaster_workload::execute::ExecuteError;
-use benchmaster_workload::recording::TraceRecord;
 
 use crate::bench::{Bench, count, has_uring, series, workload};
 

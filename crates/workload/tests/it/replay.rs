@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use benchmaster_record::model::{ReplaySpeed, ReplayWord, Workload};
+use benchmaster_record::recording::TraceSink;
+use benchmaster_record::recording::{Recording, ReplayFacts};
 use benchmaster_trace::{TraceFacts, TraceFile, TraceWorker};
 use benchmaster_workload::builtin::{ReplayParameters, WorkloadSpec};
-use benchmaster_workload::model::{ReplaySpeed, ReplayWord, Workload};
-use benchmaster_workload::recording::TraceSink;
-use benchmaster_workload::recording::{Recording, ReplayFacts};
 
 use crate::bench::{Bench, Sink, over_the_wire, series, workload};
 
@@ -250,7 +250,7 @@ fn a_recorded_run_is_replayed() {
     let path = directory.path().join("run.parquet");
     let mut file = TraceFile::create(path.clone()).unwrap();
     file.write(&bench.sink.take().unwrap().records).unwrap();
-    let worker = |w: &benchmaster_workload::recording::WorkerRecording| TraceWorker {
+    let worker = |w: &benchmaster_record::recording::WorkerRecording| TraceWorker {
         client: w.client,
         group: w.group.clone(),
         worker: w.worker,

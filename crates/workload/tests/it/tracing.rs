@@ -1,7 +1,7 @@
 //! Traces: every call, exactly once, or the run fails.
 
+use benchmaster_record::recording::TraceRecord;
 use benchmaster_workload::execute::ExecuteError;
-use benchmaster_workload::recording::TraceRecord;
 
 use crate::bench::{Bench, Sink, workload};
 

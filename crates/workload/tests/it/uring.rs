@@ -1,6 +1,6 @@
 //! io_uring does the same as system calls.
 
-use benchmaster_workload::model::Workload;
+use benchmaster_record::model::Workload;
 
 use crate::bench::{Bench, count, has_uring, total, workload};
 

@@ -1,8 +1,8 @@
 //! Wrong data are found, and right data are never called wrong.
 
+use benchmaster_record::model::{FilePick, OperationKind, Workload};
 use benchmaster_workload::area::AreaError;
 use benchmaster_workload::execute::ExecuteError;
-use benchmaster_workload::model::{FilePick, OperationKind, Workload};
 
 use crate::bench::{Bench, count, has_uring, workload};
 

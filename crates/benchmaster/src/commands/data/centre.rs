@@ -1,6 +1,6 @@
 //! Centre points among the rows of a file.
 
-use benchmaster_study::experiment::CENTRE;
+use benchmaster_analysis::experiment::CENTRE;
 
 use super::FactorColumn;
 

@@ -4,8 +4,8 @@ use benchmaster_diagnosis::catalogue::explain;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
 use benchmaster_diagnosis::explanation::{Explanation, Group};
 use benchmaster_diagnosis::finding::{At, Evidence, Finding, Test};
+use benchmaster_record::results::StudyResults;
 use benchmaster_report::terminal::wrap;
-use benchmaster_store::record::StudyResults;
 use benchmaster_units::format;
 
 /// Width of the text.

@@ -3,7 +3,7 @@
 use benchmaster_probe::{
     CONFIDENCE, Direction, Estimate, Latency, NetworkProbe, NullData, RpcProbe, Throughput,
 };
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 use benchmaster_units::format::{self, Scale, rounded};
 
 /// The result of `probe network`.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use benchmaster_analysis::counts;
 use benchmaster_record::environment::Environment;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{RunRecord, SessionRecord};
 use benchmaster_stats::{mean, median, standard_deviation, t_quantile};
-use benchmaster_study::analysis::counts;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{
@@ -350,8 +350,8 @@ fn hosts(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_record::results::StudyResults;
-    use benchmaster_study::analysis::analyze;
     use benchmaster_testkit::{serve, spread, study_results};
 
     use super::*;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::counts;
 use benchmaster_record::results::{RunKey, StudyResults};
 use benchmaster_stats::association::{correlation, ranks};
 use benchmaster_stats::multiple::holm;
 use benchmaster_stats::{mean, median, standard_deviation, t_two_sided_p};
-use benchmaster_study::analysis::counts;
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{
@@ -280,9 +280,9 @@ fn outliers(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_record::results::StudyResults;
     use benchmaster_stats::random::Generator;
-    use benchmaster_study::analysis::analyze;
     use benchmaster_testkit::study_results;
 
     use super::*;

@@ -133,8 +133,8 @@ fn failed(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_record::results::RetryRecord;
-    use benchmaster_study::analysis::analyze;
     use benchmaster_testkit::{fail, study_results};
 
     use super::*;

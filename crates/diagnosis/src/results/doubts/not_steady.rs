@@ -1,8 +1,8 @@
 //! A rate that had not settled.
 
+use benchmaster_analysis::responses::progress_series;
 use benchmaster_stats::rank::{hodges_lehmann, mann_whitney};
 use benchmaster_stats::{mean, median};
-use benchmaster_study::responses::progress_series;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};

@@ -116,8 +116,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_analysis::analyze;
     use benchmaster_record::results::StudyResults;
-    use benchmaster_study::analysis::analyze;
     use benchmaster_testkit::study_results;
 
     use super::*;

@@ -152,7 +152,7 @@ fn undetermined(
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_study::analysis::analyze;
+    use benchmaster_analysis::analyze;
 
     use super::*;
     use crate::finding::{Confidence, Remedy};

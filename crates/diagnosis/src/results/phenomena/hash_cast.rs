@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_analysis::counts;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{RunKey, RunRecord};
 use benchmaster_stats::fairness::two_clusters;
 use benchmaster_stats::share::wilson;
 use benchmaster_stats::{hash_cast, mean, standard_deviation};
-use benchmaster_study::analysis::counts;
 
 use super::clients::rates_of;
 use super::tools::{digits, percent};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::counts;
 use benchmaster_record::results::{FactorRecord, RunRecord, TreatmentRecord, numeric_values};
 use benchmaster_stats::mean;
-use benchmaster_study::analysis::counts;
 
 use crate::finding::{AtTreatment, Finding, Plot, TestInterval};
 use crate::results::rule::Whole;

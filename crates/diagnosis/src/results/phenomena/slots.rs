@@ -1,6 +1,6 @@
 //! More threads than a session has slots.
 
-use benchmaster_study::analysis::counts;
+use benchmaster_analysis::counts;
 use benchmaster_study::plan::PlannedTreatment;
 
 use super::levels::{Axis, Point, axes, is_at, name, placed, points, rates, ratio, runs_at, typical};

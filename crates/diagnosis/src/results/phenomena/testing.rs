@@ -3,9 +3,9 @@
 #[path = "../../../tests/papers/made.rs"]
 mod data;
 
+use benchmaster_analysis::analyze;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::StudyResults;
-use benchmaster_study::analysis::analyze;
 use benchmaster_study::plan::Plan;
 
 pub(super) use self::data::*;

@@ -1,6 +1,6 @@
 //! A version of the protocol that needs more calls for the same work.
 
-use benchmaster_study::analysis::counts;
+use benchmaster_analysis::counts;
 
 use super::levels::{Axis, Point, axes, name, placed, points, ratio, runs_at};
 use super::tools::{digits, p_text, percent, share};

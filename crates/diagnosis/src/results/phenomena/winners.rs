@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_analysis::counts;
 use benchmaster_record::results::RunRecord;
 use benchmaster_stats::fairness::{TwoClusters, two_clusters};
 use benchmaster_stats::hash_cast;
 use benchmaster_stats::interval::welch;
 use benchmaster_stats::random::Generator;
-use benchmaster_study::analysis::counts;
 
 use super::clients::{Rates, course, rates};
 use super::tools::{digits, p_text, percent, rate};

@@ -1,5 +1,5 @@
+use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
-use benchmaster_study::analysis::analyze;
 use benchmaster_testkit::{fail, study_results};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 

@@ -1,12 +1,12 @@
 //! What two results say of the same thing, side by side.
 
+use benchmaster_analysis::compare::Difference;
+use benchmaster_analysis::{
+    Analysis, LatencyKind, LatencySummary, RpcRowSummary, RpcSummary, TreatmentSummary,
+};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
 use benchmaster_record::results::{Severity, Unit};
-use benchmaster_study::analysis::{
-    Analysis, LatencyKind, LatencySummary, RpcRowSummary, RpcSummary, TreatmentSummary,
-};
-use benchmaster_study::compare::Difference;
 
 use super::super::table::{Cell, Table};
 use super::Compared;

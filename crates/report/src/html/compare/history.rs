@@ -1,7 +1,7 @@
 //! The page of a series of results, with its change points.
 
+use benchmaster_analysis::compare::{Direction, History, HistoryMethod, HistorySeries};
 use benchmaster_record::results::Unit;
-use benchmaster_study::compare::{Direction, History, HistoryMethod, HistorySeries};
 
 use super::super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit};
 use super::super::page::head;

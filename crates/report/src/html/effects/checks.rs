@@ -1,7 +1,7 @@
 //! Whether the analysis may be believed: residuals, and the power that the response should be raised to.
 
+use benchmaster_analysis::experiment::{ErrorKind, RunResidual, ScaleUsed};
 use benchmaster_stats::{normal_quantile, standard_deviation};
-use benchmaster_study::experiment::{ErrorKind, RunResidual, ScaleUsed};
 
 use super::super::figure::{Axis, Figure, Line, Mode, Values, View};
 use super::About;

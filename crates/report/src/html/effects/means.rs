@@ -1,6 +1,6 @@
 //! What the factors do: means by level, by two factors' levels, and at the corners of a cube.
 
-use benchmaster_study::experiment::{Cube, InteractionMeans, LevelMeans, MeanCell};
+use benchmaster_analysis::experiment::{Cube, InteractionMeans, LevelMeans, MeanCell};
 
 use super::super::figure::{Axis, Figure, Line, Mode, Values, View, Words};
 use super::About;

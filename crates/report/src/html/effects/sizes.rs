@@ -1,8 +1,8 @@
 //! How large the effects are: Pareto plot, effects in standard order, half-normal plot.
 
+use benchmaster_analysis::experiment::{ErrorKind, TermEstimate};
 use benchmaster_design::term::parse_letters;
 use benchmaster_stats::normal_quantile;
-use benchmaster_study::experiment::{ErrorKind, TermEstimate};
 
 use super::super::figure::{Axis, Figure, Line, Mode, Values, View, both_sides};
 use super::{About, EFFECTS};

@@ -1,7 +1,7 @@
 //! How values, effects and ratios of a response are drawn and told.
 
+use benchmaster_analysis::experiment::{Experiment, MeanCell};
 use benchmaster_record::results::Unit;
-use benchmaster_study::experiment::{Experiment, MeanCell};
 
 use super::super::figure::{Axis, axis_unit, short};
 use crate::format::{Scale, rounded};

@@ -1,7 +1,7 @@
 //! What is said beside the question and the answer.
 
+use benchmaster_analysis::Analysis;
 use benchmaster_record::results::StudyResults;
-use benchmaster_study::analysis::Analysis;
 
 use crate::overview::unbroken;
 use crate::{format, overview};

@@ -1,7 +1,7 @@
 //! Clients, networks, sampling, and what commands printed.
 
+use benchmaster_analysis::Analysis;
 use benchmaster_record::results::{RunRecord, StudyResults, Unit};
-use benchmaster_study::analysis::Analysis;
 use serde::Serialize;
 
 use super::super::stack::Drawn;

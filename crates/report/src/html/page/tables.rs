@@ -1,10 +1,12 @@
 //! The tables of numbers.
 
-use benchmaster_record::results::{StudyResults, Unit};
-use benchmaster_study::analysis::{
-    self, Analysis, Estimate, FactorSummary, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
+use benchmaster_analysis::experiment::{Experiment, TermEstimate};
+use benchmaster_analysis::{
+    self as analysis, Analysis, Estimate, FactorSummary, LatencyKind, LatencySummary, ResponseSummary,
+    TreatmentSummary,
 };
-use benchmaster_study::experiment::{Experiment, TermEstimate};
+use benchmaster_record::results::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit};
 use serde::Serialize;
 
 use super::super::table::{Cell, Table};

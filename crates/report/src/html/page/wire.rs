@@ -1,7 +1,7 @@
 //! The tables of what went over the wire.
 
+use benchmaster_analysis::{Analysis, Estimate};
 use benchmaster_record::results::Unit;
-use benchmaster_study::analysis::{Analysis, Estimate};
 
 use super::super::table::{Cell, Table};
 use crate::format::{self, rounded};

@@ -1,7 +1,9 @@
 //! Experiments made up from known effects, the same every time.
 
+use benchmaster_analysis::experiment::{
+    Experiment, Options, Table, TableFactor, TableRow, Transform, analyze,
+};
 use benchmaster_record::results::Unit;
-use benchmaster_study::experiment::{Experiment, Options, Table, TableFactor, TableRow, Transform, analyze};
 
 const NAMES: [&str; 10] =
     ["version", "storage", "sync", "io_size", "file_size", "delay", "slots", "nconnect", "readahead", "acl"];

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use benchmaster_design::regular::Generator;
 use benchmaster_design::term::{self, Term};
-use benchmaster_store::record::{Direction, GoalRecord};
+use benchmaster_record::results::{Direction, GoalRecord};
 
 use super::{Blocks, DesignKind, DesignSection, LevelWord, RunOrder, keys};
 use crate::diagnostics::Diagnostic;

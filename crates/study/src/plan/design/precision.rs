@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchmaster_design::term;
+use benchmaster_record::results::{Severity, StudyResults};
 use benchmaster_stats::power::detectable_ratio;
-use benchmaster_store::record::{Severity, StudyResults};
 use thiserror::Error;
 
 use super::Facts;

@@ -7,7 +7,7 @@ use benchmaster_design::block;
 use benchmaster_design::plackett_burman::plackett_burman;
 use benchmaster_design::regular::{Fraction, Generator};
 use benchmaster_design::{DesignError, full, one_at_a_time, search, term};
-use benchmaster_store::record::Replication;
+use benchmaster_record::results::Replication;
 use thiserror::Error;
 
 use super::words::factors;

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use benchmaster_store::record::{Replication, StageKind};
+use benchmaster_record::results::{Replication, StageKind};
 use serde::Serialize;
 
 use super::Proposal;
 use crate::plan::Plan;
 use crate::plan::design::{BlockInput, DesignDescription, DesignInput, TextForm};
+use benchmaster_units::format::plural;
 use benchmaster_units::format::plural;
 
 /// So many treatments are listed in full in the text form.

@@ -1,7 +1,7 @@
 //! What a session does about its lab: brings it up, leaves it, and looks after machines that were lost.
 
 use benchmaster_lab::MachineProblem;
-use benchmaster_store::record::{Check, Event, RunKey, RunRecord, Severity};
+use benchmaster_record::results::{Check, Event, RunKey, RunRecord, Severity};
 use jiff::Timestamp;
 
 use super::{Attempt, Happening, RunError, Runner, SetUp, Settings, Trouble, is_end, text};

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use benchmaster_fleet::job::{HookSpec, Side};
 use benchmaster_netem::namespace::Namespace;
-use benchmaster_store::record::{HookRecord, RunKey};
+use benchmaster_record::results::{HookRecord, RunKey};
 use benchmaster_workload::target::Target;
 use jiff::Timestamp;
 

@@ -1,0 +1,373 @@
+//! Two results directories against each other, and many in a row: what changed, what did not, and what is unknown.
+//!
+//! Pure over [`StudyResults`]. Cells, which are treatments with the same levels of the same factors, are compared one by
+//! one, with Holm's correction over everything that is tested; a change is one that is outside a band of differences that
+//! do not matter.
+
+mod cell;
+mod common;
+mod conditions;
+mod history;
+
+use benchmaster_record::results::{StudyRecord, StudyResults, TreatmentRecord, Unit};
+use benchmaster_stats::multiple::holm;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use benchmaster_units::format::{exact_percent, plural};
+
+use crate::runs::counts;
+
+pub use self::common::{Better, percent};
+use self::common::{better, levels, pairs, rounded, two_digits, values};
+pub use cell::{
+    CellComparison, Direction, OverallComparison, RankSummary, RatioSummary, Verdict, WelchSummary,
+};
+pub use conditions::{Difference, Differences, differences, machines_of};
+pub use history::{
+    ChangeSummary, History, HistoryMethod, HistoryOptions, HistoryPoint, HistorySeries, Series, history,
+    series_of,
+};
+
+/// What to compare, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    pub responses: Responses,
+    /// Differences that do not matter, relative: 0.02 = 2 %.
+    pub band: f64,
+    /// Confidence level; `None`: that of the first study.
+    pub confidence: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Responses {
+    /// The first study's primary one.
+    Primary,
+    /// All that both have.
+    All,
+    Named(Vec<String>),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The first, which the other is compared with.
+    pub a: Side,
+    pub b: Side,
+    /// Confidence level of every interval.
+    pub confidence: f64,
+    /// Differences that do not matter, relative.
+    pub band: f64,
+    /// What differs besides the results, although it should not: the comparison was forced.
+    pub forced: Vec<Difference>,
+    /// What differs and may be the reason.
+    pub noted: Vec<Difference>,
+    /// Cells that only the first has.
+    pub only_a: Vec<String>,
+    /// Cells that only the second has.
+    pub only_b: Vec<String>,
+    /// Tests over which p values are corrected (Holm).
+    pub family: usize,
+    pub responses: Vec<ResponseComparison>,
+    /// Changed when anything is, else undecided when anything is, else the same.
+    pub verdict: Verdict,
+    /// The same in words, and what limits it.
+    pub sentences: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Side {
+    pub study: String,
+    /// Version of the program.
+    pub version: String,
+    /// When the first run began; `None` without runs.
+    pub started: Option<Timestamp>,
+    pub runs: usize,
+    /// Those that failed or were found invalid, and are left out.
+    pub left_out: usize,
+}
+
+/// A response in all cells that both results have.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ResponseComparison {
+    pub response: String,
+    pub unit: Unit,
+    /// Which way is better; `None` for counts and ratios, of which that is not known.
+    pub better: Option<Better>,
+    pub cells: Vec<CellComparison>,
+    /// The mean over the cells; `None` for a single one.
+    pub overall: Option<OverallComparison>,
+    /// Changed when a cell is, else undecided when a cell is, else the same.
+    pub verdict: Verdict,
+}
+
+/// Why two results cannot be compared.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CompareError {
+    /// They are not of the same thing.
+    #[error("{}", refusal(.0))]
+    Different(Vec<Difference>),
+    /// No treatment is in both.
+    #[error(
+        "no cell is in both results: {a} and {b} have no treatment with the same levels of the same factors; compare \
+         results of the same factors"
+    )]
+    NoCommonCell { a: String, b: String },
+    /// A response that is not in both.
+    #[error("the response `{name}` is not in both results; both have: {}", known.join(", "))]
+    NoSuchResponse {
+        name: String,
+        /// Those that are.
+        known: Vec<String>,
+    },
+    /// A confidence level outside 0..1.
+    #[error("a confidence level of {0} is not between 0 and 1; use a number such as 0.95")]
+    Confidence(f64),
+}
+
+fn refusal(differences: &[Difference]) -> String {
+    let lines: String = differences.iter().map(|d| format!("\n  {d}")).collect();
+    format!(
+        "the results differ in more than what was measured, so a difference would say nothing:{lines}\n\
+         with --force they are compared all the same"
+    )
+}
+
+/// Compares two results; `force` compares them although they differ in what should be the same.
+///
+/// # Errors
+/// When they differ in that and it is not forced, have no treatment in common, or lack a response that was asked for.
+pub fn compare(
+    a: &StudyResults,
+    b: &StudyResults,
+    options: &Options,
+    force: bool,
+) -> Result<Comparison, CompareError> {
+    let confidence = options.confidence.unwrap_or(a.study.confidence);
+    if !(confidence > 0.0 && confidence < 1.0) {
+        return Err(CompareError::Confidence(confidence));
+    }
+    let pairs = pairs(&a.study, &b.study);
+    let found = differences(a, b);
+    if !force && !found.decisive.is_empty() {
+        return Err(CompareError::Different(found.decisive));
+    }
+    if pairs.is_empty() {
+        return Err(CompareError::NoCommonCell { a: a.study.name.clone(), b: b.study.name.clone() });
+    }
+    let mut responses = Vec::new();
+    for (name, unit) in wanted(a, b, &options.responses)? {
+        let cells: Vec<_> = pairs
+            .iter()
+            .map(|(of_a, of_b)| {
+                let values = [values(a, of_a.index, &name), values(b, of_b.index, &name)];
+                CellComparison::of(of_a.label.clone(), values, confidence)
+            })
+            .collect();
+        let overall = OverallComparison::of(&cells, confidence);
+        responses.push(ResponseComparison {
+            response: name,
+            unit,
+            better: better(unit),
+            cells,
+            overall,
+            verdict: Verdict::Undecided,
+        });
+    }
+    let family = judge(&mut responses, confidence, options.band);
+    let mut comparison = Comparison {
+        a: side(a),
+        b: side(b),
+        confidence,
+        band: options.band,
+        forced: found.decisive,
+        noted: found.noted,
+        only_a: missing(&a.study, &b.study),
+        only_b: missing(&b.study, &a.study),
+        family,
+        verdict: Verdict::worst(responses.iter().map(|r| r.verdict)),
+        responses,
+        sentences: vec![],
+    };
+    comparison.sentences = sentences(&comparison);
+    Ok(comparison)
+}
+
+impl Comparison {
+    /// Everything that was judged: cells and overall means, of every response.
+    fn judged(&self) -> impl Iterator<Item = (Verdict, Option<Direction>)> {
+        self.responses.iter().flat_map(|r| {
+            let cells = r.cells.iter().map(|c| (c.verdict, c.direction));
+            cells.chain(r.overall.iter().map(|o| (o.verdict, o.direction)))
+        })
+    }
+
+    pub fn changed(&self) -> bool {
+        self.judged().any(|(verdict, _)| verdict == Verdict::Changed)
+    }
+
+    /// Whether anything changed for the worse, or without that it is known which way is better.
+    pub fn worse(&self) -> bool {
+        self.judged().any(|(verdict, direction)| {
+            verdict == Verdict::Changed && !matches!(direction, Some(Direction::Better))
+        })
+    }
+
+    /// Whether anything could not be decided.
+    pub fn undecided(&self) -> bool {
+        self.judged().any(|(verdict, _)| verdict == Verdict::Undecided)
+    }
+}
+
+fn side(results: &StudyResults) -> Side {
+    Side {
+        study: results.study.name.clone(),
+        version: results.study.version.clone(),
+        started: results.runs.iter().map(|r| r.started).min(),
+        runs: results.runs.len(),
+        left_out: results.runs.iter().filter(|r| !counts(r)).count(),
+    }
+}
+
+/// Treatments of `of` that `other` does not have.
+fn missing(of: &StudyRecord, other: &StudyRecord) -> Vec<String> {
+    let known: Vec<_> = other.treatments.iter().map(|t| levels(other, t)).collect();
+    of.treatments.iter().filter(|t| !known.contains(&levels(of, t))).map(|t| t.label.clone()).collect()
+}
+
+/// Responses of runs with their units, in the order in which they first appear.
+fn known_responses(results: &StudyResults) -> Vec<(String, Unit)> {
+    let mut known: Vec<(String, Unit)> = Vec::new();
+    for response in results.runs.iter().filter(|r| counts(r)).flat_map(|r| &r.responses) {
+        if !known.iter().any(|(name, _)| *name == response.name) {
+            known.push((response.name.clone(), response.unit));
+        }
+    }
+    known
+}
+
+fn wanted(
+    a: &StudyResults,
+    b: &StudyResults,
+    responses: &Responses,
+) -> Result<Vec<(String, Unit)>, CompareError> {
+    let of_b = known_responses(b);
+    let both: Vec<_> = known_responses(a).into_iter().filter(|known| of_b.contains(known)).collect();
+    let named = |name: &String| {
+        both.iter().find(|(known, _)| known == name).cloned().ok_or_else(|| CompareError::NoSuchResponse {
+            name: name.clone(),
+            known: both.iter().map(|(known, _)| known.clone()).collect(),
+        })
+    };
+    match responses {
+        Responses::Primary => Ok(vec![named(&a.study.primary_response)?]),
+        Responses::All => Ok(both),
+        Responses::Named(names) => {
+            let mut found: Vec<(String, Unit)> = Vec::new();
+            for name in names {
+                let one = named(name)?;
+                if !found.contains(&one) {
+                    found.push(one);
+                }
+            }
+            Ok(found)
+        }
+    }
+}
+
+/// Corrects all p values for their number, and decides. Returns how many tests there are.
+fn judge(responses: &mut [ResponseComparison], confidence: f64, band: f64) -> usize {
+    let tests = |r: &ResponseComparison| -> Vec<f64> {
+        let cells = r.cells.iter().map(|c| c.welch.as_ref().map(|w| w.p));
+        cells.chain([r.overall.as_ref().map(|o| o.p)]).map(|p| p.unwrap_or(f64::NAN)).collect()
+    };
+    let ranks = |r: &ResponseComparison| -> Vec<f64> {
+        r.cells.iter().map(|c| c.ranks.as_ref().map_or(f64::NAN, |ranks| ranks.p)).collect()
+    };
+    let means: Vec<f64> = responses.iter().flat_map(tests).collect();
+    let family = means.iter().filter(|p| !p.is_nan()).count();
+    let mut by_mean = holm(&means).into_iter();
+    let by_rank: Vec<f64> = responses.iter().flat_map(ranks).collect();
+    let rank_family = by_rank.iter().filter(|p| !p.is_nan()).count();
+    let mut by_rank = holm(&by_rank).into_iter();
+    let reaches = |ranks: &RankSummary| ranks.smallest_p * rank_family as f64 <= 1.0 - confidence;
+    // Where no cell can reach the level, it is said once, of the sample.
+    let in_some = responses.iter().flat_map(|r| &r.cells).any(|c| c.ranks.as_ref().is_none_or(&reaches));
+    for response in responses {
+        for cell in &mut response.cells {
+            if let (Some(p), Some(welch)) = (by_mean.next(), cell.welch.as_mut()) {
+                welch.p_holm = p;
+            }
+            if let (Some(p), Some(ranks)) = (by_rank.next(), cell.ranks.as_mut()) {
+                ranks.p_holm = p;
+                ranks.can_reach = reaches(ranks);
+            }
+            cell.judge(confidence, band, response.unit, family);
+            if in_some {
+                cell.tell_what_ranks_cannot();
+            }
+        }
+        if let (Some(p), Some(overall)) = (by_mean.next(), response.overall.as_mut()) {
+            overall.p_holm = p;
+            overall.judge(confidence, band, response.unit, family);
+        }
+        let all = response.cells.iter().map(|c| c.verdict);
+        response.verdict = Verdict::worst(all.chain(response.overall.iter().map(|o| o.verdict)));
+    }
+    family
+}
+
+fn sentences(comparison: &Comparison) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let judged: Vec<_> = comparison.judged().collect();
+    let times = |verdict| judged.iter().filter(|(v, _)| *v == verdict).count();
+    let (changed, same, undecided) =
+        (times(Verdict::Changed), times(Verdict::Same), times(Verdict::Undecided));
+    let comparisons = if judged.len() == 1 { "comparison" } else { "comparisons" };
+    sentences.push(format!(
+        "Of {} {comparisons}: {changed} changed, {same} the same within ±{}, {undecided} undecided.",
+        judged.len(),
+        exact_percent(comparison.band)
+    ));
+    if comparison.family > 1 {
+        sentences.push(format!(
+            "p is corrected for {} tests (Holm): the probability of one or more false changes in all of them is at \
+             most {}.",
+            comparison.family,
+            exact_percent(1.0 - comparison.confidence)
+        ));
+    }
+    let cells = comparison.responses.iter().flat_map(|r| &r.cells);
+    let short: Vec<_> =
+        cells.filter_map(|c| c.ranks.as_ref().filter(|r| !r.can_reach).map(|r| (c, r))).collect();
+    if let Some((cell, ranks)) = short.first() {
+        let whose = if comparison.responses.iter().map(|r| r.cells.len()).sum::<usize>() == short.len() {
+            "The sample".into()
+        } else {
+            format!("In {} the sample", plural(short.len(), "cell"))
+        };
+        let family = if comparison.family > 1 { " after the correction" } else { "" };
+        sentences.push(format!(
+            "{whose} cannot reach p ≤ {} by ranks{family}, however large a difference is: {} + {} runs have p ≥ {}. \
+             There, a change rests on the assumption of normal values alone; measure more runs.",
+            rounded(1.0 - comparison.confidence),
+            cell.a_values.len(),
+            cell.b_values.len(),
+            two_digits(ranks.smallest_p),
+        ));
+    }
+    for (cells, whose) in [(&comparison.only_a, "first"), (&comparison.only_b, "second")] {
+        if !cells.is_empty() {
+            sentences.push(format!("Only in the {whose} results, and not compared: {}.", cells.join(", ")));
+        }
+    }
+    let left_out = comparison.a.left_out + comparison.b.left_out;
+    if left_out > 0 {
+        sentences.push(format!(
+            "{left_out} {} that failed or that a check found invalid {} left out.",
+            if left_out == 1 { "run" } else { "runs" },
+            if left_out == 1 { "is" } else { "are" }
+        ));
+    }
+    sentences
+}

@@ -1,0 +1,617 @@
+//! The answer in words: which factors matter, how sure that is, and what the design cannot separate.
+
+use benchmaster_design::term::{Term, factors, order, parse_letters};
+use benchmaster_record::results::Unit;
+
+use super::estimate::p_text;
+use benchmaster_units::format::{Scale, decimals_for, fixed, percent, plural, rounded};
+
+use super::ranged::Ranged;
+use super::result::{ErrorKind, Experiment, InteractionMeans, LevelMean, MeanCell, ScaleUsed, TermEstimate};
+use super::sample::{Sample, TwoGroups};
+
+/// The most terms that get a sentence of their own.
+const MOST_SENTENCES: usize = 8;
+/// Effects from which on a term matters only with Holm's correction: one in twenty would by chance.
+const MANY_EFFECTS: usize = 20;
+/// The most names in one list.
+const MOST_NAMES: usize = 12;
+
+pub(super) fn sentences(experiment: &Experiment) -> Vec<String> {
+    let mut all = vec![overview(experiment)];
+    all.extend(left_out(experiment));
+    all.push(scale(experiment));
+    let terms = judged(experiment);
+    all.extend(which_matter(experiment, &terms));
+    all.extend(each_effect(experiment, &terms));
+    all.extend(if experiment.effects_total > MANY_EFFECTS {
+        Some("All other effects cannot be told apart from noise.".to_owned())
+    } else {
+        noise(&terms)
+    });
+    all.push(how_sure(experiment));
+    all.extend(cannot_separate(experiment));
+    all.extend(experiment.groups.iter().flat_map(groups));
+    all.extend(experiment.lack_of_fit.iter().map(|test| test.sentence.clone()));
+    all.extend(experiment.curvature.iter().map(|test| test.sentence.clone()));
+    all.extend(experiment.residuals.checks.iter().filter(|c| !c.fine).map(|c| c.sentence.clone()));
+    all
+}
+
+/// A term with what was decided about it.
+struct Judged<'a> {
+    letters: &'a str,
+    name: &'a str,
+    /// The name, with what of up to two factors its estimate may be due to as well: the likeliest first.
+    shown: String,
+    order: u32,
+    /// `None` without an error to compare with.
+    matters: Option<bool>,
+    p: Option<f64>,
+    percent: Option<f64>,
+    coefficients: Vec<&'a TermEstimate>,
+}
+
+/// The terms, those that explain most first.
+fn judged(experiment: &Experiment) -> Vec<Judged<'_>> {
+    let level = 1.0 - experiment.confidence;
+    let lines = experiment.anova.lines.iter().filter(|line| line.kind == "term" && line.df > 0);
+    let mut terms: Vec<(f64, Judged<'_>)> = lines
+        .map(|line| {
+            let own: Vec<_> = experiment.effects.iter().filter(|e| e.term == line.term).collect();
+            let order = own.first().map_or(1, |e| e.order);
+            let single = if let [one] = own[..] { one.significant } else { None };
+            // Without an F, in unreplicated designs, a term matters when one of its contrasts does.
+            let any = own.iter().filter_map(|e| e.significant).reduce(|a, b| a | b);
+            let matters = if experiment.effects_total > MANY_EFFECTS {
+                own.iter().filter_map(|e| e.p_holm).map(|p| p < level).reduce(|a, b| a | b)
+            } else {
+                None
+            };
+            let matters = matters.or(single).or(line.p.map(|p| p < level)).or(any);
+            let p = line.p.or_else(|| own.iter().filter_map(|e| e.p).reduce(f64::min));
+            (
+                line.sum_of_squares,
+                Judged {
+                    letters: &line.term,
+                    name: &line.name,
+                    shown: line.name.clone(),
+                    order,
+                    matters,
+                    p,
+                    percent: line.variation_percent,
+                    coefficients: own,
+                },
+            )
+        })
+        .collect();
+    terms.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut terms: Vec<Judged<'_>> = terms.into_iter().map(|(_, term)| term).collect();
+    let active = terms.iter().filter(|t| t.order == 1 && t.matters == Some(true));
+    let active = active.filter_map(|t| parse_letters(t.letters)).fold(0, |all, term| all | term);
+    for term in &mut terms {
+        term.shown = with_aliases(experiment, term, active);
+    }
+    terms
+}
+
+/// `storage × delay (or version × io_size)`: the terms of up to two factors whose sum is estimated. A main effect comes first; of
+/// interactions the one most of whose factors have an effect of their own (effect heredity).
+fn with_aliases(experiment: &Experiment, term: &Judged<'_>, active: Term) -> String {
+    let own = parse_letters(term.letters);
+    let others = term.coefficients.first().into_iter().flat_map(|c| &c.aliased_with);
+    let others = others.filter_map(|text| parse_letters(text.trim_start_matches(['-', '+', '\u{2212}'])));
+    let mut members: Vec<Term> =
+        own.into_iter().chain(others.filter(|t| (1..=2).contains(&order(*t)))).collect();
+    if members.len() < 2 || term.order > 2 {
+        return term.name.to_owned();
+    }
+    members.sort_by_key(|t| (order(*t) != 1, std::cmp::Reverse(order(*t & active))));
+    let name = |term: &Term| {
+        let names =
+            factors(*term).filter_map(|f| experiment.factors.get(f as usize)).map(|f| f.name.as_str());
+        names.collect::<Vec<_>>().join(" × ")
+    };
+    let names: Vec<_> = members.iter().map(name).collect();
+    format!("{} (or {})", names[0], names[1..].join(" or "))
+}
+
+fn overview(experiment: &Experiment) -> String {
+    let (fewest, most) = experiment.replicates;
+    let each = match (fewest == most, fewest) {
+        (true, 1) => "one run of each".to_owned(),
+        (true, n) => format!("{n} runs of each"),
+        (false, _) => format!("{fewest} to {most} runs of each"),
+    };
+    let design = &experiment.design;
+    let centre = match design.centre_points {
+        0 => String::new(),
+        n => format!(" and {}", plural(n, "centre point")),
+    };
+    let kind = match (design.kind, design.resolution) {
+        ("full", _) => "all combinations of the levels".to_owned(),
+        ("regular fraction", Some(resolution)) => format!(
+            "a fraction of the {} combinations, of resolution {}",
+            design.full_treatments,
+            roman(resolution)
+        ),
+        ("orthogonal array", _) => {
+            format!("an orthogonal array of the {} combinations", design.full_treatments)
+        }
+        _ => format!("a part of the {} combinations", design.full_treatments),
+    };
+    format!(
+        "{} of {}{centre}, {each}: {kind}.",
+        plural(experiment.runs, "run"),
+        plural(experiment.treatments, "treatment"),
+    )
+}
+
+fn left_out(experiment: &Experiment) -> Option<String> {
+    let total: usize = experiment.left_out.iter().map(|l| l.runs).sum();
+    let reasons: Vec<_> = experiment.left_out.iter().map(|l| format!("{}: {}", l.reason, l.runs)).collect();
+    (total > 0).then(|| {
+        format!(
+            "{} {} left out ({}); nothing was put in {} place.",
+            plural(total, "run"),
+            if total == 1 { "is" } else { "are" },
+            reasons.join(", "),
+            if total == 1 { "its" } else { "their" }
+        )
+    })
+}
+
+fn scale(experiment: &Experiment) -> String {
+    let scale = &experiment.scale;
+    let reasons = scale.reasons.join("; ");
+    match scale.used {
+        ScaleUsed::Log => format!(
+            "The response {} is analysed on the log scale, so effects are ratios: {reasons}.",
+            experiment.response
+        ),
+        ScaleUsed::Identity => {
+            format!("The response {} is analysed as measured: {reasons}.", experiment.response)
+        }
+    }
+}
+
+fn which_matter(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String> {
+    if !experiment.has_error() {
+        let largest: Vec<_> = terms.iter().take(3).map(with_share).collect();
+        let largest = (!largest.is_empty()).then(|| largest.join(", "))?;
+        return Some(format!("The largest effects are {largest}; how sure they are cannot be told."));
+    }
+    let matter: Vec<&Judged<'_>> = terms.iter().filter(|t| t.matters == Some(true)).collect();
+    if matter.is_empty() {
+        return Some("No factor and no interaction can be told apart from noise.".into());
+    }
+    let share: f64 = matter.iter().filter_map(|t| t.percent).sum();
+    let names: Vec<_> = matter.iter().map(|t| with_share(t)).collect();
+    let together = match (names.len(), experiment.anova.kind_matters) {
+        (1, _) | (_, true) => String::new(),
+        _ => format!(" (together {share:.1} % of the variation)"),
+    };
+    let many = match experiment.effects_total {
+        n if n > MANY_EFFECTS => format!(", with Holm's correction over all {n} effects"),
+        _ => String::new(),
+    };
+    Some(format!("What matters{many}: {}{together}.", list(&names)))
+}
+
+fn with_share(term: &Judged<'_>) -> String {
+    match term.percent {
+        Some(percent) => format!("{} ({percent:.1} % of the variation)", term.shown),
+        None => term.shown.clone(),
+    }
+}
+
+/// A sentence for each term that matters.
+fn each_effect(experiment: &Experiment, terms: &[Judged<'_>]) -> Vec<String> {
+    let matter: Vec<_> = if experiment.has_error() {
+        terms.iter().filter(|t| t.matters == Some(true)).collect()
+    } else {
+        terms.iter().take(3).collect()
+    };
+    let mut sentences: Vec<String> =
+        matter.iter().take(MOST_SENTENCES).filter_map(|term| effect(experiment, term)).collect();
+    if matter.len() > sentences.len() && sentences.len() == MOST_SENTENCES {
+        sentences.push(format!("{} more effects matter; the table has them.", matter.len() - MOST_SENTENCES));
+    }
+    sentences
+}
+
+fn effect(experiment: &Experiment, term: &Judged<'_>) -> Option<String> {
+    let p = term.p.map_or(String::new(), |p| format!(" (p {})", p_text(p)));
+    if term.order == 1 {
+        let means = experiment.main_effects.iter().find(|m| m.letter == term.letters)?;
+        let base = means.levels.first()?;
+        let numeric = means.levels.iter().all(|l| l.value.is_some());
+        let size = |level: &&LevelMean| level.effect.zip(base.effect).map_or(0.0, |(a, b)| (a - b).abs());
+        let far = if numeric {
+            means.levels.last()?
+        } else {
+            means.levels.iter().skip(1).max_by(|a, b| size(a).total_cmp(&size(b)))?
+        };
+        let change = change(experiment, base, far)?;
+        let own = if let [one] = term.coefficients[..] { halves(experiment, one) } else { String::new() };
+        let bent = term.coefficients.iter().find(|c| c.contrast == "Q" && c.significant == Some(true));
+        let bent = if bent.is_some() { "; the change is not a straight line" } else { "" };
+        return Some(format!(
+            "{}: from {} to {} the response {change}{p}{own}{bent}.",
+            term.shown, base.level, far.level
+        ));
+    }
+    let means = experiment.interactions.iter().find(|m| m.letters.concat() == term.letters);
+    let own = match term.coefficients[..] {
+        [one] => halves(experiment, one),
+        _ => String::new(),
+    };
+    // Means of two factors say nothing about an interaction that may be that of others.
+    if term.shown != term.name {
+        return Some(format!("{}: the design does not tell which of them it is{p}{own}.", term.shown));
+    }
+    match means.and_then(|means| depends(experiment, means)) {
+        Some(text) => Some(format!("{}: {text}{p}{own}.", term.name)),
+        None => Some(format!(
+            "{}: the effect of each of these factors depends on the levels of the others{p}{own}.",
+            term.name
+        )),
+    }
+}
+
+/// The half and the full effect, with its interval.
+fn halves(experiment: &Experiment, term: &TermEstimate) -> String {
+    let (Some(half), Some(full)) = (term.half_effect, term.effect) else { return String::new() };
+    if experiment.is_log() {
+        let (half, full) =
+            (number(half, term.half_width, None), number(full, term.half_width.map(|h| 2.0 * h), None));
+        return format!("; of the natural logarithm the half effect q is {half}, the full effect 2q {full}");
+    }
+    let unit = experiment.unit;
+    let (half, full) =
+        (number(half, term.half_width, unit), number(full, term.half_width.map(|h| 2.0 * h), unit));
+    format!("; half effect q {half}, full effect 2q {full}")
+}
+
+/// `changes by 43.0 (40.1 to 45.9)`, `is multiplied by 12.3 (11.0 to 13.8)`.
+fn change(experiment: &Experiment, base: &LevelMean, far: &LevelMean) -> Option<String> {
+    let against = far.against_base?;
+    Some(if experiment.is_log() {
+        format!("is multiplied by {}", ratio(against))
+    } else {
+        let relative = base.cell.mean.filter(|base| *base > 0.0).map(|base| 100.0 * against.value / base);
+        let relative = relative.map_or(String::new(), |r| format!(", {r:+.1} %"));
+        format!("changes by {}{relative}", amount(against, experiment.unit))
+    })
+}
+
+/// How the effect of one factor depends on the other, for two factors of two levels.
+fn depends(experiment: &Experiment, means: &InteractionMeans) -> Option<String> {
+    if means.first.len() != 2 || means.second.len() != 2 {
+        return Some(format!(
+            "the effect of {} depends on the level of {}",
+            means.factors[1], means.factors[0]
+        ));
+    }
+    let at = |i: usize| -> Option<String> {
+        let [low, high] = [0, 1].map(|j| means.cells[i].get(j).and_then(|c: &MeanCell| c.mean));
+        let (low, high) = (low?, high?);
+        Some(if experiment.is_log() {
+            format!("multiplies it by {}", plain(high / low))
+        } else {
+            format!("changes it by {}", number(high - low, None, experiment.unit))
+        })
+    };
+    Some(format!(
+        "from {} to {}, {} {} where {} is {} and {} where it is {}",
+        means.second[0],
+        means.second[1],
+        means.factors[1],
+        at(0)?,
+        means.factors[0],
+        means.first[0],
+        at(1)?,
+        means.first[1],
+    ))
+}
+
+fn noise(terms: &[Judged<'_>]) -> Option<String> {
+    let quiet: Vec<_> = terms.iter().filter(|t| t.matters == Some(false)).map(|t| t.shown.clone()).collect();
+    (!quiet.is_empty()).then(|| format!("Cannot be told apart from noise: {}.", list(&quiet)))
+}
+
+fn how_sure(experiment: &Experiment) -> String {
+    let error = &experiment.error;
+    let level = percent(experiment.confidence);
+    let share = error.percent.map_or(String::new(), |p| format!("{p:.1} % of the variation is unexplained"));
+    let spread = error.s_e.map_or(String::new(), |s| {
+        let unit = if experiment.is_log() { None } else { experiment.unit };
+        let log = if experiment.is_log() { " on the log scale" } else { "" };
+        format!(", the standard deviation of a run is {}{log}", number(s, None, unit))
+    });
+    let family = {
+        let tested = match experiment.effects.iter().filter(|e| e.p.is_some()).count() {
+            0 => 0,
+            _ => experiment.effects_total,
+        };
+        let held = experiment
+            .effects
+            .iter()
+            .filter(|e| e.p_holm.is_some_and(|p| p < 1.0 - experiment.confidence))
+            .count();
+        match tested {
+            0 | 1 => String::new(),
+            _ => format!(" Of {tested} tests together, Holm's correction keeps {held} at this level."),
+        }
+    };
+    match error.kind {
+        ErrorKind::None => format!("How sure: {}.", error.no_interval.as_deref().unwrap_or("not known")),
+        ErrorKind::Lenth => match experiment.lenth {
+            Some(lenth) => format!(
+                "How sure: each treatment has one run, so effects are compared with the smallest ones by Lenth's method: a full \
+                 effect 2q beyond ME = {} differs from noise ({level}, one effect by itself), beyond SME = {} also when all {} \
+                 are looked at together (half effects q: {} and {}).",
+                plain(lenth.me),
+                plain(lenth.sme),
+                lenth.effects,
+                plain(lenth.me_half),
+                plain(lenth.sme_half)
+            ),
+            None => "How sure: by Lenth's method.".into(),
+        },
+        ErrorKind::SplitPlot => format!(
+            "How sure: factors that are set once per whole plot are compared with the spread between plots ({}), the others with \
+             the spread of runs inside them ({} degrees of freedom){spread}; intervals are at {level}.{family}",
+            error
+                .whole_plot
+                .map_or("no degrees of freedom".into(), |(df, _)| format!("{df} degrees of freedom")),
+            error.df,
+        ),
+        ErrorKind::Replicates => format!(
+            "How sure: {share}{spread}, from replicates with {} degrees of freedom; intervals are at {level}.{family}",
+            error.df
+        ),
+        ErrorKind::ReplicatesAndPooled | ErrorKind::Pooled => format!(
+            "How sure: {share}{spread}, with {} degrees of freedom from {}{}; intervals are at {level}.{family}",
+            error.df,
+            if error.kind == ErrorKind::Pooled {
+                "terms taken as noise"
+            } else {
+                "replicates and terms taken as noise"
+            },
+            match error.pooled.len() {
+                0 => String::new(),
+                _ => format!(" ({})", list(&error.pooled)),
+            }
+        ),
+    }
+}
+
+fn cannot_separate(experiment: &Experiment) -> Vec<String> {
+    let mut all = Vec::new();
+    let design = &experiment.design;
+    if let Some(chains) = &experiment.aliases {
+        let aliased: Vec<_> = chains.iter().filter(|c| c.terms.len() > 1).collect();
+        let shown: Vec<_> = aliased
+            .iter()
+            .filter(|c| c.terms.first().is_some_and(|t| t != "I"))
+            .take(MOST_SENTENCES)
+            .map(|c| short(&c.text))
+            .collect();
+        let exact = design.kind == "regular fraction";
+        if !shown.is_empty() {
+            let what = if exact {
+                "What the design cannot separate: it estimates only the sums"
+            } else {
+                "What the design separates only in part: the estimate of the first of each is mixed with the others,"
+            };
+            all.push(format!(
+                "{what} {}{}.",
+                shown.join("; "),
+                if aliased.len() > shown.len() { "; and so on, as the list of aliases shows" } else { "" }
+            ));
+        }
+        let with_mean =
+            chains.iter().find(|c| exact && c.terms.first().is_some_and(|t| t == "I") && c.terms.len() > 1);
+        if let Some(chain) = with_mean {
+            all.push(format!("{} cannot be told from the mean.", list(&chain.names[1..])));
+        }
+    } else if experiment.not_separable.is_empty() && design.kind == "full" && experiment.effects.len() > 1 {
+        all.push("The design separates all effects from each other.".into());
+    }
+    for lost in experiment.not_separable.iter().take(MOST_SENTENCES) {
+        let with = if lost.with.is_empty() { "the mean".to_owned() } else { list(&lost.with) };
+        all.push(format!("{} cannot be estimated: these runs cannot tell it from {with}.", lost.name));
+    }
+    all
+}
+
+/// The beginning of a long chain.
+fn short(text: &str) -> String {
+    let parts: Vec<&str> = text.split_inclusive(" + ").collect();
+    if text.chars().count() <= 60 {
+        return text.to_owned();
+    }
+    let mut beginning = String::new();
+    for part in parts {
+        if beginning.chars().count() + part.chars().count() > 56 {
+            break;
+        }
+        beginning += part;
+    }
+    format!("{}…", beginning)
+}
+
+fn groups(found: &TwoGroups) -> Vec<String> {
+    let mut all = Vec::new();
+    let names = format!("{} minus {}", found.first.level, found.second.level);
+    if let Some(welch) = found.welch {
+        all.push(format!(
+            "Welch's test of the means, {names}: {} ({} to {}), t = {:.4} with {:.2} degrees of freedom, p {}.",
+            plain(welch.difference),
+            plain(welch.interval[0]),
+            plain(welch.interval[1]),
+            welch.t,
+            welch.df,
+            p_text(welch.p)
+        ));
+    }
+    if let Some(rank) = found.mann_whitney {
+        all.push(format!(
+            "Mann-Whitney test: U = {}, p {} ({}); the values of {} are shifted by {} ({} to {}) against those of {}.",
+            rank.u,
+            p_text(rank.p),
+            rank.method,
+            found.first.level,
+            plain(rank.shift),
+            plain(rank.shift_interval[0]),
+            plain(rank.shift_interval[1]),
+            found.second.level,
+        ));
+        if rank.smallest_p > 0.05 {
+            all.push(format!(
+                "With {} and {} runs no rank test can reach 0.05: its smallest p is {:.2}; add runs.",
+                found.first.n, found.second.n, rank.smallest_p
+            ));
+        }
+    }
+    all
+}
+
+/// The sentences about one sample.
+pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> {
+    let level = percent(confidence);
+    let mut all = Vec::new();
+    all.push(match sample.interval {
+        Some([low, high]) => format!(
+            "The mean of {} is {} ({level} interval {} to {}, Student's t with {} degrees of freedom).",
+            plural(sample.n, "value"),
+            plain(sample.mean),
+            plain(low),
+            plain(high),
+            sample.n - 1
+        ),
+        None => format!("One value, {}: it tells nothing about the spread between runs.", plain(sample.mean)),
+    });
+    if sample.missing > 0 {
+        all.push(format!(
+            "{} missing and left out.",
+            if sample.missing == 1 { "1 value is".into() } else { format!("{} values are", sample.missing) }
+        ));
+    }
+    all.push(match sample.median_interval {
+        Some([low, high]) => format!(
+            "The median is {} (at least {level}: {} to {}, by ranks).",
+            plain(sample.median),
+            plain(low),
+            plain(high)
+        ),
+        None => format!(
+            "The median is {}; {} too few for an interval of it.",
+            plain(sample.median),
+            match sample.n {
+                1 => "1 value is".into(),
+                n => format!("{n} values are"),
+            }
+        ),
+    });
+    if let Some(boot) = &sample.bootstrap {
+        match (boot.reliable, boot.bca) {
+            (false, _) => all.push("Bootstrap intervals are unreliable with fewer than 8 values.".into()),
+            (true, Some([low, high])) => all.push(format!(
+                "The bootstrap interval of the mean (BCa, {} resamples) is {} to {}.",
+                boot.resamples,
+                plain(low),
+                plain(high)
+            )),
+            (true, None) => {}
+        }
+    }
+    if let Some(steady) = sample.steady {
+        all.push(match (steady.steady, steady.cut) {
+            (true, 0) => "The values are steady from the first on (MSER-5).".into(),
+            (true, cut) => {
+                format!("The first {cut} values are warm-up (MSER-5); those after them are steady.")
+            }
+            (false, _) => "The values do not become steady in their first half (MSER-5).".into(),
+        });
+    }
+    if let Some(changes) = &sample.changes {
+        for change in &changes.points {
+            all.push(format!(
+                "The level changes at value {} from {} to {} ({:+.1} %, p {}).",
+                change.index + 1,
+                plain(change.mean_before),
+                plain(change.mean_after),
+                100.0 * change.relative,
+                p_text(change.p)
+            ));
+        }
+        if changes.points.is_empty() {
+            all.push("No change of the level is seen.".into());
+        }
+    }
+    all
+}
+
+/// A model as a formula in codes −1/+1.
+pub(super) fn equation(scale: ScaleUsed, coefficients: &[TermEstimate]) -> String {
+    let mut text = if scale == ScaleUsed::Log { "ln y = ".to_owned() } else { "y = ".to_owned() };
+    for (i, term) in coefficients.iter().enumerate() {
+        text += match (i, term.coefficient < 0.0) {
+            (0, false) => "",
+            (0, true) => "−",
+            (_, false) => " + ",
+            (_, true) => " − ",
+        };
+        text += &plain(term.coefficient.abs());
+        if term.order > 0 {
+            text += &format!("·{}", term.term);
+        }
+    }
+    text
+}
+
+fn amount(value: Ranged, unit: Option<Unit>) -> String {
+    let unit = unit.unwrap_or(Unit::Count);
+    let Some([low, high]) = value.interval else { return rounded(value.value, None, unit, None).text(true) };
+    let half = (high - low) / 2.0;
+    let scale = Scale::of(unit, value.value.abs().max(half));
+    let value = rounded(value.value, Some(half), unit, Some(scale));
+    let end = |v: f64| rounded(v, Some(half), unit, Some(scale)).value;
+    let name = if value.unit.is_empty() { String::new() } else { format!(" {}", value.unit) };
+    format!("{}{name} ({} to {}{name})", value.value, end(low), end(high))
+}
+
+fn ratio(value: Ranged) -> String {
+    let Some([low, high]) = value.interval else { return plain(value.value) };
+    let decimals = decimals_for((high - low) / 2.0, 2);
+    format!("{} ({} to {})", fixed(value.value, decimals), fixed(low, decimals), fixed(high, decimals))
+}
+
+fn number(value: f64, half_width: Option<f64>, unit: Option<Unit>) -> String {
+    rounded(value, half_width, unit.unwrap_or(Unit::Count), None).text(true)
+}
+
+fn plain(value: f64) -> String {
+    fixed(value, decimals_for(value, 4))
+}
+
+fn list(names: &[String]) -> String {
+    let shown = names.iter().take(MOST_NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(MOST_NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn roman(n: u32) -> String {
+    let (mut rest, mut text) = (n, String::new());
+    for (value, letters) in [(10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")] {
+        while rest >= value {
+            text += letters;
+            rest -= value;
+        }
+    }
+    text
+}

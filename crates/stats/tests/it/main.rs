@@ -1,0 +1,6 @@
+//! Tests of the crate's public interface, in one binary.
+
+mod coverage;
+mod model;
+mod model_properties;
+mod vectors;
