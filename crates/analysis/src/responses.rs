@@ -7,8 +7,6 @@ use benchmaster_record::recording::{
     OperationStats, Recording, RpcRecording, RpcRow, SeriesRecording, StopReason, latency_histogram,
 };
 use benchmaster_record::results::{Response, Unit};
-use benchmaster_record::results::{Response, Unit};
-use benchmaster_stats::steady::mser5;
 use benchmaster_stats::steady::mser5;
 use benchmaster_workload::builtin::WorkloadSpec;
 use hdrhistogram::Histogram;

@@ -1,14 +1,11 @@
 //! Comparison of two results and of series of them, where the command's own tests do not reach.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
-use benchmaster_record::results::{NetworkRecord, ServiceRecord, StudyResults};
-use benchmaster_study::compare::{
 use benchmaster_analysis::compare::{
     CompareError, Comparison, Direction, HistoryMethod, HistoryOptions, Options, Responses, Verdict, compare,
     differences, history, series_of,
 };
 use benchmaster_record::results::{NetworkRecord, ServiceRecord, StudyResults};
-use benchmaster_testkit::study_results;
 use benchmaster_testkit::study_results;
 
 const RESPONSE: &str = "write.throughput";
