@@ -13,7 +13,7 @@ mod facts;
 mod precision;
 mod resolve;
 
-use benchmaster_record::results::{StageKind, StudyResults};
+use benchmaster_record::results::StudyResults;
 use serde::Serialize;
 
 use self::addition::MOST_ROUNDS;

@@ -9,7 +9,7 @@ mod common;
 mod conditions;
 mod history;
 
-use benchmaster_record::results::{StudyRecord, StudyResults, TreatmentRecord, Unit};
+use benchmaster_record::results::{StudyRecord, StudyResults, Unit};
 use benchmaster_stats::multiple::holm;
 
 use jiff::Timestamp;

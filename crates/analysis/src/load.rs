@@ -12,7 +12,7 @@ mod observe;
 mod summary;
 mod words;
 
-use benchmaster_record::results::{LatencyGoal, LoadCurve, LoadRecord, StageKind, StudyResults};
+use benchmaster_record::results::{LoadCurve, LoadRecord, StageKind, StudyResults};
 
 use crate::adaptive::Addition;
 use crate::runs::Estimate;

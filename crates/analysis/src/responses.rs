@@ -8,7 +8,6 @@ use benchmaster_record::recording::{
 };
 use benchmaster_record::results::{Response, Unit};
 use benchmaster_stats::steady::mser5;
-use benchmaster_workload::builtin::WorkloadSpec;
 use hdrhistogram::Histogram;
 
 /// The part of a recording that counts.

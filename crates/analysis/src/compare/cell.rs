@@ -7,7 +7,7 @@ use benchmaster_stats::{StatsError, interval, rank};
 use benchmaster_units::format::exact_percent;
 use serde::Serialize;
 
-use super::common::{Better, better, percent, two_digits};
+use super::common::{Better, better, two_digits};
 use crate::runs::Estimate;
 
 /// What a comparison says.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use benchmaster_units::format::{exact_percent, plural};
 
 use super::cell::Direction;
-use super::common::{Better, better, levels, percent, two_digits, values};
+use super::common::{Better, better, levels, two_digits, values};
 
 /// How change points are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -4,7 +4,6 @@
 //! middle is run, and so on until no load is left between them. A load is decided only when the interval of its mean
 //! excludes the limit; until then it is run again, up to a greatest number of runs.
 
-use benchmaster_record::results::{LatencyGoal, LoadCurve};
 use serde::Serialize;
 
 use super::judge::{Limit, Point, Question, Verdict, judge};
