@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 pub mod cache;
+mod connect;
 pub mod counters;
 pub mod delay;
 pub mod error;

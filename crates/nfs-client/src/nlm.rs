@@ -18,6 +18,7 @@ use std::rc::{Rc, Weak};
 use benchmaster_nfs_proto::nlm::{NlmStats, PROGRAM, Proc, Res, v1, v4};
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder, XdrError};
 
+use crate::connect::Connect;
 use crate::counters::Event;
 use crate::delay::{Delay, DelayPolicy};
 use crate::error::NfsError;
@@ -26,7 +27,6 @@ use crate::portmap::{ConnectError, Site};
 use crate::protocol::NfsResult;
 use crate::rpc::{Call, Rpc};
 use crate::types::{Handle, LockKind, Range};
-use crate::v3::Connect;
 
 mod locks;
 

@@ -12,13 +12,13 @@ use benchmaster_nfs_proto::portmap::{
 use benchmaster_nfs_proto::v3::PROGRAM as NFS;
 use benchmaster_nfs_proto::xdr::Opaque;
 
+use crate::connect::Connect;
 use crate::counters::Counters;
 use crate::error::NfsError;
 use crate::ops::{self, Op};
 use crate::options::NFS_PORT;
 use crate::reactor::Reactor;
 use crate::rpc::{self, Call, Rpc, RpcError, RpcOptions, Transport};
-use crate::v3::Connect;
 
 /// The portmapper and the service of unmounting are not waited for longer: their answers can be done without.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);

@@ -25,7 +25,6 @@ use crate::reactor::Reactor;
 use crate::rpc::{Call, History, Rpc};
 use crate::types::{Handle, Limits, LockKind, Range};
 
-mod connect;
 pub(crate) mod convert;
 pub(crate) mod directory;
 mod operations;
@@ -33,7 +32,7 @@ mod replay;
 
 use self::replay::Seen;
 
-pub use self::connect::Connect;
+pub use crate::connect::Connect;
 pub use crate::portmap::ConnectError;
 
 /// An open file: there is no state, so this is its filehandle.

@@ -21,6 +21,7 @@ mod null;
 mod protocol;
 mod result;
 mod rpc;
+mod session;
 mod stream;
 mod tcp_info;
 

@@ -13,9 +13,9 @@ use benchmaster_stats::fairness::{jain, max_min_ratio};
 use hdrhistogram::Histogram;
 use parking_lot::{Condvar, Mutex};
 
-use crate::client::Client;
 use crate::protocol::{GO, Kind, NULL_HEAD};
 use crate::result::{Estimate, Latency, NullData};
+use crate::session::Client;
 use crate::stream::{Arrived, Meter};
 use crate::{NullDataConfig, ProbeError};
 

@@ -228,7 +228,7 @@ fn it_works_without_root() {
 
 fn check_unprivileged(output: &std::process::Output) {
     // To those who are not root, some systems give neither.
-    let refused = ["cannot make a user namespace", "/dev/net/tun"];
+    let refused = ["cannot create a user namespace", "/dev/net/tun"];
     if refused.iter().any(|why| stderr(output).contains(why)) {
         assert_ne!(std::env::var("BENCHMASTER_REQUIRE_NAMESPACES").as_deref(), Ok("1"), "{}", stderr(output));
         eprintln!("skipped: {}", stderr(output));

@@ -1,4 +1,4 @@
-//! What a mount of version 2 or 3 needs to know.
+//! How to mount with version 2 or 3.
 
 use std::net::IpAddr;
 use std::time::Duration;
