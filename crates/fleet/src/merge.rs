@@ -10,7 +10,7 @@ use benchmaster_record::recording::{
 use benchmaster_workload::conduct::Share;
 
 use crate::clock::Relation;
-use crate::perform::{Beside, Performed};
+use crate::perform::{Observations, Performed};
 
 mod rpc;
 mod series;
@@ -31,7 +31,7 @@ pub struct Part {
 
 /// What a process without clients brought home.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Onlooker {
+pub struct Observer {
     /// Its name in the study.
     pub name: String,
     pub host: String,
@@ -39,7 +39,7 @@ pub struct Onlooker {
     /// Its clock beside the controller's.
     pub relation: Relation,
     /// What it saw.
-    pub beside: Beside,
+    pub observations: Observations,
 }
 
 /// Why recordings cannot be one.
@@ -79,7 +79,7 @@ pub fn first_workers(workload: &Workload, shares: &[Share]) -> Vec<u32> {
 pub fn merge(
     workload: &Workload,
     mut parts: Vec<Part>,
-    onlookers: Vec<Onlooker>,
+    observers: Vec<Observer>,
     start_ns: i64,
     stagger_ns: u64,
 ) -> Result<Recording, MergeError> {
@@ -96,7 +96,7 @@ pub fn merge(
                 part.performed.recording.host,
             )
         })
-        .chain(onlookers.iter().map(|on| {
+        .chain(observers.iter().map(|on| {
             let share = Share { count: 0, ..Share::all(0) };
             agent(&on.name, &on.host, on.pid, share, on.relation.facts(start_ns), HostUse::default())
         }))
@@ -119,13 +119,13 @@ pub fn merge(
     let replay = replays.reduce(ReplayFacts::and);
 
     let (mut samples, mut collected, mut workers) = (Vec::new(), Vec::new(), Vec::new());
-    let mut beside = |name: String, relation: &Relation, beside: Beside| {
+    let mut add = |name: String, relation: &Relation, observations: Observations| {
         let shift = |time: &mut i64| *time = relation.to_controller(*time) - start_ns;
-        if let Some(mut read) = beside.samples {
+        if let Some(mut read) = observations.samples {
             read.series.iter_mut().flat_map(|s| &mut s.points).for_each(|point| shift(&mut point.time_ns));
             samples.push(HostSamples { agent: name, samples: read });
         }
-        collected.extend(beside.collected.into_iter().map(|mut collected| {
+        collected.extend(observations.collected.into_iter().map(|mut collected| {
             shift(&mut collected.start_ns);
             shift(&mut collected.end_ns);
             collected
@@ -134,13 +134,13 @@ pub fn merge(
     let length_ns = parts.iter().map(|part| part.performed.recording.length_ns).max().unwrap_or(1);
     let mut first = None;
     for part in parts {
-        beside(part.name, &part.relation, part.performed.beside);
+        add(part.name, &part.relation, part.performed.observations);
         let mut recording = part.performed.recording;
         workers.append(&mut recording.workers);
         first.get_or_insert(recording);
     }
-    for onlooker in onlookers {
-        beside(onlooker.name, &onlooker.relation, onlooker.beside);
+    for observer in observers {
+        add(observer.name, &observer.relation, observer.observations);
     }
     let first = first.ok_or(MergeError::Nothing)?;
     Ok(Recording {

@@ -50,12 +50,12 @@ pub struct Performed {
     /// That start on this host's monotonic clock.
     pub start_monotonic_ns: i64,
     /// What was read beside it, by this host's monotonic clock.
-    pub beside: Beside,
+    pub observations: Observations,
 }
 
 /// What was read and printed beside a measured phase, by this host's monotonic clock.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Beside {
+pub struct Observations {
     /// Counters; `None` when this process read none.
     pub samples: Option<Samples>,
     pub collected: Vec<Collected>,
@@ -78,9 +78,9 @@ impl Looking {
         Self { sampling: config.map(|config| Sampling::start(config, extra)), collecting }
     }
 
-    fn end(self, agent: &str) -> Beside {
+    fn end(self, agent: &str) -> Observations {
         let samples = self.sampling.map(Sampling::stop);
-        Beside { samples, collected: self.collecting.finish(agent) }
+        Observations { samples, collected: self.collecting.finish(agent) }
     }
 }
 
@@ -112,13 +112,13 @@ pub fn perform(
     };
     let agent = surroundings.agent;
     let mut noting = Noting { inner: conductor, start: None };
-    let (mut looking, mut beside) = (None, Beside::default());
+    let (mut looking, mut observations) = (None, Observations::default());
     let recording = execute(area, &job.name, &job.workload, &options, &mut noting, trace, &mut |progress| {
         match progress.edge {
             Some(Edge::Begin) => looking = Some(Looking::begin(job, &mut surroundings)),
             Some(Edge::End) => {
                 if let Some(looking) = looking.take() {
-                    beside = looking.end(agent);
+                    observations = looking.end(agent);
                 }
             }
             None => {}
@@ -126,18 +126,18 @@ pub fn perform(
         observe(progress);
     })?;
     let start_monotonic_ns = noting.start.unwrap_or_else(monotonic_ns);
-    Ok(Performed { recording, start_monotonic_ns, beside })
+    Ok(Performed { recording, start_monotonic_ns, observations })
 }
 
 /// Looks on at the measured phase of a job from a host without clients, as the server's.
 ///
 /// # Errors
 /// When the job is stopped.
-pub fn look_on(
+pub fn observe(
     job: &Job,
     mut surroundings: Surroundings<'_>,
     conductor: &mut dyn Conductor,
-) -> Result<Beside, Stopped> {
+) -> Result<Observations, Stopped> {
     let agent = surroundings.agent;
     let looking = Looking::begin(job, &mut surroundings);
     conductor.start(Start::Measure, Duration::ZERO)?;

@@ -18,7 +18,7 @@ use benchmaster_workload::target::{NfsTarget, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{HookSpec, Job};
-use crate::perform::{Beside, Performed};
+use crate::perform::{Observations, Performed};
 
 mod batch;
 mod bytes;
@@ -155,7 +155,7 @@ pub(crate) enum Report {
     /// The end of a task with clients.
     Performed(Box<Performed>),
     /// The end of a task without clients.
-    Observed(Box<Beside>),
+    Observed(Box<Observations>),
     /// The end of a task that failed.
     Failed(Failure),
 }
@@ -280,6 +280,8 @@ pub(crate) fn answer<T: Serialize>(call: u32, answer: &Answer<T>) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -301,6 +303,62 @@ mod tests {
         assert!(Phase::ALL.is_sorted());
         assert!(Phase::ALL.into_iter().all(|phase| Phase::of_name(phase.name()) == Some(phase)));
         assert_eq!(Phase::of_name("set-up"), None);
+    }
+
+    /// Frames of either direction, without their lengths and headers.
+    fn values() -> Vec<Vec<u8>> {
+        let target = RemoteTarget::Directory("/x".into());
+        let hello = Hello { version: "1".into(), protocol: 1, name: "a".into(), patience: Duration::MAX };
+        let progress = PhaseProgress {
+            phase: Phase::Verify,
+            elapsed: Duration::from_nanos(1),
+            length: None,
+            operations: u64::MAX,
+            bytes: 0,
+        };
+        let messages = [
+            Message::Call(Request::Hello(hello)),
+            Message::Call(Request::Open { place: "p".into(), target, id: "i".into(), join: true }),
+            Message::Instruct(Instruction::Met { meeting: 3, time: 4 }),
+            Message::Cancel,
+        ];
+        let reports = [
+            Report::Ready { phase: Start::Measure, lead: Duration::from_micros(3) },
+            Report::Attended { meeting: 1, attendance: Attendance::Left },
+            Report::Progress(progress),
+            Report::Trace(TraceBatch(vec![Default::default(); 3])),
+            Report::Observed(Box::default()),
+            Report::Failed(Failure::of_job("x")),
+        ];
+        let messages = messages.iter().map(|value| message(1, value).unwrap());
+        let reports = reports.into_iter().map(|report| answer(1, &Answer::Ok(report)).unwrap());
+        messages.chain(reports).map(|frame| frame[8..].to_vec()).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> [Result<(), FrameError>; 2] {
+        let message = benchmaster_frames::decode::<Message>(bytes).map(drop);
+        [message, benchmaster_frames::decode::<Answer<Report>>(bytes).map(drop)]
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_are_no_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = decode(&bytes);
+        }
+
+        #[test]
+        fn truncated_and_altered_messages_are_no_panic(
+            which in any::<prop::sample::Index>(),
+            at in any::<prop::sample::Index>(),
+            with: u8,
+        ) {
+            let mut value = which.get(&values()).clone();
+            prop_assert!(decode(&value).iter().any(Result::is_ok));
+            let at = at.index(value.len());
+            prop_assert!(decode(&value[..at]).iter().all(Result::is_err));
+            value[at] = with;
+            let _ = decode(&value);
+        }
     }
 
     #[test]

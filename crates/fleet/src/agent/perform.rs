@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 use super::conductor::{Meetings, Remote};
 use super::work::{Areas, Handle, Wanted};
 use crate::job::Side;
-use crate::perform::{Surroundings, look_on, perform};
+use crate::perform::{Surroundings, observe, perform};
 use crate::protocol::{
     Answer, Failure, FailureKind, Instruction, Phase, PhaseProgress, RECORDS, Report, Task, TraceBatch,
     answer,
@@ -152,7 +152,7 @@ impl Part<'_> {
     }
 
     fn look(&self, mut conductor: Remote) -> Result<Report, Failure> {
-        let observed = look_on(&self.task.job, self.surroundings(Side::Server), &mut conductor);
+        let observed = observe(&self.task.job, self.surroundings(Side::Server), &mut conductor);
         observed
             .map(|observed| Report::Observed(Box::new(observed)))
             .map_err(|stopped| Failure { kind: FailureKind::Stopped, text: stopped.to_string() })

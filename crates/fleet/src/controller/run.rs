@@ -16,8 +16,8 @@ use super::error::FleetError;
 use super::{Fleet, LOOK, clocks};
 use crate::clock::Relation;
 use crate::job::Job;
-use crate::merge::{Onlooker, Part, first_workers, merge};
-use crate::perform::{Beside, Performed};
+use crate::merge::{Observer, Part, first_workers, merge};
+use crate::perform::{Observations, Performed};
 use crate::protocol::{
     Answer, Failure, FailureKind, Instruction, Phase, PhaseProgress, Report, Task, TraceBatch,
 };
@@ -81,7 +81,7 @@ enum Event {
 /// What an agent brings home.
 enum Outcome {
     Performed(Box<Performed>),
-    Observed(Box<Beside>),
+    Observed(Box<Observations>),
 }
 
 /// An agent in a run.
@@ -284,15 +284,15 @@ impl Fleet {
         relations: Vec<Relation>,
         start_ns: Option<i64>,
     ) -> Result<Recording, FleetError> {
-        let (mut parts, mut onlookers) = (Vec::new(), Vec::new());
+        let (mut parts, mut observers) = (Vec::new(), Vec::new());
         for ((member, outcome), relation) in self.members.iter().zip(outcomes).zip(relations) {
             let (name, host, pid) = (member.name.clone(), member.host.clone(), member.pid);
             match (member.share, outcome) {
                 (Some(share), Some(Outcome::Performed(performed))) => {
                     parts.push(Part { name, host, pid, share, relation, performed: *performed });
                 }
-                (None, Some(Outcome::Observed(beside))) => {
-                    onlookers.push(Onlooker { name, host, pid, relation, beside: *beside });
+                (None, Some(Outcome::Observed(observations))) => {
+                    observers.push(Observer { name, host, pid, relation, observations: *observations });
                 }
                 _ => {
                     let text = "its result is not that of its part of the run".into();
@@ -302,7 +302,7 @@ impl Fleet {
         }
         let stagger_ns = u64::try_from(job.stagger.as_nanos()).unwrap_or(u64::MAX);
         let start_ns = start_ns.unwrap_or_else(monotonic_ns);
-        Ok(merge(&job.workload, parts, onlookers, start_ns, stagger_ns)?)
+        Ok(merge(&job.workload, parts, observers, start_ns, stagger_ns)?)
     }
 }
 
@@ -358,7 +358,7 @@ impl Running<'_, '_> {
                 self.progress[index] = MemberProgress { operations, bytes, state, phase, elapsed, length };
             }
             Report::Performed(performed) => self.end(index, Some(Outcome::Performed(performed))),
-            Report::Observed(beside) => self.end(index, Some(Outcome::Observed(beside))),
+            Report::Observed(observations) => self.end(index, Some(Outcome::Observed(observations))),
             Report::Failed(failure) => {
                 self.end(index, None);
                 return Err(RunError::Failed(index, failure));

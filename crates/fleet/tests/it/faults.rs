@@ -36,8 +36,8 @@ fn signal(pid: u32, signal: Signal) {
 pub(crate) fn a_killed_agent_fails_its_run_alone() {
     for moment in MOMENTS {
         let place = tempfile::tempdir().unwrap();
-        let beside = tempfile::tempdir().unwrap();
-        let file = beside.path().join("pid");
+        let outside = tempfile::tempdir().unwrap();
+        let file = outside.path().join("pid");
         let target = Target::from(place.path());
         let mut fleet = launch(4, 4);
         let pids: Vec<u32> = fleet.members().iter().map(|member| member.pid).collect();
@@ -196,11 +196,11 @@ pub(crate) fn a_full_disk_is_named() {
 
 pub(crate) fn a_run_stops_in_every_phase() {
     let place = tempfile::tempdir().unwrap();
-    let beside = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
     let mut fleet = launch(3, 3);
     fleet.open("data", &Target::from(place.path()), "stops").unwrap();
     for moment in MOMENTS {
-        let file = beside.path().join(moment);
+        let file = outside.path().join(moment);
         let stop = AtomicBool::new(false);
         let mut stopped = None;
         let result = fleet.perform("data", &long_in(moment, &file), None, &stop, &mut |progress| {

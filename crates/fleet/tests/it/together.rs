@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use benchmaster_fleet::clock::Relation;
 use benchmaster_fleet::job::{CollectSpec, Job, Side};
-use benchmaster_fleet::merge::{Onlooker, Part, first_workers, merge};
-use benchmaster_fleet::perform::{Performed, Surroundings, look_on, perform};
+use benchmaster_fleet::merge::{Observer, Part, first_workers, merge};
+use benchmaster_fleet::perform::{Performed, Surroundings, observe, perform};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::{OperationKind, Workload};
 use benchmaster_record::recording::{Recording, TraceRecord, TraceSink};
@@ -419,14 +419,14 @@ pub(crate) fn counters_and_commands_of_every_host_come_home_on_the_common_clock(
         samplers: Vec::new(),
     };
     let before = monotonic_ns();
-    let beside = look_on(&job, surroundings, &mut Member(&alone, 0)).unwrap();
+    let observations = observe(&job, surroundings, &mut Member(&alone, 0)).unwrap();
     // A clock that is an hour ahead.
     let hour = 3_600_000_000_000;
     let mut relation = Relation::same();
     relation.before.offset_ns = hour;
-    let onlooker = Onlooker { name: "server".into(), host: "s".into(), pid: 1, relation, beside };
+    let observer = Observer { name: "server".into(), host: "s".into(), pid: 1, relation, observations };
     let start = parts[0].performed.start_monotonic_ns;
-    let recording = merge(&job.workload, parts, vec![onlooker], start, 0).unwrap();
+    let recording = merge(&job.workload, parts, vec![observer], start, 0).unwrap();
 
     let names: Vec<_> = recording.collected.iter().map(|c| (c.name.as_str(), c.agent.as_str())).collect();
     assert_eq!(names, [("at-clients", "a"), ("at-server", "server")], "one process of each host runs them");

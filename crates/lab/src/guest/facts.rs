@@ -32,7 +32,7 @@ pub struct BootStep {
 
 impl GuestFacts {
     /// Those of this machine.
-    pub(super) fn here() -> Self {
+    pub(super) fn collect() -> Self {
         let system = rustix::system::uname();
         let text = |bytes: &std::ffi::CStr| bytes.to_string_lossy().into_owned();
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";

@@ -47,7 +47,7 @@ fn connection(stream: &TcpStream) {
         Request::Stream { argv } => programs::stream(stream, &argv),
         Request::Run(command) => answer(stream, programs::run(&command)),
         Request::Shell { argv, rows, columns } => terminal::serve(stream, &argv, rows, columns),
-        Request::Facts => answer(stream, Ok(GuestFacts::here())),
+        Request::Facts => answer(stream, Ok(GuestFacts::collect())),
         Request::StartServer(config) => answer(stream, knfsd::start(&config).map_err(text)),
         Request::StopServer => answer(stream, knfsd::stop().map_err(text)),
         Request::ServerStatistics => answer(stream, knfsd::statistics().map_err(text)),
