@@ -238,13 +238,12 @@ fn process<'a>(
         }
         let taken = |name: &String| members.iter().any(|member| member.name == *name);
         let plain = name_of(&name, "thread");
-        let name = match taken(&plain) {
-            false => plain,
-            true => {
-                let long = name_of(&format!("{own}-{name}"), "thread");
-                let numbered = (2..).map(|number| format!("{plain}-{number}"));
-                std::iter::once(long).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
-            }
+        let name = if taken(&plain) {
+            let long = name_of(&format!("{own}-{name}"), "thread");
+            let numbered = (2..).map(|number| format!("{plain}-{number}"));
+            std::iter::once(long).chain(numbered).find(|name| !taken(name)).unwrap_or_default()
+        } else {
+            plain
         };
         let flow = Builder::new(&script.composites, sets, notes).build(&thread.flow, &script.scope)?;
         members.push(Member { name, place, workers, flow });

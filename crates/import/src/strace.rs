@@ -35,7 +35,6 @@ pub struct Traced {
     pub calls: u64,
     /// Files that are made before, and their bytes.
     pub files: u64,
-    /// See `files`.
     pub bytes: u64,
     /// Seconds from the first to the last call.
     pub seconds: f64,
@@ -43,7 +42,6 @@ pub struct Traced {
     pub left_out: BTreeMap<String, u64>,
     /// Calls on other files, or on none.
     pub passed_over: u64,
-    /// The study.
     pub study: String,
 }
 

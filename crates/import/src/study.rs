@@ -56,7 +56,6 @@ fn key(text: &mut String, name: &str, value: &Value) {
     let _ = writeln!(text, "{name} = {}", inline(value));
 }
 
-/// A comment, wrapped.
 fn comment(text: &mut String, words: &str) {
     let mut line = String::from("#");
     for word in words.split_whitespace() {
@@ -139,10 +138,7 @@ fn lines(items: &[Value], depth: usize) -> String {
     let mut text = String::from("[\n");
     for item in items {
         let whole = inline(item);
-        let item = match indent.len() + whole.len() < WIDTH {
-            true => whole,
-            false => broken(item, depth + 1),
-        };
+        let item = if indent.len() + whole.len() < WIDTH { whole } else { broken(item, depth + 1) };
         let _ = writeln!(text, "{indent}{item},");
     }
     text + &"    ".repeat(depth) + "]"
@@ -177,10 +173,7 @@ fn inline(value: &Value) -> String {
 
 fn bare(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    match !name.is_empty() && name.chars().all(plain) {
-        true => name.to_owned(),
-        false => quoted(name),
-    }
+    if !name.is_empty() && name.chars().all(plain) { name.to_owned() } else { quoted(name) }
 }
 
 /// A basic string on one line.

@@ -68,17 +68,11 @@ pub enum TraceError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// The file is not a trace, or damaged.
     #[error("`{}` is not a trace, or damaged: {detail}", .path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        detail: String,
-    },
+    Format { path: PathBuf, detail: String },
 }
 
 /// What a trace says of itself.
@@ -86,7 +80,6 @@ pub enum TraceError {
 pub struct TraceInfo {
     /// Workload, series, workers, filesets. The last two are empty in traces of versions that did not record files.
     pub facts: TraceFacts,
-    /// Operations in it.
     pub operations: u64,
 }
 
@@ -108,9 +101,7 @@ pub struct TraceFacts {
 /// A worker of a trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TraceWorker {
-    /// Its client.
     pub client: u32,
-    /// Its group.
     pub group: String,
     /// Its number within client and group.
     pub worker: u32,
@@ -383,10 +374,7 @@ impl GroupReader {
             latency_ns: long(1)?,
             offset: long(2)?,
             small: [small(3)?, small(4)?, small(5)?, small(6)?],
-            file: match group.num_columns() > WITHOUT_FILES {
-                true => Some((small(7)?, small(8)?)),
-                false => None,
-            },
+            file: if group.num_columns() > WITHOUT_FILES { Some((small(7)?, small(8)?)) } else { None },
         })
     }
 }

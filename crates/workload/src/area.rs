@@ -31,50 +31,25 @@ pub(crate) use self::nfs::NfsArea;
 pub enum AreaError {
     /// A file operation failed.
     #[error("cannot {action} `{}`: {source}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Io { action: &'static str, path: PathBuf, source: io::Error },
     /// The target is not a directory.
     #[error("the target `{}` is not a directory; name the directory (or mount point) to measure", path.display())]
-    NotADirectory {
-        /// The target.
-        path: PathBuf,
-    },
+    NotADirectory { path: PathBuf },
     /// A directory of the name we need exists and is not ours.
     #[error("`{}` exists and was not made by this study; rename or remove it", path.display())]
-    Foreign {
-        /// The directory.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// The files do not fit.
     #[error(
         "fileset `{fileset}` needs {needed} bytes and `{}` has {free} bytes free; make it smaller (`file_size`, `files`) or free \
          space", path.display()
     )]
-    NoSpace {
-        /// The fileset.
-        fileset: String,
-        /// Bytes needed.
-        needed: u64,
-        /// Bytes free.
-        free: u64,
-        /// The target.
-        path: PathBuf,
-    },
+    NoSpace { fileset: String, needed: u64, free: u64, path: PathBuf },
     /// Verification was asked for files whose content is not known.
     #[error(
         "fileset `{fileset}` was written by a workload without `verify` or with another `io_size`, so what it holds cannot \
          be proved; add `verify = true` there too, with sizes that are multiples of the same power of two"
     )]
-    NotProvable {
-        /// The fileset.
-        fileset: String,
-    },
+    NotProvable { fileset: String },
     /// The NFS server's export could not be mounted.
     #[error(transparent)]
     Mount(
@@ -84,33 +59,19 @@ pub enum AreaError {
     ),
     /// The user-space NFS client could not run, or did not end in good order.
     #[error("NFS client of `{}`: {problem}", path.display())]
-    Client {
-        /// The target.
-        path: PathBuf,
-        /// What happened.
-        problem: String,
-    },
+    Client { path: PathBuf, problem: String },
     /// Several processes would write the same files, and none could prove what the others wrote.
     #[error(
         "fileset `{fileset}` is shared, written and verified by clients in several processes, which do not know what the \
          others write; use `launcher = \"threads\"`, private filesets, or no `verify`"
     )]
-    NotProvableTogether {
-        /// The fileset.
-        fileset: String,
-    },
+    NotProvableTogether { fileset: String },
     /// Clients see different directories, which cannot hold files that all share.
     #[error(
         "fileset `{fileset}` is shared, and `{}` is not the same directory on all hosts; mount the same file system on all, or \
          use private filesets", path.display()
     )]
-    NotShared {
-        /// The fileset.
-        fileset: String,
-        /// The target.
-        path: PathBuf,
-    },
-    /// Preparation was stopped.
+    NotShared { fileset: String, path: PathBuf },
     #[error("preparation was stopped")]
     Stopped,
 }
@@ -190,7 +151,6 @@ impl Ready {
         self.tables.first().is_some_and(|table| table.is_shared())
     }
 
-    /// Every table once.
     pub(crate) fn distinct(&self) -> Vec<&FileTable> {
         let tables = if self.is_shared() { &self.tables[..1] } else { &self.tables[..] };
         tables.iter().map(|table| &**table).collect()
@@ -239,7 +199,6 @@ impl WorkArea {
         self.joined
     }
 
-    /// The target.
     pub fn target(&self) -> &Target {
         &self.target
     }

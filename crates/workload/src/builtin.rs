@@ -10,6 +10,27 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::model::{OffsetPick, OperationKind, ParameterError, Workload};
 use crate::program::Access;
 
+/// Parameters of a workload as a table of documentation, name, type and default: the struct that a study file fills in.
+macro_rules! parameters {
+    (
+        pub struct $name:ident: $doc:literal;
+        $($(#[$meta:meta])* $field:ident: $type:ty = $default:expr,)+
+    ) => {
+        #[doc = $doc]
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$meta])* pub $field: $type,)+
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+    };
+}
+
 mod bonnie;
 mod client_cache;
 mod client_locks;

@@ -20,7 +20,6 @@ use crate::files::{FileTable, PathBuffer};
 /// What to do to the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum CacheControl {
-    /// Nothing.
     #[default]
     Keep,
     /// Write back and drop everything through `/proc/sys/vm/drop_caches`; needs root.
@@ -36,24 +35,13 @@ pub enum CacheError {
     #[error(
         "cannot drop caches through {path}: {source}; run as root, or use `cache = \"fadvise\"` or a `cache_hook`"
     )]
-    Drop {
-        /// The file written.
-        path: &'static str,
-        /// Why not.
-        source: io::Error,
-    },
+    Drop { path: &'static str, source: io::Error },
     /// A file of the set could not be advised on.
     #[error("cannot advise on `{}`: {source}", path.display())]
-    Advise {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Advise { path: PathBuf, source: io::Error },
     /// The hook could not be started, failed, or took too long.
     #[error("the cache hook `{command}` {problem}")]
     Hook {
-        /// The command.
         command: String,
         /// What happened, with the end of what it printed.
         problem: String,
@@ -160,9 +148,10 @@ pub fn run_hook(
             Err(error) => return Err(fail(format!("was lost: {error}"))),
         }
     };
-    match status.success() {
-        true => Ok(format!("ran `{command}`")),
-        false => Err(fail(format!("failed ({status}){}", printed(&output)))),
+    if status.success() {
+        Ok(format!("ran `{command}`"))
+    } else {
+        Err(fail(format!("failed ({status}){}", printed(&output))))
     }
 }
 

@@ -110,7 +110,6 @@ impl Clock {
         Self { fast: None, nanos_per_tick: 1 << FRACTION, ticks_per_nano: 1.0 }
     }
 
-    /// The time now.
     #[inline(always)]
     pub fn now(&self) -> Ticks {
         match &self.fast {

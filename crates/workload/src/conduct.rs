@@ -72,9 +72,7 @@ pub enum Step {
 /// A phase that begins at one instant everywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Start {
-    /// The warm-up.
     WarmUp,
-    /// The measured phase.
     Measure,
 }
 

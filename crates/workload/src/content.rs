@@ -32,7 +32,6 @@ pub fn block_size(io_size: u64) -> Option<usize> {
 /// What a stamped block says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Identifies the file.
     pub file: u64,
     /// Offset of the block in the file.
     pub offset: u64,

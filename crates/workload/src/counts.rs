@@ -11,7 +11,6 @@ const SHIFT: u32 = HALF.trailing_zeros();
 /// Enough for an hour in nanoseconds.
 const LENGTH: usize = ((63 - HISTOGRAM_RANGE_NS.1.leading_zeros() - SHIFT + 2) as usize) * HALF as usize;
 
-/// See the [module](self).
 #[derive(Clone)]
 pub(crate) struct LatencyCounts {
     counts: Box<[u64; LENGTH]>,

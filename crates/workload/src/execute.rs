@@ -15,7 +15,9 @@ use crate::files::FileTable;
 use crate::model::{OperationKind, ParameterError, Workload};
 use crate::nfs::SharedMount;
 use crate::program::{Access, Effect, Program};
-use crate::recording::{CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, TraceSink, WorkerSeries};
+use crate::recording::{
+    CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, RpcRecording, TraceSink, WorkerSeries,
+};
 use crate::verify;
 
 mod coordinator;
@@ -24,6 +26,7 @@ mod wire;
 mod workers;
 
 use self::wire::Wire;
+use self::workers::Ran;
 
 /// How to execute a workload.
 #[derive(Debug)]
@@ -90,31 +93,16 @@ pub enum ExecuteError {
     Cache(CacheError),
     /// A worker could not open its files.
     #[error("a worker of group `{group}` could not be set up: {problem}")]
-    SetUp {
-        /// The group.
-        group: String,
-        /// Why.
-        problem: String,
-    },
+    SetUp { group: String, problem: String },
     /// A client of an NFS target could not be started.
     #[error("{0}")]
-    Client(
-        /// Why not.
-        String,
-    ),
+    Client(String),
     /// A thread could not be started.
     #[error(
         "cannot start a thread for worker {worker} of {workers}: {source}; use fewer workers or raise the limit \
          (`ulimit -u`)"
     )]
-    Thread {
-        /// Which worker.
-        worker: u32,
-        /// Of how many.
-        workers: u32,
-        /// Why not.
-        source: io::Error,
-    },
+    Thread { worker: u32, workers: u32, source: io::Error },
     /// The trace could not be written.
     #[error("the trace could not be written: {0}")]
     Trace(io::Error),
@@ -122,11 +110,8 @@ pub enum ExecuteError {
     #[error("{0}")]
     ReadBack(io::Error),
     /// A worker ended unexpectedly.
-    #[error("a worker of group `{group}` ended unexpectedly; this is a defect of the program")]
-    WorkerLost {
-        /// The group.
-        group: String,
-    },
+    #[error("a worker of group `{group}` ended unexpectedly (internal error; please report it)")]
+    WorkerLost { group: String },
     /// The run was stopped.
     #[error("the run was stopped")]
     Stopped,
@@ -178,145 +163,227 @@ pub fn execute(
     let mut wire = Wire::begin(area);
     let clock = Clock::new();
     let began = clock.now();
-    let progress = |phase, since: Ticks, bytes| Progress {
-        phase,
-        elapsed: Duration::from_nanos(clock.nanos(since, clock.now())),
-        length: None,
-        operations: 0,
-        bytes,
-        edge: None,
-    };
-    observe(progress("prepare", began, 0));
-    let preparation = Preparation { share: options.share, seed: options.fileset_seed, stop: options.stop };
-    let shared = SharedMount::default();
-    let prepared = area.prepare(workload, &program, &preparation, &shared, conductor, &mut |bytes| {
-        observe(progress("prepare", began, bytes));
-    });
-    // A hook changes what is free, and may do anything to the server: then another mount looks.
-    let free_prepared = match (&prepared, access, options.hook) {
-        (Ok(_), Access::Nfs, None) => area.free_bytes(&shared),
-        _ => None,
-    };
-    let ended = area.end_jobs(shared);
-    let mut ready = prepared?;
-    ended?;
-    if let Some(replay) = &program.replay {
-        // Its workers make them, with the engine that they replay with.
-        let (files, bytes) = replay.plan.files();
-        let clients = u64::from(options.share.count);
-        ready.iter_mut().for_each(|ready| (ready.files, ready.bytes) = (files * clients, bytes * clients));
-    }
-    let (cache, filesets) = settle(area, &program, &ready, options, conductor)?;
-    let tables: Vec<_> = ready.iter().filter_map(|fileset| fileset.tables.first().cloned()).collect();
-    let null_rate = match program.replay {
-        Some(_) => None,
-        // There the executor takes no time.
-        None if is_virtual() => None,
-        None => calibrate::null_rate(&program, workload, &tables, CALIBRATION),
-    };
-    let free_before = match free_prepared {
-        Some(free) => Some(free),
-        None => {
-            let shared = SharedMount::default();
-            let free = area.free_bytes(&shared);
-            area.end_jobs(shared)?;
-            free
-        }
-    };
-    wire.prepared(area, options.hook.is_some());
-    let prepared = clock.now();
+    let mut run = Execution { area, workload, program: &program, options, clock: &clock };
+    let prepared = run.prepare(access, conductor, observe)?;
+    wire.prepared(run.area, options.hook.is_some());
+    let end_of_preparation = clock.now();
 
-    let run = workers::Run { area, workload, program: &program, ready: &ready, options, clock: &clock };
-    let ran = workers::run(&run, &mut wire, conductor, trace, observe)?;
+    let workers = workers::Run {
+        area: run.area,
+        workload,
+        program: &program,
+        ready: &prepared.ready,
+        options,
+        clock: &clock,
+    };
+    let ran = workers::run(&workers, &mut wire, conductor, trace, observe)?;
     conductor.meet(Step::TornDown)?;
-    let shared = SharedMount::default();
-    let free_after = area.free_bytes(&shared);
 
     let verifying = clock.now();
-    let mut read_back = None;
-    if let Some(block) = program.verify_block {
-        observe(progress("verify", verifying, 0));
-        // Files of all are read back by one process.
-        let written = |(ready, effect): &(&Ready, &Effect)| {
-            **effect >= Effect::Data && (options.share.lead || !ready.is_shared())
-        };
-        let written = ready.iter().zip(&program.effects).filter(written);
-        let tables: Vec<&FileTable> = written.flat_map(|(ready, _)| ready.distinct()).collect();
-        let mut observe = |bytes| observe(progress("verify", verifying, bytes));
-        read_back = Some(verify::read_back(area, &shared, &tables, block, options.stop, &mut observe));
-    }
-    area.end_jobs(shared)?;
-    if let Some(back) = read_back {
-        let back = back.map_err(|error| match options.stop.load(Ordering::Relaxed) {
-            true => ExecuteError::Stopped,
-            false => ExecuteError::ReadBack(error.0),
-        })?;
-        ran.collector.verified(back.verified);
-        if let Some(corruption) = back.corruption {
-            ran.collector.corruption(corruption);
-        }
-    }
-    if options.stop.load(Ordering::Relaxed) {
-        return Err(ExecuteError::Stopped);
-    }
+    let free_after = run.verify(&prepared.ready, &ran, observe)?;
     ran.teardown.report("tear-down", &ran.collector);
-    let rpc = wire.finish(area, &ran, options.share.count);
+    let rpc = wire.finish(run.area, &ran, options.share.count);
     for problem in rpc.iter().flat_map(|rpc| &rpc.problems) {
         ran.collector.note(problem.clone());
     }
+    let times = Times { prepare: (began, end_of_preparation), verify: verifying };
+    Ok(run.recording(name, prepared, ran, times, (free_after, rpc)))
+}
 
-    let start = ran.window.start;
-    // One of the two differences is 0.
-    let relative =
-        |time: Ticks| clock.nanos(start, time).cast_signed() - clock.nanos(time, start).cast_signed();
-    let phase = |phase: &str, from: Ticks, to: Ticks, operations: u64, errors: u64| PhaseTiming {
-        phase: phase.into(),
-        start_ns: relative(from),
-        end_ns: relative(to),
-        operations,
-        errors,
-    };
-    let mut collected = ran.collector.finish();
-    for (number, series) in (0u32..).zip(&mut collected.series) {
-        let parts = ran.workers.iter().flat_map(|worker| &worker.series).filter(|part| part.series == number);
-        series.span = span(parts);
+/// A workload that is being executed.
+struct Execution<'e> {
+    area: &'e mut WorkArea,
+    workload: &'e Workload,
+    program: &'e Program,
+    options: &'e Options<'e>,
+    clock: &'e Clock,
+}
+
+/// Filesets and caches, ready for the workers.
+struct Prepared {
+    ready: Vec<Ready>,
+    cache: CacheAction,
+    filesets: Vec<FilesetFacts>,
+    null_rate: Option<f64>,
+    free_before: Option<u64>,
+}
+
+/// Boundaries of phases that the coordinator of the workers does not see.
+struct Times {
+    prepare: (Ticks, Ticks),
+    verify: Ticks,
+}
+
+impl Execution<'_> {
+    fn progress(&self, phase: &'static str, since: Ticks, bytes: u64) -> Progress {
+        Progress {
+            phase,
+            elapsed: Duration::from_nanos(self.clock.nanos(since, self.clock.now())),
+            length: None,
+            operations: 0,
+            bytes,
+            edge: None,
+        }
     }
-    let made = filesets.iter().filter(|facts| !facts.reused).map(|facts| facts.files).sum();
-    let mut phases = vec![phase("prepare", began, prepared, made, 0)];
-    if let Some((window, counter)) = &ran.warm_up {
-        phases.push(phase("warm-up", window.start, start, counter.operations, counter.errors));
+
+    /// Prepares filesets, controls caches and measures the executor alone.
+    fn prepare(
+        &mut self,
+        access: Access,
+        conductor: &mut dyn Conductor,
+        observe: &mut dyn FnMut(Progress),
+    ) -> Result<Prepared, ExecuteError> {
+        let Self { workload, program, options, clock, .. } = *self;
+        let began = clock.now();
+        observe(self.progress("prepare", began, 0));
+        let preparation =
+            Preparation { share: options.share, seed: options.fileset_seed, stop: options.stop };
+        let shared = SharedMount::default();
+        let prepared = self.area.prepare(workload, program, &preparation, &shared, conductor, &mut |bytes| {
+            let elapsed = Duration::from_nanos(clock.nanos(began, clock.now()));
+            observe(Progress { phase: "prepare", elapsed, length: None, operations: 0, bytes, edge: None });
+        });
+        // A hook changes the free space, and may do anything to the server: another mount looks after it.
+        let free_prepared = match (&prepared, access, options.hook) {
+            (Ok(_), Access::Nfs, None) => self.area.free_bytes(&shared),
+            _ => None,
+        };
+        let ended = self.area.end_jobs(shared);
+        let mut ready = prepared?;
+        ended?;
+        if let Some(replay) = &program.replay {
+            // The workers of a replay make its files, with the engine that they replay with.
+            let (files, bytes) = replay.plan.files();
+            let clients = u64::from(options.share.count);
+            ready
+                .iter_mut()
+                .for_each(|ready| (ready.files, ready.bytes) = (files * clients, bytes * clients));
+        }
+        let (cache, filesets) = settle(self.area, program, &ready, options, conductor)?;
+        let null_rate = self.calibrate(&ready);
+        let free_before = match free_prepared {
+            Some(free) => Some(free),
+            None => {
+                let shared = SharedMount::default();
+                let free = self.area.free_bytes(&shared);
+                self.area.end_jobs(shared)?;
+                free
+            }
+        };
+        Ok(Prepared { ready, cache, filesets, null_rate, free_before })
     }
-    let totals = collected.series.iter().map(|series| &series.total);
-    let (done, failed) = totals.fold((0, 0), |(done, failed), t| (done + t.count, failed + t.errors));
-    phases.push(phase("measure", start, ran.end, done, failed));
-    phases.push(phase("tear-down", ran.end, ran.torn_down, ran.teardown.operations, ran.teardown.errors));
-    if program.verify_block.is_some() {
-        phases.push(phase("verify", verifying, clock.now(), 0, 0));
+
+    /// Operations per second of the executor alone. On virtual time it takes none, and a replay runs no flow.
+    fn calibrate(&self, ready: &[Ready]) -> Option<f64> {
+        if self.program.replay.is_some() || is_virtual() {
+            return None;
+        }
+        let tables: Vec<_> = ready.iter().filter_map(|fileset| fileset.tables.first().cloned()).collect();
+        calibrate::null_rate(self.program, self.workload, &tables, CALIBRATION)
     }
-    Ok(Recording {
-        workload: name.into(),
-        timed: workload.until.duration.is_some(),
-        started_unix_ns: ran.started_unix_ns,
-        length_ns: ran.last_end.max(1),
-        interval_ns: options.interval_ns,
-        cut_ns: 0,
-        cut_reason: "nothing was cut".into(),
-        series: collected.series,
-        workers: ran.workers,
-        phases,
-        filesets,
-        cache,
-        host: HostUse { free_before, free_after, null_rate, ..ran.host },
-        error_details: collected.details,
-        verified_bytes: program.verify_block.map(|_| collected.verified),
-        corruption: collected.corruption,
-        rpc,
-        agents: Vec::new(),
-        start: None,
-        samples: Vec::new(),
-        collected: Vec::new(),
-        replay: ran.replay,
-    })
+
+    /// Reads back what was written, if the workload asks for it; returns the free space before that.
+    fn verify(
+        &mut self,
+        ready: &[Ready],
+        ran: &Ran,
+        observe: &mut dyn FnMut(Progress),
+    ) -> Result<Option<u64>, ExecuteError> {
+        let Self { program, options, clock, .. } = *self;
+        let shared = SharedMount::default();
+        let free = self.area.free_bytes(&shared);
+        let began = clock.now();
+        let mut read_back = None;
+        if let Some(block) = program.verify_block {
+            observe(self.progress("verify", began, 0));
+            // Files shared by all clients are read back by one process.
+            let written = |(ready, effect): &(&Ready, &Effect)| {
+                **effect >= Effect::Data && (options.share.lead || !ready.is_shared())
+            };
+            let written = ready.iter().zip(&program.effects).filter(written);
+            let tables: Vec<&FileTable> = written.flat_map(|(ready, _)| ready.distinct()).collect();
+            let mut observe = |bytes| observe(self.progress("verify", began, bytes));
+            read_back =
+                Some(verify::read_back(self.area, &shared, &tables, block, options.stop, &mut observe));
+        }
+        self.area.end_jobs(shared)?;
+        let stopped = || options.stop.load(Ordering::Relaxed);
+        if let Some(back) = read_back {
+            let back = back.map_err(|error| {
+                if stopped() { ExecuteError::Stopped } else { ExecuteError::ReadBack(error.0) }
+            })?;
+            ran.collector.verified(back.verified);
+            if let Some(corruption) = back.corruption {
+                ran.collector.corruption(corruption);
+            }
+        }
+        if stopped() { Err(ExecuteError::Stopped) } else { Ok(free) }
+    }
+
+    /// Puts the recording together.
+    fn recording(
+        &self,
+        name: &str,
+        prepared: Prepared,
+        ran: Ran,
+        times: Times,
+        (free_after, rpc): (Option<u64>, Option<RpcRecording>),
+    ) -> Recording {
+        let Self { workload, program, options, clock, .. } = *self;
+        let Prepared { cache, filesets, null_rate, free_before, .. } = prepared;
+        let start = ran.window.start;
+        // One of the two differences is 0.
+        let relative =
+            |time: Ticks| clock.nanos(start, time).cast_signed() - clock.nanos(time, start).cast_signed();
+        let phase = |phase: &str, from: Ticks, to: Ticks, operations: u64, errors: u64| PhaseTiming {
+            phase: phase.into(),
+            start_ns: relative(from),
+            end_ns: relative(to),
+            operations,
+            errors,
+        };
+        let mut collected = ran.collector.finish();
+        for (number, series) in (0u32..).zip(&mut collected.series) {
+            let parts = ran.workers.iter().flat_map(|worker| &worker.series);
+            series.span = span(parts.filter(|part| part.series == number));
+        }
+        let made = filesets.iter().filter(|facts| !facts.reused).map(|facts| facts.files).sum();
+        let mut phases = vec![phase("prepare", times.prepare.0, times.prepare.1, made, 0)];
+        if let Some((window, counter)) = &ran.warm_up {
+            phases.push(phase("warm-up", window.start, start, counter.operations, counter.errors));
+        }
+        let totals = collected.series.iter().map(|series| &series.total);
+        let (done, failed) = totals.fold((0, 0), |(done, failed), t| (done + t.count, failed + t.errors));
+        phases.push(phase("measure", start, ran.end, done, failed));
+        phases.push(phase("tear-down", ran.end, ran.torn_down, ran.teardown.operations, ran.teardown.errors));
+        if program.verify_block.is_some() {
+            phases.push(phase("verify", times.verify, clock.now(), 0, 0));
+        }
+        Recording {
+            workload: name.into(),
+            timed: workload.until.duration.is_some(),
+            started_unix_ns: ran.started_unix_ns,
+            length_ns: ran.last_end.max(1),
+            interval_ns: options.interval_ns,
+            cut_ns: 0,
+            cut_reason: "nothing was cut".into(),
+            series: collected.series,
+            workers: ran.workers,
+            phases,
+            filesets,
+            cache,
+            host: HostUse { free_before, free_after, null_rate, ..ran.host },
+            error_details: collected.details,
+            verified_bytes: program.verify_block.map(|_| collected.verified),
+            corruption: collected.corruption,
+            rpc,
+            agents: Vec::new(),
+            start: None,
+            samples: Vec::new(),
+            collected: Vec::new(),
+            replay: ran.replay,
+        }
+    }
 }
 
 /// From the start of the first operation of a series to the end of the last one, of all workers' parts of it.

@@ -21,7 +21,7 @@ use crate::together::Together;
 mod more;
 mod operation;
 mod pick;
-mod place;
+mod position;
 mod replay;
 mod stream;
 mod wait;
@@ -55,7 +55,6 @@ pub(crate) struct WorkerShared {
     iterations: Cell<u64>,
     /// Operations that failed since the last one that did not.
     failures: Cell<u64>,
-    /// By fileset.
     cursors: Box<[Cursor]>,
     /// What it has done so far.
     pub(crate) stream: StreamHash,
@@ -109,10 +108,7 @@ impl WorkerContext<'_> {
     #[inline]
     pub(crate) fn part(&self, table: &FileTable) -> Part {
         let (worker, workers) = (u64::from(self.worker), u64::from(self.workers));
-        match table.is_shared() {
-            true => self.part_of(self.place),
-            false => Part { index: worker, of: workers },
-        }
+        if table.is_shared() { self.part_of(self.place) } else { Part { index: worker, of: workers } }
     }
 
     /// The number among all workers of the group that the worker with this one's number has in another client.
@@ -129,9 +125,7 @@ pub(crate) struct Limits<'a> {
     pub(crate) start: Ticks,
     /// End of the phase in ticks; set to 0 to stop at once.
     pub(crate) deadline: &'a AtomicU64,
-    /// Repetitions.
     pub(crate) iterations: u64,
-    /// Bytes.
     pub(crate) bytes: u64,
     /// Nanoseconds between repetitions of this worker in an open loop.
     pub(crate) period_ns: Option<f64>,
@@ -159,7 +153,6 @@ pub(crate) struct Job<'j, 'r, E> {
     pub(crate) record: &'j RefCell<Recorder<'r>>,
 }
 
-/// An open file.
 #[derive(Debug)]
 struct Open<H> {
     handle: H,
@@ -182,13 +175,11 @@ struct Open<H> {
 /// One of several workers that share a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Turn {
-    /// Which one.
     index: u64,
     /// How many there are.
     of: u64,
 }
 
-/// One stream.
 #[derive(Debug)]
 pub(crate) struct Lane<H> {
     handles: [Option<Open<H>>; MAX_HANDLES],
@@ -205,7 +196,6 @@ pub(crate) struct Lane<H> {
     path: PathBuffer,
     other: PathBuffer,
     last: Option<(u16, Picked)>,
-    /// Picks of `next`.
     round: u64,
     lane: u32,
     lanes: u32,
@@ -240,7 +230,6 @@ pub(crate) struct Stream {
     pub(crate) number: u64,
     /// Which of the worker's streams.
     pub(crate) lane: u32,
-    /// Of how many.
     pub(crate) lanes: u32,
 }
 
@@ -254,11 +243,9 @@ impl Stream {
 /// How a piece of code ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// At its end.
     Finished,
     /// An operation failed; the rest was skipped.
     Failed,
-    /// The worker stops.
     Stop(StopReason),
 }
 
@@ -373,10 +360,7 @@ impl<H> Lane<H> {
         let time = context.clock.after(limits.start, ((iteration as f64 + share) * period) as u64);
         self.carry = 0;
         self.intended = time;
-        match sleep_until(job.engine, context, time, limits).await {
-            true => Ok(()),
-            false => Err(StopReason::Time),
-        }
+        if sleep_until(job.engine, context, time, limits).await { Ok(()) } else { Err(StopReason::Time) }
     }
 
     /// Begins the next repetition of a closed loop without leaving [`Self::run`]: what `next_repetition` does, where
@@ -528,9 +512,10 @@ impl<H> Lane<H> {
         let clock = job.context.clock;
         self.carry = 0;
         let end = clock.after(clock.now(), nanos);
-        match sleep_until(job.engine, job.context, end, job.limits).await {
-            true => Outcome::Finished,
-            false => Outcome::Stop(StopReason::Time),
+        if sleep_until(job.engine, job.context, end, job.limits).await {
+            Outcome::Finished
+        } else {
+            Outcome::Stop(StopReason::Time)
         }
     }
 

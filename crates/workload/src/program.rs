@@ -23,14 +23,12 @@ pub const MAX_LOOPS: usize = 8;
 /// How a target is reached, which decides what a workload can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Access {
-    /// By system calls.
     #[default]
     System,
     /// By the user-space NFS client, which keeps any number of operations outstanding: `io` means nothing there.
     Nfs,
 }
 
-/// A compiled workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Program {
     /// What is counted apart, in the order of the flow; then what only set-up and tear-down do.
@@ -47,7 +45,6 @@ pub struct Program {
     pub counters: Vec<String>,
     /// Whether it appends to the files of each fileset: their lengths are not those that the fileset says.
     pub grows: Vec<bool>,
-    /// Compiled groups.
     pub groups: Vec<GroupProgram>,
     /// Block size of stamped data; `None` when the workload does not verify.
     pub verify_block: Option<usize>,
@@ -58,7 +55,6 @@ pub struct Program {
 /// A point at which workers wait for each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meeting {
-    /// Its name.
     pub name: String,
     /// Whether it takes place in the flow; else in the set-up. The same name in both stands for two meetings.
     pub in_flow: bool,
@@ -67,7 +63,6 @@ pub struct Meeting {
 /// What a program does to a fileset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Effect {
-    /// It only reads.
     #[default]
     None,
     /// It overwrites data in place.
@@ -76,14 +71,11 @@ pub enum Effect {
     Names,
 }
 
-/// A compiled group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GroupProgram {
-    /// The group's name.
     pub name: String,
     /// The clients that do it; all of them if absent.
     pub clients: Option<ClientRange>,
-    /// Workers per client.
     pub workers: u32,
     /// Outstanding operations per worker.
     pub queue_depth: u32,
@@ -91,11 +83,8 @@ pub struct GroupProgram {
     pub io: IoMethod,
     /// Open-loop repetitions per second and client.
     pub rate: Option<f64>,
-    /// Done once before.
     pub setup: Vec<Instruction>,
-    /// Repeated.
     pub flow: Vec<Instruction>,
-    /// Done once after.
     pub teardown: Vec<Instruction>,
     /// Largest read or write.
     pub max_io: usize,
@@ -118,34 +107,25 @@ impl GroupProgram {
 /// One instruction. Targets of jumps are positions in the same list.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Instruction {
-    /// An operation.
     Operation(Operation),
     /// Start of a repeat.
     LoopBegin {
-        /// Which counter.
         counter: u8,
-        /// How often.
         times: u64,
-        /// Behind the loop.
         exit: u32,
     },
     /// End of a repeat.
     LoopEnd {
-        /// Which counter.
         counter: u8,
         /// First instruction of the body.
         body: u32,
     },
     /// Start of a repeat until the end of the file.
     FileBegin {
-        /// Handle.
         slot: u8,
-        /// Behind the loop.
         exit: u32,
     },
-    /// End of it.
     FileEnd {
-        /// Handle.
         slot: u8,
         /// First instruction of the body.
         body: u32,
@@ -155,7 +135,6 @@ pub enum Instruction {
         /// Cumulative share and target.
         targets: Vec<(f64, u32)>,
     },
-    /// Jump.
     Jump(u32),
     /// Wait so many nanoseconds.
     Pause(u64),
@@ -163,12 +142,9 @@ pub enum Instruction {
     TimeBegin {
         /// Which counter holds its end.
         counter: u8,
-        /// Length in nanoseconds.
         nanos: u64,
     },
-    /// End of it.
     TimeEnd {
-        /// Which counter.
         counter: u8,
         /// First instruction of the body.
         body: u32,
@@ -181,18 +157,14 @@ pub enum Instruction {
     Meet(u16),
     /// Add to a counter of the client.
     Post {
-        /// Which counter.
         counter: u16,
-        /// How much.
         count: u64,
         /// Waits while the counter holds as much.
         limit: u64,
     },
     /// Subtract from a counter of the client, waiting until it holds enough.
     Take {
-        /// Which counter.
         counter: u16,
-        /// How much.
         count: u64,
     },
 }
@@ -200,15 +172,11 @@ pub enum Instruction {
 /// An operation with everything resolved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// What.
     pub kind: OperationKind,
     /// Under which series it is counted.
     pub series: u16,
-    /// Handle.
     pub slot: u8,
-    /// Fileset.
     pub fileset: u16,
-    /// File.
     pub pick: FilePick,
     /// Bytes; the most where they are drawn.
     pub length: u64,
@@ -220,30 +188,20 @@ pub struct Operation {
     pub offset: OffsetPick,
     /// Whether it is about something beside the file.
     pub of: Option<Beside>,
-    /// Kind of lock.
     pub lock: LockKind,
-    /// How to open.
     pub flags: OpenFlags,
 }
 
 /// Open flags as a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenFlags {
-    /// Writing allowed.
     pub write: bool,
-    /// Reading not allowed.
     pub write_only: bool,
-    /// O_SYNC.
     pub sync: bool,
-    /// O_DSYNC.
     pub dsync: bool,
-    /// O_DIRECT.
     pub direct: bool,
-    /// O_APPEND.
     pub append: bool,
-    /// O_TRUNC.
     pub truncate: bool,
-    /// O_EXCL.
     pub exclusive: bool,
 }
 
@@ -278,7 +236,6 @@ impl Program {
         own.map(|group| group.workers).fold(0, u32::saturating_add)
     }
 
-    /// Workers per client.
     pub fn workers(&self) -> u32 {
         self.groups.iter().map(|group| group.workers).fold(0, u32::saturating_add)
     }

@@ -21,9 +21,7 @@ pub(crate) use shared::{ThreadRecorder, WorkerRecord};
 pub(crate) struct Timing {
     /// When it should have started: the schedule's time in an open loop, else `start`.
     pub(crate) intended: Ticks,
-    /// When it started.
     pub(crate) start: Ticks,
-    /// When it ended.
     pub(crate) end: Ticks,
 }
 
@@ -34,12 +32,10 @@ pub(crate) struct Spot {
     pub(crate) offset: u64,
     /// The file's number; [`NO_FILE`] where there is none.
     pub(crate) file: u32,
-    /// Its fileset.
     pub(crate) fileset: u16,
 }
 
 impl Spot {
-    /// No file.
     pub(crate) const NONE: Self = Self { offset: u64::MAX, file: NO_FILE, fileset: 0 };
 
     /// A file without an offset.
@@ -81,7 +77,6 @@ impl Recorder<'_> {
         }
     }
 
-    /// One that failed.
     #[cold]
     pub(crate) fn failure(
         &mut self,
@@ -110,7 +105,6 @@ impl Recorder<'_> {
         }
     }
 
-    /// Bytes proved right.
     pub(crate) fn verified(&mut self, bytes: u64) {
         match self {
             Self::Worker(recorder) => recorder.verified += bytes,

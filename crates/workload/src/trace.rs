@@ -29,7 +29,6 @@ pub(crate) struct TraceSource {
     batch: usize,
 }
 
-/// One worker's end.
 #[derive(Debug)]
 pub(crate) struct TraceSender {
     buffer: Vec<TraceRecord>,

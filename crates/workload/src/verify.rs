@@ -20,7 +20,6 @@ use crate::worker::block_on;
 /// Result of reading filesets back.
 #[derive(Debug, Default)]
 pub(crate) struct ReadBack {
-    /// Bytes proved right.
     pub(crate) verified: u64,
     /// The first wrong data found.
     pub(crate) corruption: Option<String>,

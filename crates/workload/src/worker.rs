@@ -127,13 +127,12 @@ impl Part<'_> {
         record: &RefCell<Recorder<'_>>,
     ) -> Outcome {
         let job = Job { engine, context: self.context, shared: self.shared, limits: &self.limits, record };
-        match self.repeat {
-            true => Outcome::Stop(lane.repeat(&job, self.code).await),
-            false => {
-                let outcome = lane.run(&job, self.code, 0, false).await;
-                lane.leave(self.context, self.code, false);
-                outcome
-            }
+        if self.repeat {
+            Outcome::Stop(lane.repeat(&job, self.code).await)
+        } else {
+            let outcome = lane.run(&job, self.code, 0, false).await;
+            lane.leave(self.context, self.code, false);
+            outcome
         }
     }
 }
@@ -331,12 +330,11 @@ impl Worker<'_> {
 
     /// When this worker begins a phase: its client's turn comes in the measured phase.
     pub(crate) fn begins(&self, phase: usize, window: Window) -> Ticks {
-        match phase + 1 == self.run.deadlines.len() {
-            true => {
-                let stagger = self.run.stagger_ns.saturating_mul(self.context.client.into());
-                self.context.clock.after(window.start, stagger)
-            }
-            false => window.start,
+        if phase + 1 == self.run.deadlines.len() {
+            let stagger = self.run.stagger_ns.saturating_mul(self.context.client.into());
+            self.context.clock.after(window.start, stagger)
+        } else {
+            window.start
         }
     }
 

@@ -2,18 +2,15 @@
 
 use benchmaster_record::model::{Size, SizeDistribution, WeightedSize};
 use benchmaster_units::ByteSize;
-use statrs::distribution::{ContinuousCDF, Erlang, Exp, Gamma, Normal, Triangular, Weibull};
+use statrs::distribution::{ContinuousCDF, Gamma, Normal};
 
-use super::parse::{Attribute, Raw};
-use super::value::{Attributes, Scope, Value};
+use super::parse::Attribute;
+use super::value::{Attributes, Scope};
 use crate::Mistake;
 
 /// Sizes of equal weight that stand for a distribution that has no name here.
 const POINTS: usize = 32;
-/// Most sizes of a table that is taken over exactly.
-const MOST_SIZES: u64 = 256;
 
-/// A random variable.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Draw {
     pub(super) law: Law,
@@ -36,36 +33,14 @@ pub(super) enum Law {
         shape: f64,
         least: f64,
     },
-    /// Percent, least, largest.
-    Table(Vec<(f64, u64, u64)>),
     LogNormal {
         mu: f64,
         sigma: f64,
     },
-    Exponential {
-        mean: f64,
-    },
-    Erlang {
-        shape: u64,
-        rate: f64,
-    },
-    Normal {
-        mean: f64,
-        sigma: f64,
-    },
-    Weibull {
-        shape: f64,
-        scale: f64,
-    },
-    Triangular {
-        lower: f64,
-        upper: f64,
-        mode: f64,
-    },
 }
 
 /// Attributes of Filebench's own random variables.
-const OWN: [&str; 8] = ["type", "seed", "gamma", "mean", "min", "round", "randsrc", "randtable"];
+const OWN: [&str; 7] = ["type", "seed", "gamma", "mean", "min", "round", "randsrc"];
 /// Attributes of those of libraries.
 const CUSTOM: [&str; 5] = ["type", "parameters", "min", "max", "round"];
 
@@ -79,28 +54,6 @@ pub(super) fn own(list: &[Attribute], scope: &Scope) -> Result<Draw, Mistake> {
     let least = number("min")?.unwrap_or(0.0);
     let round = attributes.number("round")?.unwrap_or(0);
     let draw = |law| Draw { law, least: None, most: None, round };
-    if let Some(Attribute { value: Some(Raw::Table(segments)), .. }) = attributes.find("randtable") {
-        let mut table = Vec::new();
-        for segment in segments {
-            let value = |raw: &Raw| match scope.value(raw) {
-                Ok(Value::Number(number)) if number >= 0 => Ok(number as u64),
-                Ok(_) => Err("a segment holds numbers from 0 on: percent, least, largest".to_owned()),
-                Err(message) => Err(message),
-            };
-            let [percent, low, high] = segment;
-            let numbers = [value(percent), value(low), value(high)];
-            let place = || attributes.find("randtable").unwrap_or(&list[0]);
-            let [percent, low, high] =
-                numbers.map(|number| number.map_err(|message| place().mistake(message)));
-            table.push((percent? as f64, low?, high?));
-        }
-        if table.iter().any(|(_, low, high)| low > high) || table.iter().all(|(percent, ..)| *percent == 0.0)
-        {
-            let place = attributes.find("randtable").unwrap_or(&list[0]);
-            return Err(place.mistake("each segment ends after it begins, and one has a percentage above 0"));
-        }
-        return Ok(draw(Law::Table(table)));
-    }
     let mean = number("mean")?;
     match attributes.text("type")?.as_deref() {
         Some("uniform") => {
@@ -111,14 +64,15 @@ pub(super) fn own(list: &[Attribute], scope: &Scope) -> Result<Draw, Mistake> {
             let shape = number("gamma")?.unwrap_or(1500.0) / 1000.0;
             // Without a mean the variable is a share around 1.
             let mean = mean.unwrap_or(1.0);
-            match shape == 0.0 || mean <= least {
-                true => Ok(draw(Law::Uniform { lower: mean.max(least), upper: mean.max(least) })),
-                false => Ok(draw(Law::Gamma { mean, shape, least })),
+            if shape == 0.0 || mean <= least {
+                Ok(draw(Law::Uniform { lower: mean.max(least), upper: mean.max(least) }))
+            } else {
+                Ok(draw(Law::Gamma { mean, shape, least }))
             }
         }
         Some(_) => {
             let place = attributes.find("type").unwrap_or(&list[0]);
-            Err(place.mistake("types are `uniform`, `gamma` and, with a `randtable`, `tabular`"))
+            Err(place.mistake("this type is not supported: use `uniform` or `gamma`"))
         }
     }
 }
@@ -144,14 +98,9 @@ pub(super) fn custom(list: &[Attribute], scope: &Scope, place: &Attribute) -> Re
         "cvar-uniform" => &[("lower", 0.0), ("upper", 1.0)],
         "cvar-gamma" => &[("mean", 4096.0), ("gamma", 1.5)],
         "cvar-lognormal" => &[("shape", 1.0), ("scale", 1.0)],
-        "cvar-exponential" => &[("mean", 1.0)],
-        "cvar-erlang" => &[("shape", 1.0), ("rate", 1.0)],
-        "cvar-normal" => &[("mean", 0.0), ("sigma", 1.0)],
-        "cvar-weibull" => &[("shape", 1.0), ("scale", 1.0)],
-        "cvar-triangular" => &[("lower", 0.0), ("upper", 1.0), ("mode", 0.5)],
         _ => {
-            let message = "the variables of libraries are cvar-uniform, -gamma, -lognormal, -exponential, -erlang, -normal, \
-                           -weibull and -triangular";
+            let message =
+                format!("`{kind}` is not supported: use `cvar-uniform`, `cvar-gamma` or `cvar-lognormal`");
             return Err(place_of("type").mistake(message));
         }
     };
@@ -168,12 +117,7 @@ pub(super) fn custom(list: &[Attribute], scope: &Scope, place: &Attribute) -> Re
     let law = match kind.as_str() {
         "cvar-uniform" => Law::Uniform { lower: of(0), upper: of(1) },
         "cvar-gamma" => Law::Gamma { mean: of(0), shape: of(1), least: 0.0 },
-        "cvar-lognormal" => Law::LogNormal { mu: of(1), sigma: of(0) },
-        "cvar-exponential" => Law::Exponential { mean: of(0) },
-        "cvar-erlang" => Law::Erlang { shape: of(0).max(1.0) as u64, rate: of(1) },
-        "cvar-normal" => Law::Normal { mean: of(0), sigma: of(1) },
-        "cvar-weibull" => Law::Weibull { shape: of(0), scale: of(1) },
-        _ => Law::Triangular { lower: of(0), upper: of(1), mode: of(2) },
+        _ => Law::LogNormal { mu: of(1), sigma: of(0) },
     };
     let bound = |name: &str| Ok::<_, Mistake>(attributes.number(name)?.map(|number| number as f64));
     let draw = Draw {
@@ -182,9 +126,10 @@ pub(super) fn custom(list: &[Attribute], scope: &Scope, place: &Attribute) -> Re
         most: bound("max")?,
         round: attributes.number("round")?.unwrap_or(0),
     };
-    match draw.quantiles().is_some() {
-        true => Ok(draw),
-        false => Err(place_of("parameters").mistake("with these parameters there is no such distribution")),
+    if draw.quantiles().is_some() {
+        Ok(draw)
+    } else {
+        Err(place_of("parameters").mistake("with these parameters there is no such distribution"))
     }
 }
 
@@ -192,12 +137,6 @@ impl Draw {
     pub(super) fn mean(&self) -> f64 {
         match &self.law {
             Law::Gamma { mean, .. } => *mean,
-            Law::Table(table) => {
-                let weight: f64 = table.iter().map(|(percent, ..)| percent).sum();
-                let sum: f64 =
-                    table.iter().map(|(p, low, high)| p * f64::midpoint(*low as f64, *high as f64)).sum();
-                sum / weight
-            }
             _ => {
                 let points = self.quantiles().unwrap_or_default();
                 points.iter().sum::<f64>() / points.len().max(1) as f64
@@ -221,7 +160,6 @@ impl Draw {
             Law::LogNormal { mu, sigma } if !bounded && *sigma > 0.0 => {
                 exact(SizeDistribution::LogNormal { median: bytes(mu.exp()), sigma: *sigma })
             }
-            Law::Table(table) => self.table(table),
             _ => {
                 let points = self.quantiles().unwrap_or_default();
                 let sizes = points
@@ -231,31 +169,6 @@ impl Draw {
                 (Size::Distributed(SizeDistribution::Weighted { sizes: merged(sizes) }), Some(message))
             }
         }
-    }
-
-    fn table(&self, table: &[(f64, u64, u64)]) -> (Size, Option<String>) {
-        let round = self.round.max(1);
-        let steps = |low: u64, high: u64| (high - low) / round + 1;
-        let used = table.iter().filter(|(percent, ..)| *percent > 0.0);
-        let all: u64 = used.clone().map(|(_, low, high)| steps(*low, *high)).fold(0, u64::saturating_add);
-        let exact = all <= MOST_SIZES;
-        let mut sizes = Vec::new();
-        for (percent, low, high) in used {
-            let number = if exact { steps(*low, *high) } else { steps(*low, *high).min(8) };
-            for step in 0..number {
-                // Whole steps where all are taken, else the middles of equal parts.
-                let size = match exact {
-                    true => low + step * round,
-                    false => {
-                        low + ((high - low) as f64 * (step as f64 + 0.5) / number as f64) as u64 / round
-                            * round
-                    }
-                };
-                sizes.push(WeightedSize { size: ByteSize(size), weight: percent / number as f64 });
-            }
-        }
-        let message = (!exact).then(|| "8 sizes stand for each segment of the table".to_owned());
-        (Size::Distributed(SizeDistribution::Weighted { sizes: merged(sizes.into_iter()) }), message)
     }
 
     fn limited(&self, value: f64) -> f64 {
@@ -283,27 +196,7 @@ impl Draw {
                 let law = Normal::new(mu, sigma).ok()?;
                 at(&|p| law.inverse_cdf(p).exp())
             }
-            Law::Exponential { mean } => {
-                let law = Exp::new(1.0 / mean).ok()?;
-                at(&|p| law.inverse_cdf(p))
-            }
-            Law::Erlang { shape, rate } => {
-                let law = Erlang::new(shape, rate).ok()?;
-                at(&|p| law.inverse_cdf(p))
-            }
-            Law::Normal { mean, sigma } => {
-                let law = Normal::new(mean, sigma).ok()?;
-                at(&|p| law.inverse_cdf(p))
-            }
-            Law::Weibull { shape, scale } => {
-                let law = Weibull::new(shape, scale).ok()?;
-                at(&|p| law.inverse_cdf(p))
-            }
-            Law::Triangular { lower, upper, mode } => {
-                let law = Triangular::new(lower, upper, mode).ok()?;
-                at(&|p| law.inverse_cdf(p))
-            }
-            Law::Uniform { .. } | Law::Table(_) => None,
+            Law::Uniform { .. } => None,
         }
     }
 }
@@ -369,32 +262,9 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_exact_where_they_have_steps() {
-        let text = "randvar(type=tabular,round=1k,randtable={{50,1k,1k},{0,9k,9k},{50,2k,5k}})";
-        let (SizeDistribution::Weighted { sizes }, different) = distribution(text) else {
-            panic!("no table")
-        };
-        let found: Vec<_> = sizes.iter().map(|each| (each.size.0, each.weight)).collect();
-        assert_eq!(found, [(1024, 50.0), (2048, 12.5), (3072, 12.5), (4096, 12.5), (5120, 12.5)]);
-        assert!(!different);
-        assert_eq!(draw(text).unwrap().mean(), 2304.0);
-        let (SizeDistribution::Weighted { sizes }, true) =
-            distribution("randvar(type=tabular,randtable={{100,0,8m}})")
-        else {
-            panic!("told as exact")
-        };
-        assert_eq!((sizes.len(), sizes[0].size), (8, ByteSize::kib(512)));
-    }
-
-    #[test]
     fn other_distributions_keep_their_mean() {
         for (text, mean, within) in [
             ("randvar(type=gamma,min=1k,mean=5632,gamma=1500)", 5632.0, 0.03),
-            ("cvar(type=cvar-exponential,parameters=mean:8192)", 8192.0, 0.03),
-            ("cvar(type=cvar-erlang,parameters=shape:4;rate:0.001)", 4000.0, 0.02),
-            ("cvar(type=cvar-normal,parameters=mean:8192;sigma:1024)", 8192.0, 0.001),
-            ("cvar(type=cvar-weibull,parameters=shape:1;scale:4096)", 4096.0, 0.03),
-            ("cvar(type=cvar-triangular,parameters=lower:0;upper:8192;mode:4096)", 4096.0, 0.001),
             ("cvar(type=cvar-uniform,parameters=lower:0;upper:8192,round=512)", 4096.0, 0.001),
         ] {
             let (SizeDistribution::Weighted { sizes }, true) = distribution(text) else { panic!("{text}") };
@@ -402,7 +272,7 @@ mod tests {
             let found = sizes.iter().map(|each| each.size.0 as f64 * each.weight).sum::<f64>() / weight;
             assert!((found - mean).abs() <= within * mean, "{text}: {found}");
         }
-        let text = "cvar(type=cvar-normal,parameters=mean:8192;sigma:4096,min=4096,max=12288,round=1024)";
+        let text = "cvar(type=cvar-gamma,parameters=mean:8192;gamma:2,min=4096,max=12288,round=1024)";
         let (SizeDistribution::Weighted { sizes }, _) = distribution(text) else { panic!("no sizes") };
         assert!(sizes.iter().all(|each| (4096..=12288).contains(&each.size.0) && each.size.0 % 1024 == 0));
     }
@@ -410,13 +280,14 @@ mod tests {
     #[test]
     fn variables_that_cannot_be_are_refused() {
         for (text, says) in [
-            ("randvar(type=square)", "types are"),
+            ("randvar(type=square)", "this type is not supported"),
+            ("randvar(type=tabular)", "this type is not supported"),
             ("randvar(width=4)", "no attribute `width`"),
-            ("randvar(type=tabular,randtable={{10,5,1}})", "ends after it begins"),
-            ("cvar(type=cvar-zipf)", "the variables of libraries are"),
-            ("cvar(type=cvar-normal,parameters=mean)", "no parameter"),
-            ("cvar(type=cvar-normal,parameters=median:1)", "has no parameter `median`"),
-            ("cvar(type=cvar-normal,parameters=mean:1;sigma:-1)", "no such distribution"),
+            ("randvar(type=tabular,randtable={{10,1,5}})", "`randtable` is not supported"),
+            ("cvar(type=cvar-weibull,parameters=shape:1;scale:4096)", "`cvar-weibull` is not supported"),
+            ("cvar(type=cvar-gamma,parameters=mean)", "no parameter"),
+            ("cvar(type=cvar-gamma,parameters=median:1)", "has no parameter `median`"),
+            ("cvar(type=cvar-lognormal,parameters=shape:-1;scale:1)", "no such distribution"),
         ] {
             let error = draw(text).unwrap_err();
             assert!(error.message.contains(says), "{text}: {error}");

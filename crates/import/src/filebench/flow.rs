@@ -16,7 +16,6 @@ pub(super) enum Node<'a> {
     Repeat { times: u64, flow: Vec<Node<'a>> },
 }
 
-/// A flowop.
 #[derive(Debug)]
 pub(super) struct Op<'a> {
     pub(super) flowop: &'a Flowop,
@@ -43,7 +42,6 @@ impl Op<'_> {
 #[derive(Debug, Default)]
 pub(super) struct Handle {
     pub(super) fd: u64,
-    /// Its fileset.
     pub(super) set: String,
     /// Opened by a flowop of its own, not by the first one that uses it.
     pub(super) explicit: bool,
@@ -64,7 +62,6 @@ pub(super) struct Flow<'a> {
     pub(super) handles: Vec<Handle>,
 }
 
-/// Attributes of flowops.
 pub(super) const KNOWN: [&str; 20] = [
     "name",
     "filename",
@@ -272,9 +269,10 @@ impl<'a, 'n> Builder<'a, 'n> {
             Some(Value::Number(name)) => name.to_string(),
             _ => return Err(attribute.mistake("the name of a fileset is wanted here")),
         };
-        match self.sets.contains_key(&name) {
-            true => Ok(name),
-            false => Err(attribute.mistake(format!("there is no fileset or file `{name}`"))),
+        if self.sets.contains_key(&name) {
+            Ok(name)
+        } else {
+            Err(attribute.mistake(format!("there is no fileset or file `{name}`")))
         }
     }
 

@@ -3,7 +3,6 @@
 use super::token::{Kind, Token, tokens};
 use crate::Mistake;
 
-/// One command.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Command {
     pub(super) line: usize,
@@ -31,14 +30,12 @@ pub(super) enum What {
         custom: bool,
         attributes: Vec<Attribute>,
     },
-    /// `set mode WORDS`.
     Mode(String),
     /// A fileset, or the single file of `define file`.
     Fileset {
         single: bool,
         attributes: Vec<Attribute>,
     },
-    /// A composite flowop.
     Composite {
         attributes: Vec<Attribute>,
         flow: Vec<Flowop>,
@@ -69,8 +66,6 @@ pub(super) enum Raw {
     Number(i64),
     Text(String),
     Variable(String),
-    /// Segments of a tabular distribution: percent, least, largest.
-    Table(Vec<[Raw; 3]>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -180,10 +175,7 @@ impl<'a> Parser<'a> {
 
     fn sign(&mut self, sign: char, after: &str) -> Result<(), Mistake> {
         let token = self.next(&format!("`{sign}`"))?;
-        match token.is_sign(sign) {
-            true => Ok(()),
-            false => Err(token.mistake(format!("`{sign}` must follow {after}"))),
-        }
+        if token.is_sign(sign) { Ok(()) } else { Err(token.mistake(format!("`{sign}` must follow {after}"))) }
     }
 
     fn takes_sign(&mut self, sign: char) -> bool {
@@ -327,7 +319,6 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Flowops in braces.
     fn flow(&mut self) -> Result<Vec<Flowop>, Mistake> {
         self.sign('{', "the attributes")?;
         let mut flow = Vec::new();
@@ -380,27 +371,9 @@ impl<'a> Parser<'a> {
             Kind::Number(number) => Ok(Raw::Number(*number)),
             Kind::Word(text) | Kind::Quoted(text) => Ok(Raw::Text(text.clone())),
             Kind::Variable(name, None) => Ok(Raw::Variable(name.clone())),
-            Kind::Sign('{') => self.table(),
+            Kind::Sign('{') => Err(token
+                .mistake("`randtable` is not supported: use a random variable of `type=uniform` or `gamma`")),
             _ => Err(token.mistake("a value is a number, a word, a text in quotes or a variable")),
-        }
-    }
-
-    /// `{percent, least, largest}, …}`, its first brace taken.
-    fn table(&mut self) -> Result<Raw, Mistake> {
-        let mut segments = Vec::new();
-        loop {
-            self.sign('{', "the brace of the table, or a comma in it")?;
-            let percent = self.value()?;
-            self.sign(',', "the percentage of a segment")?;
-            let least = self.value()?;
-            self.sign(',', "the least value of a segment")?;
-            let largest = self.value()?;
-            self.sign('}', "the largest value of a segment")?;
-            segments.push([percent, least, largest]);
-            if !self.takes_sign(',') {
-                self.sign('}', "the last segment of the table")?;
-                return Ok(Raw::Table(segments));
-            }
         }
     }
 }
@@ -440,15 +413,10 @@ mod tests {
             panic!("no variable")
         };
         assert_eq!((variable.as_str(), custom, attributes.len()), ("x", true, 2));
-        let tabular = "randvar(type=tabular, round=1k, randtable =\n{{10, 1k, 2k},\n {90, 3k, 4k}})";
-        let table = [[10, 1024, 2048], [90, 3072, 4096]].map(|segment| segment.map(Raw::Number)).to_vec();
-        for text in [
-            format!("set $x = {tabular}"),
-            "define randvar name=$x, type=tabular, randtable={{10,1k,2k},{90,3k,4k}}".into(),
-        ] {
-            let What::Draw { attributes, .. } = one(&text) else { panic!("no variable") };
-            assert_eq!(attributes.last().unwrap().value, Some(Raw::Table(table.clone())));
-        }
+        let What::Draw { attributes, .. } = one("define randvar name=$x, type=gamma, mean=4k") else {
+            panic!("no variable")
+        };
+        assert_eq!(attributes.last().unwrap().value, Some(Raw::Number(4096)));
     }
 
     #[test]
@@ -485,7 +453,7 @@ mod tests {
             ("set n=1", 1, "n", "followed by a variable"),
             ("define process name=p\n{ flowop read }", 2, "flowop", "holds `thread"),
             ("define fileset name=f,\n5", 2, "5", "`name=value`"),
-            ("set $x=randvar(randtable={{1,2}})", 1, "}", "`,` must follow"),
+            ("set $x=randvar(type=tabular,\nrandtable={{10,1k,2k}})", 2, "{", "`randtable` is not supported"),
             ("define process name=p {\nthread name=t {", 2, "{", "the file ends here"),
         ] {
             let error = parse(text).unwrap_err();

@@ -8,7 +8,6 @@ use super::value::{Scope, Value};
 use super::{Notes, RUN_SECONDS};
 use crate::{Mistake, NoteKind};
 
-/// A composite flowop.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Composite<'a> {
     pub(super) attributes: &'a [Attribute],

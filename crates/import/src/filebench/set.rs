@@ -4,7 +4,6 @@ use benchmaster_record::model::{Fileset, Size, SizeDistribution, Tree};
 use benchmaster_units::ByteSize;
 
 use super::Notes;
-use super::draw::{Draw, Law};
 use super::parse::Attribute;
 use super::value::{Amount, Attributes, Scope};
 use crate::{Mistake, NoteKind, name_of};
@@ -90,10 +89,7 @@ pub(super) fn set(
         _ => f64::from(u8::from(attributes.truth("prealloc")?)),
     };
     let (size, mean) = size(&attributes, notes)?;
-    let (directory_width, tree) = match single {
-        true => (0, None),
-        false => directories(&attributes, files, notes)?,
-    };
+    let (directory_width, tree) = if single { (0, None) } else { directories(&attributes, files, notes)? };
     for (name, why) in [
         ("paralloc", "files are always made by several threads"),
         ("reuse", "files of the same fileset are always used again where they fit"),
@@ -161,13 +157,8 @@ fn directories(
     notes: &mut Notes,
 ) -> Result<(u64, Option<Tree>), Mistake> {
     let Some((attribute, width)) = attributes.amount("dirwidth")? else { return Ok((0, None)) };
-    if let Some((place, Amount::Drawn(Draw { law, .. }))) = attributes.amount("dirdepthrv")? {
-        let kind = if matches!(law, Law::Table(_)) { "table" } else { "distribution" };
-        notes.add(
-            Some(place),
-            NoteKind::Unsupported,
-            &format!("depths of directories do not follow a {kind}"),
-        );
+    if let Some((place, Amount::Drawn(_))) = attributes.amount("dirdepthrv")? {
+        notes.add(Some(place), NoteKind::Unsupported, "depths of directories do not follow a distribution");
     }
     let even = attributes.number("dirgamma")? == Some(0);
     let width = (width.mean().round() as u64).max(1);

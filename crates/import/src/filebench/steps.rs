@@ -26,7 +26,6 @@ const SHORTEST_PAUSE: Duration = Duration::from_micros(50);
 /// Who waits at a `semblock` or `block`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Waiting {
-    /// Workers.
     pub(super) workers: u64,
     /// What one takes at once, and Filebench's limit beyond that.
     pub(super) value: u64,
@@ -167,9 +166,10 @@ impl Writer<'_, '_> {
     fn labelled(&mut self, op: &Op<'_>, kind: OperationKind) -> Step {
         let name = name_of(&op.name, kind.name());
         let clash = |label: &String| self.labels.iter().any(|(other, of)| other == label && *of != kind);
-        let label = match clash(&name) {
-            true => (2..).map(|n| format!("{}-{n}", &name[..name.len().min(58)])).find(|label| !clash(label)),
-            false => Some(name),
+        let label = if clash(&name) {
+            (2..).map(|n| format!("{}-{n}", &name[..name.len().min(58)])).find(|label| !clash(label))
+        } else {
+            Some(name)
         };
         let label = label.unwrap_or_default();
         self.labels.push((label.clone(), kind));
@@ -221,12 +221,11 @@ impl Writer<'_, '_> {
             flags: self.opens[at].flags.clone(),
             ..step(OperationKind::Open)
         };
-        match closed {
-            true => Ok(Some(open)),
-            false => {
-                self.setup.push(open);
-                Ok(None)
-            }
+        if closed {
+            Ok(Some(open))
+        } else {
+            self.setup.push(open);
+            Ok(None)
         }
     }
 
@@ -389,16 +388,13 @@ impl Writer<'_, '_> {
         };
         if let Some((attribute, amount)) = attributes.amount("workingset")?.filter(|(_, a)| a.mean() > 0.0) {
             let share = amount.mean() / set.mean;
-            match random && share < 1.0 {
-                true => {
-                    offset = OffsetPick::Hotspot { share, accesses: WITHIN };
-                    let why = "nearly all positions are within the first part of the file, of this share of its mean size";
-                    self.notes.add(Some(attribute), NoteKind::Approximated, why);
-                }
-                false => {
-                    let why = "positions stay within the file, and cover all of it";
-                    self.notes.add(Some(attribute), NoteKind::Approximated, why);
-                }
+            if random && share < 1.0 {
+                offset = OffsetPick::Hotspot { share, accesses: WITHIN };
+                let why = "nearly all positions are within the first part of the file, of this share of its mean size";
+                self.notes.add(Some(attribute), NoteKind::Approximated, why);
+            } else {
+                let why = "positions stay within the file, and cover all of it";
+                self.notes.add(Some(attribute), NoteKind::Approximated, why);
             }
         }
         if !reads && !random && set.mean > 0.0 {
@@ -423,13 +419,13 @@ impl Writer<'_, '_> {
             }
             (_, size) => size,
         };
-        let offset = match self.flow.handles[at].writes {
-            false => OffsetPick::Append,
-            true => {
-                let why = "the descriptor is also written elsewhere than at its end, so this goes after the last write";
-                self.note(op, NoteKind::Approximated, why);
-                OffsetPick::Sequential
-            }
+        let offset = if self.flow.handles[at].writes {
+            let why =
+                "the descriptor is also written elsewhere than at its end, so this goes after the last write";
+            self.note(op, NoteKind::Approximated, why);
+            OffsetPick::Sequential
+        } else {
+            OffsetPick::Append
         };
         Ok(on(Step { io_size: Some(size), offset: Some(offset), ..self.labelled(op, OperationKind::Write) }))
     }

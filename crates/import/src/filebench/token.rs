@@ -6,7 +6,6 @@ use crate::Mistake;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Token {
     pub(super) kind: Kind,
-    /// From 1.
     pub(super) line: usize,
     /// As it is written.
     pub(super) text: String,

@@ -6,7 +6,6 @@ use super::draw::Draw;
 use super::parse::{Attribute, Raw, Term};
 use crate::Mistake;
 
-/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     Number(i64),
@@ -50,7 +49,6 @@ impl Scope {
                 .get(name)
                 .cloned()
                 .ok_or_else(|| format!("the variable `${name}` has no value: add `set ${name}=…` before")),
-            Raw::Table(_) => Err("a table belongs to `randtable`".into()),
         }
     }
 

@@ -86,10 +86,7 @@ impl Parser<'_> {
             }
             let value = self.sum()?;
             self.depth -= 1;
-            return match self.take(')') {
-                true => Ok(value),
-                false => Err(format!("`{}` lacks a `)`", self.text)),
-            };
+            return if self.take(')') { Ok(value) } else { Err(format!("`{}` lacks a `)`", self.text)) };
         }
         if self.take('-') {
             return Ok(-self.atom_after_sign()?);

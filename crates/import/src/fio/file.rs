@@ -40,7 +40,6 @@ const KEYWORDS: [(&str, Keyword); 3] =
 /// A section of the file that is a job, with the options that apply to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Its name.
     pub name: String,
     /// The line of its name.
     pub line: usize,
@@ -54,11 +53,8 @@ pub struct Job {
 pub struct Setting {
     /// The included file it is in.
     pub file: Option<String>,
-    /// Its line.
     pub line: usize,
-    /// The line's text.
     pub text: String,
-    /// The option's name.
     pub name: String,
     /// What follows the `=`, with variables replaced; absent without a `=`.
     pub value: Option<String>,
@@ -82,10 +78,7 @@ pub fn parse(text: &str, surroundings: &dyn Surroundings) -> Result<Vec<Job>, Im
         mistakes: Vec::new(),
     };
     parser.lines(text, None, 0);
-    match parser.mistakes.is_empty() {
-        true => Ok(parser.jobs),
-        false => Err(ImportError { mistakes: parser.mistakes }),
-    }
+    if parser.mistakes.is_empty() { Ok(parser.jobs) } else { Err(ImportError { mistakes: parser.mistakes }) }
 }
 
 enum Section {

@@ -47,7 +47,6 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Adds a job.
     pub(super) fn add(&mut self, reader: &mut Reader<'_>, spec: &Spec) -> JobFiles {
         self.place(reader);
         let (keys, per_clone) = keys(reader, spec);
@@ -117,9 +116,10 @@ impl Files {
             (true, true) => format!("all files are in the first directory, `{first}`"),
             (false, _) => format!("a study has one target, `{first}`"),
         };
-        match reader.has("directory") {
-            true => reader.approximated("directory", message),
-            false => reader.approximated("filename", message),
+        if reader.has("directory") {
+            reader.approximated("directory", message)
+        } else {
+            reader.approximated("filename", message)
         }
     }
 
@@ -155,9 +155,10 @@ fn fileset(known: &Known) -> Fileset {
     let (min, max) = known.sizes;
     Fileset {
         files: known.per_job * if known.per_clone { u64::from(known.clones) } else { 1 },
-        size: match min == max {
-            true => Size::Fixed(ByteSize(max)),
-            false => Size::Distributed(SizeDistribution::Uniform { min: ByteSize(min), max: ByteSize(max) }),
+        size: if min == max {
+            Size::Fixed(ByteSize(max))
+        } else {
+            Size::Distributed(SizeDistribution::Uniform { min: ByteSize(min), max: ByteSize(max) })
         },
         directory_width: 0,
         tree: None,

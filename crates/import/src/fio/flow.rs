@@ -94,7 +94,6 @@ struct Builder<'a, 'b> {
     spec: &'a Spec,
     files: &'a JobFiles,
     all: &'a Files,
-    /// Operations outstanding.
     depth: u32,
     /// Whether one repetition of the flow takes a time instead of doing so many operations.
     endless: bool,
@@ -286,11 +285,10 @@ impl<'a, 'b> Builder<'a, 'b> {
         let operations = ((min as f64 + max as f64) / 2.0 / spec.mean_block()).max(1.0);
         let inner = self.operations(None);
         let whole = !spec.random && !spec.append && spec.distribution == Distribution::Even;
-        let body = match whole {
-            true => {
-                Step { repeat: Some(Repeat::Until(RepeatUntil::EndOfFile)), flow: inner, ..Step::default() }
-            }
-            false => repeat(operations.round() as u64, inner),
+        let body = if whole {
+            Step { repeat: Some(Repeat::Until(RepeatUntil::EndOfFile)), flow: inner, ..Step::default() }
+        } else {
+            repeat(operations.round() as u64, inner)
         };
         let mut flow = vec![self.open(fileset, None, pick), body];
         if (spec.flush_at_end || spec.flush_on_close) && spec.writes() {

@@ -46,7 +46,6 @@ pub(super) fn time(text: &str, unit_ns: u64) -> Result<u64, String> {
     exact.and_then(|nanos| u64::try_from(nanos).ok()).ok_or_else(|| format!("`{text}` is out of range"))
 }
 
-/// `20%` as 20.
 pub(super) fn percent(text: &str) -> Option<Result<u64, String>> {
     let number = text.trim().strip_suffix('%')?.trim();
     let fits = number.parse::<u64>().ok().filter(|percent| (1..=100).contains(percent));

@@ -58,7 +58,6 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    /// The job's name.
     pub(super) fn name(&self) -> &'a str {
         &self.job.name
     }
@@ -92,7 +91,6 @@ impl<'a> Reader<'a> {
         self.existing
     }
 
-    /// What `k` is.
     pub(super) fn base(&self) -> u64 {
         self.base
     }
@@ -192,16 +190,17 @@ impl<'a> Reader<'a> {
         self.notes.clear();
         self.given.retain(|given, _| *given == name);
         let message = format!("the job `{}` is not imported: {why}", self.job.name);
-        match self.has(name) {
-            true => self.unsupported(name, message),
-            false => self.notes.push(Note {
+        if self.has(name) {
+            self.unsupported(name, message)
+        } else {
+            self.notes.push(Note {
                 file: None,
                 line: self.job.line,
                 text: format!("[{}]", self.job.name),
                 kind: NoteKind::Unsupported,
                 message,
                 workload: None,
-            }),
+            })
         }
         self.told.extend(self.given.keys());
     }

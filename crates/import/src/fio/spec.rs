@@ -21,7 +21,6 @@ pub(super) enum Blocks {
         max: u64,
         unaligned: bool,
     },
-    /// Sizes with percentages.
     Split(Vec<(u64, f64)>),
 }
 
@@ -68,18 +67,15 @@ pub(super) enum Modifier {
     Skip(i64),
 }
 
-/// What is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Engine {
     /// Reads and writes, one at a time.
     Sync,
     /// Reads and writes, several outstanding.
     Async,
-    /// Files are created.
     Create,
     /// Files are looked at.
     Stat,
-    /// Files are removed.
     Delete,
 }
 
@@ -99,7 +95,6 @@ pub(super) enum Sync {
     Full,
 }
 
-/// A job.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Spec {
     pub(super) name: String,
@@ -218,9 +213,12 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Spec> {
     let (flush, flush_at_end, flush_on_close) = flushes(reader);
     let percent_random = match reader.parsed("percentage_random", |text| {
         number::by_direction(text, &100.0, |part| {
-            number::fraction(part).and_then(|percent| match (0.0..=100.0).contains(&percent) {
-                true => Ok(percent),
-                false => Err(format!("`{percent}` is no percentage")),
+            number::fraction(part).and_then(|percent| {
+                if (0.0..=100.0).contains(&percent) {
+                    Ok(percent)
+                } else {
+                    Err(format!("`{percent}` is no percentage"))
+                }
             })
         })
     }) {

@@ -17,7 +17,6 @@ use crate::files::PathBuffer;
 use crate::parallel;
 use crate::worker::block_on;
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,

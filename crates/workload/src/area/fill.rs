@@ -51,7 +51,6 @@ impl Filler<'_> {
         }
     }
 
-    /// `Err(None)`: stopped.
     async fn write<E: Engine>(
         &self,
         engine: &E,

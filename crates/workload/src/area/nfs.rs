@@ -18,7 +18,6 @@ use crate::files::PathBuffer;
 use crate::nfs::{self, Jobs, Left, SharedMount};
 use crate::target::NfsTarget;
 
-/// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct NfsArea {
     target: NfsTarget,
@@ -27,7 +26,6 @@ pub(crate) struct NfsArea {
     unique: String,
     /// Name of the working directory below the export.
     directory: String,
-    /// Its URL.
     url: PathBuf,
     traffic: Mutex<Traffic>,
 }
@@ -68,10 +66,7 @@ impl NfsArea {
         let area = Self::new(target, id);
         area.job("join", async |mount| {
             let text = area.marker(mount).await.map_err(|error| area.error("read", MARKER, error))?;
-            match area.is_our_mark(&text) {
-                true => Ok(()),
-                false => Err(AreaError::Foreign { path: area.url.clone() }),
-            }
+            if area.is_our_mark(&text) { Ok(()) } else { Err(AreaError::Foreign { path: area.url.clone() }) }
         })?;
         Ok(area)
     }
@@ -194,12 +189,13 @@ impl NfsArea {
         if names.iter().any(|name| name != MARKER.as_bytes()) {
             return Ok(false);
         }
-        match names.is_empty() {
-            true => Ok(true),
-            false => match mount.stat(&self.below(MARKER)).await {
+        if names.is_empty() {
+            Ok(true)
+        } else {
+            match mount.stat(&self.below(MARKER)).await {
                 Ok(found) => Ok(found.size == 0),
                 Err(error) => Err(self.error("examine", MARKER, error)),
-            },
+            }
         }
     }
 
@@ -209,7 +205,6 @@ impl NfsArea {
         null || text.trim_ascii() == self.id.as_bytes()
     }
 
-    /// The marker's content.
     async fn marker(&self, mount: &Mount) -> Result<Vec<u8>, NfsError> {
         let file = mount.open(&self.below(MARKER), &OpenFlags::READ).await?;
         let mut text = vec![0; 256];

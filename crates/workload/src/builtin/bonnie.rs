@@ -32,48 +32,28 @@ pub enum BonnieColumn {
     Seeks,
 }
 
-/// Parameters of `bonnie`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct BonnieParameters {
+parameters! { pub struct BonnieParameters: "Parameters of `bonnie`.";
     /// What is measured.
-    pub column: BonnieColumn,
+    column: BonnieColumn = BonnieColumn::BlockWrite,
     /// Size of the file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize(2_000_000_000),
     /// Bytes of a block.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(8),
     /// Bytes per call of the columns that go character by character: the C library's buffer. 1 makes a call of each.
-    pub char_size: ByteSize,
+    char_size: ByteSize = ByteSize::kib(4),
     /// Name of the fileset, to use the file of another column of the study; the workload's own name if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fileset: Option<String>,
+    fileset: Option<String> = None,
     /// Whether the file is there, filled with data, before the workload starts; the same for all columns that share one.
-    pub prefill: bool,
+    prefill: bool = true,
     /// Reads of the column `seeks`, over all its workers.
-    pub seeks: u64,
+    seeks: u64 = 4000,
     /// Workers of the column `seeks`.
-    pub seekers: u32,
+    seekers: u32 = 3,
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for BonnieParameters {
-    fn default() -> Self {
-        Self {
-            column: BonnieColumn::BlockWrite,
-            file_size: ByteSize(2_000_000_000),
-            io_size: ByteSize::kib(8),
-            char_size: ByteSize::kib(4),
-            fileset: None,
-            prefill: true,
-            seeks: 4000,
-            seekers: 3,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for BonnieParameters {

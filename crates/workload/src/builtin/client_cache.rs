@@ -2,46 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, Use, fileset, group, times};
 use super::scale::{Scale, Scaled};
 use crate::model::{Claim, FilePick, OperationKind, Sharing, Size, Until, Workload};
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `client-cache`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClientCacheParameters {
+parameters! { pub struct ClientCacheParameters: "Parameters of `client-cache`.";
     /// Files of each worker.
-    pub files: u64,
+    files: u64 = 1000,
     /// Size of each file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize::kib(256),
     /// Bytes per read.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(64),
     /// How often each file is looked at again after the first time.
-    pub repeats: u64,
+    repeats: u64 = 10,
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for ClientCacheParameters {
-    fn default() -> Self {
-        Self {
-            files: 1000,
-            file_size: ByteSize::kib(256),
-            io_size: ByteSize::kib(64),
-            repeats: 10,
-            workers: 1,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for ClientCacheParameters {

@@ -36,44 +36,25 @@ pub enum LockedOperation {
     Stat,
 }
 
-/// Parameters of `client-locks`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClientLocksParameters {
+parameters! { pub struct ClientLocksParameters: "Parameters of `client-locks`.";
     /// All workers on one file, or each on a file of its own.
-    pub files: LockedFiles,
+    files: LockedFiles = LockedFiles::One,
     /// What they do.
-    pub operation: LockedOperation,
+    operation: LockedOperation = LockedOperation::Write,
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 8,
     /// Bytes per read or write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(4),
     /// Bytes that each worker has to itself, in the one file or in its own.
-    pub part_size: ByteSize,
+    part_size: ByteSize = ByteSize::mib(64),
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(30),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for ClientLocksParameters {
-    fn default() -> Self {
-        Self {
-            files: LockedFiles::One,
-            operation: LockedOperation::Write,
-            workers: 8,
-            io_size: ByteSize::kib(4),
-            part_size: ByteSize::mib(64),
-            duration: TimeSpan::seconds(30),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for ClientLocksParameters {

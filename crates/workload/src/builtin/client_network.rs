@@ -33,45 +33,26 @@ impl NetworkTest {
     }
 }
 
-/// Parameters of `client-network`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClientNetworkParameters {
+parameters! { pub struct ClientNetworkParameters: "Parameters of `client-network`.";
     /// What is measured.
-    pub test: NetworkTest,
+    test: NetworkTest = NetworkTest::Latency,
     /// Workers per client; if absent 1 for `latency`, 64 for `rate`, and 4 for `read` and `write`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub workers: Option<u32>,
+    workers: Option<u32> = None,
     /// Bytes per read or write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::mib(1),
     /// Size of the file that each worker reads or writes.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize::mib(1024),
     /// O_DIRECT: past the page cache, so that every read goes to the server.
-    pub direct: bool,
+    direct: bool = false,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(30),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for ClientNetworkParameters {
-    fn default() -> Self {
-        Self {
-            test: NetworkTest::Latency,
-            workers: None,
-            io_size: ByteSize::mib(1),
-            file_size: ByteSize::mib(1024),
-            direct: false,
-            duration: TimeSpan::seconds(30),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for ClientNetworkParameters {

@@ -27,38 +27,21 @@ pub enum WriteOrder {
     Strided,
 }
 
-/// Parameters of `client-scheduling`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClientSchedulingParameters {
+parameters! { pub struct ClientSchedulingParameters: "Parameters of `client-scheduling`.";
     /// In which order the file is written.
-    pub order: WriteOrder,
+    order: WriteOrder = WriteOrder::Sequential,
     /// Bytes per write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(1),
     /// With `strided`: bytes from the start of one write to the start of the next.
-    pub stride: ByteSize,
+    stride: ByteSize = ByteSize::kib(16),
     /// Size of the file of each worker.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize::mib(256),
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Stamp every block written; what is there in the end is checked.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for ClientSchedulingParameters {
-    fn default() -> Self {
-        Self {
-            order: WriteOrder::Sequential,
-            io_size: ByteSize::kib(1),
-            stride: ByteSize::kib(16),
-            file_size: ByteSize::mib(256),
-            workers: 1,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for ClientSchedulingParameters {

@@ -25,38 +25,21 @@ pub enum PageOrder {
     Random,
 }
 
-/// Parameters of `client-structures`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ClientStructuresParameters {
+parameters! { pub struct ClientStructuresParameters: "Parameters of `client-structures`.";
     /// Bytes written to one file before they are flushed.
-    pub dirty: ByteSize,
+    dirty: ByteSize = ByteSize::mib(1024),
     /// Bytes per write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(4),
     /// In which order pages are written.
-    pub order: PageOrder,
+    order: PageOrder = PageOrder::Sequential,
     /// Other files of the client that are open all the time.
-    pub open_files: u64,
+    open_files: u64 = 0,
     /// Workers per client, each with a file of its own.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Stamp every block written; what is there in the end is checked.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for ClientStructuresParameters {
-    fn default() -> Self {
-        Self {
-            dirty: ByteSize::mib(1024),
-            io_size: ByteSize::kib(4),
-            order: PageOrder::Sequential,
-            open_files: 0,
-            workers: 1,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for ClientStructuresParameters {

@@ -111,10 +111,7 @@ impl Checks {
     }
 
     pub(super) fn finish(self) -> Result<(), Vec<ParameterError>> {
-        match self.0.is_empty() {
-            true => Ok(()),
-            false => Err(self.0),
-        }
+        if self.0.is_empty() { Ok(()) } else { Err(self.0) }
     }
 }
 
@@ -141,7 +138,6 @@ pub(super) fn times(count: u64, flow: Vec<Step>) -> Step {
 /// What is done with the files of one fileset for one purpose.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Use<'a> {
-    /// The fileset.
     pub(super) fileset: &'a str,
     /// Name of the purpose: operations are counted under it and their own name, and it has a handle of its own. Empty:
     /// they are counted under their own names.

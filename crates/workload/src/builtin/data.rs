@@ -31,76 +31,48 @@ pub enum SyncMode {
     Fdatasync,
 }
 
-/// Parameters of the sequential and random read and write workloads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct DataParameters {
+parameters! { pub struct DataParameters: "Parameters of the sequential and random read and write workloads.";
     /// Bytes per read or write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(64),
     /// Size of each file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize(20_000_000_000),
     /// Number of files per client; one per worker if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<u64>,
+    files: Option<u64> = None,
     /// Name of the fileset, to share files with another workload of the study; the workload's own name if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fileset: Option<String>,
+    fileset: Option<String> = None,
     /// Whether clients have files of their own or share one set.
-    pub sharing: Sharing,
+    sharing: Sharing = Sharing::Private,
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 1,
     /// How reads and writes are issued; means nothing where the target is an `nfs://` URL.
-    pub io: IoMethod,
+    io: IoMethod = IoMethod::Sync,
     /// Operations each worker keeps outstanding; more than 1 needs `io = "io_uring"` unless the target is an `nfs://` URL.
-    pub queue_depth: u32,
+    queue_depth: u32 = 1,
     /// Durability asked for by each write.
-    pub sync: SyncMode,
+    sync: SyncMode = SyncMode::None,
     /// O_DIRECT: past the page cache. The user-space client has none: unless `cache = "linux"` it changes nothing there.
-    pub direct: bool,
+    direct: bool = false,
     /// Open-loop rate in operations per second over all workers of a client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    rate: Option<Rate> = None,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Stop a worker earlier, when it has moved so many bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<ByteSize>,
+    bytes: Option<ByteSize> = None,
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Whether the files exist, filled with data, before the workload starts. Reads need it, unless an earlier workload of
     /// the study writes their `fileset`.
-    pub prefill: bool,
+    prefill: bool = true,
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
+    trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.
-    pub claims: Claim,
-}
-
-impl Default for DataParameters {
-    fn default() -> Self {
-        Self {
-            io_size: ByteSize::kib(64),
-            file_size: ByteSize(20_000_000_000),
-            files: None,
-            fileset: None,
-            sharing: Sharing::Private,
-            workers: 1,
-            io: IoMethod::Sync,
-            queue_depth: 1,
-            sync: SyncMode::None,
-            direct: false,
-            rate: None,
-            duration: TimeSpan::seconds(60),
-            bytes: None,
-            warm_up: TimeSpan::default(),
-            prefill: true,
-            verify: false,
-            trace: false,
-            claims: Claim::Device,
-        }
-    }
+    claims: Claim = Claim::Device,
 }
 
 impl Scaled for DataParameters {

@@ -2,52 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, fileset, group, step, whole_file};
 use super::scale::{Scale, Scaled};
 use crate::model::{Claim, FilePick, Fileset, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload};
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `file-creation`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FileCreationParameters {
+parameters! { pub struct FileCreationParameters: "Parameters of `file-creation`.";
     /// Files created by each client.
-    pub files: u64,
+    files: u64 = 100_000,
     /// Size of each file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize(0),
     /// Bytes per write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(64),
     /// Files per directory; 0 puts all files into one directory.
-    pub directory_width: u64,
+    directory_width: u64 = 0,
     /// Whether clients create in directories of their own or in the same one.
-    pub sharing: Sharing,
+    sharing: Sharing = Sharing::Private,
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Flush every file before it is closed.
-    pub fsync: bool,
+    fsync: bool = false,
     /// Stamp every block written, and read and check every file in full afterwards.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for FileCreationParameters {
-    fn default() -> Self {
-        Self {
-            files: 100_000,
-            file_size: ByteSize(0),
-            io_size: ByteSize::kib(64),
-            directory_width: 0,
-            sharing: Sharing::Private,
-            workers: 1,
-            fsync: false,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for FileCreationParameters {

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, append, gamma, group, labelled, nested, on, step, whole_file_as};
 use super::scale::{Scale, Scaled};
 use crate::model::{
@@ -17,51 +14,30 @@ const PREFILL: f64 = 0.8;
 /// So many files per worker leave each one that is not there yet.
 const FILES_PER_WORKER: u64 = 5;
 
-/// Parameters of `file-server`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct FileServerParameters {
+parameters! { pub struct FileServerParameters: "Parameters of `file-server`.";
     /// Number of files per client; four fifths of them are there when it begins.
-    pub files: u64,
+    files: u64 = 10_000,
     /// Mean size of the files; sizes have a gamma distribution of shape 1.5.
-    pub mean_file_size: ByteSize,
+    mean_file_size: ByteSize = ByteSize::kib(128),
     /// Files per directory.
-    pub directory_width: u64,
+    directory_width: u64 = 20,
     /// Bytes per read and write of whole files.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::mib(1),
     /// Most bytes of an append; sizes from 1 to this are equally likely.
-    pub append_size: ByteSize,
+    append_size: ByteSize = ByteSize::kib(16),
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 50,
     /// Repetitions of the flow per second over all workers of a client; as fast as possible if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    rate: Option<Rate> = None,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp files that are written whole and check what is read of them; what is appended is not checked.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for FileServerParameters {
-    fn default() -> Self {
-        Self {
-            files: 10_000,
-            mean_file_size: ByteSize::kib(128),
-            directory_width: 20,
-            io_size: ByteSize::mib(1),
-            append_size: ByteSize::kib(16),
-            workers: 50,
-            rate: None,
-            duration: TimeSpan::seconds(60),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for FileServerParameters {

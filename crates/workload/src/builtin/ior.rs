@@ -27,61 +27,37 @@ pub enum IorPhases {
     Read,
 }
 
-/// Parameters of `ior`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct IorParameters {
+parameters! { pub struct IorParameters: "Parameters of `ior`.";
     /// What is done.
-    pub phases: IorPhases,
+    phases: IorPhases = IorPhases::WriteRead,
     /// Bytes per read or write.
-    pub transfer_size: ByteSize,
+    transfer_size: ByteSize = ByteSize::kib(256),
     /// Bytes that a worker writes one after the other in each segment.
-    pub block_size: ByteSize,
+    block_size: ByteSize = ByteSize::mib(1),
     /// How often the blocks of all workers follow each other in the file; in a file of its own a worker writes so many
     /// blocks.
-    pub segments: u64,
+    segments: u64 = 1024,
     /// A file for each worker, instead of one for all workers of all clients.
-    pub file_per_process: bool,
+    file_per_process: bool = false,
     /// Each worker reads what the worker of the same number on the next client wrote: what this client has not cached.
-    pub reorder: bool,
+    reorder: bool = false,
     /// Durability asked for by each write.
-    pub sync: SyncMode,
+    sync: SyncMode = SyncMode::None,
     /// Flush what was written before the file is closed.
-    pub fsync: bool,
+    fsync: bool = false,
     /// O_DIRECT: past the page cache.
-    pub direct: bool,
+    direct: bool = false,
     /// Name of the fileset, to share files with another workload of the study; the workload's own name if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub fileset: Option<String>,
+    fileset: Option<String> = None,
     /// Workers per client: IOR's tasks per node.
-    pub workers: u32,
+    workers: u32 = 4,
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
+    trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.
-    pub claims: Claim,
-}
-
-impl Default for IorParameters {
-    fn default() -> Self {
-        Self {
-            phases: IorPhases::WriteRead,
-            transfer_size: ByteSize::kib(256),
-            block_size: ByteSize::mib(1),
-            segments: 1024,
-            file_per_process: false,
-            reorder: false,
-            sync: SyncMode::None,
-            fsync: false,
-            direct: false,
-            fileset: None,
-            workers: 4,
-            verify: false,
-            trace: false,
-            claims: Claim::Device,
-        }
-    }
+    claims: Claim = Claim::Device,
 }
 
 impl Scaled for IorParameters {
@@ -134,9 +110,12 @@ pub(super) fn expand(p: &IorParameters, name: &str, on: Conditions) -> Expanded 
         (true, false) => (p.workers.into(), each, Sharing::Private, FilePick::Own),
         (true, true) => (ranks, each, Sharing::Shared, FilePick::Next),
     };
-    let place = |shift| match p.file_per_process {
-        true => OffsetPick::Sequential,
-        false => OffsetPick::Segments { block: p.block_size, shift },
+    let place = |shift| {
+        if p.file_per_process {
+            OffsetPick::Sequential
+        } else {
+            OffsetPick::Segments { block: p.block_size, shift }
+        }
     };
     let transfers = each / p.transfer_size.0;
     let direct = p.direct.then_some(OpenFlag::Direct);

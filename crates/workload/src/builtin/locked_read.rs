@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, WHOLE_READ, fileset, group, step, whole_file};
 use super::scale::{Scale, Scaled};
 use crate::model::{
@@ -12,48 +9,28 @@ use crate::model::{
 };
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `locked-read`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct LockedReadParameters {
+parameters! { pub struct LockedReadParameters: "Parameters of `locked-read`.";
     /// Number of files that each client goes through.
-    pub files: u64,
+    files: u64 = 1000,
     /// Size of each file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize::kib(4),
     /// How often each file is locked, read whole and unlocked.
-    pub repeats: u64,
+    repeats: u64 = 10,
     /// Whether a file is opened and closed for each lock, all files one after the other and over again; else it is opened
     /// once, locked and read so many times, and closed.
-    pub reopen: bool,
+    reopen: bool = false,
     /// Kind of the locks. Write locks need files opened for writing.
-    pub lock: LockKind,
+    lock: LockKind = LockKind::Read,
     /// Files per directory; 0 puts all files into one directory.
-    pub directory_width: u64,
+    directory_width: u64 = 0,
     /// Whether each client has files in a directory of its own or all clients use the same ones.
-    pub sharing: Sharing,
+    sharing: Sharing = Sharing::Private,
     /// Workers per client, each with its part of the files.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for LockedReadParameters {
-    fn default() -> Self {
-        Self {
-            files: 1000,
-            file_size: ByteSize::kib(4),
-            repeats: 10,
-            reopen: false,
-            lock: LockKind::Read,
-            directory_width: 0,
-            sharing: Sharing::Private,
-            workers: 1,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for LockedReadParameters {
@@ -87,12 +64,11 @@ pub(super) fn expand(p: &LockedReadParameters, name: &str) -> Expanded {
     ];
     let close = step(OperationKind::Close);
     let each = p.files / u64::from(p.workers);
-    let (flow, iterations) = match p.reopen {
-        true => ([vec![open], locked, vec![close]].concat(), each * p.repeats),
-        false => {
-            let again = Step { repeat: Some(Repeat::Times(p.repeats)), flow: locked, ..Step::default() };
-            (vec![open, again, close], each)
-        }
+    let (flow, iterations) = if p.reopen {
+        ([vec![open], locked, vec![close]].concat(), each * p.repeats)
+    } else {
+        let again = Step { repeat: Some(Repeat::Times(p.repeats)), flow: locked, ..Step::default() };
+        (vec![open, again, close], each)
     };
     let files = fileset(p.files, Size::Fixed(p.file_size), p.sharing, true);
     let files = Fileset { directory_width: p.directory_width, ..files };

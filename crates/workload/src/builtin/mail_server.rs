@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, append, gamma, group, labelled, nested, on, step, whole_file_as};
 use super::scale::{Scale, Scaled};
 use crate::model::{
@@ -17,51 +14,30 @@ const PREFILL: f64 = 0.8;
 /// So many files per worker leave each one that is there to remove, and one that is not yet.
 const FILES_PER_WORKER: u64 = 5;
 
-/// Parameters of `mail-server`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MailServerParameters {
+parameters! { pub struct MailServerParameters: "Parameters of `mail-server`.";
     /// Number of files per client; four fifths of them are there when it begins.
-    pub files: u64,
+    files: u64 = 1000,
     /// Mean size of the files that are there when it begins; sizes have a gamma distribution of shape 1.5.
-    pub mean_file_size: ByteSize,
+    mean_file_size: ByteSize = ByteSize::kib(16),
     /// Files per directory; 0 puts all files into one directory.
-    pub directory_width: u64,
+    directory_width: u64 = 0,
     /// Bytes per read.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::mib(1),
     /// Most bytes of an append; sizes from 1 to this are equally likely.
-    pub append_size: ByteSize,
+    append_size: ByteSize = ByteSize::kib(16),
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 16,
     /// Repetitions of the flow per second over all workers of a client; as fast as possible if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    rate: Option<Rate> = None,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Check what is read of the files that were there when it began; what is appended is not checked.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for MailServerParameters {
-    fn default() -> Self {
-        Self {
-            files: 1000,
-            mean_file_size: ByteSize::kib(16),
-            directory_width: 0,
-            io_size: ByteSize::mib(1),
-            append_size: ByteSize::kib(16),
-            workers: 16,
-            rate: None,
-            duration: TimeSpan::seconds(60),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for MailServerParameters {

@@ -27,57 +27,34 @@ pub enum MdtestPhase {
     Remove,
 }
 
-/// Parameters of `mdtest`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MdtestParameters {
+parameters! { pub struct MdtestParameters: "Parameters of `mdtest`.";
     /// Files of each worker.
-    pub items: u64,
+    items: u64 = 10_000,
     /// Size of each file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize(0),
     /// What is done, always in the order create, stat, read, remove. Without `create` the files exist before.
-    pub phases: Vec<MdtestPhase>,
+    phases: Vec<MdtestPhase> = vec![MdtestPhase::Create, MdtestPhase::Stat, MdtestPhase::Read, MdtestPhase::Remove],
     /// Each worker also makes and removes so many directories, before the files.
-    pub directories: u64,
+    directories: u64 = 0,
     /// Levels of directories.
-    pub depth: u32,
+    depth: u32 = 0,
     /// Directories in each directory.
-    pub branch: u32,
+    branch: u32 = 1,
     /// Only directories of the last level hold files.
-    pub leaves_only: bool,
+    leaves_only: bool = false,
     /// Each worker has a directory of its own, instead of all working in the same ones.
-    pub unique: bool,
+    unique: bool = false,
     /// Look at, read and remove the files of the worker of the same number on the next client: what this client has not
     /// cached.
-    pub neighbour: bool,
+    neighbour: bool = false,
     /// Flush every file before it is closed.
-    pub fsync: bool,
+    fsync: bool = false,
     /// Workers per client: mdtest's tasks per node.
-    pub workers: u32,
+    workers: u32 = 4,
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for MdtestParameters {
-    fn default() -> Self {
-        Self {
-            items: 10_000,
-            file_size: ByteSize(0),
-            phases: vec![MdtestPhase::Create, MdtestPhase::Stat, MdtestPhase::Read, MdtestPhase::Remove],
-            directories: 0,
-            depth: 0,
-            branch: 1,
-            leaves_only: false,
-            unique: false,
-            neighbour: false,
-            fsync: false,
-            workers: 4,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for MdtestParameters {

@@ -2,40 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, group, step};
 use super::scale::{Scale, Scaled};
 use crate::model::{Claim, FilePick, Fileset, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload};
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `metadata`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MetadataParameters {
+parameters! { pub struct MetadataParameters: "Parameters of `metadata`.";
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Entries of the directory that is listed once per round.
-    pub directory_entries: u64,
+    directory_entries: u64 = 100,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for MetadataParameters {
-    fn default() -> Self {
-        Self {
-            workers: 1,
-            directory_entries: 100,
-            duration: TimeSpan::seconds(60),
-            warm_up: TimeSpan::default(),
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for MetadataParameters {

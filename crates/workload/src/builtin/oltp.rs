@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, group, labelled, post, step, take};
 use super::scale::{Scale, Scaled};
 use crate::model::{
@@ -18,75 +15,46 @@ use benchmaster_units::{ByteSize, Rate, TimeSpan};
 const LOG: &str = "log";
 const DATA: &str = "data";
 
-/// Parameters of `oltp`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct OltpParameters {
+parameters! { pub struct OltpParameters: "Parameters of `oltp`.";
     /// Number of data files per client.
-    pub files: u64,
+    files: u64 = 10,
     /// Size of each data file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize::mib(10),
     /// Size of the log.
-    pub log_size: ByteSize,
+    log_size: ByteSize = ByteSize::mib(10),
     /// Bytes per read and write of data.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(2),
     /// Bytes per write of the log.
-    pub log_io_size: ByteSize,
+    log_io_size: ByteSize = ByteSize::kib(256),
     /// Workers per client that read data.
-    pub readers: u32,
+    readers: u32 = 200,
     /// Workers per client that write data.
-    pub writers: u32,
+    writers: u32 = 10,
     /// Time for which a reader thinks after each read.
-    pub think_time: TimeSpan,
+    think_time: TimeSpan = TimeSpan(Duration::from_micros(200)),
     /// Writes of a data writer in one go.
-    pub writes: u64,
+    writes: u64 = 100,
     /// Reads, by all readers, after which each data writer writes again.
-    pub reads_per_data_write: u64,
+    reads_per_data_write: u64 = 1000,
     /// Reads by which the readers may be ahead of the data writers.
-    pub data_ahead: u64,
+    data_ahead: u64 = 2000,
     /// Reads, by all readers, after which the log is written again.
-    pub reads_per_log_write: u64,
+    reads_per_log_write: u64 = 3200,
     /// Reads by which the readers may be ahead of the log writer.
-    pub log_ahead: u64,
+    log_ahead: u64 = 1000,
     /// O_DIRECT: past the page cache.
-    pub direct: bool,
+    direct: bool = false,
     /// Reads per second over all readers of a client; as fast as possible if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    rate: Option<Rate> = None,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for OltpParameters {
-    fn default() -> Self {
-        Self {
-            files: 10,
-            file_size: ByteSize::mib(10),
-            log_size: ByteSize::mib(10),
-            io_size: ByteSize::kib(2),
-            log_io_size: ByteSize::kib(256),
-            readers: 200,
-            writers: 10,
-            think_time: TimeSpan(Duration::from_micros(200)),
-            writes: 100,
-            reads_per_data_write: 1000,
-            data_ahead: 2000,
-            reads_per_log_write: 3200,
-            log_ahead: 1000,
-            direct: false,
-            rate: None,
-            duration: TimeSpan::seconds(60),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for OltpParameters {

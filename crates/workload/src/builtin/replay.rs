@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Expanded, group};
 use super::scale::{Scale, Scaled};
 use crate::model::{
@@ -13,40 +10,24 @@ use crate::model::{
 use crate::replay;
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `replay`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct ReplayParameters {
+parameters! { pub struct ReplayParameters: "Parameters of `replay`.";
     /// The trace: `traces/*.parquet` of an earlier run, or the output of `strace -f -ttt -T`. Every host of the run reads
     /// it under this path. `example` is a small one that is always there.
-    pub trace: String,
+    trace: String = replay::EXAMPLE.into(),
     /// How many times as fast as recorded, or `max`.
-    pub speed: ReplaySpeed,
+    speed: ReplaySpeed = ReplaySpeed::default(),
     /// Of a trace of system calls: the directory of the traced machine below which calls are replayed; everything but
     /// the system's own directories if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub root: Option<String>,
+    root: Option<String> = None,
     /// Of a trace of system calls: the directory in which the traced command was started; `root` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<String>,
+    cwd: Option<String> = None,
     /// Stop after this time, even if the trace is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub duration: Option<TimeSpan>,
+    duration: Option<TimeSpan> = None,
     /// Record every call.
-    pub record: bool,
-}
-
-impl Default for ReplayParameters {
-    fn default() -> Self {
-        Self {
-            trace: replay::EXAMPLE.into(),
-            speed: ReplaySpeed::default(),
-            root: None,
-            cwd: None,
-            duration: None,
-            record: false,
-        }
-    }
+    record: bool = false,
 }
 
 impl Scaled for ReplayParameters {

@@ -24,7 +24,6 @@ impl Scale {
         (factor > 0.0 && factor.is_finite()).then_some(Self(factor))
     }
 
-    /// The factor.
     pub fn factor(self) -> f64 {
         self.0
     }

@@ -2,55 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, WHOLE_READ, fileset, group, step, whole_file};
 use super::scale::{Scale, Scaled};
 use crate::model::{Claim, FilePick, Fileset, OperationKind, Sharing, Size, Step, Until, Workload};
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `small-file-read`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SmallFileReadParameters {
+parameters! { pub struct SmallFileReadParameters: "Parameters of `small-file-read`.";
     /// Number of files per client.
-    pub files: u64,
+    files: u64 = 10_000,
     /// Size of each file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize::kib(4),
     /// Files per directory; 0 puts all files into one directory.
-    pub directory_width: u64,
+    directory_width: u64 = 1000,
     /// Whether clients have files of their own or share one set.
-    pub sharing: Sharing,
+    sharing: Sharing = Sharing::Private,
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 16,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
+    trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.
-    pub claims: Claim,
-}
-
-impl Default for SmallFileReadParameters {
-    fn default() -> Self {
-        Self {
-            files: 10_000,
-            file_size: ByteSize::kib(4),
-            directory_width: 1000,
-            sharing: Sharing::Private,
-            workers: 16,
-            duration: TimeSpan::seconds(60),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-            claims: Claim::Device,
-        }
-    }
+    claims: Claim = Claim::Device,
 }
 
 impl Scaled for SmallFileReadParameters {

@@ -61,50 +61,29 @@ pub enum SmallfileOperation {
     SwiftGet,
 }
 
-/// Parameters of `smallfile`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SmallfileParameters {
+parameters! { pub struct SmallfileParameters: "Parameters of `smallfile`.";
     /// What is done with each file.
-    pub operation: SmallfileOperation,
+    operation: SmallfileOperation = SmallfileOperation::Create,
     /// Files of each worker.
-    pub files: u64,
+    files: u64 = 10_000,
     /// Their sizes.
-    pub file_size: Size,
+    file_size: Size = Size::Fixed(ByteSize::kib(64)),
     /// Bytes per read or write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::mib(1),
     /// Files per directory; 0 puts all files into one directory.
-    pub directory_width: u64,
+    directory_width: u64 = 100,
     /// Bytes of an extended attribute.
-    pub attribute_size: ByteSize,
+    attribute_size: ByteSize = ByteSize(64),
     /// Flush every file that is written before it is closed.
-    pub fsync: bool,
+    fsync: bool = false,
     /// Wait before each file.
-    pub pause: TimeSpan,
+    pause: TimeSpan = TimeSpan::default(),
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 8,
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for SmallfileParameters {
-    fn default() -> Self {
-        Self {
-            operation: SmallfileOperation::Create,
-            files: 10_000,
-            file_size: Size::Fixed(ByteSize::kib(64)),
-            io_size: ByteSize::mib(1),
-            directory_width: 100,
-            attribute_size: ByteSize(64),
-            fsync: false,
-            pause: TimeSpan::default(),
-            workers: 8,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for SmallfileParameters {

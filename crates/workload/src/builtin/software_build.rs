@@ -2,63 +2,39 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, Use, fileset, group, labelled, meet, times};
 use super::scale::{Scale, Scaled};
 use crate::model::{Claim, FilePick, OperationKind, Sharing, Size, SizeDistribution, Step, Until, Workload};
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `software-build`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct SoftwareBuildParameters {
+parameters! { pub struct SoftwareBuildParameters: "Parameters of `software-build`.";
     /// Source files per client; rounded up to a multiple of `workers`.
-    pub sources: u64,
+    sources: u64 = 2500,
     /// Their sizes.
-    pub source_size: Size,
+    source_size: Size = skewed(ByteSize::kib(8), 1.2),
     /// Header files per client; rounded up to a multiple of `workers`.
-    pub headers: u64,
+    headers: u64 = 4000,
     /// Their sizes.
-    pub header_size: Size,
+    header_size: Size = skewed(ByteSize::kib(3), 1.2),
     /// Headers that are looked up and read for each source file.
-    pub includes: u64,
+    includes: u64 = 100,
     /// Sizes of the object files, one for each source file.
-    pub object_size: Size,
+    object_size: Size = skewed(ByteSize::kib(24), 1.0),
     /// Bytes per read or write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(64),
     /// Time that each source file is thought about before its object file is written.
-    pub compile_time: TimeSpan,
+    compile_time: TimeSpan = TimeSpan::default(),
     /// Compilations at a time per client, as `make -j` says.
-    pub workers: u32,
+    workers: u32 = 8,
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
+    trace: bool = false,
 }
 
 /// Sizes of files as they are in source trees: most small, some large.
 pub(super) fn skewed(median: ByteSize, sigma: f64) -> Size {
     Size::Distributed(SizeDistribution::LogNormal { median, sigma })
-}
-
-impl Default for SoftwareBuildParameters {
-    fn default() -> Self {
-        Self {
-            sources: 2500,
-            source_size: skewed(ByteSize::kib(8), 1.2),
-            headers: 4000,
-            header_size: skewed(ByteSize::kib(3), 1.2),
-            includes: 100,
-            object_size: skewed(ByteSize::kib(24), 1.0),
-            io_size: ByteSize::kib(64),
-            compile_time: TimeSpan::default(),
-            workers: 8,
-            verify: false,
-            trace: false,
-        }
-    }
 }
 
 impl Scaled for SoftwareBuildParameters {

@@ -2,50 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, Use, fileset, group, meet, times};
 use super::scale::{Scale, Scaled};
 use super::software_build::skewed;
 use crate::model::{Claim, FilePick, Fileset, OpenFlag, OperationKind, Sharing, Size, Until, Workload};
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `tree-clone`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TreeCloneParameters {
+parameters! { pub struct TreeCloneParameters: "Parameters of `tree-clone`.";
     /// Files of the checkout per client, each of one object; rounded up to a multiple of `workers`.
-    pub files: u64,
+    files: u64 = 70_000,
     /// Their sizes.
-    pub file_size: Size,
+    file_size: Size = skewed(ByteSize(4500), 1.4),
     /// Sizes of the objects.
-    pub object_size: Size,
+    object_size: Size = skewed(ByteSize(1500), 1.3),
     /// Files in each directory of the checkout.
-    pub directory_width: u64,
+    directory_width: u64 = 15,
     /// Bytes per read or write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(64),
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for TreeCloneParameters {
-    fn default() -> Self {
-        Self {
-            files: 70_000,
-            file_size: skewed(ByteSize(4500), 1.4),
-            object_size: skewed(ByteSize(1500), 1.3),
-            directory_width: 15,
-            io_size: ByteSize::kib(64),
-            workers: 1,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for TreeCloneParameters {

@@ -2,47 +2,27 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, Use, fileset, group, times};
 use super::scale::{Scale, Scaled};
 use super::software_build::skewed;
 use crate::model::{Claim, FilePick, Fileset, OpenFlag, OperationKind, Sharing, Size, Until, Workload};
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `tree-extract`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct TreeExtractParameters {
+parameters! { pub struct TreeExtractParameters: "Parameters of `tree-extract`.";
     /// Files per client; rounded up so that each worker fills whole directories.
-    pub files: u64,
+    files: u64 = 70_000,
     /// Their sizes.
-    pub file_size: Size,
+    file_size: Size = skewed(ByteSize(4500), 1.4),
     /// Files in each directory.
-    pub directory_width: u64,
+    directory_width: u64 = 15,
     /// Bytes per write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(64),
     /// Workers per client; tar is one.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Stamp every block written; what is there in the end is checked.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for TreeExtractParameters {
-    fn default() -> Self {
-        Self {
-            files: 70_000,
-            file_size: skewed(ByteSize(4500), 1.4),
-            directory_width: 15,
-            io_size: ByteSize::kib(64),
-            workers: 1,
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for TreeExtractParameters {

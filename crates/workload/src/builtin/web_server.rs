@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, append, gamma, group, nested, step, whole_file};
 use super::scale::{Scale, Scaled};
 use crate::model::{
@@ -16,54 +13,32 @@ use benchmaster_units::{ByteSize, Rate, TimeSpan};
 /// Handle of the log.
 const LOG: &str = "log";
 
-/// Parameters of `web-server`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct WebServerParameters {
+parameters! { pub struct WebServerParameters: "Parameters of `web-server`.";
     /// Number of files per client.
-    pub files: u64,
+    files: u64 = 1000,
     /// Mean size of the files; sizes have a gamma distribution of shape 1.5.
-    pub mean_file_size: ByteSize,
+    mean_file_size: ByteSize = ByteSize::kib(16),
     /// Files per directory.
-    pub directory_width: u64,
+    directory_width: u64 = 20,
     /// Files read for each append to the log.
-    pub reads: u64,
+    reads: u64 = 10,
     /// Bytes per read.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::mib(1),
     /// Most bytes of an append to the log; sizes from 1 to this are equally likely.
-    pub append_size: ByteSize,
+    append_size: ByteSize = ByteSize::kib(16),
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 100,
     /// Repetitions of the flow per second over all workers of a client; as fast as possible if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    rate: Option<Rate> = None,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Check what is read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
-}
-
-impl Default for WebServerParameters {
-    fn default() -> Self {
-        Self {
-            files: 1000,
-            mean_file_size: ByteSize::kib(16),
-            directory_width: 20,
-            reads: 10,
-            io_size: ByteSize::mib(1),
-            append_size: ByteSize::kib(16),
-            workers: 100,
-            rate: None,
-            duration: TimeSpan::seconds(60),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-        }
-    }
+    trace: bool = false,
 }
 
 impl Scaled for WebServerParameters {

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::common::{Checks, Expanded, group, step, sync_flag, whole_file};
 use super::data::SyncMode;
 use super::scale::{Scale, Scaled};
@@ -13,35 +10,19 @@ use crate::model::{
 };
 use benchmaster_units::{ByteSize, TimeSpan};
 
-/// Parameters of `write-latency`, the sequential-write latency benchmark of paper 003.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct WriteLatencyParameters {
+parameters! { pub struct WriteLatencyParameters: "Parameters of `write-latency`, the sequential-write latency benchmark of paper 003.";
     /// Size of the file (the paper sweeps 25 MB to 450 MB).
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize(100_000_000),
     /// Bytes per write.
-    pub io_size: ByteSize,
+    io_size: ByteSize = ByteSize::kib(8),
     /// Workers per client, each with a file of its own.
-    pub workers: u32,
+    workers: u32 = 1,
     /// Durability asked for by each write.
-    pub sync: SyncMode,
+    sync: SyncMode = SyncMode::None,
     /// Stamp every block written, and check the file afterwards.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call, as the benchmark is meant to.
-    pub trace: bool,
-}
-
-impl Default for WriteLatencyParameters {
-    fn default() -> Self {
-        Self {
-            file_size: ByteSize(100_000_000),
-            io_size: ByteSize::kib(8),
-            workers: 1,
-            sync: SyncMode::None,
-            verify: false,
-            trace: true,
-        }
-    }
+    trace: bool = true,
 }
 
 impl Scaled for WriteLatencyParameters {

@@ -17,11 +17,9 @@ use crate::recording::latency_histogram;
 /// Workers that share a thread as tasks of its reactor, as those of the `nfs` engine do, each repeating the flow at a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Crowd {
-    /// How many.
     pub workers: u32,
     /// Repetitions of the flow per second, of all together.
     pub rate: f64,
-    /// How long.
     pub duration: Duration,
     /// Length of an interval, at whose end the thread hands its histograms over.
     pub interval: Duration,

@@ -22,7 +22,6 @@ struct Meeting {
 /// A meeting that was held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assembled {
-    /// Which.
     pub meeting: u16,
     /// For which time, counted from 1.
     pub time: u64,

@@ -19,7 +19,6 @@ use crate::model::LockKind;
 use crate::program::{Instruction, OpenFlags};
 use crate::together::Bell;
 
-/// See the [module](self).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NfsEngine<'a> {
     reactor: &'a Reactor,
@@ -152,9 +151,10 @@ impl Files for NfsEngine<'_> {
 
     async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
         let wanted = AccessBits(AccessBits::READ | AccessBits::MODIFY | AccessBits::EXTEND);
-        match self.mount.access(path.bytes(), wanted).await? == wanted {
-            true => Ok(()),
-            false => Err(OperationError::Os(libc::EACCES)),
+        if self.mount.access(path.bytes(), wanted).await? == wanted {
+            Ok(())
+        } else {
+            Err(OperationError::Os(libc::EACCES))
         }
     }
 

@@ -12,7 +12,6 @@ use crate::model::LockKind;
 use crate::program::OpenFlags;
 use crate::together::Bell;
 
-/// See the [module](self).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NullEngine {
     /// Workers wait as its tasks; without one each keeps its thread.

@@ -211,10 +211,7 @@ impl Coordinator<'_> {
             let (phase, length) = (phase.name, phase.length);
             (self.observe)(Progress { phase, elapsed, length, operations, bytes, edge: None });
         }
-        match options.stop.load(Ordering::Relaxed) {
-            true => Err(ExecuteError::Stopped),
-            false => Ok(()),
-        }
+        if options.stop.load(Ordering::Relaxed) { Err(ExecuteError::Stopped) } else { Ok(()) }
     }
 }
 

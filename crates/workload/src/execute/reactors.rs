@@ -30,7 +30,6 @@ const BUFFERS: usize = 32 << 20;
 pub(super) struct ThreadReport {
     /// How each of its workers ended, by number.
     pub(super) workers: Vec<(u32, Option<Finished>)>,
-    /// Its clients.
     pub(super) clients: Vec<ClientReport>,
     /// CPU time in the measured phase: in user mode, in the kernel.
     pub(super) cpu_ns: (u64, u64),
@@ -260,7 +259,6 @@ impl<'s> OnThread<'s> {
         Ok(if ended.iter().all(Option::is_some) { Ended::Regularly } else { Ended::GivenUp })
     }
 
-    /// Unmounts everything.
     fn leave(
         &self,
         reactor: &Reactor,

@@ -59,9 +59,10 @@ impl Wire {
     pub(super) fn finish(mut self, area: &WorkArea, ran: &Ran, clients: u32) -> Option<RpcRecording> {
         // Tear-down ends here.
         self.between_phases();
-        let names: &[&str] = match ran.warm_up.is_some() {
-            true => &["set-up", "warm-up", "measure", "tear-down"],
-            false => &["set-up", "measure", "tear-down"],
+        let names: &[&str] = if ran.warm_up.is_some() {
+            &["set-up", "warm-up", "measure", "tear-down"]
+        } else {
+            &["set-up", "measure", "tear-down"]
         };
         match (self, area.place()) {
             (Self::Client { prepared, problems }, Place::Nfs(nfs)) => {
@@ -95,9 +96,8 @@ fn of_clients(
     }
     let many = clients().count() > 1;
     for client in clients() {
-        let name = |problem: &String| match many {
-            true => format!("client {}: {problem}", client.client),
-            false => problem.clone(),
+        let name = |problem: &String| {
+            if many { format!("client {}: {problem}", client.client) } else { problem.clone() }
         };
         problems.extend(client.problems.iter().map(name));
     }

@@ -59,7 +59,6 @@ pub(super) struct Ran {
 /// The threads of a run.
 #[derive(Debug)]
 pub(super) enum Crew<'scope> {
-    /// One per worker.
     Workers(Vec<ScopedJoinHandle<'scope, Option<Finished>>>),
     /// Threads with many workers each, and for each worker the thread that it is on.
     Reactors(Vec<ScopedJoinHandle<'scope, ThreadReport>>, Vec<usize>),

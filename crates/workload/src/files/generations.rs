@@ -67,14 +67,10 @@ impl Generations {
         }
     }
 
-    /// Ends a write.
     pub(super) fn end(&self, file: u64, offset: u64, success: bool) {
         let Some(word) = self.word(file, offset) else { return };
         let now = word.load(Ordering::Acquire);
-        let next = match success && now & LOST == 0 && now & COUNT < COUNT {
-            true => (now & COUNT) + 1,
-            false => LOST,
-        };
+        let next = if success && now & LOST == 0 && now & COUNT < COUNT { (now & COUNT) + 1 } else { LOST };
         word.store(next, Ordering::Release);
     }
 

@@ -9,12 +9,20 @@ const DEEPEST: usize = 64;
 /// The directories of a fileset.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Layout {
-    /// One.
     Flat,
     /// Beside each other, with so many files each.
-    Wide { width: u64, directories: u64 },
+    Wide {
+        width: u64,
+        directories: u64,
+    },
     /// In each other. Directories are numbered level by level, from the root, 0.
-    Tree { branch: u64, directories: u64, first: u64, files: u64, in_turn: bool },
+    Tree {
+        branch: u64,
+        directories: u64,
+        first: u64,
+        files: u64,
+        in_turn: bool,
+    },
 }
 
 impl Layout {

@@ -14,7 +14,6 @@ pub struct PathBuffer {
 impl PathBuffer {
     const CAPACITY: usize = 320;
 
-    /// An empty path.
     pub fn new() -> Self {
         Self { bytes: [0; Self::CAPACITY], length: 0, base: 0 }
     }
@@ -30,7 +29,6 @@ impl PathBuffer {
         path
     }
 
-    /// Empties it.
     pub fn clear(&mut self) {
         self.length = self.base;
         self.bytes[self.base] = 0;
@@ -65,7 +63,6 @@ impl PathBuffer {
         CStr::from_bytes_with_nul(&self.bytes[..=self.length]).unwrap_or_default()
     }
 
-    /// The whole path.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.length]

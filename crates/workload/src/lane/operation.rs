@@ -1,7 +1,7 @@
 //! One operation of a lane: on data, on a handle, or by name.
 
 use super::pick::{Hold, Pick};
-use super::place::{Place, end_of, turn_of};
+use super::position::{Position, end_of, turn_of};
 use super::{Job, Lane, Open, Outcome, WorkerContext, WorkerShared, sleep_until};
 use crate::clock::Ticks;
 use crate::content::{self, BLOCK};
@@ -81,7 +81,7 @@ impl<H> Lane<H> {
         {
             return None;
         }
-        let Place::At(offset, length) = self.place(shared, op) else { return None };
+        let Position::At(offset, length) = self.place(shared, op) else { return None };
         let mut window = 0;
         if !reads {
             // Walk through the buffer, so that successive writes differ in more than their first bytes.
@@ -196,7 +196,6 @@ impl<H> Lane<H> {
         outcome
     }
 
-    /// Any operation.
     pub(super) async fn operation<E>(&mut self, job: &Job<'_, '_, E>, op: &Operation) -> Outcome
     where
         E: Engine<Handle = H>,
@@ -207,11 +206,11 @@ impl<H> Lane<H> {
                 return Outcome::Stop(StopReason::Work);
             }
             match (job.context.verify, self.place(job.shared, op)) {
-                (_, Place::Nowhere) => return Outcome::Stop(StopReason::Work),
-                (Some(block), Place::At(offset, length)) if op.kind == OperationKind::Read => {
+                (_, Position::Nowhere) => return Outcome::Stop(StopReason::Work),
+                (Some(block), Position::At(offset, length)) if op.kind == OperationKind::Read => {
                     self.verified_read(job, op, block, (offset, length)).await
                 }
-                (Some(block), Place::At(offset, length)) => {
+                (Some(block), Position::At(offset, length)) => {
                     self.verified_write(job, op, block, (offset, length)).await
                 }
                 (_, _) => Done::not_open(job.context),

@@ -1,7 +1,7 @@
 //! Which file an operation works on.
 
 use super::{Lane, WorkerContext, WorkerShared};
-use crate::files::{Cursor, FileTable, Found, Part, Picked, Purpose};
+use crate::files::{Choice, Cursor, FileTable, Part, Picked, Purpose};
 use crate::model::{FilePick, OperationKind};
 use crate::program::Operation;
 
@@ -14,7 +14,6 @@ pub(super) struct Pick {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hold {
-    /// Nothing.
     None,
     /// A use of the file.
     Used,
@@ -100,12 +99,12 @@ impl<H> Lane<H> {
             FilePick::Next | FilePick::Every => {
                 let (share, turn) = self.share(context, op, table);
                 match table.take(share.file(turn), purpose) {
-                    Some(picked) => Found::File(picked),
+                    Some(picked) => Choice::File(picked),
                     None => table.first((turn..turn + share.length).map(|turn| share.file(turn)), purpose),
                 }
             }
             FilePick::Once => {
-                table.once(context.part(table), cursor, purpose).map_or(Found::Nothing, Found::File)
+                table.once(context.part(table), cursor, purpose).map_or(Choice::Nothing, Choice::File)
             }
             // The flow says which: there is nothing to choose, and it may be its own.
             FilePick::Own | FilePick::Neighbour => {
@@ -123,9 +122,9 @@ impl<H> Lane<H> {
             }
         };
         match found {
-            Found::File(picked) => Ok(Some(Pick { picked, hold })),
-            Found::Nothing => Ok(None),
-            Found::Busy => Err(Busy),
+            Choice::File(picked) => Ok(Some(Pick { picked, hold })),
+            Choice::Nothing => Ok(None),
+            Choice::Busy => Err(Busy),
         }
     }
 

@@ -238,9 +238,10 @@ impl<H> Lane<H> {
             0 => "it succeeded".to_owned(),
             error => format!("it failed with {}", OperationError::Os(error.into()).name()),
         };
-        let object = match call.on_handle() {
-            true => format!("open file {}", call.object),
-            false => String::from_utf8_lossy(stage.run.plan.paths.get(call.object)).into_owned(),
+        let object = if call.on_handle() {
+            format!("open file {}", call.object)
+        } else {
+            String::from_utf8_lossy(stage.run.plan.paths.get(call.object)).into_owned()
         };
         format!("{object} (call {number} of thread {thread}; when recorded, {recorded})")
     }
@@ -404,9 +405,10 @@ impl<H> Lane<H> {
         let result = loop {
             let length = (asked - done).min(self.buffer.len());
             let offset = if appends { 0 } else { call.offset.saturating_add(done as u64) };
-            let moved = match reads {
-                true => engine.read(open, &mut self.buffer[..length], offset).await,
-                false => engine.write(open, &self.buffer[..length], offset).await,
+            let moved = if reads {
+                engine.read(open, &mut self.buffer[..length], offset).await
+            } else {
+                engine.write(open, &self.buffer[..length], offset).await
             };
             match moved {
                 Ok(moved) => done += moved,

@@ -27,10 +27,7 @@ impl<H> Lane<H> {
             Instruction::Meet(meeting) => {
                 let awaited = self.awaited.take().unwrap_or_else(|| together.arrive(meeting));
                 let bell = together.bell_of_meeting(meeting);
-                let held = || match together.was_held(meeting, awaited) {
-                    true => Turn::Done,
-                    false => Turn::Wait,
-                };
+                let held = || if together.was_held(meeting, awaited) { Turn::Done } else { Turn::Wait };
                 let outcome = wait(job, bell, held).await;
                 if outcome == Outcome::Stop(StopReason::Time) {
                     self.awaited = Some(awaited);

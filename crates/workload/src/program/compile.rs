@@ -29,8 +29,8 @@ pub(super) fn compile(workload: &Workload, access: Access) -> Result<Program, Ve
     compiler.check_counters(&groups);
     let verify_block = compiler.verify_block(&groups);
     groups.iter_mut().for_each(|group| finish(group, verify_block));
-    match compiler.errors.is_empty() {
-        true => Ok(Program {
+    if compiler.errors.is_empty() {
+        Ok(Program {
             measured: compiler.measured_first(&mut groups),
             series: compiler.series,
             filesets: workload.filesets.keys().cloned().collect(),
@@ -41,8 +41,9 @@ pub(super) fn compile(workload: &Workload, access: Access) -> Result<Program, Ve
             grows: compiler.grows,
             groups,
             verify_block,
-        }),
-        false => Err(compiler.errors),
+        })
+    } else {
+        Err(compiler.errors)
     }
 }
 
@@ -324,12 +325,11 @@ impl<'a> Compiler<'a> {
         let mut length = fixed.map_or(0, |size| size.0);
         let mut offset = step.offset.unwrap_or(OffsetPick::Sequential);
         let slot = if opens || !by_name { self.slot(path, step, state) } else { 0 };
-        let (fileset, pick) = match by_name {
-            true => {
-                let fileset = self.fileset(path, step, state);
-                (fileset, self.pick(path, kind, step, state))
-            }
-            false => (state.last_fileset, FilePick::Same),
+        let (fileset, pick) = if by_name {
+            let fileset = self.fileset(path, step, state);
+            (fileset, self.pick(path, kind, step, state))
+        } else {
+            (state.last_fileset, FilePick::Same)
         };
         if opens {
             self.check_flags(path, kind, flags);

@@ -39,7 +39,6 @@ impl Zipf {
         self.bound == bound && self.exponent == exponent
     }
 
-    /// A number.
     pub fn draw(&self, random: &mut Random) -> u64 {
         loop {
             let at = self.last + random.unit() * (self.first - self.last);
@@ -67,7 +66,6 @@ impl Zipf {
         log * expm1_over((1.0 - self.exponent) * log)
     }
 
-    /// Its inverse.
     fn inverse(&self, y: f64) -> f64 {
         let t = (y * (1.0 - self.exponent)).max(-1.0);
         (y * ln_1p_over(t)).exp()
@@ -134,9 +132,10 @@ mod tests {
             let (mut square, mut rest) = (0.0, (0.0, 0.0));
             for (number, &count) in (0..).zip(&counts) {
                 let expected = f64::from(draws) * weight(number) / total;
-                match expected >= 10.0 {
-                    true => square += (f64::from(count) - expected).powi(2) / expected,
-                    false => rest = (rest.0 + f64::from(count), rest.1 + expected),
+                if expected >= 10.0 {
+                    square += (f64::from(count) - expected).powi(2) / expected
+                } else {
+                    rest = (rest.0 + f64::from(count), rest.1 + expected)
                 }
             }
             if rest.1 > 0.0 {

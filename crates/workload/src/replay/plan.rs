@@ -31,9 +31,7 @@ pub struct Plan {
 /// Why a call of a trace is not replayed, and its name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeftOut {
-    /// The reason.
     pub why: Why,
-    /// The call's name.
     pub call: String,
 }
 
@@ -75,11 +73,9 @@ impl Why {
 pub(crate) struct Thread {
     /// Its name in the trace.
     pub(crate) name: String,
-    /// Its calls.
     pub(crate) calls: Range<usize>,
 }
 
-/// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
     /// Start since the start of the trace.
@@ -92,7 +88,6 @@ pub(crate) struct Call {
     pub(crate) object: u32,
     /// Handle of an open; the second path of a rename or link.
     pub(crate) other: u32,
-    /// Bytes asked for.
     pub(crate) length: u32,
     /// Bytes that a read or write moved.
     pub(crate) moved: u32,
@@ -180,7 +175,6 @@ impl Flags {
 pub(crate) struct Initial {
     pub(crate) path: u32,
     pub(crate) directory: bool,
-    /// Of a file.
     pub(crate) size: u64,
 }
 

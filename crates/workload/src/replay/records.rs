@@ -46,7 +46,6 @@ struct Reader<'f> {
     /// By client and fileset.
     tables: HashMap<(u32, u16), Arc<FileTable>>,
     world: World,
-    /// By worker.
     streams: Vec<Vec<Stream>>,
     /// Handles that workers have open, the last one last: by worker, fileset and file.
     open: HashMap<(u32, u16, u32), Vec<u32>>,

@@ -11,7 +11,6 @@ use crate::model::OperationKind;
 pub(crate) struct World {
     paths: Paths,
     numbers: HashMap<Box<[u8]>, u32>,
-    /// By path.
     names: Vec<Name>,
     nodes: Vec<Node>,
     /// Directories that got another name, in order.
@@ -66,7 +65,6 @@ struct Node {
     writer: After,
 }
 
-/// An open file.
 #[derive(Debug, Clone, Copy)]
 struct Handle {
     node: u32,
@@ -253,9 +251,10 @@ impl World {
         let Some(kind) = call.kind else { return NONE };
         let number = u32::try_from(self.threads[thread as usize].1.len()).unwrap_or(NONE);
         let mut after = std::mem::take(&mut self.next[thread as usize]);
-        match call.on_handle() {
-            true => self.handle_before(&call, kind, &mut after),
-            false => self.names_before(&call, kind, &mut after),
+        if call.on_handle() {
+            self.handle_before(&call, kind, &mut after)
+        } else {
+            self.names_before(&call, kind, &mut after)
         }
         // Of several calls of a thread the last one tells of all.
         after.sort_by_key(|after| std::cmp::Reverse(after.call));
@@ -268,12 +267,11 @@ impl World {
         }
         call.after = after.last().copied().unwrap_or(After::NOTHING);
         let this = After { thread, call: number + more as u32 };
-        let handle = match call.on_handle() {
-            true => {
-                self.on_handle(&call, kind, this);
-                NONE
-            }
-            false => self.by_name(&mut call, kind, this),
+        let handle = if call.on_handle() {
+            self.on_handle(&call, kind, this);
+            NONE
+        } else {
+            self.by_name(&mut call, kind, this)
         };
         self.threads[thread as usize].1.push(call);
         handle
@@ -369,10 +367,7 @@ impl World {
                 opened = self.open(node);
                 self.handles[opened as usize].made = this;
                 call.other = opened;
-                match creates {
-                    true => self.changed(path, this),
-                    false => self.names[path as usize].used = this,
-                }
+                if creates { self.changed(path, this) } else { self.names[path as usize].used = this }
             }
             OperationKind::Mkdir => {
                 self.made(path, true);

@@ -157,33 +157,31 @@ impl Bench {
     }
 
     pub(crate) fn size(&self, name: &str) -> u64 {
-        match self.server.is_some() {
-            false => self.path(name).metadata().unwrap().len(),
-            true => self.wire(async |mount| mount.stat(&below(name)).await.unwrap().size),
+        if self.server.is_some() {
+            self.wire(async |mount| mount.stat(&below(name)).await.unwrap().size)
+        } else {
+            self.path(name).metadata().unwrap().len()
         }
     }
 
     pub(crate) fn content(&self, name: &str) -> Vec<u8> {
-        match self.server.is_some() {
-            false => std::fs::read(self.path(name)).unwrap(),
-            true => self.wire(async |mount| {
+        if self.server.is_some() {
+            self.wire(async |mount| {
                 let mut content = vec![0; mount.stat(&below(name)).await.unwrap().size as usize];
                 let file = mount.open(&below(name), &OpenFlags::READ).await.unwrap();
                 assert_eq!(mount.read(&file, &mut content, 0).await, Ok(content.len()));
                 mount.close(file).await.unwrap();
                 content
-            }),
+            })
+        } else {
+            std::fs::read(self.path(name)).unwrap()
         }
     }
 
     /// Names in a directory of the working directory, sorted.
     pub(crate) fn names(&self, directory: &str) -> Vec<String> {
-        let mut names: Vec<String> = match self.server.is_some() {
-            false => {
-                let entries = std::fs::read_dir(self.path(directory)).unwrap();
-                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-            }
-            true => self.wire(async |mount| {
+        let mut names: Vec<String> = if self.server.is_some() {
+            self.wire(async |mount| {
                 let mut names = Vec::new();
                 let mut visit = |entry: &benchmaster_nfs_client::types::Entry<'_>| {
                     names.push(String::from_utf8(entry.name.to_vec()).unwrap());
@@ -191,7 +189,10 @@ impl Bench {
                 let directory = below(directory);
                 mount.readdir(directory.strip_suffix(b"/.").unwrap_or(&directory), &mut visit).await.unwrap();
                 names
-            }),
+            })
+        } else {
+            let entries = std::fs::read_dir(self.path(directory)).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
         };
         names.sort();
         names

@@ -77,9 +77,10 @@ pub(crate) fn workers_of_all_groups_and_clients_keep_in_step() {
 
 #[test]
 fn workers_on_io_uring_keep_in_step() {
-    match has_uring() {
-        true => check_in_step(&mut Bench::new(), "io_uring"),
-        false => println!("skipped: the system allows no io_uring"),
+    if has_uring() {
+        check_in_step(&mut Bench::new(), "io_uring")
+    } else {
+        println!("skipped: the system allows no io_uring")
     }
 }
 

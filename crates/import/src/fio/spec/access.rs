@@ -90,16 +90,17 @@ fn left_out<T>(reader: &mut Reader<'_>, why: &str) -> Option<T> {
 /// Percent of reads, whether positions are random, and the number behind the word.
 pub(super) fn direction(reader: &mut Reader<'_>) -> Option<(f64, bool, Option<Modifier>)> {
     let base = reader.base();
-    let parsed = match reader.has("rw") {
-        false => ("read".to_owned(), None),
-        true => reader.parsed("rw", |text| {
+    let parsed = if reader.has("rw") {
+        reader.parsed("rw", |text| {
             let (word, rest) = match text.split_once([':', ',']) {
                 Some((word, rest)) => (word, Some(rest.trim())),
                 None => (text, None),
             };
             let number = rest.filter(|rest| !rest.is_empty()).map(|rest| number::signed_size(rest, base));
             Ok((word.to_ascii_lowercase(), number.transpose()?))
-        })?,
+        })?
+    } else {
+        ("read".to_owned(), None)
     };
     let (word, number) = parsed;
     let mix = mix(reader);
@@ -241,12 +242,11 @@ pub(super) fn increment(reader: &mut Reader<'_>) -> u64 {
     let zero =
         |text: Option<&str>| text.is_none_or(|text| text.trim_end_matches(['%', 'k', 'm', 'g', 'b']) == "0");
     for name in ["offset", "offset_align"] {
-        match zero(reader.text(name)) {
-            true => reader.irrelevant(name, "it is 0"),
-            false => {
-                let how = "the file consists of the part from there on, so that positions begin at 0";
-                reader.approximated(name, how);
-            }
+        if zero(reader.text(name)) {
+            reader.irrelevant(name, "it is 0")
+        } else {
+            let how = "the file consists of the part from there on, so that positions begin at 0";
+            reader.approximated(name, how);
         }
     }
     if zero(reader.text("offset_increment")) {

@@ -47,9 +47,10 @@ pub(super) fn blocks(reader: &mut Reader<'_>, random: bool) -> [Blocks; 2] {
     if let Some([read, ..]) =
         reader.parsed("ba", |text| number::by_direction(text, &0, |part| number::size(part, base)))
     {
-        match blocks.iter().all(|blocks| *blocks == Blocks::Fixed(read)) {
-            true => reader.translated("ba", "positions are multiples of `io_size`"),
-            false => reader.approximated("ba", "positions are multiples of `io_size`, not of this"),
+        if blocks.iter().all(|blocks| *blocks == Blocks::Fixed(read)) {
+            reader.translated("ba", "positions are multiples of `io_size`")
+        } else {
+            reader.approximated("ba", "positions are multiples of `io_size`, not of this")
         }
     }
     blocks
@@ -89,15 +90,12 @@ pub(super) fn direct(reader: &mut Reader<'_>) -> bool {
     for name in ["direct", "buffered"] {
         reader.translated(name, if direct { "the flag `direct`" } else { "no flag `direct`" });
     }
-    match reader.flag("atomic", false) {
-        true => {
-            reader.approximated("atomic", "O_DIRECT; writes are not marked as atomic");
-            true
-        }
-        false => {
-            reader.irrelevant("atomic", "it is off");
-            direct
-        }
+    if reader.flag("atomic", false) {
+        reader.approximated("atomic", "O_DIRECT; writes are not marked as atomic");
+        true
+    } else {
+        reader.irrelevant("atomic", "it is off");
+        direct
     }
 }
 
@@ -144,10 +142,11 @@ pub(super) fn sizes(reader: &mut Reader<'_>) -> Option<(Option<u64>, Option<u64>
         (None, _) => number::size(text, base),
     });
     reader.translated("io_size", "bytes in `until`");
-    match reader.flag("fill_device", false) {
-        true => reader
-            .unsupported("fill_device", "the workload ends with its bytes, not when the file system is full"),
-        false => reader.irrelevant("fill_device", "it is off"),
+    if reader.flag("fill_device", false) {
+        reader
+            .unsupported("fill_device", "the workload ends with its bytes, not when the file system is full")
+    } else {
+        reader.irrelevant("fill_device", "it is off")
     }
     Some((size, io_size.filter(|size| *size > 0)))
 }

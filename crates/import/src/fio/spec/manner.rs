@@ -45,9 +45,10 @@ pub(super) fn think(reader: &mut Reader<'_>) -> Option<Think> {
         }
         _ => reader.translated("thinktime_blocks_type", "operations are counted when they complete"),
     }
-    match spin {
-        true => reader.approximated("thinktime_spin", "workers sleep for all of the pause"),
-        false => reader.irrelevant("thinktime_spin", "it is 0"),
+    if spin {
+        reader.approximated("thinktime_spin", "workers sleep for all of the pause")
+    } else {
+        reader.irrelevant("thinktime_spin", "it is 0")
     }
     nanos.filter(|nanos| *nanos > 0).map(|nanos| Think { nanos, blocks, every_ns })
 }
@@ -74,9 +75,10 @@ pub(super) fn service(reader: &mut Reader<'_>) -> (Service, u32) {
         })
     });
     let Some((service, count, exact)) = parsed else { return (Service::RoundRobin, 1) };
-    match exact {
-        true => reader.translated("file_service_type", "which files are picked"),
-        false => reader.approximated("file_service_type", "files are picked by a Zipf distribution"),
+    if exact {
+        reader.translated("file_service_type", "which files are picked")
+    } else {
+        reader.approximated("file_service_type", "files are picked by a Zipf distribution")
     }
     (service, count)
 }
@@ -86,10 +88,11 @@ pub(super) fn cached(reader: &mut Reader<'_>) -> bool {
     let keep = !reader.flag("invalidate", true);
     reader.translated("invalidate", if keep { "`cache = \"keep\"`" } else { "`cache = \"fadvise\"`" });
     let before = reader.flag("pre_read", false);
-    match before {
-        true => reader
-            .approximated("pre_read", "files stay in the cache from when they were made: `cache = \"keep\"`"),
-        false => reader.irrelevant("pre_read", "it is off"),
+    if before {
+        reader
+            .approximated("pre_read", "files stay in the cache from when they were made: `cache = \"keep\"`")
+    } else {
+        reader.irrelevant("pre_read", "it is off")
     }
     keep || before
 }
@@ -140,19 +143,17 @@ pub(super) fn verification(reader: &mut Reader<'_>, spec: &mut Spec) {
         }
         _ => reader.irrelevant("verify", "nothing is verified"),
     }
-    match only {
-        true => reader.approximated("verify_only", "files are made with stamps and read back"),
-        false => reader.irrelevant("verify_only", "it is off"),
+    if only {
+        reader.approximated("verify_only", "files are made with stamps and read back")
+    } else {
+        reader.irrelevant("verify_only", "it is off")
     }
     if only {
         (spec.reads, spec.random, spec.read_back) = (100.0, false, false);
     }
     reader.translated(
         "do_verify",
-        match spec.read_back {
-            true => "a workload of its own reads everything back",
-            false => "nothing is read back",
-        },
+        if spec.read_back { "a workload of its own reads everything back" } else { "nothing is read back" },
     );
 }
 
@@ -176,9 +177,10 @@ pub(super) fn rate(reader: &mut Reader<'_>, spec: &mut Spec) {
             (true, false) => of[0],
             (false, _) => of[1],
         };
-        match mixed {
-            true => reader.approximated(name, "the rate of reads and writes together, by their weights"),
-            false => reader.translated(name, "`rate` of the group"),
+        if mixed {
+            reader.approximated(name, "the rate of reads and writes together, by their weights")
+        } else {
+            reader.translated(name, "`rate` of the group")
         }
         Some(sum).filter(|rate| *rate > 0.0)
     };
@@ -232,9 +234,10 @@ pub(super) fn rest(reader: &mut Reader<'_>, spec: &mut Spec) {
         ("exitall", "groups end each with its own work or with the time of all"),
         ("zero_buffers", "what is written is incompressible and different in every block"),
     ] {
-        match reader.flag(name, false) {
-            true => reader.unsupported(name, message),
-            false => reader.irrelevant(name, "it is off"),
+        if reader.flag(name, false) {
+            reader.unsupported(name, message)
+        } else {
+            reader.irrelevant(name, "it is off")
         }
     }
     for (name, message) in [
@@ -257,9 +260,10 @@ pub(super) fn rest(reader: &mut Reader<'_>, spec: &mut Spec) {
         _ => {}
     }
     for name in ["zonesize", "zoneskip", "zonerange"] {
-        match matches!(reader.text("zonemode"), None | Some("none")) {
-            true => reader.irrelevant(name, "`zonemode` is `none`"),
-            false => reader.unsupported(name, "the whole of the file is used"),
+        if matches!(reader.text("zonemode"), None | Some("none")) {
+            reader.irrelevant(name, "`zonemode` is `none`")
+        } else {
+            reader.unsupported(name, "the whole of the file is used")
         }
     }
     match reader.text("stat_type") {
@@ -279,9 +283,10 @@ pub(super) fn delay(reader: &mut Reader<'_>) -> u64 {
     let delay = reader.parsed("startdelay", |text| {
         text.split('-').next_back().map_or(Ok(0), |text| number::time(text, 1_000_000_000))
     });
-    match ranged {
-        true => reader.approximated("startdelay", "every worker begins after the longest of these times"),
-        false => reader.translated("startdelay", "`pause` before the first operation"),
+    if ranged {
+        reader.approximated("startdelay", "every worker begins after the longest of these times")
+    } else {
+        reader.translated("startdelay", "`pause` before the first operation")
     }
     delay.unwrap_or(0)
 }

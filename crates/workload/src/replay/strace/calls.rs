@@ -6,8 +6,10 @@ use super::process::{Descriptor, Target, shares};
 use super::{Call, Done, Flags, OperationKind, Outcome, Tracer, Why, known};
 use crate::program::OpenFlags;
 
+mod names;
+
 /// What a descriptor of a call stands for.
-enum Found {
+enum Object {
     File { handle: u32, path: u32, descriptor: Descriptor },
     Directory { path: u32, listed: bool, descriptor: Descriptor },
     Elsewhere,
@@ -103,7 +105,7 @@ impl Tracer<'_> {
             "fremovexattr" => self.by_descriptor(d, Op::Removexattr),
             "chdir" => self.chdir(d),
             "fchdir" => {
-                if let (Some(0), Found::Directory { descriptor, .. }) = (d.value(), self.found(d, 0)) {
+                if let (Some(0), Object::Directory { descriptor, .. }) = (d.value(), self.found(d, 0)) {
                     let to = self.processes.description(descriptor).absolute.clone();
                     self.processes.change_directory(d.pid, to);
                 }
@@ -111,11 +113,11 @@ impl Tracer<'_> {
             "flock" => self.flock(d),
             "sendfile" | "sendfile64" | "copy_file_range" => self.copy(d),
             "mmap" | "mmap2" => match self.found(d, 4) {
-                Found::File { .. } => self.left_out(Why::Unsupported, d.name),
+                Object::File { .. } => self.left_out(Why::Unsupported, d.name),
                 _ => self.left_out(Why::NoFile, d.name),
             },
             "ioctl" => match self.found(d, 0) {
-                Found::Elsewhere => self.left_out(Why::Elsewhere, d.name),
+                Object::Elsewhere => self.left_out(Why::Elsewhere, d.name),
                 _ => self.left_out(Why::Unsupported, d.name),
             },
             "execve" | "execveat" => {
@@ -161,23 +163,24 @@ impl Tracer<'_> {
 
     /// What the descriptor in argument `at` stands for. One that was open before is opened before the replay, if `-y` shows
     /// its path.
-    fn found(&mut self, d: &Done<'_>, at: usize) -> Found {
+    fn found(&mut self, d: &Done<'_>, at: usize) -> Object {
         let (fd, shown) = decorated(d.argument(at));
-        let Some(fd) = number(fd) else { return Found::Elsewhere };
+        let Some(fd) = number(fd) else { return Object::Elsewhere };
         if let Some(descriptor) = self.processes.get(d.pid, fd) {
             return match self.processes.description(descriptor).target {
-                Target::File { handle, path } => Found::File { handle, path, descriptor },
-                Target::Directory { path, listed } => Found::Directory { path, listed, descriptor },
-                Target::Elsewhere => Found::Elsewhere,
+                Target::File { handle, path } => Object::File { handle, path, descriptor },
+                Target::Directory { path, listed } => Object::Directory { path, listed, descriptor },
+                Target::Elsewhere => Object::Elsewhere,
             };
         }
         let inside = shown.and_then(|path| self.place.inside(path).map(|inside| (inside, path.to_vec())));
-        let Some((inside, absolute)) = inside else { return Found::Elsewhere };
+        let Some((inside, absolute)) = inside else { return Object::Elsewhere };
         let path = self.world.path(&inside);
         let lists = d.name.starts_with("getdents") || d.name == "fchdir";
-        let target = match lists {
-            true => Target::Directory { path, listed: false },
-            false => Target::File { handle: self.world.open_before(d.thread, path), path },
+        let target = if lists {
+            Target::Directory { path, listed: false }
+        } else {
+            Target::File { handle: self.world.open_before(d.thread, path), path }
         };
         self.processes.open(d.pid, fd, (target, absolute), false, false);
         self.found(d, at)
@@ -296,7 +299,7 @@ impl Tracer<'_> {
                 self.processes.set_close_on_exec(d.pid, d.number(0).unwrap_or(-1), on);
             }
             b"F_SETFL" => {
-                if let Found::File { descriptor, .. } = self.found(d, 0) {
+                if let Object::File { descriptor, .. } = self.found(d, 0) {
                     let append = d.has(2, "O_APPEND");
                     if self.processes.description(descriptor).append != append {
                         self.left_out(Why::Unsupported, "fcntl(F_SETFL, O_APPEND)");
@@ -306,7 +309,7 @@ impl Tracer<'_> {
             command @ (b"F_SETLK" | b"F_SETLKW" | b"F_OFD_SETLK" | b"F_OFD_SETLKW") => {
                 let name = format!("fcntl({})", String::from_utf8_lossy(command));
                 match self.found(d, 0) {
-                    Found::File { handle, .. } => self.record_lock(d, handle, command, &name),
+                    Object::File { handle, .. } => self.record_lock(d, handle, command, &name),
                     _ => self.left_out(Why::Elsewhere, &name),
                 }
             }
@@ -324,10 +327,7 @@ impl Tracer<'_> {
         else {
             return self.left_out(Why::Unsupported, name);
         };
-        let kind = match find(lock, b"F_UNLCK").is_some() {
-            true => OperationKind::Unlock,
-            false => OperationKind::Lock,
-        };
+        let kind = if find(lock, b"F_UNLCK").is_some() { OperationKind::Unlock } else { OperationKind::Lock };
         let mut call = Call { length, ..d.on_handle(kind, handle) };
         if find(lock, b"F_WRLCK").is_some() {
             call.flags.0 |= Flags::EXCLUSIVE;
@@ -336,7 +336,7 @@ impl Tracer<'_> {
     }
 
     fn flock(&mut self, d: &Done<'_>) {
-        let Found::File { handle, .. } = self.found(d, 0) else {
+        let Object::File { handle, .. } = self.found(d, 0) else {
             return self.left_out(Why::Elsewhere, d.name);
         };
         if d.error() != 0 {
@@ -353,8 +353,8 @@ impl Tracer<'_> {
     /// A read or write; `offset` is the argument that says where, else it is where the last one ended.
     fn data(&mut self, d: &Done<'_>, kind: OperationKind, offset: Option<usize>, appends: bool) {
         let (handle, descriptor) = match self.found(d, 0) {
-            Found::File { handle, descriptor, .. } => (handle, descriptor),
-            Found::Directory { .. } | Found::Elsewhere => return self.left_out(Why::Elsewhere, d.name),
+            Object::File { handle, descriptor, .. } => (handle, descriptor),
+            Object::Directory { .. } | Object::Elsewhere => return self.left_out(Why::Elsewhere, d.name),
         };
         let moved = d.value().and_then(|value| u32::try_from(value).ok()).unwrap_or(0);
         let description = self.processes.description(descriptor);
@@ -382,7 +382,7 @@ impl Tracer<'_> {
     }
 
     fn seek(&mut self, d: &Done<'_>) {
-        let Found::File { handle, descriptor, .. } = self.found(d, 0) else {
+        let Object::File { handle, descriptor, .. } = self.found(d, 0) else {
             return self.left_out(Why::Elsewhere, d.name);
         };
         // The old call of 32-bit systems returns its result through a pointer.
@@ -411,16 +411,18 @@ impl Tracer<'_> {
 
     fn handle_call(&mut self, d: &Done<'_>, kind: OperationKind) {
         match self.found(d, 0) {
-            Found::File { handle, .. } => {
+            Object::File { handle, .. } => {
                 self.world.call(d.thread, d.on_handle(kind, handle));
             }
-            Found::Directory { .. } => self.left_out(Why::Unsupported, &format!("{} of a directory", d.name)),
-            Found::Elsewhere => self.left_out(Why::Elsewhere, d.name),
+            Object::Directory { .. } => {
+                self.left_out(Why::Unsupported, &format!("{} of a directory", d.name))
+            }
+            Object::Elsewhere => self.left_out(Why::Elsewhere, d.name),
         }
     }
 
     fn ftruncate(&mut self, d: &Done<'_>) {
-        let Found::File { handle, .. } = self.found(d, 0) else {
+        let Object::File { handle, .. } = self.found(d, 0) else {
             return self.left_out(Why::Elsewhere, d.name);
         };
         let offset = d.number(1).map_or(u64::MAX, i64::cast_unsigned);
@@ -429,7 +431,7 @@ impl Tracer<'_> {
     }
 
     fn allocate(&mut self, d: &Done<'_>) {
-        let Found::File { handle, .. } = self.found(d, 0) else {
+        let Object::File { handle, .. } = self.found(d, 0) else {
             return self.left_out(Why::Elsewhere, d.name);
         };
         let (offset, length) = (d.number(2), d.number(3).and_then(|length| u32::try_from(length).ok()));
@@ -440,168 +442,6 @@ impl Tracer<'_> {
         let call =
             Call { offset: offset.cast_unsigned(), length, ..d.on_handle(OperationKind::Allocate, handle) };
         self.world.call(d.thread, call);
-    }
-
-    /// A call on one name.
-    fn named(
-        &mut self,
-        d: &Done<'_>,
-        kind: OperationKind,
-        directory: Option<usize>,
-        name: usize,
-        change: impl FnOnce(&mut Call),
-    ) {
-        let Some((path, _)) = self.path(d, directory, name) else {
-            return self.left_out(Why::Elsewhere, d.name);
-        };
-        let mut call = d.call(kind, path);
-        change(&mut call);
-        self.world.call(d.thread, call);
-    }
-
-    fn symlink(&mut self, d: &Done<'_>, directory: Option<usize>, name: usize) {
-        // What it says is kept as it is.
-        let target = string(d.argument(0)).map(|target| self.world.path(&target));
-        self.named(d, OperationKind::Symlink, directory, name, |call| {
-            call.other = target.unwrap_or(call.object)
-        });
-    }
-
-    fn two_names(
-        &mut self,
-        d: &Done<'_>,
-        kind: OperationKind,
-        from: (Option<usize>, usize),
-        to: (Option<usize>, usize),
-    ) {
-        match (self.path(d, from.0, from.1), self.path(d, to.0, to.1)) {
-            (Some((from, _)), Some((to, _))) => {
-                self.world.call(d.thread, Call { other: to, ..d.call(kind, from) });
-            }
-            (None, None) => self.left_out(Why::Elsewhere, d.name),
-            (Some(_), None) | (None, Some(_)) => {
-                self.left_out(Why::Unsupported, &format!("{} from or to elsewhere", d.name));
-            }
-        }
-    }
-
-    /// A call on what a descriptor stands for that engines do by name.
-    fn by_descriptor(&mut self, d: &Done<'_>, kind: OperationKind) {
-        match self.found(d, 0) {
-            Found::File { path, .. } | Found::Directory { path, .. } => {
-                let length = if kind == OperationKind::Chmod { mode(d.argument(1)) } else { 0 };
-                self.world.call(d.thread, Call { length, ..d.call(kind, path) });
-            }
-            Found::Elsewhere => self.left_out(Why::Elsewhere, d.name),
-        }
-    }
-
-    fn stat(&mut self, d: &Done<'_>, directory: Option<usize>, name: usize, result: usize) {
-        if directory.is_some() && matches!(d.argument(name), b"\"\"" | b"NULL") {
-            return self.fstat(d, result);
-        }
-        let Some((path, _)) = self.path(d, directory, name) else {
-            return self.left_out(Why::Elsewhere, d.name);
-        };
-        self.world.call(d.thread, d.call(OperationKind::Stat, path));
-        if d.error() == 0 {
-            self.seen(path, d.argument(result));
-        }
-    }
-
-    fn fstat(&mut self, d: &Done<'_>, result: usize) {
-        match self.found(d, 0) {
-            Found::File { handle, .. } => {
-                self.world.call(d.thread, d.on_handle(OperationKind::Fstat, handle));
-                if let Some(size) =
-                    field(d.argument(result), b"_size=").and_then(|size| u64::try_from(size).ok())
-                {
-                    self.world.size_of_handle(handle, size);
-                }
-            }
-            Found::Directory { path, .. } => {
-                self.world.call(d.thread, d.call(OperationKind::Stat, path));
-                self.seen(path, d.argument(result));
-            }
-            Found::Elsewhere => self.left_out(Why::Elsewhere, d.name),
-        }
-    }
-
-    /// What attributes tell about the file in the beginning.
-    fn seen(&mut self, path: u32, attributes: &[u8]) {
-        if find(attributes, b"S_IFDIR").is_some() {
-            self.world.is_directory(path);
-        } else if let Some(size) = field(attributes, b"_size=").and_then(|size| u64::try_from(size).ok()) {
-            self.world.size_of_path(path, size);
-        }
-    }
-
-    /// The first call on a directory lists it; the others get the rest, which the replay has then.
-    fn list(&mut self, d: &Done<'_>) {
-        let Found::Directory { path, listed, descriptor } = self.found(d, 0) else {
-            return self.left_out(Why::Elsewhere, d.name);
-        };
-        if !listed {
-            self.world.call(d.thread, d.call(OperationKind::Readdir, path));
-        }
-        // At its end it may be listed again from the start.
-        let listed = d.value().is_some_and(|bytes| bytes > 0);
-        self.processes.description(descriptor).target = Target::Directory { path, listed };
-    }
-
-    fn chdir(&mut self, d: &Done<'_>) {
-        if d.value() != Some(0) {
-            return self.named(d, OperationKind::Stat, None, 0, |_| ());
-        }
-        let Some(name) = string(d.argument(0)) else { return self.left_out(Why::Incomplete, d.name) };
-        let to = joined(self.processes.directory(d.pid), &name);
-        if let Some(inside) = self.place.inside(&to) {
-            let path = self.world.path(&inside);
-            self.world.call(d.thread, d.call(OperationKind::Stat, path));
-            self.world.is_directory(path);
-        }
-        self.processes.change_directory(d.pid, to);
-    }
-
-    /// Data that the kernel moves from one descriptor to another: a read and a write.
-    fn copy(&mut self, d: &Done<'_>) {
-        let (from, to, offsets) = match d.name {
-            "copy_file_range" => (0, 2, (1, 3)),
-            _ => (1, 0, (2, usize::MAX)),
-        };
-        let moved = d.value().and_then(|value| u32::try_from(value).ok()).unwrap_or(0);
-        let mut any = false;
-        for (at, place, kind) in
-            [(from, offsets.0, OperationKind::Read), (to, offsets.1, OperationKind::Write)]
-        {
-            let Found::File { handle, descriptor, .. } = self.found(d, at) else { continue };
-            any = true;
-            // `[4096] => [8192]`: the offset before and after.
-            let text = d.arguments.get(place).copied().unwrap_or(b"NULL");
-            let given = text.strip_prefix(b"[").and_then(|text| {
-                let end = text.iter().position(|byte| !byte.is_ascii_digit())?;
-                number(&text[..end])
-            });
-            let description = self.processes.description(descriptor);
-            let offset = match given {
-                Some(offset) => offset.cast_unsigned(),
-                None => {
-                    let at = description.position;
-                    description.position += u64::from(moved);
-                    at
-                }
-            };
-            if kind == OperationKind::Write {
-                let flags = OpenFlags { write: true, ..OpenFlags::default() };
-                self.world.used_before(handle, Flags::of(flags));
-            }
-            if d.error() == 0 && moved > 0 {
-                self.world.call(d.thread, Call { offset, length: moved, moved, ..d.on_handle(kind, handle) });
-            }
-        }
-        if !any {
-            self.left_out(Why::Elsewhere, d.name);
-        }
     }
 
     fn creates(&mut self, d: &Done<'_>) {
@@ -621,7 +461,7 @@ impl Tracer<'_> {
                 Why::Elsewhere
             }
             Some(_) => Why::Unsupported,
-            None if d.number(0).is_some() && matches!(self.found(d, 0), Found::Elsewhere) => Why::Elsewhere,
+            None if d.number(0).is_some() && matches!(self.found(d, 0), Object::Elsewhere) => Why::Elsewhere,
             None => Why::Unsupported,
         };
         self.left_out(why, d.name);

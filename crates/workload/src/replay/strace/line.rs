@@ -15,7 +15,6 @@ pub(super) struct Line<'a> {
 pub(super) enum What<'a> {
     /// A whole call: name, and the text after the opening parenthesis.
     Call(&'a str, &'a [u8]),
-    /// A call's beginning.
     Unfinished(&'a str, &'a [u8]),
     /// The rest of a call that began earlier.
     Resumed(&'a str, &'a [u8]),
@@ -36,7 +35,6 @@ pub(super) struct Call<'a> {
 pub(super) enum Outcome<'a> {
     /// The value, and the path that `strace -y` shows of a descriptor.
     Value(i64, Option<&'a [u8]>),
-    /// `errno`.
     Error(u16),
     /// Interrupted, or never returned.
     Unknown,
@@ -208,7 +206,6 @@ pub(super) fn string(text: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Where `needle` begins.
 pub(super) fn find(text: &[u8], needle: &[u8]) -> Option<usize> {
     text.windows(needle.len()).position(|window| window == needle)
 }

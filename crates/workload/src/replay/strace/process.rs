@@ -105,19 +105,17 @@ impl Processes {
     /// A thread that `parent` made.
     pub(super) fn child(&mut self, parent: u32, pid: u32, plan: u32, shares: Shares) {
         let Some(&from) = self.threads.get(&parent) else { return self.first(pid, plan) };
-        let table = match shares.files {
-            true => {
-                self.tables[from.table].users += 1;
-                from.table
-            }
-            false => self.copy(from.table),
+        let table = if shares.files {
+            self.tables[from.table].users += 1;
+            from.table
+        } else {
+            self.copy(from.table)
         };
-        let directory = match shares.directory {
-            true => from.directory,
-            false => {
-                self.directories.push(self.directories[from.directory].clone());
-                self.directories.len() - 1
-            }
+        let directory = if shares.directory {
+            from.directory
+        } else {
+            self.directories.push(self.directories[from.directory].clone());
+            self.directories.len() - 1
         };
         self.threads.insert(pid, Thread { plan, table, directory });
     }

@@ -10,9 +10,10 @@ fn short(plan: &Plan, thread: usize) -> Vec<String> {
     let calls = plan.calls[plan.threads[thread].calls.clone()].iter();
     let text = |call: &Call| {
         let Some(kind) = call.kind else { return "wait".into() };
-        let object = match call.on_handle() {
-            true => format!("#{}", call.object),
-            false => String::from_utf8_lossy(plan.paths.get(call.object)).into_owned(),
+        let object = if call.on_handle() {
+            format!("#{}", call.object)
+        } else {
+            String::from_utf8_lossy(plan.paths.get(call.object)).into_owned()
         };
         let mut text = format!("{} {object}", kind.name());
         if call.offset != u64::MAX {

@@ -34,33 +34,19 @@ const LARGEST: usize = 16 << 20;
 pub enum ReplayError {
     /// The file system refused.
     #[error("cannot read the trace `{}`: {source}", .path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     /// It is not a trace of system calls.
     #[error("`{}` is no trace: {source}", .path.display())]
-    Strace {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: strace::StraceError,
-    },
+    Strace { path: PathBuf, source: strace::StraceError },
     /// The trace of an earlier run is damaged.
     #[error(transparent)]
     Trace(TraceError),
     /// The trace of an earlier run does not say which files its operations were on.
     #[error("the trace `{}` does not say which files its operations were on: it was recorded by an older version", .0.display())]
-    NoFiles(
-        /// The file.
-        PathBuf,
-    ),
+    NoFiles(PathBuf),
     /// There is nothing in it that can be replayed.
     #[error("nothing in the trace `{}` can be replayed: it has no call on files below `{root}`", .path.display())]
     Empty {
-        /// The file.
         path: PathBuf,
         /// What was asked for.
         root: String,
@@ -88,10 +74,7 @@ struct Key {
 /// See [`ReplayError`].
 pub fn load(path: &Path, place: &Where) -> Result<Arc<Plan>, ReplayError> {
     let io = |source| ReplayError::Io { path: path.into(), source };
-    let facts = match path == Path::new(EXAMPLE) {
-        true => None,
-        false => Some(path.metadata().map_err(io)?),
-    };
+    let facts = if path == Path::new(EXAMPLE) { None } else { Some(path.metadata().map_err(io)?) };
     let key = Key {
         path: path.into(),
         place: place.clone(),
@@ -116,7 +99,7 @@ pub fn load(path: &Path, place: &Where) -> Result<Arc<Plan>, ReplayError> {
 
 fn read(path: &Path, place: &Where) -> Result<Plan, ReplayError> {
     if path == Path::new(EXAMPLE) {
-        let text = include_bytes!("example.strace");
+        let text = include_bytes!("replay/example.strace");
         return strace::read(&text[..], place)
             .map_err(|source| ReplayError::Strace { path: path.into(), source });
     }
@@ -166,10 +149,8 @@ pub(crate) fn fingerprint(plan: &Plan) -> String {
     format!("{:016x}", plan.fingerprint())
 }
 
-/// A replay compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayProgram {
-    /// What is replayed.
     pub plan: Arc<Plan>,
     /// How much faster than recorded; infinite for as fast as possible.
     pub speed: f64,

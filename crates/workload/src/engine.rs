@@ -30,18 +30,10 @@ pub(crate) const XATTR: &str = "benchmaster";
 pub enum OperationError {
     /// The system said so.
     #[error("{}", std::io::Error::from_raw_os_error(*.0))]
-    Os(
-        /// `errno`.
-        i32,
-    ),
+    Os(i32),
     /// Fewer bytes than asked for, before the end of the file.
     #[error("only {done} of {asked} bytes were moved")]
-    Short {
-        /// Bytes asked for.
-        asked: usize,
-        /// Bytes moved.
-        done: usize,
-    },
+    Short { asked: usize, done: usize },
     /// It succeeded, and in the trace that is replayed it did not.
     #[error("it succeeded, and failed when it was recorded: {}", std::io::Error::from_raw_os_error(*recorded))]
     Succeeded {
@@ -102,7 +94,6 @@ fn errno_name(number: i32) -> Option<&'static str> {
 /// The operations on names and open files that move no data, as one stream of a worker issues them. Paths are relative to
 /// the working directory.
 pub(crate) trait Files {
-    /// An open file.
     type Handle;
 
     /// Opens an existing file.
@@ -117,7 +108,6 @@ pub(crate) trait Files {
         path: &PathBuffer,
         flags: OpenFlags,
     ) -> impl Future<Output = Result<Self::Handle, OperationError>>;
-    /// Closes a file.
     fn close(&self, handle: Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
     /// Makes data and metadata of a file stable.
     fn fsync(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
@@ -130,19 +120,15 @@ pub(crate) trait Files {
         kind: LockKind,
         length: u64,
     ) -> impl Future<Output = Result<(), OperationError>>;
-    /// Releases it.
     fn unlock(&self, handle: &Self::Handle, length: u64) -> impl Future<Output = Result<(), OperationError>>;
     /// Reads the attributes of a file.
     fn stat(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
     /// Gives a file another name.
     fn rename(&self, from: &PathBuffer, to: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Removes a file.
     fn unlink(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
     /// Lists a directory; returns the number of entries.
     fn readdir(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
-    /// Makes a directory.
     fn mkdir(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Removes a directory.
     fn rmdir(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
     /// Sets the size of an open file.
     fn truncate(&self, handle: &Self::Handle, size: u64) -> impl Future<Output = Result<(), OperationError>>;
@@ -156,7 +142,6 @@ pub(crate) trait Files {
     fn seek_data(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
     /// Reads the attributes of an open file.
     fn fstat(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
-    /// Sets permission bits.
     fn chmod(&self, path: &PathBuffer, mode: u32) -> impl Future<Output = Result<(), OperationError>>;
     /// Sets both times to now.
     fn utimes(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
@@ -184,7 +169,6 @@ pub(crate) trait Files {
 
 /// What a stream of a worker runs on: data transfer, waiting, and the [`Files`] operations, whose code engines can share.
 pub(crate) trait Engine: Sized {
-    /// An open file.
     type Handle;
     /// What carries out all operations but reads and writes.
     type Files: Files<Handle = Self::Handle>;

@@ -8,7 +8,7 @@ use crate::random::{Random, Zipfs};
 
 /// Where a read or write goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     /// Offset (0 where the file system decides) and length.
     At(u64, usize),
     /// The file has no place for this worker.
@@ -20,8 +20,8 @@ pub(super) enum Place {
 impl<H> Lane<H> {
     /// Where the next read or write of an open handle goes, and how long it is; counts its bytes.
     #[inline(always)]
-    pub(super) fn place(&mut self, shared: &WorkerShared, op: &Operation) -> Place {
-        let Some(open) = self.handles[usize::from(op.slot)].as_mut() else { return Place::NotOpen };
+    pub(super) fn place(&mut self, shared: &WorkerShared, op: &Operation) -> Position {
+        let Some(open) = self.handles[usize::from(op.slot)].as_mut() else { return Position::NotOpen };
         let length = match &op.drawn {
             None => op.length,
             Some(sampler) => sampler.draw(&mut self.random),
@@ -44,12 +44,12 @@ impl<H> Lane<H> {
             OffsetPick::Append => (0, length),
             _ => match elsewhere(open, shared, op, length, &mut self.random, &mut self.zipfs) {
                 Some(place) => place,
-                None => return Place::Nowhere,
+                None => return Position::Nowhere,
             },
         };
         shared.moved.set(shared.moved.get() + length);
         shared.stream.note(op.kind, open.name, offset, length);
-        Place::At(offset, length as usize)
+        Position::At(offset, length as usize)
     }
 
     /// Workers that share a file start at different places of it, at a multiple of the largest I/O.
@@ -86,9 +86,10 @@ fn elsewhere<H>(
         OffsetPick::Hotspot { share, accesses } => {
             let places = places();
             let hot = ((places as f64 * share).ceil() as u64).clamp(1, places);
-            let place = match random.unit() < accesses || hot == places {
-                true => random.below(hot),
-                false => hot + random.below(places - hot),
+            let place = if random.unit() < accesses || hot == places {
+                random.below(hot)
+            } else {
+                hot + random.below(places - hot)
             };
             within(place * op.unit)
         }
