@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 use super::bound;
 use super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit, both_sides, short, thin};
 use crate::overview::unbroken;
+use crate::sections::results::operation;
 use crate::{format, overview};
 
 /// Up to so many treatments are drawn into one plot; more are chosen from.
@@ -346,7 +347,7 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
     let views = |mode: Mode, curve: Curve<'_>| {
         let mut views: Vec<View> = Vec::new();
         for (number, treatment, table) in &tables {
-            let operation = crate::terminal::operation(table);
+            let operation = operation(table);
             let (label, name) = match together {
                 true => (operation, treatment.label.clone()),
                 false => (treatment.label.clone(), operation),
@@ -365,7 +366,7 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
         // The most frequent operation first.
         if together {
             let busiest = |view: &View| {
-                let of = tables.iter().filter(|(.., l)| crate::terminal::operation(l) == view.label);
+                let of = tables.iter().filter(|(.., l)| operation(l) == view.label);
                 std::cmp::Reverse(of.map(|(.., l)| l.count).max())
             };
             views.sort_by_key(busiest);

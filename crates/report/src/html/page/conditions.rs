@@ -7,7 +7,7 @@ use benchmaster_telemetry::Environment;
 use benchmaster_workload::recording::Recording;
 use serde::Serialize;
 
-use super::super::table::{Cell, Table};
+use crate::document::{Cell, Table};
 use crate::format;
 
 /// Failed checks shown one by one.
