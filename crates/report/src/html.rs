@@ -10,7 +10,6 @@ mod page;
 mod plots;
 mod stack;
 mod standalone;
-mod table;
 mod trace;
 
 use benchmaster_analysis::Analysis;
@@ -94,7 +93,7 @@ fn document(
         page => Value::from(Serde(page)),
         css => Value::from_safe_string(include_str!("../templates/report.css").into()),
         js => Value::from_safe_string(include_str!("../templates/report.js").into()),
-        plot => Value::from_safe_string(PLOT.concat()),
+        plot_js => Value::from_safe_string(PLOT.concat()),
         data => Value::from_safe_string(data),
     })?)
 }

@@ -7,12 +7,14 @@
 #![deny(missing_docs)]
 
 pub mod details;
+mod document;
 pub mod export;
 pub mod html;
 pub mod lints;
 #[cfg(test)]
 mod made_up;
 mod overview;
+mod sections;
 pub mod terminal;
 
 use benchmaster_units::format;

@@ -3,10 +3,8 @@
 mod compare;
 mod effects;
 mod findings;
-mod fleet;
 mod grid;
 mod load;
-mod rpc;
 mod summary;
 mod tables;
 
@@ -16,16 +14,14 @@ use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::StudyResults;
 
-use crate::overview;
+use crate::{overview, sections};
 use grid::Text;
 
 pub use compare::{comparison_text, history_text};
-pub(crate) use effects::{comparison_note, differs, p_cell, ranged, verdict};
 pub use effects::{experiment_text, sample_text};
 pub use grid::wrap;
 pub(crate) use load::word as load_word;
 pub use summary::summary;
-pub(crate) use tables::{operation, remarks};
 
 /// How text is to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,14 +54,17 @@ pub fn analysis_text(
 ) -> String {
     let mut text = Text::new(options);
     head(&mut text, results, analysis);
-    tables::results(&mut text, results, analysis);
-    rpc::calls(&mut text, analysis);
-    tables::operations(&mut text, results, analysis);
-    tables::responses(&mut text, results, analysis);
-    rpc::phases(&mut text, analysis);
-    tables::fairness(&mut text, analysis);
-    fleet::fleet(&mut text, results, analysis);
-    effects::effects(&mut text, analysis);
+    text.blocks(&sections::results::results(results, analysis));
+    text.tables(&sections::wire::calls(analysis));
+    text.tables(&sections::results::operations(results, analysis));
+    text.tables(&sections::results::responses(results, analysis));
+    text.tables(&sections::wire::phases(analysis));
+    text.blocks(&sections::results::fairness(analysis));
+    text.tables(&sections::clients::clients(results, analysis));
+    text.tables(&sections::clients::networks(results, analysis));
+    text.tables(&sections::clients::retries(results));
+    text.section(&format!("effects on {}", analysis.effects_on));
+    text.blocks(&sections::effects::effects(analysis));
     load::curves(&mut text, analysis);
     adaptive(&mut text, analysis);
     findings::findings(&mut text, diagnosis);

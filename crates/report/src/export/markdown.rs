@@ -9,8 +9,8 @@ use benchmaster_diagnosis::finding::Finding;
 use benchmaster_record::results::{StudyResults, Unit};
 
 use self::escape::{cell, code, code_cell, fenced, text};
-use crate::format::{self, rounded};
-use crate::overview;
+use crate::document::{Block, Cell, Head, Table};
+use crate::{format, overview, sections};
 
 /// Rows of a table of results up to which all are shown.
 const ROWS: usize = 32;
@@ -20,13 +20,13 @@ const FINDINGS: usize = 10;
 /// The text of [`super::Format::Markdown`]. Names and messages are escaped, so that none of them becomes markup.
 pub fn markdown(results: &StudyResults, analysis: &Analysis, diagnosis: &Diagnosis) -> String {
     let study = &results.study;
-    let mut out = Document(format!("## {}\n", text(&study.name)));
+    let mut out = Markdown(format!("## {}\n", text(&study.name)));
     if let Some(description) = &study.description {
         out.paragraph(&text(description));
     }
     out.paragraph(&format!("**{}**", text(&overview::question(results, analysis))));
     out.paragraph(&text(&overview::answer(analysis).join(" ")));
-    tables(&mut out, results, analysis);
+    out.blocks(&sections::results::results(results, analysis));
     findings(&mut out, diagnosis);
     out.head("Validity");
     validity(&mut out, analysis);
@@ -38,9 +38,9 @@ pub fn markdown(results: &StudyResults, analysis: &Analysis, diagnosis: &Diagnos
 }
 
 /// Blocks of Markdown, an empty line between them.
-struct Document(String);
+struct Markdown(String);
 
-impl Document {
+impl Markdown {
     fn block(&mut self, block: &str) {
         self.0.push('\n');
         self.0.push_str(block);
@@ -62,95 +62,55 @@ impl Document {
         }
     }
 
-    /// Cells are escaped already. Columns whose head begins with `#` have numbers.
-    fn table(&mut self, head: &[&str], rows: &[Vec<String>]) {
-        let line = |cells: Vec<&str>| format!("| {} |", cells.join(" | "));
-        let mut lines = vec![line(head.iter().map(|head| head.trim_start_matches('#')).collect())];
-        lines.push(line(head.iter().map(|head| if head.starts_with('#') { "--:" } else { ":--" }).collect()));
-        lines.extend(rows.iter().map(|row| line(row.iter().map(String::as_str).collect())));
+    /// A table below its caption, of many rows the first.
+    fn table(&mut self, table: &Table) {
+        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+        let shown = |one: &Cell| match one {
+            Cell { is_name: true, text, .. } => code_cell(text),
+            // Numbers are no markup.
+            Cell { sort: Some(_), text, .. } => text.clone(),
+            Cell { text, .. } => cell(text),
+        };
+        let rule = |head: &Head| if head.number { "--:" } else { ":--" }.to_owned();
+        let mut table = table.clone();
+        table.cap(ROWS);
+        self.paragraph(&format!("**{}**", text(&table.caption)));
+        let mut lines = vec![line(table.head.iter().map(|head| cell(&head.text)).collect())];
+        lines.push(line(table.head.iter().map(rule).collect()));
+        lines.extend(table.rows.iter().map(|row| line(row.iter().map(shown).collect())));
         self.block(&lines.join("\n"));
-    }
-}
-
-const HEAD: [&str; 8] =
-    ["response", "#mean ± half width", "#n", "#p50", "#p99", "#p99.9", "#errors", "validity"];
-
-/// One table per workload; one over all workloads when there is one treatment.
-fn tables(out: &mut Document, results: &StudyResults, analysis: &Analysis) {
-    let workloads = &results.study.workloads;
-    let row = |treatment, workload: &str| row(results, analysis, treatment, workload);
-    match analysis.treatments.as_slice() {
-        [treatment] => {
-            let named = |name: &String| {
-                std::iter::once(code_cell(name)).chain(row(treatment, name)).collect::<Vec<String>>()
-            };
-            let rows: Vec<_> = workloads.iter().map(|workload| named(&workload.name)).collect();
-            table(out, "workload", rows);
+        if !table.note.is_empty() {
+            self.paragraph(&coded(&table.note));
         }
-        treatments => {
-            for workload in workloads {
-                if workloads.len() > 1 {
-                    out.paragraph(&format!("{}:", code(&workload.name)));
-                }
-                let rows = treatments.iter().map(|treatment| {
-                    std::iter::once(code_cell(&treatment.label))
-                        .chain(row(treatment, &workload.name))
-                        .collect()
-                });
-                table(out, "treatment", rows.collect());
+    }
+
+    fn blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            match block {
+                Block::Sentence(sentence) => self.paragraph(&text(sentence)),
+                Block::Table(table) => self.table(table),
             }
         }
     }
-    let level = format::percent(analysis.confidence);
-    out.paragraph(&format!(
-        "±: half width of the {level} Student-t interval of the mean over n runs. Percentiles: of all operations of these \
-         runs, merged."
-    ));
 }
 
-fn table(out: &mut Document, first: &str, mut rows: Vec<Vec<String>>) {
-    let more = rows.len().saturating_sub(ROWS);
-    rows.truncate(ROWS);
-    let head: Vec<&str> = std::iter::once(first).chain(HEAD).collect();
-    out.table(&head, &rows);
-    if more > 0 {
-        out.paragraph(&format!("… and {} that the other exports have.", format::plural(more, first)));
+/// A text in which what stands between backticks is code.
+fn coded(note: &str) -> String {
+    let part = |(at, part): (usize, &str)| if at % 2 == 1 { code(part) } else { within(part) };
+    note.split('`').enumerate().map(part).collect()
+}
+
+/// Text within a line, whose blanks at its ends stay.
+fn within(part: &str) -> String {
+    let blank = |is: bool| if is { " " } else { "" };
+    let inner = text(part);
+    if inner.is_empty() {
+        return blank(!part.is_empty()).into();
     }
+    format!("{}{inner}{}", blank(part.starts_with(' ')), blank(part.ends_with(' ')))
 }
 
-fn row(
-    results: &StudyResults,
-    analysis: &Analysis,
-    treatment: &TreatmentSummary,
-    workload: &str,
-) -> Vec<String> {
-    let rates = overview::rates(&results.study, analysis, workload);
-    let name = rates.first().map(|(name, _)| name.as_str());
-    let response = name.and_then(|name| treatment.response(name));
-    let estimate = response.and_then(|response| Some((response.unit, response.estimate.as_ref()?)));
-    let latency = overview::main_latency(results, treatment, workload);
-    let percentile = |label: &str| {
-        let ns = latency.and_then(|latency: &LatencySummary| latency.percentile(label));
-        ns.map_or("–".into(), |ns| format::time(ns as f64))
-    };
-    let errors = treatment.errors_by_workload.get(workload).copied().unwrap_or(0);
-    vec![
-        name.map_or("–".into(), |name| code_cell(overview::short_name(name, workload))),
-        estimate.map_or("–".into(), |(unit, e)| shown(e.mean, e.half_width, unit)),
-        estimate.map_or(0, |(_, e)| e.n).to_string(),
-        percentile("p50"),
-        percentile("p99"),
-        percentile("p99.9"),
-        format::count(errors),
-        cell(&overview::validity(results, treatment, workload).0),
-    ]
-}
-
-fn shown(mean: f64, half_width: Option<f64>, unit: Unit) -> String {
-    rounded(mean, half_width, unit, None).text(true)
-}
-
-fn findings(out: &mut Document, diagnosis: &Diagnosis) {
+fn findings(out: &mut Markdown, diagnosis: &Diagnosis) {
     out.head("Findings");
     if diagnosis.findings.is_empty() {
         let looked = format::plural(diagnosis.clear.len(), "condition");
@@ -180,7 +140,7 @@ fn finding(finding: &Finding) -> String {
     line
 }
 
-fn validity(out: &mut Document, analysis: &Analysis) {
+fn validity(out: &mut Markdown, analysis: &Analysis) {
     let objections = overview::objections(analysis);
     if objections.is_empty() {
         out.paragraph(overview::all_well(analysis));
@@ -197,7 +157,7 @@ fn validity(out: &mut Document, analysis: &Analysis) {
     }));
 }
 
-fn conditions(out: &mut Document, results: &StudyResults, analysis: &Analysis) {
+fn conditions(out: &mut Markdown, results: &StudyResults, analysis: &Analysis) {
     let lines = overview::place_lines(results)
         .into_iter()
         .chain(overview::lab_lines(results))
@@ -211,7 +171,7 @@ fn conditions(out: &mut Document, results: &StudyResults, analysis: &Analysis) {
     out.items(lines.map(|line| text(&line)));
 }
 
-fn reproduce(out: &mut Document, results: &StudyResults) {
+fn reproduce(out: &mut Markdown, results: &StudyResults) {
     let study = &results.study;
     let mut commands: Vec<&str> = Vec::new();
     for session in &results.sessions {

@@ -9,12 +9,13 @@ use benchmaster_analysis::compare::{
 };
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::{StudyResults, Unit};
+use benchmaster_store::record::Severity;
 use serde::Serialize;
 
 use super::figure::{Axis, Figure, Line, Mode, Values, View, short};
 use super::page::{PlotHead, head};
-use super::table::{Cell, Table};
 use super::{HtmlError, document};
+use crate::document::{Cell, Style, Table};
 use crate::format::{self, rounded};
 
 pub use history::history;
@@ -240,19 +241,19 @@ fn row(response: &ResponseComparison, cell: &CellComparison) -> Vec<Cell> {
 }
 
 fn word(verdict: Verdict, direction: Option<Direction>) -> Cell {
-    let (word, class) = match (verdict, direction) {
-        (Verdict::Changed, Some(Direction::Better)) => ("better", "note"),
-        (Verdict::Changed, Some(Direction::Worse)) => ("worse", "invalid"),
-        (Verdict::Changed, None) => ("changed", "invalid"),
-        (Verdict::Undecided, _) => ("undecided", "warning"),
-        (Verdict::Same, _) => ("the same", ""),
+    let (word, severity) = match (verdict, direction) {
+        (Verdict::Changed, Some(Direction::Better)) => ("better", Some(Severity::Note)),
+        (Verdict::Changed, Some(Direction::Worse)) => ("worse", Some(Severity::Invalid)),
+        (Verdict::Changed, None) => ("changed", Some(Severity::Invalid)),
+        (Verdict::Undecided, _) => ("undecided", Some(Severity::Warning)),
+        (Verdict::Same, _) => ("the same", None),
     };
-    Cell { class, ..Cell::text(word) }
+    Cell::text(word).marked(severity)
 }
 
 /// A sentence, in a column that is wide enough for it.
 fn told(sentence: &str) -> Cell {
-    Cell { class: "words", ..Cell::text(sentence) }
+    Cell { style: Style::Sentence, ..Cell::text(sentence) }
 }
 
 fn amount(mean: f64, half_width: Option<f64>, unit: Unit) -> Cell {

@@ -3,6 +3,8 @@
 use benchmaster_record::results::Unit;
 use serde::Serialize;
 
+pub(crate) use crate::document::short;
+
 /// One plot, with several views of which one is shown.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Figure {
@@ -255,14 +257,6 @@ impl Line {
     pub(crate) fn at(self, x: Values) -> Self {
         Self { x: Some(x), ..self }
     }
-}
-
-/// A number with five significant digits, which no plot can tell from the full one, but which takes less room.
-pub(crate) fn short(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 /// An interval that reaches as far to both sides.

@@ -5,7 +5,7 @@ use benchmaster_stats::share::wilson;
 use super::HtmlError;
 use super::figure::{Axis, Figure, Line, Mode, Values, View, short};
 use super::standalone::Standalone;
-use super::table::{Cell, Table};
+use crate::document::{Cell, Table};
 use crate::format;
 use crate::overview::unbroken;
 

@@ -2,10 +2,8 @@
 
 mod answer;
 mod conditions;
+mod course;
 mod findings;
-mod fleet;
-mod tables;
-mod wire;
 
 use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
@@ -14,9 +12,9 @@ use serde::Serialize;
 
 use super::figure::Figure;
 use super::stack::Drawn;
-use super::table::{Cell, Table, class};
+use crate::document::{Block, Cell, Table, class};
 use crate::lints::{Outcome, lints};
-use crate::{format, overview};
+use crate::{format, overview, sections};
 
 /// All that the template shows, as text.
 #[derive(Debug, Serialize)]
@@ -33,18 +31,18 @@ pub(super) struct Page {
     more: Vec<String>,
     validity: Validity,
     findings: findings::Findings,
-    results: Vec<Table>,
-    effects: tables::Effects,
+    results: Vec<Block>,
+    effects: Vec<Block>,
     replicates: Table,
     operations: Vec<Table>,
     responses: Vec<Table>,
     rpcs: Vec<Table>,
-    fairness: Option<Table>,
+    fairness: Vec<Block>,
     clients: Vec<Table>,
     networks: Vec<Table>,
     sampling: Vec<Table>,
     course: Vec<Table>,
-    printed: Vec<fleet::Printed>,
+    printed: Vec<course::Printed>,
     effect_plots: Vec<PlotHead>,
     plots: Vec<PlotSection>,
     environment: Vec<Table>,
@@ -130,18 +128,18 @@ pub(super) fn page(
         validity: validity(analysis, problems),
         lints: rules(results, analysis),
         findings: findings::findings(diagnosis, &effects.iter().chain(figures).collect::<Vec<_>>()),
-        results: tables::results(results, analysis),
-        effects: tables::effects(analysis),
-        replicates: tables::replicates(analysis),
-        operations: tables::operations(results, analysis),
-        responses: tables::responses(results, analysis),
-        rpcs: wire::rpcs(analysis),
-        fairness: tables::fairness(analysis),
-        clients: fleet::clients(results, analysis),
-        networks: fleet::networks(results, analysis),
-        sampling: fleet::sampling(results),
-        course: fleet::course(results),
-        printed: fleet::printed(results, drawn),
+        results: sections::results::results(results, analysis),
+        effects: sections::effects::effects(analysis),
+        replicates: sections::results::replicates(analysis),
+        operations: sections::results::operations(results, analysis),
+        responses: sections::results::responses(results, analysis),
+        rpcs: sections::wire::calls(analysis).into_iter().chain(sections::wire::phases(analysis)).collect(),
+        fairness: sections::results::fairness(analysis),
+        clients: sections::clients::clients(results, analysis),
+        networks: sections::clients::networks(results, analysis),
+        sampling: course::sampling(results),
+        course: course::course(results),
+        printed: course::printed(results, drawn),
         effect_plots: effects.iter().map(head).collect(),
         plots: sections(figures),
         environment: conditions::environment(results),
@@ -162,7 +160,7 @@ const RESPONSE_ROWS: usize = 1_000;
 
 impl Page {
     fn cap(&mut self) {
-        cap_all(&mut self.results, ROWS);
+        cap_all(tables_of(&mut self.results), ROWS);
         cap_all(&mut self.operations, ROWS);
         cap_all(&mut self.responses, RESPONSE_ROWS);
         cap_all(&mut self.rpcs, ROWS);
@@ -174,18 +172,26 @@ impl Page {
             .into_iter()
             .chain(&mut self.findings.absent)
             .chain(&mut self.findings.limits)
-            .chain(&mut self.fairness)
+            .chain(tables_of(&mut self.fairness))
             .chain(&mut self.checks)
             .for_each(|t| t.cap(ROWS));
     }
 }
 
 /// Cuts tables to about so many rows together.
-fn cap_all(tables: &mut [Table], rows: usize) {
+fn cap_all<'t>(tables: impl IntoIterator<Item = &'t mut Table>, rows: usize) {
+    let mut tables: Vec<_> = tables.into_iter().collect();
     if tables.iter().map(|t| t.rows.len()).sum::<usize>() > rows {
         let each = rows / tables.len();
         tables.iter_mut().for_each(|t| t.cap(each));
     }
+}
+
+fn tables_of(blocks: &mut [Block]) -> impl Iterator<Item = &mut Table> {
+    blocks.iter_mut().filter_map(|block| match block {
+        Block::Table(table) => Some(table),
+        Block::Sentence(_) => None,
+    })
 }
 
 /// Failures, damage and checks that did not pass, the worst first.

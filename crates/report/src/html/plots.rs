@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 use super::bound;
 use super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit, both_sides, short, thin};
 use crate::overview::unbroken;
+use crate::sections::results::operation;
 use crate::{format, overview};
 
 /// Up to so many treatments are drawn into one plot; more are chosen from.
@@ -344,7 +345,7 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
     let views = |mode: Mode, curve: Curve<'_>| {
         let mut views: Vec<View> = Vec::new();
         for (number, treatment, table) in &tables {
-            let operation = crate::terminal::operation(table);
+            let operation = operation(table);
             let (label, name) = match together {
                 true => (operation, treatment.label.clone()),
                 false => (treatment.label.clone(), operation),
@@ -363,7 +364,7 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
         // The most frequent operation first.
         if together {
             let busiest = |view: &View| {
-                let of = tables.iter().filter(|(.., l)| crate::terminal::operation(l) == view.label);
+                let of = tables.iter().filter(|(.., l)| operation(l) == view.label);
                 std::cmp::Reverse(of.map(|(.., l)| l.count).max())
             };
             views.sort_by_key(busiest);

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::figure::Figure;
 use super::page::{PlotHead, head};
-use super::table::Table;
 use super::{HtmlError, document, effects};
+use crate::document::Table;
 use crate::format;
 
 /// All that the template of such a page shows.

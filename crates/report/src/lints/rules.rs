@@ -250,13 +250,13 @@ pub(super) fn normality(_: &StudyResults, analysis: &Analysis) -> Outcome {
         Ok((w, p)) if p < ALPHA => Broken(format!(
             "runs are not normally distributed about their means (Shapiro and Wilk: W = {w:.3}, p = {}, n = {}); intervals are \
              less sure than they say, so look at the single runs",
-            crate::terminal::p_cell(Some(p)),
+            crate::sections::effects::p_text(p),
             distances.len()
         )),
         Ok((w, p)) => Held(format!(
             "nothing speaks against it (Shapiro and Wilk over {}: W = {w:.3}, p = {})",
             plural(distances.len(), "run"),
-            crate::terminal::p_cell(Some(p))
+            crate::sections::effects::p_text(p)
         )),
         Err(_) => Broken("too few runs to check; intervals assume it. Set `replicates` to 5 or more".into()),
     }

@@ -5,6 +5,7 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Tab
 use unicode_width::UnicodeWidthStr;
 
 use super::TextOptions;
+use crate::document::{self, Block};
 use crate::format;
 
 /// Text under construction.
@@ -31,6 +32,21 @@ impl Column {
     }
     pub(super) fn number(header: impl Into<String>, cells: Vec<String>, rank: u8) -> Self {
         Self { header: header.into(), cells, rank, right: true }
+    }
+
+    /// Takes the blank between numbers and their units away (`1.24ms`), in columns without intervals.
+    fn compact(&mut self) {
+        if self.cells.iter().any(|cell| cell.matches(' ').count() > 1) {
+            return;
+        }
+        for cell in &mut self.cells {
+            if let Some((number, unit)) = cell.split_once(' ')
+                && number.ends_with(|c: char| c.is_ascii_digit())
+                && unit.starts_with(char::is_alphabetic)
+            {
+                *cell = format!("{number}{unit}");
+            }
+        }
     }
 }
 
@@ -119,6 +135,10 @@ impl Text {
         let mut fit = Fit { gap: 2, width: None };
         let mut lines = layout(&columns, fit, None);
         if width_of(&lines) > self.options.width {
+            columns.iter_mut().filter(|column| column.right).for_each(Column::compact);
+            lines = layout(&columns, fit, None);
+        }
+        if width_of(&lines) > self.options.width {
             if let Some(label) = columns.first_mut() {
                 label.cells.iter_mut().for_each(|c| *c = c.replace(' ', "\n"));
             }
@@ -154,13 +174,59 @@ impl Text {
         }
     }
 
+    /// Sentences and tables as they come.
+    pub(super) fn blocks(&mut self, blocks: &[Block]) {
+        for block in blocks {
+            match block {
+                Block::Sentence(sentence) => self.wrapped("  ", sentence),
+                Block::Table(table) => self.tables([table]),
+            }
+        }
+    }
+
+    /// Tables of the document, each below its caption.
+    pub(super) fn tables<'t>(&mut self, tables: impl IntoIterator<Item = &'t document::Table>) {
+        for table in tables {
+            self.section(&table.caption);
+            let cells = |at: usize| -> Vec<String> {
+                let cell =
+                    |row: &Vec<document::Cell>| row.get(at).map(|cell| cell.text.replace(NO_BREAK, " "));
+                table.rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
+            };
+            let columns = table.head.iter().enumerate().map(|(at, head)| Column {
+                header: head.text.clone(),
+                cells: cells(at),
+                rank: head.rank,
+                right: head.number,
+            });
+            // Lines of bars have no ASCII.
+            let is_drawn = |column: &Column| {
+                self.options.unicode
+                    || !column
+                        .cells
+                        .iter()
+                        .any(|cell| cell.contains(|c: char| ('\u{2581}'..='\u{2588}').contains(&c)))
+            };
+            let columns = columns.filter(is_drawn).collect();
+            let severities: Vec<_> =
+                table.rows.iter().map(|row| row.last().and_then(document::Cell::severity)).collect();
+            self.table(columns, &severities);
+            if !table.note.is_empty() {
+                self.wrapped("", &table.note);
+            }
+        }
+    }
+
     pub(super) fn colored(&self, code: &str, text: &str) -> String {
         if self.options.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
     }
 
     /// Without what only Unicode has, where it is not wanted.
     fn plain(&self, text: &str) -> String {
-        if self.options.unicode { text.into() } else { format::ascii(text) }
+        if self.options.unicode {
+            return text.into();
+        }
+        format::ascii(text).replace('–', "-").replace("ω²", "omega^2")
     }
 }
 

@@ -6,7 +6,7 @@ use benchmaster_analysis::experiment::Experiment;
 use benchmaster_report::html;
 use serde_json::Value;
 
-use crate::made_up::{MadeUp, SIX, all};
+use crate::made_up::{self, MadeUp, SIX, all};
 
 /// The figures of the page of an experiment.
 fn figures(experiment: &Experiment) -> Vec<Value> {

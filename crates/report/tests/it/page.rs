@@ -145,7 +145,7 @@ fn what_went_over_the_wire_is_in_tables_by_phase() {
     let page = page(&results);
     let words = words(&page);
     let places: Vec<_> =
-        ["<h3>RPCs</h3>", "write: measured phase", "write: set-up (mounting", "v4 EXCHANGE_ID"]
+        ["<h3>RPCs</h3>", "write: RPCs, measured phase", "write: RPCs, set-up (mounting", "v4 EXCHANGE_ID"]
             .iter()
             .map(|text| words.find(text).unwrap_or_else(|| panic!("no {text}")))
             .collect();

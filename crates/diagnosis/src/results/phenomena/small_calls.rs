@@ -155,7 +155,7 @@ mod tests {
         let Verdict::Found(found) = creation(&[(300_000, 9_500), (40_500_000, 500)], 0.0, 300.0) else {
             panic!()
         };
-        assert!(found.what.starts_with("5.0 % of the calls of create take about 40 ms"), "{}", found.what);
+        assert!(found.what.starts_with("5 % of the calls of create take about 40 ms"), "{}", found.what);
         assert!(found.cost.unwrap().share > 0.8);
         assert_eq!(creation(&[(300_000, 9_850), (40_500_000, 150)], 0.0, 300.0), Verdict::Clear);
         // A tail that only goes through there.

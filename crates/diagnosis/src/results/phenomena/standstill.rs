@@ -158,7 +158,7 @@ mod tests {
         };
         assert!(
             found.what.starts_with(
-                "Twice nothing ended, of any worker, for up to 2 s: 5.0 % of the time, where 500 operations"
+                "Twice nothing ended, of any worker, for up to 2 s: 5 % of the time, where 500 operations"
             ),
             "{}",
             found.what

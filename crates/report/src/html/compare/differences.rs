@@ -8,10 +8,11 @@ use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
 use benchmaster_record::results::{Severity, Unit};
 
-use super::super::table::{Cell, Table};
 use super::Compared;
+use crate::document::{Cell, Table};
 use crate::format::{self, rounded};
-use crate::{overview, terminal};
+use crate::overview;
+use crate::sections::results::operation;
 
 /// Rows of a table.
 const ROWS: usize = 400;
@@ -54,11 +55,8 @@ pub(super) fn latencies(a: Compared<'_>, b: Compared<'_>) -> Option<Table> {
                     == (&latency.workload, &latency.series, latency.kind)
             };
             let Some(other) = of_b.latencies.iter().find(same) else { continue };
-            let mut row = vec![
-                Cell::text(&of_a.label),
-                Cell::text(&latency.workload),
-                Cell::text(terminal::operation(latency)),
-            ];
+            let mut row =
+                vec![Cell::text(&of_a.label), Cell::text(&latency.workload), Cell::text(operation(latency))];
             for percentile in ["p50", "p99", "p99.9"] {
                 let [a, b] = [latency, other].map(|one| one.percentile(percentile).map(|ns| ns as f64));
                 row.extend([time(a), time(b), quotient(a, b)]);

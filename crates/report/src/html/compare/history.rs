@@ -2,11 +2,12 @@
 
 use benchmaster_analysis::compare::{Direction, History, HistoryMethod, HistorySeries};
 use benchmaster_record::results::Unit;
+use benchmaster_store::record::Severity;
 
 use super::super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit};
 use super::super::page::head;
-use super::super::table::{Cell, Table};
 use super::{HtmlError, Page, Section, amount, p};
+use crate::document::{Cell, Table};
 use crate::format;
 
 /// Makes the page of a history: what changed first, then every series with its changes marked.
@@ -71,8 +72,8 @@ fn changes_of(history: &History) -> Option<Table> {
         let unit = series.unit.unwrap_or(Unit::Ratio);
         for change in &series.changes {
             let way = match change.direction {
-                Some(Direction::Better) => Cell { class: "note", ..Cell::text("better") },
-                Some(Direction::Worse) => Cell { class: "invalid", ..Cell::text("worse") },
+                Some(Direction::Better) => Cell::text("better").marked(Some(Severity::Note)),
+                Some(Direction::Worse) => Cell::text("worse").marked(Some(Severity::Invalid)),
                 None => Cell::text("not known"),
             };
             table.row([

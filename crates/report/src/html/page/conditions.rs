@@ -7,7 +7,7 @@ use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{RunRecord, SessionEnd, Severity, StudyResults};
 use serde::Serialize;
 
-use super::super::table::{Cell, Table};
+use crate::document::{Cell, Table};
 use crate::format;
 
 /// Failed checks shown one by one.

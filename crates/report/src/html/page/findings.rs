@@ -9,10 +9,10 @@ use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, Finding, Plot, T
 use serde::Serialize;
 
 use super::super::figure::Figure;
-use super::super::table::{Cell, Table};
+use crate::document::{Cell, Table};
 use crate::format;
 use crate::overview::unbroken;
-use crate::terminal;
+use crate::sections::effects::p_value;
 
 /// Findings that are not folded away.
 const FIRST: usize = 4;
@@ -240,7 +240,7 @@ fn evidence(all: &[Evidence]) -> Option<Table> {
 fn tests(all: &[Test]) -> Option<Table> {
     let mut table = Table::new("Tests", &["test", "#p", "#estimate", "interval"]);
     for one in all {
-        let p = one.p.map_or_else(Cell::none, |p| Cell::number(terminal::p_cell(Some(p)), p));
+        let p = p_value(one.p);
         let estimate = one.interval.map_or_else(Cell::none, |i| Cell::number(number(i.value), i.value));
         let interval = one.interval.map_or_else(Cell::none, |i| {
             let level = format::percent(i.confidence);

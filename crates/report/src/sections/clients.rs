@@ -1,29 +1,15 @@
-//! Clients, networks, sampling, and what commands printed.
+//! Clients and networks.
 
 use benchmaster_analysis::Analysis;
 use benchmaster_record::results::{RunRecord, StudyResults, Unit};
-use serde::Serialize;
 
-use super::super::stack::Drawn;
-use super::super::table::{Cell, Table};
-use super::tables::show;
+use super::results::show;
+use crate::document::{Cell, Table};
 use crate::format;
-use crate::overview::unbroken;
-use crate::overview::{self, baseline_of, network_text};
-
-/// Bytes of one output that are shown, and of all.
-const OUTPUT: usize = 16 << 10;
-const OUTPUTS: usize = 256 << 10;
-
-/// What a command printed.
-#[derive(Debug, Serialize)]
-pub(super) struct Printed {
-    title: String,
-    text: String,
-}
+use crate::overview::{self, baseline_of, network_text, unbroken};
 
 /// How the clients began together, and each agent.
-pub(super) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
+pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let mut tables = Vec::new();
     let head = [
         "treatment",
@@ -36,10 +22,15 @@ pub(super) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table>
         "#planned stagger",
         "#n",
     ];
-    let mut table = Table::new("How well the clients began together", &head);
+    let mut table = Table::new("How well the clients began together", &head).ranked(&[
+        ("as the server saw it", 1),
+        ("largest seen by it", 3),
+        ("planned stagger", 4),
+        ("n", 2),
+    ]);
     for start in overview::starts(results, analysis) {
         table.row([
-            Cell::text(&start.treatment.label),
+            Cell::name(&start.treatment.label),
             Cell::text(start.workload),
             show(&start.spread, Unit::Nanoseconds, None),
             time(start.max_ns as f64),
@@ -81,11 +72,20 @@ fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option
         "#drift [ppm]",
         "#n",
     ];
-    let mut table = Table::new(format!("{workload}: agents"), &head);
+    let mut table = Table::new(format!("{workload}: agents"), &head).ranked(&[
+        ("clients", 1),
+        ("Jain's index", 4),
+        ("first operation", 3),
+        ("last operation", 5),
+        ("clock offset", 2),
+        ("right to within", 2),
+        ("drift [ppm]", 6),
+        ("n", 7),
+    ]);
     for row in overview::agents(results, analysis, workload) {
         let optional = |ns: Option<f64>| ns.map_or_else(Cell::none, time);
         table.row([
-            Cell::text(&row.treatment.label),
+            Cell::name(&row.treatment.label),
             Cell::text(&row.agent.name),
             Cell::text(&row.agent.host),
             match row.agent.clients {
@@ -111,13 +111,13 @@ fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn time(ns: f64) -> Cell {
+pub(crate) fn time(ns: f64) -> Cell {
     let sign = if ns < 0.0 { "−" } else { "" };
     Cell::number(format!("{sign}{}", format::time(ns.abs())), ns)
 }
 
 /// The networks with their baselines beside the results, as papers print them.
-pub(super) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
+pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let mut tables = Vec::new();
     let primary = &analysis.primary_response;
     let result = format!("#{primary}");
@@ -134,7 +134,14 @@ pub(super) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
         "#lost",
         "#overflowed",
     ];
-    let mut table = Table::new("Networks and what they are capable of, beside the result", &head);
+    let mut table = Table::new("Networks and what they are capable of, beside the result", &head).ranked(&[
+        ("raw TCP to the clients", 3),
+        ("raw TCP to the server", 3),
+        ("base RTT", 4),
+        ("late (p99)", 5),
+        ("lost", 6),
+        ("overflowed", 7),
+    ]);
     let mut notes: Vec<String> = Vec::new();
     for treatment in &analysis.treatments {
         let services: Vec<_> =
@@ -163,7 +170,7 @@ pub(super) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
         };
         let estimate = treatment.response(primary).and_then(|r| Some((r.estimate.as_ref()?, r.unit)));
         table.row([
-            Cell::text(&treatment.label),
+            Cell::name(&treatment.label),
             Cell::text(&network.means),
             Cell::text(unbroken(&network_text(network))),
             optional(baseline.and_then(|b| b.round_trip).map(|r| r.median_ns)),
@@ -204,7 +211,14 @@ fn baselines(results: &StudyResults) -> Option<Table> {
         "#sent again",
         "#n",
     ];
-    let mut table = Table::new("Baselines of the network", &head);
+    let mut table = Table::new("Baselines of the network", &head).ranked(&[
+        ("means", 3),
+        ("RTT min", 4),
+        ("p99", 5),
+        ("Jain's index", 6),
+        ("sent again", 7),
+        ("n", 2),
+    ]);
     for baseline in &results.baselines {
         let rtt = |of: fn(&benchmaster_record::results::RoundTripBaseline) -> u64| {
             baseline.round_trip.as_ref().map_or_else(Cell::none, |r| time(of(r) as f64))
@@ -242,123 +256,25 @@ fn baselines(results: &StudyResults) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// What sampling took, and what could not be read.
-pub(super) fn sampling(results: &StudyResults) -> Vec<Table> {
-    let mut rows: Vec<(&str, u64, u64, Vec<f64>)> = Vec::new();
-    let mut problems: Vec<(&str, &str, Vec<&str>)> = Vec::new();
-    let recordings = results.runs.iter().flat_map(|run| &run.recordings);
-    for host in recordings.flat_map(|recording| &recording.samples) {
-        let (ticks, late) = (u64::from(host.samples.ticks), u64::from(host.samples.late));
-        let share = host.samples.cost.share();
-        match rows.iter_mut().find(|row| row.0 == host.agent) {
-            Some(row) => {
-                row.1 += ticks;
-                row.2 += late;
-                row.3.extend(share);
-            }
-            None => rows.push((&host.agent, ticks, late, share.into_iter().collect())),
-        }
-        for problem in &host.samples.problems {
-            let (sampler, text) = (problem.sampler.as_str(), problem.problem.as_str());
-            match problems.iter_mut().find(|known| (known.0, known.1) == (sampler, text)) {
-                Some((.., agents)) if agents.contains(&host.agent.as_str()) => {}
-                Some((.., agents)) => agents.push(&host.agent),
-                None => problems.push((sampler, text, vec![&host.agent])),
-            }
-        }
-    }
-    let head = ["agent", "#recordings", "#ticks", "#left out", "#mean cost", "#largest cost"];
-    let mut cost = Table::new("What sampling took", &head);
-    for (agent, ticks, late, shares) in rows {
-        let percent = |share: f64| Cell::number(format!("{:.3} %", share * 100.0), share);
-        let mean = benchmaster_stats::mean(&shares);
-        cost.row([
-            Cell::text(agent),
-            Cell::count(shares.len()),
-            Cell::count(ticks as usize),
-            Cell::count(late as usize),
-            mean.map_or_else(Cell::none, percent),
-            shares.iter().copied().reduce(f64::max).map_or_else(Cell::none, percent),
-        ]);
-    }
-    cost.note = "CPU time of all readings as a share of one processor.".into();
-    let mut unread = Table::new("What could not be sampled", &["sampler", "agents", "why"]);
-    for (sampler, text, agents) in problems {
-        unread.row([Cell::text(sampler), Cell::text(agents.join(", ")), Cell::text(text)]);
-    }
-    [cost, unread].into_iter().filter(|table| !table.rows.is_empty()).collect()
-}
-
-/// Commands that were run, and attempts that failed.
-pub(super) fn course(results: &StudyResults) -> Vec<Table> {
-    let run_text = |run: &RunRecord| -> String {
-        let treatment = results.study.treatments.get(run.key.treatment as usize);
-        format!("{}, replicate {}", treatment.map_or("?", |t| &t.label), run.key.replicate + 1)
-    };
-    let head = ["step", "where", "run", "command", "started", "#took", "ended"];
-    let mut hooks = Table::new("Commands that the study ran", &head);
-    for hook in &results.hooks {
-        let run = hook.run.and_then(|key| results.runs.iter().find(|run| run.key == key));
-        let ended = Cell::text(&hook.ended);
-        hooks.row([
-            Cell::text(&hook.step),
-            Cell::text(&hook.agent),
-            match (run, hook.run) {
-                (Some(run), _) => Cell::text(run_text(run)),
-                (None, Some(_)) => Cell::text("one that was lost"),
-                (None, None) => Cell::text("whole study"),
-            },
-            Cell::text(&hook.command),
-            Cell::text(format!("{:.0}", hook.started)),
-            time(hook.elapsed_ns as f64),
-            if hook.succeeded { ended } else { Cell { class: "invalid", ..ended } },
-        ]);
-    }
-    let mut retries =
-        Table::new("Attempts that failed and were repeated", &["run", "agent", "#after", "why"]);
+/// Attempts that failed and were repeated.
+pub(crate) fn retries(results: &StudyResults) -> Option<Table> {
+    let head = ["run", "agent", "#after", "why"];
+    let mut table = Table::new("Attempts that failed and were repeated", &head);
     for run in &results.runs {
         for retry in &run.retries {
-            retries.row([
-                Cell::text(run_text(run)),
+            table.row([
+                Cell::text(run_text(results, run)),
                 retry.agent.as_ref().map_or_else(Cell::none, Cell::text),
                 time(retry.elapsed_ns as f64),
                 Cell::text(&retry.reason),
             ]);
         }
     }
-    [retries, hooks].into_iter().filter(|table| !table.rows.is_empty()).collect()
+    (!table.rows.is_empty()).then_some(table)
 }
 
-/// What hooks printed, and attached commands in the runs that are drawn.
-pub(super) fn printed(results: &StudyResults, drawn: &[Drawn]) -> Vec<Printed> {
-    let mut left = OUTPUTS;
-    let mut found = Vec::new();
-    let mut add = |title: String, bytes: &[u8], lost: u64| {
-        let kept = bytes.len().min(OUTPUT).min(left);
-        left -= kept;
-        let mut text = String::from_utf8_lossy(&bytes[..kept]).into_owned();
-        match (bytes.len() - kept) as u64 + lost {
-            0 => {}
-            more => text += &format!("\n… {more} more bytes; those that were kept are in results.db"),
-        }
-        found.push(Printed { title, text });
-    };
-    for Drawn { run, workload, collected } in drawn {
-        let label = results.study.treatments.get(run.treatment as usize).map_or("?", |t| &t.label);
-        for c in collected.iter().filter(|c| !c.output.is_empty()) {
-            let title = format!(
-                "{} on {}: {} ({}; {label}, replicate {}, {workload})",
-                c.name,
-                c.agent,
-                c.command,
-                c.ended,
-                run.replicate + 1
-            );
-            add(title, &c.output, c.lost);
-        }
-    }
-    for hook in results.hooks.iter().filter(|hook| !hook.output.is_empty()) {
-        add(format!("{} on {}: {}", hook.step, hook.agent, hook.command), hook.output.as_bytes(), 0);
-    }
-    found
+/// `sync=on, replicate 2`.
+pub(crate) fn run_text(results: &StudyResults, run: &RunRecord) -> String {
+    let treatment = results.study.treatments.get(run.key.treatment as usize);
+    format!("{}, replicate {}", treatment.map_or("?", |t| &t.label), run.key.replicate + 1)
 }

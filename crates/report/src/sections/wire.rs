@@ -1,14 +1,59 @@
-//! The tables of what went over the wire.
+//! What went over the wire.
 
 use benchmaster_analysis::{Analysis, Estimate};
 use benchmaster_record::results::Unit;
+use benchmaster_analysis::{RpcSummary, TreatmentSummary};
 
-use super::super::table::{Cell, Table};
+use super::by_treatment;
+use crate::document::{Cell, Table};
 use crate::format::{self, rounded};
 use crate::overview;
 
+/// Calls of the measured phase per client: a row per treatment, a column per kind of call.
+pub(crate) fn calls(analysis: &Analysis) -> Vec<Table> {
+    let mut tables = Vec::new();
+    for (workload, rows) in overview::measured_rpcs(analysis) {
+        let kinds = overview::kinds(rows.iter().map(|(_, summary)| *summary));
+        if kinds.is_empty() {
+            continue;
+        }
+        let names: Vec<String> = kinds.iter().map(|kind| format!("#{}", overview::kind_text(kind))).collect();
+        let head: Vec<&str> = std::iter::once("treatment")
+            .chain(names.iter().map(String::as_str))
+            .chain(["#total", "#mean RTT"])
+            .collect();
+        let caption = format!("{workload}: RPCs per client while it was measured, mean over runs");
+        let mut table = Table::new(caption, &head).ranked(&[("mean RTT", 1)]);
+        table.head.iter_mut().skip(1).take(kinds.len()).for_each(|head| head.rank = 2);
+        for (treatment, summary) in rows {
+            let clients = f64::from(summary.clients);
+            let total = summary.rows.iter().map(|row| row.ops.mean).sum::<f64>() / clients;
+            let mut row = vec![Cell::name(&treatment.label)];
+            row.extend(kinds.iter().map(|kind| calls_of(summary, kind)));
+            row.extend([counted(total, None), round_trip(treatment, workload)]);
+            table.row(row);
+        }
+        tables.push(table);
+    }
+    tables
+}
+
+fn calls_of(summary: &RpcSummary, (program, operation): &(String, String)) -> Cell {
+    let clients = f64::from(summary.clients);
+    let row = summary.rows.iter().find(|row| (&row.program, &row.operation) == (program, operation));
+    row.map_or_else(
+        || Cell::count(0),
+        |row| counted(row.ops.mean / clients, row.ops.half_width.map(|width| width / clients)),
+    )
+}
+
+fn round_trip(treatment: &TreatmentSummary, workload: &str) -> Cell {
+    let response = treatment.response(&format!("{workload}.rpc_rtt"));
+    time(response.and_then(|response| response.estimate.as_ref()))
+}
+
 /// One table per workload and phase, with the columns of `mountstats`.
-pub(super) fn rpcs(analysis: &Analysis) -> Vec<Table> {
+pub(crate) fn phases(analysis: &Analysis) -> Vec<Table> {
     let mut phases: Vec<(&str, &str)> = Vec::new();
     for summary in analysis.treatments.iter().flat_map(|treatment| &treatment.rpcs) {
         let phase = (summary.workload.as_str(), summary.phase.as_str());
@@ -36,7 +81,16 @@ fn table(analysis: &Analysis, workload: &str, phase: &str) -> Table {
         "#execute",
         "#errors",
     ];
-    let mut table = Table::new(format!("{workload}: {}", overview::phase_text(phase)), &head);
+    let mut table =
+        Table::new(format!("{workload}: RPCs, {}", overview::phase_text(phase)), &head).ranked(&[
+            ("ops per client", 6),
+            ("transmissions", 4),
+            ("timeouts", 5),
+            ("sent", 3),
+            ("received", 3),
+            ("queue", 2),
+            ("execute", 1),
+        ]);
     let mut notes =
         vec!["Means over the runs that count, of all clients together; times are per call.".to_owned()];
     for treatment in &analysis.treatments {
@@ -45,7 +99,7 @@ fn table(analysis: &Analysis, workload: &str, phase: &str) -> Table {
             for row in &summary.rows {
                 let clients = f64::from(summary.clients);
                 table.row([
-                    Cell::text(&treatment.label),
+                    Cell::name(&treatment.label),
                     Cell::text(overview::kind_text(&(row.program.clone(), row.operation.clone()))),
                     counted(row.ops.mean, row.ops.half_width),
                     counted(row.ops.mean / clients, row.ops.half_width.map(|width| width / clients)),
@@ -68,6 +122,7 @@ fn table(analysis: &Analysis, workload: &str, phase: &str) -> Table {
         }
     }
     table.note = notes.join(" ");
+    by_treatment(&mut table, analysis);
     table
 }
 

@@ -1,0 +1,305 @@
+//! What the factors do to the response.
+
+use benchmaster_store::record::Unit;
+use benchmaster_analysis::{self, Analysis, ContrastSummary, FactorSummary};
+use benchmaster_analysis::experiment::{Experiment, LevelMeans, Prediction, TermEstimate};
+
+use super::results::show;
+use crate::document::{Block, Cell, Table};
+use crate::format::{self, Scale, rounded};
+
+/// Rows of a table of effects; the JSON of `benchmaster analyze` has all.
+const MOST_EFFECTS: usize = 64;
+
+/// How the factors change the response, in sentences and tables.
+pub(crate) fn effects(analysis: &Analysis) -> Vec<Block> {
+    let unit = analysis.effects_unit.unwrap_or(Unit::Ratio);
+    let mut blocks = match &analysis.effects {
+        analysis::Effects::None { reason } => vec![Block::Sentence(format!("Not estimable: {reason}."))],
+        analysis::Effects::Experiment(found) => experiment(found),
+        analysis::Effects::OneAtATime(_) => Vec::new(),
+    };
+    let levels = match &analysis.effects {
+        analysis::Effects::OneAtATime(levels) => Some(levels),
+        _ => analysis.levels.as_ref(),
+    };
+    if let Some(levels) = levels {
+        let mut tables: Vec<_> = levels.factors.iter().map(|f| level_table(f, unit)).collect();
+        if let Some(last) = tables.last_mut() {
+            last.note = format!("{} {}", levels.note, comparison_note(analysis.confidence));
+        }
+        // Level means are what is looked for first.
+        let first = blocks.iter().position(|block| matches!(block, Block::Table(_))).unwrap_or(blocks.len());
+        blocks.splice(first..first, tables.into_iter().map(Block::Table));
+    }
+    blocks
+}
+
+/// The effects of an experiment without the means of its levels.
+pub(crate) fn experiment(found: &Experiment) -> Vec<Block> {
+    let coding: Vec<_> = found
+        .factors
+        .iter()
+        .map(|factor| match (&factor.levels[..], factor.coding) {
+            ([low, high], "two-level") => {
+                format!("{} {}: low (−1) {low}, high (+1) {high}", factor.letter, factor.name)
+            }
+            (levels, _) => format!("{} {}: {}", factor.letter, factor.name, levels.join(", ")),
+        })
+        .collect();
+    let mut text = found.sentences.clone();
+    text.push(format!(
+        "Half effect q: from low to high the response changes by the full effect 2q. {}.",
+        coding.join("; ")
+    ));
+    text.extend(found.predictions.iter().filter(|p| p.asked).map(|p| prediction(p, found)));
+    text.extend(found.residuals.checks.iter().filter(|c| c.fine).map(|c| c.sentence.clone()));
+    text.extend(
+        found.residuals.no_checks.iter().map(|reason| format!("Residuals cannot be checked: {reason}.")),
+    );
+    let tables = [Some(effect_table(found)), Some(variation_table(found)), chains(found), reduced(found)];
+    text.into_iter().map(Block::Sentence).chain(tables.into_iter().flatten().map(Block::Table)).collect()
+}
+
+fn chains(found: &Experiment) -> Option<Table> {
+    let mut table = Table::new("What each estimate is the sum of", &["estimate", "sum of", "by name"])
+        .ranked(&[("by name", 1)]);
+    let aliased = found.aliases.iter().flatten().filter(|chain| chain.terms.len() > 1);
+    for chain in aliased.take(MOST_EFFECTS) {
+        let first = chain.terms.first().map_or("", String::as_str);
+        table.row([Cell::text(first), Cell::text(&chain.text), Cell::text(chain.names.join(", "))]);
+    }
+    (!table.rows.is_empty()).then_some(table)
+}
+
+fn reduced(found: &Experiment) -> Option<Table> {
+    let reduced = found.reduced.as_ref()?;
+    let caption = format!("Reduced model: {}", reduced.equation.as_deref().unwrap_or("terms that matter"));
+    let mut table = Table::new(caption, &["term", "#coefficient", "#p"]);
+    for term in &reduced.coefficients {
+        table.row([Cell::text(term_name(term)), coefficient(found, term), p_value(term.p)]);
+    }
+    table.note = format!("Dropped as noise: {}.", reduced.dropped.join(", "));
+    Some(table)
+}
+
+fn coefficient(found: &Experiment, term: &TermEstimate) -> Cell {
+    let unit = if found.is_log() { Unit::Count } else { found.unit.unwrap_or(Unit::Count) };
+    Cell::number(rounded(term.coefficient, term.half_width, unit, None).text(true), term.coefficient)
+}
+
+fn term_name(term: &TermEstimate) -> String {
+    if term.contrast.is_empty() { term.name.clone() } else { format!("{} ({})", term.name, term.contrast) }
+}
+
+pub(crate) fn p_value(p: Option<f64>) -> Cell {
+    p.map_or_else(Cell::none, |value| Cell::number(p_text(value), value))
+}
+
+fn percent_cell(share: Option<f64>) -> Cell {
+    share.map_or_else(Cell::none, |p| Cell::number(format!("{p:.1} %"), p))
+}
+
+fn effect_table(found: &Experiment) -> Table {
+    let log = found.is_log();
+    let unit = if log { Unit::Count } else { found.unit.unwrap_or(Unit::Count) };
+    let scale = Scale::common(unit, found.effects.iter().take(MOST_EFFECTS).map(|e| e.coefficient));
+    let shown = &found.effects[..found.effects.len().min(MOST_EFFECTS)];
+    let two_level = shown.iter().all(|term| term.half_effect.is_some());
+    let first = if two_level { "#half effect q" } else { "#coefficient" };
+    let mut head = vec!["letters", "term", first, "#full effect 2q"];
+    if log {
+        head.push("#ratio low to high");
+    }
+    head.extend(["#t", "#p", "#variation", "differs from 0"]);
+    let mut table = Table::new(format!("Effects on {}", found.response), &head).ranked(&[
+        ("full effect 2q", 3),
+        ("ratio low to high", 1),
+        ("t", 6),
+        ("p", 2),
+        ("variation", 1),
+    ]);
+    for term in shown {
+        let show = |value: f64, half| Cell::number(rounded(value, half, unit, scale).text(true), value);
+        let mut row = vec![
+            Cell::text(&term.term),
+            Cell::text(term_name(term)),
+            show(term.coefficient, term.half_width),
+            term.effect.map_or_else(Cell::none, |full| show(full, term.half_width.map(|h| 2.0 * h))),
+        ];
+        if log {
+            row.push(term.ratio.map_or_else(Cell::none, |r| {
+                Cell::number(format!("× {}", ranged(r.value, r.interval, Unit::Count)), r.value)
+            }));
+        }
+        row.extend([
+            term.t.map_or_else(Cell::none, |t| Cell::number(format!("{t:.2}"), t)),
+            p_value(term.p),
+            percent_cell(term.variation_percent),
+            Cell::text(differs(term)),
+        ]);
+        table.row(row);
+    }
+    let log = if log { " Effects are of the natural logarithm of the response." } else { "" };
+    let more = match found.effects_total.saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!(" {more} smaller effects are not shown."),
+    };
+    let margin =
+        if found.error.df == 0 && found.lenth.is_some() { " by Lenth's margin of error" } else { "" };
+    table.note = format!("±: {} interval{margin}.{log}{more}", format::percent(found.confidence));
+    table
+}
+
+fn variation_table(found: &Experiment) -> Table {
+    let head =
+        ["source", "#degrees of freedom", "#sum of squares", "#mean square", "#F", "#p", "#share", "#ω²"];
+    let mut table = Table::new("Analysis of variance", &head).ranked(&[
+        ("sum of squares", 3),
+        ("mean square", 4),
+        ("share", 2),
+        ("ω²", 5),
+    ]);
+    let size = |value: f64| Cell::number(rounded(value, None, Unit::Count, None).text(true), value);
+    let number = |value: Option<f64>| value.map_or_else(Cell::none, |v| Cell::number(format!("{v:.4}"), v));
+    for line in found.anova.lines.iter().take(MOST_EFFECTS) {
+        table.row([
+            Cell::text(&line.name),
+            Cell::count(line.df as usize),
+            size(line.sum_of_squares),
+            line.mean_square.map_or_else(Cell::none, size),
+            number(line.f),
+            p_value(line.p),
+            percent_cell(line.variation_percent),
+            number(line.omega_squared),
+        ]);
+    }
+    table.note = if found.anova.kind_matters {
+        format!(
+            "Sums of squares of type {}; the data are not balanced, so shares do not add up.",
+            found.anova.sums_of_squares
+        )
+    } else {
+        "The terms are orthogonal: all kinds of sums of squares are the same.".into()
+    };
+    table
+}
+
+fn level_table(factor: &FactorSummary, unit: Unit) -> Table {
+    let scale = Scale::common(unit, factor.levels.iter().filter_map(|l| l.estimate.as_ref()).map(|e| e.mean));
+    let head = ["level", "#mean ± half width", "#n", "#difference from base", "#relative", "verdict"];
+    let mut table =
+        Table::new(format!("Factor {}", factor.factor), &head).ranked(&[("n", 2), ("relative", 1)]);
+    for (i, level) in factor.levels.iter().enumerate() {
+        let mean = match &level.estimate {
+            Some(estimate) => show(estimate, unit, scale),
+            None => Cell::text("no run counts"),
+        };
+        let mut row =
+            vec![Cell::text(&level.level), mean, Cell::count(level.estimate.as_ref().map_or(0, |e| e.n))];
+        match &level.against_base {
+            Some(contrast) => row.extend([
+                Cell::number(
+                    rounded(contrast.difference, contrast.half_width, unit, scale).text(true),
+                    contrast.difference,
+                ),
+                contrast
+                    .relative
+                    .map_or_else(Cell::none, |r| Cell::number(format!("{:+.1} %", r * 100.0), r)),
+                Cell::text(verdict(contrast)),
+            ]),
+            None => row.extend([Cell::text(if i == 0 { "base" } else { "–" }), Cell::none(), Cell::text("")]),
+        }
+        table.row(row);
+    }
+    table
+}
+
+/// The means at the levels of each factor, of data that are no study's.
+pub(crate) fn level_means(found: &Experiment) -> Vec<Table> {
+    let unit = found.unit.unwrap_or(Unit::Count);
+    let of_factor = |factor: &LevelMeans| {
+        let head = ["level", "#n", "#mean", "#against base"];
+        let mut table = Table::new(format!("Factor {}", factor.factor), &head).ranked(&[("n", 2)]);
+        for level in &factor.levels {
+            let against = match level.against_base {
+                None => Cell::text("(base)"),
+                Some(r) if found.is_log() => {
+                    Cell::number(format!("× {}", ranged(r.value, r.interval, Unit::Count)), r.value)
+                }
+                Some(r) => Cell::number(ranged(r.value, r.interval, unit), r.value),
+            };
+            let mean = level
+                .cell
+                .mean
+                .map_or_else(Cell::none, |mean| Cell::number(ranged(mean, level.cell.interval, unit), mean));
+            table.row([Cell::text(&level.level), Cell::count(level.cell.n), mean, against]);
+        }
+        table
+    };
+    found.main_effects.iter().map(of_factor).collect()
+}
+
+fn prediction(prediction: &Prediction, found: &Experiment) -> String {
+    let unit = found.unit.unwrap_or(Unit::Count);
+    let mean = ranged(prediction.value, prediction.interval, unit);
+    let further = match (prediction.future_runs, prediction.future_interval) {
+        (Some(m), Some([low, high])) => {
+            let half = (high - low) / 2.0;
+            let end = |v: f64| rounded(v, Some(half), unit, Some(Scale::of(unit, high))).value;
+            format!(
+                "; the mean of {} is expected between {} and {}",
+                format::plural(m as usize, "further run"),
+                end(low),
+                end(high)
+            )
+        }
+        _ => String::new(),
+    };
+    format!("Predicted at {}: {mean}{further}.", prediction.label)
+}
+
+/// A value with the ends of its interval: `12.3 (11.0 to 13.8)`.
+fn ranged(value: f64, interval: Option<[f64; 2]>, unit: Unit) -> String {
+    let Some([low, high]) = interval.filter(|[low, high]| low.is_finite() && high.is_finite()) else {
+        return rounded(value, None, unit, None).text(true);
+    };
+    let half = Some((high - low) / 2.0);
+    let scale = Some(Scale::of(unit, value));
+    let value = rounded(value, half, unit, scale);
+    let end = |v: f64| rounded(v, half, unit, scale).value;
+    let name = if value.unit.is_empty() { String::new() } else { format!(" {}", value.unit) };
+    format!("{} ({} to {}){name}", value.value, end(low), end(high))
+}
+
+/// Whether an effect differs from 0, in words that do not claim too much.
+fn differs(effect: &TermEstimate) -> &'static str {
+    match effect.significant {
+        Some(true) => "yes",
+        Some(false) => "cannot be told apart from noise",
+        None => "not known (no interval)",
+    }
+}
+
+/// A p value in a cell.
+pub(crate) fn p_text(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
+}
+
+/// Whether a level differs from the base, in words that do not claim too much.
+fn verdict(contrast: &ContrastSummary) -> &'static str {
+    match (contrast.told_apart, contrast.difference > 0.0) {
+        (Some(true), true) => "higher",
+        (Some(true), false) => "lower",
+        (Some(false), _) => "cannot be told apart from noise",
+        (None, _) => "not known: one run, no interval",
+    }
+}
+
+/// What the intervals of level comparisons are.
+fn comparison_note(confidence: f64) -> String {
+    format!(
+        "±: {} Welch interval. Each comparison stands for itself: with many of them, some intervals miss by chance.",
+        format::percent(confidence)
+    )
+}
