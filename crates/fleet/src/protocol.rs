@@ -65,14 +65,6 @@ pub(crate) fn phase_number(phase: Start) -> u32 {
     }
 }
 
-/// Names of phases as [`benchmaster_workload::execute::Progress`] has them.
-const PHASES: [&str; 5] = ["prepare", "warm-up", "measure", "verify", "tear-down"];
-
-/// The name of a phase out of a message.
-pub(crate) fn phase_name(name: &str) -> &'static str {
-    PHASES.into_iter().find(|known| *known == name).unwrap_or("prepare")
-}
-
 impl From<&Target> for wire::Target {
     fn from(target: &Target) -> Self {
         use std::os::unix::ffi::OsStrExt as _;

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -376,7 +377,7 @@ fn rpcs_are_added_up() {
     "#);
     let recording = merged(&job, parts(perform_all(&mut areas, &shares, &job), &shares));
     let rpc = recording.rpc.as_ref().unwrap();
-    let measured = rpc.phase("measure").unwrap();
+    let measured = rpc.phase(Phase::Measure).unwrap();
     assert_eq!(measured.row("READ").map(|row| (row.ops, row.errors)), Some((4, 0)));
     assert_eq!(rpc.connection.clients, 4);
     assert!(rpc.problems.is_empty(), "{:?}", rpc.problems);

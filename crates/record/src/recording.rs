@@ -10,13 +10,14 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::model::OperationKind;
+use crate::phase::Phase;
 use crate::samples::Samples;
 
 mod agents;
 mod rpc;
 
 pub use agents::{AgentRecording, ClockFacts, Collected, StartFacts};
-pub use rpc::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow, RpcSource};
+pub use rpc::{ConnectionFacts, RpcCounters, RpcPhase, RpcRecording, RpcRow, RpcSource};
 
 /// The smallest and largest latency a histogram keeps apart; larger ones are counted at the limit (1 hour).
 pub const HISTOGRAM_RANGE_NS: (u64, u64) = (1, 3_600_000_000_000);
@@ -203,8 +204,7 @@ pub enum StopReason {
 /// When a phase ran. `start_ns` and `end_ns` are relative to the start of the measured phase (negative before it).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTiming {
-    /// `prepare`, `warm-up`, `measure`, `verify` or `tear-down`.
-    pub phase: String,
+    pub phase: Phase,
     /// Start.
     pub start_ns: i64,
     /// End.
@@ -368,7 +368,7 @@ impl Recording {
     /// Hash of all operations of all workers, whatever their order: the same for every run with the same seed. `None` where
     /// it depends on time how much is done: in a run with a duration or a warm-up.
     pub fn operations_hash(&self) -> Option<u64> {
-        let warms = self.phases.iter().any(|phase| phase.phase == "warm-up");
+        let warms = self.phases.iter().any(|phase| phase.phase == Phase::WarmUp);
         let add = |hash: u64, worker: &WorkerRecording| hash.wrapping_add(worker.stream.all);
         (!self.timed && !warms).then(|| self.workers.iter().fold(0, add))
     }

@@ -123,6 +123,7 @@ pub fn unix_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use benchmaster_record::live::{Client, ClientState, Rates, Run, Runs};
+    use benchmaster_record::phase::Phase;
     use tempfile::TempDir;
 
     use super::*;
@@ -135,7 +136,7 @@ mod tests {
             treatment: "version=v41 delay=6.87ms".into(),
             replicate: 2,
             workload: Some("write".into()),
-            phase: "measure".into(),
+            phase: Phase::Measure,
             phase_elapsed_s: 3.25,
             phase_length_s: Some(10.0),
         });

@@ -1,5 +1,6 @@
 //! Executing one workload: prepare, warm up, measure, tear down.
 
+use benchmaster_record::phase::Phase;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -54,7 +55,7 @@ pub struct Options<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
     /// `prepare`, `warm-up`, `measure`, `verify`, `tear-down`.
-    pub phase: &'static str,
+    pub phase: Phase,
     /// Time since the phase began.
     pub elapsed: Duration,
     /// Its length, if it is limited by time.
@@ -186,11 +187,11 @@ pub fn execute(
         bytes,
         edge: None,
     };
-    observe(progress("prepare", began, 0));
+    observe(progress(Phase::Prepare, began, 0));
     let preparation = Preparation { share: options.share, seed: options.fileset_seed, stop: options.stop };
     let shared = SharedMount::default();
     let prepared = area.prepare(workload, &program, &preparation, &shared, conductor, &mut |bytes| {
-        observe(progress("prepare", began, bytes));
+        observe(progress(Phase::Prepare, began, bytes));
     });
     // A hook changes what is free, and may do anything to the server: then another mount looks.
     let free_prepared = match (&prepared, access, options.hook) {
@@ -235,14 +236,14 @@ pub fn execute(
     let verifying = clock.now();
     let mut read_back = None;
     if let Some(block) = program.verify_block {
-        observe(progress("verify", verifying, 0));
+        observe(progress(Phase::Verify, verifying, 0));
         // Files of all are read back by one process.
         let written = |(ready, effect): &(&Ready, &Effect)| {
             **effect >= Effect::Data && (options.share.lead || !ready.is_shared())
         };
         let written = ready.iter().zip(&program.effects).filter(written);
         let tables: Vec<&FileTable> = written.flat_map(|(ready, _)| ready.distinct()).collect();
-        let mut observe = |bytes| observe(progress("verify", verifying, bytes));
+        let mut observe = |bytes| observe(progress(Phase::Verify, verifying, bytes));
         read_back = Some(verify::read_back(area, &shared, &tables, block, options.stop, &mut observe));
     }
     area.end_jobs(shared)?;
@@ -259,7 +260,7 @@ pub fn execute(
     if options.stop.load(Ordering::Relaxed) {
         return Err(ExecuteError::Stopped);
     }
-    ran.teardown.report("tear-down", &ran.collector);
+    ran.teardown.report(Phase::TearDown, &ran.collector);
     let rpc = wire.finish(area, &ran, options.share.count);
     for problem in rpc.iter().flat_map(|rpc| &rpc.problems) {
         ran.collector.note(problem.clone());
@@ -269,8 +270,8 @@ pub fn execute(
     // One of the two differences is 0.
     let relative =
         |time: Ticks| clock.nanos(start, time).cast_signed() - clock.nanos(time, start).cast_signed();
-    let phase = |phase: &str, from: Ticks, to: Ticks, operations: u64, errors: u64| PhaseTiming {
-        phase: phase.into(),
+    let phase = |phase: Phase, from: Ticks, to: Ticks, operations: u64, errors: u64| PhaseTiming {
+        phase,
         start_ns: relative(from),
         end_ns: relative(to),
         operations,
@@ -282,16 +283,16 @@ pub fn execute(
         series.span = span(parts);
     }
     let made = filesets.iter().filter(|facts| !facts.reused).map(|facts| facts.files).sum();
-    let mut phases = vec![phase("prepare", began, prepared, made, 0)];
+    let mut phases = vec![phase(Phase::Prepare, began, prepared, made, 0)];
     if let Some((window, counter)) = &ran.warm_up {
-        phases.push(phase("warm-up", window.start, start, counter.operations, counter.errors));
+        phases.push(phase(Phase::WarmUp, window.start, start, counter.operations, counter.errors));
     }
     let totals = collected.series.iter().map(|series| &series.total);
     let (done, failed) = totals.fold((0, 0), |(done, failed), t| (done + t.count, failed + t.errors));
-    phases.push(phase("measure", start, ran.end, done, failed));
-    phases.push(phase("tear-down", ran.end, ran.torn_down, ran.teardown.operations, ran.teardown.errors));
+    phases.push(phase(Phase::Measure, start, ran.end, done, failed));
+    phases.push(phase(Phase::TearDown, ran.end, ran.torn_down, ran.teardown.operations, ran.teardown.errors));
     if program.verify_block.is_some() {
-        phases.push(phase("verify", verifying, clock.now(), 0, 0));
+        phases.push(phase(Phase::Verify, verifying, clock.now(), 0, 0));
     }
     Ok(Recording {
         workload: name.into(),

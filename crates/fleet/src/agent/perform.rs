@@ -168,7 +168,7 @@ fn kind(error: &ExecuteError) -> &'static str {
 fn of(progress: &Progress) -> wire::Progress {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     wire::Progress {
-        phase: progress.phase.to_owned(),
+        phase: progress.phase.name().to_owned(),
         elapsed_ns: nanos(progress.elapsed),
         length_ns: progress.length.map_or(0, nanos),
         operations: progress.operations,

@@ -1,5 +1,6 @@
 //! One job on all agents: barriers, starts, progress, and what they bring home.
 
+use benchmaster_record::phase::Phase;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::clock::Relation;
 use crate::job::Job;
 use crate::merge::{Onlooker, Part, first_workers, merge};
 use crate::protocol::wire::{self, instruction, report};
-use crate::protocol::{self, phase_name, phase_number, step_number, trace};
+use crate::protocol::{self, phase_number, step_number, trace};
 
 /// Reports of all agents that wait to be looked at; more wait at the agents.
 const REPORTS: usize = 256;
@@ -57,8 +58,8 @@ pub struct MemberProgress {
     pub operations: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// `prepare`, `warm-up`, `measure`, `verify`, `tear-down`.
-    pub phase: &'static str,
+    /// The phase it is in.
+    pub phase: Phase,
     /// What it does.
     pub state: MemberState,
     elapsed: Duration,
@@ -192,7 +193,7 @@ impl Fleet {
         let idle = MemberProgress {
             operations: 0,
             bytes: 0,
-            phase: "prepare",
+            phase: Phase::Prepare,
             state: MemberState::Working,
             elapsed: Duration::ZERO,
             length: None,
@@ -396,7 +397,7 @@ impl Running<'_, '_> {
                 let member = &mut self.progress[index];
                 member.operations = progress.operations;
                 member.bytes = progress.bytes;
-                member.phase = phase_name(&progress.phase);
+                member.phase = Phase::from_name(&progress.phase).unwrap_or(Phase::Prepare);
                 member.elapsed = Duration::from_nanos(progress.elapsed_ns);
                 member.length = Some(progress.length_ns).filter(|ns| *ns != 0).map(Duration::from_nanos);
                 Ok(())
@@ -489,12 +490,10 @@ impl Running<'_, '_> {
             return;
         }
         self.observed = Instant::now();
-        let order = ["prepare", "warm-up", "measure", "verify", "tear-down"];
-        let rank = |member: &&MemberProgress| order.iter().position(|phase| *phase == member.phase);
         let active = self.progress.iter().filter(|member| member.state != MemberState::Done);
-        let behind = active.min_by_key(rank).or(self.progress.last());
+        let behind = active.min_by_key(|member| member.phase).or(self.progress.last());
         let total = Progress {
-            phase: behind.map_or("prepare", |member| member.phase),
+            phase: behind.map_or(Phase::Prepare, |member| member.phase),
             elapsed: behind.map_or(Duration::ZERO, |member| member.elapsed),
             length: behind.and_then(|member| member.length),
             operations: self.progress.iter().map(|member| member.operations).sum(),

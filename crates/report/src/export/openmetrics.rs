@@ -5,6 +5,7 @@
 
 mod writer;
 
+use benchmaster_record::phase::Phase;
 use std::io::{self, Write};
 
 use benchmaster_diagnosis::diagnosis::Diagnosis;
@@ -347,7 +348,7 @@ impl<W: Write> Metrics<'_, W> {
             ),
         ];
         fn measured(recording: &Recording) -> &[RpcRow] {
-            let phase = recording.rpc.as_ref().and_then(|rpc| rpc.phase("measure"));
+            let phase = recording.rpc.as_ref().and_then(|rpc| rpc.phase(Phase::Measure));
             phase.map_or(&[], |phase| &phase.rows)
         }
         if !recordings(self.results).any(|(_, recording)| !measured(recording).is_empty()) {

@@ -69,7 +69,7 @@ pub(super) fn phases(text: &mut Text, analysis: &Analysis) {
             text.section(&format!(
                 "{}: RPCs, {}{whose}",
                 summary.workload,
-                overview::phase_text(&summary.phase)
+                overview::phase_text(summary.phase)
             ));
             let runs = format::plural(summary.runs, "run");
             let clients = format::plural(summary.clients as usize, "client");

@@ -1,6 +1,7 @@
 //! The workloads that look at one part of a client each do exactly what they say.
 
 use benchmaster_nfs_server::ServerConfig;
+use benchmaster_record::phase::Phase;
 use benchmaster_units::{ByteSize, TimeSpan};
 use benchmaster_workload::builtin::{
     ClientCacheParameters, ClientLocksParameters, ClientNetworkParameters, ClientSchedulingParameters,
@@ -27,7 +28,7 @@ fn times(spec: &WorkloadSpec, iterations: u64) -> Workload {
 /// Calls of a kind in the measured phase; `None` on a directory.
 fn calls(recording: &Recording, operation: &str) -> Option<u64> {
     let rpc = recording.rpc.as_ref()?;
-    Some(rpc.phase("measure").unwrap().row(operation).map_or(0, |row| row.ops))
+    Some(rpc.phase(Phase::Measure).unwrap().row(operation).map_or(0, |row| row.ops))
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING, OPENS};
 use crate::results::{Detector, Measured};
+use benchmaster_record::nfs::NfsVersion;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &OPENS, detect };
 
@@ -15,7 +16,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else {
         return without_rpcs(measured);
     };
-    if !rpc.connection.version.starts_with('4') {
+    if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
         return Verdict::Irrelevant;
     }
     let calls = phase.total().ops;

@@ -1,5 +1,6 @@
 //! The tables of what went over the wire.
 
+use benchmaster_record::phase::Phase;
 use benchmaster_record::results::Unit;
 use benchmaster_study::analysis::{Analysis, Estimate};
 
@@ -9,19 +10,19 @@ use crate::overview;
 
 /// One table per workload and phase, with the columns of `mountstats`.
 pub(super) fn rpcs(analysis: &Analysis) -> Vec<Table> {
-    let mut phases: Vec<(&str, &str)> = Vec::new();
+    let mut phases: Vec<(&str, Phase)> = Vec::new();
     for summary in analysis.treatments.iter().flat_map(|treatment| &treatment.rpcs) {
-        let phase = (summary.workload.as_str(), summary.phase.as_str());
+        let phase = (summary.workload.as_str(), summary.phase);
         if !phases.contains(&phase) && !summary.rows.is_empty() {
             phases.push(phase);
         }
     }
     // What was measured comes before what was done around it.
-    phases.sort_by_key(|(_, phase)| *phase != "measure");
+    phases.sort_by_key(|(_, phase)| *phase != Phase::Measure);
     phases.into_iter().map(|(workload, phase)| table(analysis, workload, phase)).collect()
 }
 
-fn table(analysis: &Analysis, workload: &str, phase: &str) -> Table {
+fn table(analysis: &Analysis, workload: &str, phase: Phase) -> Table {
     let head = [
         "treatment",
         "operation",
