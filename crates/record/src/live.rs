@@ -161,11 +161,9 @@ pub struct Rates {
     pub mean_latency_us: Option<f64>,
 }
 
-/// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Message {
-    /// When.
     pub at_ms: u64,
     /// What, in one line.
     pub text: String,

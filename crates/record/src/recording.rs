@@ -102,7 +102,6 @@ pub struct SeriesKey {
     pub group: String,
     /// The step's label; the operation's name unless the workload says otherwise.
     pub label: String,
-    /// The operation.
     pub operation: OperationKind,
 }
 
@@ -150,7 +149,6 @@ pub struct WorkerSeries {
 pub struct WorkerRecording {
     /// The client it belongs to, counted from 0.
     pub client: u32,
-    /// Its group.
     pub group: String,
     /// Its number within client and group, counted from 0.
     pub worker: u32,
@@ -205,9 +203,7 @@ pub enum StopReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTiming {
     pub phase: Phase,
-    /// Start.
     pub start_ns: i64,
-    /// End.
     pub end_ns: i64,
     /// Operations done in it (files prepared, operations of the warm-up, …).
     pub operations: u64,
@@ -218,7 +214,6 @@ pub struct PhaseTiming {
 /// A fileset as a workload found or made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilesetFacts {
-    /// Its name.
     pub name: String,
     /// Files prepared, over all clients.
     pub files: u64,
@@ -294,7 +289,6 @@ pub struct Recording {
     pub filesets: Vec<FilesetFacts>,
     /// Cache control.
     pub cache: CacheAction,
-    /// The host.
     pub host: HostUse,
     /// The first few errors in full: operation, file, offset, reason.
     pub error_details: Vec<String>,

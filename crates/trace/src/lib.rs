@@ -68,17 +68,11 @@ pub enum TraceError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// The file is not a trace, or damaged.
     #[error("`{}` is not a trace, or damaged: {detail}", .path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        detail: String,
-    },
+    Format { path: PathBuf, detail: String },
 }
 
 /// What a trace says of itself.
@@ -110,7 +104,6 @@ pub struct TraceFacts {
 pub struct TraceWorker {
     /// Its client.
     pub client: u32,
-    /// Its group.
     pub group: String,
     /// Its number within client and group.
     pub worker: u32,
@@ -383,10 +376,7 @@ impl GroupReader {
             latency_ns: long(1)?,
             offset: long(2)?,
             small: [small(3)?, small(4)?, small(5)?, small(6)?],
-            file: match group.num_columns() > WITHOUT_FILES {
-                true => Some((small(7)?, small(8)?)),
-                false => None,
-            },
+            file: if group.num_columns() > WITHOUT_FILES { Some((small(7)?, small(8)?)) } else { None },
         })
     }
 }

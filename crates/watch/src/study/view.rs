@@ -248,9 +248,10 @@ fn bar_width(width: usize) -> usize {
 }
 
 fn client_row(client: &Client, rates: &ClientRates, fastest: f64, width: usize) -> Line<'static> {
-    let name = match client.host.is_empty() || client.host == client.name {
-        true => client.name.clone(),
-        false => format!("{} {}", client.name, client.host),
+    let name = if client.host.is_empty() || client.host == client.name {
+        client.name.clone()
+    } else {
+        format!("{} {}", client.name, client.host)
     };
     let (state, style) = match client.state {
         ClientState::Starting => ("starting", DIM),
@@ -337,12 +338,13 @@ fn facts(study: &Study, live: &Live, goes_on: bool, width: usize) -> Vec<Line<'s
     let rates = live.rates.clone().unwrap_or_default();
     let known = live.rates.is_some();
     let latency = rates.mean_latency_us.map_or_else(String::new, |us| format!(", latency {}", time(us)));
-    let errors = match rates.errors_per_s > 0.0 {
-        true => Span::styled(format!(", {} errors/s", short(rates.errors_per_s)), BAD),
-        false => Span::default(),
+    let errors = if rates.errors_per_s > 0.0 {
+        Span::styled(format!(", {} errors/s", short(rates.errors_per_s)), BAD)
+    } else {
+        Span::default()
     };
-    let line = match known {
-        true => vec![
+    let line = if known {
+        vec![
             label("rates"),
             Span::from(format!("{} ops/s", short(rates.operations_per_s))),
             errors,
@@ -351,8 +353,9 @@ fn facts(study: &Study, live: &Live, goes_on: bool, width: usize) -> Vec<Line<'s
                 spaced(rates.read_bytes_per_s),
                 spaced(rates.written_bytes_per_s)
             )),
-        ],
-        false => vec![label("rates"), Span::styled("none outside of the measured phase", DIM)],
+        ]
+    } else {
+        vec![label("rates"), Span::styled("none outside of the measured phase", DIM)]
     };
     lines.push(Line::from(line));
     let mut spans = vec![label("")];
