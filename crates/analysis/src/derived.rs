@@ -65,6 +65,7 @@ fn ratio(part: f64, whole: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_record::phase::Phase;
     use benchmaster_record::results::RunRecord;
     use benchmaster_testkit::{serve, spread, study_results};
 
@@ -109,7 +110,7 @@ mod tests {
         close("write.application_written", bytes(recording) / seconds);
         close("write.wire_sent", 4e10);
         close("write.wire_sent_per_written", 4e10 * seconds / bytes(recording));
-        let rpc = recording.rpc.as_ref().unwrap().phase("measure").unwrap();
+        let rpc = recording.rpc.as_ref().unwrap().phase(Phase::Measure).unwrap();
         let sum = |column: fn(&benchmaster_record::recording::RpcRow) -> u64| {
             rpc.rows.iter().map(column).sum::<u64>() as f64
         };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use benchmaster_record::model::OperationKind;
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{
     OperationStats, Recording, RpcRecording, RpcRow, SeriesRecording, StopReason, latency_histogram,
 };
@@ -173,7 +174,7 @@ pub fn flow_operations(recording: &Recording, labels: &BTreeMap<&str, u64>) -> R
 
 /// What is known of the RPCs of the whole measured phase; they are not counted by interval.
 fn of_rpcs(recording: &Recording, rpc: &RpcRecording) -> Vec<(&'static str, f64, Unit)> {
-    let rows = rpc.phase("measure").map_or(&[][..], |phase| &phase.rows);
+    let rows = rpc.phase(Phase::Measure).map_or(&[][..], |phase| &phase.rows);
     let sum = |column: fn(&RpcRow) -> u64| rows.iter().map(column).sum::<u64>() as f64;
     let operations: u64 =
         recording.series.iter().map(|series| series.total.count + series.total.errors).sum();
@@ -299,7 +300,7 @@ mod tests {
             let name = format!("{}.{what}", recording.workload);
             values.iter().find(|response| response.name == name).unwrap().value
         };
-        let measured = &rpc.phase("measure").unwrap().rows;
+        let measured = &rpc.phase(Phase::Measure).unwrap().rows;
         let calls: u64 = measured.iter().map(|row| row.ops).sum();
         assert_eq!(of("rpcs"), calls as f64);
         // One RPC for every operation that succeeded, and none for those that failed.

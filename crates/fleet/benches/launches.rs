@@ -81,7 +81,7 @@ fn launch(controller: &mut Fleet, place: &str, job: &Job, launches: u32, server:
         assert!(recording.error_details.is_empty(), "{:?}", recording.error_details);
         spreads.push(recording.start.unwrap().spread_ns);
         for phase in &recording.phases {
-            *phases.entry(phase.phase.clone()).or_default() +=
+            *phases.entry(phase.phase.name().to_owned()).or_default() +=
                 Duration::from_nanos((phase.end_ns - phase.start_ns).unsigned_abs());
         }
         if server.is_some() {

@@ -15,6 +15,7 @@ use std::time::Duration;
 use benchmaster_frames::FrameError;
 use benchmaster_workload::conduct::{Attendance, Share, Start, Step};
 use benchmaster_workload::target::{NfsTarget, Target};
+use benchmaster_record::phase::Phase;
 use serde::{Deserialize, Serialize};
 
 use crate::job::{HookSpec, Job};
@@ -205,35 +206,6 @@ pub(crate) struct HookOutcome {
     pub(crate) output: Vec<u8>,
 }
 
-/// The phases of a run, in order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Phase {
-    Prepare,
-    WarmUp,
-    Measure,
-    Verify,
-    TearDown,
-}
-
-impl Phase {
-    const ALL: [Self; 5] = [Self::Prepare, Self::WarmUp, Self::Measure, Self::Verify, Self::TearDown];
-
-    /// As [`Progress`](benchmaster_workload::execute::Progress) names it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Prepare => "prepare",
-            Self::WarmUp => "warm-up",
-            Self::Measure => "measure",
-            Self::Verify => "verify",
-            Self::TearDown => "tear-down",
-        }
-    }
-
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|phase| phase.name() == name)
-    }
-}
-
 /// A target in a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum RemoteTarget {
@@ -296,13 +268,6 @@ mod tests {
         }
         let wrong = RemoteTarget::Nfs { url: "gopher://x".into(), threads: None };
         assert!(Target::try_from(wrong).unwrap_err().contains("gopher://x"));
-    }
-
-    #[test]
-    fn phases_have_the_names_of_the_executor_and_its_order() {
-        assert!(Phase::ALL.is_sorted());
-        assert!(Phase::ALL.into_iter().all(|phase| Phase::of_name(phase.name()) == Some(phase)));
-        assert_eq!(Phase::of_name("set-up"), None);
     }
 
     /// Frames of either direction, without their lengths and headers.

@@ -5,64 +5,7 @@ use std::fmt;
 
 use crate::ops::Op;
 
-/// Counters of one kind of call, as the lines of Linux' `mountstats` have them, with Linux' meanings: a call is
-/// counted in all columns when it ends, and one that the caller makes again because of what the server answered
-/// (`NFS4ERR_DELAY`, `NFS4ERR_OLD_STATEID`, `NFS3ERR_JUKEBOX`, a lost session) is another call. Times are sums in
-/// nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OpCounters {
-    /// Calls that ended, with or without success.
-    pub ops: u64,
-    /// Times a request was sent: more than `ops` only where the same request (the same transaction number) was sent
-    /// again, because its reply did not come in time or its connection broke. At least one for each call.
-    pub transmissions: u64,
-    /// Calls of which no reply was seen in all of their time (`timeo` × (`retrans` + 1)): major timeouts. Each
-    /// `timeo` that was over is an [`Event::Retransmission`].
-    pub timeouts: u64,
-    /// Bytes of RPC messages sent, without record marks.
-    pub bytes_sent: u64,
-    /// Bytes of RPC messages received for them.
-    pub bytes_received: u64,
-    /// From the wish to call until the (last) request was given to the socket: waiting for a session slot, for a
-    /// connection, for room in the socket.
-    pub queue_ns: u64,
-    /// From then until the reply.
-    pub rtt_ns: u64,
-    /// From the wish to the reply: more than queue and RTT together where a request was sent again.
-    pub execute_ns: u64,
-    /// Calls that failed: on the wire, with an error of the protocol (those made again after it too), or given up.
-    pub errors: u64,
-}
-
-impl OpCounters {
-    /// What came since `earlier`.
-    pub fn since(self, earlier: Self) -> Self {
-        Self {
-            ops: self.ops - earlier.ops,
-            transmissions: self.transmissions - earlier.transmissions,
-            timeouts: self.timeouts - earlier.timeouts,
-            bytes_sent: self.bytes_sent - earlier.bytes_sent,
-            bytes_received: self.bytes_received - earlier.bytes_received,
-            queue_ns: self.queue_ns - earlier.queue_ns,
-            rtt_ns: self.rtt_ns - earlier.rtt_ns,
-            execute_ns: self.execute_ns - earlier.execute_ns,
-            errors: self.errors - earlier.errors,
-        }
-    }
-
-    /// Adds those of another client.
-    pub fn add(&mut self, other: Self) {
-        self.ops += other.ops;
-        self.transmissions += other.transmissions;
-        self.timeouts += other.timeouts;
-        self.bytes_sent += other.bytes_sent;
-        self.bytes_received += other.bytes_received;
-        self.queue_ns += other.queue_ns;
-        self.rtt_ns += other.rtt_ns;
-        self.execute_ns += other.execute_ns;
-        self.errors += other.errors;
-    }
-}
+pub use benchmaster_record::recording::RpcCounters as OpCounters;
 
 macro_rules! events {
     ($($(#[doc = $doc:literal])+ $name:ident = $text:literal,)*) => {

@@ -298,8 +298,8 @@ impl MountOptions {
         let times = &mut self.attribute_times;
         match option {
             Field::Version => {
-                let found = Version::ALL.into_iter().find(|version| version.name() == value);
-                self.version = found.ok_or_else(|| one_of(&Version::ALL.map(Version::name)))?;
+                let names = || Version::ALL.iter().map(|version| version.name()).collect::<Vec<_>>();
+                self.version = Version::from_name(value).ok_or_else(|| one_of(&names()))?;
             }
             Field::Port => self.port = Some(number(1, u16::MAX.into())? as u16),
             Field::MountPort => self.mount_port = Some(number(1, u16::MAX.into())? as u16),

@@ -1,5 +1,6 @@
 //! What the versions of NFS have in common.
 
+pub use benchmaster_record::nfs::NfsVersion as Version;
 use std::fmt;
 
 /// A filehandle: up to 128 bytes that only the server understands.
@@ -50,63 +51,6 @@ impl std::hash::Hash for Handle {
 impl fmt::Debug for Handle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// Version of the protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
-    /// NFSv2 (RFC 1094).
-    V2,
-    /// NFSv3 (RFC 1813).
-    V3,
-    /// NFSv4.0 (RFC 7530).
-    V40,
-    /// NFSv4.1 (RFC 8881).
-    V41,
-    /// NFSv4.2 (RFC 7862).
-    V42,
-}
-
-impl Version {
-    /// Every version, in ascending order.
-    pub const ALL: [Self; 5] = [Self::V2, Self::V3, Self::V40, Self::V41, Self::V42];
-
-    /// As mount options have it: `3`, `4.1`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V2 => "2",
-            Self::V3 => "3",
-            Self::V40 => "4.0",
-            Self::V41 => "4.1",
-            Self::V42 => "4.2",
-        }
-    }
-
-    /// The minor version of version 4.
-    pub fn minor(self) -> Option<u32> {
-        match self {
-            Self::V2 | Self::V3 => None,
-            Self::V40 => Some(0),
-            Self::V41 => Some(1),
-            Self::V42 => Some(2),
-        }
-    }
-
-    /// Whether servers know open files: version 4.
-    pub fn has_state(self) -> bool {
-        self >= Self::V40
-    }
-
-    /// Whether it has sessions.
-    pub fn has_sessions(self) -> bool {
-        self >= Self::V41
-    }
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -40,7 +40,6 @@ pub struct Environment {
 /// The file system a target directory lies on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TargetEnvironment {
-    /// The directory.
     pub path: String,
     /// Where the file system is mounted.
     pub mount_point: String,

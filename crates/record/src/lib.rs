@@ -4,12 +4,18 @@
 //! * [`recording`]: what one workload of one run recorded: series, workers, RPCs, agents.
 //! * [`samples`]: the system's counters over time.
 //! * [`environment`]: the hosts.
+//! * [`phase`], [`nfs`]: phases of a run, versions of NFS.
 //! * [`results`]: a study, its plan, its runs and sessions.
 //! * [`live`]: the state of a running study.
+
+#[macro_use]
+mod words;
 
 pub mod environment;
 pub mod live;
 pub mod model;
+pub mod nfs;
+pub mod phase;
 pub mod recording;
 pub mod results;
 pub mod samples;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::phase::Phase;
+
 /// The version of the format that this program writes and reads.
 pub const FORMAT: u32 = 1;
 /// Older states are not of a running study: ten times the interval at which the runner writes.
@@ -89,8 +91,7 @@ pub struct Run {
     pub replicate: u32,
     /// The workload; none while the target is set up.
     pub workload: Option<String>,
-    /// `set-up`, `prepare`, `warm-up`, `measure`, `tear-down`.
-    pub phase: String,
+    pub phase: Phase,
     /// Seconds since the phase began.
     pub phase_elapsed_s: f64,
     /// Seconds that it takes; none where it ends when its work is done.
@@ -160,11 +161,9 @@ pub struct Rates {
     pub mean_latency_us: Option<f64>,
 }
 
-/// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Message {
-    /// When.
     pub at_ms: u64,
     /// What, in one line.
     pub text: String,

@@ -319,72 +319,73 @@ pub enum IoMethod {
     IoUring,
 }
 
-/// A kind of operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum OperationKind {
-    /// Open an existing file into the handle.
-    Open,
-    /// Create a file and open it into the handle.
-    Create,
-    /// Close the handle.
-    Close,
-    /// Read from the handle.
-    Read,
-    /// Write to the handle.
-    Write,
-    /// Flush data and metadata of the handle.
-    Fsync,
-    /// Flush the data of the handle.
-    Fdatasync,
-    /// Take a byte-range lock on the handle's file, waiting for it.
-    Lock,
-    /// Release it.
-    Unlock,
-    /// Read a file's attributes by name.
-    Stat,
-    /// Give a file another name in its directory.
-    Rename,
-    /// Remove a file.
-    Unlink,
-    /// List the directory of a file.
-    Readdir,
-    /// Make a directory.
-    Mkdir,
-    /// Remove a directory.
-    Rmdir,
-    /// Set the size of the handle's file to `io_size`.
-    Truncate,
-    /// Reserve space for the first `io_size` bytes of the handle's file.
-    Allocate,
-    /// Look for the first data in the handle's file.
-    SeekData,
-    /// Read the attributes of the handle's file.
-    Fstat,
-    /// Set a file's permission bits.
-    Chmod,
-    /// Set a file's times to now.
-    Utimes,
-    /// Ask whether a file may be read and written.
-    Access,
-    /// Make a symbolic link to a file, beside it: `NAME.symlink`.
-    Symlink,
-    /// Read where the symbolic link of a file leads.
-    Readlink,
-    /// Give a file a second name, beside the first: `NAME.link`.
-    Link,
-    /// Set an extended attribute of a file, of `io_size` bytes.
-    Setxattr,
-    /// Read that attribute.
-    Getxattr,
-    /// List the names of a file's extended attributes.
-    Listxattr,
-    /// Remove the attribute.
-    Removexattr,
-    /// List the directory of a file with the attributes of all that is in it.
-    ReaddirStat,
-    /// Copy a file without moving its data through the client: `NAME.copy`.
-    Copy,
+words! {
+    /// A kind of operation.
+    #[derive(JsonSchema)]
+    OperationKind {
+        /// Open an existing file into the handle.
+        Open = "open",
+        /// Create a file and open it into the handle.
+        Create = "create",
+        /// Close the handle.
+        Close = "close",
+        /// Read from the handle.
+        Read = "read",
+        /// Write to the handle.
+        Write = "write",
+        /// Flush data and metadata of the handle.
+        Fsync = "fsync",
+        /// Flush the data of the handle.
+        Fdatasync = "fdatasync",
+        /// Take a byte-range lock on the handle's file, waiting for it.
+        Lock = "lock",
+        /// Release it.
+        Unlock = "unlock",
+        /// Read a file's attributes by name.
+        Stat = "stat",
+        /// Give a file another name in its directory.
+        Rename = "rename",
+        /// Remove a file.
+        Unlink = "unlink",
+        /// List the directory of a file.
+        Readdir = "readdir",
+        /// Make a directory.
+        Mkdir = "mkdir",
+        /// Remove a directory.
+        Rmdir = "rmdir",
+        /// Set the size of the handle's file to `io_size`.
+        Truncate = "truncate",
+        /// Reserve space for the first `io_size` bytes of the handle's file.
+        Allocate = "allocate",
+        /// Look for the first data in the handle's file.
+        SeekData = "seek-data",
+        /// Read the attributes of the handle's file.
+        Fstat = "fstat",
+        /// Set a file's permission bits.
+        Chmod = "chmod",
+        /// Set a file's times to now.
+        Utimes = "utimes",
+        /// Ask whether a file may be read and written.
+        Access = "access",
+        /// Make a symbolic link to a file, beside it: `NAME.symlink`.
+        Symlink = "symlink",
+        /// Read where the symbolic link of a file leads.
+        Readlink = "readlink",
+        /// Give a file a second name, beside the first: `NAME.link`.
+        Link = "link",
+        /// Set an extended attribute of a file, of `io_size` bytes.
+        Setxattr = "setxattr",
+        /// Read that attribute.
+        Getxattr = "getxattr",
+        /// List the names of a file's extended attributes.
+        Listxattr = "listxattr",
+        /// Remove the attribute.
+        Removexattr = "removexattr",
+        /// List the directory of a file with the attributes of all that is in it.
+        ReaddirStat = "readdir-stat",
+        /// Copy a file without moving its data through the client: `NAME.copy`.
+        Copy = "copy",
+    }
 }
 
 /// A name beside a file's own.
@@ -411,83 +412,6 @@ impl Beside {
 }
 
 impl OperationKind {
-    /// Every kind, in a fixed order.
-    pub const ALL: [Self; 31] = [
-        Self::Open,
-        Self::Create,
-        Self::Close,
-        Self::Read,
-        Self::Write,
-        Self::Fsync,
-        Self::Fdatasync,
-        Self::Lock,
-        Self::Unlock,
-        Self::Stat,
-        Self::Rename,
-        Self::Unlink,
-        Self::Readdir,
-        Self::Mkdir,
-        Self::Rmdir,
-        Self::Truncate,
-        Self::Allocate,
-        Self::SeekData,
-        Self::Fstat,
-        Self::Chmod,
-        Self::Utimes,
-        Self::Access,
-        Self::Symlink,
-        Self::Readlink,
-        Self::Link,
-        Self::Setxattr,
-        Self::Getxattr,
-        Self::Listxattr,
-        Self::Removexattr,
-        Self::ReaddirStat,
-        Self::Copy,
-    ];
-
-    /// The name used in study files, tables and the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Create => "create",
-            Self::Close => "close",
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Fsync => "fsync",
-            Self::Fdatasync => "fdatasync",
-            Self::Lock => "lock",
-            Self::Unlock => "unlock",
-            Self::Stat => "stat",
-            Self::Rename => "rename",
-            Self::Unlink => "unlink",
-            Self::Readdir => "readdir",
-            Self::Mkdir => "mkdir",
-            Self::Rmdir => "rmdir",
-            Self::Truncate => "truncate",
-            Self::Allocate => "allocate",
-            Self::SeekData => "seek-data",
-            Self::Fstat => "fstat",
-            Self::Chmod => "chmod",
-            Self::Utimes => "utimes",
-            Self::Access => "access",
-            Self::Symlink => "symlink",
-            Self::Readlink => "readlink",
-            Self::Link => "link",
-            Self::Setxattr => "setxattr",
-            Self::Getxattr => "getxattr",
-            Self::Listxattr => "listxattr",
-            Self::Removexattr => "removexattr",
-            Self::ReaddirStat => "readdir-stat",
-            Self::Copy => "copy",
-        }
-    }
-
-    /// The kind with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Whether it moves file data, so that bytes per second mean something.
     pub fn moves_data(self) -> bool {
         matches!(self, Self::Read | Self::Write)

@@ -10,13 +10,14 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::model::OperationKind;
+use crate::phase::Phase;
 use crate::samples::Samples;
 
 mod agents;
 mod rpc;
 
 pub use agents::{AgentRecording, ClockFacts, Collected, StartFacts};
-pub use rpc::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow, RpcSource};
+pub use rpc::{ConnectionFacts, RpcCounters, RpcPhase, RpcRecording, RpcRow, RpcSource};
 
 /// The smallest and largest latency a histogram keeps apart; larger ones are counted at the limit (1 hour).
 pub const HISTOGRAM_RANGE_NS: (u64, u64) = (1, 3_600_000_000_000);
@@ -101,7 +102,6 @@ pub struct SeriesKey {
     pub group: String,
     /// The step's label; the operation's name unless the workload says otherwise.
     pub label: String,
-    /// The operation.
     pub operation: OperationKind,
 }
 
@@ -149,7 +149,6 @@ pub struct WorkerSeries {
 pub struct WorkerRecording {
     /// The client it belongs to, counted from 0.
     pub client: u32,
-    /// Its group.
     pub group: String,
     /// Its number within client and group, counted from 0.
     pub worker: u32,
@@ -203,11 +202,8 @@ pub enum StopReason {
 /// When a phase ran. `start_ns` and `end_ns` are relative to the start of the measured phase (negative before it).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PhaseTiming {
-    /// `prepare`, `warm-up`, `measure`, `verify` or `tear-down`.
-    pub phase: String,
-    /// Start.
+    pub phase: Phase,
     pub start_ns: i64,
-    /// End.
     pub end_ns: i64,
     /// Operations done in it (files prepared, operations of the warm-up, …).
     pub operations: u64,
@@ -218,7 +214,6 @@ pub struct PhaseTiming {
 /// A fileset as a workload found or made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilesetFacts {
-    /// Its name.
     pub name: String,
     /// Files prepared, over all clients.
     pub files: u64,
@@ -294,7 +289,6 @@ pub struct Recording {
     pub filesets: Vec<FilesetFacts>,
     /// Cache control.
     pub cache: CacheAction,
-    /// The host.
     pub host: HostUse,
     /// The first few errors in full: operation, file, offset, reason.
     pub error_details: Vec<String>,
@@ -368,7 +362,7 @@ impl Recording {
     /// Hash of all operations of all workers, whatever their order: the same for every run with the same seed. `None` where
     /// it depends on time how much is done: in a run with a duration or a warm-up.
     pub fn operations_hash(&self) -> Option<u64> {
-        let warms = self.phases.iter().any(|phase| phase.phase == "warm-up");
+        let warms = self.phases.iter().any(|phase| phase.phase == Phase::WarmUp);
         let add = |hash: u64, worker: &WorkerRecording| hash.wrapping_add(worker.stream.all);
         (!self.timed && !warms).then(|| self.workers.iter().fold(0, add))
     }

@@ -103,7 +103,6 @@ pub struct RunKey {
 pub struct SessionRecord {
     /// Number, from 1.
     pub id: u32,
-    /// When it began.
     pub started: Timestamp,
     /// When and how it ended; `None` when it did not end by itself (killed, or still on).
     pub ended: Option<(Timestamp, SessionEnd)>,
@@ -130,7 +129,6 @@ pub enum SessionEnd {
 /// One finished run. It is stored in one transaction, whole or not at all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
-    /// Which.
     pub key: RunKey,
     /// Position in the order of execution, from 0, counted over all sessions.
     pub position: u32,
@@ -188,7 +186,6 @@ pub struct ServiceRecord {
 /// What the embedded server, or the kernel's of a lab, did while a workload was measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerUse {
-    /// The workload.
     pub workload: String,
     /// RPC calls received.
     pub calls: u64,
@@ -226,9 +223,7 @@ pub struct ServerOperation {
 pub struct Response {
     /// `<workload>.<what>` (`write.throughput`) or `<workload>.<series>.<what>` (`files.close.latency.p99`).
     pub name: String,
-    /// Its value.
     pub value: f64,
-    /// Its unit.
     pub unit: Unit,
 }
 
@@ -260,14 +255,11 @@ pub struct Check {
     pub evidence: BTreeMap<String, f64>,
 }
 
-/// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When.
     pub time: Timestamp,
     /// `prepare`, `cache`, `hook`, `error`, ….
     pub kind: String,
-    /// What.
     pub text: String,
 }
 

@@ -29,9 +29,7 @@ pub enum Kind {
 /// One metric of one instance over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// Which one.
     pub key: MetricKey,
-    /// How it behaves.
     pub kind: Kind,
     /// `B`, `ns`, `1` for plain numbers, …
     pub unit: Cow<'static, str>,
@@ -82,7 +80,6 @@ impl Samples {
 /// Something that a sampler could not do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SamplerProblem {
-    /// Its name.
     pub sampler: String,
     /// What, and why.
     pub problem: String,

@@ -9,7 +9,6 @@ use rustix::fs::FlockOperation;
 
 use crate::error::{CreateError, LockError};
 
-/// The database.
 pub(crate) const DATABASE: &str = "results.db";
 /// The study file as run.
 pub(crate) const STUDY: &str = "study.toml";

@@ -17,7 +17,6 @@ pub enum CreateError {
     #[error("`{}` is not empty and not a results directory (it has `{}`): choose a new or an empty directory",
         .directory.display(), .found.display())]
     NotEmpty {
-        /// The directory.
         directory: PathBuf,
         /// One of the things in it.
         found: PathBuf,
@@ -33,7 +32,6 @@ pub enum CreateError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// The database could not be made.
@@ -72,25 +70,18 @@ pub enum WriteError {
     /// The run is stored already.
     #[error("replicate {} of treatment {} is already stored in `{}`", .key.replicate, .key.treatment, .path.display())]
     Doubled {
-        /// The database.
         path: PathBuf,
         /// The run.
         key: RunKey,
     },
     /// The record refers to something that does not exist, or holds a value that cannot be stored.
     #[error("cannot store in `{}`: {problem}", .path.display())]
-    Record {
-        /// The database.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
+    Record { path: PathBuf, problem: String },
     /// What an interrupted run left behind could not be removed.
     #[error("cannot remove `{}`, left behind by an interrupted run: {source}", .path.display())]
     Leftover {
         /// The file or directory.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// The database refused.
@@ -109,7 +100,6 @@ pub enum LockError {
     Io {
         /// The lock file.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
 }
@@ -121,7 +111,6 @@ pub enum DatabaseError {
     #[error("`{}` has schema version {found}, this version of Benchmaster reads version {known}: use the version \
         that wrote it", .path.display())]
     Version {
-        /// The database.
         path: PathBuf,
         /// Its schema version.
         found: u32,
@@ -130,56 +119,28 @@ pub enum DatabaseError {
     },
     /// It is an SQLite database of another program.
     #[error("`{}` is an SQLite database, but not one of Benchmaster's: choose another directory", .path.display())]
-    Foreign {
-        /// The database.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// No space is left.
     #[error("no space left for `{}`: free some and run the same command again; no finished run is lost",
         .path.display())]
-    Full {
-        /// The database.
-        path: PathBuf,
-    },
+    Full { path: PathBuf },
     /// It may not be written.
     #[error("`{}` is read-only: give yourself write permission to the file and its directory", .path.display())]
-    ReadOnly {
-        /// The database.
-        path: PathBuf,
-    },
+    ReadOnly { path: PathBuf },
     /// It may not be opened.
     #[error("cannot open `{}` ({detail}): check the permissions of the file and its directory, or copy the \
         directory to a place you may write to", .path.display())]
-    Access {
-        /// The database.
-        path: PathBuf,
-        /// What SQLite says.
-        detail: String,
-    },
+    Access { path: PathBuf, detail: String },
     /// Its content cannot be right.
     #[error("`{}` is damaged ({detail}): restore it from a copy, or try `sqlite3 results.db .recover`",
         .path.display())]
-    Damaged {
-        /// The database.
-        path: PathBuf,
-        /// What is wrong.
-        detail: String,
-    },
+    Damaged { path: PathBuf, detail: String },
     /// Another process kept it locked.
     #[error("`{}` is kept locked by another process: close programs that write to it and try again",
         .path.display())]
-    Busy {
-        /// The database.
-        path: PathBuf,
-    },
-    /// Anything else.
+    Busy { path: PathBuf },
     #[error("`{}`: {source}", .path.display())]
-    Other {
-        /// The database.
-        path: PathBuf,
-        /// What SQLite says.
-        source: rusqlite::Error,
-    },
+    Other { path: PathBuf, source: rusqlite::Error },
 }
 
 impl DatabaseError {

@@ -32,7 +32,6 @@ pub enum LiveError {
     Io {
         /// `write` or `read`.
         verb: &'static str,
-        /// The file.
         path: PathBuf,
         /// What the kernel said.
         source: io::Error,
@@ -40,7 +39,6 @@ pub enum LiveError {
     /// It is no state of a study, or one that another program is writing in place.
     #[error("`{}` is not the state of a study: {problem}", path.display())]
     Content {
-        /// The file.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -48,7 +46,6 @@ pub enum LiveError {
     /// It was written by another version of this program.
     #[error("`{}` has format {found}, this program reads {FORMAT}: watch with the program that runs the study", path.display())]
     Format {
-        /// The file.
         path: PathBuf,
         /// Its format.
         found: u32,
@@ -123,6 +120,7 @@ pub fn unix_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use benchmaster_record::live::{Client, ClientState, Rates, Run, Runs};
+    use benchmaster_record::phase::Phase;
     use tempfile::TempDir;
 
     use super::*;
@@ -135,7 +133,7 @@ mod tests {
             treatment: "version=v41 delay=6.87ms".into(),
             replicate: 2,
             workload: Some("write".into()),
-            phase: "measure".into(),
+            phase: Phase::Measure,
             phase_elapsed_s: 3.25,
             phase_length_s: Some(10.0),
         });

@@ -363,7 +363,7 @@ CREATE TABLE rpc_clients (
     recording_id INTEGER PRIMARY KEY REFERENCES recordings,
     source TEXT NOT NULL,
     server TEXT NOT NULL,
-    version TEXT NOT NULL,
+    version TEXT,
     rsize INTEGER NOT NULL,
     wsize INTEGER NOT NULL,
     nconnect INTEGER NOT NULL,

@@ -35,7 +35,6 @@ pub struct Store {
 /// What a scheduler needs to know of a stored run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompletedRun {
-    /// Which.
     pub key: RunKey,
     /// Position in the order of execution.
     pub position: u32,
@@ -108,7 +107,6 @@ impl Store {
         directory.join(DATABASE).is_file()
     }
 
-    /// The directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

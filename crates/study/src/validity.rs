@@ -8,6 +8,7 @@ mod lab;
 mod replay;
 mod wire;
 
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 
 use benchmaster_record::environment::{Environment, TargetEnvironment};
@@ -105,7 +106,7 @@ fn corruption(s: Subject<'_>) -> Option<Check> {
 
 fn errors(s: Subject<'_>) -> Option<Check> {
     let measured: u64 = s.recording.series.iter().map(|series| series.total.errors).sum();
-    let around: u64 = s.recording.phases.iter().filter(|p| p.phase != "measure").map(|p| p.errors).sum();
+    let around: u64 = s.recording.phases.iter().filter(|p| p.phase != Phase::Measure).map(|p| p.errors).sum();
     if measured + around == 0 {
         return None;
     }
@@ -214,7 +215,8 @@ fn unflushed_writes(s: Subject<'_>) -> Option<Check> {
     if s.workload.claims == Claim::Cache {
         return None;
     }
-    let flush = s.recording.phases.iter().find(|phase| phase.phase == "tear-down" && phase.operations > 0)?;
+    let flush =
+        s.recording.phases.iter().find(|phase| phase.phase == Phase::TearDown && phase.operations > 0)?;
     let (flush, measured) =
         ((flush.end_ns - flush.start_ns) as f64 / 1e9, s.recording.length_ns as f64 / 1e9);
     let written = s.recording.series.iter().any(|series| series.key.operation == OperationKind::Write);

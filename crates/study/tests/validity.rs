@@ -5,6 +5,8 @@
 #[path = "validity/lab.rs"]
 mod lab;
 
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 
 use benchmaster_record::environment::Environment;
@@ -12,8 +14,9 @@ use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::model::{Claim, OpenFlag, OperationKind, Step, Workload};
 use benchmaster_record::recording::{
     AgentRecording, CacheAction, ClockFacts, ConnectionFacts, EncodedHistogram, FilesetFacts, HostSamples,
-    HostUse, IntervalStats, OperationStats, PhaseTiming, Recording, RpcPhase, RpcRecording, RpcRow,
-    RpcSource, SeriesKey, SeriesRecording, StartFacts, StopReason, WorkerRecording, latency_histogram,
+    HostUse, IntervalStats, OperationStats, PhaseTiming, Recording, RpcCounters, RpcPhase, RpcRecording,
+    RpcRow, RpcSource, SeriesKey, SeriesRecording, StartFacts, StopReason, WorkerRecording,
+    latency_histogram,
 };
 use benchmaster_record::results::{
     Check, NetworkAchieved, NetworkRecord, ServerUse, ServiceRecord, Severity,
@@ -63,7 +66,7 @@ impl Case {
             span: Some((0, 60 * SECOND)),
             service: None,
         };
-        let phase = |phase: &str, start_ns: i64, end_ns: i64, operations| PhaseTiming {
+        let phase = |phase: Phase, start_ns: i64, end_ns: i64, operations| PhaseTiming {
             phase: phase.into(),
             start_ns,
             end_ns,
@@ -87,9 +90,9 @@ impl Case {
                 ..WorkerRecording::default()
             }],
             phases: vec![
-                phase("prepare", -5_000_000_000, 0, 1),
-                phase("measure", 0, 60_000_000_000, 60_000),
-                phase("tear-down", 60_000_000_000, 61_000_000_000, 1),
+                phase(Phase::Prepare, -5_000_000_000, 0, 1),
+                phase(Phase::Measure, 0, 60_000_000_000, 60_000),
+                phase(Phase::TearDown, 60_000_000_000, 61_000_000_000, 1),
             ],
             filesets: vec![FilesetFacts {
                 name: "w".into(),
@@ -140,21 +143,23 @@ impl Case {
         let row = RpcRow {
             program: "NFSv4".into(),
             operation: if operation == Write { "WRITE" } else { "READ" }.into(),
-            ops: total.count,
-            transmissions: total.count,
-            bytes_sent: if operation == Write { bytes } else { 0 } + 160 * total.count,
-            bytes_received: if operation == Write { 0 } else { bytes } + 140 * total.count,
-            queue_ns: total.sum_ns / 100,
-            rtt_ns: total.sum_ns / 10 * 9,
-            execute_ns: total.sum_ns / 100 * 95,
-            ..RpcRow::default()
+            counters: RpcCounters {
+                ops: total.count,
+                transmissions: total.count,
+                bytes_sent: if operation == Write { bytes } else { 0 } + 160 * total.count,
+                bytes_received: if operation == Write { 0 } else { bytes } + 140 * total.count,
+                queue_ns: total.sum_ns / 100,
+                rtt_ns: total.sum_ns / 10 * 9,
+                execute_ns: total.sum_ns / 100 * 95,
+                ..RpcCounters::default()
+            },
         };
-        let measure = RpcPhase { phase: "measure".into(), rows: vec![row], events: BTreeMap::new() };
+        let measure = RpcPhase { phase: Phase::Measure, rows: vec![row], events: BTreeMap::new() };
         case.recording.rpc = Some(RpcRecording {
             phases: vec![measure],
             client_cpu_ns: (3 * SECOND, 3 * SECOND),
             connection: ConnectionFacts {
-                version: "4.1".into(),
+                version: Some(NfsVersion::V41),
                 nconnect: 1,
                 clients: 1,
                 slots: Some(64),

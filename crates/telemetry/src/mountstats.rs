@@ -33,7 +33,6 @@ pub struct Mountstats {
 pub struct NfsMount {
     /// What is mounted: `server:/export`.
     pub device: String,
-    /// Where.
     pub mount_point: PathBuf,
     /// `nfs` or `nfs4`.
     pub file_system: String,
@@ -76,7 +75,6 @@ pub struct RpcProgram {
     pub program: u32,
     /// Its version: 2, 3, or 4 for every minor version.
     pub version: u32,
-    /// Its name.
     pub name: String,
 }
 
@@ -122,7 +120,6 @@ pub enum ReadError {
     /// `/proc` is not there, or must not be read.
     #[error("cannot read {path}")]
     Read {
-        /// The file.
         path: &'static str,
         /// What the kernel said.
         source: io::Error,

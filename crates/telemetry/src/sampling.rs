@@ -111,7 +111,6 @@ pub struct MetricInfo {
     pub name: &'static str,
     /// `B`, `ns`, `1` for plain numbers, …
     pub unit: &'static str,
-    /// How it behaves.
     pub kind: Kind,
     /// What it means.
     pub about: &'static str,
@@ -120,7 +119,6 @@ pub struct MetricInfo {
 }
 
 impl MetricInfo {
-    /// A counter.
     pub const fn counter(
         name: &'static str,
         unit: &'static str,
@@ -130,7 +128,6 @@ impl MetricInfo {
         Self { name, unit, kind: Kind::Counter, about, instance }
     }
 
-    /// A gauge.
     pub const fn gauge(
         name: &'static str,
         unit: &'static str,
@@ -153,17 +150,14 @@ pub struct Metric<'a> {
     pub name: &'a str,
     /// `B`, `ns`, `1` for plain numbers, …
     pub unit: &'static str,
-    /// How it behaves.
     pub kind: Kind,
 }
 
 impl<'a> Metric<'a> {
-    /// A counter.
     pub const fn counter(name: &'a str, unit: &'static str) -> Self {
         Self { name, unit, kind: Kind::Counter }
     }
 
-    /// A gauge.
     pub const fn gauge(name: &'a str, unit: &'static str) -> Self {
         Self { name, unit, kind: Kind::Gauge }
     }
@@ -181,21 +175,16 @@ pub enum SampleError {
     /// The system does not have it.
     #[error("{path} is not there: {hint}")]
     Missing {
-        /// The file.
         path: PathBuf,
         /// What that means.
         hint: &'static str,
     },
     /// This user may not.
     #[error("{path} must not be read by this user: run as root to have it")]
-    Forbidden {
-        /// The file.
-        path: PathBuf,
-    },
+    Forbidden { path: PathBuf },
     /// Reading failed.
     #[error("cannot read {path}: {source}")]
     Read {
-        /// The file.
         path: PathBuf,
         /// What the kernel said.
         source: std::io::Error,
@@ -203,12 +192,10 @@ pub enum SampleError {
     /// The text is not in the kernel's format. What was in it is recorded.
     #[error("{path}, {fault}")]
     Format {
-        /// The file.
         path: PathBuf,
         /// Where, and what.
         fault: text::Malformed,
     },
-    /// Anything else.
     #[error("{0}")]
     Other(String),
 }

@@ -172,10 +172,8 @@ fn host_samples(random: &mut Random, agent: &str, recording: &Recording) -> Host
     let server = agent == "server";
     // Of two clients each: half of the data.
     let wire = if server { rate } else { rate / 2.0 } * 1.03;
-    let (received, sent) = match recording.workload == "read" {
-        true => (wire * 0.04, wire),
-        false => (wire, wire * 0.04),
-    };
+    let (received, sent) =
+        if recording.workload == "read" { (wire * 0.04, wire) } else { (wire, wire * 0.04) };
     let (received, sent) = if server { (received, sent) } else { (sent, received) };
     let mut series = Vec::new();
     let mut add = |sampler: &str, metric: &str, instance: &str, kind, unit: &'static str, level: f64| {
@@ -232,9 +230,10 @@ fn host_samples(random: &mut Random, agent: &str, recording: &Recording) -> Host
             series,
             ticks,
             late: 0,
-            problems: match server {
-                true => Vec::new(),
-                false => vec![SamplerProblem { sampler: "nfsd".into(), problem: problem.into() }],
+            problems: if server {
+                Vec::new()
+            } else {
+                vec![SamplerProblem { sampler: "nfsd".into(), problem: problem.into() }]
             },
             cost: Cost {
                 cpu_ns: samplers.values().map(|cost| cost.cpu_ns).sum(),

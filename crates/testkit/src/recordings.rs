@@ -1,12 +1,14 @@
 //! Recordings with made-up numbers that agree with each other.
 
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::{
     CacheAction, ConnectionFacts, EncodedHistogram, FilesetFacts, HostUse, IntervalStats, OperationStats,
-    OperationStream, PhaseTiming, Recording, RpcPhase, RpcRecording, RpcRow, RpcSource, SeriesKey,
-    SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
+    OperationStream, PhaseTiming, Recording, RpcCounters, RpcPhase, RpcRecording, RpcRow, RpcSource,
+    SeriesKey, SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
 };
 
 use benchmaster_record::results::{ServerOperation, ServerUse};
@@ -60,7 +62,7 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
         })
         .collect();
     let measured: u64 = series.iter().map(|s| s.total.count).sum();
-    let phase = |phase: &str, start: f64, end: f64, operations| PhaseTiming {
+    let phase = |phase: Phase, start: f64, end: f64, operations| PhaseTiming {
         phase: phase.into(),
         start_ns: (start * 1e9) as i64,
         end_ns: (end * 1e9) as i64,
@@ -81,9 +83,9 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
         series,
         workers,
         phases: vec![
-            phase("prepare", -2.0, -0.1, 4),
-            phase("measure", 0.0, length_ns as f64 / 1e9, measured),
-            phase("tear-down", length_ns as f64 / 1e9, length_ns as f64 / 1e9 + 0.3, 4),
+            phase(Phase::Prepare, -2.0, -0.1, 4),
+            phase(Phase::Measure, 0.0, length_ns as f64 / 1e9, measured),
+            phase(Phase::TearDown, length_ns as f64 / 1e9, length_ns as f64 / 1e9 + 0.3, 4),
         ],
         filesets: vec![FilesetFacts {
             name: "data".into(),
@@ -188,15 +190,17 @@ pub(super) fn rpc(recording: &Recording) -> RpcRecording {
     let row = |operation: &str, ops: u64, bytes: u64, in_ns: u64| RpcRow {
         program: "NFSv4".into(),
         operation: operation.into(),
-        ops,
-        transmissions: ops + ops / 50,
-        timeouts: ops / 50,
-        bytes_sent: ops * 160 + if operation == "WRITE" { bytes } else { 0 },
-        bytes_received: ops * 140 + if operation == "READ" { bytes } else { 0 },
-        queue_ns: in_ns / 10,
-        rtt_ns: in_ns / 10 * 7,
-        execute_ns: in_ns / 10 * 9,
-        errors: ops / 1000,
+        counters: RpcCounters {
+            ops,
+            transmissions: ops + ops / 50,
+            timeouts: ops / 50,
+            bytes_sent: ops * 160 + if operation == "WRITE" { bytes } else { 0 },
+            bytes_received: ops * 140 + if operation == "READ" { bytes } else { 0 },
+            queue_ns: in_ns / 10,
+            rtt_ns: in_ns / 10 * 7,
+            execute_ns: in_ns / 10 * 9,
+            errors: ops / 1000,
+        },
     };
     let measured = recording.series.iter().map(|series| {
         let operation = match series.key.operation {
@@ -211,17 +215,17 @@ pub(super) fn rpc(recording: &Recording) -> RpcRecording {
         source: RpcSource::Client,
         phases: vec![
             RpcPhase {
-                phase: "set-up".into(),
+                phase: Phase::SetUp,
                 rows: mount.map(|(name, ops)| row(name, ops, 0, ops * 2_300_000)).to_vec(),
                 events: events(&[("connect", 2)]),
             },
             RpcPhase {
-                phase: "measure".into(),
+                phase: Phase::Measure,
                 rows: measured.collect(),
                 events: events(&[("reconnect", 1), ("slot-wait", 12)]),
             },
             RpcPhase {
-                phase: "tear-down".into(),
+                phase: Phase::TearDown,
                 rows: vec![row("CLOSE", 8, 0, 8 * 2_300_000)],
                 events: BTreeMap::new(),
             },
@@ -229,7 +233,7 @@ pub(super) fn rpc(recording: &Recording) -> RpcRecording {
         client_cpu_ns: (recording.host.process_user_ns / 2, recording.host.process_system_ns / 2),
         connection: ConnectionFacts {
             server: "nfs://{server}/export".into(),
-            version: "4.1".into(),
+            version: Some(NfsVersion::V41),
             rsize: 1 << 20,
             wsize: 1 << 20,
             nconnect: 1,
@@ -243,7 +247,7 @@ pub(super) fn rpc(recording: &Recording) -> RpcRecording {
 
 /// What a server may have counted of these RPCs.
 pub(super) fn server_use(workload: &str, rpc: &RpcRecording) -> ServerUse {
-    let measured = rpc.phase("measure").map_or(&[][..], |phase| &phase.rows);
+    let measured = rpc.phase(Phase::Measure).map_or(&[][..], |phase| &phase.rows);
     let calls = measured.iter().map(|row| row.transmissions).sum();
     let operation = |row: &RpcRow| ServerOperation {
         protocol: "v4".into(),

@@ -30,6 +30,5 @@ pub enum Action {
     Faster,
     /// or less often.
     Slower,
-    /// End.
     Quit,
 }

@@ -30,18 +30,20 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn tail(text: &str, columns: usize) -> String {
     let text = clean(text);
     let length = text.chars().count();
-    match length > columns {
-        true => "…".chars().chain(text.chars().skip(length + 1 - columns.max(1))).collect(),
-        false => text,
+    if length > columns {
+        "…".chars().chain(text.chars().skip(length + 1 - columns.max(1))).collect()
+    } else {
+        text
     }
 }
 
 /// The beginning of a text that is too long.
 pub(crate) fn front(text: &str, columns: usize) -> String {
     let text = clean(text);
-    match text.chars().count() > columns {
-        true => text.chars().take(columns.max(1) - 1).chain(['…']).collect(),
-        false => text,
+    if text.chars().count() > columns {
+        text.chars().take(columns.max(1) - 1).chain(['…']).collect()
+    } else {
+        text
     }
 }
 

@@ -1,5 +1,6 @@
 //! A running study, live: what its runner says, and rates of its clients, which are differences of two states.
 
+use benchmaster_record::phase::Phase;
 use std::collections::{HashMap, VecDeque};
 
 use serde::Serialize;
@@ -120,7 +121,7 @@ impl Study {
                 let length = run.phase_length_s.map(|s| format!(" of {s:.1}")).unwrap_or_default();
                 let workload =
                     run.workload.as_ref().map(|name| format!("{}: ", clean(name))).unwrap_or_default();
-                parts.push(format!("{workload}{} {:.1}{length} s", clean(&run.phase), run.phase_elapsed_s));
+                parts.push(format!("{workload}{} {:.1}{length} s", run.phase, run.phase_elapsed_s));
             }
             if let Some(rates) = &live.rates {
                 let bytes = rates.read_bytes_per_s + rates.written_bytes_per_s;
@@ -136,9 +137,9 @@ impl Study {
 }
 
 /// What counters of clients belong to.
-fn phase(live: &Live) -> (u64, Option<(&str, &str)>) {
+fn phase(live: &Live) -> (u64, Option<(&str, Phase)>) {
     let run = live.run.as_ref();
-    (live.runs.position, run.map(|run| (run.workload.as_deref().unwrap_or(""), run.phase.as_str())))
+    (live.runs.position, run.map(|run| (run.workload.as_deref().unwrap_or(""), run.phase)))
 }
 
 fn rates(before: Option<&Live>, now: &Live, client: &Client) -> ClientRates {

@@ -1,5 +1,6 @@
 //! Executing one workload: prepare, warm up, measure, tear down.
 
+use benchmaster_record::phase::Phase;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -57,7 +58,7 @@ pub struct Options<'a> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
     /// `prepare`, `warm-up`, `measure`, `verify`, `tear-down`.
-    pub phase: &'static str,
+    pub phase: Phase,
     /// Time since the phase began.
     pub elapsed: Duration,
     /// Its length, if it is limited by time.
@@ -181,7 +182,7 @@ pub fn execute(
 
     let verifying = clock.now();
     let free_after = run.verify(&prepared.ready, &ran, observe)?;
-    ran.teardown.report("tear-down", &ran.collector);
+    ran.teardown.report(Phase::TearDown, &ran.collector);
     let rpc = wire.finish(run.area, &ran, options.share.count);
     for problem in rpc.iter().flat_map(|rpc| &rpc.problems) {
         ran.collector.note(problem.clone());
@@ -215,7 +216,7 @@ struct Times {
 }
 
 impl Execution<'_> {
-    fn progress(&self, phase: &'static str, since: Ticks, bytes: u64) -> Progress {
+    fn progress(&self, phase: Phase, since: Ticks, bytes: u64) -> Progress {
         Progress {
             phase,
             elapsed: Duration::from_nanos(self.clock.nanos(since, self.clock.now())),
@@ -235,13 +236,13 @@ impl Execution<'_> {
     ) -> Result<Prepared, ExecuteError> {
         let Self { workload, program, options, clock, .. } = *self;
         let began = clock.now();
-        observe(self.progress("prepare", began, 0));
+        observe(self.progress(Phase::Prepare, began, 0));
         let preparation =
             Preparation { share: options.share, seed: options.fileset_seed, stop: options.stop };
         let shared = SharedMount::default();
         let prepared = self.area.prepare(workload, program, &preparation, &shared, conductor, &mut |bytes| {
             let elapsed = Duration::from_nanos(clock.nanos(began, clock.now()));
-            observe(Progress { phase: "prepare", elapsed, length: None, operations: 0, bytes, edge: None });
+            observe(Progress { phase: Phase::Prepare, elapsed, length: None, operations: 0, bytes, edge: None });
         });
         // A hook changes the free space, and may do anything to the server: another mount looks after it.
         let free_prepared = match (&prepared, access, options.hook) {
@@ -295,14 +296,14 @@ impl Execution<'_> {
         let began = clock.now();
         let mut read_back = None;
         if let Some(block) = program.verify_block {
-            observe(self.progress("verify", began, 0));
+            observe(self.progress(Phase::Verify, began, 0));
             // Files shared by all clients are read back by one process.
             let written = |(ready, effect): &(&Ready, &Effect)| {
                 **effect >= Effect::Data && (options.share.lead || !ready.is_shared())
             };
             let written = ready.iter().zip(&program.effects).filter(written);
             let tables: Vec<&FileTable> = written.flat_map(|(ready, _)| ready.distinct()).collect();
-            let mut observe = |bytes| observe(self.progress("verify", began, bytes));
+            let mut observe = |bytes| observe(self.progress(Phase::Verify, began, bytes));
             read_back =
                 Some(verify::read_back(self.area, &shared, &tables, block, options.stop, &mut observe));
         }
@@ -335,8 +336,8 @@ impl Execution<'_> {
         // One of the two differences is 0.
         let relative =
             |time: Ticks| clock.nanos(start, time).cast_signed() - clock.nanos(time, start).cast_signed();
-        let phase = |phase: &str, from: Ticks, to: Ticks, operations: u64, errors: u64| PhaseTiming {
-            phase: phase.into(),
+        let phase = |phase: Phase, from: Ticks, to: Ticks, operations: u64, errors: u64| PhaseTiming {
+            phase,
             start_ns: relative(from),
             end_ns: relative(to),
             operations,
@@ -348,16 +349,16 @@ impl Execution<'_> {
             series.span = span(parts.filter(|part| part.series == number));
         }
         let made = filesets.iter().filter(|facts| !facts.reused).map(|facts| facts.files).sum();
-        let mut phases = vec![phase("prepare", times.prepare.0, times.prepare.1, made, 0)];
+        let mut phases = vec![phase(Phase::Prepare, times.prepare.0, times.prepare.1, made, 0)];
         if let Some((window, counter)) = &ran.warm_up {
-            phases.push(phase("warm-up", window.start, start, counter.operations, counter.errors));
+            phases.push(phase(Phase::WarmUp, window.start, start, counter.operations, counter.errors));
         }
         let totals = collected.series.iter().map(|series| &series.total);
         let (done, failed) = totals.fold((0, 0), |(done, failed), t| (done + t.count, failed + t.errors));
-        phases.push(phase("measure", start, ran.end, done, failed));
-        phases.push(phase("tear-down", ran.end, ran.torn_down, ran.teardown.operations, ran.teardown.errors));
+        phases.push(phase(Phase::Measure, start, ran.end, done, failed));
+        phases.push(phase(Phase::TearDown, ran.end, ran.torn_down, ran.teardown.operations, ran.teardown.errors));
         if program.verify_block.is_some() {
-            phases.push(phase("verify", times.verify, clock.now(), 0, 0));
+            phases.push(phase(Phase::Verify, times.verify, clock.now(), 0, 0));
         }
         Recording {
             workload: name.into(),

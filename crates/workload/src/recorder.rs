@@ -9,6 +9,7 @@ use crate::counts::LatencyCounts;
 use crate::engine::OperationError;
 use crate::recording::{NO_FILE, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
+use benchmaster_record::phase::Phase;
 
 mod collector;
 mod shared;
@@ -171,7 +172,7 @@ impl PhaseCounter {
     }
 
     /// What must not be lost of phase `phase` goes to `collector`.
-    pub(crate) fn report(&self, phase: &str, collector: &Collector) {
+    pub(crate) fn report(&self, phase: Phase, collector: &Collector) {
         if let Some(error) = &self.first_error {
             collector.note(format!("{phase}: {error}"));
         }

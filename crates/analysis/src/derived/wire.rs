@@ -1,6 +1,8 @@
 //! What the operations cost on the wire.
 
 use benchmaster_record::model::OperationKind;
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{Recording, RpcRow, RpcSource};
 use benchmaster_record::results::Response;
 use benchmaster_record::results::Unit;
@@ -12,8 +14,10 @@ use super::{operations, ratio, response};
 /// Delegations granted to and recalled from our own client, which sees them; only version 4 has any.
 fn delegations(recording: &Recording) -> Vec<Response> {
     let rpc = recording.rpc.as_ref();
-    let own = rpc.filter(|rpc| rpc.source == RpcSource::Client && rpc.connection.version.starts_with('4'));
-    let Some(measured) = own.and_then(|rpc| rpc.phase("measure")) else { return Vec::new() };
+    let own = rpc.filter(|rpc| {
+        rpc.source == RpcSource::Client && rpc.connection.version.is_some_and(NfsVersion::has_state)
+    });
+    let Some(measured) = own.and_then(|rpc| rpc.phase(Phase::Measure)) else { return Vec::new() };
     [("delegations_granted", "delegation-granted"), ("delegations_recalled", "delegation-recalled")]
         .map(|(what, event)| {
             let count = measured.events.get(event).copied().unwrap_or_default();
@@ -39,7 +43,8 @@ pub(super) fn responses(recording: &Recording) -> Vec<Response> {
         }
     }
     list.extend(delegations(recording));
-    let Some(rows) = recording.rpc.as_ref().and_then(|rpc| rpc.phase("measure")).map(|phase| &phase.rows)
+    let Some(rows) =
+        recording.rpc.as_ref().and_then(|rpc| rpc.phase(Phase::Measure)).map(|phase| &phase.rows)
     else {
         return list;
     };

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{RpcPhase, RpcRecording, RpcRow};
 use benchmaster_record::results::RunRecord;
 use serde::Serialize;
@@ -12,8 +14,8 @@ use crate::runs::Estimate;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RpcSummary {
     pub workload: String,
-    /// `set-up`, `warm-up`, `measure` or `tear-down`.
-    pub phase: String,
+    /// The phase.
+    pub phase: Phase,
     /// Clients whose RPCs are summed.
     pub clients: u32,
     /// How they reached the server: `NFS 4.1, rsize 1 MiB, …`.
@@ -58,23 +60,23 @@ type Counted<'r> = (&'r RpcRecording, &'r RpcPhase);
 
 /// The RPCs of a treatment's runs that count, by workload and phase.
 pub(super) fn rpcs(runs: &[&RunRecord], confidence: f64) -> Vec<RpcSummary> {
-    let mut phases: Vec<(&str, &str, Vec<Counted<'_>>)> = Vec::new();
+    let mut phases: Vec<(&str, Phase, Vec<Counted<'_>>)> = Vec::new();
     for recording in runs.iter().flat_map(|run| &run.recordings) {
         let Some(rpc) = &recording.rpc else { continue };
         for phase in &rpc.phases {
-            let same = |(workload, name, _): &&mut (&str, &str, _)| {
+            let same = |(workload, name, _): &&mut (&str, Phase, _)| {
                 *workload == recording.workload && *name == phase.phase
             };
             match phases.iter_mut().find(same) {
                 Some((.., of)) => of.push((rpc, phase)),
-                None => phases.push((&recording.workload, &phase.phase, vec![(rpc, phase)])),
+                None => phases.push((&recording.workload, phase.phase, vec![(rpc, phase)])),
             }
         }
     }
     phases.into_iter().map(|(workload, phase, of)| summarize(workload, phase, &of, confidence)).collect()
 }
 
-fn summarize(workload: &str, phase: &str, of: &[(&RpcRecording, &RpcPhase)], confidence: f64) -> RpcSummary {
+fn summarize(workload: &str, phase: Phase, of: &[(&RpcRecording, &RpcPhase)], confidence: f64) -> RpcSummary {
     let runs = of.len();
     let mut kinds: Vec<(&str, &str)> = Vec::new();
     for row in of.iter().flat_map(|(_, phase)| &phase.rows) {
@@ -120,7 +122,7 @@ fn summarize(workload: &str, phase: &str, of: &[(&RpcRecording, &RpcPhase)], con
     let first = of.first().map(|(rpc, _)| &rpc.connection);
     RpcSummary {
         workload: workload.to_owned(),
-        phase: phase.to_owned(),
+        phase,
         clients: first.map_or(1, |connection| connection.clients.max(1)),
         connection: of.first().map_or_else(String::new, |(rpc, _)| connection(rpc)),
         runs,
@@ -132,7 +134,12 @@ fn summarize(workload: &str, phase: &str, of: &[(&RpcRecording, &RpcPhase)], con
 fn connection(rpc: &RpcRecording) -> String {
     let c = &rpc.connection;
     let size = |bytes: u64| benchmaster_units::ByteSize(bytes).to_string();
-    let mut text = format!("NFS {}, rsize {}, wsize {}", c.version, size(c.rsize), size(c.wsize));
+    let mut text = format!(
+        "NFS {}, rsize {}, wsize {}",
+        c.version.map_or("", NfsVersion::name),
+        size(c.rsize),
+        size(c.wsize)
+    );
     if let Some(slots) = c.slots {
         text += &format!(", {slots} slots");
     }
@@ -143,6 +150,7 @@ fn connection(rpc: &RpcRecording) -> String {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_record::recording::RpcCounters;
     use benchmaster_testkit as synthetic;
     use benchmaster_testkit::study_results;
 
@@ -155,12 +163,16 @@ mod tests {
         for run in &mut results.runs {
             run.checks.clear();
         }
-        let rare = RpcRow { program: "NFSv4".into(), operation: "RENEW".into(), ops: 3, ..RpcRow::default() };
+        let rare = RpcRow {
+            program: "NFSv4".into(),
+            operation: "RENEW".into(),
+            counters: RpcCounters { ops: 3, ..RpcCounters::default() },
+        };
         let rpc = results.runs[0].recordings[0].rpc.as_mut().unwrap();
-        rpc.phases[1].rows.push(RpcRow { rtt_ns: 3_000, ..rare });
+        rpc.phases[1].rows.push(RpcRow { counters: RpcCounters { rtt_ns: 3_000, ..rare.counters }, ..rare });
         let runs: Vec<_> = results.runs.iter().collect();
         let found = rpcs(&runs, 0.95);
-        let phases: Vec<_> = found.iter().map(|s| (s.workload.as_str(), s.phase.as_str(), s.runs)).collect();
+        let phases: Vec<_> = found.iter().map(|s| (s.workload.as_str(), s.phase.name(), s.runs)).collect();
         assert_eq!(phases[..3], [("write", "set-up", 3), ("write", "measure", 3), ("write", "tear-down", 3)]);
         let measured = &found[1];
         assert_eq!((measured.clients, measured.events["slot-wait"]), (2, 12.0));

@@ -1,5 +1,6 @@
 //! Clients in processes of their own: counted together, begun together, lost and left behind.
 
+use benchmaster_record::phase::Phase;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,7 @@ fn check(results: &StudyResults, clients: u32) {
             seen.dedup();
             assert_eq!(seen, (0..clients).collect::<Vec<_>>());
             // What the server executed is what the clients counted.
-            let rpc = recording.rpc.as_ref().unwrap().phase("measure").unwrap();
+            let rpc = recording.rpc.as_ref().unwrap().phase(Phase::Measure).unwrap();
             let used = run.server_use.iter().find(|used| used.workload == recording.workload).unwrap();
             let server = used.operations.iter().find(|operation| operation.operation == "READ").unwrap();
             assert_eq!(rpc.row("READ").unwrap().ops, server.ops);

@@ -1,6 +1,7 @@
 //! Studies in a lab: the kernels' client and server on machines in user space. Where a lab cannot be brought up the tests are
 //! skipped, unless `BENCHMASTER_REQUIRE_LAB=1`.
 
+use benchmaster_record::phase::Phase;
 use std::process::{Command, Output};
 
 use benchmaster_record::results::{RunRecord, Severity, StudyResults};
@@ -87,7 +88,7 @@ fn carried_out(place: &Place, text: &str) -> StudyResults {
 
 /// Calls of a kind by all clients while it was measured, and how often the server says that it did them.
 fn counted(run: &RunRecord, operation: &str) -> (u64, u64) {
-    let rpc = run.recordings[0].rpc.as_ref().unwrap().phase("measure").unwrap();
+    let rpc = run.recordings[0].rpc.as_ref().unwrap().phase(Phase::Measure).unwrap();
     let server = run.server_use.iter().flat_map(|used| &used.operations);
     let done = server.filter(|done| done.operation == operation).map(|done| done.ops).sum();
     let calls = |name: &str| rpc.row(name).map_or(0, |row| row.ops);
@@ -157,7 +158,8 @@ fn our_client_reads_over_the_wire_from_machines_and_from_namespaces() {
         assert_eq!(run.failure, None, "{back_end}");
         let lab = run.lab.as_ref().unwrap();
         assert_eq!((lab.back_end.as_str(), lab.server.as_str()), (back_end, server));
-        let locks = run.recordings[0].rpc.as_ref().unwrap().phase("measure").unwrap().row("LOCK").unwrap();
+        let locks =
+            run.recordings[0].rpc.as_ref().unwrap().phase(Phase::Measure).unwrap().row("LOCK").unwrap();
         assert!(locks.ops >= 20 && locks.rtt_ns >= locks.ops * 2_000_000, "{back_end}: {locks:?}");
         std::fs::remove_dir_all(place.path("out")).unwrap();
     }
@@ -262,7 +264,7 @@ flow = [
     assert!(last > 20_000_000_000, "the last lock was taken after {last} ns of 25 s");
 
     // It is counted and told: by the server, and by what its clients had to do.
-    let phase = recording.rpc.as_ref().unwrap().phase("measure").unwrap();
+    let phase = recording.rpc.as_ref().unwrap().phase(Phase::Measure).unwrap();
     let row = |operation: &str| phase.row(operation).unwrap();
     assert_eq!((row("RECLAIM_COMPLETE").ops, row("EXCHANGE_ID").ops), (2, 2), "{:?}", phase.rows);
     assert!(row("LOCK").errors > 0, "{:?}", row("LOCK"));

@@ -1,6 +1,7 @@
 //! The emulated network of a study.
 
 use benchmaster_netem::namespace::capabilities;
+use benchmaster_record::phase::Phase;
 
 use crate::place::{Place, transcript};
 
@@ -55,7 +56,7 @@ fn a_delay_is_that_of_a_network_between_namespaces() {
         assert!(service.network.base_rtt_ns.is_some_and(|ns| ns > 0) && !service.network.note.is_empty());
         let achieved = service.achieved.as_ref().unwrap();
         assert!(achieved.packets.is_some_and(|packets| packets > 0), "{achieved:?}");
-        let rpc = run.recordings[0].rpc.as_ref().unwrap().phase("measure").unwrap();
+        let rpc = run.recordings[0].rpc.as_ref().unwrap().phase(Phase::Measure).unwrap();
         let read = rpc.row("READ").unwrap();
         assert!(read.rtt_ns >= read.ops * 4_000_000, "a round trip takes twice the delay: {read:?}");
         let baseline = &results.baselines[0];

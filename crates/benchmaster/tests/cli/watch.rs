@@ -320,7 +320,7 @@ fn a_running_study_is_shown_on_a_terminal() {
     let mut view = OnTerminal::start(place.command(&["watch", "results", "-i", "100ms"]));
     view.wait_for("wan-nfs on head1");
     view.wait_for("between runs");
-    state.message("c3 is lost");
+    state.message(1_772_442_000_000, "c3 is lost");
     write(&mut state, &results).unwrap();
     view.wait_for("c3 is lost");
     fs::remove_file(results.join("live.json")).unwrap();

@@ -1,5 +1,6 @@
 //! Studies of exports: the embedded server, one that `serve` runs, and what is wrong with either.
 
+use benchmaster_record::phase::Phase;
 use benchmaster_record::results::StudyResults;
 use rustix::process::Signal;
 
@@ -45,7 +46,7 @@ file_size = "4KiB"
 "#;
 
 /// The RPCs of a kind in a phase of a workload, over all runs.
-fn calls(results: &StudyResults, workload: &str, phase: &str, operation: &str) -> u64 {
+fn calls(results: &StudyResults, workload: &str, phase: Phase, operation: &str) -> u64 {
     let recordings = results.runs.iter().flat_map(|run| &run.recordings).filter(|r| r.workload == workload);
     let rows = recordings.filter_map(|r| r.rpc.as_ref()?.phase(phase)?.row(operation));
     rows.map(|row| row.ops).sum()
@@ -83,7 +84,7 @@ fn the_embedded_server_is_measured_with_and_without_a_delay() {
         for recording in &run.recordings {
             let rpc = recording.rpc.as_ref().unwrap();
             assert!(rpc.problems.is_empty(), "{:?}", rpc.problems);
-            let measured = rpc.phase("measure").unwrap();
+            let measured = rpc.phase(Phase::Measure).unwrap();
             if recording.workload == "read" {
                 let row = measured.row("READ").unwrap();
                 let operations: u64 = recording.series.iter().map(|s| s.total.count).sum();
@@ -102,9 +103,9 @@ fn the_embedded_server_is_measured_with_and_without_a_delay() {
             assert!(names.contains(&name), "no {name} in {names:?}");
         }
     }
-    assert_eq!(calls(&results, "read", "measure", "OPEN"), 0, "files are opened before");
-    assert!(calls(&results, "read", "set-up", "OPEN") > 0);
-    assert!(calls(&results, "create", "measure", "CREATE") > 0);
+    assert_eq!(calls(&results, "read", Phase::Measure, "OPEN"), 0, "files are opened before");
+    assert!(calls(&results, "read", Phase::SetUp, "OPEN") > 0);
+    assert!(calls(&results, "create", Phase::Measure, "CREATE") > 0);
 }
 
 #[test]
@@ -213,8 +214,9 @@ fn paper(place: &Place, name: &str, replace: &[(&str, &str)]) -> StudyResults {
 /// The RPCs of the measured phase of the runs of a treatment.
 fn measured(results: &StudyResults, treatment: u32, operation: &str) -> u64 {
     let runs = results.runs.iter().filter(|run| run.key.treatment == treatment);
-    let rows =
-        runs.flat_map(|run| &run.recordings).filter_map(|r| r.rpc.as_ref()?.phase("measure")?.row(operation));
+    let rows = runs
+        .flat_map(|run| &run.recordings)
+        .filter_map(|r| r.rpc.as_ref()?.phase(Phase::Measure)?.row(operation));
     rows.map(|row| row.ops).sum()
 }
 
@@ -268,7 +270,7 @@ fn a_recall_costs_the_calls_of_the_paper() {
         );
         // With them every open is made again, more than once where a holder is slow.
         let run = results.runs.iter().find(|run| run.key.treatment == with).unwrap();
-        let measure = run.recordings[0].rpc.as_ref().unwrap().phase("measure").unwrap();
+        let measure = run.recordings[0].rpc.as_ref().unwrap().phase(Phase::Measure).unwrap();
         let delays = measure.events["delay"];
         assert!(delays >= n, "{delays}");
         assert_eq!(measured(&results, with, "OPEN"), n + delays);

@@ -1,5 +1,6 @@
 //! One workload of one run, with everything that is known of it.
 
+use benchmaster_record::phase::Phase;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -110,7 +111,7 @@ impl<'a> Measured<'a> {
     /// The RPCs of the measured phase, where they were counted.
     pub fn rpcs(&self) -> Option<(&'a RpcRecording, &'a RpcPhase)> {
         let rpc = self.recording.rpc.as_ref()?;
-        Some((rpc, rpc.phase("measure")?))
+        Some((rpc, rpc.phase(Phase::Measure)?))
     }
 
     /// All calls of the measured phase together, where they were counted.

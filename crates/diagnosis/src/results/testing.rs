@@ -1,5 +1,6 @@
 //! For tests of detectors: made-up results, changed, and looked at.
 
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{HostSamples, Recording, RpcRow, TraceRecord};
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
@@ -81,7 +82,7 @@ impl Made {
     /// The calls of its measured phase.
     pub(crate) fn rows(&mut self) -> &mut Vec<RpcRow> {
         let phases = &mut self.recording().rpc.as_mut().unwrap().phases;
-        &mut phases.iter_mut().find(|phase| phase.phase == "measure").unwrap().rows
+        &mut phases.iter_mut().find(|phase| phase.phase == Phase::Measure).unwrap().rows
     }
 
     /// Adds a counter of an agent's host that grows by so much over the measured phase.

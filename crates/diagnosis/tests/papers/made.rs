@@ -2,13 +2,15 @@
 #![allow(dead_code, unreachable_pub, reason = "each of those who use it needs a part of it")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "of tests")]
 
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::{
     AgentRecording, CacheAction, ConnectionFacts, EncodedHistogram, FilesetFacts, HostSamples, HostUse,
-    IntervalStats, OperationStats, Recording, RpcPhase, RpcRecording, RpcRow, RpcSource, SeriesKey,
-    SeriesRecording, TraceRecord, WorkerRecording, WorkerSeries, latency_histogram,
+    IntervalStats, OperationStats, Recording, RpcCounters, RpcPhase, RpcRecording, RpcRow, RpcSource,
+    SeriesKey, SeriesRecording, TraceRecord, WorkerRecording, WorkerSeries, latency_histogram,
 };
 use benchmaster_record::results::{
     Check, NetworkRecord, Response, RunKey, RunRecord, ServiceRecord, SessionEnd, SessionRecord, Severity,
@@ -247,25 +249,27 @@ pub fn rpcs(recording: &mut Recording, source: RpcSource, version: &str, calls: 
         RpcRow {
             program: if version.starts_with('4') { "NFSv4" } else { "NFSv3" }.into(),
             operation: operation.into(),
-            ops,
-            transmissions: ops,
-            timeouts: 0,
-            bytes_sent: ops * 200,
-            bytes_received: ops * reply,
-            queue_ns: sum(queue_us),
-            rtt_ns: sum(rtt_us),
-            execute_ns: sum(queue_us + rtt_us),
-            errors: 0,
+            counters: RpcCounters {
+                ops,
+                transmissions: ops,
+                timeouts: 0,
+                bytes_sent: ops * 200,
+                bytes_received: ops * reply,
+                queue_ns: sum(queue_us),
+                rtt_ns: sum(rtt_us),
+                execute_ns: sum(queue_us + rtt_us),
+                errors: 0,
+            },
         }
     });
-    let measure = RpcPhase { phase: "measure".into(), rows: rows.collect(), events: BTreeMap::new() };
+    let measure = RpcPhase { phase: Phase::Measure, rows: rows.collect(), events: BTreeMap::new() };
     recording.rpc = Some(RpcRecording {
         source,
         phases: vec![measure],
         client_cpu_ns: (0, 0),
         connection: ConnectionFacts {
             server: "nfs://server/export".into(),
-            version: version.into(),
+            version: NfsVersion::from_name(version),
             rsize: 1 << 20,
             wsize: 1 << 20,
             nconnect: 1,

@@ -18,7 +18,7 @@ use super::work::{Areas, Handle, Wanted};
 use crate::job::Side;
 use crate::perform::{Surroundings, observe, perform};
 use crate::protocol::{
-    Answer, Failure, FailureKind, Instruction, Phase, PhaseProgress, RECORDS, Report, Task, TraceBatch,
+    Answer, Failure, FailureKind, Instruction, PhaseProgress, RECORDS, Report, Task, TraceBatch,
     answer,
 };
 use crate::stream::frames::Outgoing;
@@ -172,7 +172,7 @@ impl Part<'_> {
 
 fn phase_progress(progress: &Progress) -> PhaseProgress {
     PhaseProgress {
-        phase: Phase::of_name(progress.phase).unwrap_or(Phase::Prepare),
+        phase: progress.phase,
         elapsed: progress.elapsed,
         length: progress.length,
         operations: progress.operations,

@@ -1,5 +1,6 @@
 //! One job on all agents: barriers, starts, progress, and what they bring home.
 
+use benchmaster_record::phase::Phase;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -18,9 +19,7 @@ use crate::clock::Relation;
 use crate::job::Job;
 use crate::merge::{Observer, Part, first_workers, merge};
 use crate::perform::{Observations, Performed};
-use crate::protocol::{
-    Answer, Failure, FailureKind, Instruction, Phase, PhaseProgress, Report, Task, TraceBatch,
-};
+use crate::protocol::{Answer, Failure, FailureKind, Instruction, PhaseProgress, Report, Task, TraceBatch};
 use crate::stream::frames::Incoming;
 
 /// Reports of all agents that wait to be looked at; more wait at the agents.
@@ -434,7 +433,7 @@ impl Running<'_, '_> {
         let active = self.progress.iter().filter(|member| member.state != MemberState::Done);
         let behind = active.min_by_key(|member| member.phase).or(self.progress.last());
         let total = Progress {
-            phase: behind.map_or(Phase::Prepare, |member| member.phase).name(),
+            phase: behind.map_or(Phase::Prepare, |member| member.phase),
             elapsed: behind.map_or(Duration::ZERO, |member| member.elapsed),
             length: behind.and_then(|member| member.length),
             operations: self.progress.iter().map(|member| member.operations).sum(),

@@ -49,7 +49,7 @@ fn add(phases: &mut Vec<RpcPhase>, phase: &RpcPhase) {
     for row in &phase.rows {
         let same = |known: &&mut RpcRow| (&known.program, &known.operation) == (&row.program, &row.operation);
         match known.rows.iter_mut().find(same) {
-            Some(known) => known.add(row),
+            Some(known) => known.add(row.counters),
             None => known.rows.push(row.clone()),
         }
     }

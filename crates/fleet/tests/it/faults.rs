@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use benchmaster_fleet::controller::{FailureKind, Fleet, FleetConfig, FleetError};
 use benchmaster_fleet::job::{CollectSpec, HookSpec, Job, Side};
+use benchmaster_record::phase::Phase;
 use benchmaster_workload::target::Target;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -44,7 +45,7 @@ pub(crate) fn a_killed_agent_fails_its_run_alone() {
         fleet.open("data", &target, "killed").unwrap();
         let mut killed = None;
         let result = fleet.perform("data", &long_in(moment, &file), None, &NEVER, &mut |progress| {
-            let there = if moment == "hook" { file.exists() } else { progress.total.phase == moment };
+            let there = if moment == "hook" { file.exists() } else { progress.total.phase.name() == moment };
             if there && killed.is_none() {
                 signal(pids[2], Signal::KILL);
                 killed = Some(Instant::now());
@@ -81,7 +82,7 @@ pub(crate) fn a_lost_agent_holds_no_others_up_at_a_meeting() {
     fleet.open("data", &target, "meeting").unwrap();
     let mut killed = None;
     let result = fleet.perform("data", &meets(u64::MAX), None, &NEVER, &mut |progress| {
-        if progress.total.phase == "measure" && killed.is_none() {
+        if progress.total.phase == Phase::Measure && killed.is_none() {
             signal(pids[1], Signal::KILL);
             killed = Some(Instant::now());
         }
@@ -101,7 +102,7 @@ pub(crate) fn a_stopped_process_is_lost() {
     fleet.open("data", &Target::from(place.path()), "hangs").unwrap();
     let mut done = false;
     let result = fleet.perform("data", &reads("0s", "1000s"), None, &NEVER, &mut |progress| {
-        if progress.total.phase == "measure" && !done {
+        if progress.total.phase == Phase::Measure && !done {
             signal(pids[1], Signal::STOP);
             done = true;
         }
@@ -204,7 +205,7 @@ pub(crate) fn a_run_stops_in_every_phase() {
         let stop = AtomicBool::new(false);
         let mut stopped = None;
         let result = fleet.perform("data", &long_in(moment, &file), None, &stop, &mut |progress| {
-            let there = if moment == "hook" { file.exists() } else { progress.total.phase == moment };
+            let there = if moment == "hook" { file.exists() } else { progress.total.phase.name() == moment };
             if there && stopped.is_none() {
                 stop.store(true, Ordering::Relaxed);
                 stopped = Some(Instant::now());
@@ -230,7 +231,7 @@ pub(crate) fn controller(directory: &Path) {
     let job = Job { collect: vec![spec], ..reads("0s", "1000s") };
     let mut printed = false;
     let result = fleet.perform("data", &job, None, &NEVER, &mut |progress| {
-        if progress.total.phase == "measure" && file.exists() && !printed {
+        if progress.total.phase == Phase::Measure && file.exists() && !printed {
             let command = std::fs::read_to_string(&file).unwrap();
             println!("{} {}", pids.join(" "), command.trim());
             std::io::stdout().flush().unwrap();

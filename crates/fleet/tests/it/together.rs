@@ -370,7 +370,7 @@ pub(crate) fn rpcs_are_added_up() {
     "#);
     let recording = merged(&job, parts(perform_all(&mut areas, &shares, &job), &shares));
     let rpc = recording.rpc.as_ref().unwrap();
-    let measured = rpc.phase("measure").unwrap();
+    let measured = rpc.phase(Phase::Measure).unwrap();
     assert_eq!(measured.row("READ").map(|row| (row.ops, row.errors)), Some((4, 0)));
     assert_eq!(rpc.connection.clients, 4);
     assert!(rpc.problems.is_empty(), "{:?}", rpc.problems);

@@ -59,7 +59,6 @@ pub struct Collected {
     pub name: String,
     /// On which host, by name of the agent.
     pub agent: String,
-    /// The command.
     pub command: String,
     /// How it ended: `exit status 0`, `ended with the window (SIGINT)`, or why it could not be run.
     pub ended: String,

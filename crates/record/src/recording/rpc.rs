@@ -2,8 +2,12 @@
 //! the kernel's for a directory on an NFS mount.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
 use serde::{Deserialize, Serialize};
+
+use crate::nfs::NfsVersion;
+use crate::phase::Phase;
 
 /// The RPCs of one workload of one run, summed over its clients.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -37,8 +41,7 @@ pub enum RpcSource {
 /// The RPCs of one phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RpcPhase {
-    /// `set-up`, `warm-up`, `measure` or `tear-down`.
-    pub phase: String,
+    pub phase: Phase,
     /// Kinds of calls that were made, in the order of the protocol.
     pub rows: Vec<RpcRow>,
     /// Recoveries and other events out of the ordinary, by name (`reconnect`, `delay`, `slot-wait`, …). The kernel's
@@ -46,30 +49,55 @@ pub struct RpcPhase {
     pub events: BTreeMap<String, u64>,
 }
 
-/// One kind of call, with the columns of `mountstats`. Times are sums in nanoseconds.
+/// One kind of call and its counters, which can be used as if they were fields of the row.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RpcRow {
     /// `NFSv3`, `NFSv4`, `MOUNT`, `NLM`, `PORTMAP`, …
     pub program: String,
     /// `READ`; of NFSv4 what the compound is for.
     pub operation: String,
+    #[serde(flatten)]
+    pub counters: RpcCounters,
+}
+
+impl Deref for RpcRow {
+    type Target = RpcCounters;
+
+    fn deref(&self) -> &RpcCounters {
+        &self.counters
+    }
+}
+
+impl DerefMut for RpcRow {
+    fn deref_mut(&mut self) -> &mut RpcCounters {
+        &mut self.counters
+    }
+}
+
+/// Counters of one kind of call with the columns and meanings of Linux' `mountstats`: a call is counted in all columns when
+/// it ends, and one that the caller makes again because of what the server answered (`NFS4ERR_DELAY`,
+/// `NFS4ERR_OLD_STATEID`, `NFS3ERR_JUKEBOX`, a lost session) is another call. Times are sums in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct RpcCounters {
     /// Calls completed, with or without success.
     pub ops: u64,
-    /// Times a request was sent.
+    /// Times a request was sent: more than `ops` only where the same request (the same transaction number) was sent again,
+    /// because its reply did not arrive in time or its connection broke. At least one for each call.
     pub transmissions: u64,
-    /// Calls of which no reply was seen in all of their time: major timeouts.
+    /// Major timeouts: calls without a reply within `timeo` × (`retrans` + 1).
     pub timeouts: u64,
-    /// Bytes of RPC messages sent.
+    /// Bytes of RPC messages sent, without record marks.
     pub bytes_sent: u64,
     /// Bytes of RPC messages received.
     pub bytes_received: u64,
-    /// From the wish to call until the (last) request was sent.
+    /// From issuing the call until the (last) request was handed to the socket: waiting for a session slot, for a
+    /// connection, for space in the socket.
     pub queue_ns: u64,
     /// From then until the reply.
     pub rtt_ns: u64,
-    /// From the wish to the reply.
+    /// From issuing the call to the reply: more than queue and RTT together where a request was sent again.
     pub execute_ns: u64,
-    /// Calls that failed.
+    /// Calls that failed: on the wire, with an error of the protocol (those made again after it too), or given up.
     pub errors: u64,
 }
 
@@ -78,8 +106,8 @@ pub struct RpcRow {
 pub struct ConnectionFacts {
     /// The server and export as mounted: `nfs://server/export`, or `server:/export` of the kernel's client.
     pub server: String,
-    /// Version of NFS: `3`, `4.1`.
-    pub version: String,
+    /// `None` when the kernel did not report it.
+    pub version: Option<NfsVersion>,
     /// Largest READ.
     pub rsize: u64,
     /// Largest WRITE.
@@ -96,8 +124,8 @@ pub struct ConnectionFacts {
 }
 
 impl RpcRecording {
-    /// The phase of this name.
-    pub fn phase(&self, name: &str) -> Option<&RpcPhase> {
+    /// The RPCs of a phase.
+    pub fn phase(&self, name: Phase) -> Option<&RpcPhase> {
         self.phases.iter().find(|phase| phase.phase == name)
     }
 }
@@ -111,14 +139,28 @@ impl RpcPhase {
     /// Calls of all kinds together, without a name.
     pub fn total(&self) -> RpcRow {
         let mut total = RpcRow::default();
-        self.rows.iter().for_each(|row| total.add(row));
+        self.rows.iter().for_each(|row| total.add(row.counters));
         total
     }
 }
 
-impl RpcRow {
-    /// Adds what was counted of others.
-    pub fn add(&mut self, other: &Self) {
+impl RpcCounters {
+    /// What was counted since `earlier`.
+    pub fn since(self, earlier: Self) -> Self {
+        Self {
+            ops: self.ops - earlier.ops,
+            transmissions: self.transmissions - earlier.transmissions,
+            timeouts: self.timeouts - earlier.timeouts,
+            bytes_sent: self.bytes_sent - earlier.bytes_sent,
+            bytes_received: self.bytes_received - earlier.bytes_received,
+            queue_ns: self.queue_ns - earlier.queue_ns,
+            rtt_ns: self.rtt_ns - earlier.rtt_ns,
+            execute_ns: self.execute_ns - earlier.execute_ns,
+            errors: self.errors - earlier.errors,
+        }
+    }
+
+    pub fn add(&mut self, other: Self) {
         self.ops += other.ops;
         self.transmissions += other.transmissions;
         self.timeouts += other.timeouts;

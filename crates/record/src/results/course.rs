@@ -16,9 +16,7 @@ pub struct HookRecord {
     pub step: String,
     /// Where it ran: name of the agent, or `controller`.
     pub agent: String,
-    /// The command.
     pub command: String,
-    /// When it began.
     pub started: Timestamp,
     /// How long it took, in nanoseconds.
     pub elapsed_ns: u64,
@@ -33,7 +31,6 @@ pub struct HookRecord {
 /// An attempt at a run that failed before the one that is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryRecord {
-    /// When it began.
     pub started: Timestamp,
     /// How long it took until it failed, in nanoseconds.
     pub elapsed_ns: u64,

@@ -11,7 +11,6 @@ use super::{LoadRecord, Replication, RunRecord, StudyRecord};
 /// A factor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FactorRecord {
-    /// Its name.
     pub name: String,
     /// Names of its levels; the first is the base level. When the design has centre points, the last one is the centre
     /// between the other two, which only centre treatments have.
@@ -90,10 +89,7 @@ pub enum BlocksRecord {
         effects: Vec<Vec<u32>>,
     },
     /// Blocks with names, which complete replicates go to in turn.
-    Named {
-        /// Their names.
-        names: Vec<String>,
-    },
+    Named { names: Vec<String> },
 }
 
 /// What the best treatment is to be found for.
@@ -101,7 +97,6 @@ pub enum BlocksRecord {
 pub struct GoalRecord {
     /// Whether more or less is better.
     pub direction: Direction,
-    /// The response.
     pub response: String,
 }
 
@@ -121,7 +116,6 @@ pub enum Direction {
 pub struct StageRecord {
     /// Its number, from 1.
     pub number: u32,
-    /// What it is.
     pub kind: StageKind,
     /// Why it was added, for people.
     pub reason: String,
@@ -206,9 +200,10 @@ impl StudyRecord {
     /// Which whole plot a run belongs to, in words; `None` when no factor is hard to change.
     pub fn whole_plot_name(&self, run: &RunRecord) -> Option<String> {
         let plot = run.whole_plot?;
-        Some(match self.stages.is_empty() {
-            true => format!("plot {}", plot + 1),
-            false => format!("stage {}, plot {}", run.stage, plot + 1),
+        Some(if self.stages.is_empty() {
+            format!("plot {}", plot + 1)
+        } else {
+            format!("stage {}, plot {}", run.stage, plot + 1)
         })
     }
 }

@@ -80,10 +80,7 @@ impl fmt::Display for LabRecord {
             (None, server) => write!(f, " and the server {server}")?,
         }
         write!(f, " on {}", self.back_end)?;
-        match self.is_virtual() {
-            true => f.write_str(", on virtual time"),
-            false => Ok(()),
-        }
+        if self.is_virtual() { f.write_str(", on virtual time") } else { Ok(()) }
     }
 }
 

@@ -70,7 +70,6 @@ pub struct NetworkAchieved {
 pub struct BaselineRecord {
     /// The session in which it was taken.
     pub session: u32,
-    /// When.
     pub time: Timestamp,
     /// The client that measured, by name of the agent.
     pub client: String,

@@ -1,5 +1,6 @@
 //! The tables of an export.
 
+use benchmaster_record::nfs::NfsVersion;
 use std::collections::BTreeMap;
 
 use benchmaster_record::environment::Environment;
@@ -364,7 +365,7 @@ fn rpcs(results: &StudyResults) -> Table {
     for run in &results.runs {
         for recording in &run.recordings {
             for phase in recording.rpc.iter().flat_map(|rpc| &rpc.phases) {
-                rows.extend(phase.rows.iter().map(|row| (run, recording, phase.phase.as_str(), row)));
+                rows.extend(phase.rows.iter().map(|row| (run, recording, phase.phase.name(), row)));
             }
         }
     }
@@ -411,7 +412,7 @@ fn services(results: &StudyResults) -> Table {
         .unsigned("bandwidth", |row| service(row).and_then(|s| s.network.bandwidth))
         .real("loss", |row| service(row).map(|s| s.network.loss))
         .unsigned("base_rtt_ns", |row| service(row).and_then(|s| s.network.base_rtt_ns))
-        .text("version", |row| Some(row.2.connection.version.as_str()))
+        .text("version", |row| row.2.connection.version.map(NfsVersion::name))
         .unsigned("rsize", |row| Some(row.2.connection.rsize))
         .unsigned("wsize", |row| Some(row.2.connection.wsize))
         .unsigned("nconnect", |row| Some(row.2.connection.nconnect.into()))

@@ -1,5 +1,6 @@
 //! What went over the wire, who served it and what lay between, in words.
 
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeSet;
 
 use benchmaster_analysis::{Analysis, RpcSummary, TreatmentSummary};
@@ -12,7 +13,7 @@ pub(crate) type MeasuredRpcs<'a> = (&'a str, Vec<(&'a TreatmentSummary, &'a RpcS
 pub(crate) fn measured_rpcs(analysis: &Analysis) -> Vec<MeasuredRpcs<'_>> {
     let mut found: Vec<MeasuredRpcs<'_>> = Vec::new();
     for treatment in &analysis.treatments {
-        for summary in treatment.rpcs.iter().filter(|summary| summary.phase == "measure") {
+        for summary in treatment.rpcs.iter().filter(|summary| summary.phase == Phase::Measure) {
             match found.iter_mut().find(|(workload, _)| *workload == summary.workload) {
                 Some((_, rows)) => rows.push((treatment, summary)),
                 None => found.push((&summary.workload, vec![(treatment, summary)])),
@@ -42,12 +43,12 @@ pub(crate) fn kind_text((program, operation): &(String, String)) -> String {
 }
 
 /// A phase in words.
-pub(crate) fn phase_text(phase: &str) -> &str {
+pub(crate) fn phase_text(phase: Phase) -> &'static str {
     match phase {
-        "set-up" => "set-up (mounting, preparing, opening)",
-        "measure" => "measured phase",
-        "tear-down" => "tear-down (closing, unmounting)",
-        phase => phase,
+        Phase::SetUp => "set-up (mounting, preparing, opening)",
+        Phase::Measure => "measured phase",
+        Phase::TearDown => "tear-down (closing, unmounting)",
+        phase => phase.name(),
     }
 }
 

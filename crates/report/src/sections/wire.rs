@@ -1,6 +1,7 @@
 //! What went over the wire.
 
 use benchmaster_analysis::{Analysis, Estimate};
+use benchmaster_record::phase::Phase;
 use benchmaster_record::results::Unit;
 use benchmaster_analysis::{RpcSummary, TreatmentSummary};
 
@@ -56,17 +57,17 @@ fn round_trip(treatment: &TreatmentSummary, workload: &str) -> Cell {
 pub(crate) fn phases(analysis: &Analysis) -> Vec<Table> {
     let mut phases: Vec<(&str, &str)> = Vec::new();
     for summary in analysis.treatments.iter().flat_map(|treatment| &treatment.rpcs) {
-        let phase = (summary.workload.as_str(), summary.phase.as_str());
+        let phase = (summary.workload.as_str(), summary.phase);
         if !phases.contains(&phase) && !summary.rows.is_empty() {
             phases.push(phase);
         }
     }
     // What was measured comes before what was done around it.
-    phases.sort_by_key(|(_, phase)| *phase != "measure");
+    phases.sort_by_key(|(_, phase)| *phase != Phase::Measure);
     phases.into_iter().map(|(workload, phase)| table(analysis, workload, phase)).collect()
 }
 
-fn table(analysis: &Analysis, workload: &str, phase: &str) -> Table {
+fn table(analysis: &Analysis, workload: &str, phase: Phase) -> Table {
     let head = [
         "treatment",
         "operation",

@@ -3,6 +3,8 @@
 use std::fmt::Display;
 
 use benchmaster_record::model::OperationKind;
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{EncodedHistogram, RpcSource, StopReason};
 use benchmaster_record::results::{SessionEnd, Severity, StageKind, Unit};
 use benchmaster_record::samples::Kind;
@@ -237,15 +239,24 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-impl Cell for OperationKind {
-    fn store(&self) -> Result<Value, String> {
-        Ok(Value::Text(self.name().to_owned()))
-    }
+/// Enums of fixed words.
+macro_rules! words {
+    ($($type:ty = $what:literal),*) => {$(
+        impl Cell for $type {
+            fn store(&self) -> Result<Value, String> {
+                Ok(Value::Text(self.name().to_owned()))
+            }
 
-    fn load(row: &Row<'_>, column: &str) -> Result<Self> {
-        parsed(row, column, |name| Self::from_name(name).ok_or(format!("`{name}` is not a known operation")))
-    }
+            fn load(row: &Row<'_>, column: &str) -> Result<Self> {
+                parsed(row, column, |name| {
+                    Self::from_name(name).ok_or_else(|| format!("`{name}` is not a known {}", $what))
+                })
+            }
+        }
+    )*};
 }
+
+words!(NfsVersion = "version of NFS", OperationKind = "operation", Phase = "phase");
 
 /// Enums are stored by the name that serde gives them.
 macro_rules! named {

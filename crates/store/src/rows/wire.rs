@@ -1,6 +1,6 @@
 //! What went over the wire, the server, and the network between.
 
-use benchmaster_record::recording::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow};
+use benchmaster_record::recording::{ConnectionFacts, RpcCounters, RpcPhase, RpcRecording, RpcRow};
 use benchmaster_record::results::{
     BaselineRecord, FlowsBaseline, NetworkAchieved, NetworkRecord, RoundTripBaseline, RunRecord,
     ServerOperation, ServerUse, ServiceRecord,
@@ -21,9 +21,9 @@ columns! {
     FlowsBaseline { flows, direction, count, throughput, half_width, fairness, retransmissions }
     ServerOperation { protocol, operation, ops, errors, bytes_received, bytes_sent, service_ns }
     ConnectionFacts { server, version, rsize, wsize, nconnect, slots, clients, threads }
-    RpcRow {
-        program, operation, ops, transmissions, timeouts, bytes_sent, bytes_received, queue_ns, rtt_ns, execute_ns,
-        errors
+    RpcRow { program, operation; counters }
+    RpcCounters {
+        ops, transmissions, timeouts, bytes_sent, bytes_received, queue_ns, rtt_ns, execute_ns, errors
     }
 }
 

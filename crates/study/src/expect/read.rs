@@ -139,7 +139,7 @@ fn rpcs(recording: &Recording) -> BTreeMap<String, BTreeMap<String, u64>> {
                     }
                 }
             }
-            (phase.phase.clone(), calls)
+            (phase.phase.name().to_owned(), calls)
         })
         .collect()
 }

@@ -1,5 +1,6 @@
 //! The state of the running study for those who look on, kept in its results directory.
 
+use benchmaster_record::phase::Phase;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -55,7 +56,7 @@ impl Watched {
                 self.live.run = Some(Run {
                     treatment: treatment.label.clone(),
                     replicate: replicate + 1,
-                    phase: "set-up".into(),
+                    phase: Phase::SetUp,
                     ..Run::default()
                 });
                 (self.live.rates, self.last) = (None, None);
@@ -79,7 +80,7 @@ impl Watched {
                     name: client.name.clone(),
                     host: client.host.clone(),
                     state: match (client.state, progress.phase) {
-                        (super::ClientState::Working, "prepare") => ClientState::Preparing,
+                        (super::ClientState::Working, Phase::Prepare) => ClientState::Preparing,
                         (super::ClientState::Working, _) => ClientState::Running,
                         (super::ClientState::Waiting, _) => ClientState::Ready,
                         (super::ClientState::Done, _) => ClientState::Done,
@@ -118,13 +119,13 @@ impl Watched {
             (self.last, self.live.rates) = (None, None);
         }
         run.workload = Some(workload.to_owned());
-        run.phase = progress.phase.to_owned();
+        run.phase = progress.phase;
         run.phase_elapsed_s = progress.elapsed.as_secs_f64();
         run.phase_length_s = progress.length.map(|length| length.as_secs_f64());
     }
 
     fn rates(&mut self, progress: &benchmaster_workload::execute::Progress) {
-        if progress.phase != "measure" {
+        if progress.phase != Phase::Measure {
             return;
         }
         let now = Instant::now();

@@ -1,5 +1,7 @@
 //! Traps of machines that were cloned, of virtual network cards, and of servers that have just started.
 
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 
 use benchmaster_record::model::OperationKind;
@@ -16,12 +18,12 @@ pub(super) const CHECKS: [fn(Subject<'_>) -> Option<Check>; 4] =
 /// that of 4.0 has the address in it.
 fn named_by_host(s: Subject<'_>) -> bool {
     let rpc = s.recording.rpc.as_ref().filter(|rpc| rpc.source == RpcSource::Kernel);
-    rpc.is_some_and(|rpc| rpc.connection.version.starts_with("4.") && rpc.connection.version != "4.0")
+    rpc.is_some_and(|rpc| rpc.connection.version.is_some_and(NfsVersion::has_sessions))
 }
 
 /// Calls of a kind while it was measured.
 fn calls(s: Subject<'_>, operation: &str) -> u64 {
-    let phase = s.recording.rpc.as_ref().and_then(|rpc| rpc.phase("measure"));
+    let phase = s.recording.rpc.as_ref().and_then(|rpc| rpc.phase(Phase::Measure));
     phase.and_then(|phase| phase.row(operation)).map_or(0, |row| row.ops)
 }
 

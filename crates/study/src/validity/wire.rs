@@ -1,6 +1,7 @@
 //! Checks of what went over the wire, who served it, and what lay between.
 
 use benchmaster_record::model::{Claim, OperationKind};
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{RpcPhase, RpcRecording, RpcRow, RpcSource};
 use benchmaster_record::results::{Check, Severity};
 
@@ -23,7 +24,7 @@ pub(super) const CHECKS: [fn(Subject<'_>) -> Option<Check>; 9] = [
 
 fn measured<'r>(s: Subject<'r>) -> Option<(&'r RpcRecording, &'r RpcPhase)> {
     let rpc = s.recording.rpc.as_ref()?;
-    Some((rpc, rpc.phase("measure")?))
+    Some((rpc, rpc.phase(Phase::Measure)?))
 }
 
 /// `READ 12, WRITE 3`: the kinds of calls of which `count` is not 0.

@@ -1,6 +1,7 @@
 //! The traps of machines, each by texts and counters as they were read where it was met, and the same without it.
 
-use benchmaster_record::recording::RpcSource;
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::recording::{RpcCounters, RpcSource};
 use benchmaster_study::lab_look::{ClientLook, LabLook, ServerLook};
 
 use super::*;
@@ -63,8 +64,11 @@ fn clients_that_share_an_nfsv4_client_id() {
         *clients(case) = vec![client("c1", "node", ""), client("c2", "node", "")];
         case.lab.as_mut().unwrap().server =
             Some((server(["node", "node"], "Y"), server(["node", "node"], "Y")));
-        let made =
-            RpcRow { operation: "CREATE_SESSION".into(), ops: 31, transmissions: 31, ..RpcRow::default() };
+        let made = RpcRow {
+            operation: "CREATE_SESSION".into(),
+            counters: RpcCounters { ops: 31, transmissions: 31, ..RpcCounters::default() },
+            ..RpcRow::default()
+        };
         case.measure().rows.push(made);
     };
     let (id, severity, message) = found(clone);
@@ -78,7 +82,7 @@ fn clients_that_share_an_nfsv4_client_id() {
     for version in ["3", "4.0"] {
         let mut other = in_lab();
         clone(&mut other);
-        other.recording.rpc.as_mut().unwrap().connection.version = version.into();
+        other.recording.rpc.as_mut().unwrap().connection.version = NfsVersion::from_name(version);
         assert_eq!(other.checks(), [], "version {version} does not tell clients apart by their host names");
     }
 }

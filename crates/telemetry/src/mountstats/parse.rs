@@ -11,7 +11,6 @@ use crate::mountinfo::unescaped;
 pub struct ParseError {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong.
     pub problem: Problem,
 }
 
@@ -33,7 +32,6 @@ pub enum Problem {
     /// An operation has fewer than eight numbers.
     #[error("operation {operation} has {found} numbers and should have at least 8")]
     Columns {
-        /// Its name.
         operation: String,
         /// How many there are.
         found: usize,

@@ -147,9 +147,10 @@ impl Mountstats {
         let mounts = mountinfo::parse(&String::from_utf8_lossy(&text));
         // What is mounted there and does not answer must not be waited for: a path that is a mount point is not looked at.
         let is_mount = mounts.iter().any(|mount| mount.mount_point == directory);
-        let real = match is_mount {
-            true => directory.to_owned(),
-            false => directory.canonicalize().unwrap_or_else(|_| directory.to_owned()),
+        let real = if is_mount {
+            directory.to_owned()
+        } else {
+            directory.canonicalize().unwrap_or_else(|_| directory.to_owned())
         };
         match mountinfo::mount_of(&mounts, &real) {
             Some(mount) if matches!(mount.file_system.as_str(), "nfs" | "nfs4") => Ok((

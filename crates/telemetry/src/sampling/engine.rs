@@ -36,11 +36,8 @@ pub struct Latest {
 /// The last value of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LatestValue {
-    /// Which one.
     pub key: MetricKey,
-    /// How it behaves.
     pub kind: Kind,
-    /// Its unit.
     pub unit: &'static str,
     /// The last reading.
     pub now: Point,

@@ -111,9 +111,10 @@ impl Recorder {
             return;
         }
         self.known_problems.insert(problem.clone());
-        let problem = match self.problems.len() + 1 == MOST_PROBLEMS {
-            true => format!("{problem} (further problems are not listed)"),
-            false => problem,
+        let problem = if self.problems.len() + 1 == MOST_PROBLEMS {
+            format!("{problem} (further problems are not listed)")
+        } else {
+            problem
         };
         self.problems.push(SamplerProblem { sampler: self.sampler.to_owned(), problem });
     }

@@ -55,7 +55,6 @@ impl Source {
         Self { reopened: true, ..self }
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }

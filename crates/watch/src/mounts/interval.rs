@@ -175,9 +175,10 @@ impl Connections {
             pending: per_send("pending_u"),
             max_slots: get("max_slots").max(),
             bad_xids: u64::try_from(total("bad_xids")).unwrap_or(u64::MAX),
-            reconnects: match transports.iter().any(|transport| known(&transport.numbers)) {
-                true => u64::try_from(total("connects")).unwrap_or(u64::MAX),
-                false => 0,
+            reconnects: if transports.iter().any(|transport| known(&transport.numbers)) {
+                u64::try_from(total("connects")).unwrap_or(u64::MAX)
+            } else {
+                0
             },
         }
     }

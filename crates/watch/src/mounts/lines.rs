@@ -21,7 +21,6 @@ pub struct Snapshot<'a> {
 pub struct Mount<'a> {
     /// What is mounted.
     pub device: &'a str,
-    /// Where.
     pub mount_point: String,
     /// Version of NFS.
     pub version: &'a str,

@@ -1,5 +1,6 @@
 //! The model on states, and the view as pictures.
 
+use benchmaster_record::phase::Phase;
 use super::*;
 use crate::keys::{Action, Key};
 use crate::screen::Screen;
@@ -36,7 +37,7 @@ fn state(second: u64, clients: u64) -> Live {
             treatment: "version=v41 delay=6.87ms io_size=64KiB".into(),
             replicate: 2,
             workload: Some("write".into()),
-            phase: "measure".into(),
+            phase: Phase::Measure,
             phase_elapsed_s: second as f64,
             phase_length_s: Some(60.0),
         }),

@@ -1,5 +1,6 @@
 //! Taking all workers through the phases of a run.
 
+use benchmaster_record::phase::Phase;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -61,9 +62,9 @@ pub(super) struct Phases {
     pub(super) host: HostUse,
 }
 
-/// Name of a phase, how long it will take, and what ends it early when set to 0.
-struct Phase<'p> {
-    name: &'static str,
+/// A phase, how long it will take, and what ends it early when set to 0.
+struct Planned<'p> {
+    phase: Phase,
     length: Option<Duration>,
     end: &'p AtomicU64,
 }
@@ -74,7 +75,7 @@ impl Coordinator<'_> {
         let (context, places) = (self.context, self.places);
         let mut failed = None;
         let mut total = PhaseCounter::default();
-        let set_up = Phase { name: "prepare", length: None, end: context.abort };
+        let set_up = Planned { phase: Phase::Prepare, length: None, end: context.abort };
         self.gather(&set_up, &mut |worker, report| match report {
             Report::SetUp(Ok(counter)) => total.add(counter),
             Report::SetUp(Err(problem)) => {
@@ -89,20 +90,20 @@ impl Coordinator<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
-        total.report("set-up", context.collector);
+        total.report(Phase::SetUp, context.collector);
         self.wire.between_phases();
 
         let mut warm_up = None;
         if let [end, _] = context.deadlines {
             let window = self.open(Start::WarmUp, end, Some(workload.warm_up.0))?;
             let mut total = PhaseCounter::default();
-            let phase = Phase { name: "warm-up", length: Some(workload.warm_up.0), end };
+            let phase = Planned { phase: Phase::WarmUp, length: Some(workload.warm_up.0), end };
             self.gather(&phase, &mut |_, report| {
                 if let Report::Warm(counter) = report {
                     total.add(counter);
                 }
             })?;
-            total.report("warm-up", context.collector);
+            total.report(Phase::WarmUp, context.collector);
             self.wire.between_phases();
             warm_up = Some((window, total));
         }
@@ -115,7 +116,7 @@ impl Coordinator<'_> {
         let now = clock.now();
         let window = self.open(Start::Measure, end, length)?;
         let started_unix_ns = now_unix + clock.nanos(now, window.start).cast_signed();
-        self.gather(&Phase { name: "measure", length, end }, &mut |_, _| {})?;
+        self.gather(&Planned { phase: Phase::Measure, length, end }, &mut |_, _| {})?;
         // Clients that hold files open for those of other processes take part until these have done.
         self.conductor.meet(Step::Measured)?;
         let end = clock.now();
@@ -153,7 +154,7 @@ impl Coordinator<'_> {
         let (operations, bytes) = self.context.collector.progress();
         let edge = Some(edge);
         let (elapsed, length) = (Duration::ZERO, None);
-        (self.observe)(Progress { phase: "measure", elapsed, length, operations, bytes, edge });
+        (self.observe)(Progress { phase: Phase::Measure, elapsed, length, operations, bytes, edge });
     }
 
     /// Lets the workers into the next phase, which begins everywhere at the same instant, late enough for all of them to
@@ -177,7 +178,7 @@ impl Coordinator<'_> {
     /// Waits for one report of every worker.
     fn gather(
         &mut self,
-        phase: &Phase<'_>,
+        phase: &Planned<'_>,
         handle: &mut dyn FnMut(usize, Report),
     ) -> Result<(), ExecuteError> {
         let Run { clock, options, .. } = *self.run;
@@ -208,7 +209,7 @@ impl Coordinator<'_> {
             }
             let (operations, bytes) = self.context.collector.progress();
             let elapsed = Duration::from_nanos(clock.nanos(began, clock.now()));
-            let (phase, length) = (phase.name, phase.length);
+            let (phase, length) = (phase.phase, phase.length);
             (self.observe)(Progress { phase, elapsed, length, operations, bytes, edge: None });
         }
         if options.stop.load(Ordering::Relaxed) { Err(ExecuteError::Stopped) } else { Ok(()) }

@@ -2,6 +2,7 @@
 
 mod kernel;
 
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 
 use benchmaster_nfs_client::counters::Snapshot;
@@ -59,10 +60,10 @@ impl Wire {
     pub(super) fn finish(mut self, area: &WorkArea, ran: &Ran, clients: u32) -> Option<RpcRecording> {
         // Tear-down ends here.
         self.between_phases();
-        let names: &[&str] = if ran.warm_up.is_some() {
-            &["set-up", "warm-up", "measure", "tear-down"]
+        let names: &[Phase] = if ran.warm_up.is_some() {
+            &[Phase::SetUp, Phase::WarmUp, Phase::Measure, Phase::TearDown]
         } else {
-            &["set-up", "measure", "tear-down"]
+            &[Phase::SetUp, Phase::Measure, Phase::TearDown]
         };
         match (self, area.place()) {
             (Self::Client { prepared, problems }, Place::Nfs(nfs)) => {
@@ -82,7 +83,7 @@ fn of_clients(
     prepared: Snapshot,
     mut problems: Vec<String>,
     threads: &[ThreadReport],
-    names: &[&str],
+    names: &[Phase],
 ) -> RpcRecording {
     let after = area.take_traffic();
     let mut sums = vec![Snapshot::zero(); names.len()];
@@ -106,11 +107,11 @@ fn of_clients(
     let facts = clients().next().map(|client| client.facts);
     RpcRecording {
         source: RpcSource::Client,
-        phases: names.iter().zip(&sums).map(|(name, sum)| phase(name, sum)).collect(),
+        phases: names.iter().zip(&sums).map(|(name, sum)| phase(*name, sum)).collect(),
         client_cpu_ns: threads.iter().fold((0, 0), |sum, t| (sum.0 + t.cpu_ns.0, sum.1 + t.cpu_ns.1)),
         connection: ConnectionFacts {
             server: area.target().place(),
-            version: options.version.name().into(),
+            version: Some(options.version),
             rsize: facts.map_or(0, |facts| facts.read_size.into()),
             wsize: facts.map_or(0, |facts| facts.write_size.into()),
             nconnect: options.connections,
@@ -122,21 +123,13 @@ fn of_clients(
     }
 }
 
-fn phase(name: &str, counted: &Snapshot) -> RpcPhase {
+fn phase(phase: Phase, counted: &Snapshot) -> RpcPhase {
     let rows = counted.ops().map(|(op, counters)| RpcRow {
         program: op.program().into(),
         operation: op.name().into(),
-        ops: counters.ops,
-        transmissions: counters.transmissions,
-        timeouts: counters.timeouts,
-        bytes_sent: counters.bytes_sent,
-        bytes_received: counters.bytes_received,
-        queue_ns: counters.queue_ns,
-        rtt_ns: counters.rtt_ns,
-        execute_ns: counters.execute_ns,
-        errors: counters.errors,
+        counters,
     });
     let events: BTreeMap<String, u64> =
         counted.events().map(|(event, count)| (event.name().to_owned(), count)).collect();
-    RpcPhase { phase: name.into(), rows: rows.collect(), events }
+    RpcPhase { phase, rows: rows.collect(), events }
 }

@@ -2,6 +2,7 @@
 
 use benchmaster_nfs_server::ServerConfig;
 use benchmaster_record::model::{Until, Workload};
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::Recording;
 use benchmaster_units::{ByteSize, TimeSpan};
 use benchmaster_workload::builtin::{
@@ -27,7 +28,7 @@ fn times(spec: &WorkloadSpec, iterations: u64) -> Workload {
 /// Calls of a kind in the measured phase; `None` on a directory.
 fn calls(recording: &Recording, operation: &str) -> Option<u64> {
     let rpc = recording.rpc.as_ref()?;
-    Some(rpc.phase("measure").unwrap().row(operation).map_or(0, |row| row.ops))
+    Some(rpc.phase(Phase::Measure).unwrap().row(operation).map_or(0, |row| row.ops))
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Every operation and open flag does what it says.
 
+use benchmaster_record::phase::Phase;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
@@ -106,7 +107,7 @@ fn kernel_flags(flags: &[OpenFlag]) -> Result<i32, ExecuteError> {
     let file = bench.path("data/c0/f00000000");
     let found = Mutex::new(None);
     let result = bench.watch(&opening, |progress, stop| {
-        if progress.phase != "measure" {
+        if progress.phase != Phase::Measure {
             return;
         }
         for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {

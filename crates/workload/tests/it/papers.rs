@@ -2,6 +2,7 @@
 
 use benchmaster_nfs_server::ServerConfig;
 use benchmaster_record::model::{LockKind, Sharing, Until, Workload};
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{Recording, StopReason};
 use benchmaster_units::{ByteSize, TimeSpan};
 use benchmaster_workload::builtin::{
@@ -344,7 +345,7 @@ fn delegations_are_granted_by_the_three_rules() {
         let parameters =
             DelegationGrantParameters { case, files: 6, opens: 4, ..DelegationGrantParameters::default() };
         let recording = bench.run(&for_clients(&WorkloadSpec::DelegationGrant(parameters), clients));
-        let measured = recording.rpc.as_ref().unwrap().phase("measure").unwrap();
+        let measured = recording.rpc.as_ref().unwrap().phase(Phase::Measure).unwrap();
         let opens = measured.row("OPEN").map_or(0, |row| row.ops);
         let grants = measured.events.get("delegation-granted").copied().unwrap_or_default();
         assert_eq!((opens, grants), if granted { (6, 6) } else { (24, 0) }, "{case:?}");

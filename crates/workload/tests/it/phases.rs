@@ -1,5 +1,6 @@
 //! Warm-up, open loop, stopping, set-up that fails.
 
+use benchmaster_record::phase::Phase;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -21,8 +22,8 @@ pub(crate) fn the_warm_up_is_not_recorded() {
          flow = [{ op = 'read', io_size = '4KiB' }]",
     ));
     assert_eq!((count(&recording, "read"), trace.len()), (10, 10));
-    let names: Vec<&str> = recording.phases.iter().map(|phase| phase.phase.as_str()).collect();
-    assert_eq!(names, ["prepare", "warm-up", "measure", "tear-down"]);
+    let names: Vec<Phase> = recording.phases.iter().map(|phase| phase.phase).collect();
+    assert_eq!(names, [Phase::Prepare, Phase::WarmUp, Phase::Measure, Phase::TearDown]);
     let warm_up = &recording.phases[1];
     assert!(warm_up.operations > 0 && warm_up.start_ns <= -20_000_000, "{warm_up:?}");
     assert!(recording.phases.windows(2).all(|pair| pair[0].start_ns <= pair[1].start_ns));
@@ -149,16 +150,19 @@ pub(crate) fn a_long_run_can_be_stopped_wherever_it_is() {
     };
     let read = "{ op = 'read', io_size = '4KiB' }";
     let mut cases = vec![
-        ("measure", flow("", read)),
-        ("measure", flow("rate = '0.01/s'", read)),
-        ("measure", flow("", "{ pause = '9min' }")),
-        ("measure", flow("", "{ choose = [{ weight = 1.0, flow = [] }] }")),
-        ("warm-up", format!("warm_up = '9min'\n{}", flow("", read))),
-        ("prepare", flow("", read).replace("flags = ['write'] }", "flags = ['write'] }, { pause = '9min' }")),
+        (Phase::Measure, flow("", read)),
+        (Phase::Measure, flow("rate = '0.01/s'", read)),
+        (Phase::Measure, flow("", "{ pause = '9min' }")),
+        (Phase::Measure, flow("", "{ choose = [{ weight = 1.0, flow = [] }] }")),
+        (Phase::WarmUp, format!("warm_up = '9min'\n{}", flow("", read))),
+        (
+            Phase::Prepare,
+            flow("", read).replace("flags = ['write'] }", "flags = ['write'] }, { pause = '9min' }"),
+        ),
     ];
     if has_uring() {
-        cases.push(("measure", flow("io = 'io_uring'\nqueue_depth = 4", read)));
-        cases.push(("measure", flow("io = 'io_uring'\nqueue_depth = 4\nrate = '0.01/s'", read)));
+        cases.push((Phase::Measure, flow("io = 'io_uring'\nqueue_depth = 4", read)));
+        cases.push((Phase::Measure, flow("io = 'io_uring'\nqueue_depth = 4\nrate = '0.01/s'", read)));
     }
     for (phase, text) in cases {
         let mut bench = Bench::new();
@@ -274,7 +278,7 @@ pub(crate) fn tear_down_is_done_and_its_errors_are_reported() {
     let recording =
         bench.run(&workload(&text("{ op = 'fsync' }, { op = 'close' }, { op = 'unlink', file = 'same' }")));
     let torn_down = recording.phases.last().unwrap();
-    assert_eq!((torn_down.phase.as_str(), torn_down.operations), ("tear-down", 3));
+    assert_eq!((torn_down.phase, torn_down.operations), (Phase::TearDown, 3));
     assert!(bench.names("data/c0").is_empty());
     bench.area.begin_run(true).unwrap();
     let recording = bench.try_run(&workload(&text("{ op = 'close' }, { op = 'fsync' }"))).unwrap();

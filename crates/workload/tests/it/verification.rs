@@ -1,6 +1,7 @@
 //! Wrong data are found, and right data are never called wrong.
 
 use benchmaster_record::model::{FilePick, OperationKind, Workload};
+use benchmaster_record::phase::Phase;
 use benchmaster_workload::area::AreaError;
 use benchmaster_workload::execute::ExecuteError;
 
@@ -24,7 +25,7 @@ pub(crate) fn what_is_written_reads_back() {
     let mut bench = Bench::new();
     let recording = bench.run(&data("write", "random", 50, true));
     assert_eq!(recording.verified_bytes, Some(128 << 10), "the whole fileset");
-    assert_eq!(recording.phases.last().unwrap().phase, "verify");
+    assert_eq!(recording.phases.last().unwrap().phase, Phase::Verify);
     bench.area.begin_run(false).unwrap();
     let recording = bench.run(&data("read", "sequential", 8, true));
     assert!(recording.filesets[0].reused, "generations are remembered from run to run");

@@ -1,5 +1,7 @@
 //! What is special about workloads on NFS servers: clients, threads, counters, and servers that fail.
 
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,12 +29,12 @@ fn rpc(recording: &Recording) -> &RpcRecording {
     recording.rpc.as_ref().unwrap()
 }
 
-fn phase<'r>(recording: &'r Recording, name: &str) -> &'r RpcPhase {
+fn phase<'r>(recording: &'r Recording, name: Phase) -> &'r RpcPhase {
     rpc(recording).phase(name).unwrap_or_else(|| panic!("{name}"))
 }
 
 /// Calls of a kind in a phase.
-fn calls(recording: &Recording, name: &str, operation: &str) -> u64 {
+fn calls(recording: &Recording, name: Phase, operation: &str) -> u64 {
     phase(recording, name).row(operation).map_or(0, |row| row.ops)
 }
 
@@ -57,9 +59,9 @@ fn every_call_is_counted_in_its_phase() {
         let recorded = rpc(&recording);
         assert_eq!(recorded.source, RpcSource::Client);
         assert_eq!(recorded.problems, [""; 0], "{version}");
-        let names: Vec<&str> = recorded.phases.iter().map(|phase| phase.phase.as_str()).collect();
-        assert_eq!(names, ["set-up", "measure", "tear-down"]);
-        let measured = phase(&recording, "measure");
+        let names: Vec<Phase> = recorded.phases.iter().map(|phase| phase.phase).collect();
+        assert_eq!(names, [Phase::SetUp, Phase::Measure, Phase::TearDown]);
+        let measured = phase(&recording, Phase::Measure);
         assert_eq!(measured.rows.len(), 1, "{version}: {measured:?}");
         let row = &measured.rows[0];
         assert_eq!((row.operation.as_str(), row.ops, row.transmissions, row.errors), ("READ", 100, 100, 0));
@@ -67,11 +69,14 @@ fn every_call_is_counted_in_its_phase() {
         assert!(row.bytes_received > 100 * 4096 && row.bytes_sent > 100 * 40, "{row:?}");
         assert!(row.execute_ns >= row.rtt_ns && row.rtt_ns > 0, "{row:?}");
         // Both files were written whole, and opened.
-        assert!(calls(&recording, "set-up", "WRITE") >= 2, "{:?}", phase(&recording, "set-up"));
-        let connections = phase(&recording, "set-up").events["connect"];
+        assert!(calls(&recording, Phase::SetUp, "WRITE") >= 2, "{:?}", phase(&recording, Phase::SetUp));
+        let connections = phase(&recording, Phase::SetUp).events["connect"];
         assert_eq!(connections, 2, "{version}: one mount of the whole preparation, and the workload's");
         let facts = &recorded.connection;
-        assert_eq!((facts.version.as_str(), facts.clients, facts.threads), (version, 1, Some(1)));
+        assert_eq!(
+            (facts.version.map(NfsVersion::name), facts.clients, facts.threads),
+            (Some(version), 1, Some(1))
+        );
         assert!(
             facts.server.starts_with("nfs://127.0.0.1:") && facts.server.ends_with("/export"),
             "{facts:?}"
@@ -86,11 +91,11 @@ fn every_call_is_counted_in_its_phase() {
 
         reads.warm_up = "10ms".parse().unwrap();
         let recording = bench.run(&reads);
-        let names: Vec<&str> = rpc(&recording).phases.iter().map(|phase| phase.phase.as_str()).collect();
-        assert_eq!(names, ["set-up", "warm-up", "measure", "tear-down"]);
-        assert_eq!(calls(&recording, "warm-up", "READ"), recording.phases[1].operations);
-        assert_eq!(calls(&recording, "measure", "READ"), 100);
-        assert_eq!(calls(&recording, "set-up", "WRITE"), 0, "the files were there");
+        let names: Vec<Phase> = rpc(&recording).phases.iter().map(|phase| phase.phase).collect();
+        assert_eq!(names, [Phase::SetUp, Phase::WarmUp, Phase::Measure, Phase::TearDown]);
+        assert_eq!(calls(&recording, Phase::WarmUp, "READ"), recording.phases[1].operations);
+        assert_eq!(calls(&recording, Phase::Measure, "READ"), 100);
+        assert_eq!(calls(&recording, Phase::SetUp, "WRITE"), 0, "the files were there");
     }
 }
 
@@ -106,7 +111,7 @@ fn many_operations_of_one_worker_are_outstanding() {
         let mut bench =
             Bench::nfs(&format!("version={version}"), ServerConfig { rules, ..ServerConfig::default() });
         let recording = bench.run(&reading(64, 32));
-        assert_eq!((count(&recording, "read"), calls(&recording, "measure", "READ")), (64, 64));
+        assert_eq!((count(&recording, "read"), calls(&recording, Phase::Measure, "READ")), (64, 64));
         // One after the other they would have taken 64 delays.
         assert!(recording.length_ns < 64 * 20_000_000, "{version}: {}", recording.length_ns);
         let latency = series(&recording, "read").total.latency.decode().unwrap();
@@ -137,7 +142,7 @@ fn clients_have_connections_of_their_own_on_threads_of_their_own() {
         let recording = bench.run(&reading(40, 1));
         let facts = &rpc(&recording).connection;
         assert_eq!((facts.clients, facts.threads, facts.nconnect), (3, Some(2), 2));
-        assert_eq!(calls(&recording, "measure", "READ"), 120);
+        assert_eq!(calls(&recording, Phase::Measure, "READ"), 120);
         assert_eq!(recording.workers.len(), 3);
         assert!(recording.workers.iter().all(|worker| worker.series[0].count == 40));
         let shared = recording.workers.iter().filter(|worker| worker.cpu_ns.is_none()).count();
@@ -162,7 +167,7 @@ fn ten_thousand_workers_fit_into_one_process() {
         assert_eq!((count(&recording, "read"), recording.workers.len()), (30_000, 10_000));
         assert_eq!(total(&recording, "read").bytes, 30_000 * 4096);
         assert!(recording.workers.iter().all(|worker| worker.series[0].count == 3));
-        assert_eq!(calls(&recording, "measure", "READ"), 30_000);
+        assert_eq!(calls(&recording, Phase::Measure, "READ"), 30_000);
     }
 }
 
@@ -177,13 +182,17 @@ fn filesets_are_reused_when_the_same_export_is_reached_in_another_way() {
         let recording = bench.run(&reading(5, 1));
         assert!(recording.filesets[0].reused, "{version}");
         let facts = &rpc(&recording).connection;
-        assert_eq!((facts.version.as_str(), facts.rsize), (version, 4096));
+        assert_eq!((facts.version.map(NfsVersion::name), facts.rsize), (Some(version), 4096));
     }
     let elsewhere = "nfs://127.0.0.1/other?version=3".parse().unwrap();
     let elsewhere = Target::Nfs(benchmaster_workload::target::NfsTarget::new(elsewhere));
     assert!(!bench.area.reach_by(&elsewhere));
     assert!(!bench.area.reach_by(&Target::from(std::path::Path::new("/tmp"))));
-    assert_eq!(rpc(&bench.run(&reading(5, 1))).connection.version, "4.2", "nothing has changed");
+    assert_eq!(
+        rpc(&bench.run(&reading(5, 1))).connection.version,
+        Some(NfsVersion::V42),
+        "nothing has changed"
+    );
 }
 
 #[test]
@@ -205,7 +214,7 @@ fn the_clients_cache_is_what_cache_control_is_about() {
         let recording = cached.run(&reading(200, 1));
         assert_eq!(recording.cache.done, "the clients mounted anew, with empty caches");
         // 16 pages can be read, again and again; every run begins without them.
-        let read = calls(&recording, "measure", "READ");
+        let read = calls(&recording, Phase::Measure, "READ");
         assert!((1..=16).contains(&read) && count(&recording, "read") == 200, "{read}");
     }
     bench.hook("case $BENCHMASTER_TARGET in nfs://127.0.0.1:*/export) ;; *) exit 1;; esac");
@@ -310,7 +319,7 @@ fn a_server_that_stops_fails_operations_and_hangs_nobody() {
         let mut reads = reading(1, 4);
         reads.until = Until { duration: Some("10min".parse().unwrap()), ..Until::default() };
         let recording = bench.watch(&reads, |progress, _| {
-            if progress.phase == "measure"
+            if progress.phase == Phase::Measure
                 && progress.edge.is_none()
                 && !stopped.swap(true, Ordering::Relaxed)
             {
@@ -349,7 +358,7 @@ fn a_run_is_stopped_although_the_server_does_not_answer() {
          teardown = [{ op = 'readdir', file = 'own' }]",
     );
     for (phase, workload) in
-        [("measure", reading(1, 1)), ("verify", verified("write", 1)), ("tear-down", closing)]
+        [(Phase::Measure, reading(1, 1)), (Phase::Verify, verified("write", 1)), (Phase::TearDown, closing)]
     {
         for version in ["3", "4.1"] {
             // Directories are read by nobody but the tear-down.
@@ -359,7 +368,7 @@ fn a_run_is_stopped_although_the_server_does_not_answer() {
             let began = Instant::now();
             let result = bench.watch(&workload, |progress, stop| {
                 let late = progress.phase == phase && progress.elapsed > Duration::from_millis(50);
-                if late || phase == "tear-down" && progress.edge == Some(Edge::End) {
+                if late || phase == Phase::TearDown && progress.edge == Some(Edge::End) {
                     stop.store(true, Ordering::Relaxed);
                 }
             });
@@ -384,7 +393,7 @@ fn injected_errors_are_counted_by_name() {
             "{version}"
         );
         assert!(recording.error_details[0].starts_with("read data/c0/f00000000, offset "), "{recording:?}");
-        assert_eq!(phase(&recording, "measure").row("READ").unwrap().errors, 3);
+        assert_eq!(phase(&recording, Phase::Measure).row("READ").unwrap().errors, 3);
     }
 }
 
@@ -398,9 +407,9 @@ fn what_had_to_be_recovered_from_is_counted() {
             let recording = bench.try_run(&verified("read", 8)).unwrap();
             assert_eq!(recording.error_details, [""; 0], "{version} with {rule}");
             assert_eq!(recording.verified_bytes, Some(256 << 10), "{version}");
-            let events = &phase(&recording, "measure").events;
+            let events = &phase(&recording, Phase::Measure).events;
             assert!(events.get(event).is_some_and(|times| (1..=2).contains(times)), "{version}: {events:?}");
-            let retried = phase(&recording, "measure").row("READ").unwrap();
+            let retried = phase(&recording, Phase::Measure).row("READ").unwrap();
             assert!(retried.transmissions > 16, "{version}: {retried:?}");
         }
     }
@@ -508,7 +517,7 @@ fn metadata_are_measured_as_the_calls_they_are() {
     metadata.until = Until { iterations: Some(10), ..Until::default() };
     let recording = bench.run(&metadata);
     for (label, operation) in [("create", "OPEN"), ("rename", "RENAME"), ("unlink", "REMOVE")] {
-        assert_eq!(count(&recording, label), calls(&recording, "measure", operation), "{label}");
+        assert_eq!(count(&recording, label), calls(&recording, Phase::Measure, operation), "{label}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Checks that show a state of clients or servers.
 
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::SeriesRecording;
 
 use crate::explanation::{Explanation, Group};
@@ -21,7 +22,8 @@ pub(super) static SHARED_CLIENT_ID: Stored = Stored {
     confidence: Confidence::Certain,
     could: |measured| {
         let clients = measured.recording.agents.iter().filter(|agent| agent.clients > 0).count();
-        let kernel = measured.rpcs().is_some_and(|(rpc, _)| rpc.connection.version.starts_with("4."));
+        let kernel =
+            measured.rpcs().is_some_and(|(rpc, _)| rpc.connection.version.is_some_and(NfsVersion::has_state));
         when(kernel && (clients > 1 || measured.run.lab.is_some()))
     },
     worth: worth_it,

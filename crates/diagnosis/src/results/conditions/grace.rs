@@ -1,6 +1,7 @@
 //! Waiting for a server's grace period.
 
 use benchmaster_record::model::OperationKind;
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::{RpcPhase, RpcSource};
 
 use crate::diagnosis::Verdict;
@@ -33,7 +34,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return GRACE_PERIOD.look(measured);
     }
     let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
-    if !rpc.connection.version.starts_with('4') {
+    if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
         return Verdict::Irrelevant;
     }
     let waits = phase.events.get("grace").copied().unwrap_or(0);
@@ -100,9 +101,10 @@ fn inferred(measured: &Measured<'_>, phase: &RpcPhase) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_record::phase::Phase;
     use std::time::Duration;
 
-    use benchmaster_record::recording::{EncodedHistogram, RpcRow};
+    use benchmaster_record::recording::{EncodedHistogram, RpcCounters, RpcRow};
 
     use super::*;
     use crate::results::testing::Made;
@@ -112,7 +114,7 @@ mod tests {
         let mut made = Made::served();
         assert!(!matches!(made.verdict(&DETECTOR), Verdict::Found(_)));
         let phases = &mut made.recording().rpc.as_mut().unwrap().phases;
-        let measure = phases.iter_mut().find(|phase| phase.phase == "measure").unwrap();
+        let measure = phases.iter_mut().find(|phase| phase.phase == Phase::Measure).unwrap();
         measure.events.insert("grace".into(), 7);
         let found = made.found(&DETECTOR);
         assert!(found.what.contains("7 times"), "{}", found.what);
@@ -138,7 +140,11 @@ mod tests {
         latency.record(longest.as_nanos() as u64).unwrap();
         series.total.latency = EncodedHistogram::encode(&latency);
         let like = made.rows()[0].clone();
-        let row = |operation: &str, errors| RpcRow { operation: operation.into(), errors, ..like.clone() };
+        let row = |operation: &str, errors| RpcRow {
+            operation: operation.into(),
+            counters: RpcCounters { errors, ..like.counters },
+            ..like.clone()
+        };
         made.rows().extend([row("RECLAIM_COMPLETE", 0), row("LOCK", errors)]);
         made
     }

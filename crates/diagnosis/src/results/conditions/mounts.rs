@@ -208,6 +208,7 @@ mod tests {
     use super::*;
     use crate::results::stored::stored;
     use crate::results::testing::Made;
+    use benchmaster_record::phase::Phase;
 
     /// A made-up run in which a kind of call was made so often, for so many milliseconds, with so many errors.
     fn made(operation: &str, ops: u64, ms: u64, errors: u64) -> Made {
@@ -251,7 +252,12 @@ mod tests {
         made.rows().iter_mut().filter(|row| row.operation != "READ").for_each(|row| row.errors = 0);
         assert!(made.found(&ERRORS).what.contains("7 of 1000 READ"));
         let phases = &mut made.recording().rpc.as_mut().unwrap().phases;
-        phases.iter_mut().find(|phase| phase.phase == "measure").unwrap().events.insert("delay".into(), 7);
+        phases
+            .iter_mut()
+            .find(|phase| phase.phase == Phase::Measure)
+            .unwrap()
+            .events
+            .insert("delay".into(), 7);
         assert_eq!(made.verdict(&ERRORS), Verdict::Clear);
         let delay = made.found(&DELAY);
         assert!(delay.what.contains("answered 7 times"), "{}", delay.what);

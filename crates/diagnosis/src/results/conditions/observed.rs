@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use benchmaster_record::model::OperationKind;
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::{HostSamples, RpcPhase, RpcRecording, RpcSource};
 use benchmaster_telemetry::mountstats::{NfsMount, Numbers, Operation, RpcProgram, Transport};
 
@@ -68,7 +69,7 @@ fn options(measured: &Measured<'_>, rpc: &RpcRecording) -> String {
         .filter(|option| !agreed.contains(&option.split('=').next().unwrap_or_default()))
         .cloned()
         .collect();
-    options.push(format!("vers={}", facts.version));
+    options.extend(facts.version.map(|version| format!("vers={version}")));
     for (name, size) in [("rsize", facts.rsize), ("wsize", facts.wsize)] {
         if size > 0 {
             options.push(format!("{name}={size}"));
@@ -206,7 +207,7 @@ fn of_rpcs(measured: &Measured<'_>, rpc: &RpcRecording, phase: &RpcPhase) -> Cou
 /// The counts as those of a mount.
 fn mount(measured: &Measured<'_>, rpc: &RpcRecording, options: &str, counts: Counts) -> NfsMount {
     let facts = &rpc.connection;
-    let version = facts.version.chars().next().and_then(|digit| digit.to_digit(10)).unwrap_or(4);
+    let version = facts.version.map_or(4, NfsVersion::major);
     let numbers =
         |names, named: &Named| Numbers::named_by(names, |name| named.get(name).copied().unwrap_or(0));
     let transport = |named: &Named| Transport {

@@ -1,5 +1,6 @@
 //! State that clients lost and had back: sessions, client ids, opens, locks.
 
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
@@ -21,7 +22,7 @@ const EVENTS: [(&str, &str); 5] = [
 ];
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
-    if !rpc.connection.version.starts_with('4') {
+    if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
         return Verdict::Irrelevant;
     }
     let rows =
@@ -75,19 +76,20 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::phase::Phase;
 
     #[test]
     fn recoveries_are_told_by_their_events() {
         let mut made = Made::served();
         assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
         let phases = &mut made.recording().rpc.as_mut().unwrap().phases;
-        let measure = phases.iter_mut().find(|phase| phase.phase == "measure").unwrap();
+        let measure = phases.iter_mut().find(|phase| phase.phase == Phase::Measure).unwrap();
         measure.events.insert("session-recovered".into(), 3);
         measure.events.insert("open-reclaimed".into(), 12);
         let found = made.found(&DETECTOR);
         assert!(found.what.contains("3 sessions made anew, 12 opens had back"), "{}", found.what);
         // Version 3 has no state.
-        made.recording().rpc.as_mut().unwrap().connection.version = "3".into();
+        made.recording().rpc.as_mut().unwrap().connection.version = Some(NfsVersion::V3);
         assert_eq!(made.verdict(&DETECTOR), Verdict::Irrelevant);
     }
 

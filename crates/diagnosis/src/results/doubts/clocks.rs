@@ -4,6 +4,7 @@ use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Plot, Remedy};
 use crate::results::measured::Measured;
 use crate::results::stored::{Could, Stored, Told, all_of_it, always, nothing, several, when, worth_it};
+use benchmaster_record::phase::Phase;
 
 pub(super) static CLOCK_STEP: Stored = Stored {
     check: "clock-step",
@@ -85,7 +86,7 @@ pub(super) static UNALIGNED_START: Stored = Stored {
         let remedy = Remedy::new(
             "Measure so long that the spread does not matter, and see that no client's processors are busy when it is to begin.",
         );
-        if told.measured.recording.phases.iter().any(|phase| phase.phase == "warm-up") {
+        if told.measured.recording.phases.iter().any(|phase| phase.phase == Phase::WarmUp) {
             remedy.by("duration = \"60s\"")
         } else {
             remedy.by("warm_up = \"5s\"   # in the workload: all clients are under way when it is measured")

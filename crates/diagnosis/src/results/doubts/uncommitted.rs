@@ -1,6 +1,7 @@
 //! Writes that the server had not put on stable storage when they were counted.
 
 use benchmaster_record::model::{Claim, OperationKind};
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::RpcPhase;
 
 use crate::diagnosis::Verdict;
@@ -44,7 +45,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if commits(phase).is_some() {
         return Verdict::Clear;
     }
-    let Some((after, took)) = rpc.phase("tear-down").and_then(commits) else { return Verdict::Clear };
+    let Some((after, took)) = rpc.phase(Phase::TearDown).and_then(commits) else { return Verdict::Clear };
     // Clients commit at the same time.
     let took = took as f64 / f64::from(rpc.connection.clients.max(1));
     let length = measured.recording.length_ns as f64;
@@ -89,8 +90,8 @@ mod tests {
         (row.operation, row.ops, row.execute_ns) = ("COMMIT".into(), 4, took_ns);
         let rpc = made.recording().rpc.as_mut().unwrap();
         rpc.connection.clients = 1;
-        rpc.phases.retain(|phase| phase.phase != "tear-down");
-        rpc.phases.push(RpcPhase { phase: "tear-down".into(), rows: vec![row], ..RpcPhase::default() });
+        rpc.phases.retain(|phase| phase.phase != Phase::TearDown);
+        rpc.phases.push(RpcPhase { phase: Phase::TearDown, rows: vec![row], ..RpcPhase::default() });
         made
     }
 

@@ -1,5 +1,6 @@
 //! Waiting until delegations are given back.
 
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
@@ -30,7 +31,7 @@ const EXPLANATION: Explanation = Explanation {
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
-    if !rpc.connection.version.starts_with('4') {
+    if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
         return Verdict::Irrelevant;
     }
     let event = |name: &str| phase.events.get(name).copied().unwrap_or(0) as f64;
@@ -87,6 +88,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::phase::Phase;
 
     /// One worker-minute of operations with this many delays, and delegations given back.
     fn made(delays: u64, returned: u64) -> Made {
@@ -94,7 +96,7 @@ mod tests {
         made.recording().series.iter_mut().for_each(|series| series.total.sum_ns = 0);
         made.recording().series[0].total.sum_ns = 60_000_000_000;
         let rpc = made.recording().rpc.as_mut().unwrap();
-        let phase = rpc.phases.iter_mut().find(|phase| phase.phase == "measure").unwrap();
+        let phase = rpc.phases.iter_mut().find(|phase| phase.phase == Phase::Measure).unwrap();
         phase.events.insert("delay".into(), delays);
         let mut row = phase.rows[0].clone();
         (row.operation, row.ops) = ("DELEGRETURN".into(), returned);
@@ -118,7 +120,7 @@ mod tests {
         assert!(matches!(kernel.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("mountstats")));
         kernel.sample("c1", "mountstats", "delay", "/mnt/x", 60.0);
         assert!(matches!(kernel.verdict(&DETECTOR), Verdict::Found(_)));
-        kernel.recording().rpc.as_mut().unwrap().connection.version = "3".into();
+        kernel.recording().rpc.as_mut().unwrap().connection.version = Some(NfsVersion::V3);
         assert_eq!(kernel.verdict(&DETECTOR), Verdict::Irrelevant);
         assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
     }

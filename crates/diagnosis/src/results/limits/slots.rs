@@ -6,6 +6,7 @@ use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::results::measured::Measured;
 use crate::results::rule::{Detector, check};
 use crate::words::{percent, share, time};
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::{RpcRow, RpcSource};
 
 /// Fewer calls say little.
@@ -38,7 +39,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     };
     let checked = check(measured, EXPLANATION.id);
-    let sessions = rpc.connection.version.starts_with('4') && rpc.connection.version != "4.0";
+    let sessions = rpc.connection.version.is_some_and(NfsVersion::has_sessions);
     match (checked, rpc.source) {
         (Some(_), _) => Verdict::Found(finding(measured, &calls, Confidence::Certain, sessions)),
         (None, RpcSource::Client) => Verdict::Clear,
@@ -158,7 +159,7 @@ mod tests {
         made.recording().samples[0].samples.series.truncate(1);
         made.sample("c1", "mountstats", "backlog_u", "/mnt/x xprt 0 tcp", 9_000.0);
         assert_eq!(made.found(&DETECTOR).confidence, Confidence::Possible);
-        made.recording().rpc.as_mut().unwrap().connection.version = "3".into();
+        made.recording().rpc.as_mut().unwrap().connection.version = Some(NfsVersion::V3);
         assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
     }
 

@@ -1,6 +1,7 @@
 //! Delegations that would help and are not granted.
 
 use benchmaster_record::model::{OpenFlag, OperationKind, Step};
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::RpcSource;
 
 use super::tools::{all_execute_ns, digits, execute_ns, ops, percent, share, shares_files, without_rpcs};
@@ -39,7 +40,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else {
         return without_rpcs(measured);
     };
-    if !rpc.connection.version.starts_with('4') {
+    if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
         return Verdict::Irrelevant;
     }
     // Our own client wants them only when it keeps what they are for.
@@ -258,7 +259,7 @@ mod tests {
     fn other_versions_and_nothing_to_delegate() {
         let mut v3 = recording(10_000, RpcSource::Kernel);
         if let Some(rpc) = &mut v3.rpc {
-            rpc.connection.version = "3".into();
+            rpc.connection.version = Some(NfsVersion::V3);
         }
         assert_eq!(made::judge(v3, detect), Verdict::Irrelevant);
         assert_eq!(made::judge(made::recording("read", 1.0), detect), Verdict::Irrelevant);

@@ -4,6 +4,8 @@ use super::tools::{all_execute_ns, execute_ns, ops, percent, share, without_rpcs
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING, OPENS};
+use benchmaster_record::nfs::NfsVersion;
+
 use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -16,7 +18,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else {
         return without_rpcs(measured);
     };
-    if !rpc.connection.version.starts_with('4') {
+    if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
         return Verdict::Irrelevant;
     }
     let calls = phase.total().ops;

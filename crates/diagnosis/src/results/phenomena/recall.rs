@@ -1,6 +1,7 @@
 //! Opens that wait until a delegation has come back from another client.
 
 use benchmaster_record::model::OperationKind;
+use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::{RpcSource, SeriesRecording};
 
 use super::tools::{latencies, ops, percent, share, time, without_rpcs};
@@ -58,7 +59,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else {
         return without_rpcs(measured);
     };
-    if !rpc.connection.version.starts_with('4') {
+    if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
         return Verdict::Irrelevant;
     }
     let event = |name: &str| phase.events.get(name).copied().unwrap_or(0);

@@ -1,6 +1,7 @@
 //! More threads than a session has slots.
 
 use benchmaster_analysis::counts;
+use benchmaster_record::phase::Phase;
 use benchmaster_study::plan::PlannedTreatment;
 
 use super::levels::{Axis, Point, axes, is_at, name, placed, points, rates, ratio, runs_at, typical};
@@ -144,7 +145,8 @@ fn queue(whole: &Whole<'_>, axis: &Axis<'_>, level: usize, workload: &str) -> f6
         .flat_map(|run| &run.recordings)
         .filter(|recording| recording.workload == workload)
         .filter_map(|recording| recording.rpc.as_ref());
-    let phases = rpcs.filter(|rpc| rpc.connection.slots.is_some()).filter_map(|rpc| rpc.phase("measure"));
+    let phases =
+        rpcs.filter(|rpc| rpc.connection.slots.is_some()).filter_map(|rpc| rpc.phase(Phase::Measure));
     let (mut queue, mut execute) = (0.0, 0.0);
     for row in phases.flat_map(|phase| &phase.rows) {
         queue += row.queue_ns as f64;

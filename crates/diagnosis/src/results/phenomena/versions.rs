@@ -1,6 +1,8 @@
 //! A version of the protocol that needs more calls for the same work.
 
 use benchmaster_analysis::counts;
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 
 use super::levels::{Axis, Point, axes, name, placed, points, ratio, runs_at};
 use super::tools::{digits, p_text, percent, share};
@@ -27,7 +29,7 @@ const EXPLANATION: Explanation = Explanation {
 
 fn compare(whole: &Whole<'_>) -> Compared {
     let candidates = axes(whole, |_| true).into_iter().filter_map(|axis| {
-        let versions: Option<Vec<String>> =
+        let versions: Option<Vec<NfsVersion>> =
             (0..axis.factor.levels.len()).map(|level| version(whole, &axis, level)).collect();
         Some((axis, versions?))
     });
@@ -35,7 +37,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
         candidates.filter(|(_, versions)| versions.iter().any(|version| *version != versions[0])).collect();
     let mut compared = Compared { irrelevant: differing.is_empty(), ..Compared::default() };
     for (axis, versions) in &differing {
-        let of = |four: bool| move |level: &usize| versions[*level].starts_with('4') == four;
+        let of = |four: bool| move |level: &usize| versions[*level].has_state() == four;
         let olds: Vec<usize> = (0..versions.len()).filter(of(false)).collect();
         for new in (0..versions.len()).filter(of(true)) {
             for workload in &whole.results.study.workloads {
@@ -50,13 +52,13 @@ fn compare(whole: &Whole<'_>) -> Compared {
 }
 
 /// The version that all runs of a level used.
-fn version(whole: &Whole<'_>, axis: &Axis<'_>, level: usize) -> Option<String> {
+fn version(whole: &Whole<'_>, axis: &Axis<'_>, level: usize) -> Option<NfsVersion> {
     let runs = runs_at(whole, axis, level).filter(|run| counts(run));
     let rpcs = runs.flat_map(|run| &run.recordings).filter_map(|recording| recording.rpc.as_ref());
-    let mut versions: Vec<&String> = rpcs.map(|rpc| &rpc.connection.version).collect();
+    let mut versions: Vec<Option<NfsVersion>> = rpcs.map(|rpc| rpc.connection.version).collect();
     versions.dedup();
     match versions[..] {
-        [one] => Some(one.clone()),
+        [version] => version,
         _ => None,
     }
 }
@@ -109,7 +111,7 @@ fn state_calls(whole: &Whole<'_>, axis: &Axis<'_>, level: usize, workload: &str)
     let of_workload = runs_at(whole, axis, level)
         .flat_map(|run| &run.recordings)
         .filter(|recording| recording.workload == workload);
-    let phases = of_workload.filter_map(|recording| recording.rpc.as_ref()?.phase("measure"));
+    let phases = of_workload.filter_map(|recording| recording.rpc.as_ref()?.phase(Phase::Measure));
     let (mut state, mut all) = (0, 0);
     for row in phases.flat_map(|phase| &phase.rows) {
         all += row.ops;

@@ -6,6 +6,7 @@ use benchmaster_analysis::{
 };
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
+use benchmaster_record::phase::Phase;
 use benchmaster_record::results::{Severity, Unit};
 
 use super::Compared;
@@ -86,10 +87,10 @@ pub(super) fn calls(a: Compared<'_>, b: Compared<'_>) -> Option<Table> {
     ];
     let mut table = Table::new("Calls while it was measured", &head);
     let measured = |treatment: &'_ TreatmentSummary, workload: &str| -> Option<RpcSummary> {
-        treatment.rpcs.iter().find(|s| s.phase == "measure" && s.workload == workload).cloned()
+        treatment.rpcs.iter().find(|s| s.phase == Phase::Measure && s.workload == workload).cloned()
     };
     for (of_a, of_b) in pairs(a.analysis, b.analysis) {
-        for summary in of_a.rpcs.iter().filter(|summary| summary.phase == "measure") {
+        for summary in of_a.rpcs.iter().filter(|summary| summary.phase == Phase::Measure) {
             let Some(other) = measured(of_b, &summary.workload) else { continue };
             for kind in overview::kinds([summary, &other].into_iter()) {
                 let of = |summary: &RpcSummary| -> Option<RpcRowSummary> {

@@ -1,11 +1,13 @@
 //! The kernel's NFS client, by its counters of the mount on which a directory lies.
 
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use benchmaster_telemetry::mountstats::{Change, NfsMount, Numbers, Operation, read_mount_of};
 
-use crate::recording::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow, RpcSource};
+use crate::recording::{ConnectionFacts, RpcCounters, RpcPhase, RpcRecording, RpcRow, RpcSource};
 
 /// Counters of a mount at the boundaries of phases.
 #[derive(Debug)]
@@ -48,7 +50,7 @@ impl Kernel {
     }
 
     /// The phases between the marks. `cpu_ns` is the process's in the measured one.
-    pub(super) fn finish(self, names: &[&str], cpu_ns: (u64, u64), clients: u32) -> RpcRecording {
+    pub(super) fn finish(self, names: &[Phase], cpu_ns: (u64, u64), clients: u32) -> RpcRecording {
         recording(&self.marks, self.hooked, names, cpu_ns, clients)
     }
 }
@@ -56,7 +58,7 @@ impl Kernel {
 fn recording(
     marks: &[Result<NfsMount, String>],
     hooked: bool,
-    names: &[&str],
+    names: &[Phase],
     cpu_ns: (u64, u64),
     clients: u32,
 ) -> RpcRecording {
@@ -69,12 +71,12 @@ fn recording(
     let mut phases = Vec::with_capacity(names.len());
     for (name, pair) in names.iter().zip(marks.windows(2)) {
         match between(pair) {
-            Ok(change) => phases.push(phase(name, program(pair), &change)),
+            Ok(change) => phases.push(phase(*name, program(pair), &change)),
             Err(error) => {
-                if !hooked || *name != "set-up" {
+                if !hooked || *name != Phase::SetUp {
                     problems.push(format!("the kernel's RPC counters of {name} are not known: {error}"));
                 }
-                phases.push(RpcPhase { phase: (*name).into(), ..RpcPhase::default() });
+                phases.push(RpcPhase { phase: *name, ..RpcPhase::default() });
             }
         }
     }
@@ -94,21 +96,23 @@ fn program(pair: &[Result<NfsMount, String>]) -> String {
     rpc.map_or_else(|| "NFS".to_owned(), |rpc| format!("NFSv{}", rpc.version))
 }
 
-fn phase(name: &str, program: String, change: &Change) -> RpcPhase {
+fn phase(phase: Phase, program: String, change: &Change) -> RpcPhase {
     const MILLISECOND: u64 = 1_000_000;
     let used = |operation: &&Operation| operation.ops > 0 || operation.transmissions > 0;
     let row = |operation: &Operation| RpcRow {
         program: program.clone(),
         operation: operation.name.clone(),
-        ops: operation.ops,
-        transmissions: operation.transmissions,
-        timeouts: operation.timeouts,
-        bytes_sent: operation.bytes_sent,
-        bytes_received: operation.bytes_received,
-        queue_ns: operation.queue_ms * MILLISECOND,
-        rtt_ns: operation.rtt_ms * MILLISECOND,
-        execute_ns: operation.execute_ms * MILLISECOND,
-        errors: operation.errors.unwrap_or(0),
+        counters: RpcCounters {
+            ops: operation.ops,
+            transmissions: operation.transmissions,
+            timeouts: operation.timeouts,
+            bytes_sent: operation.bytes_sent,
+            bytes_received: operation.bytes_received,
+            queue_ns: operation.queue_ms * MILLISECOND,
+            rtt_ns: operation.rtt_ms * MILLISECOND,
+            execute_ns: operation.execute_ms * MILLISECOND,
+            errors: operation.errors.unwrap_or(0),
+        },
     };
     let sum = |name: &str| -> u64 {
         let of = |numbers: &Numbers| numbers.get(name).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
@@ -120,14 +124,19 @@ fn phase(name: &str, program: String, change: &Change) -> RpcPhase {
         .filter(|(_, count)| *count > 0)
         .map(|(name, count)| (name.to_owned(), count))
         .collect();
-    RpcPhase { phase: name.into(), rows: change.operations.iter().filter(used).map(row).collect(), events }
+    RpcPhase { phase, rows: change.operations.iter().filter(used).map(row).collect(), events }
+}
+
+/// The version of a mount; kernels before minor versions write `4`.
+fn version(option: &str) -> Option<NfsVersion> {
+    if option == "4" { Some(NfsVersion::V40) } else { NfsVersion::from_name(option) }
 }
 
 fn facts(mount: &NfsMount, clients: u32) -> ConnectionFacts {
     let number = |name: &str| mount.option(name).and_then(|value| value.parse().ok());
     ConnectionFacts {
         server: mount.device.clone(),
-        version: mount.option("vers").unwrap_or_default().into(),
+        version: mount.option("vers").and_then(version),
         rsize: number("rsize").unwrap_or(0),
         wsize: number("wsize").unwrap_or(0),
         nconnect: u32::try_from(mount.transports.len()).unwrap_or(u32::MAX),
@@ -169,29 +178,31 @@ mod tests {
     #[test]
     fn phases_are_the_differences_between_marks() {
         let marks = [mount(1, 10, 1), mount(2, 15, 1), mount(5, 1015, 2), mount(6, 1015, 2)].map(Ok);
-        let recorded = recording(&marks, false, &["set-up", "measure", "tear-down"], (7, 8), 2);
+        let recorded = recording(&marks, false, &[Phase::SetUp, Phase::Measure, Phase::TearDown], (7, 8), 2);
         assert_eq!((recorded.source, recorded.client_cpu_ns), (RpcSource::Kernel, (7, 8)));
         assert_eq!(recorded.problems, [""; 0]);
-        assert_eq!(recorded.phase("set-up").unwrap().row("READ").unwrap().ops, 5);
-        let measured = recorded.phase("measure").unwrap();
+        assert_eq!(recorded.phase(Phase::SetUp).unwrap().row("READ").unwrap().ops, 5);
+        let measured = recorded.phase(Phase::Measure).unwrap();
         let expected = RpcRow {
             program: "NFSv4".into(),
             operation: "READ".into(),
-            ops: 1000,
-            transmissions: 1000,
-            timeouts: 0,
-            bytes_sent: 200_000,
-            bytes_received: 4_200_000,
-            queue_ns: 0,
-            rtt_ns: 3_000_000_000,
-            execute_ns: 4_000_000_000,
-            errors: 0,
+            counters: RpcCounters {
+                ops: 1000,
+                transmissions: 1000,
+                timeouts: 0,
+                bytes_sent: 200_000,
+                bytes_received: 4_200_000,
+                queue_ns: 0,
+                rtt_ns: 3_000_000_000,
+                execute_ns: 4_000_000_000,
+                errors: 0,
+            },
         };
         assert_eq!(measured.rows, [expected], "and nothing that was not used");
         assert_eq!(measured.events, BTreeMap::from([("connect".to_owned(), 1)]));
-        assert_eq!(recorded.phase("tear-down").unwrap().rows, []);
+        assert_eq!(recorded.phase(Phase::TearDown).unwrap().rows, []);
         let facts = recorded.connection;
-        assert_eq!((facts.server.as_str(), facts.version.as_str()), ("server:/export", "4.1"));
+        assert_eq!((facts.server.as_str(), facts.version), ("server:/export", Some(NfsVersion::V41)));
         assert_eq!((facts.rsize, facts.wsize, facts.nconnect, facts.clients), (1 << 20, 1 << 19, 1, 2));
     }
 
@@ -199,14 +210,14 @@ mod tests {
     fn what_is_not_known_is_said_and_not_invented() {
         // Mounted anew between set-up and the measured phase, and gone in the end.
         let marks = [Ok(mount(9, 10, 1)), Ok(mount(1, 0, 1)), Ok(mount(2, 5, 1)), Err("gone".to_owned())];
-        let recorded = recording(&marks, false, &["set-up", "measure", "tear-down"], (0, 0), 1);
-        assert_eq!(recorded.phase("measure").unwrap().row("READ").unwrap().ops, 5);
+        let recorded = recording(&marks, false, &[Phase::SetUp, Phase::Measure, Phase::TearDown], (0, 0), 1);
+        assert_eq!(recorded.phase(Phase::Measure).unwrap().row("READ").unwrap().ops, 5);
         assert_eq!(recorded.phases.len(), 3);
         assert_eq!(recorded.problems.len(), 2);
         assert!(recorded.problems[0].starts_with("the kernel's RPC counters of set-up are not known: "));
         assert_eq!(recorded.problems[1], "the kernel's RPC counters of tear-down are not known: gone");
         // That a hook of the study mounts it anew is no problem; that it is gone is one.
-        let hooked = recording(&marks, true, &["set-up", "measure", "tear-down"], (0, 0), 1);
+        let hooked = recording(&marks, true, &[Phase::SetUp, Phase::Measure, Phase::TearDown], (0, 0), 1);
         assert_eq!(hooked.problems, recorded.problems[1..]);
         assert_eq!(hooked.phases, recorded.phases);
     }

@@ -1,13 +1,12 @@
 //! The list of metrics in `docs/metrics.md` is that of the code.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use benchmaster_telemetry::derived::DERIVED;
 use benchmaster_telemetry::sampling::{all_metrics, documentation, sampler_names};
 
-const BEGIN: &str = "<!-- Made from the code: UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test documentation -->\n\n";
+const BEGIN: &str =
+    "<!-- Made from the code: UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test it -->\n\n";
 const END: &str = "<!-- End of what is made from the code. -->";
 
 #[test]
@@ -22,7 +21,7 @@ fn the_metrics_in_the_documentation_are_those_of_the_code() {
     }
     assert!(
         kept == documentation(),
-        "docs/metrics.md is stale; make it anew with: UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test documentation"
+        "docs/metrics.md is stale; regenerate it with: UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test it"
     );
 }
 
