@@ -17,7 +17,6 @@ mod stored;
 mod testing;
 
 use benchmaster_analysis::{Analysis, analyze};
-use benchmaster_record::recording::TraceRecord;
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 use benchmaster_study::plan::Plan;
 

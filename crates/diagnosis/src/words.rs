@@ -1,6 +1,5 @@
 //! Numbers in sentences.
 
-pub(crate) use benchmaster_units::format::plural;
 pub(crate) use benchmaster_units::format::{bytes as size, percent, plural, rate, time};
 
 /// A share of 0 to 1; 0 of nothing.

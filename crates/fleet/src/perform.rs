@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use benchmaster_record::recording::{Collected, Recording, TraceSink};
+use benchmaster_record::recording::{Collected, Recording};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::sampling::{Sampler, Samples, Sampling};
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::conduct::{Assembly, Conductor, Held, Share, Start, Step, Stopped};
 use benchmaster_workload::execute::{Edge, ExecuteError, Options, Progress, execute};

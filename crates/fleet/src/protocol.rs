@@ -13,9 +13,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use benchmaster_frames::FrameError;
+use benchmaster_record::phase::Phase;
 use benchmaster_workload::conduct::{Attendance, Share, Start, Step};
 use benchmaster_workload::target::{NfsTarget, Target};
-use benchmaster_record::phase::Phase;
 use serde::{Deserialize, Serialize};
 
 use crate::job::{HookSpec, Job};

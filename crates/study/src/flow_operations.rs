@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use benchmaster_analysis::responses;
 use benchmaster_record::model::{Repeat, Step, Workload};
 use benchmaster_record::recording::Recording;
-use benchmaster_record::results::{Response, Unit};
+use benchmaster_record::results::Response;
 
 /// The labels whose operations, added up, are the flow operations of a workload, each as often as it counts. What repeats
 /// until the end of a file is counted by the operation that follows it. `None` where that cannot be told, or where nothing is

@@ -242,7 +242,14 @@ impl Execution<'_> {
         let shared = SharedMount::default();
         let prepared = self.area.prepare(workload, program, &preparation, &shared, conductor, &mut |bytes| {
             let elapsed = Duration::from_nanos(clock.nanos(began, clock.now()));
-            observe(Progress { phase: Phase::Prepare, elapsed, length: None, operations: 0, bytes, edge: None });
+            observe(Progress {
+                phase: Phase::Prepare,
+                elapsed,
+                length: None,
+                operations: 0,
+                bytes,
+                edge: None,
+            });
         });
         // A hook changes the free space, and may do anything to the server: another mount looks after it.
         let free_prepared = match (&prepared, access, options.hook) {
@@ -356,7 +363,13 @@ impl Execution<'_> {
         let totals = collected.series.iter().map(|series| &series.total);
         let (done, failed) = totals.fold((0, 0), |(done, failed), t| (done + t.count, failed + t.errors));
         phases.push(phase(Phase::Measure, start, ran.end, done, failed));
-        phases.push(phase(Phase::TearDown, ran.end, ran.torn_down, ran.teardown.operations, ran.teardown.errors));
+        phases.push(phase(
+            Phase::TearDown,
+            ran.end,
+            ran.torn_down,
+            ran.teardown.operations,
+            ran.teardown.errors,
+        ));
         if program.verify_block.is_some() {
             phases.push(phase(Phase::Verify, times.verify, clock.now(), 0, 0));
         }

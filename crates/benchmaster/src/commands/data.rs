@@ -12,7 +12,6 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use benchmaster_units::format::plural;
-use benchmaster_units::format::plural;
 use csv::{ReaderBuilder, StringRecord, Terminator};
 
 pub(crate) use self::centre::centre_points;

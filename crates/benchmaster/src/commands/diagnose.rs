@@ -7,7 +7,6 @@ use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
 use benchmaster_telemetry::mountstats::Mountstats;
 use benchmaster_units::format::plural;
-use benchmaster_units::format::plural;
 use serde::Serialize;
 
 use crate::cli::DiagnoseArgs;

@@ -39,7 +39,8 @@ fn serve(args: &ProbeNetworkArgs) -> Result<Status> {
             "note: everyone who reaches this address may use it; a token file (--token-file) prevents that",
         );
     }
-    let far_end = probe::serve(ServeConfig { token, ..ServeConfig::new(args.listen) }).map_err(failure)?;
+    let far_end =
+        benchmaster_probe::serve(ServeConfig { token, ..ServeConfig::new(args.listen) }).map_err(failure)?;
     output::note(&format!("far end of network probes at {}", far_end.address()));
     signals.forever().next();
     let done = far_end.stop();
@@ -54,7 +55,7 @@ fn network(args: &ProbeNetworkArgs) -> Result<Status> {
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent} %, {msg}") {
         bar.set_style(style);
     }
-    let measured = probe::network_with(&config, &mut |what, share| {
+    let measured = benchmaster_probe::network_with(&config, &mut |what, share| {
         bar.set_message(what.to_owned());
         bar.set_position((share * 1e3) as u64);
     });
@@ -69,7 +70,7 @@ fn network(args: &ProbeNetworkArgs) -> Result<Status> {
 }
 
 fn rpc(args: &ProbeRpcArgs) -> Result<Status> {
-    let measured = probe::rpc_null(args.server, args.count).map_err(failure)?;
+    let measured = benchmaster_probe::rpc_null(args.server, args.count).map_err(failure)?;
     if args.json {
         output::print_json(&measured)?
     } else {

@@ -15,7 +15,6 @@ use benchmaster_study::plan::{Plan, screening};
 use benchmaster_study::runner::{self, Outcome, Request, RunError};
 use benchmaster_study::settings::{SERVER, TargetSettings};
 use benchmaster_units::format::plural;
-use benchmaster_units::format::plural;
 use benchmaster_workload::area::AreaError;
 use benchmaster_workload::execute::ExecuteError;
 use jiff::Timestamp;

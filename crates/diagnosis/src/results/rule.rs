@@ -1,7 +1,7 @@
 //! What a rule on stored results is: a detector of one condition in a workload of a run, or a comparison of all runs.
 
-use benchmaster_record::results::{Check, StudyResults};
 use benchmaster_analysis::Analysis;
+use benchmaster_record::results::{Check, StudyResults};
 use benchmaster_study::plan::Plan;
 
 use super::measured::Measured;

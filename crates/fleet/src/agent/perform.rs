@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use benchmaster_frames::FrameError;
-use benchmaster_record::recording::{TraceRecord, TraceSink};
+use benchmaster_record::recording::TraceRecord;
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::conduct::{Share, Stopped};
 use benchmaster_workload::execute::{ExecuteError, Progress};
 use tokio::sync::mpsc::Sender;
@@ -18,8 +19,7 @@ use super::work::{Areas, Handle, Wanted};
 use crate::job::Side;
 use crate::perform::{Surroundings, observe, perform};
 use crate::protocol::{
-    Answer, Failure, FailureKind, Instruction, PhaseProgress, RECORDS, Report, Task, TraceBatch,
-    answer,
+    Answer, Failure, FailureKind, Instruction, PhaseProgress, RECORDS, Report, Task, TraceBatch, answer,
 };
 use crate::stream::frames::Outgoing;
 

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use benchmaster_record::environment::Environment;
 use benchmaster_workload::area::WorkArea;
 use benchmaster_workload::target::Target;
 use serde::Serialize;
@@ -152,7 +151,9 @@ impl Service {
             }),
             Request::Environment { directory } => self.spawn(call, async move {
                 let directory = directory.map(std::path::PathBuf::from);
-                work.run(move |_, _| Environment::collect(directory.as_deref())).await.map_err(text)
+                work.run(move |_, _| benchmaster_telemetry::environment::collect(directory.as_deref()))
+                    .await
+                    .map_err(text)
             }),
             Request::Perform(task) => {
                 let reporter = perform::Reporter::new(call, self.reports.clone());

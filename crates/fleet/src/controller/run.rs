@@ -4,8 +4,9 @@ use benchmaster_record::phase::Phase;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use benchmaster_record::recording::{Recording, TraceRecord, TraceSink};
+use benchmaster_record::recording::{Recording, TraceRecord};
 use benchmaster_telemetry::clock::monotonic_ns;
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::conduct::{Assembled, Attendance, Roll, Share, Start, Step};
 use benchmaster_workload::execute::{Edge, Progress};
 use tokio::sync::mpsc::{Receiver, Sender, channel};

@@ -10,7 +10,8 @@ use benchmaster_fleet::job::Job;
 use benchmaster_fleet::stream::stdio;
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::OperationKind;
-use benchmaster_record::recording::{Recording, TraceRecord, TraceSink};
+use benchmaster_record::recording::{Recording, TraceRecord};
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::target::{NfsTarget, Target};
 

@@ -1,6 +1,7 @@
 //! Several processes (here threads, each with a working directory of its own) do one job in step, and their recordings are
 //! merged.
 
+use benchmaster_record::phase::Phase;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +14,10 @@ use benchmaster_fleet::merge::{Observer, Part, first_workers, merge};
 use benchmaster_fleet::perform::{Performed, Surroundings, observe, perform};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::{OperationKind, Workload};
-use benchmaster_record::recording::{Recording, TraceRecord, TraceSink};
+use benchmaster_record::recording::{Recording, TraceRecord};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::sampling::SamplingConfig;
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::area::{AreaError, WorkArea};
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::conduct::{

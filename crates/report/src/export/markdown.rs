@@ -3,10 +3,10 @@
 
 mod escape;
 
-use benchmaster_analysis::{Analysis, LatencySummary, TreatmentSummary};
+use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
-use benchmaster_record::results::{StudyResults, Unit};
+use benchmaster_record::results::StudyResults;
 
 use self::escape::{cell, code, code_cell, fenced, text};
 use crate::document::{Block, Cell, Head, Table};

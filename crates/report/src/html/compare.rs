@@ -5,7 +5,7 @@ mod history;
 
 use benchmaster_analysis::Analysis;
 use benchmaster_analysis::compare::{
-    CellComparison, Comparison, Direction, ResponseComparison, Side, Verdict, percent,
+    CellComparison, Comparison, Direction, ResponseComparison, Side, Verdict,
 };
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::{StudyResults, Unit};

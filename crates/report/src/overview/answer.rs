@@ -5,8 +5,6 @@ use benchmaster_analysis::{
     Analysis, Effects, Estimate, FactorSummary, LevelSummary, ResponseSummary, TreatmentSummary,
 };
 use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
-use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
-use benchmaster_stats::interval::welch;
 use benchmaster_stats::interval::welch;
 use benchmaster_study::plan::design::words::list;
 

@@ -1,8 +1,8 @@
 //! What the factors do to the response.
 
-use benchmaster_store::record::Unit;
-use benchmaster_analysis::{self, Analysis, ContrastSummary, FactorSummary};
 use benchmaster_analysis::experiment::{Experiment, LevelMeans, Prediction, TermEstimate};
+use benchmaster_analysis::{self, Analysis, ContrastSummary, FactorSummary};
+use benchmaster_store::record::Unit;
 
 use super::results::show;
 use crate::document::{Block, Cell, Table};
@@ -15,12 +15,14 @@ const MOST_EFFECTS: usize = 64;
 pub(crate) fn effects(analysis: &Analysis) -> Vec<Block> {
     let unit = analysis.effects_unit.unwrap_or(Unit::Ratio);
     let mut blocks = match &analysis.effects {
-        analysis::Effects::None { reason } => vec![Block::Sentence(format!("Not estimable: {reason}."))],
-        analysis::Effects::Experiment(found) => experiment(found),
-        analysis::Effects::OneAtATime(_) => Vec::new(),
+        benchmaster_analysis::Effects::None { reason } => {
+            vec![Block::Sentence(format!("Not estimable: {reason}."))]
+        }
+        benchmaster_analysis::Effects::Experiment(found) => experiment(found),
+        benchmaster_analysis::Effects::OneAtATime(_) => Vec::new(),
     };
     let levels = match &analysis.effects {
-        analysis::Effects::OneAtATime(levels) => Some(levels),
+        benchmaster_analysis::Effects::OneAtATime(levels) => Some(levels),
         _ => analysis.levels.as_ref(),
     };
     if let Some(levels) = levels {

@@ -1,9 +1,9 @@
 //! What was measured: results, operations, responses, fairness.
 
-use benchmaster_store::record::{StudyResults, Unit};
 use benchmaster_analysis::{
     Analysis, Estimate, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
 };
+use benchmaster_store::record::{StudyResults, Unit};
 
 use super::by_treatment;
 use crate::document::{Block, Cell, Table};

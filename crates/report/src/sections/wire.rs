@@ -1,9 +1,9 @@
 //! What went over the wire.
 
 use benchmaster_analysis::{Analysis, Estimate};
+use benchmaster_analysis::{RpcSummary, TreatmentSummary};
 use benchmaster_record::phase::Phase;
 use benchmaster_record::results::Unit;
-use benchmaster_analysis::{RpcSummary, TreatmentSummary};
 
 use super::by_treatment;
 use crate::document::{Cell, Table};
@@ -55,7 +55,7 @@ fn round_trip(treatment: &TreatmentSummary, workload: &str) -> Cell {
 
 /// One table per workload and phase, with the columns of `mountstats`.
 pub(crate) fn phases(analysis: &Analysis) -> Vec<Table> {
-    let mut phases: Vec<(&str, &str)> = Vec::new();
+    let mut phases: Vec<(&str, Phase)> = Vec::new();
     for summary in analysis.treatments.iter().flat_map(|treatment| &treatment.rpcs) {
         let phase = (summary.workload.as_str(), summary.phase);
         if !phases.contains(&phase) && !summary.rows.is_empty() {

@@ -6,7 +6,6 @@ use benchmaster_analysis::compare::{
     ResponseComparison, Side, Verdict,
 };
 use benchmaster_record::results::{Severity, Unit};
-use benchmaster_record::results::{Severity, Unit};
 
 use super::TextOptions;
 use super::grid::{Column, Text};

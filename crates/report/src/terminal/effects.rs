@@ -1,8 +1,6 @@
 //! The effects in data that are no study's.
 
-use benchmaster_analysis::{Analysis, ContrastSummary, Effects, FactorSummary, LevelsSummary};
-use benchmaster_analysis::experiment::{AnovaLine, Experiment, Prediction, Sample, TermEstimate};
-use benchmaster_record::results::Unit;
+use benchmaster_analysis::experiment::{Experiment, Sample};
 
 use super::TextOptions;
 use super::grid::Text;

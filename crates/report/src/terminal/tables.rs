@@ -1,6 +1,6 @@
 //! The table of results in the summary, which fits a screen.
 
-use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary};
+use benchmaster_analysis::{Analysis, LatencySummary, ResponseSummary, TreatmentSummary};
 use benchmaster_record::results::{StudyResults, Unit};
 
 use super::grid::{Column, Text};

@@ -8,7 +8,6 @@ use super::place::report;
 use super::section::Reader;
 use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
 use benchmaster_units::format::plural;
-use benchmaster_units::format::plural;
 
 /// Reports what cannot be.
 pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {

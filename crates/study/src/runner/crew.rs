@@ -12,9 +12,10 @@ use benchmaster_fleet::job::{HookSpec, Job, Side};
 use benchmaster_fleet::launch::guests::Opened;
 use benchmaster_lab::Lab;
 use benchmaster_netem::namespace::Namespace;
-use benchmaster_record::recording::{Recording, TraceSink};
+use benchmaster_record::recording::Recording;
 use benchmaster_record::results::HookRecord;
 use benchmaster_telemetry::Environment;
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::execute::{Edge, ExecuteError, Progress};
 use benchmaster_workload::target::Target;
 

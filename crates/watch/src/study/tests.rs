@@ -1,10 +1,10 @@
 //! The model on states, and the view as pictures.
 
-use benchmaster_record::phase::Phase;
 use super::*;
 use crate::keys::{Action, Key};
 use crate::screen::Screen;
 use benchmaster_record::live::{ClientState, Message, Rates, Run, Runs};
+use benchmaster_record::phase::Phase;
 
 const START: u64 = 1_800_000_000_000;
 

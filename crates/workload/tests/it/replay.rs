@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use benchmaster_record::model::{ReplaySpeed, ReplayWord, Workload};
-use benchmaster_record::recording::TraceSink;
 use benchmaster_record::recording::{Recording, ReplayFacts};
+use benchmaster_trace::TraceSink as _;
 use benchmaster_trace::{TraceFacts, TraceFile, TraceWorker};
 use benchmaster_workload::builtin::{ReplayParameters, WorkloadSpec};
 

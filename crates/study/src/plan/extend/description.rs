@@ -10,7 +10,6 @@ use super::Proposal;
 use crate::plan::Plan;
 use crate::plan::design::{BlockInput, DesignDescription, DesignInput, TextForm};
 use benchmaster_units::format::plural;
-use benchmaster_units::format::plural;
 
 /// So many treatments are listed in full in the text form.
 const LISTED: usize = 40;

@@ -3,11 +3,12 @@
 use benchmaster_design::stream_seed;
 use benchmaster_fleet::job::{CollectSpec, Job, Side};
 use benchmaster_record::model::Workload;
-use benchmaster_record::recording::{HostSamples, Recording, TraceSink, WorkerRecording};
+use benchmaster_record::recording::{HostSamples, Recording, WorkerRecording};
 use benchmaster_record::results::{NetworkAchieved, RunKey, ServerUse};
 use benchmaster_store::trace::{TraceFacts, TraceWorker, TraceWriter};
 use benchmaster_telemetry::clock::is_virtual;
 use benchmaster_telemetry::sampling::{Sampling, SamplingConfig, Watched as Looked};
+use benchmaster_trace::TraceSink;
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::execute::Edge;
 use benchmaster_workload::target::Target;
