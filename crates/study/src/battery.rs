@@ -9,12 +9,13 @@ pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);
 /// embedded server's), as the text of a study file. `duration` is how long each workload that runs for a time is
 /// measured; [`QUICK_DURATION`] if absent.
 pub fn quick(target: &str, duration: Option<TimeSpan>) -> String {
-    let (key, run) = match target.starts_with("nfs://") {
-        true => ("url", ""),
-        false => (
+    let (key, run) = if target.starts_with("nfs://") {
+        ("url", "")
+    } else {
+        (
             "path",
             "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n",
-        ),
+        )
     };
     let target = toml::Value::String(target.to_owned());
     let duration = duration.unwrap_or(QUICK_DURATION);

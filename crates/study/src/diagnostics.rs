@@ -174,9 +174,10 @@ impl Diagnostics {
             .into_iter()
             .flatten()
             .collect();
-        match parts.is_empty() {
-            true => format!("{}: nothing to complain about", self.file_name),
-            false => format!("{}: {}", self.file_name, parts.join(", ")),
+        if parts.is_empty() {
+            format!("{}: nothing to complain about", self.file_name)
+        } else {
+            format!("{}: {}", self.file_name, parts.join(", "))
         }
     }
 

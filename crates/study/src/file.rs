@@ -173,10 +173,7 @@ impl StudyFile {
             check_response(&tree, &factors, &row, &self.response, &treatment, &mut found);
             treatments.push(treatment);
         }
-        match found.has_errors() {
-            true => Err(found),
-            false => Ok(treatments),
-        }
+        if found.has_errors() { Err(found) } else { Ok(treatments) }
     }
 
     /// Whether the blocks of the design set parameters.

@@ -184,9 +184,10 @@ fn blocks(file: &StudyFile, records: &[TreatmentRecord]) -> Result<Vec<PlannedBl
     let Some(Blocks::Named(named)) = &file.design.blocks else { return Ok(Vec::new()) };
     let rows: Vec<_> = records.iter().map(|treatment| treatment.levels.clone()).collect();
     let block = |(number, block): (u32, &NamedBlock)| {
-        let treatments = match file.blocks_differ() {
-            true => planned(records, file.treatments(&rows, Some(number))?, Some(number)),
-            false => Vec::new(),
+        let treatments = if file.blocks_differ() {
+            planned(records, file.treatments(&rows, Some(number))?, Some(number))
+        } else {
+            Vec::new()
         };
         Ok(PlannedBlock { name: block.name.clone(), at: block.at, treatments })
     };

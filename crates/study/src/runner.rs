@@ -307,13 +307,12 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
     }
     let mut store = open_store(request)?;
     let staged;
-    let request = match store.study().stages.is_empty() {
-        true => request,
-        false => {
-            let plan = request.plan.with_stages(store.study()).map_err(RunError::Stages)?;
-            staged = plan;
-            &Request { plan: &staged, ..*request }
-        }
+    let request = if store.study().stages.is_empty() {
+        request
+    } else {
+        let plan = request.plan.with_stages(store.study()).map_err(RunError::Stages)?;
+        staged = plan;
+        &Request { plan: &staged, ..*request }
     };
     let earlier = Store::load(request.directory)?;
     if is_complete(&earlier) {

@@ -270,12 +270,12 @@ fn generator_cpu(s: Subject<'_>) -> Option<Check> {
     }
     let process = (host.process_user_ns + host.process_system_ns).max(1) as f64;
     let kernel = host.process_system_ns as f64 / process;
-    let who = match busy >= LIMIT {
-        true => format!("all processors of this host were {} busy", percent(busy)),
-        false if threads.is_some() => {
-            format!("the clients' threads were on the processor {} of the time", percent(workers))
-        }
-        false => format!("workers were on the processor {} of the time and hardly waited", percent(workers)),
+    let who = if busy >= LIMIT {
+        format!("all processors of this host were {} busy", percent(busy))
+    } else if threads.is_some() {
+        format!("the clients' threads were on the processor {} of the time", percent(workers))
+    } else {
+        format!("workers were on the processor {} of the time and hardly waited", percent(workers))
     };
     let message = format!(
         "the CPU of this host is the limit: {who} ({} of this program's CPU time in the kernel, which includes a local \

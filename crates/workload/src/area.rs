@@ -384,11 +384,13 @@ impl WorkArea {
             None => true,
             Some(block) => !known.opaque && known.tables.iter().all(|t| t.tracked_block() == Some(block)),
         };
-        match provable {
-            true => Ok(true),
+        if provable {
+            Ok(true)
+        } else if known.names_changed {
             // Files that an earlier workload of this run made are its result and cannot be made anew.
-            false if known.names_changed => Err(AreaError::NotProvable { fileset: name.into() }),
-            false => Ok(false),
+            Err(AreaError::NotProvable { fileset: name.into() })
+        } else {
+            Ok(false)
         }
     }
 

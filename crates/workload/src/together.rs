@@ -269,10 +269,12 @@ impl Together {
     pub(crate) fn post(&self, client: u32, counter: u16, count: u64, limit: u64, in_flow: bool) -> Turn {
         let counter = self.counter(client, counter);
         let mut state = locked(&counter.state);
-        match state.value < limit {
-            true => state.value = state.value.saturating_add(count),
-            false if state.taking[usize::from(in_flow)] == 0 => return Turn::Never,
-            false => return Turn::Wait,
+        if state.value < limit {
+            state.value = state.value.saturating_add(count)
+        } else if state.taking[usize::from(in_flow)] == 0 {
+            return Turn::Never;
+        } else {
+            return Turn::Wait;
         }
         drop(state);
         self.ring(&counter.bell);

@@ -58,10 +58,7 @@ fn detect(observed: &Observed) -> Verdict {
     let told = |operation: &&Operation| {
         let answers = ANSWERS.contains(&operation.name.as_str());
         let rate = share(errors(operation) as f64, operation.ops as f64);
-        match answers {
-            true => operation.ops >= MANY_CALLS && rate >= MANY,
-            false => errors(operation) > 0,
-        }
+        if answers { operation.ops >= MANY_CALLS && rate >= MANY } else { errors(operation) > 0 }
     };
     let mut told: Vec<&Operation> = observed.called().filter(told).collect();
     if told.is_empty() {
@@ -74,17 +71,20 @@ fn detect(observed: &Observed) -> Verdict {
     };
     let list: Vec<String> = told.iter().map(words).collect();
     let only_answers = told.iter().all(|operation| ANSWERS.contains(&operation.name.as_str()));
-    let (confidence, remedy) = match only_answers {
-        true => (
+    let (confidence, remedy) = if only_answers {
+        (
             Confidence::Possible,
-            Remedy::new("If applications look for names that are never there, their search path is the place to mend it."),
-        ),
-        false => (
+            Remedy::new(
+                "If applications look for names that are never there, their search path is the place to mend it.",
+            ),
+        )
+    } else {
+        (
             Confidence::Certain,
             Remedy::new("The kernel's trace events give the error of each call; state errors (BADSESSION, EXPIRED) point to a server that \
                          was started again, or to clients that share one client id.")
                 .by("trace-cmd record -e nfs4:nfs4_read -e nfs4:nfs4_write -e sunrpc:rpc_task_end sleep 10"),
-        ),
+        )
     };
     Verdict::Found(Finding {
         id: EXPLANATION.id,

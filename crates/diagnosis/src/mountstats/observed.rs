@@ -188,10 +188,7 @@ impl Observed {
             seconds if seconds < 172_800 => format!("{} h", seconds / 3600),
             seconds => format!("{} days", seconds / 86_400),
         };
-        match self.since_mount {
-            true => format!("in the {time} since it was mounted"),
-            false => format!("in {time}"),
-        }
+        if self.since_mount { format!("in the {time} since it was mounted") } else { format!("in {time}") }
     }
 }
 

@@ -100,9 +100,10 @@ fn detect_major(observed: &Observed) -> Verdict {
         return Verdict::Clear;
     }
     let soft = observed.mount.option("soft").is_some();
-    let then = match soft {
-        true => "applications were given errors for them (`soft`)",
-        false => "applications hung meanwhile (`hard`)",
+    let then = if soft {
+        "applications were given errors for them (`soft`)"
+    } else {
+        "applications hung meanwhile (`hard`)"
     };
     Verdict::Found(Finding {
         id: MAJOR.id,

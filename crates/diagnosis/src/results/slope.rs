@@ -44,9 +44,10 @@ pub(super) struct Slope {
 impl Slope {
     /// The two-sided p value of no change.
     pub(super) fn p(&self) -> f64 {
-        match self.standard_error > 0.0 {
-            true => t_two_sided_p(self.value / self.standard_error, self.df),
-            false => f64::from(u8::from(self.value == 0.0)),
+        if self.standard_error > 0.0 {
+            t_two_sided_p(self.value / self.standard_error, self.df)
+        } else {
+            f64::from(u8::from(self.value == 0.0))
         }
     }
 

@@ -137,9 +137,10 @@ pub(in crate::results) fn with_rpcs(measured: &Measured<'_>) -> Could {
 
 /// Where counters were read beside the operations.
 pub(in crate::results) fn sampled(measured: &Measured<'_>) -> Could {
-    match measured.recording.samples.is_empty() {
-        true => Could::Unknown("no counters were read beside the operations: leave `[sampling]` on".into()),
-        false => Could::Yes,
+    if measured.recording.samples.is_empty() {
+        Could::Unknown("no counters were read beside the operations: leave `[sampling]` on".into())
+    } else {
+        Could::Yes
     }
 }
 
@@ -180,9 +181,10 @@ mod tests {
     fn checks_in(files: &str, before: &str) -> Vec<String> {
         let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../study/src");
         let path = root.join(files);
-        let files: Vec<_> = match path.is_dir() {
-            true => std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect(),
-            false => vec![path],
+        let files: Vec<_> = if path.is_dir() {
+            std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect()
+        } else {
+            vec![path]
         };
         let texts = files.iter().map(|file| std::fs::read_to_string(file).unwrap());
         let names = |text: String| -> Vec<String> {

@@ -45,9 +45,12 @@ fn figure_2_37_slow_calls_of_2560() {
     // Fast calls of 139.6 µs in the mean; the mean of all is 482.1: slow calls of 23.8 ms, all above 19.
     let slow_mean = (482.1 * 2560.0 - 139.6 * 2523.0) / 37.0;
     let latencies: Vec<u64> = (0..2560)
-        .map(|call| match call % 69 == 68 && call / 69 < 37 {
-            true => (slow_mean * 1e3 * (1.0 + (wobble(call) - 1.0) * 0.9)) as u64,
-            false => (139.6e3 * wobble(call)) as u64,
+        .map(|call| {
+            if call % 69 == 68 && call / 69 < 37 {
+                (slow_mean * 1e3 * (1.0 + (wobble(call) - 1.0) * 0.9)) as u64
+            } else {
+                (139.6e3 * wobble(call)) as u64
+            }
         })
         .collect();
     let (results, traces) = writes(&latencies);

@@ -166,9 +166,8 @@ fn shares(processes: u32, per: u32) -> Vec<Share> {
 
 /// A working directory for each share.
 fn areas(target: &Target, shares: &[Share]) -> Vec<WorkArea> {
-    let area = |share: &Share| match share.lead {
-        true => WorkArea::create(target, "together"),
-        false => WorkArea::join(target, "together"),
+    let area = |share: &Share| {
+        if share.lead { WorkArea::create(target, "together") } else { WorkArea::join(target, "together") }
     };
     shares.iter().map(|share| area(share).unwrap()).collect()
 }

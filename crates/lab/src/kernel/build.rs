@@ -364,6 +364,7 @@ int main(int argc, char **argv)
 "#;
 
     #[test]
+    #[ignore = "full tier: builds a kernel"]
     fn a_kernel_is_built_once_for_each_source() {
         if let Err(error) = tools() {
             assert_ne!(std::env::var("BENCHMASTER_REQUIRE_LAB").as_deref(), Ok("1"), "{error}");

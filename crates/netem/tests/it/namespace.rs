@@ -31,6 +31,7 @@ fn here() -> u64 {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn connections_stay_in_their_namespace() {
     if skipped() {
         return;
@@ -43,6 +44,7 @@ fn connections_stay_in_their_namespace() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn threads_and_commands_start_in_it_and_the_caller_stays_where_it_is() {
     if skipped() {
         return;
@@ -62,6 +64,7 @@ fn threads_and_commands_start_in_it_and_the_caller_stays_where_it_is() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn interfaces_that_are_not_there_are_named() {
     if skipped() {
         return;
@@ -87,6 +90,7 @@ fn interfaces_that_are_not_there_are_named() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn a_panic_inside_is_one_outside() {
     if skipped() {
         return;
@@ -97,6 +101,7 @@ fn a_panic_inside_is_one_outside() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn what_cannot_be_used_has_a_reason() {
     let found = capabilities();
     for (means, result) in [("netem", &found.netem), ("wire", &found.wire)] {

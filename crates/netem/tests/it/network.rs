@@ -89,6 +89,7 @@ fn transfer(network: &Network, client: u32, bytes: usize) -> Duration {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn round_trips_take_twice_the_delay() {
     let Some(mut network) = network(1, Link::default()) else { return };
     assert!(network.base_rtt() > Duration::ZERO);
@@ -115,6 +116,7 @@ fn round_trips_take_twice_the_delay() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn five_clients_each_have_their_own_link_and_reach_the_server_alone() {
     let Some(network) = network(5, Link::of_delay(Duration::from_millis(2))) else { return };
     thread::scope(|scope| {
@@ -137,6 +139,7 @@ fn five_clients_each_have_their_own_link_and_reach_the_server_alone() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn jitter_keeps_the_order() {
     // So many find room in the socket.
     const FRAMES: u32 = 150;
@@ -189,6 +192,7 @@ fn arrivals(network: &Network, count: u32) -> Vec<u32> {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn the_same_frames_are_lost_with_the_same_seed() {
     const FRAMES: u32 = 400;
     let link = Link { loss: 0.2, ..Link::default() };
@@ -205,6 +209,7 @@ fn the_same_frames_are_lost_with_the_same_seed() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn tcp_gets_through_loss_and_bandwidth_and_takes_its_time() {
     let Some(mut network) = network(1, Link::default()) else { return };
     transfer(&network, 0, 20 << 20);
@@ -225,6 +230,7 @@ fn tcp_gets_through_loss_and_bandwidth_and_takes_its_time() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn throughput_falls_with_the_delay_as_that_of_tcp() {
     const BYTES: usize = 8 << 20;
     let Some(mut network) = network(1, Link::of_delay(Duration::from_millis(1))) else { return };
@@ -237,6 +243,7 @@ fn throughput_falls_with_the_delay_as_that_of_tcp() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn the_servers_port_is_shared() {
     let Some(network) = network(2, Link::default()) else { return };
     drop(network);
@@ -258,6 +265,7 @@ fn the_servers_port_is_shared() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn what_cannot_be_is_refused_and_changes_nothing() {
     let Some(mut network) = network(1, Link::default()) else { return };
     let link = Link { loss: 2.0, ..Link::default() };
@@ -269,6 +277,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn netem_is_used_where_the_kernel_has_it() {
     let found = capabilities();
     if let Err(reason) = found.netem {
@@ -293,6 +302,7 @@ fn netem_is_used_where_the_kernel_has_it() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn a_bridge_leads_on_from_the_end_of_a_wire() {
     if let Err(reason) = capabilities().wire {
         assert_ne!(std::env::var("BENCHMASTER_REQUIRE_NAMESPACES").as_deref(), Ok("1"), "{reason}");

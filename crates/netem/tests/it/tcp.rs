@@ -75,6 +75,7 @@ fn move_bytes(network: &Network, bytes: usize) {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn segments_are_as_large_as_the_mtu_allows() {
     for means in means() {
         // With a bandwidth the kernel cuts segments before the wire, without one it does not.
@@ -105,6 +106,7 @@ fn segments_are_as_large_as_the_mtu_allows() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn both_ends_have_the_congestion_control_asked_for() {
     for means in means() {
         let network = |name: Option<&str>| {
@@ -133,6 +135,7 @@ fn both_ends_have_the_congestion_control_asked_for() {
 }
 
 #[test]
+#[ignore = "full tier: network namespaces"]
 fn what_cannot_be_is_said() {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     let available = available.split_ascii_whitespace().collect::<Vec<_>>().join(", ");

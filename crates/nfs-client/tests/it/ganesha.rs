@@ -44,16 +44,19 @@ fn v3(fsal: Fsal) {
 }
 
 #[test]
+#[ignore = "full tier: nfs-ganesha"]
 fn version_3_in_memory() {
     inside("ganesha::version_3_in_memory", || v3(Fsal::Mem));
 }
 
 #[test]
+#[ignore = "full tier: nfs-ganesha"]
 fn version_3_on_a_file_system() {
     inside("ganesha::version_3_on_a_file_system", || v3(Fsal::Vfs));
 }
 
 #[test]
+#[ignore = "full tier: nfs-ganesha"]
 fn version_3_over_a_restart() {
     inside("ganesha::version_3_over_a_restart", || {
         if !Ganesha::locks() {
@@ -123,17 +126,20 @@ fn v4(fsal: Fsal) {
 }
 
 #[test]
+#[ignore = "full tier: nfs-ganesha"]
 fn version_4_in_memory() {
     inside("ganesha::version_4_in_memory", || v4(Fsal::Mem));
 }
 
 #[test]
+#[ignore = "full tier: nfs-ganesha"]
 fn version_4_on_a_file_system() {
     inside("ganesha::version_4_on_a_file_system", || v4(Fsal::Vfs));
 }
 
 /// Open files and locks are had again when the server comes back, within its grace period.
 #[test]
+#[ignore = "full tier: nfs-ganesha"]
 fn version_4_over_a_restart() {
     use benchmaster_nfs_client::counters::Event;
     use benchmaster_nfs_client::types::{LockKind, Range, Stability};

@@ -34,6 +34,7 @@ impl Details for MadeUp {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn a_study_with_factors_and_traces() {
     let Some(chromium) = chromium() else { return };
     let results = study_results(7, 4, 3);
@@ -52,6 +53,7 @@ fn a_study_with_factors_and_traces() {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn a_single_run() {
     let Some(chromium) = chromium() else { return };
     let directory = written(&study_results(1, 1, 1), &NoDetails);
@@ -60,6 +62,7 @@ fn a_single_run() {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn a_study_with_hostile_names_and_nothing_but_failures() {
     let Some(chromium) = chromium() else { return };
     let mut results = study_results(1, 2, 2);
@@ -84,6 +87,7 @@ fn a_study_with_hostile_names_and_nothing_but_failures() {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn many_runs() {
     let Some(chromium) = chromium() else { return };
     let directory = written(&study_results(3, 30, 7), &NoDetails);
@@ -92,6 +96,7 @@ fn many_runs() {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn many_clients_with_their_counters() {
     struct Whole(StudyResults);
     impl Details for Whole {
@@ -123,6 +128,7 @@ fn many_clients_with_their_counters() {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn plots_of_effects() {
     let Some(chromium) = chromium() else { return };
     // Sizes, half-normal, main effects, interactions, cube, four of residuals, Box-Cox; without replicates the model leaves
@@ -145,6 +151,7 @@ fn plots_of_effects() {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn probabilities_of_hash_cast() {
     let Some(chromium) = chromium() else { return };
     let point = |flows: u32| html::HashCastPoint { ratio: 2.0, flows, trials: 100, hits: u64::from(flows) };
@@ -171,6 +178,7 @@ fn probabilities_of_hash_cast() {
 
 /// What catches requests catches them: a page that asks for something is found out.
 #[test]
+#[ignore = "full tier: Chromium"]
 fn requests_would_be_noticed() {
     let Some(chromium) = chromium() else { return };
     let directory = tempfile::tempdir().unwrap();

@@ -150,6 +150,7 @@ fn a_history_marks_its_changes() {
 }
 
 #[test]
+#[ignore = "full tier: Chromium"]
 fn chromium_draws_both_pages() {
     let Some(chromium) = chromium() else { return };
     for (page, plots) in [(page(), 10), (history_page(), 1)] {

@@ -537,17 +537,15 @@ fn no_parameter_twice(reader: &mut Reader<'_, '_>, factors: &[Factor<'_>]) -> bo
                 || place::alternatives(&other.path).contains(&setting.path.as_str())
         });
         if let Some((first, other)) = clash {
-            let message = match first.name == factor.name {
-                true => format!("the factor `{}` sets `{}` and `{}`", factor.name, other.path, setting.path),
-                false if factor.is_block => {
-                    format!(
-                        "the factor `{}` and the blocks of the design both set `{}`",
-                        first.name, setting.path
-                    )
-                }
-                false => {
-                    format!("the factors `{}` and `{}` both set `{}`", first.name, factor.name, setting.path)
-                }
+            let message = if first.name == factor.name {
+                format!("the factor `{}` sets `{}` and `{}`", factor.name, other.path, setting.path)
+            } else if factor.is_block {
+                format!(
+                    "the factor `{}` and the blocks of the design both set `{}`",
+                    first.name, setting.path
+                )
+            } else {
+                format!("the factors `{}` and `{}` both set `{}`", first.name, factor.name, setting.path)
             };
             reader.found.push(
                 Diagnostic::error(message)

@@ -170,9 +170,10 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, design: Option<&DesignSection>) 
     let parameter = parameter(reader, &section);
     let (from, to) = (section.from.value(), section.to.value());
     let whole = section.curve == Curve::Closed;
-    let loads = match good {
-        true => grid::loads(from, to, section.factor, section.points, section.resolution, whole),
-        false => return None,
+    let loads = if good {
+        grid::loads(from, to, section.factor, section.points, section.resolution, whole)
+    } else {
+        return None;
     };
     let parameter = parameter?;
     let grid = match loads {
@@ -185,10 +186,7 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, design: Option<&DesignSection>) 
             return None;
         }
     };
-    let written = |load: &f64| match whole {
-        true => format!("{load}"),
-        false => format!("\"{}\"", Rate(*load)),
-    };
+    let written = |load: &f64| if whole { format!("{load}") } else { format!("\"{}\"", Rate(*load)) };
     Some(Some(LoadPlan {
         parameter,
         written: grid.loads.iter().map(written).collect(),
@@ -343,9 +341,10 @@ fn parameter(reader: &mut Reader<'_, '_>, section: &LoadSection) -> Option<Strin
         let Some((_, node)) = path::find(tree, &at) else { return false };
         matches!(node.get_ref(), DeValue::Table(table) if !table.contains_key("use"))
     };
-    Some(match custom(reader.tree) {
-        true => format!("workload.{name}.groups[0].{key}"),
-        false => format!("workload.{name}.{key}"),
+    Some(if custom(reader.tree) {
+        format!("workload.{name}.groups[0].{key}")
+    } else {
+        format!("workload.{name}.{key}")
     })
 }
 

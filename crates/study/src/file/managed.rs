@@ -102,10 +102,8 @@ fn steps(reader: &mut Reader<'_, '_>, settings: &Settings) {
             let message =
                 format!("the step `{name}` has `{{{0}}}`, and there is no parameter `{0}`", unknown.0);
             let names: Vec<_> = server.parameters.keys().map(|name| format!("`{name}`")).collect();
-            let known = match names.is_empty() {
-                true => String::new(),
-                false => format!(" (there are {})", names.join(", ")),
-            };
+            let known =
+                if names.is_empty() { String::new() } else { format!(" (there are {})", names.join(", ")) };
             let help = format!(
                 "add it to `[server.parameters]`{known}; braces that the shell shall see are doubled: `{{{{{}}}}}`",
                 unknown.0

@@ -106,9 +106,8 @@ fn tell_apart(treatments: &mut [TreatmentRecord]) {
 fn design_levels(file: &StudyFile) -> Vec<u32> {
     let centre = u32::from(file.design.centre_points > 0);
     let is_load = |index: usize| file.load_record.as_ref().is_some_and(|load| load.factor as usize == index);
-    let levels = file.factors.iter().enumerate().map(|(index, factor)| match is_load(index) {
-        true => 1,
-        false => (factor.levels.len() as u32).saturating_sub(centre),
+    let levels = file.factors.iter().enumerate().map(|(index, factor)| {
+        if is_load(index) { 1 } else { (factor.levels.len() as u32).saturating_sub(centre) }
     });
     levels.collect()
 }

@@ -233,12 +233,11 @@ impl Crew {
             Self::Here(here) => here.open(place, target, id, namespaces.first())?,
             Self::Away(away) => away.open(place, target, id)?,
         };
-        match same {
-            true => Ok(()),
-            false => {
-                let problem = "is not the export that files were prepared on".to_owned();
-                Err(RunError::Target { target: target.to_string(), problem }.into())
-            }
+        if same {
+            Ok(())
+        } else {
+            let problem = "is not the export that files were prepared on".to_owned();
+            Err(RunError::Target { target: target.to_string(), problem }.into())
         }
     }
 

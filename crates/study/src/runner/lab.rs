@@ -117,10 +117,8 @@ impl Labs {
             return Ok(());
         }
         let server = (lab.server == LabServer::Knfsd).then(|| lab.knfsd());
-        let standing = match self.kinds.len() > 1 || self.distrusted {
-            true => None,
-            false => Lab::attach(&wanted.name)?,
-        };
+        let standing =
+            if self.kinds.len() > 1 || self.distrusted { None } else { Lab::attach(&wanted.name)? };
         let (lab, own, server) = match standing {
             Some(lab) => {
                 let facts = lab.facts()?;

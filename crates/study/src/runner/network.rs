@@ -68,10 +68,7 @@ pub(crate) fn wanted(settings: &Settings) -> Wanted {
 pub fn prepare_process(plan: &Plan) -> Result<(), NamespaceError> {
     let wants = |settings: &Settings| matches!(wanted(settings), Wanted::Namespaces { .. });
     let needed = plan.all_treatments().any(|treatment| wants(&treatment.settings));
-    match needed && matches!(privilege(), Privilege::UserNamespace) {
-        true => enter_user_namespace(),
-        false => Ok(()),
-    }
+    if needed && matches!(privilege(), Privilege::UserNamespace) { enter_user_namespace() } else { Ok(()) }
 }
 
 /// By what a treatment's network would be emulated on this host, in words; `None` when nothing is.

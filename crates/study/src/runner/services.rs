@@ -62,10 +62,8 @@ impl Services {
     pub(super) fn reach(&mut self, settings: &Settings) -> Result<Reached, RunError> {
         let mut options = options(settings)?;
         let embedded = matches!(settings.target.kind(), TargetKind::Embedded(_));
-        let url = match embedded {
-            true => options.to_string().replacen("127.0.0.1", SERVER, 1),
-            false => options.to_string(),
-        };
+        let url =
+            if embedded { options.to_string().replacen("127.0.0.1", SERVER, 1) } else { options.to_string() };
         let (network, relayed) = self.network(settings)?;
         if embedded {
             let address = self.server(&settings.server, &options, network)?.address();
@@ -92,10 +90,12 @@ impl Services {
             (None, Some(record)) => record,
             (None, None) => NetworkRecord::default(),
         };
-        let server = match embedded {
-            true => EMBEDDED,
-            false if settings.server.is_managed() => "managed",
-            false => "external",
+        let server = if embedded {
+            EMBEDDED
+        } else if settings.server.is_managed() {
+            "managed"
+        } else {
+            "external"
         };
         let service = ServiceRecord { url, server: server.into(), network: network_record, achieved: None };
         Ok(Reached { target: Target::Nfs(NfsTarget::new(options)), place, service: Some(service), network })

@@ -277,12 +277,11 @@ impl<'a> Runner<'a> {
         }
         for ((name, spec), (_, workload)) in settings.workloads.iter().zip(&planned.workloads) {
             let named = |trouble: Trouble| (name.clone(), trouble);
-            let mut trace = match is_traced(settings, workload) {
-                true => {
-                    let writer = TraceWriter::create(self.store.directory(), key, name);
-                    Some(writer.map_err(|error| named(RunError::from(error).into()))?)
-                }
-                false => None,
+            let mut trace = if is_traced(settings, workload) {
+                let writer = TraceWriter::create(self.store.directory(), key, name);
+                Some(writer.map_err(|error| named(RunError::from(error).into()))?)
+            } else {
+                None
             };
             let Executed { mut recording, server_use, lab, carried } =
                 self.execute(key, settings, &reached, (name, workload), trace.as_mut()).map_err(named)?;

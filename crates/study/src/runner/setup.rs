@@ -39,10 +39,7 @@ impl Mount {
 
     fn mounting(&self) -> String {
         let MountSettings { source, options, kind, .. } = &self.settings;
-        let options = match options.is_empty() {
-            true => String::new(),
-            false => format!(" -o {}", quote(options)),
-        };
+        let options = if options.is_empty() { String::new() } else { format!(" -o {}", quote(options)) };
         format!("mount -t {}{options} {} {}", quote(kind), quote(source), quote(&self.path))
     }
 
@@ -65,10 +62,8 @@ impl Mount {
     /// The command that unmounts it, if it is mounted.
     pub(super) fn unmount(&self) -> HookSpec {
         let path = quote(&self.path);
-        let remove = match self.own {
-            true => format!("; rmdir {path} 2>/dev/null || [ ! -d {path} ]"),
-            false => String::new(),
-        };
+        let remove =
+            if self.own { format!("; rmdir {path} 2>/dev/null || [ ! -d {path} ]") } else { String::new() };
         hook(format!("{MOUNTPOINT}if mountpoint -q {path}; then umount {path} || exit; fi{remove}"))
     }
 

@@ -94,9 +94,10 @@ pub(super) fn environments(
         };
         let mut environment = benchmaster_telemetry::environment::collect(directory);
         environment.target = environment.target.or_else(|| export(settings, &reached));
-        let name = match seen.is_empty() {
-            true => environment.host.clone(),
-            false => format!("{} ({place})", environment.host),
+        let name = if seen.is_empty() {
+            environment.host.clone()
+        } else {
+            format!("{} ({place})", environment.host)
         };
         environments.insert(name, environment);
         seen.push(place);

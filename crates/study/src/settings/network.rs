@@ -113,12 +113,13 @@ impl<'de> Deserialize<'de> for Loss {
         struct Visitor;
 
         fn share<E: de::Error>(share: f64, written: &str) -> Result<Loss, E> {
-            match (0.0..1.0).contains(&share) {
-                true => Ok(Loss(share)),
-                false => Err(E::custom(format!(
+            if (0.0..1.0).contains(&share) {
+                Ok(Loss(share))
+            } else {
+                Err(E::custom(format!(
                     "a loss of {written} is no share of packets; write a number from 0 to less than 1, or a percentage \
                      such as `\"0.1%\"`"
-                ))),
+                )))
             }
         }
 

@@ -209,13 +209,14 @@ impl ServerSettings {
                 "write the address that clients reach this host by: `\"10.0.0.1\"`".to_owned(),
             )
         })?;
-        match address.ip().is_unspecified() {
-            false => Ok(address),
-            true => Err((
+        if address.ip().is_unspecified() {
+            Err((
                 "listen",
                 format!("`{text}` stands for all addresses, and clients need one to connect to"),
                 "write the address that clients reach this host by: `\"10.0.0.1\"`".into(),
-            )),
+            ))
+        } else {
+            Ok(address)
         }
     }
 

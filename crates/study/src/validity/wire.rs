@@ -157,15 +157,13 @@ fn emulated_network(s: Subject<'_>) -> Option<Check> {
     let in_flight = rate * 2.0 * service.network.delay_ns as f64 / 1e9 / f64::from(connections);
     let evidence = [("delay_ns", service.network.delay_ns as f64), ("in_flight", in_flight)];
     let delay = service.network.delay_ns as f64 / 1e6;
-    let (severity, why) = match in_flight > INITIAL_WINDOW {
-        true => (
+    let (severity, why) = if in_flight > INITIAL_WINDOW {
+        (
             Severity::Warning,
             "the relay acknowledges locally, so TCP's windows did not limit it as they would on a real network of this length",
-        ),
-        false => (
-            Severity::Note,
-            "that is less than TCP's initial window, so the throughput is as on a real network",
-        ),
+        )
+    } else {
+        (Severity::Note, "that is less than TCP's initial window, so the throughput is as on a real network")
     };
     let message = format!(
         "throughput was measured through a relay with {delay} ms one-way delay and {} under way per connection: {why}",

@@ -151,18 +151,24 @@ impl Bench<'_> {
                 }
                 0
             }
-            (Subject::Protocol(file), Operation::Read | Operation::Write) => match reads {
-                true => client.read(file, buffer, place).await?.len,
-                false => client.write(file, buffer, place, Stability::Unstable).await?.len,
-            },
+            (Subject::Protocol(file), Operation::Read | Operation::Write) => {
+                if reads {
+                    client.read(file, buffer, place).await?.len
+                } else {
+                    client.write(file, buffer, place, Stability::Unstable).await?.len
+                }
+            }
             (Subject::Protocol(file), _) => {
                 client.getattr(&<Client as Protocol>::handle(file)).await?;
                 0
             }
-            (Subject::Mount(file), Operation::Read | Operation::Write) => match reads {
-                true => mount.read(file, buffer, place).await?,
-                false => mount.write(file, buffer, place).await?,
-            },
+            (Subject::Mount(file), Operation::Read | Operation::Write) => {
+                if reads {
+                    mount.read(file, buffer, place).await?
+                } else {
+                    mount.write(file, buffer, place).await?
+                }
+            }
             (Subject::Mount(file), _) => {
                 mount.stat_file(file).await?;
                 0

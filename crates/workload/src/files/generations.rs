@@ -78,10 +78,13 @@ impl Generations {
     pub(super) fn empty(&self, file: u64) {
         let blocks = self.first[file as usize] as usize..self.first[file as usize + 1] as usize;
         for word in &self.words[blocks] {
-            let change = |now: u64| match now & (WRITING | LOST) == 0 && now & COUNT < COUNT {
-                // A new count, so that a read that is on proves nothing.
-                true => Some(((now & COUNT) + 1) | EMPTY),
-                false => Some(LOST),
+            let change = |now: u64| {
+                if now & (WRITING | LOST) == 0 && now & COUNT < COUNT {
+                    // A new count, so that a read that is on proves nothing.
+                    Some(((now & COUNT) + 1) | EMPTY)
+                } else {
+                    Some(LOST)
+                }
             };
             let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
         }

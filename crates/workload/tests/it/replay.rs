@@ -298,6 +298,7 @@ fn the_example_is_replayed_at_its_pace() {
 
 /// What strace writes now, whatever its version.
 #[test]
+#[ignore = "full tier: strace"]
 fn a_command_that_strace_watched_is_replayed() {
     let directory = tempfile::tempdir().unwrap();
     let (tree, trace) = (directory.path().join("tree"), directory.path().join("trace"));

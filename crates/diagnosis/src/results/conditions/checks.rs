@@ -133,12 +133,12 @@ pub(super) static TCP_RETRANSMISSIONS: Stored = Stored {
             .samples
             .iter()
             .any(|host| host.samples.of("tcp_info", "total_retransmitted").next().is_some());
-        match seen {
-            true => Could::Yes,
-            false if measured.rpcs().is_none() => Could::Never,
-            false => Could::Unknown(
-                "connections were not looked at: `[sampling]` with the sampler `tcp_info`".into(),
-            ),
+        if seen {
+            Could::Yes
+        } else if measured.rpcs().is_none() {
+            Could::Never
+        } else {
+            Could::Unknown("connections were not looked at: `[sampling]` with the sampler `tcp_info`".into())
         }
     },
     worth: |told| {

@@ -36,9 +36,12 @@ pub(super) const REWRITTEN: Detector = Detector {
 /// What the server cut is told as such.
 pub(super) const TRANSFER_SIZE: Detector = Detector {
     explanation: mountstats::TRANSFER_SIZE.explanation,
-    detect: |measured| match super::transfer_size::told(measured) {
-        true => Verdict::Clear,
-        false => look(measured, &mountstats::TRANSFER_SIZE),
+    detect: |measured| {
+        if super::transfer_size::told(measured) {
+            Verdict::Clear
+        } else {
+            look(measured, &mountstats::TRANSFER_SIZE)
+        }
     },
 };
 pub(super) const ERRORS: Detector =

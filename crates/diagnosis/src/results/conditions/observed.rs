@@ -41,9 +41,10 @@ fn observed(measured: &Measured<'_>) -> Vec<Observed> {
         }
         RpcSource::Client => Vec::new(),
     };
-    let clients = match sampled.is_empty() {
-        true => vec![("all clients".to_owned(), of_rpcs(measured, rpc, phase))],
-        false => sampled,
+    let clients = if sampled.is_empty() {
+        vec![("all clients".to_owned(), of_rpcs(measured, rpc, phase))]
+    } else {
+        sampled
     };
     let mut options = options(measured, rpc);
     if rpc.source == RpcSource::Client && !options.contains("delay_initial=") {

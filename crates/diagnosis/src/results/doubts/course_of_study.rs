@@ -147,9 +147,10 @@ fn drifted(
     let word = if moved > 0.0 { "rose" } else { "fell" };
     let (lower, upper) = drift.slope.interval(0.95);
     let listed = whole.results.study.order != "random";
-    let order = match listed {
-        true => " Runs were in listed order, so that this cannot be told from an effect of the factors.",
-        false => " Runs were in random order, so that it makes intervals wider and favours no treatment.",
+    let order = if listed {
+        " Runs were in listed order, so that this cannot be told from an effect of the factors."
+    } else {
+        " Runs were in random order, so that it makes intervals wider and favours no treatment."
     };
     let mut finding = Finding::new(
         &RUN_ORDER,

@@ -64,20 +64,23 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             threads,
         ),
     };
-    let remedy = match others {
-        true => Remedy::new("Repeat it while nothing else runs on this host."),
-        false if host_is_full => Remedy::new(
+    let remedy = if others {
+        Remedy::new("Repeat it while nothing else runs on this host.")
+    } else if host_is_full {
+        Remedy::new(
             "Spread the clients over more hosts, and put the server on a host of its own; or ask for less per byte: larger `io_size`.",
         )
-        .by("hosts = [\"c[1-4]\"]   # in [clients]; see studies/fleet.toml"),
-        false => Remedy::new("Use more workers, or more clients, so that more threads share the work.")
-            .by("--set clients.count=2"),
+        .by("hosts = [\"c[1-4]\"]   # in [clients]; see studies/fleet.toml")
+    } else {
+        Remedy::new("Use more workers, or more clients, so that more threads share the work.")
+            .by("--set clients.count=2")
     };
     let confirm = "more processors or hosts and nothing else changed, as in `studies/fleet.toml`: the rate rises with them";
     let confidence = if others { Confidence::Possible } else { Confidence::Likely };
-    let estimate = match host_is_full {
-        true => "CPU time of this program / (processors · time)",
-        false => "CPU time of the threads / (threads · time)",
+    let estimate = if host_is_full {
+        "CPU time of this program / (processors · time)"
+    } else {
+        "CPU time of the threads / (threads · time)"
     };
     let mut evidence = vec![
         Evidence::new("busy share of the host's processors", busy, "1"),

@@ -54,12 +54,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let operations = measured.operations() as f64;
     let each = calls.ops as f64 / operations.max(1.0);
     let mean = calls.execute_ns as f64 / calls.ops as f64;
-    let trips = match operations > 0.0 {
-        true => format!(
+    let trips = if operations > 0.0 {
+        format!(
             " An operation needs {each:.2} calls in the mean, at least {} of delay.",
             time(each * round_trip)
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     let confidence = if part >= 0.75 { Confidence::Certain } else { Confidence::Likely };
     let remedy = Remedy::new(

@@ -89,9 +89,10 @@ fn hosts(measured: &Measured<'_>) -> usize {
 pub(in crate::results) fn usage(measured: &Measured<'_>) -> Option<Usage> {
     let calls = measured.calls()?;
     let seconds = measured.seconds().max(1e-9);
-    let (bytes, direction, name) = match calls.bytes_received >= calls.bytes_sent {
-        true => (calls.bytes_received as f64, "to the clients", "receive"),
-        false => (calls.bytes_sent as f64, "to the server", "send"),
+    let (bytes, direction, name) = if calls.bytes_received >= calls.bytes_sent {
+        (calls.bytes_received as f64, "to the clients", "receive")
+    } else {
+        (calls.bytes_sent as f64, "to the server", "send")
     };
     let clients = measured.rpcs().map_or(1, |(rpc, _)| rpc.connection.clients.max(1));
     let emulated = measured
@@ -155,12 +156,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let part = usage.share();
     let confidence = if usage.emulated { Confidence::Certain } else { Confidence::Likely };
-    let remedy = match usage.emulated {
-        true => Remedy::new("Nothing, if the bandwidth is what is studied.")
-            .by("--set network.bandwidth=10Gbit/s"),
-        false => Remedy::new(
+    let remedy = if usage.emulated {
+        Remedy::new("Nothing, if the bandwidth is what is studied.").by("--set network.bandwidth=10Gbit/s")
+    } else {
+        Remedy::new(
             "Use a faster link, or several; or move fewer bytes: caches, delegations, smaller readahead for random reads.",
-        ),
+        )
     };
     let mut finding = Finding::new(
         &EXPLANATION,

@@ -71,9 +71,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     let to_clients = calls.bytes_received >= calls.bytes_sent;
     // What is written waits for TCP before it is sent, and what is read after the call was.
-    let (bytes, call_ns) = match to_clients {
-        true => (calls.bytes_received as f64, calls.rtt_ns as f64 / calls.ops as f64),
-        false => (calls.bytes_sent as f64, calls.execute_ns as f64 / calls.ops as f64),
+    let (bytes, call_ns) = if to_clients {
+        (calls.bytes_received as f64, calls.rtt_ns as f64 / calls.ops as f64)
+    } else {
+        (calls.bytes_sent as f64, calls.execute_ns as f64 / calls.ops as f64)
     };
     if bytes / calls.ops as f64 <= LEAST_SEGMENTS * segment(measured) {
         return Verdict::Clear;
@@ -81,9 +82,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(loss) = of_sender(measured, to_clients).or_else(|| of_emulation(measured)) else {
         return match emulated {
             Some(_) => Verdict::Clear,
-            None => Verdict::Unknown(match to_clients {
-                true => "what the server's TCP had to send again is not known: name it in `[server] host` and keep `tcp_info` in `[sampling]`".into(),
-                false => "what the clients' TCP had to send again is not known: keep `tcp_info` in `[sampling]`".into(),
+            None => Verdict::Unknown(if to_clients {
+                "what the server's TCP had to send again is not known: name it in `[server] host` and keep `tcp_info` in `[sampling]`".into()
+            } else {
+                "what the clients' TCP had to send again is not known: keep `tcp_info` in `[sampling]`".into()
             }),
         };
     };
@@ -190,9 +192,10 @@ fn of_emulation(measured: &Measured<'_>) -> Option<Loss> {
 fn goes_by_rate(measured: &Measured<'_>, to_clients: bool) -> bool {
     let asked = measured.settings.and_then(|settings| settings.network.congestion.as_deref());
     let of_host = || {
-        let host = match to_clients && !measured.is_embedded() {
-            true => measured.server_host(),
-            false => measured.recording.samples.first(),
+        let host = if to_clients && !measured.is_embedded() {
+            measured.server_host()
+        } else {
+            measured.recording.samples.first()
         };
         let host = measured.environment_of(host.map_or("", |host| &host.agent))?;
         host.sysctls.get("net.ipv4.tcp_congestion_control").map(|name| name.trim())

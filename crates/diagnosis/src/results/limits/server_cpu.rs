@@ -55,26 +55,26 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Clear;
     }
     let taken = busy.max(busiest);
-    let what = match busy >= FULL {
-        true => format!(
+    let what = if busy >= FULL {
+        format!(
             "The server's processors were {} busy, {} of the time in the kernel.",
             percent(busy),
             percent(kernel)
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "One of the server's processors was {} busy while all together were {}: one queue or thread does the work.",
             percent(busiest),
             percent(busy)
-        ),
+        )
     };
-    let remedy = match busy >= FULL {
-        true => Remedy::new(
+    let remedy = if busy >= FULL {
+        Remedy::new(
             "Give the server more or faster processors, or larger requests (`rsize`, `wsize`), which cost less per byte.",
-        ),
-        false => {
-            Remedy::new("Spread the interrupts of the network over the processors; more connections help.")
-                .by("ethtool -L eth0 combined 8; mount -o nconnect=8")
-        }
+        )
+    } else {
+        Remedy::new("Spread the interrupts of the network over the processors; more connections help.")
+            .by("ethtool -L eth0 combined 8; mount -o nconnect=8")
     };
     let evidence = [
         Evidence::new("busy share of the server's processors", busy, "1"),

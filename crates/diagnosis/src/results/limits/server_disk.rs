@@ -47,19 +47,19 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if measured.is_embedded() || measured.is_virtual() {
         return Verdict::Irrelevant;
     }
-    let (host, whose) = match measured.is_nfs() {
-        true => (measured.server_host(), "server's disk"),
-        false => (measured.clients().next(), "disk"),
+    let (host, whose) = if measured.is_nfs() {
+        (measured.server_host(), "server's disk")
+    } else {
+        (measured.clients().next(), "disk")
     };
     if !measured.is_nfs() && memory(measured) {
         return Verdict::Irrelevant;
     }
     let Some(host) = host else {
-        return Verdict::Unknown(match measured.is_nfs() {
-            true => measured.without_server(),
-            false => {
-                "the host's disks were not sampled: keep `[sampling]` on, with the sampler `diskstats`".into()
-            }
+        return Verdict::Unknown(if measured.is_nfs() {
+            measured.without_server()
+        } else {
+            "the host's disks were not sampled: keep `[sampling]` on, with the sampler `diskstats`".into()
         });
     };
     if host.samples.of("diskstats", "busy_time").next().is_none() {

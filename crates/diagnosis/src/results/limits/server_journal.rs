@@ -32,14 +32,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if measured.is_embedded() || measured.is_virtual() {
         return Verdict::Irrelevant;
     }
-    let host = match measured.is_nfs() {
-        true => measured.server_host(),
-        false => measured.clients().next(),
-    };
+    let host = if measured.is_nfs() { measured.server_host() } else { measured.clients().next() };
     let Some(host) = host else {
-        return Verdict::Unknown(match measured.is_nfs() {
-            true => measured.without_server(),
-            false => "journals were not sampled: keep `[sampling]` on, with the sampler `jbd2`".into(),
+        return Verdict::Unknown(if measured.is_nfs() {
+            measured.without_server()
+        } else {
+            "journals were not sampled: keep `[sampling]` on, with the sampler `jbd2`".into()
         });
     };
     let seconds = measured.seconds().max(1e-9);

@@ -89,30 +89,30 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let others = calls.ops - most.row.ops;
     let mean_of_others = (all - most.ns) / others.max(1) as f64;
     let operation = most.row.operation.as_str();
-    let mut what = match of_it >= MOST_OF_IT {
-        true => format!(
+    let mut what = if of_it >= MOST_OF_IT {
+        format!(
             "The server takes {} of the time of calls, {} of that for {operation}: {} each",
             percent(part),
             percent(of_it),
             time(most.mean())
-        ),
-        false => {
-            let next: Vec<String> = served
-                .iter()
-                .take(3)
-                .map(|served| format!("{} {}", served.row.operation, time(served.mean())))
-                .collect();
-            format!(
-                "The server takes {} of the time of calls, {} each in the mean: {}",
-                percent(part),
-                time(mean),
-                next.join(", ")
-            )
-        }
+        )
+    } else {
+        let next: Vec<String> = served
+            .iter()
+            .take(3)
+            .map(|served| format!("{} {}", served.row.operation, time(served.mean())))
+            .collect();
+        format!(
+            "The server takes {} of the time of calls, {} each in the mean: {}",
+            percent(part),
+            time(mean),
+            next.join(", ")
+        )
     };
-    what += &match of_it >= MOST_OF_IT && others >= LEAST_CALLS {
-        true => format!(", where other calls take {}.", time(mean_of_others)),
-        false => ".".into(),
+    what += &if of_it >= MOST_OF_IT && others >= LEAST_CALLS {
+        format!(", where other calls take {}.", time(mean_of_others))
+    } else {
+        ".".into()
     };
     what += &few_of_them(measured);
     let mut evidence = vec![
@@ -204,9 +204,12 @@ fn remedy(measured: &Measured<'_>, operation: &str) -> Remedy {
         ),
     };
     let remedy = Remedy::new(text).by(command);
-    match measured.is_embedded() {
-        true => remedy.confirmed_by("`[server] inject` says what the embedded server was asked for; without it the time goes away"),
-        false => remedy.confirmed_by("the same study against the embedded server (`--target 'nfs://{server}/export'`): what goes away was the server's"),
+    if measured.is_embedded() {
+        remedy.confirmed_by(
+            "`[server] inject` says what the embedded server was asked for; without it the time goes away",
+        )
+    } else {
+        remedy.confirmed_by("the same study against the embedded server (`--target 'nfs://{server}/export'`): what goes away was the server's")
     }
 }
 

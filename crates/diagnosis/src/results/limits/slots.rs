@@ -59,11 +59,13 @@ fn of_kernel(measured: &Measured<'_>, calls: &RpcRow, sessions: bool) -> Verdict
             "calls wait before they are sent, and whether for slots is not known: add `[sampling]` with the sampler `mountstats`".into(),
         );
     };
-    match backlog >= LEAST_BACKLOG * sends.max(1.0) {
-        true => Verdict::Found(finding(measured, calls, Confidence::Likely, sessions)),
+    if backlog >= LEAST_BACKLOG * sends.max(1.0) {
+        Verdict::Found(finding(measured, calls, Confidence::Likely, sessions))
+    } else if sessions {
         // Waiting for the socket, or for a slot of the session, which the kernel does not tell apart.
-        false if sessions => Verdict::Found(finding(measured, calls, Confidence::Possible, sessions)),
-        false => Verdict::Clear,
+        Verdict::Found(finding(measured, calls, Confidence::Possible, sessions))
+    } else {
+        Verdict::Clear
     }
 }
 

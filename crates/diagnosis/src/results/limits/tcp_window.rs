@@ -59,11 +59,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     }
     let Some(round_trip) = measured.round_trip_ns() else {
-        return match measured.is_embedded() {
-            true => Verdict::Irrelevant,
-            false => Verdict::Unknown(
+        return if measured.is_embedded() {
+            Verdict::Irrelevant
+        } else {
+            Verdict::Unknown(
                 "the round trip to the server is not known: measure it with `baseline = true` in `[run]`, or sample `tcp_info` in `[sampling]`".into(),
-            ),
+            )
         };
     };
     if round_trip < LEAST_ROUND_TRIP_NS {
@@ -151,9 +152,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 /// The smallest window that buffers of known hosts allow; `true` for receive buffers.
 fn least(buffers: [(&'static str, Option<&Environment>, bool); 2]) -> Option<(f64, &'static str)> {
     let windows = buffers.into_iter().filter_map(|(whose, host, receives)| {
-        let (name, part) = match receives {
-            true => ("net.ipv4.tcp_rmem", OF_RECEIVE_BUFFER),
-            false => ("net.ipv4.tcp_wmem", OF_SEND_BUFFER),
+        let (name, part) = if receives {
+            ("net.ipv4.tcp_rmem", OF_RECEIVE_BUFFER)
+        } else {
+            ("net.ipv4.tcp_wmem", OF_SEND_BUFFER)
         };
         let most: f64 = host?.sysctls.get(name)?.split_ascii_whitespace().nth(2)?.parse().ok()?;
         Some((most * part, whose))

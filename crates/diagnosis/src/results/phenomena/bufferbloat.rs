@@ -48,11 +48,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let receiving: Vec<Receiving> = hosts().flat_map(|host| receivers(measured, &host.samples)).collect();
     if all.is_empty() && receiving.is_empty() {
         let of_a_directory = measured.rpcs().is_none() && measured.run.service.is_none();
-        return match of_a_directory {
-            true => Verdict::Irrelevant,
-            false => Verdict::Unknown(
+        return if of_a_directory {
+            Verdict::Irrelevant
+        } else {
+            Verdict::Unknown(
                 "no connection that sends was sampled with its window and round trips: `[sampling]` with `tcp_info`; for reads on the server's host, `[server] host`".into(),
-            ),
+            )
         };
     }
     let bloated = all.iter().filter(|one| {

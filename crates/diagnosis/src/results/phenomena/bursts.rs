@@ -22,9 +22,12 @@ pub(super) static BURSTS: Stored = Stored {
         source: "the check `burst-and-flush`; docs/metrics.md, \"Bursts and flushes\"; paper 000 §6 (more than 1 GB/s, then 0 for up to five minutes)",
     },
     confidence: Confidence::Certain,
-    could: |measured| match measured.of_kind(OperationKind::Write).any(|series| series.total.count > 0) {
-        true => when(true),
-        false => Could::Never,
+    could: |measured| {
+        if measured.of_kind(OperationKind::Write).any(|series| series.total.count > 0) {
+            when(true)
+        } else {
+            Could::Never
+        }
     },
     worth: |told| told.number("longest_stall_s").is_none_or(|longest| longest >= LEAST_STALL),
     numbers: &[

@@ -50,10 +50,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if let Some(found) = dearest.max_by(|a, b| cost(a).unwrap_or(0.0).total_cmp(&cost(b).unwrap_or(0.0))) {
         return found.clone();
     }
-    match judged.contains(&Verdict::Clear) {
-        true => Verdict::Clear,
-        false => Verdict::Irrelevant,
-    }
+    if judged.contains(&Verdict::Clear) { Verdict::Clear } else { Verdict::Irrelevant }
 }
 
 fn of(measured: &Measured<'_>, number: usize, series: &SeriesRecording) -> Verdict {

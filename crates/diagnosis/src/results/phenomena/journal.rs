@@ -42,9 +42,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let journals = measured.recording.samples.iter().flat_map(|host| journals(measured, &host.samples));
     let Some(busiest) = journals.max_by(|a, b| a.blocks.total_cmp(&b.blocks)) else {
         let elsewhere = measured.rpcs().is_some();
-        return match elsewhere && !measured.is_embedded() {
-            true => Verdict::Unknown("the server's journal was not sampled: name its host (`[server] host`, or a lab's `file_system = \"ext4\"`) with `[sampling]`".into()),
-            false => Verdict::Irrelevant,
+        return if elsewhere && !measured.is_embedded() {
+            Verdict::Unknown("the server's journal was not sampled: name its host (`[server] host`, or a lab's `file_system = \"ext4\"`) with `[sampling]`".into())
+        } else {
+            Verdict::Irrelevant
         };
     };
     let (blocks, commits) = (busiest.blocks / writes as f64, busiest.requested / writes as f64);

@@ -55,9 +55,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let read_ns = execute_ns(measured, &["READ"]) as f64 * share(again as f64, reads as f64);
     let took = execute_ns(measured, &LOCKS) as f64 + execute_ns(measured, &["GETATTR"]) as f64 + read_ns;
     let part = share(took, all_execute_ns(measured) as f64);
-    let lost = match per_lock(again) >= LEAST_PER_LOCK {
-        true => "the whole cache of the file is lost with each lock",
-        false => "what is cached stays, and is confirmed with each lock",
+    let lost = if per_lock(again) >= LEAST_PER_LOCK {
+        "the whole cache of the file is lost with each lock"
+    } else {
+        "what is cached stays, and is confirmed with each lock"
     };
     let what = format!(
         "Each LOCK is followed by {} GETATTR and {} READ of what had been read before: {lost}. Locking and this take {} of the time of all calls.",

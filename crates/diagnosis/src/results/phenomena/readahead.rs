@@ -25,10 +25,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     }
     let Some((rpc, _)) = measured.rpcs() else {
-        return match measured.workload.is_some() && measured.run.service.is_none() {
+        return if measured.workload.is_some() && measured.run.service.is_none() {
             // A directory that is no NFS mount has no wire.
-            true => Verdict::Irrelevant,
-            false => Verdict::Unknown(NO_RPCS.into()),
+            Verdict::Irrelevant
+        } else {
+            Verdict::Unknown(NO_RPCS.into())
         };
     };
     let replies = measured.rpc("READ").map_or(0, |row| row.bytes_received.saturating_sub(row.ops * HEADER));

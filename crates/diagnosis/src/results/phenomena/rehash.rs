@@ -109,9 +109,10 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
     let start = workers.iter().map(|worker| worker.start_ns).max().unwrap_or(0);
     let end = workers.iter().map(|worker| worker.end_ns).min().unwrap_or(measured.recording.length_ns);
     let at = start + end.saturating_sub(start) / PARTS as u64 * change.part as u64;
-    let (from, to, low) = match change.after > change.before {
-        true => (0, at, change.part as f64 / PARTS as f64),
-        false => (at, measured.recording.length_ns, 1.0 - change.part as f64 / PARTS as f64),
+    let (from, to, low) = if change.after > change.before {
+        (0, at, change.part as f64 / PARTS as f64)
+    } else {
+        (at, measured.recording.length_ns, 1.0 - change.part as f64 / PARTS as f64)
     };
     let what = format!(
         "After {:.0} s client {} gets {} of what all clients move instead of {} ({} to 1, {}), while all together move as much as before: its connection went to another queue.",

@@ -151,10 +151,7 @@ fn finding(measured: &Measured<'_>, series: u16, found: &[Found]) -> Finding {
     );
     let (gap, bytes, spike) = (median(|f| f.gap), median(|f| f.bytes), sum(|f| f.spike_ns) / slow);
     let p = median(|f| f.p);
-    let after = match bytes >= 1.0 {
-        true => format!(" ({})", size(bytes)),
-        false => String::new(),
-    };
+    let after = if bytes >= 1.0 { format!(" ({})", size(bytes)) } else { String::new() };
     let what = format!(
         "Every {gap:.0} calls{after} a {label} takes {}: {slow:.0} of {calls:.0} calls, which raise the mean from {} to {} ({} times). The others do not show it.",
         time(spike),

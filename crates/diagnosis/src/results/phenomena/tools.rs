@@ -21,10 +21,7 @@ pub(super) fn digits(value: f64) -> String {
 
 /// A p value in words.
 pub(super) fn p_text(p: f64) -> String {
-    match p < 0.001 {
-        true => "p < 0.001".to_owned(),
-        false => format!("p = {p:.3}"),
-    }
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
 /// The latencies of a series; `None` when it has none, or they are damaged.
@@ -62,10 +59,7 @@ pub(super) fn all_execute_ns(measured: &Measured<'_>) -> u64 {
 
 /// What is said where RPCs were not counted: of a directory that need not be on NFS nothing.
 pub(super) fn without_rpcs(measured: &Measured<'_>) -> Verdict {
-    match measured.run.service.is_none() {
-        true => Verdict::Irrelevant,
-        false => Verdict::Unknown(NO_RPCS.into()),
-    }
+    if measured.run.service.is_none() { Verdict::Irrelevant } else { Verdict::Unknown(NO_RPCS.into()) }
 }
 
 /// Whether clients use the same files.

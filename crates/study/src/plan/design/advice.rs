@@ -154,9 +154,10 @@ fn of_rows(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec<Str
     if let Some((term, other, correlation)) = worst(1, 2) {
         let (term, other) = (facts.words.both(&set(&term.factors)), facts.words.both(&set(other)));
         let screening = if design.kind == "plackett-burman" { "screening only: " } else { "" };
-        let how = match correlation > 1.0 - 1e-6 {
-            true => "cannot all be told from".to_owned(),
-            false => format!("are mixed up in part (correlation up to {}) with", decimals(correlation, 2)),
+        let how = if correlation > 1.0 - 1e-6 {
+            "cannot all be told from".to_owned()
+        } else {
+            format!("are mixed up in part (correlation up to {}) with", decimals(correlation, 2))
         };
         warnings.push(format!(
             "{screening}main effects {how} interactions of two factors, as {term} with {other}; a main effect is what \

@@ -95,10 +95,7 @@ pub(crate) fn roman(number: u32) -> String {
 /// A number with so many decimals at most, and none that are 0.
 pub(crate) fn decimals(number: f64, most: usize) -> String {
     let text = format!("{number:.most$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
-    }
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 /// Three significant digits.
@@ -229,9 +226,12 @@ impl DesignDescription {
         }
         if !self.word_length_pattern.is_empty() && self.kind != "one-at-a-time" {
             let whole = !self.generators.is_empty();
-            let pattern = self.word_length_pattern.iter().map(|(length, count)| match whole {
-                true => format!("{} of length {length}", count.value()),
-                false => format!("A{length} = {}", decimals(count.value(), 4)),
+            let pattern = self.word_length_pattern.iter().map(|(length, count)| {
+                if whole {
+                    format!("{} of length {length}", count.value())
+                } else {
+                    format!("A{length} = {}", decimals(count.value(), 4))
+                }
             });
             let pattern = pattern.collect::<Vec<_>>().join(", ");
             let resolution = match (self.resolution, self.generalised_resolution) {
@@ -299,9 +299,10 @@ impl DesignDescription {
         let names = self.factors.iter().map(|factor| factor.name.chars().count()).max().unwrap_or(1);
         for factor in &self.factors {
             let levels = level_text(factor);
-            let line = match factor.name == factor.letter {
-                true => format!("  {:<letters$}  {levels}", factor.letter),
-                false => format!("  {:<letters$}  {:<names$}  {levels}", factor.letter, factor.name),
+            let line = if factor.name == factor.letter {
+                format!("  {:<letters$}  {levels}", factor.letter)
+            } else {
+                format!("  {:<letters$}  {:<names$}  {levels}", factor.letter, factor.name)
             };
             let _ = writeln!(out, "{}", line.trim_end());
         }
@@ -423,9 +424,10 @@ impl DesignDescription {
         let _ = writeln!(out, "\nproposals");
         for Proposal { text, options, study_keys, .. } in &self.proposals {
             let _ = writeln!(out, "  {}", wrap(text, form.width.saturating_sub(2), 6));
-            let _ = match study {
-                true => writeln!(out, "      [design] {study_keys}"),
-                false => writeln!(out, "      {options}"),
+            let _ = if study {
+                writeln!(out, "      [design] {study_keys}")
+            } else {
+                writeln!(out, "      {options}")
             };
         }
     }
@@ -520,9 +522,10 @@ fn detectable_text(found: &SmallestDetectable, confidence: f64) -> String {
 }
 
 fn time_text(time: &TimeEstimate) -> String {
-    let whole = match time.seconds_min == time.seconds_max {
-        true => duration(time.seconds_min),
-        false => format!("{} to {}", duration(time.seconds_min), duration(time.seconds_max)),
+    let whole = if time.seconds_min == time.seconds_max {
+        duration(time.seconds_min)
+    } else {
+        format!("{} to {}", duration(time.seconds_min), duration(time.seconds_max))
     };
     let assumed = match (time.treatments_measured, time.treatments_assumed) {
         (_, 0) => "each treatment as its own runs there".to_owned(),

@@ -101,9 +101,10 @@ impl ExtensionDescription {
     /// The description as text. `directory` is that of the results, as the user wrote it.
     pub fn render(&self, directory: &str, form: TextForm) -> String {
         let mut out = String::new();
-        let runs = match self.runs_min == self.runs_max {
-            true => plural(self.runs_min as usize, "run"),
-            false => format!("{} to {} runs", self.runs_min, self.runs_max),
+        let runs = if self.runs_min == self.runs_max {
+            plural(self.runs_min as usize, "run")
+        } else {
+            format!("{} to {} runs", self.runs_min, self.runs_max)
         };
         // Writing to a string cannot fail.
         let _ = writeln!(out, "stage {} ({}): {}", self.stage, self.kind.name(), self.reason);
@@ -124,12 +125,13 @@ impl ExtensionDescription {
             "\nThe stage is a block: what differs between then and now is not taken for an effect."
         );
         let _ = writeln!(out, "\nAll treatments together:\n\n{}", self.design.render(form).trim_end());
-        let _ = match self.applied {
-            true => writeln!(
+        let _ = if self.applied {
+            writeln!(
                 out,
                 "\nThe stage is part of the study in {directory}: `benchmaster run` with its file runs it."
-            ),
-            false => writeln!(out, "\nNothing has been changed; `--apply` adds the stage to {directory}."),
+            )
+        } else {
+            writeln!(out, "\nNothing has been changed; `--apply` adds the stage to {directory}.")
         };
         out
     }

@@ -196,19 +196,17 @@ impl Runner<'_> {
         let Some(crew) = &mut self.crew else { return Ok(()) };
         let found = crew.environment(directory)?;
         for (index, (host, mut environment)) in found.into_iter().enumerate() {
-            environment.target = match settings.has_server_machine() && host == SERVER_MACHINE {
+            environment.target = if settings.has_server_machine() && host == SERVER_MACHINE {
                 // It mounts nothing.
-                true => None,
-                false => environment.target.or_else(|| export(settings, reached)),
+                None
+            } else {
+                environment.target.or_else(|| export(settings, reached))
             };
             // The first stands for the clients where one is looked at, and takes the place of this process's.
             if index == 0 && self.environments.values().all(|known| known.target.is_none()) {
                 self.environments.clear();
             }
-            let name = match self.environments.contains_key(&host) {
-                true => format!("{host} ({place})"),
-                false => host,
-            };
+            let name = if self.environments.contains_key(&host) { format!("{host} ({place})") } else { host };
             self.environments.insert(name, environment);
         }
         self.store.set_environment(self.session, &self.environments).map_err(RunError::from)?;

@@ -364,10 +364,11 @@ impl Tracer<'_> {
         if explicit.is_none() {
             description.position += u64::from(moved);
         }
-        let length = match d.name.contains('v') {
+        let length = if d.name.contains('v') {
             // The sizes of the pieces.
-            true => lengths(d.argument(1)).max(moved),
-            false => d.number(2).and_then(|length| u32::try_from(length).ok()).unwrap_or(moved),
+            lengths(d.argument(1)).max(moved)
+        } else {
+            d.number(2).and_then(|length| u32::try_from(length).ok()).unwrap_or(moved)
         };
         let mut call = Call { offset: at, length, moved, ..d.on_handle(kind, handle) };
         if appends {

@@ -1,6 +1,4 @@
 //! Load curves in study files: what they plan, and what cannot be meant.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use benchmaster_record::results::{LatencyMeasure, LoadCurve};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;

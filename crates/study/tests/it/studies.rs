@@ -1,6 +1,4 @@
 //! The studies of the repository and the examples of the documentation can be run, and plans say what they will do.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,4 @@
 //! A study that is stopped, resumed and extended in its results directory.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 

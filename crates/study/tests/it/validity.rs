@@ -1,8 +1,5 @@
 //! Each validity check: a recording that provokes it, and one that is clean.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "validity/lab.rs"]
 mod lab;
 
 use benchmaster_record::nfs::NfsVersion;

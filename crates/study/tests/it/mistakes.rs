@@ -1,6 +1,4 @@
 //! What the author of a study file is told about each kind of mistake.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use benchmaster_study::diagnostics::Diagnostics;
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::{Plan, PlannedTreatment};

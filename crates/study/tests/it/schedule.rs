@@ -1,6 +1,4 @@
 //! The order of runs: complete, without repetition, and the same wherever a study is interrupted.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::HashSet;
 
 use benchmaster_analysis::schedule::{Next, TreatmentDecision, next};

@@ -1,6 +1,4 @@
 //! Designs of study files: their treatments, the order of their runs in blocks, whole plots and stages, and what is added.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use benchmaster_analysis::schedule::{Next, ScheduledRun, first_runs, next};
@@ -295,10 +293,11 @@ proptest! {
         centre in prop_oneof![Just(""), Just("centre_points = 3")],
         sequential: bool, stage: bool, seed: u64, cut in any::<prop::sample::Index>(),
     ) {
-        let replicates = match sequential {
-            true => "replicates = { min = 5, max = 8, relative_half_width = 0.01 }",
-            false => "replicates = 6",
-        };
+        let replicates = if sequential {
+"replicates = { min = 5, max = 8, relative_half_width = 0.01 }"
+} else {
+"replicates = 6"
+};
         let made = plan(4, &[], &format!("kind = \"fractional\"\nresolution = 4\n{replicates}\n{blocks}\n{hard}\n{centre}"));
         let made = if stage { extended(&made, &Extension::Fold(vec![0])) } else { made };
         let mut study = made.study.clone();

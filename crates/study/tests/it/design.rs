@@ -1,6 +1,4 @@
 //! What plans say of designs: paper 004's fraction, designs of every kind, and that docs/analysis-json.md lists every field.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 

@@ -1,6 +1,4 @@
 //! Whatever is done to a study file, reading it does not panic, and every mistake found has a place within it.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 
 use benchmaster_study::battery::quick;

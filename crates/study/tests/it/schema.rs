@@ -1,6 +1,4 @@
 //! The JSON Schema kept in the repository is that of the code, and covers what studies and documentation write.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
