@@ -217,9 +217,9 @@ fn large_designs_are_cut_in_the_terminal_and_complete_in_json() {
     assert_eq!(design.chains.len(), 1 + 15 + 105 + 455);
     let all = design.render(TextForm { all: true, width: 100 });
     assert!(all.lines().count() > 1 << 15);
-    let most = of(&DesignRequest { factors: vec!["20".into()], max_order: 4, ..DesignRequest::default() });
+    let most = of(&DesignRequest { factors: vec!["16".into()], max_order: 4, ..DesignRequest::default() });
     assert_eq!(most.chains.len(), 2_000);
-    assert_eq!(most.chains_left_out, 1 + 20 + 190 + 1_140 + 4_845 - 2_000);
+    assert_eq!(most.chains_left_out, 1 + 16 + 120 + 560 + 1_820 - 2_000);
 }
 
 #[test]
