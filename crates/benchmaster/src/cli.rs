@@ -158,7 +158,7 @@ pub(crate) enum WorkloadsCommand {
     },
 }
 
-/// Print shell completions, manual pages, or the schema of the study file
+/// Print shell completions, manual pages, or the study file's schema
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

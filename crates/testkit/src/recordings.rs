@@ -63,7 +63,7 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
         .collect();
     let measured: u64 = series.iter().map(|s| s.total.count).sum();
     let phase = |phase: Phase, start: f64, end: f64, operations| PhaseTiming {
-        phase: phase.into(),
+        phase,
         start_ns: (start * 1e9) as i64,
         end_ns: (end * 1e9) as i64,
         operations,

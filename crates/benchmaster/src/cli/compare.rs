@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::value::{level, part};
 
-/// Compare two results: what changed, what is the same, what is unresolved
+/// Compare two results: what changed and what is the same
 ///
 /// Cells with the same levels of the same factors are compared by Welch's test, by ranks and by the ratio of means with its
 /// interval; p is corrected for the number of tests. A change is one that is outside the band of differences that do not

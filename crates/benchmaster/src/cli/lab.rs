@@ -9,7 +9,7 @@ use benchmaster_lab::{BackEnd, KernelChoice};
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::{Args, Subcommand};
 
-/// Real Linux NFS clients and servers on this host, as machines in user space
+/// Run real Linux NFS clients and servers in user space
 ///
 /// A lab is a server and clients c1, c2, … that run the Linux kernel's own NFS code, in networks of their own. Nothing outside
 /// reaches them. Studies with `[lab]` start their own; see docs/lab.md.

@@ -63,9 +63,9 @@ pub(crate) struct RunCommon {
     pub(crate) quiet: bool,
 }
 
-/// Measure a directory or an NFS export with the standard battery, in about two minutes
+/// Measure a directory or an NFS export in about two minutes
 ///
-/// Sequential and random reads and writes, write latency, file creation, small files and metadata, five times each. The
+/// The standard battery: sequential and random reads and writes, write latency, file creation, small files and metadata, five times each. The
 /// target keeps nothing of it. `--print` shows the battery as a study file to start from.
 ///
 /// A directory is measured by system calls. A URL is measured over the wire by Benchmaster's own client, without root and

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::value::{listen_address, max_io, portmap_address, time_span};
 
-/// Serve files in memory over NFS: v2, v3, v4.0, v4.1, v4.2 on one port
+/// Serve files in memory over NFS v2, v3, v4.0, v4.1 and v4.2
 ///
 /// A server for measuring clients alone, and one whose behaviour is known: it can be made slow, failing, or lossy in
 /// replies. Everything is in memory and gone at the end, unless `--state` names a file. It runs until it gets SIGINT or

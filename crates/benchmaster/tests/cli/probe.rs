@@ -74,7 +74,7 @@ fn the_table_has_every_figure_with_its_interval() {
         ("opening a connection", 1),
         ("to far end", 1),
         ("to client", 1),
-        ("null data: 2 connections × 4 threads, replies of 64.0 KiB", 0),
+        ("null data: 2 connections × 4 threads, replies of 64 KiB", 0),
         ("  throughput", 1),
         ("  requests", 1),
         ("  fairness", 1),

@@ -53,14 +53,15 @@ fn every_command_has_help_with_examples() {
 #[test]
 fn the_help_fits_80_columns() {
     let place = Place::new();
-    for command in COMMANDS {
-        let mut run = place.command(&[command, "--help"]);
+    for command in [None].into_iter().chain(COMMANDS.map(Some)) {
+        let arguments: Vec<&str> = command.into_iter().chain(["--help"]).collect();
+        let mut run = place.command(&arguments);
         run.env("COLUMNS", "80");
         let text = stdout(&crate::place::finish(run));
         // Examples are not wrapped, so that they can be copied.
         let text = text.split("Examples:").next().unwrap();
         let longest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
-        assert!(longest.chars().count() <= 80, "{command}: {longest}");
+        assert!(longest.chars().count() <= 80, "{arguments:?}: {longest}");
     }
 }
 

@@ -18,8 +18,10 @@ mod sshd;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// What this executable is when its first argument is the name.
-const PROCESSES: [(&str, fn(&[String])); 6] = [
+/// A process that this executable can be: the name that is its first argument, and what it does.
+type Process = (&'static str, fn(&[String]));
+
+const PROCESSES: [Process; 6] = [
     ("agent", |_| support::agent()),
     ("controller", |arguments| faults::controller(std::path::Path::new(&arguments[0]))),
     ("secure-agent", |arguments| secure::agent(&arguments[0])),

@@ -64,7 +64,7 @@ impl Case {
             service: None,
         };
         let phase = |phase: Phase, start_ns: i64, end_ns: i64, operations| PhaseTiming {
-            phase: phase.into(),
+            phase,
             start_ns,
             end_ns,
             operations,

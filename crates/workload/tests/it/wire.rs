@@ -29,7 +29,7 @@ fn rpc(recording: &Recording) -> &RpcRecording {
     recording.rpc.as_ref().unwrap()
 }
 
-fn phase<'r>(recording: &'r Recording, name: Phase) -> &'r RpcPhase {
+fn phase(recording: &Recording, name: Phase) -> &RpcPhase {
     rpc(recording).phase(name).unwrap_or_else(|| panic!("{name}"))
 }
 

@@ -247,7 +247,7 @@ mod tests {
         (evidence.half_width, evidence.runs) = (Some(120_000.0), 5);
         assert_eq!(value(&evidence), "2.13 ms ± 120 µs (95 %, 5 runs)");
         assert_eq!(value(&Evidence::new("x", 0.912_346, "1")), "0.91235");
-        assert_eq!(value(&Evidence::new("x", 1_048_576.0, "B/s")), "1.0 MiB/s");
+        assert_eq!(value(&Evidence::new("x", 1_048_576.0, "B/s")), "1 MiB/s");
         assert_eq!(value(&Evidence::new("x", 12.345, "1/s")), "12.35/s");
         assert_eq!([0.0, 7.0, 0.5, -12.345, 1234.5].map(number), ["0", "7", "0.5", "-12.35", "1234"]);
     }
