@@ -31,7 +31,7 @@ schema:
 
 # Regenerate the list of metrics in docs/metrics.md from the samplers.
 metrics:
-    UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test documentation
+    UPDATE_METRICS=1 cargo test -p benchmaster-telemetry --test it
 
 # A million random mutations of recorded traffic through every decoder and the NFS server.
 mutate:

@@ -2,11 +2,11 @@
 //!
 //! The agent serves and the controller calls, whoever made the byte stream between them: a child's standard input and
 //! output, those of ssh, or TCP with TLS. A message is a [frame](benchmaster_frames) whose header is the number of the
-//! call that it belongs to, so that calls can overlap. The controller sends [`Message`]s; the agent sends [`Answer`]s, one
-//! for each call, and [`Report`]s as the answers of [`Request::Perform`] until one of them ends it.
+//! call that it belongs to, so that calls can overlap. The controller sends `Message`s; the agent sends `Answer`s, one
+//! for each call, and `Report`s as the answers of `Request::Perform` until one of them ends it.
 //!
-//! Both sides are of one version of the program, which the first call checks. [`Message::Cancel`] stops what a call does:
-//! that is how a run ends when there is no time for [`Instruction::Stop`].
+//! Both sides are of one version of the program, which the first call checks. `Message::Cancel` stops what a call does:
+//! that is how a run ends when there is no time for `Instruction::Stop`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) type Header = [u8; 4];
 pub(crate) enum Message {
     /// Begins a call.
     Call(Request),
-    /// To the call of [`Request::Perform`].
+    /// To the call of `Request::Perform`.
     Instruct(Instruction),
     /// What the call does is stopped; its answer is not read.
     Cancel,
@@ -64,7 +64,7 @@ pub(crate) enum Request {
     BeginRun { place: String, fresh: bool },
     /// The same files by other mount options. `()`
     ReachBy { place: String, target: RemoteTarget },
-    /// One workload of one run. [`Report`]s
+    /// One workload of one run. `Report`s
     Perform(Box<Task>),
     /// Runs a command of the study. [`HookOutcome`]
     RunHook(HookSpec),

@@ -5,7 +5,7 @@
 //!
 //! * [`encode`] makes a frame, [`decode`] reads the value of a payload.
 //! * [`Decoder`] finds frames in bytes as they arrive, without doing I/O itself.
-//! * [`read`] and [`write`] are for blocking streams. `read` takes exactly one frame: what follows stays on the stream.
+//! * [`read()`] and [`write()`] are for blocking streams. `read` takes exactly one frame: what follows stays on the stream.
 //!
 //! The length is checked against a limit before anything is allocated, and buffers grow only with bytes that arrived.
 

@@ -1,7 +1,7 @@
 //! Study file, plan, runner, resume and validity checks.
 //!
 //! A [`StudyFile`](file::StudyFile) is read from TOML, every mistake being reported at its place
-//! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; [`schedule`] says which run comes next.
+//! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; `benchmaster_analysis::schedule` says which run comes next.
 #![deny(missing_docs)]
 
 pub mod battery;

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::value::{bits_per_second, byte_size, part, time_span};
 
-/// Run programs over an emulated network: delay, jitter, bandwidth, loss
+/// Run programs over an emulated network
 ///
 /// Makes a network namespace for the server and one for each client, connects them, and runs COMMAND in that of the first client.
 /// TCP is the kernel's own, so throughput is also that of such a network. The backend is `tc netem` if the kernel has it,

@@ -61,7 +61,7 @@ fn in_namespaces(test: &str, programs: &[&str], script: &str, body: impl FnOnce(
     let status = unshare()
         .args(["sh", "-c", script])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .args(["--exact", test, "--include-ignored", "--nocapture", "--test-threads=1"])
         .env(INSIDE, "1")
         .status()
         .unwrap();
