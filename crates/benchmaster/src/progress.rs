@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use benchmaster_record::results::{RunRecord, Severity, TreatmentRecord};
+use benchmaster_runner::{ClientProgress, ClientState, Happening};
 use benchmaster_study::plan::{Estimate, Plan};
-use benchmaster_study::runner::{ClientProgress, ClientState, Happening};
 use benchmaster_telemetry::Environment;
 use benchmaster_units::format::{self, rounded};
 use benchmaster_workload::execute::Progress;

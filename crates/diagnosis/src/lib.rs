@@ -16,4 +16,5 @@ pub mod explanation;
 pub mod finding;
 pub mod mountstats;
 pub mod results;
+pub mod validity;
 mod words;

@@ -18,7 +18,6 @@ mod testing;
 
 use benchmaster_analysis::{Analysis, analyze};
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
-use benchmaster_study::plan::Plan;
 
 use crate::diagnosis::{Absent, Diagnosis};
 use crate::explanation::Explanation;
@@ -60,13 +59,6 @@ pub fn found(results: &StudyResults, details: &dyn Details) -> (Analysis, Diagno
 /// a part of the run.
 pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Details) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
-    let plan = match Plan::of_results(&results.study) {
-        Ok(plan) => Some(plan),
-        Err(error) => {
-            diagnosis.damage.push(format!("what the study asked for is not known: {error}"));
-            None
-        }
-    };
     let mut merge = Merge::default();
     for run in &results.runs {
         let read = details.whole(run).unwrap_or_else(|why| {
@@ -76,7 +68,7 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
         });
         let run = read.as_ref().unwrap_or(run);
         for recording in &run.recordings {
-            let measured = Measured::new(results, plan.as_ref(), run, recording, details);
+            let measured = Measured::new(results, run, recording, details);
             for detector in
                 detectors().filter(|detector| !fails_for_another_reason(run, detector.explanation))
             {
@@ -85,7 +77,7 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
         }
     }
     merge.finish(results, &mut diagnosis);
-    let whole = Whole { results, analysis, plan: plan.as_ref() };
+    let whole = Whole { results, analysis };
     for Comparison { explanation, compare } in comparisons() {
         let Compared { found, unknown, irrelevant } = compare(&whole);
         if found.is_empty() && unknown.is_none() && !irrelevant {

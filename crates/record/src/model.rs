@@ -735,3 +735,13 @@ pub enum LockKind {
     /// Nobody else may hold a lock.
     Write,
 }
+
+/// The steps of a flow that do something, those inside others included, in order.
+pub fn leaves(flow: &[Step]) -> Box<dyn Iterator<Item = &Step> + '_> {
+    Box::new(flow.iter().flat_map(|step| {
+        let own = step.op.is_some().then_some(step);
+        own.into_iter()
+            .chain(leaves(&step.flow))
+            .chain(step.choose.iter().flat_map(|choice| leaves(&choice.flow)))
+    }))
+}

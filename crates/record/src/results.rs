@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::model::Workload;
 use crate::recording::Recording;
 
 mod course;
@@ -20,9 +21,11 @@ pub use design::{
     BlocksRecord, DesignRecord, Direction, FactorRecord, GoalRecord, StageKind, StageRecord, TreatmentRecord,
     numeric_values,
 };
-pub use lab::{LabMachine, LabRecord};
+pub use lab::{LabMachine, LabRecord, LabTime};
 pub use load::{LatencyGoal, LatencyMeasure, LoadCurve, LoadRecord};
-pub use network::{BaselineRecord, FlowsBaseline, NetworkAchieved, NetworkRecord, RoundTripBaseline};
+pub use network::{
+    BaselineRecord, Emulator, FlowsBaseline, NetworkAchieved, NetworkRecord, RoundTripBaseline, ServedBy,
+};
 
 /// The study and its plan: written once, when the results directory is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,6 +144,8 @@ pub struct RunRecord {
     pub whole_plot: Option<u32>,
     /// Session in which it was done.
     pub session: u32,
+    /// What it was asked to do.
+    pub parameters: RunParameters,
     /// Start of its preparation.
     pub started: Timestamp,
     /// Its whole length, preparation and tear-down included, in nanoseconds.
@@ -167,15 +172,35 @@ pub struct RunRecord {
     pub retries: Vec<RetryRecord>,
 }
 
+/// What a run was asked to do, as far as its results are explained by it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RunParameters {
+    /// TCP congestion control of the emulated network; `None` = the host's default.
+    pub congestion: Option<String>,
+    /// MTU of the emulated network in bytes; `None` = 1500.
+    pub mtu: Option<u32>,
+    /// Bytes per second of the server's link in the emulated network; `None` = not limited.
+    pub server_bandwidth: Option<f64>,
+    /// Whether the server grants read delegations; `None` where the study does not start the server.
+    pub delegations: Option<bool>,
+    /// Its workloads in full, in the order in which it does them.
+    pub workloads: Vec<(String, Workload)>,
+}
+
+impl RunParameters {
+    /// A workload in full.
+    pub fn workload(&self, name: &str) -> Option<&Workload> {
+        self.workloads.iter().find(|(other, _)| other == name).map(|(_, workload)| workload)
+    }
+}
+
 /// Who served a run, and what lay between the clients and it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServiceRecord {
     /// The export and how it was mounted: a URL with `{server}` as host for the embedded server, or `{server}:/export` and
     /// the options of the mount of a lab's machines.
     pub url: String,
-    /// `embedded` (in the same process as the clients, or in that of the study with machines of a lab), `knfsd` or `ganesha`
-    /// (a machine of a lab), `external` or `managed` (by the study's own steps).
-    pub server: String,
+    pub server: ServedBy,
     /// What lay between.
     #[serde(flatten)]
     pub network: NetworkRecord,

@@ -131,6 +131,7 @@ CREATE TABLE runs (
     stage INTEGER NOT NULL,
     block INTEGER,
     whole_plot INTEGER,
+    parameters TEXT NOT NULL,
     UNIQUE (treatment, replicate)
 ) STRICT;
 

@@ -33,7 +33,7 @@ pub use self::design::{
 };
 pub use self::load::{Curve, GoalSection, Load, LoadPlan, LoadSection, Measure};
 pub use self::overrides::{Override, OverrideError};
-pub(crate) use self::treatment::{Treatment, leaves};
+pub(crate) use self::treatment::Treatment;
 
 /// A study file without mistakes in anything that can be told from one treatment at a time.
 #[derive(Debug, Clone, PartialEq)]

@@ -58,12 +58,12 @@ fn label(step: &Step) -> Option<&str> {
 }
 
 /// Whether a workload has the response.
-pub(crate) fn has(workload: &Workload) -> bool {
+pub fn has(workload: &Workload) -> bool {
     labels(workload).is_some()
 }
 
 /// The response `flow_operations`, where a workload has it.
-pub(crate) fn response(recording: &Recording, workload: &Workload) -> Option<Response> {
+pub fn response(recording: &Recording, workload: &Workload) -> Option<Response> {
     Some(responses::flow_operations(recording, &labels(workload)?))
 }
 

@@ -1,4 +1,4 @@
-//! Study file, plan, runner, resume and validity checks.
+//! The study file and the plan made of it.
 //!
 //! A [`StudyFile`](file::StudyFile) is read from TOML, every mistake being reported at its place
 //! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; `benchmaster_analysis::schedule` says which run comes next.
@@ -6,13 +6,9 @@
 
 pub mod battery;
 pub mod diagnostics;
-pub mod expect;
 pub mod file;
-mod flow_operations;
-pub mod lab_look;
+pub mod flow_operations;
 pub mod plan;
 pub mod response_names;
-pub mod runner;
 pub mod schema;
 pub mod settings;
-pub mod validity;

@@ -11,12 +11,12 @@ mod treatments;
 
 use benchmaster_design::GENERATOR;
 use benchmaster_record::model::Workload;
-use benchmaster_record::results::{StudyRecord, TreatmentRecord, WorkloadRecord};
+use benchmaster_record::results::{RunParameters, StudyRecord, TreatmentRecord, WorkloadRecord};
 
 pub use self::compatible::{Difference, compatible};
 pub use self::describe::{PlanDescription, PlannedFactor, PlannedLevel, PlannedRun, PlannedWorkload};
 pub use self::estimate::Estimate;
-pub use self::place::{PlannedNetwork, PlannedStep};
+pub use self::place::{EmulationHere, PlannedNetwork, PlannedStep};
 pub use self::screen::screening;
 use crate::diagnostics::Diagnostics;
 use crate::file::{Blocks, NamedBlock, StudyFile, TimeOfDay, Treatment};
@@ -59,6 +59,25 @@ pub struct PlannedTreatment {
     pub workloads: Vec<(String, Workload)>,
     /// The number of the block that it is for, when blocks set parameters.
     pub in_block: Option<u32>,
+}
+
+impl PlannedTreatment {
+    /// What its runs keep of it.
+    pub fn parameters(&self) -> RunParameters {
+        let settings = &self.settings;
+        let network = &settings.network;
+        let delegations = match &settings.lab {
+            Some(lab) => Some(lab.delegations),
+            None => settings.is_embedded().then_some(settings.server.delegations),
+        };
+        RunParameters {
+            congestion: network.congestion.clone(),
+            mtu: network.mtu,
+            server_bandwidth: network.server_bandwidth.map(|bandwidth| bandwidth.0),
+            delegations,
+            workloads: self.workloads.clone(),
+        }
+    }
 }
 
 impl Plan {

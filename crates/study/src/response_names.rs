@@ -6,8 +6,8 @@ use benchmaster_record::model::{OperationKind, Workload};
 use benchmaster_workload::builtin::{BonnieColumn, WorkloadSpec};
 use benchmaster_workload::program::Access;
 
-use crate::file::leaves;
 use crate::flow_operations;
+use benchmaster_record::model::leaves;
 
 /// What is known of the latencies of each series.
 pub const LATENCIES: [&str; 6] = ["mean", "p50", "p90", "p99", "p999", "max"];
@@ -56,7 +56,7 @@ pub fn response_names(name: &str, spec: &WorkloadSpec, workload: &Workload, acce
 }
 
 /// Throughputs up to the end of the last operation of a kind.
-pub(crate) fn throughputs_until(spec: &WorkloadSpec) -> &'static [(&'static str, OperationKind)] {
+pub fn throughputs_until(spec: &WorkloadSpec) -> &'static [(&'static str, OperationKind)] {
     match spec {
         WorkloadSpec::WriteLatency(_) => &[
             ("write_throughput", OperationKind::Write),

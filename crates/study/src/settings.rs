@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::clients::{ClientSettings, Launcher, MOST_CLIENTS};
 pub(crate) use self::lab::HARD_TO_CHANGE;
-pub use self::lab::{LabBackEnd, LabFileSystem, LabMistake, LabServer, LabSettings, LabTime};
+pub use self::lab::{LabBackEnd, LabFileSystem, LabMistake, LabServer, LabSettings};
 pub use self::network::{Loss, Means, NetworkSettings};
 pub use self::sampling::{CollectSettings, SamplingSettings};
 pub use self::server::{ReadyStep, ServerCache, ServerKind, ServerMistake, ServerSettings};

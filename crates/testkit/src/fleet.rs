@@ -1,6 +1,8 @@
 //! What many hosts add to a made-up study: agents with their clocks and samples, an emulated network with its baseline,
 //! commands that were run, and an attempt that failed.
 
+use benchmaster_record::results::Emulator;
+use benchmaster_record::results::ServedBy;
 use std::collections::BTreeMap;
 
 use benchmaster_record::recording::{
@@ -27,7 +29,7 @@ pub fn spread(results: &mut StudyResults) {
     for run in &mut results.runs {
         let (url, server) = match run.service.take() {
             Some(service) => (service.url, service.server),
-            None => ("nfs://{server}/export".into(), "managed".into()),
+            None => ("nfs://{server}/export".into(), ServedBy::Managed),
         };
         run.service = Some(ServiceRecord {
             url,
@@ -83,7 +85,7 @@ pub fn spread(results: &mut StudyResults) {
 
 fn wire() -> NetworkRecord {
     NetworkRecord {
-        means: "wire".into(),
+        emulator: Emulator::Wire,
         delay_ns: 10_000_000,
         jitter_ns: 0,
         bandwidth: Some(10_000_000_000),

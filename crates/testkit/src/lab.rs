@@ -1,5 +1,6 @@
 //! A made-up study done in a lab.
 
+use benchmaster_record::results::LabTime;
 use benchmaster_record::results::{LabMachine, LabRecord, StudyResults};
 
 /// Makes the runs those of a lab with two clients and the kernel's server, on this back-end with this kernel. Of runs that
@@ -19,7 +20,7 @@ pub fn in_lab(results: &mut StudyResults, back_end: &str, kernel: &str) {
         };
         run.lab = Some(LabRecord {
             back_end: back_end.to_owned(),
-            time: "real".into(),
+            time: LabTime::Real,
             server: "knfsd".into(),
             emulated: false,
             image: format!("{:064x}", 7),

@@ -1,5 +1,7 @@
 //! A synthetic study with realistic numbers, the same for the same seed, for tests and examples of what reads results.
 
+use benchmaster_record::results::Emulator;
+use benchmaster_record::results::ServedBy;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
@@ -11,9 +13,9 @@ use benchmaster_record::recording::{Recording, SeriesRecording, TraceRecord};
 use jiff::{SignedDuration, Timestamp};
 
 use benchmaster_record::results::{
-    Check, DesignRecord, Event, FactorRecord, NetworkRecord, Replication, Response, RunKey, RunRecord,
-    ServiceRecord, SessionEnd, SessionRecord, Severity, StudyRecord, StudyResults, TreatmentRecord, Unit,
-    WorkloadRecord, numeric_values,
+    Check, DesignRecord, Event, FactorRecord, NetworkRecord, Replication, Response, RunKey, RunParameters,
+    RunRecord, ServiceRecord, SessionEnd, SessionRecord, Severity, StudyRecord, StudyResults,
+    TreatmentRecord, Unit, WorkloadRecord, numeric_values,
 };
 use benchmaster_store::Store;
 
@@ -330,6 +332,7 @@ fn run(
         block: None,
         whole_plot: None,
         session,
+        parameters: RunParameters::default(),
         started: timestamp(clock),
         elapsed_ns: 48 * SECOND_NS + random.next() % SECOND_NS,
         failure: None,
@@ -479,9 +482,9 @@ pub fn serve(results: &mut StudyResults) {
     for run in &mut results.runs {
         run.service = Some(ServiceRecord {
             url: "nfs://{server}/export?version=4.1".into(),
-            server: "embedded".into(),
+            server: ServedBy::Embedded,
             network: NetworkRecord {
-                means: "tcp-relay".into(),
+                emulator: Emulator::Relay,
                 delay_ns: 1_000_000,
                 note: "a TCP relay, right for the latency of requests only".into(),
                 ..NetworkRecord::default()

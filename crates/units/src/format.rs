@@ -285,6 +285,15 @@ fn short_parts(value: f64) -> (String, &'static str) {
     (format!("{sign}{scaled:.decimals$}"), prefix)
 }
 
+/// Items in a sentence: `a, b and c`.
+pub fn list(items: &[String]) -> String {
+    match items {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

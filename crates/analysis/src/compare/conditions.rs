@@ -113,7 +113,7 @@ fn target_kinds(results: &StudyResults) -> BTreeSet<String> {
 }
 
 fn server_kinds(results: &StudyResults) -> BTreeSet<String> {
-    results.runs.iter().filter_map(|run| Some(run.service.as_ref()?.server.clone())).collect()
+    results.runs.iter().filter_map(|run| Some(run.service.as_ref()?.server.to_string())).collect()
 }
 
 fn urls(results: &StudyResults) -> BTreeSet<String> {
@@ -124,7 +124,7 @@ fn urls(results: &StudyResults) -> BTreeSet<String> {
 fn network(list: &mut Vec<Difference>, a: &StudyResults, b: &StudyResults) {
     type Part = fn(&benchmaster_record::results::NetworkRecord) -> String;
     let parts: [(&str, Part); 5] = [
-        ("network.means", |n| n.means.clone()),
+        ("network.means", |n| n.emulator.to_string()),
         ("network.delay", |n| format!("{} ns", n.delay_ns)),
         ("network.jitter", |n| format!("{} ns", n.jitter_ns)),
         ("network.bandwidth", |n| n.bandwidth.map_or("not limited".into(), |b| format!("{b} bit/s"))),
@@ -161,7 +161,7 @@ fn machines(list: &mut Vec<Difference>, a: &StudyResults, b: &StudyResults) {
     type Part = fn(&LabRecord) -> String;
     let parts: [(&str, Part); 6] = [
         ("lab.back_end", |lab| lab.back_end.clone()),
-        ("lab.time", |lab| lab.time.clone()),
+        ("lab.time", |lab| lab.time.to_string()),
         ("lab.kernel", |lab| lab.client_kernels().into_iter().collect::<Vec<_>>().join(", ")),
         ("lab.server", |lab| lab.server.clone()),
         ("lab.server_kernel", |lab| lab.server_kernel().unwrap_or("no machine").to_owned()),

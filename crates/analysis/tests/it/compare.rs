@@ -5,6 +5,8 @@ use benchmaster_analysis::compare::{
     CompareError, Comparison, Direction, HistoryMethod, HistoryOptions, Options, Responses, Verdict, compare,
     differences, history, series_of,
 };
+use benchmaster_record::results::Emulator;
+use benchmaster_record::results::ServedBy;
 use benchmaster_record::results::{NetworkRecord, ServiceRecord, StudyResults};
 use benchmaster_testkit::study_results;
 
@@ -159,8 +161,8 @@ fn what_levels_set_and_the_network_must_be_the_same() {
 fn service(delay_ns: u64) -> ServiceRecord {
     ServiceRecord {
         url: "nfs://{server}/export".into(),
-        server: "embedded".into(),
-        network: NetworkRecord { means: "wire".into(), delay_ns, ..NetworkRecord::default() },
+        server: ServedBy::Embedded,
+        network: NetworkRecord { emulator: Emulator::Wire, delay_ns, ..NetworkRecord::default() },
         achieved: None,
     }
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::anyhow;
+use benchmaster_runner::emulation_here;
 use benchmaster_study::plan::design::request::of_rows;
 use benchmaster_study::plan::design::{DesignFactor, DesignInput, Pilot, TextForm, describe};
 
@@ -28,7 +29,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {
     if let Some(study) = &args.study {
         let plan = load_plan(study, &args.change)?;
         let input = DesignInput { pilot: pilot.as_ref(), ..of_options(plan.design_input(), args) };
-        let description = plan.describe_here(describe(&input));
+        let description = plan.describe_here(describe(&input), emulation_here);
         if args.json {
             output::print_json(&description)?
         } else {

@@ -9,10 +9,11 @@ use anyhow::anyhow;
 use benchmaster_lab::kernel::{self, Architecture, KernelChoice};
 use benchmaster_lab::root;
 use benchmaster_lab::virtual_time::{self, Boot, BootError, HOST, Job, LIMIT, Part, PartError};
+use benchmaster_record::results::LabTime;
+use benchmaster_runner::expect::{ExpectError, Expectation};
 use benchmaster_store::Store;
-use benchmaster_study::expect::{ExpectError, Expectation};
 use benchmaster_study::plan::Plan;
-use benchmaster_study::settings::{LabTime, Settings};
+use benchmaster_study::settings::Settings;
 
 use crate::cli::ExpectArgs;
 use crate::commands::{Failure, Result, Status};

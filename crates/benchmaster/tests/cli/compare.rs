@@ -1,5 +1,6 @@
 //! `compare`, `history`, `simulate`: on made-up results, the same on every machine.
 
+use benchmaster_record::results::ServedBy;
 use std::process::Output;
 
 use benchmaster_record::results::StudyResults;
@@ -117,11 +118,11 @@ fn results_of_other_things_are_refused_unless_forced() {
     for run in &mut other.runs {
         let service = run.service.get_or_insert_with(|| benchmaster_record::results::ServiceRecord {
             url: String::new(),
-            server: String::new(),
+            server: ServedBy::Embedded,
             network: Default::default(),
             achieved: None,
         });
-        service.server = "managed".into();
+        service.server = ServedBy::Managed;
         service.url = "nfs://{server}/export".into();
     }
     other.study.text = other.study.text.replacen("[workload.write]", "[workload.write]\nextra = 1", 1);

@@ -52,7 +52,7 @@ fn a_delay_is_that_of_a_network_between_namespaces() {
         let results = place.results("results/network");
         let run = &results.runs[0];
         let service = run.service.as_ref().unwrap();
-        assert!(["wire", "tc-netem"].contains(&service.network.means.as_str()), "{service:?}");
+        assert!(["wire", "tc-netem"].contains(&service.network.emulator.name()), "{service:?}");
         assert!(service.network.base_rtt_ns.is_some_and(|ns| ns > 0) && !service.network.note.is_empty());
         let achieved = service.achieved.as_ref().unwrap();
         assert!(achieved.packets.is_some_and(|packets| packets > 0), "{achieved:?}");
@@ -93,7 +93,7 @@ fn a_relay_is_used_where_it_is_asked_for_and_where_nothing_else_can_be() {
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let results = place.results("results/network");
     let service = results.runs[0].service.as_ref().unwrap();
-    assert_eq!(service.network.means, "tcp-relay");
+    assert_eq!(service.network.emulator.name(), "tcp-relay");
     assert!(service.achieved.as_ref().unwrap().lateness_p99_ns.is_some());
     assert!(results.baselines[0].round_trip.unwrap().min_ns >= 4_000_000);
 }

@@ -1,6 +1,7 @@
 //! Studies of exports: the embedded server, one that `serve` runs, and what is wrong with either.
 
 use benchmaster_record::phase::Phase;
+use benchmaster_record::results::ServedBy;
 use benchmaster_record::results::StudyResults;
 use rustix::process::Signal;
 
@@ -79,8 +80,8 @@ fn the_embedded_server_is_measured_with_and_without_a_delay() {
         let service = run.service.as_ref().unwrap();
         let delayed = results.study.treatments[run.key.treatment as usize].label.contains("delay=1ms");
         let (network, delay) = if delayed { ("tcp-relay", 1_000_000) } else { ("none", 0) };
-        assert_eq!((service.network.means.as_str(), service.network.delay_ns), (network, delay));
-        assert_eq!(service.server, "embedded");
+        assert_eq!((service.network.emulator.name(), service.network.delay_ns), (network, delay));
+        assert_eq!(service.server, ServedBy::Embedded);
         for recording in &run.recordings {
             let rpc = recording.rpc.as_ref().unwrap();
             assert!(rpc.problems.is_empty(), "{:?}", rpc.problems);
@@ -119,7 +120,7 @@ fn a_server_that_serve_runs_is_measured_by_its_url() {
     let output = place.run(&["run", "wire.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let results = place.results("results/wire");
-    assert!(results.runs.iter().all(|run| run.service.as_ref().unwrap().server == "external"));
+    assert!(results.runs.iter().all(|run| run.service.as_ref().unwrap().server == ServedBy::External));
     assert!(results.runs.iter().all(|run| run.server_use.is_empty()));
     let quick =
         place.run(&["quick", &format!("nfs://{address}/export?version=3"), "--duration", "20ms", "-q"]);
@@ -134,7 +135,7 @@ fn quick_without_a_target_measures_the_embedded_server() {
     let output = place.run(&["quick", "--duration", "20ms", "-q"]);
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
     let results = place.results("results/quick");
-    assert!(results.runs.iter().all(|run| run.service.as_ref().unwrap().server == "embedded"));
+    assert!(results.runs.iter().all(|run| run.service.as_ref().unwrap().server == ServedBy::Embedded));
     let printed = place.run(&["quick", "--print", "--duration", "1s"]);
     snapshot("quick_print_embedded", &place, &transcript(&printed));
 }

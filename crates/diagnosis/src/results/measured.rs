@@ -1,6 +1,7 @@
 //! One workload of one run, with everything that is known of it.
 
 use benchmaster_record::phase::Phase;
+use benchmaster_record::results::ServedBy;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
@@ -14,8 +15,6 @@ use benchmaster_record::results::{
     TreatmentRecord,
 };
 use benchmaster_record::samples::Series;
-use benchmaster_study::plan::Plan;
-use benchmaster_study::settings::Settings;
 use benchmaster_telemetry::derived::{Derived, derive, growth, mean};
 
 use crate::mountstats::observed::Observed;
@@ -29,9 +28,7 @@ pub struct Measured<'a> {
     pub run: &'a RunRecord,
     /// What was recorded of the workload.
     pub recording: &'a Recording,
-    /// What was asked for; `None` when this version of the program cannot read the stored study file.
-    pub settings: Option<&'a Settings>,
-    /// What was to be done, as asked for.
+    /// What was to be done; `None` when the run does not say.
     pub workload: Option<&'a Workload>,
     details: &'a dyn Details,
     /// What `conditions::observed` made of the samples: several detectors need it.
@@ -48,20 +45,15 @@ impl<'a> Measured<'a> {
     /// One workload of one run of a study.
     pub fn new(
         results: &'a StudyResults,
-        plan: Option<&'a Plan>,
         run: &'a RunRecord,
         recording: &'a Recording,
         details: &'a dyn Details,
     ) -> Self {
-        let planned = plan.and_then(|plan| plan.treatment(run.key.treatment, run.block));
-        let workloads = planned.into_iter().flat_map(|planned| &planned.workloads);
-        let workload = workloads.into_iter().find(|(name, _)| *name == recording.workload);
         Self {
             results,
             run,
             recording,
-            settings: planned.map(|planned| &planned.settings),
-            workload: workload.map(|(_, workload)| workload),
+            workload: run.parameters.workload(&recording.workload),
             details,
             mounts: OnceCell::new(),
         }
@@ -70,10 +62,16 @@ impl<'a> Measured<'a> {
     /// The same workload in another run, without what is known of its samples.
     pub fn in_run(&self, run: &'a RunRecord) -> Option<Self> {
         let recording = run.recordings.iter().find(|other| other.workload == self.recording.workload)?;
-        Some(Self { run, recording, mounts: OnceCell::new(), ..*self })
+        Some(Self {
+            run,
+            recording,
+            workload: run.parameters.workload(&recording.workload),
+            mounts: OnceCell::new(),
+            ..*self
+        })
     }
 
-    /// The study and its plan.
+    /// The study.
     pub fn study(&self) -> &'a StudyRecord {
         &self.results.study
     }
@@ -188,7 +186,7 @@ impl<'a> Measured<'a> {
 
     /// Whether the embedded server served, on the host of the study.
     pub fn is_embedded(&self) -> bool {
-        self.run.service.as_ref().is_some_and(|service| service.server == "embedded")
+        self.run.service.as_ref().is_some_and(|service| service.server == ServedBy::Embedded)
     }
 
     /// Whether the target was reached by NFS.

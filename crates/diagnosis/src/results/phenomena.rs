@@ -64,4 +64,4 @@ pub(super) const COMPARISONS: &[Comparison] = &[
 
 #[cfg(test)]
 #[path = "phenomena/testing.rs"]
-mod made;
+pub(super) mod made;

@@ -2,7 +2,6 @@
 
 use benchmaster_analysis::Analysis;
 use benchmaster_record::results::{Check, StudyResults};
-use benchmaster_study::plan::Plan;
 
 use super::measured::Measured;
 use crate::diagnosis::Verdict;
@@ -16,8 +15,6 @@ pub struct Whole<'a> {
     pub results: &'a StudyResults,
     /// What the numbers say.
     pub analysis: &'a Analysis,
-    /// What was asked for; `None` when this version of the program cannot read the stored study file.
-    pub plan: Option<&'a Plan>,
 }
 
 /// Looks for one condition in a workload of a run.

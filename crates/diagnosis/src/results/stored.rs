@@ -177,9 +177,9 @@ pub(in crate::results) use stored;
 mod tests {
     use super::*;
 
-    /// Names of checks in the files of a directory of the study crate.
+    /// Names of checks in the files of a directory or file of the workspace.
     fn checks_in(files: &str, before: &str) -> Vec<String> {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../study/src");
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let path = root.join(files);
         let files: Vec<_> = if path.is_dir() {
             std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect()
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn every_check_has_its_finding() {
-        let mut checks = checks_in("validity.rs", "found(s, \"");
-        checks.extend(checks_in("validity", "found(s, \""));
-        checks.extend(checks_in("runner/session/lab.rs", "id: \""));
+        let mut checks = checks_in("diagnosis/src/validity.rs", "found(s, \"");
+        checks.extend(checks_in("diagnosis/src/validity", "found(s, \""));
+        checks.extend(checks_in("runner/src/session/lab.rs", "id: \""));
         // Those that a call has in lines of their own.
         checks.extend(["errors", "corruption"].map(str::to_owned));
         checks.sort();

@@ -4,13 +4,13 @@ use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{HostSamples, Recording, RpcRow, TraceRecord};
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
-use benchmaster_study::plan::Plan;
 use benchmaster_testkit::{serve, spread, study_results};
 
 use crate::diagnosis::Verdict;
 use crate::finding::Finding;
 use crate::results::details::Details;
 use crate::results::measured::Measured;
+use crate::results::phenomena::made::with_parameters;
 use crate::results::rule::Detector;
 
 /// Results of a run, of which the first workload is looked at.
@@ -131,10 +131,10 @@ impl Made {
 
     /// What a detector says of it.
     pub(crate) fn verdict(&self, detector: &Detector) -> Verdict {
-        let plan = Plan::of_results(&self.results.study).ok();
-        let run = &self.results.runs[0];
+        let results = with_parameters(&self.results);
+        let run = &results.runs[0];
         let recording = &run.recordings[self.which];
-        (detector.detect)(&Measured::new(&self.results, plan.as_ref(), run, recording, &NoDetails))
+        (detector.detect)(&Measured::new(&results, run, recording, &NoDetails))
     }
 
     /// What it finds.

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 pub struct LabRecord {
     /// What the machines were: `qemu-kvm`, `uml`, `qemu-tcg`, `uml-virtual-time`, `namespaces`.
     pub back_end: String,
-    /// `real`, or `virtual`: a clock that moved only when all machines waited.
-    pub time: String,
+    /// How its clock moved.
+    pub time: LabTime,
     /// Who served: `knfsd`, `memory`, `ganesha`, or a host.
     pub server: String,
     /// Whether a wire with delay, bandwidth and loss was between clients and server.
@@ -22,6 +22,18 @@ pub struct LabRecord {
     pub wake_ups: f64,
     /// The machines: the server first, if it was one.
     pub machines: Vec<LabMachine>,
+}
+
+words! {
+    /// How time passes in a lab.
+    #[derive(Default, schemars::JsonSchema)]
+    LabTime {
+        /// As it does on the host.
+        #[default]
+        Real = "real",
+        /// Only when all machines wait, in one kernel: latencies and counts are exact, and rates mean nothing.
+        Virtual = "virtual",
+    }
 }
 
 /// A machine of a lab.
@@ -44,12 +56,9 @@ pub struct LabMachine {
 }
 
 impl LabRecord {
-    /// The `time` of a lab whose clock moved only when all machines waited.
-    pub const VIRTUAL: &'static str = "virtual";
-
     /// Whether latencies are exact, and rates mean nothing.
     pub fn is_virtual(&self) -> bool {
-        self.time == Self::VIRTUAL
+        self.time == LabTime::Virtual
     }
 
     /// The kernels of the clients.
@@ -97,7 +106,7 @@ mod tests {
         };
         let lab = LabRecord {
             back_end: "uml".into(),
-            time: "real".into(),
+            time: LabTime::Real,
             server: "knfsd".into(),
             machines: vec![machine("server", "6.12.88"), machine("c1", "6.1.176"), machine("c2", "6.1.176")],
             ..LabRecord::default()
@@ -108,7 +117,7 @@ mod tests {
         );
         let one = LabRecord {
             server: "memory".into(),
-            time: LabRecord::VIRTUAL.into(),
+            time: LabTime::Virtual,
             machines: vec![machine("c1", "6.1.176")],
             ..lab
         };

@@ -3,12 +3,43 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+words! {
+    /// What emulates the network between the clients and the server.
+    #[derive(Default)]
+    Emulator {
+        /// The network is as it is.
+        #[default]
+        None = "none",
+        /// A relay of TCP connections: a delay only.
+        Relay = "tcp-relay",
+        /// A wire in user space between network namespaces.
+        Wire = "wire",
+        /// The kernel's `tc netem` between network namespaces.
+        Netem = "tc-netem",
+    }
+}
+
+words! {
+    /// Who serves a target.
+    ServedBy {
+        /// The server of this program: in the process of the clients, or in that of the study with machines of a lab.
+        Embedded = "embedded",
+        /// The kernel's server on a machine of a lab.
+        Knfsd = "knfsd",
+        /// nfs-ganesha on a machine of a lab.
+        Ganesha = "ganesha",
+        /// A server that the study does not start.
+        External = "external",
+        /// A server that steps of the study set up.
+        Managed = "managed",
+    }
+}
+
 /// The network between the clients and the server of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct NetworkRecord {
-    /// By what it was emulated: `none`, `tcp-relay`, `wire` or `tc-netem`.
     #[serde(rename = "network")]
-    pub means: String,
+    pub emulator: Emulator,
     /// One-way delay in nanoseconds.
     pub delay_ns: u64,
     /// Standard deviation of the delay in nanoseconds.
@@ -17,35 +48,17 @@ pub struct NetworkRecord {
     pub bandwidth: Option<u64>,
     /// Share of the packets that are lost on purpose (0 to 1).
     pub loss: f64,
-    /// Round trip through the same means without any delay, as measured, in nanoseconds.
+    /// Round trip through the same emulation without any delay, as measured, in nanoseconds.
     pub base_rtt_ns: Option<u64>,
-    /// What an emulation by these means is good for, in words; empty without.
+    /// What this emulation is accurate for; empty without one.
     #[serde(rename = "network_note")]
     pub note: String,
 }
 
-impl Default for NetworkRecord {
-    /// A network as it is.
-    fn default() -> Self {
-        Self {
-            means: Self::NONE.into(),
-            delay_ns: 0,
-            jitter_ns: 0,
-            bandwidth: None,
-            loss: 0.0,
-            base_rtt_ns: None,
-            note: String::new(),
-        }
-    }
-}
-
 impl NetworkRecord {
-    /// The means of a network that is not emulated.
-    pub const NONE: &'static str = "none";
-
     /// Whether anything was emulated.
     pub fn is_emulated(&self) -> bool {
-        self.means != Self::NONE
+        self.emulator != Emulator::None
     }
 }
 

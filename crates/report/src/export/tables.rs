@@ -405,8 +405,8 @@ fn services(results: &StudyResults) -> Table {
         .text("url", |row| {
             service(row).map_or_else(|| Some(row.2.connection.server.clone()), |s| Some(s.url))
         })
-        .text("server", |row| service(row).map(|s| s.server))
-        .text("network", |row| service(row).map(|s| s.network.means))
+        .text("server", |row| service(row).map(|s| s.server.name()))
+        .text("network", |row| service(row).map(|s| s.network.emulator.name()))
         .unsigned("delay_ns", |row| service(row).map(|s| s.network.delay_ns))
         .unsigned("jitter_ns", |row| service(row).map(|s| s.network.jitter_ns))
         .unsigned("bandwidth", |row| service(row).and_then(|s| s.network.bandwidth))

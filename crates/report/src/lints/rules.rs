@@ -1,5 +1,6 @@
 //! How each rule is looked up.
 
+use benchmaster_record::results::ServedBy;
 use std::collections::BTreeSet;
 
 use benchmaster_analysis::{Analysis, Effects, Estimate, ResponseSummary, TreatmentSummary, counts};
@@ -310,7 +311,8 @@ pub(super) fn setup(results: &StudyResults, _: &Analysis) -> Outcome {
     if !changed.is_empty() {
         return Broken(format!("the kernel changed between sessions on {}", some(changed)));
     }
-    let external = results.runs.iter().filter_map(|run| run.service.as_ref()).any(|s| s.server == "external");
+    let external =
+        results.runs.iter().filter_map(|run| run.service.as_ref()).any(|s| s.server == ServedBy::External);
     let server = if external {
         "; of the server only its address is known: note its hardware and its version beside the report"
     } else {

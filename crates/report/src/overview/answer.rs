@@ -6,7 +6,7 @@ use benchmaster_analysis::{
 };
 use benchmaster_record::results::{FactorRecord, StudyResults, Unit};
 use benchmaster_stats::interval::welch;
-use benchmaster_study::plan::design::words::list;
+use benchmaster_units::format::list;
 
 use super::{adaptive_lines, load_lines};
 use crate::format::{self, rounded};

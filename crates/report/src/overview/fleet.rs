@@ -185,7 +185,7 @@ pub(crate) fn baseline_of<'a>(
     network: &NetworkRecord,
 ) -> Option<&'a BaselineRecord> {
     let same = |b: &&BaselineRecord| {
-        let settings = |n: &NetworkRecord| (n.means.clone(), n.delay_ns, n.jitter_ns, n.bandwidth);
+        let settings = |n: &NetworkRecord| (n.emulator, n.delay_ns, n.jitter_ns, n.bandwidth);
         settings(&b.network) == settings(network) && b.network.loss == network.loss
     };
     results.baselines.iter().rfind(same)

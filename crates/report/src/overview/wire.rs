@@ -1,6 +1,7 @@
 //! What went over the wire, who served it and what lay between, in words.
 
 use benchmaster_record::phase::Phase;
+use benchmaster_record::results::Emulator;
 use std::collections::BTreeSet;
 
 use benchmaster_analysis::{Analysis, RpcSummary, TreatmentSummary};
@@ -83,16 +84,16 @@ pub(crate) fn lab_lines(results: &StudyResults) -> Vec<String> {
 
 /// How the network was emulated, once for each means; nothing for real ones.
 pub(crate) fn network_lines(results: &StudyResults) -> Vec<String> {
-    let mut found: Vec<(&str, &str, Vec<u64>)> = Vec::new();
+    let mut found: Vec<(Emulator, &str, Vec<u64>)> = Vec::new();
     let services = results.runs.iter().filter_map(|run| run.service.as_ref());
     for network in services.map(|service| &service.network).filter(|network| network.is_emulated()) {
-        match found.iter_mut().find(|(means, ..)| *means == network.means) {
+        match found.iter_mut().find(|(emulator, ..)| *emulator == network.emulator) {
             Some((.., delays)) if delays.contains(&network.delay_ns) => {}
             Some((.., delays)) => delays.push(network.delay_ns),
-            None => found.push((&network.means, &network.note, vec![network.delay_ns])),
+            None => found.push((network.emulator, &network.note, vec![network.delay_ns])),
         }
     }
-    let line = |(_, note, mut delays): (&str, &str, Vec<u64>)| {
+    let line = |(_, note, mut delays): (Emulator, &str, Vec<u64>)| {
         delays.sort_unstable();
         let delays: Vec<_> = delays.iter().map(|delay| format!("{} ms", *delay as f64 / 1e6)).collect();
         format!("network emulated with a one-way delay of {} by {note}", delays.join(", "))

@@ -152,7 +152,7 @@ pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
         if !network.is_emulated() && baseline.is_none() {
             continue;
         }
-        let means = format!("{}: {}.", network.means, network.note);
+        let means = format!("{}: {}.", network.emulator, network.note);
         if !network.note.is_empty() && !notes.contains(&means) {
             notes.push(means);
         }
@@ -171,7 +171,7 @@ pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
         let estimate = treatment.response(primary).and_then(|r| Some((r.estimate.as_ref()?, r.unit)));
         table.row([
             Cell::name(&treatment.label),
-            Cell::text(&network.means),
+            Cell::text(network.emulator.name()),
             Cell::text(unbroken(&network_text(network))),
             optional(baseline.and_then(|b| b.round_trip).map(|r| r.median_ns)),
             raw("receive"),
@@ -227,7 +227,7 @@ fn baselines(results: &StudyResults) -> Option<Table> {
             [
                 Cell::text(&baseline.client),
                 Cell::text(&baseline.target),
-                Cell::text(&baseline.network.means),
+                Cell::text(baseline.network.emulator.name()),
                 Cell::text(unbroken(&network_text(&baseline.network))),
                 rtt(|r| r.min_ns),
                 rtt(|r| r.median_ns),

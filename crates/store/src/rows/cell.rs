@@ -6,7 +6,7 @@ use benchmaster_record::model::OperationKind;
 use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{EncodedHistogram, RpcSource, StopReason};
-use benchmaster_record::results::{SessionEnd, Severity, StageKind, Unit};
+use benchmaster_record::results::{Emulator, LabTime, ServedBy, SessionEnd, Severity, StageKind, Unit};
 use benchmaster_record::samples::Kind;
 use jiff::Timestamp;
 use rusqlite::types::{Type, Value, ValueRef};
@@ -256,7 +256,14 @@ macro_rules! words {
     )*};
 }
 
-words!(NfsVersion = "version of NFS", OperationKind = "operation", Phase = "phase");
+words!(
+    Emulator = "emulator",
+    LabTime = "time of a lab",
+    NfsVersion = "version of NFS",
+    OperationKind = "operation",
+    Phase = "phase",
+    ServedBy = "server"
+);
 
 /// Enums are stored by the name that serde gives them.
 macro_rules! named {

@@ -5,7 +5,7 @@ use benchmaster_record::results::{
 };
 use rusqlite::{Connection, Result, Row, Transaction};
 
-use super::cell::{Cell, Columns, NewRow};
+use super::cell::{Cell, Columns, Json, NewRow};
 use super::recording::{insert_recording, load_recordings};
 use super::{Inserted, Parts, RowError, all, map, one, wire};
 
@@ -21,6 +21,7 @@ pub(crate) fn insert_run(transaction: &Transaction<'_>, run: &RunRecord) -> Inse
     let row = store!(NewRow::default().with(&run.key), run, {
         position, session, started, elapsed_ns, failure, stage, block, whole_plot
     });
+    let row = row.set("parameters", &Json(run.parameters.clone()));
     let id = row.insert(transaction, "runs")?;
     for (ordinal, record) in (0u32..).zip(&run.recordings) {
         insert_recording(transaction, NewRow::child("run_id", id, ordinal), record)?;
@@ -93,6 +94,7 @@ fn run(connection: &Connection, row: &Row<'_>, parts: Parts) -> Result<RunRecord
     Ok(load!(row, RunRecord {
         position, stage, block, whole_plot, session, started, elapsed_ns, failure;
         key: key(row)?,
+        parameters: Json::load(row, "parameters")?.0,
         recordings: load_recordings(connection, id, parts)?,
         responses: responses(connection, id)?,
         checks: load_checks(connection, id)?,

@@ -12,7 +12,7 @@ use super::{Inserted, RowError, all, map, one};
 
 columns! {
     NetworkRecord {
-        means = "network", delay_ns, jitter_ns, bandwidth, loss, base_rtt_ns, note = "network_note"
+        emulator = "network", delay_ns, jitter_ns, bandwidth, loss, base_rtt_ns, note = "network_note"
     }
     NetworkAchieved { packets, lost, overflowed, lateness_p99_ns, lateness_max_ns }
     RoundTripBaseline {

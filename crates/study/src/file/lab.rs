@@ -1,13 +1,14 @@
 //! Whether a lab is what the rest of a treatment can run in, and what `{server}` stands for in a mount.
 
 use benchmaster_nfs_client::options::MountOptions;
+use benchmaster_record::results::LabTime;
 use benchmaster_units::{ByteSize, TimeSpan};
 
 use super::place::report;
 use super::section::Reader;
 use crate::settings::{
-    LabBackEnd, LabServer, LabSettings, LabTime, Launcher, Means, MountSettings, OptionText, SERVER,
-    ServerKind, ServerSettings, Settings, TargetKind, TargetSettings, host_of,
+    LabBackEnd, LabServer, LabSettings, Launcher, Means, MountSettings, OptionText, SERVER, ServerKind,
+    ServerSettings, Settings, TargetKind, TargetSettings, host_of,
 };
 
 /// The least memory of a machine: below, its kernel does not boot.

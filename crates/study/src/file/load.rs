@@ -14,10 +14,11 @@ use super::design::{DesignKind, DesignSection, Replicates};
 use super::factors::{Factor, Level, Setting, workload_names};
 use super::path::{self, Segment};
 use super::section::Reader;
-use super::treatment::{Treatment, leaves};
+use super::treatment::Treatment;
 use super::words;
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use benchmaster_analysis::load::grid;
+use benchmaster_record::model::leaves;
 
 /// The name of the factor that the loads are levels of.
 pub(crate) const LOAD_FACTOR: &str = "load";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use benchmaster_record::model::{Fileset, ParameterError, Step, Workload};
+use benchmaster_record::model::{Fileset, ParameterError, Workload};
 use benchmaster_telemetry::sampling::sampler_names;
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::builtin::{BUILT_IN, Conditions, Scale, WorkloadSpec};
@@ -396,16 +396,6 @@ fn written_path(name: &str, spec: &WorkloadSpec, error: &ParameterError) -> Stri
         (_, below) if below.starts_with("filesets.") => format!("workload.{name}.fileset"),
         (_, below) => format!("workload.{name}.{below}"),
     }
-}
-
-/// The steps of a flow that do something, those inside others included, in order.
-pub(crate) fn leaves(flow: &[Step]) -> Box<dyn Iterator<Item = &Step> + '_> {
-    Box::new(flow.iter().flat_map(|step| {
-        let own = step.op.is_some().then_some(step);
-        own.into_iter()
-            .chain(leaves(&step.flow))
-            .chain(step.choose.iter().flat_map(|choice| leaves(&choice.flow)))
-    }))
 }
 
 /// Workloads that name the same fileset must describe it in the same way.

@@ -15,7 +15,7 @@ use super::design::words::bits;
 use super::design::{
     BlockInput, DesignDescription, DesignFactor, DesignInput, MAX_ORDER, POWER, TextForm, describe,
 };
-use super::place::{self, PlannedNetwork, PlannedStep};
+use super::place::{self, EmulationHere, PlannedNetwork, PlannedStep};
 use super::{Estimate, Plan};
 use crate::response_names::response_names;
 use benchmaster_analysis::schedule::first_runs;
@@ -220,8 +220,11 @@ impl Plan {
 
     /// The plan for people, with what can be known of this host only: by what means networks would be emulated here.
     /// `design` is what [`describe`] says of [`Plan::design_input`].
-    pub fn describe_here(&self, design: DesignDescription) -> PlanDescription {
-        PlanDescription { networks: place::networks(&self.treatments, true), ..self.describe_with(design) }
+    pub fn describe_here(&self, design: DesignDescription, emulation: EmulationHere) -> PlanDescription {
+        PlanDescription {
+            networks: place::networks(&self.treatments, Some(emulation)),
+            ..self.describe_with(design)
+        }
     }
 
     /// The plan for people.
@@ -276,7 +279,7 @@ impl Plan {
             load: PlannedLoad::of(study),
             workloads: workloads.collect(),
             clients: base.map(|base| place::clients(&base.settings)).unwrap_or_default(),
-            networks: place::networks(&self.treatments, false),
+            networks: place::networks(&self.treatments, None),
             beside: base.map(|base| place::beside(&base.settings)).unwrap_or_default(),
             steps: place::steps(&self.treatments),
             treatments: study.treatments.iter().map(|treatment| treatment.label.clone()).collect(),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::PlannedTreatment;
-use crate::runner::network::means_here;
 use crate::settings::{Launcher, Settings};
 
 /// A step that sets the server up, or undoes that.
@@ -33,6 +32,9 @@ pub struct PlannedNetwork {
     /// By what means it would be emulated on this host; `None` when that was not found out.
     pub means: Option<String>,
 }
+
+/// What would emulate the network of a treatment on this host, in words; `None` when nothing is emulated.
+pub type EmulationHere = fn(&Settings) -> Option<String>;
 
 /// Clients of a treatment and where they are, in words.
 pub(super) fn clients(settings: &Settings) -> String {
@@ -90,8 +92,11 @@ pub(super) fn beside(settings: &Settings) -> String {
     format!("{read}{}", commands.collect::<String>())
 }
 
-/// The networks of all treatments, each once. `look`: also by what means they would be emulated here.
-pub(super) fn networks(treatments: &[PlannedTreatment], look: bool) -> Vec<PlannedNetwork> {
+/// The networks of all treatments, each once. `emulation`: what would emulate the network of a treatment on this host.
+pub(super) fn networks(
+    treatments: &[PlannedTreatment],
+    emulation: Option<EmulationHere>,
+) -> Vec<PlannedNetwork> {
     let mut found: Vec<PlannedNetwork> = Vec::new();
     for settings in treatments.iter().map(|treatment| &treatment.settings) {
         let network = &settings.network;
@@ -112,10 +117,10 @@ pub(super) fn networks(treatments: &[PlannedTreatment], look: bool) -> Vec<Plann
         parts.extend(network.congestion.as_ref().map(|name| format!("TCP with {name}")));
         let link = parts.join(", ");
         if found.iter().all(|known| known.link != link) {
-            let means = match &settings.lab {
-                Some(_) if look => Some("a user-space wire between the machines of the lab".to_owned()),
-                _ if look => means_here(settings),
-                _ => None,
+            let means = match (&settings.lab, emulation) {
+                (_, None) => None,
+                (Some(_), _) => Some("a user-space wire between the machines of the lab".to_owned()),
+                (None, Some(emulation)) => emulation(settings),
             };
             found.push(PlannedNetwork { link, means });
         }

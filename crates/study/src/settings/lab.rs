@@ -1,6 +1,7 @@
 //! The section `[lab]`: machines in user space with the real Linux NFS client and server, in which the study runs.
 
 use benchmaster_lab::{BackEnd, FileSystem, KernelChoice, KnfsdConfig, LabConfig, ServerKind};
+use benchmaster_record::results::LabTime;
 use benchmaster_units::{ByteSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,17 +146,6 @@ impl LabBackEnd {
             Self::Namespaces => BackEnd::Namespaces,
         }
     }
-}
-
-/// How time passes in a lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LabTime {
-    /// As it does.
-    #[default]
-    Real,
-    /// Only when all machines wait, in one kernel: latencies and counts are exact, and rates mean nothing.
-    Virtual,
 }
 
 /// What the kernel's server exports.

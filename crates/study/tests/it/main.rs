@@ -15,6 +15,4 @@ mod mistakes;
 mod mutations;
 mod schedule;
 mod schema;
-mod stages;
 mod studies;
-mod validity;

@@ -386,7 +386,7 @@ mod tests {
 
     fn looked(results: &StudyResults, compare: fn(&Whole<'_>) -> Compared) -> Compared {
         let none = StudyResults { runs: Vec::new(), ..results.clone() };
-        compare(&Whole { results, analysis: &analyze(&none), plan: None })
+        compare(&Whole { results, analysis: &analyze(&none) })
     }
 
     #[test]

@@ -315,7 +315,7 @@ mod tests {
     /// What is looked at does not depend on the analysis, which takes its time.
     fn looked(results: &StudyResults, compare: fn(&Whole<'_>) -> Compared) -> Compared {
         let none = StudyResults { runs: Vec::new(), ..results.clone() };
-        compare(&Whole { results, analysis: &analyze(&none), plan: None })
+        compare(&Whole { results, analysis: &analyze(&none) })
     }
 
     #[test]

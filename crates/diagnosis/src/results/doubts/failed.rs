@@ -143,7 +143,7 @@ mod tests {
         results: &benchmaster_record::results::StudyResults,
         compare: fn(&Whole<'_>) -> Compared,
     ) -> Compared {
-        compare(&Whole { results, analysis: &analyze(results), plan: None })
+        compare(&Whole { results, analysis: &analyze(results) })
     }
 
     #[test]

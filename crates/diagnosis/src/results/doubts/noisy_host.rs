@@ -1,6 +1,7 @@
 //! Others on the host of the clients: virtual machines that took its processors, programs that used them.
 
 use benchmaster_record::recording::HostSamples;
+use benchmaster_record::results::Emulator;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
@@ -38,7 +39,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .shown_by(Plot::Counters);
         return Verdict::Found(finding);
     }
-    if measured.network().is_some_and(|network| network.means == "wire") {
+    if measured.network().is_some_and(|network| network.emulator == Emulator::Wire) {
         // The wire's own program is no other one, and what it uses is not counted.
         return match measured.recording.host.host_steal {
             Some(_) => Verdict::Clear,

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     fn looked(results: &StudyResults) -> Compared {
-        compare(&Whole { results, analysis: &analyze(results), plan: None })
+        compare(&Whole { results, analysis: &analyze(results) })
     }
 
     #[test]

@@ -153,6 +153,7 @@ fn undetermined(
 #[cfg(test)]
 mod tests {
     use benchmaster_analysis::analyze;
+    use benchmaster_record::results::ServedBy;
 
     use super::*;
     use crate::finding::{Confidence, Remedy};
@@ -209,7 +210,7 @@ mod tests {
         let mut made = Made::served();
         for run in &mut made.results.runs {
             let service = run.service.as_mut().unwrap();
-            (service.server, service.network) = ("external".into(), Default::default());
+            (service.server, service.network) = (ServedBy::External, Default::default());
         }
         made
     }

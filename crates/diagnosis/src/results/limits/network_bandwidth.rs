@@ -70,7 +70,7 @@ impl Usage {
 
 /// Bytes of TCP's data in a segment of the emulated network, or else of Ethernet.
 pub(super) fn segment(measured: &Measured<'_>) -> f64 {
-    let mtu = measured.settings.and_then(|settings| settings.network.mtu).unwrap_or(MTU);
+    let mtu = measured.run.parameters.mtu.unwrap_or(MTU);
     (f64::from(mtu) - HEADERS).max(1.0)
 }
 
@@ -100,9 +100,10 @@ pub(in crate::results) fn usage(measured: &Measured<'_>) -> Option<Usage> {
         .and_then(|network| network.bandwidth)
         .map(|bits| (bits as f64 / 8.0 * f64::from(clients), "the emulated bandwidth of the clients' links"));
     let shared = measured
-        .settings
-        .and_then(|settings| settings.network.server_bandwidth)
-        .map(|bandwidth| (bandwidth.0, "the emulated bandwidth of the server's link"));
+        .run
+        .parameters
+        .server_bandwidth
+        .map(|bandwidth| (bandwidth, "the emulated bandwidth of the server's link"));
     let capacity = [emulated, shared].into_iter().flatten().min_by(|(a, _), (b, _)| a.total_cmp(b));
     if let Some((capacity, from)) = capacity.filter(|(capacity, _)| *capacity > 0.0) {
         return Some(Usage {
@@ -218,9 +219,7 @@ fn over_intervals(measured: &Measured<'_>, part: f64) -> Option<Test> {
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_study::plan::Plan;
-    use benchmaster_study::settings::Settings;
-    use benchmaster_units::Bandwidth;
+    use benchmaster_record::results::ServedBy;
 
     use super::*;
     use crate::results::testing::{Made, NoDetails};
@@ -279,29 +278,26 @@ mod tests {
 
     #[test]
     fn what_counts_follows_the_settings_of_the_network() {
-        let made = made(118e6);
-        let plan = Plan::of_results(&made.results.study).unwrap();
-        let mut settings = plan.treatments[0].settings.clone();
-        let run = &made.results.runs[0];
-        let share = |settings: &Settings| {
-            let recording = &run.recordings[made.which];
-            let mut measured = Measured::new(&made.results, Some(&plan), run, recording, &NoDetails);
-            measured.settings = Some(settings);
-            usage(&measured).unwrap().share()
+        let mut made = made(118e6);
+        let share = |made: &Made| {
+            let run = &made.results.runs[0];
+            usage(&Measured::new(&made.results, run, &run.recordings[made.which], &NoDetails))
+                .unwrap()
+                .share()
         };
-        settings.network.mtu = Some(9_000);
-        assert!((share(&settings) - 118e6 * 9014.0 / 8948.0 / 125e6).abs() < 1e-6);
+        made.run().parameters.mtu = Some(9_000);
+        assert!((share(&made) - 118e6 * 9014.0 / 8948.0 / 125e6).abs() < 1e-6);
         // Of bytes, as study files are read.
-        settings.network.mtu = None;
-        settings.network.server_bandwidth = Some(Bandwidth(120e6));
-        assert!((share(&settings) - 118e6 * FRAMES / 120e6).abs() < 1e-6);
+        made.run().parameters.mtu = None;
+        made.run().parameters.server_bandwidth = Some(120e6);
+        assert!((share(&made) - 118e6 * FRAMES / 120e6).abs() < 1e-6);
     }
 
     #[test]
     fn on_loopback_there_is_no_link() {
         let mut loopback = made(800e6);
         let service = loopback.run().service.as_mut().unwrap();
-        (service.server, service.network) = ("embedded".into(), Default::default());
+        (service.server, service.network) = (ServedBy::Embedded, Default::default());
         assert_eq!(loopback.verdict(&DETECTOR), Verdict::Irrelevant);
         assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
     }

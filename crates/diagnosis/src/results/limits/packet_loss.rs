@@ -1,5 +1,6 @@
 //! Lost packets, after each of which TCP sends less at once.
 
+use benchmaster_record::results::Emulator;
 use benchmaster_telemetry::derived::mean;
 
 use super::network_bandwidth::{segment, usage};
@@ -55,7 +56,7 @@ struct Loss {
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let emulated = measured.network().filter(|network| network.is_emulated());
-    let relay = emulated.is_some_and(|network| network.means == "tcp-relay");
+    let relay = emulated.is_some_and(|network| network.emulator == Emulator::Relay);
     let loopback = measured.is_embedded() && emulated.is_none();
     if !measured.is_nfs() || measured.is_virtual() || relay || loopback {
         return Verdict::Irrelevant;
@@ -190,7 +191,7 @@ fn of_emulation(measured: &Measured<'_>) -> Option<Loss> {
 
 /// Whether the congestion control of the sender is known to go by the rate at which segments arrive.
 fn goes_by_rate(measured: &Measured<'_>, to_clients: bool) -> bool {
-    let asked = measured.settings.and_then(|settings| settings.network.congestion.as_deref());
+    let asked = measured.run.parameters.congestion.as_deref();
     let of_host = || {
         let host = if to_clients && !measured.is_embedded() {
             measured.server_host()
@@ -206,6 +207,7 @@ fn goes_by_rate(measured: &Measured<'_>, to_clients: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use benchmaster_record::results::NetworkAchieved;
+    use benchmaster_record::results::ServedBy;
 
     use super::*;
     use crate::results::testing::Made;
@@ -215,8 +217,8 @@ mod tests {
     fn made(part: f64, trips: f64) -> Made {
         let mut made = Made::spread().reading();
         let service = made.run().service.as_mut().unwrap();
-        service.server = "embedded".into();
-        service.network.means = "wire".into();
+        service.server = ServedBy::Embedded;
+        service.network.emulator = Emulator::Wire;
         (service.network.delay_ns, service.network.base_rtt_ns) = (10_000_000, None);
         (service.network.bandwidth, service.network.loss) = (None, 0.005);
         service.achieved = Some(NetworkAchieved { lost: Some(40), ..NetworkAchieved::default() });
@@ -251,7 +253,7 @@ mod tests {
     /// What the server, on a host of its own, counted of one connection.
     fn counted(made: &mut Made, again: f64) {
         let service = made.run().service.as_mut().unwrap();
-        (service.server, service.network) = ("external".into(), Default::default());
+        (service.server, service.network) = (ServedBy::External, Default::default());
         service.achieved = None;
         // The host that has no clients.
         let server = {
@@ -319,7 +321,7 @@ mod tests {
         row.rtt_ns = row.ops * 800_000_000;
         assert_eq!(small.verdict(&DETECTOR), Verdict::Clear);
         let mut relay = made(1.0, 40.0);
-        relay.run().service.as_mut().unwrap().network.means = "tcp-relay".into();
+        relay.run().service.as_mut().unwrap().network.emulator = Emulator::Relay;
         assert_eq!(relay.verdict(&DETECTOR), Verdict::Irrelevant);
         assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
         let mut stopped = made(1.0, 40.0);

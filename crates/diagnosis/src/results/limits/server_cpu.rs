@@ -127,11 +127,12 @@ fn finding(confidence: Confidence, what: String, remedy: Remedy, taken: f64, est
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::ServedBy;
 
     /// A kernel's server whose two processors were busy for these shares, all of it in the kernel.
     fn made(first: f64, second: f64) -> Made {
         let mut made = Made::spread();
-        made.run().service.as_mut().unwrap().server = "knfsd".into();
+        made.run().service.as_mut().unwrap().server = ServedBy::Knfsd;
         let server = made.recording().samples.iter_mut().find(|host| host.agent == "server").unwrap();
         server.samples.series.retain(|series| series.key.sampler != "cpu");
         let length = made.recording().length_ns as f64;

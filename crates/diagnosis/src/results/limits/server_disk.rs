@@ -129,11 +129,12 @@ fn value(derived: &BTreeMap<String, Derived>, name: &str) -> f64 {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::ServedBy;
 
     /// A device of the server with these shares of time busy and queue.
     fn made(utilization: f64, queue: f64, writes: f64) -> Made {
         let mut made = Made::spread();
-        made.run().service.as_mut().unwrap().server = "knfsd".into();
+        made.run().service.as_mut().unwrap().server = ServedBy::Knfsd;
         disk(&mut made, "server", utilization, queue, writes);
         made
     }

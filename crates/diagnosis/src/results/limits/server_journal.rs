@@ -98,10 +98,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::ServedBy;
 
     fn made(per_second: f64, mean_ns: f64) -> Made {
         let mut made = Made::spread();
-        made.run().service.as_mut().unwrap().server = "knfsd".into();
+        made.run().service.as_mut().unwrap().server = ServedBy::Knfsd;
         let seconds = made.recording().length_ns as f64 / 1e9;
         made.sample("server", "jbd2", "transactions", "vdb-8", per_second * seconds);
         made.gauge("server", "jbd2", "mean_commit", "vdb-8", mean_ns);

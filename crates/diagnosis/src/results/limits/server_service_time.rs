@@ -217,6 +217,7 @@ fn remedy(measured: &Measured<'_>, operation: &str) -> Remedy {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::ServedBy;
 
     /// 1,000 calls each of READ and COMMIT behind a delay of 1 ms each way, that take so long on the server.
     fn made(read_ns: u64, commit_ns: u64) -> Made {
@@ -313,7 +314,7 @@ mod tests {
         assert!(matches!(uncounted.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("mountstats")));
         let mut far = made(0, 16_000_000);
         let service = far.run().service.as_mut().unwrap();
-        (service.server, service.network) = ("external".into(), Default::default());
+        (service.server, service.network) = (ServedBy::External, Default::default());
         assert!(matches!(far.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("baseline = true")));
     }
 }

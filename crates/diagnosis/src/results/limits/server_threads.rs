@@ -93,12 +93,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::ServedBy;
 
     /// `requests` at a kernel's server with 8 threads.
     fn made(requests: f64, waits: Option<f64>) -> Made {
         let mut made = Made::spread();
         if let Some(service) = &mut made.run().service {
-            (service.server, service.network.delay_ns) = ("knfsd".into(), 0);
+            (service.server, service.network.delay_ns) = (ServedBy::Knfsd, 0);
         }
         let length = made.recording().length_ns as f64;
         let rows = made.rows().len() as f64;

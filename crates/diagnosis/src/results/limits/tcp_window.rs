@@ -1,6 +1,7 @@
 //! The window of one TCP connection.
 
 use benchmaster_record::environment::Environment;
+use benchmaster_record::results::Emulator;
 
 use super::network_bandwidth::usage;
 use crate::diagnosis::Verdict;
@@ -52,7 +53,7 @@ struct Way {
 }
 
 fn detect(measured: &Measured<'_>) -> Verdict {
-    let relay = measured.network().is_some_and(|network| network.means == "tcp-relay");
+    let relay = measured.network().is_some_and(|network| network.emulator == Emulator::Relay);
     // Machines of a lab are on one host.
     let near = measured.run.lab.is_some() && measured.network().is_none_or(|network| !network.is_emulated());
     if !measured.is_nfs() || relay || near || measured.is_virtual() {
@@ -197,12 +198,13 @@ fn finding(
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::ServedBy;
 
     /// One connection of the embedded server with `in_flight` bytes under way over 40 ms, and buffers of 6 and 3 MB.
     fn made(in_flight: f64) -> Made {
         let mut made = Made::spread().reading();
         let service = made.run().service.as_mut().unwrap();
-        service.server = "embedded".into();
+        service.server = ServedBy::Embedded;
         (service.network.delay_ns, service.network.base_rtt_ns) = (20_000_000, None);
         service.network.bandwidth = None;
         made.results.baselines.clear();
@@ -251,7 +253,7 @@ mod tests {
         near.run().service.as_mut().unwrap().network.delay_ns = 400_000;
         assert_eq!(near.verdict(&DETECTOR), Verdict::Irrelevant);
         let mut relay = made(1_900_000.0);
-        relay.run().service.as_mut().unwrap().network.means = "tcp-relay".into();
+        relay.run().service.as_mut().unwrap().network.emulator = Emulator::Relay;
         assert_eq!(relay.verdict(&DETECTOR), Verdict::Irrelevant);
         let mut full = made(1_900_000.0);
         full.run().service.as_mut().unwrap().network.bandwidth = Some(400_000_000);
@@ -263,7 +265,7 @@ mod tests {
     fn what_is_not_known_is_said() {
         let mut far = made(1_900_000.0);
         let service = far.run().service.as_mut().unwrap();
-        (service.server, service.network.delay_ns) = ("external".into(), 0);
+        (service.server, service.network.delay_ns) = (ServedBy::External, 0);
         far.recording().samples.clear();
         assert!(matches!(far.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("baseline = true")));
         let mut unknown = made(1_900_000.0);

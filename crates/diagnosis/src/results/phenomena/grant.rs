@@ -106,11 +106,7 @@ struct Rule {
 }
 
 fn failed(measured: &Measured<'_>) -> Rule {
-    let off = measured.settings.is_some_and(|settings| match &settings.lab {
-        Some(lab) => !lab.delegations,
-        None => settings.is_embedded() && !settings.server.delegations,
-    });
-    if off {
+    if measured.run.parameters.delegations == Some(false) {
         return Rule {
             why: "the study switches them off".into(),
             remedy: "Switch them on where no client writes what others read.",

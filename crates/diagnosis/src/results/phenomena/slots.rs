@@ -2,7 +2,7 @@
 
 use benchmaster_analysis::counts;
 use benchmaster_record::phase::Phase;
-use benchmaster_study::plan::PlannedTreatment;
+use benchmaster_record::results::RunRecord;
 
 use super::levels::{Axis, Point, axes, is_at, name, placed, points, rates, ratio, runs_at, typical};
 use super::tools::{digits, percent, rate, share};
@@ -115,9 +115,11 @@ fn slots(whole: &Whole<'_>, workload: &str) -> Option<u64> {
 
 /// Operations that a client has under way at a level.
 fn asked(whole: &Whole<'_>, axis: &Axis<'_>, level: usize, workload: &str) -> Option<u64> {
-    let at_level = |treatment: &&PlannedTreatment| is_at(&treatment.record, axis.number, level);
-    let treatment = whole.plan?.treatments.iter().find(at_level)?;
-    let (_, workload) = treatment.workloads.iter().find(|(name, _)| name == workload)?;
+    let at_level = |run: &&RunRecord| {
+        let treatment = whole.results.study.treatments.get(run.key.treatment as usize);
+        treatment.is_some_and(|treatment| is_at(treatment, axis.number, level))
+    };
+    let workload = whole.results.runs.iter().find(at_level)?.parameters.workload(workload)?;
     Some(workload.groups.iter().map(|group| u64::from(group.workers) * u64::from(group.queue_depth)).sum())
 }
 

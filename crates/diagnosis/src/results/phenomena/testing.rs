@@ -1,14 +1,13 @@
 //! Judging made-up runs.
 
-#[path = "../../../tests/papers/made.rs"]
+#[path = "../../../tests/it/papers/made.rs"]
 mod data;
 
 use benchmaster_analysis::analyze;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::StudyResults;
-use benchmaster_study::plan::Plan;
 
-pub(super) use self::data::*;
+pub(in crate::results) use self::data::*;
 use crate::diagnosis::Verdict;
 use crate::results::details::Details;
 use crate::results::measured::Measured;
@@ -40,13 +39,13 @@ pub(super) fn judge_run(
     traces: &Traces,
     detect: fn(&Measured<'_>) -> Verdict,
 ) -> Verdict {
-    let plan = Plan::of_results(&results.study).unwrap();
+    let results = with_parameters(results);
     let run = &results.runs[run];
-    detect(&Measured::new(results, Some(&plan), run, &run.recordings[0], traces))
+    detect(&Measured::new(&results, run, &run.recordings[0], traces))
 }
 
 /// What a comparison says of all runs.
 pub(super) fn compare(results: &StudyResults, compare: fn(&Whole<'_>) -> Compared) -> Compared {
-    let plan = Plan::of_results(&results.study).unwrap();
-    compare(&Whole { results, analysis: &analyze(results), plan: Some(&plan) })
+    let results = &with_parameters(results);
+    compare(&Whole { results, analysis: &analyze(results) })
 }

@@ -70,7 +70,7 @@ pub(super) fn baselines(results: &StudyResults) -> Table {
         .text("time", |(b, _)| Some(b.time.to_string()))
         .text("agent", |(b, _)| Some(b.client.as_str()))
         .text("target", |(b, _)| Some(b.target.as_str()))
-        .text("network", |(b, _)| Some(b.network.means.as_str()))
+        .text("network", |(b, _)| Some(b.network.emulator.name()))
         .unsigned("delay_ns", |(b, _)| Some(b.network.delay_ns))
         .unsigned("jitter_ns", |(b, _)| Some(b.network.jitter_ns))
         .unsigned("bandwidth", |(b, _)| b.network.bandwidth)

@@ -9,7 +9,8 @@ use benchmaster_stats::t_quantile;
 use super::Facts;
 use super::description::{DesignDescription, Proposal};
 use super::text::{decimals, roman};
-use super::words::{bits, counted, list, short_list};
+use super::words::{bits, counted, short_list};
+use benchmaster_units::format::list;
 
 /// So many effects are named in a warning.
 const NAMED: usize = 12;

@@ -8,8 +8,9 @@ use benchmaster_design::term::{self, Term};
 use super::description::{
     BlockDescription, Bounds, CentrePoints, Exclusions, ModelCost, NewCorrelation, SplitPlot,
 };
-use super::words::{counted, list, short_list};
+use super::words::{counted, short_list};
 use super::{BlockInput, Facts};
+use benchmaster_units::format::list;
 
 impl BlockInput {
     /// Blocks within one replicate, at least 1.

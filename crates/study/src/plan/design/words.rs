@@ -1,6 +1,7 @@
 //! Names of effects, by letters and by the names of the factors.
 
 use benchmaster_design::term::{self, SignedTerm, Term};
+use benchmaster_units::format::list;
 
 /// The names of a design's factors.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,15 +85,6 @@ pub(crate) fn bits(factors: &[usize]) -> Option<Term> {
 /// The number of factors in an effect that is written in letters.
 pub(crate) fn order_of(letters: &str) -> usize {
     if letters == "I" { 0 } else { letters.chars().filter(char::is_ascii_uppercase).count() }
-}
-
-/// `a`, `a and b`, `a, b and c`.
-pub fn list(items: &[String]) -> String {
-    match items {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
 }
 
 /// [`list`] of the first `most`, with the number of the others.

@@ -1,0 +1,662 @@
+//! Each validity check: a recording that provokes it, and one that is clean.
+
+mod lab;
+
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
+use benchmaster_record::results::Emulator;
+use benchmaster_record::results::ServedBy;
+use std::collections::BTreeMap;
+
+use benchmaster_diagnosis::validity::machines::LabLook;
+use benchmaster_diagnosis::validity::{Subject, check};
+use benchmaster_record::environment::Environment;
+use benchmaster_record::environment::TargetEnvironment;
+use benchmaster_record::model::{Claim, OpenFlag, OperationKind, Step, Workload};
+use benchmaster_record::recording::{
+    AgentRecording, CacheAction, ClockFacts, ConnectionFacts, EncodedHistogram, FilesetFacts, HostSamples,
+    HostUse, IntervalStats, OperationStats, PhaseTiming, Recording, RpcCounters, RpcPhase, RpcRecording,
+    RpcRow, RpcSource, SeriesKey, SeriesRecording, StartFacts, StopReason, WorkerRecording,
+    latency_histogram,
+};
+use benchmaster_record::results::{
+    Check, NetworkAchieved, NetworkRecord, ServerUse, ServiceRecord, Severity,
+};
+use benchmaster_record::samples::{Cost, Kind, MetricKey, Point, Samples, Series};
+use benchmaster_workload::builtin::{DataParameters, WorkloadSpec};
+
+const SECOND: u64 = 1_000_000_000;
+const GB: u64 = 1_000_000_000;
+
+struct Case {
+    workload: Workload,
+    recording: Recording,
+    environment: Environment,
+    steady: Option<bool>,
+    service: Option<ServiceRecord>,
+    server: Option<ServerUse>,
+    lab: Option<LabLook>,
+}
+
+impl Case {
+    /// One worker for 60 s at 1000 operations of 64 KiB per second, steady, from a disk and far from any limit.
+    fn clean(operation: OperationKind) -> Self {
+        let spec = match operation {
+            Write => WorkloadSpec::SequentialWrite(DataParameters::default()),
+            _ => WorkloadSpec::RandomRead(DataParameters::default()),
+        };
+        let stats = |seconds: u64| {
+            let mut latency = latency_histogram();
+            latency.record_n(900_000, 1000 * seconds).unwrap();
+            OperationStats {
+                count: 1000 * seconds,
+                bytes: 65_536_000 * seconds,
+                errors: 0,
+                sum_ns: 900_000_000 * seconds,
+                latency: EncodedHistogram::encode(&latency),
+            }
+        };
+        let key = SeriesKey { group: "g".into(), label: operation.name().into(), operation };
+        let series = SeriesRecording {
+            key,
+            total: stats(60),
+            intervals: (0..60).map(|index| IntervalStats { index, stats: stats(1) }).collect(),
+            errors: BTreeMap::new(),
+            span: Some((0, 60 * SECOND)),
+            service: None,
+        };
+        let phase = |phase: Phase, start_ns: i64, end_ns: i64, operations| PhaseTiming {
+            phase,
+            start_ns,
+            end_ns,
+            operations,
+            errors: 0,
+        };
+        let recording = Recording {
+            workload: "w".into(),
+            timed: true,
+            started_unix_ns: 0,
+            length_ns: 60 * SECOND,
+            interval_ns: SECOND,
+            cut_ns: 0,
+            cut_reason: String::new(),
+            series: vec![series],
+            workers: vec![WorkerRecording {
+                group: "g".into(),
+                end_ns: 60 * SECOND,
+                cpu_ns: Some((3 * SECOND, 6 * SECOND)),
+                stop: StopReason::Time,
+                ..WorkerRecording::default()
+            }],
+            phases: vec![
+                phase(Phase::Prepare, -5_000_000_000, 0, 1),
+                phase(Phase::Measure, 0, 60_000_000_000, 60_000),
+                phase(Phase::TearDown, 60_000_000_000, 61_000_000_000, 1),
+            ],
+            filesets: vec![FilesetFacts {
+                name: "w".into(),
+                files: 1,
+                bytes: 20 * GB,
+                reused: false,
+                cached_bytes: Some(0),
+            }],
+            cache: CacheAction::default(),
+            host: HostUse {
+                process_user_ns: 3 * SECOND,
+                process_system_ns: 6 * SECOND,
+                host_busy: Some(0.1),
+                host_steal: Some(0.0),
+                processors: 4,
+                null_rate: Some(20e6),
+                free_after: Some(500 * GB),
+                ..HostUse::default()
+            },
+            error_details: Vec::new(),
+            verified_bytes: None,
+            corruption: None,
+            rpc: None,
+            agents: Vec::new(),
+            start: None,
+            samples: Vec::new(),
+            collected: Vec::new(),
+            replay: None,
+        };
+        let environment = Environment {
+            memory_total: Some(16 * GB),
+            target: Some(TargetEnvironment {
+                file_system: "ext4".into(),
+                total_bytes: 1000 * GB,
+                ..TargetEnvironment::default()
+            }),
+            ..Environment::default()
+        };
+        let workload = spec.expand("w").unwrap();
+        Self { workload, recording, environment, steady: Some(true), service: None, server: None, lab: None }
+    }
+
+    /// The same on an external server's export, every operation by one RPC.
+    fn export(operation: OperationKind) -> Self {
+        let mut case = Self::clean(operation);
+        let total = &case.recording.series[0].total;
+        let bytes = total.bytes;
+        let row = RpcRow {
+            program: "NFSv4".into(),
+            operation: if operation == Write { "WRITE" } else { "READ" }.into(),
+            counters: RpcCounters {
+                ops: total.count,
+                transmissions: total.count,
+                bytes_sent: if operation == Write { bytes } else { 0 } + 160 * total.count,
+                bytes_received: if operation == Write { 0 } else { bytes } + 140 * total.count,
+                queue_ns: total.sum_ns / 100,
+                rtt_ns: total.sum_ns / 10 * 9,
+                execute_ns: total.sum_ns / 100 * 95,
+                ..RpcCounters::default()
+            },
+        };
+        let measure = RpcPhase { phase: Phase::Measure, rows: vec![row], events: BTreeMap::new() };
+        case.recording.rpc = Some(RpcRecording {
+            phases: vec![measure],
+            client_cpu_ns: (3 * SECOND, 3 * SECOND),
+            connection: ConnectionFacts {
+                version: Some(NfsVersion::V41),
+                nconnect: 1,
+                clients: 1,
+                slots: Some(64),
+                threads: Some(1),
+                ..ConnectionFacts::default()
+            },
+            ..RpcRecording::default()
+        });
+        case.recording.workers[0].cpu_ns = None;
+        case.recording.filesets[0].cached_bytes = None;
+        case.service = Some(ServiceRecord {
+            url: "nfs://filer/vol?version=4.1".into(),
+            server: ServedBy::External,
+            network: NetworkRecord::default(),
+            achieved: None,
+        });
+        case
+    }
+
+    fn measure(&mut self) -> &mut RpcPhase {
+        &mut self.recording.rpc.as_mut().unwrap().phases[0]
+    }
+
+    fn checks(&self) -> Vec<Check> {
+        check(Subject {
+            workload: &self.workload,
+            recording: &self.recording,
+            environment: &self.environment,
+            steady: self.steady,
+            service: self.service.as_ref(),
+            server: self.server.as_ref(),
+            lab: self.lab.as_ref(),
+        })
+    }
+
+    /// The one check that does not pass.
+    fn only(&self) -> (String, Severity, String) {
+        let checks = self.checks();
+        assert_eq!(checks.len(), 1, "{checks:#?}");
+        assert_eq!(checks[0].workload.as_deref(), Some("w"));
+        assert!(checks[0].evidence.values().all(|value| value.is_finite()));
+        (checks[0].id.clone(), checks[0].severity, checks[0].message.clone())
+    }
+}
+
+fn provoked(operation: OperationKind, change: impl FnOnce(&mut Case)) -> (String, Severity, String) {
+    let mut case = Case::clean(operation);
+    change(&mut case);
+    case.only()
+}
+
+use OperationKind::{Read, Write};
+
+#[test]
+fn clean_recordings_pass() {
+    for operation in [Read, Write] {
+        assert_eq!(Case::clean(operation).checks(), []);
+    }
+}
+
+#[test]
+fn reads_that_may_come_from_the_cache() {
+    let small = |case: &mut Case| case.recording.filesets[0].bytes = GB;
+    let (id, severity, message) = provoked(Read, small);
+    assert_eq!((id.as_str(), severity), ("cached-reads", Severity::Warning));
+    assert!(
+        message.contains("(1.0 GB)") && message.contains("(16.0 GB)") && message.contains("3.9 times"),
+        "{message}"
+    );
+
+    let (_, _, message) = provoked(Read, |case| {
+        case.recording.filesets[0].bytes = 10 * GB;
+        case.recording.filesets[0].cached_bytes = Some(5 * GB);
+    });
+    assert!(message.contains("50 % of it were cached"), "{message}");
+    let (_, _, message) = provoked(Read, |case| {
+        small(case);
+        case.recording.filesets[0].cached_bytes = None;
+    });
+    assert!(message.contains("not known"), "{message}");
+
+    let passes = |change: &dyn Fn(&mut Case)| {
+        let mut case = Case::clean(Read);
+        small(&mut case);
+        change(&mut case);
+        assert_eq!(case.checks(), []);
+    };
+    passes(&|case| case.workload.claims = Claim::Cache);
+    passes(&|case| case.environment.target.as_mut().unwrap().file_system = "tmpfs".into());
+    passes(&|case| case.workload.groups[0].setup[0].flags.push(OpenFlag::Direct));
+    // Read once from a cold cache: nothing of it can have been cached.
+    passes(&|case| case.recording.filesets[0].bytes = 10 * GB);
+}
+
+#[test]
+fn errors_and_wrong_data_are_never_valid() {
+    let (id, severity, message) = provoked(Read, |case| {
+        case.recording.series[0].total.errors = 3;
+        case.recording.series[0].errors = BTreeMap::from([("EIO".into(), 2), ("ESTALE".into(), 1)]);
+        case.recording.error_details = vec!["read w/c0/f00000000, offset 4096: Input/output error".into()];
+    });
+    assert_eq!((id.as_str(), severity), ("errors", Severity::Invalid));
+    assert!(
+        message.contains("3 operations failed (2 × EIO, 1 × ESTALE)") && message.contains("offset 4096"),
+        "{message}"
+    );
+    let (id, _, message) = provoked(Write, |case| case.recording.phases[2].errors = 1);
+    assert!(id == "errors" && message.contains("1 outside the measured phase"), "{message}");
+    let (id, severity, _) = provoked(Read, |case| case.recording.corruption = Some("f, offset 7".into()));
+    assert_eq!((id.as_str(), severity), ("corruption", Severity::Invalid));
+}
+
+#[test]
+fn full_file_systems() {
+    let (id, severity, _) = provoked(Write, |case| case.recording.host.free_after = Some(5 * GB));
+    assert_eq!((id.as_str(), severity), ("file-system-full", Severity::Warning));
+    let mut case = Case::clean(Write);
+    case.recording.series[0].total.errors = 1;
+    case.recording.series[0].errors = BTreeMap::from([("ENOSPC".into(), 1)]);
+    let ids: Vec<_> = case.checks().into_iter().map(|check| (check.id, check.severity)).collect();
+    assert_eq!(ids, [("errors".into(), Severity::Invalid), ("file-system-full".into(), Severity::Invalid)]);
+}
+
+#[test]
+fn writes_that_did_not_reach_the_storage() {
+    let (id, _, message) = provoked(Write, |case| case.recording.phases[2].end_ns = 70_000_000_000);
+    assert!(id == "unflushed-writes" && message.contains("10.00 s after 60.00 s"), "{message}");
+}
+
+/// Writes of 64 KiB: 1 GB/s for so many seconds, then nothing, until 60 s are over.
+fn bursts(case: &mut Case, burst: u32, stall: u32) {
+    let series = &mut case.recording.series[0];
+    series.key.group = case.workload.groups[0].name.clone();
+    let intervals = &mut series.intervals;
+    intervals.retain(|interval| interval.index % (burst + stall) < burst);
+    for interval in intervals {
+        (interval.stats.bytes, interval.stats.count) = (GB, GB / 65_536);
+    }
+}
+
+#[test]
+fn writes_in_bursts_with_stalls_between_them() {
+    let check = |operation, change: &dyn Fn(&mut Case)| {
+        let mut case = Case::clean(operation);
+        change(&mut case);
+        case.checks().into_iter().find(|check| check.id == "burst-and-flush")
+    };
+    let found = check(Write, &|case| bursts(case, 3, 17)).unwrap();
+    assert_eq!(found.severity, Severity::Warning);
+    for part in [
+        "1.0 GB/s for 3.0 s",
+        "then nothing for 17.0 s",
+        "every 20.0 s",
+        "2 whole cycles",
+        "85 % of the time",
+        "200 s",
+    ] {
+        assert!(found.message.contains(part), "{part}: {}", found.message);
+    }
+    assert_eq!((found.evidence["period_s"], found.evidence["stall_share"]), (20.0, 0.85));
+    assert_eq!((found.evidence["burst_rate"], found.evidence["longest_stall_s"]), (1e9, 17.0));
+    // Many cycles: the mean is one over whole cycles, nearly.
+    assert_eq!(check(Write, &|case| bursts(case, 2, 4)).unwrap().severity, Severity::Note);
+    // One burst, and then nothing until the end.
+    let once = check(Write, &|case| bursts(case, 20, 40)).unwrap();
+    assert!(
+        once.message.contains("had not ended") && !once.evidence.contains_key("period_s"),
+        "{}",
+        once.message
+    );
+
+    // Reads, writes that wait for the storage, and so few writes that an interval without one means nothing.
+    assert_eq!(check(Read, &|case| bursts(case, 3, 17)), None);
+    for flag in [OpenFlag::Sync, OpenFlag::Dsync, OpenFlag::Direct] {
+        let stable = |case: &mut Case| {
+            bursts(case, 3, 17);
+            case.workload.groups[0].setup[0].flags.push(flag);
+        };
+        assert_eq!(check(Write, &stable), None, "{flag:?}");
+    }
+    let flushed = |case: &mut Case| {
+        bursts(case, 3, 17);
+        case.workload.groups[0].flow.push(Step { op: Some(OperationKind::Fsync), ..Step::default() });
+    };
+    assert_eq!(check(Write, &flushed), None);
+    let few = |case: &mut Case| {
+        bursts(case, 3, 17);
+        case.recording.series[0].intervals.iter_mut().for_each(|interval| interval.stats.count = 2);
+    };
+    assert_eq!(check(Write, &few), None);
+}
+
+#[test]
+fn limits_of_the_generator() {
+    let (id, _, _) = provoked(Read, |case| case.recording.host.null_rate = Some(1900.0));
+    assert_eq!(id, "generator-limit");
+    let (id, _, message) = provoked(Read, |case| case.recording.host.host_busy = Some(0.99));
+    assert!(id == "cpu-limit" && message.contains("99 % busy") && message.contains("67 %"), "{message}");
+    let (id, _, message) =
+        provoked(Read, |case| case.recording.workers[0].cpu_ns = Some((20 * SECOND, 39 * SECOND)));
+    assert!(id == "cpu-limit" && message.contains("98 % of the time"), "{message}");
+}
+
+#[test]
+fn too_little_or_uneven_work() {
+    let (id, _, _) = provoked(Read, |case| case.recording.series[0].total.count = 99);
+    assert_eq!(id, "too-few-operations");
+    let (id, _, message) = provoked(Read, |case| {
+        let mut early = case.recording.workers[0].clone();
+        (early.worker, early.end_ns, early.stop) = (1, 54 * SECOND, StopReason::Errors);
+        early.cpu_ns = Some((SECOND, SECOND));
+        case.recording.workers.push(early);
+    });
+    assert!(id == "uneven-finish" && message.contains("10 %") && message.contains("1 gave up"), "{message}");
+}
+
+#[test]
+fn clocks_and_noise() {
+    for (step, wrong) in [(20_000_000, false), (40_000_000, true), (-40_000_000, true)] {
+        let mut case = Case::clean(Read);
+        case.recording.host.clock_step_ns = step;
+        assert_eq!(case.checks().iter().any(|check| check.id == "clock-step"), wrong, "{step}");
+    }
+    let (id, severity, _) = provoked(Read, |case| case.recording.host.clock_drift = -0.002);
+    assert_eq!((id.as_str(), severity), ("clock-drift", Severity::Invalid));
+    let (id, _, _) = provoked(Read, |case| case.recording.host.host_steal = Some(0.2));
+    assert_eq!(id, "noisy-host");
+    let (id, _, _) = provoked(Read, |case| case.recording.host.trace_stall_ns = 3 * SECOND);
+    assert_eq!(id, "trace-stall");
+}
+
+#[test]
+fn rates_that_do_not_settle() {
+    let (id, severity, _) = provoked(Read, |case| case.steady = Some(false));
+    assert_eq!((id.as_str(), severity), ("not-steady", Severity::Warning));
+    let drift = |case: &mut Case| {
+        for interval in &mut case.recording.series[0].intervals {
+            interval.stats.bytes += u64::from(interval.index) * 500_000;
+        }
+    };
+    let (id, severity, message) = provoked(Read, drift);
+    assert_eq!((id.as_str(), severity), ("not-steady", Severity::Note));
+    assert!(message.contains("over five rounds"), "{message}");
+    // Work that is done once has no steady state to reach.
+    let mut case = Case::clean(Read);
+    drift(&mut case);
+    case.recording.timed = false;
+    assert_eq!(case.checks(), []);
+}
+
+fn provoked_over_the_wire(
+    operation: OperationKind,
+    change: impl FnOnce(&mut Case),
+) -> (String, Severity, String) {
+    let mut case = Case::export(operation);
+    change(&mut case);
+    case.only()
+}
+
+#[test]
+fn an_export_that_is_read_and_written_in_good_order_passes() {
+    for operation in [Read, Write] {
+        let checks = Case::export(operation).checks();
+        assert!(checks.is_empty(), "{checks:#?}");
+    }
+    // The host's memory is no cache of an export: there is nothing to say of a small data set.
+    let mut small = Case::export(Read);
+    small.recording.filesets[0].bytes = GB;
+    assert!(small.checks().is_empty());
+}
+
+#[test]
+fn what_the_client_cached_is_told_by_what_went_over_the_wire() {
+    let (id, severity, message) = provoked_over_the_wire(Read, |case| {
+        let row = &mut case.measure().rows[0];
+        row.bytes_received /= 2;
+    });
+    assert_eq!((id.as_str(), severity), ("cached-reads", Severity::Warning));
+    assert!(message.contains("50 % of 3.9 GB"), "{message}");
+    // The kernel's client is judged by its counters too, and no longer by what is in the page cache.
+    let mut mounted = Case::export(Read);
+    mounted.service = None;
+    mounted.recording.rpc.as_mut().unwrap().source = RpcSource::Kernel;
+    mounted.recording.filesets[0].bytes = GB;
+    assert_eq!(mounted.checks(), []);
+    mounted.measure().rows[0].bytes_received /= 4;
+    let checks = mounted.checks();
+    let [check] = &checks[..] else { panic!("{checks:#?}") };
+    assert!(
+        check.message.contains("75 % of 3.9 GB") && check.message.contains("remount"),
+        "{}",
+        check.message
+    );
+    let mut meant = Case::export(Read);
+    meant.measure().rows[0].bytes_received = 0;
+    meant.workload.claims = Claim::Cache;
+    assert!(meant.checks().is_empty());
+}
+
+#[test]
+fn what_went_wrong_on_the_wire_is_told() {
+    let (id, severity, message) =
+        provoked_over_the_wire(Read, |case| case.measure().rows[0].transmissions += 7);
+    assert_eq!((id.as_str(), severity), ("rpc-retransmissions", Severity::Warning));
+    assert!(message.contains("7 requests") && message.contains("READ 7"), "{message}");
+
+    let (id, severity, _) = provoked_over_the_wire(Read, |case| case.measure().rows[0].timeouts = 2);
+    assert_eq!((id.as_str(), severity), ("rpc-timeouts", Severity::Warning));
+
+    let events = |case: &mut Case, name: &str, count| case.measure().events.insert(name.into(), count);
+    let (id, severity, message) = provoked_over_the_wire(Write, |case| {
+        events(case, "reconnect", 3);
+        events(case, "connect", 1);
+    });
+    assert_eq!((id.as_str(), severity), ("reconnects", Severity::Warning));
+    assert!(message.contains("3 times"), "{message}");
+
+    let (id, severity, _) = provoked_over_the_wire(Write, |case| case.measure().rows[0].errors = 1);
+    assert_eq!((id.as_str(), severity), ("rpc-errors", Severity::Note));
+
+    let (id, severity, message) = provoked_over_the_wire(Write, |case| {
+        case.recording.rpc.as_mut().unwrap().problems =
+            vec!["2 calls outstanding".into(), "state lost".into()];
+    });
+    assert_eq!((id.as_str(), severity), ("client-state", Severity::Warning));
+    assert!(message.ends_with("2 calls outstanding (and 1 more)"), "{message}");
+}
+
+#[test]
+fn slots_that_are_used_up_are_told_by_the_share_of_waiting() {
+    let waiting = |share: u64| {
+        move |case: &mut Case| {
+            case.measure().events.insert("slot-wait".into(), 30_000);
+            let row = &mut case.measure().rows[0];
+            row.queue_ns = row.execute_ns / 100 * share;
+        }
+    };
+    let (id, severity, message) = provoked_over_the_wire(Read, waiting(40));
+    assert_eq!((id.as_str(), severity), ("slots-exhausted", Severity::Warning));
+    assert!(message.contains("of 64") && message.contains("50 %") && message.contains("40 %"), "{message}");
+    let mut little = Case::export(Read);
+    waiting(5)(&mut little);
+    assert!(little.checks().is_empty());
+}
+
+#[test]
+fn throughput_through_a_relay_is_doubted_when_much_is_under_way() {
+    let relay = |delay_ms: u64| {
+        move |case: &mut Case| {
+            let service = case.service.as_mut().unwrap();
+            (service.network.emulator, service.network.delay_ns) = (Emulator::Relay, delay_ms * 1_000_000);
+        }
+    };
+    let (id, severity, message) = provoked_over_the_wire(Read, relay(10));
+    assert_eq!((id.as_str(), severity), ("emulated-network", Severity::Warning));
+    assert!(message.contains("10 ms one-way delay and 1.3 MB under way"), "{message}");
+    let (id, severity, _) = provoked_over_the_wire(Read, |case| {
+        relay(1)(case);
+        case.recording.rpc.as_mut().unwrap().connection.clients = 20;
+    });
+    assert_eq!((id.as_str(), severity), ("emulated-network", Severity::Note));
+}
+
+#[test]
+fn an_embedded_server_is_told_with_what_it_used() {
+    let (id, severity, message) = provoked_over_the_wire(Read, |case| {
+        case.service.as_mut().unwrap().server = ServedBy::Embedded;
+        case.server = Some(ServerUse {
+            workload: "w".into(),
+            calls: 60_000,
+            connections: 0,
+            replayed: 0,
+            cpu_ns: Some(30 * SECOND),
+            operations: Vec::new(),
+        });
+    });
+    assert_eq!((id.as_str(), severity), ("shared-host", Severity::Note));
+    assert!(message.contains("it used 0.50 of them, the clients 0.10"), "{message}");
+}
+
+#[test]
+fn clients_whose_threads_are_always_busy_are_the_limit() {
+    let (id, _, message) = provoked_over_the_wire(Read, |case| {
+        case.recording.rpc.as_mut().unwrap().client_cpu_ns = (30 * SECOND, 29 * SECOND);
+    });
+    assert_eq!(id, "cpu-limit");
+    assert!(message.contains("the clients' threads were on the processor 98 %"), "{message}");
+}
+
+/// Clean, with two clients on hosts of their own.
+fn two_clients() -> Case {
+    let mut case = Case::clean(Read);
+    let agent = |name: &str, first_client| AgentRecording {
+        name: name.into(),
+        first_client,
+        clients: 1,
+        clock: ClockFacts { bound_ns: 40_000, drift: Some(2e-6), ..ClockFacts::default() },
+        ..AgentRecording::default()
+    };
+    case.recording.agents = vec![agent("c1", 0), agent("c2", 1)];
+    case.recording.start = Some(StartFacts { spread_ns: 30_000, bound_ns: 80_000, ..StartFacts::default() });
+    case
+}
+
+fn only(case: &Case) -> (String, Severity, String) {
+    let checks = case.checks();
+    assert_eq!(checks.len(), 1, "{checks:?}");
+    (checks[0].id.clone(), checks[0].severity, checks[0].message.clone())
+}
+
+#[test]
+fn clients_that_do_not_begin_together_are_told() {
+    assert_eq!(two_clients().checks(), []);
+    let mut late = two_clients();
+    late.recording.start.as_mut().unwrap().spread_ns = 432_000_000;
+    let (id, severity, message) = only(&late);
+    assert_eq!((id.as_str(), severity), ("unaligned-start", Severity::Warning));
+    assert!(message.contains("432.00 ms") && message.contains("within 0.080 ms"), "{message}");
+    // One client begins with itself, however its threads are woken.
+    late.recording.agents.truncate(1);
+    assert_eq!(late.checks(), []);
+
+    let mut unknown = two_clients();
+    unknown.recording.start.as_mut().unwrap().bound_ns = 3_000_000;
+    assert_eq!(only(&unknown).0, "clock-bound");
+    let mut drifting = two_clients();
+    drifting.recording.agents[1].clock.drift = Some(-1e-3);
+    let (id, _, message) = only(&drifting);
+    assert_eq!(id, "agent-clock-drift");
+    assert!(message.contains("clock of c2 gained -1000 microseconds"), "{message}");
+}
+
+#[test]
+fn a_network_that_was_late_is_told() {
+    let late = |ns: u64, delay_ns: u64| {
+        move |case: &mut Case| {
+            let service = case.service.as_mut().unwrap();
+            (service.network.emulator, service.network.delay_ns) = (Emulator::Wire, delay_ns);
+            service.achieved =
+                Some(NetworkAchieved { lateness_p99_ns: Some(ns), ..NetworkAchieved::default() });
+        }
+    };
+    let (id, severity, message) = provoked_over_the_wire(Read, late(150_000, 1_000_000));
+    assert_eq!((id.as_str(), severity), ("late-network", Severity::Warning));
+    assert!(message.contains("0.15 ms"), "{message}");
+    // 0.15 ms of latencies of 1 ms are told, and of 20 ms nothing.
+    let of_latency = |mean_ns: u64| {
+        move |case: &mut Case| {
+            late(150_000, 1_000_000)(case);
+            let mut histogram = latency_histogram();
+            histogram.record_n(mean_ns, 1_000).unwrap();
+            for series in &mut case.recording.series {
+                (series.total.count, series.total.sum_ns) = (1_000, 1_000 * mean_ns);
+                series.total.latency = EncodedHistogram::encode(&histogram);
+            }
+        }
+    };
+    let tells = |case: &Case| case.checks().iter().any(|check| check.id == "late-network");
+    for (mean_ns, told) in [(1_000_000, true), (20_000_000, false)] {
+        let mut case = Case::export(Read);
+        of_latency(mean_ns)(&mut case);
+        assert_eq!(tells(&case), told, "{mean_ns}");
+    }
+    for fine in [late(90_000, 0), late(900_000, 10_000_000)] {
+        let mut case = Case::export(Read);
+        fine(&mut case);
+        assert_eq!(case.checks(), []);
+    }
+}
+
+#[test]
+fn what_reading_counters_took_and_what_they_saw_is_told() {
+    let point = |time_ns, value| Point { time_ns, value };
+    let series = Series {
+        key: MetricKey {
+            sampler: "tcp_info".into(),
+            metric: "total_retransmitted".into(),
+            instance: "a:1 b:2049".into(),
+        },
+        kind: Kind::Counter,
+        unit: "1".into(),
+        points: vec![point(0, 5.0), point(1, 12.0)],
+    };
+    let sampled = |cpu_ns, series: Vec<Series>| {
+        let mut case = Case::export(Read);
+        let cost = Cost { cpu_ns, elapsed_ns: 60 * SECOND, ..Cost::default() };
+        let samples = Samples { series, cost, ..Samples::default() };
+        case.recording.samples = vec![HostSamples { agent: "c1".into(), samples }];
+        case
+    };
+    assert_eq!(sampled(SECOND / 10, Vec::new()).checks(), []);
+    let (id, severity, message) = only(&sampled(SECOND, Vec::new()));
+    assert_eq!((id.as_str(), severity), ("sampling-cost", Severity::Note));
+    assert!(message.contains("1.67 % of a processor on c1"), "{message}");
+    let mut again = sampled(0, vec![series]);
+    let (id, _, message) = only(&again);
+    assert_eq!(id, "tcp-retransmissions");
+    assert!(message.contains("7 segments"), "{message}");
+    again.service.as_mut().unwrap().network.loss = 0.01;
+    assert_eq!(again.checks(), [], "what is lost on purpose comes again");
+}
