@@ -11,9 +11,11 @@
 #![deny(missing_docs)]
 
 pub mod catalogue;
+mod details;
 pub mod diagnosis;
 pub mod explanation;
 pub mod finding;
+mod measured;
 pub mod mountstats;
 pub mod results;
 pub mod validity;

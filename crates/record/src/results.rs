@@ -10,12 +10,14 @@ use crate::environment::Environment;
 use crate::model::Workload;
 use crate::recording::Recording;
 
+mod check;
 mod course;
 mod design;
 mod lab;
 mod load;
 mod network;
 
+pub use check::{Check, CheckKind, Evidence, EvidenceUnit, Severity};
 pub use course::{HookRecord, RetryRecord};
 pub use design::{
     BlocksRecord, DesignRecord, Direction, FactorRecord, GoalRecord, StageKind, StageRecord, TreatmentRecord,
@@ -250,34 +252,6 @@ pub struct Response {
     pub name: String,
     pub value: f64,
     pub unit: Unit,
-}
-
-/// How bad a validity check is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Worth knowing.
-    Note,
-    /// The number may not mean what it seems to.
-    Warning,
-    /// The run's numbers must not be used.
-    Invalid,
-}
-
-/// A validity check that did not pass.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Check {
-    /// Stable name: `cached-reads`, `generator-limit`, `too-few-operations`, `clock-step`, `file-system-full`,
-    /// `uneven-finish`, `errors`, `corruption`, `not-steady`, ….
-    pub id: String,
-    /// How bad.
-    pub severity: Severity,
-    /// The workload it is about; `None` = the whole run.
-    pub workload: Option<String>,
-    /// One sentence with the numbers.
-    pub message: String,
-    /// The numbers.
-    pub evidence: BTreeMap<String, f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

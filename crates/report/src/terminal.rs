@@ -110,6 +110,9 @@ fn trouble(text: &mut Text, analysis: &Analysis) {
             None => objection.text,
         };
         text.marked(objection.severity, objection.mark, &line);
+        if let Some(remedy) = objection.remedy {
+            text.wrapped_after("   ", &format!("do: {remedy}"));
+        }
     }
 }
 

@@ -81,9 +81,9 @@ fn detect(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("GETATTR", observed.ops("GETATTR") as f64, "1"),
-            Evidence::new("ACCESS", observed.ops("ACCESS") as f64, "1"),
-            Evidence::new("files opened by applications (event `vfs_open`)", opens as f64, "1"),
+            Evidence::number("GETATTR", observed.ops("GETATTR") as f64),
+            Evidence::number("ACCESS", observed.ops("ACCESS") as f64),
+            Evidence::number("files opened by applications (event `vfs_open`)", opens as f64),
         ],
         confidence,
         cost: Some(Cost {

@@ -48,9 +48,9 @@ fn detect_reconnects(observed: &Observed) -> Verdict {
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("connections made anew", again as f64, "1"),
-            Evidence::new("connections", connects.len() as f64, "1"),
-            Evidence::new("most that idleness can explain", idle as f64, "1"),
+            Evidence::number("connections made anew", again as f64),
+            Evidence::number("connections", connects.len() as f64),
+            Evidence::number("most that idleness can explain", idle as f64),
         ],
         confidence: Confidence::Likely,
         cost: None,
@@ -93,7 +93,7 @@ fn detect_imbalance(observed: &Observed) -> Verdict {
         place: observed.place(),
         evidence: (1..)
             .zip(&sends)
-            .map(|(number, sends)| Evidence::new(format!("requests of connection {number}"), *sends as f64, "1"))
+            .map(|(number, sends)| Evidence::number(format!("requests of connection {number}"), *sends as f64))
             .collect(),
         confidence: Confidence::Possible,
         cost: None,

@@ -46,9 +46,9 @@ fn detect(observed: &Observed) -> Verdict {
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("answers to come again later (event `delay`)", delays as f64, "1"),
-            Evidence::new("shortest wait of the client", wait, "s"),
-            Evidence::new("delegations given back (DELEGRETURN)", observed.ops("DELEGRETURN") as f64, "1"),
+            Evidence::number("answers to come again later (event `delay`)", delays as f64),
+            Evidence::seconds("shortest wait of the client", wait),
+            Evidence::number("delegations given back (DELEGRETURN)", observed.ops("DELEGRETURN") as f64),
         ],
         confidence: Confidence::Certain,
         cost: Some(Cost {

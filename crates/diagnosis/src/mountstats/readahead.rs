@@ -51,8 +51,8 @@ fn detect_waste(observed: &Observed) -> Verdict {
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("read by applications (normal_read + direct_read)", application as f64, "B"),
-            Evidence::new("read from the server (server_read)", wire as f64, "B"),
+            Evidence::bytes("read by applications (normal_read + direct_read)", application as f64),
+            Evidence::bytes("read from the server (server_read)", wire as f64),
         ],
         confidence: Confidence::Possible,
         cost: Some(Cost { share: part, of: CostOf::WireBytes, estimate: "1 − read by applications / read from the server".into() }),
@@ -92,12 +92,8 @@ fn detect_rewritten(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new(
-                "written by applications (normal_written + direct_written)",
-                application as f64,
-                "B",
-            ),
-            Evidence::new("written to the server (server_written)", wire as f64, "B"),
+            Evidence::bytes("written by applications (normal_written + direct_written)", application as f64),
+            Evidence::bytes("written to the server (server_written)", wire as f64),
         ],
         confidence: Confidence::Possible,
         cost: Some(Cost {

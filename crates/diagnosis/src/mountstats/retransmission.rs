@@ -50,11 +50,11 @@ fn detect(observed: &Observed) -> Verdict {
         )
     });
     let mut evidence = vec![
-        Evidence::new("requests sent again (transmissions − ops)", again as f64, "1"),
-        Evidence::new("share of all requests", rate, "1"),
-        Evidence::new("time until a request is sent again (`timeo`)", timeo, "s"),
+        Evidence::number("requests sent again (transmissions − ops)", again as f64),
+        Evidence::number("share of all requests", rate),
+        Evidence::seconds("time until a request is sent again (`timeo`)", timeo),
     ];
-    evidence.push(Evidence::new("connections made (connects of xprt)", reconnects as f64, "1"));
+    evidence.push(Evidence::number("connections made (connects of xprt)", reconnects as f64));
     // Those of a lost connection are sent again at once.
     let waited = if udp || reconnects <= observed.counted.transports.len() as u64 { timeo } else { 0.0 };
     let cost = (waited > 0.0).then(|| Cost {
@@ -111,7 +111,7 @@ fn detect_major(observed: &Observed) -> Verdict {
         at: None,
         tests: Vec::new(),
         place: observed.place(),
-        evidence: vec![Evidence::new("major timeouts", timeouts as f64, "1")],
+        evidence: vec![Evidence::number("major timeouts", timeouts as f64)],
         confidence: Confidence::Certain,
         cost: None,
         remedy: Remedy::new(

@@ -147,11 +147,12 @@ fn validity(out: &mut Markdown, analysis: &Analysis) {
     }
     out.items(objections.iter().map(|objection| match &objection.check {
         Some(check) => format!(
-            "**{}** {} ({}): {}",
+            "**{}** {} ({}): {} *Do:* {}",
             objection.mark,
-            code(check),
+            code(check.name()),
             text(&objection.seen),
-            text(&objection.text)
+            text(&objection.text),
+            text(objection.remedy.as_deref().unwrap_or_default())
         ),
         None => format!("**{}** {}", objection.mark, text(&objection.text)),
     }));

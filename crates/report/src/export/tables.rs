@@ -9,7 +9,7 @@ use benchmaster_record::recording::{
     SeriesRecording, StopReason, WorkerRecording, WorkerSeries,
 };
 use benchmaster_record::results::{
-    Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
+    Check, Evidence, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
 };
 use benchmaster_store::factor_columns;
 
@@ -434,7 +434,7 @@ fn checks(results: &StudyResults) -> Table {
         results.runs.iter().flat_map(|run| run.checks.iter().map(move |check| (run, check))).collect();
     of_runs("checks", &rows, &results.study, |row| row.0)
         .text("workload", |(_, check)| check.workload.clone())
-        .text("check", |(_, check)| Some(check.id.as_str()))
+        .text("check", |(_, check)| Some(check.kind.name()))
         .text("severity", |(_, check)| Some(severity_name(check.severity)))
         .text("message", |(_, check)| Some(check.message.as_str()))
         .text("evidence", |(_, check)| Some(evidence(&check.evidence)))
@@ -605,6 +605,7 @@ fn stop_name(stop: StopReason) -> &'static str {
 }
 
 /// The numbers as a JSON object.
-fn evidence(numbers: &BTreeMap<String, f64>) -> String {
+fn evidence(numbers: &[Evidence]) -> String {
+    let numbers: BTreeMap<&str, f64> = numbers.iter().map(|one| (&*one.name, one.value)).collect();
     serde_json::json!(numbers).to_string()
 }

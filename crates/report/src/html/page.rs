@@ -7,6 +7,7 @@ mod findings;
 
 use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_diagnosis::validity::remedy;
 use benchmaster_record::results::{Severity, StudyResults};
 use serde::Serialize;
 
@@ -213,21 +214,21 @@ fn alerts(analysis: &Analysis, problems: Vec<String>) -> Vec<Alert> {
         text,
     }));
     for warning in &analysis.warnings {
-        let (word, left_out) = match class(warning.severity) {
+        let (word, left_out) = match class(warning.check.severity) {
             "invalid" => ("Invalid", "; left out of all means"),
             "warning" => ("Warning", ""),
             _ => ("Note", ""),
         };
-        let about = warning.workload.as_ref().map(|w| format!(" in {w}")).unwrap_or_default();
+        let about = warning.check.workload.as_ref().map(|w| format!(" in {w}")).unwrap_or_default();
         alerts.push(Alert {
-            class: class(warning.severity),
+            class: class(warning.check.severity),
             title: format!(
                 "{word}: {}{about} ({} of {}{left_out})",
-                warning.id,
+                warning.check.kind,
                 warning.runs.len(),
                 format::plural(warning.of, "run")
             ),
-            text: warning.example.clone(),
+            text: format!("{} {}", warning.check.message, remedy(&warning.check).text),
         });
     }
     alerts

@@ -1,7 +1,8 @@
 //! What speaks against the numbers, in lines.
 
 use benchmaster_analysis::{Analysis, WarningSummary};
-use benchmaster_record::results::Severity;
+use benchmaster_diagnosis::validity::remedy;
+use benchmaster_record::results::{CheckKind, Severity};
 
 use crate::format;
 
@@ -13,17 +14,25 @@ pub(crate) struct Objection {
     /// The same in a word: `FAILED`, `DAMAGED`, `INVALID`, `warning`, `note`.
     pub(crate) mark: &'static str,
     /// The check, for those that are one.
-    pub(crate) check: Option<String>,
+    pub(crate) check: Option<CheckKind>,
     /// In how many runs of which workloads, for those that are a check.
     pub(crate) seen: String,
     /// What is wrong.
     pub(crate) text: String,
+    /// What to do, for those that are a check.
+    pub(crate) remedy: Option<String>,
 }
 
 /// Failed runs, damage, and checks that did not pass, each check and severity once.
 pub(crate) fn objections(analysis: &Analysis) -> Vec<Objection> {
-    let invalid =
-        |mark, text| Objection { severity: Severity::Invalid, mark, check: None, seen: String::new(), text };
+    let invalid = |mark, text| Objection {
+        severity: Severity::Invalid,
+        mark,
+        check: None,
+        seen: String::new(),
+        text,
+        remedy: None,
+    };
     let failures = analysis.treatments.iter().flat_map(|t| t.failed.iter().map(move |f| (t, f)));
     let failures = failures
         .map(|(t, f)| format!("{}, replicate {}: {}", t.label, f.run.replicate + 1, f.reason))
@@ -33,25 +42,25 @@ pub(crate) fn objections(analysis: &Analysis) -> Vec<Objection> {
 }
 
 fn of_check(group: &[&WarningSummary]) -> Option<Objection> {
-    let first = group.first()?;
+    let check = &group.first()?.check;
     let where_seen = |warning: &&WarningSummary| {
         let runs = format!("{} of {}", warning.runs.len(), format::plural(warning.of, "run"));
-        warning.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
+        warning.check.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
     };
     let seen = group.iter().map(where_seen).collect::<Vec<_>>().join("; ");
-    let left_out = if first.severity == Severity::Invalid { ", left out of all means" } else { "" };
-    let example =
-        if group.len() > 1 { format!("for example {}", first.example) } else { first.example.clone() };
+    let left_out = if check.severity == Severity::Invalid { ", left out of all means" } else { "" };
+    let example = if group.len() > 1 { format!("Example: {}", check.message) } else { check.message.clone() };
     Some(Objection {
-        severity: first.severity,
-        mark: match first.severity {
+        severity: check.severity,
+        mark: match check.severity {
             Severity::Invalid => "INVALID",
             Severity::Warning => "warning",
             Severity::Note => "note",
         },
-        check: Some(first.id.clone()),
+        check: Some(check.kind),
         seen: format!("{seen}{left_out}"),
         text: example,
+        remedy: Some(remedy(check).text),
     })
 }
 
@@ -60,7 +69,8 @@ fn by_check(warnings: &[WarningSummary]) -> Vec<Vec<&WarningSummary>> {
     let mut groups: Vec<Vec<&WarningSummary>> = Vec::new();
     for warning in warnings {
         let same = |group: &&mut Vec<&WarningSummary>| {
-            group.first().is_some_and(|first| (first.severity, &first.id) == (warning.severity, &warning.id))
+            let key = |warning: &WarningSummary| (warning.check.severity, warning.check.kind);
+            group.first().is_some_and(|first| key(first) == key(warning))
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(warning),

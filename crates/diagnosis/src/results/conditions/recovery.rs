@@ -5,8 +5,8 @@ use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
+use crate::measured::Measured;
 use crate::mountstats;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::plural;
 
@@ -52,9 +52,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let mut evidence: Vec<Evidence> = events
         .iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(words, count)| Evidence::new(*words, *count as f64, "1"))
+        .map(|(words, count)| Evidence::number(*words, *count as f64))
         .collect();
-    evidence.push(Evidence::new("calls to make client ids and sessions", calls as f64, "1"));
+    evidence.push(Evidence::number("calls to make client ids and sessions", calls as f64));
     Verdict::Found(
         Finding::new(
             DETECTOR.explanation,

@@ -153,6 +153,7 @@ fn undetermined(
 #[cfg(test)]
 mod tests {
     use benchmaster_analysis::analyze;
+    use benchmaster_record::results::CheckKind;
     use benchmaster_record::results::ServedBy;
 
     use super::*;
@@ -186,7 +187,7 @@ mod tests {
             row.queue_ns = (row.execute_ns as f64 * queue) as u64;
             row.rtt_ns = row.execute_ns - row.queue_ns;
         }
-        made.checked("slots-exhausted", "write", &[("waits", 1e3), ("queue_share", queue)]);
+        made.checked(CheckKind::SlotsExhausted, "write", &[("waits", 1e3), ("queue_share", queue)]);
         made
     }
 

@@ -5,7 +5,7 @@ use benchmaster_record::results::NetworkRecord;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
@@ -82,10 +82,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             remedy,
         )
         .with([
-            Evidence::new("emulated round trip (2 · delay)", round_trip, "ns"),
-            Evidence::new("mean time of a call (execute / ops)", mean, "ns"),
-            Evidence::new("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64, "ns"),
-            Evidence::new("calls per operation", each, "1"),
+            Evidence::nanoseconds("emulated round trip (2 · delay)", round_trip),
+            Evidence::nanoseconds("mean time of a call (execute / ops)", mean),
+            Evidence::nanoseconds("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64),
+            Evidence::number("calls per operation", each),
         ])
         .costs(part, CostOf::CallTime, "requests · 2 · delay / execute time of all calls")
         .shown_by(Plot::Latency),

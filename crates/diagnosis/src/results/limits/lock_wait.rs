@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
@@ -104,10 +104,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .confirmed_by("the same study with one worker, or with private files: a lock then takes as long as an unlock (`studies/paper000-locked-read.toml`)"),
         )
         .with([
-            Evidence::new("mean time of a lock", lock, "ns"),
-            Evidence::new("mean time of an unlock", unlock, "ns"),
-            Evidence::new("share of the locks that waited", waiting, "1"),
-            Evidence::new("LOCK calls that were refused", refused as f64, "1"),
+            Evidence::nanoseconds("mean time of a lock", lock),
+            Evidence::nanoseconds("mean time of an unlock", unlock),
+            Evidence::number("share of the locks that waited", waiting),
+            Evidence::number("LOCK calls that were refused", refused as f64),
         ])
         .tested(Test { name: "two proportions, slow locks against slow unlocks".into(), p: Some(p), interval: None })
         .costs(part, CostOf::OperationTime, "(locks − as many unlocks) / time of all operations")

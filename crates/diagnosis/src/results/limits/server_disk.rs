@@ -9,7 +9,7 @@ use benchmaster_telemetry::derived::Derived;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, time};
 
@@ -88,10 +88,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .confirmed_by("the same study on a server with a file system in memory (`benchmaster serve`, or tmpfs): the limit goes away"),
         )
         .with([
-            Evidence::new("share of the time with requests under way (%util)", utilization, "1"),
-            Evidence::new("requests under way in the mean (aqu-sz)", queue, "1"),
-            Evidence::new("time of a request (await)", wait_ns, "ns"),
-            Evidence::new("requests per second", rate, "1/s"),
+            Evidence::number("share of the time with requests under way (%util)", utilization),
+            Evidence::number("requests under way in the mean (aqu-sz)", queue),
+            Evidence::nanoseconds("time of a request (await)", wait_ns),
+            Evidence::per_second("requests per second", rate),
         ])
         .costs(utilization, CostOf::Time, "%util of the device")
         .shown_by(Plot::Counters),

@@ -7,8 +7,8 @@ use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, se
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::measured::Measured;
 use crate::results::doubts::noisy_host::is_noisy;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
@@ -116,12 +116,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     what += &few_of_them(measured);
     let mut evidence = vec![
-        Evidence::new("mean time of a call on the server", mean, "ns"),
-        Evidence::new("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64, "ns"),
-        Evidence::new("round trip without NFS", round_trip, "ns"),
+        Evidence::nanoseconds("mean time of a call on the server", mean),
+        Evidence::nanoseconds(
+            "mean round trip of a call (rtt / ops)",
+            calls.rtt_ns as f64 / calls.ops as f64,
+        ),
+        Evidence::nanoseconds("round trip without NFS", round_trip),
     ];
     evidence.extend(served.iter().take(3).filter(|served| served.ns >= 0.05 * all).map(|served| {
-        Evidence::new(format!("mean time of {} on the server", served.row.operation), served.mean(), "ns")
+        Evidence::nanoseconds(format!("mean time of {} on the server", served.row.operation), served.mean())
     }));
     let confidence = if noisy { Confidence::Possible } else { Confidence::Likely };
     Verdict::Found(
@@ -217,6 +220,7 @@ fn remedy(measured: &Measured<'_>, operation: &str) -> Remedy {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::CheckKind;
     use benchmaster_record::results::ServedBy;
 
     /// 1,000 calls each of READ and COMMIT behind a delay of 1 ms each way, that take so long on the server.
@@ -284,7 +288,7 @@ mod tests {
     #[test]
     fn what_else_makes_round_trips_long_is_told_elsewhere() {
         let mut full = made(0, 16_000_000);
-        full.checked("cpu-limit", "write", &[("host_busy", 0.99)]);
+        full.checked(CheckKind::CpuLimit, "write", &[("host_busy", 0.99)]);
         let length = full.recording().length_ns;
         let host = &mut full.recording().host;
         let all = u64::from(host.processors.max(1)) * length;
@@ -299,7 +303,7 @@ mod tests {
         // Half of the calls take nothing: the mean is 3 ms, and a bit less.
         let noisy = |commit_ns: u64| {
             let mut noisy = made(0, commit_ns);
-            noisy.checked("noisy-host", "write", &[]);
+            noisy.checked(CheckKind::NoisyHost, "write", &[]);
             noisy
         };
         assert_eq!(noisy(6_000_000).found(&DETECTOR).confidence, Confidence::Possible);

@@ -115,11 +115,11 @@ fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
     Some(
         Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
             .with([
-                Evidence::new("runs with winners and losers", patterns.len() as f64, "1"),
-                Evidence::new("groups of losers that differ", losers.len() as f64, "1"),
-                Evidence::new("expected share of such runs, 8 queues", expected, "1"),
-                Evidence::new("winners' rate / losers' rate, mean", ratio, "1"),
-                Evidence::new("variation of the rate of all clients over runs", variation, "1"),
+                Evidence::number("runs with winners and losers", patterns.len() as f64),
+                Evidence::number("groups of losers that differ", losers.len() as f64),
+                Evidence::number("expected share of such runs, 8 queues", expected),
+                Evidence::number("winners' rate / losers' rate, mean", ratio),
+                Evidence::number("variation of the rate of all clients over runs", variation),
             ])
             .tested(Test {
                 name: "share of runs with winners and losers (Wilson)".into(),

@@ -8,7 +8,7 @@ use super::tools::{digits, p_text, percent};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Parts of the time in which all clients are at work.
@@ -128,9 +128,9 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
         .confirmed_by("`studies/paper001-hash-cast.toml` with the server's URL, with one queue and with all");
     Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
         .with([
-            Evidence::new("share before", change.before, "1"),
-            Evidence::new("share after", change.after, "1"),
-            Evidence::new("time of the change", at as f64, "ns"),
+            Evidence::number("share before", change.before),
+            Evidence::number("share after", change.after),
+            Evidence::nanoseconds("time of the change", at as f64),
         ])
         .tested(Test {
             name: "E-divisive, this client's share of all".into(),

@@ -88,9 +88,9 @@ fn compare(whole: &Whole<'_>) -> Compared {
                 .confirmed_by("`studies/paper001-file-creation.toml` with `target.slots` and `server.slots` as a factor");
             let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
                 .with([
-                    Evidence::new("slots of a session", slots as f64, "1"),
-                    Evidence::new("rate beyond the slots / within", found.value, "1"),
-                    Evidence::new("share of the calls' time in the queue, beyond", queue, "1"),
+                    Evidence::number("slots of a session", slots as f64),
+                    Evidence::number("rate beyond the slots / within", found.value),
+                    Evidence::number("share of the calls' time in the queue, beyond", queue),
                 ])
                 .tested(Test {
                     name: "ratio of the rates, t on logarithms, within the other factors".into(),

@@ -89,7 +89,7 @@ fn a_linux_server_that_was_started_again() {
     let waited = kept!("server-restart-grace");
     let grace = one(&waited, "grace-period");
     assert!(
-        grace.what.contains("2 clients had it back; OPEN and LOCK were refused 22 times"),
+        grace.what.contains("2 clients reclaimed it; OPEN and LOCK were refused 22 times"),
         "{}",
         grace.what
     );

@@ -248,7 +248,7 @@ pub(super) fn checks(results: &StudyResults) -> Option<Table> {
     for (run, check) in all.iter().take(CHECKS) {
         let label =
             results.study.treatments.iter().find(|t| t.index == run.key.treatment).map_or("?", |t| &t.label);
-        let evidence = check.evidence.iter().map(|(name, value)| format!("{name} = {value}"));
+        let evidence = check.evidence.iter().map(|one| format!("{} = {}", one.name, one.value));
         let word = match check.severity {
             Severity::Invalid => "invalid",
             Severity::Warning => "warning",
@@ -256,7 +256,7 @@ pub(super) fn checks(results: &StudyResults) -> Option<Table> {
         };
         table.row([
             Cell::text(word).marked(Some(check.severity)),
-            Cell::text(&check.id),
+            Cell::text(check.kind.name()),
             Cell::text(label),
             Cell::count(run.key.replicate as usize + 1),
             Cell::text(check.workload.as_deref().unwrap_or("whole run")),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use benchmaster_diagnosis::catalogue::all;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
 use benchmaster_diagnosis::explanation::{Explanation, Group};
-use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, Finding, Plot, Test};
+use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, EvidenceUnit, Finding, Plot, Test};
 use serde::Serialize;
 
 use super::super::figure::Figure;
@@ -227,7 +227,7 @@ fn evidence(all: &[Evidence]) -> Option<Table> {
             Cell::text(&one.name),
             shown(one.value),
             one.half_width.map_or_else(Cell::none, shown),
-            Cell::text(if one.unit == "1" { "" } else { one.unit }),
+            Cell::text(if one.unit == EvidenceUnit::One { "" } else { one.unit.name() }),
             Cell::count(one.runs),
         ]);
     }
