@@ -290,4 +290,12 @@ impl StudyResults {
             .filter(|s| !matches!(s.ended, Some((_, SessionEnd::Complete))))
             .count()
     }
+
+    /// The baseline that was taken through the same network, the last one where there are several.
+    pub fn baseline_of(&self, network: &NetworkRecord) -> Option<&BaselineRecord> {
+        let settings = |n: &NetworkRecord| (n.emulator, n.delay_ns, n.jitter_ns, n.bandwidth);
+        self.baselines.iter().rfind(|baseline| {
+            settings(&baseline.network) == settings(network) && baseline.network.loss == network.loss
+        })
+    }
 }

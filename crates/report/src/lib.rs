@@ -3,14 +3,12 @@
 //! * [`details`]: what is too large to be held for all runs at once.
 //! * [`terminal`]: what `run` and `analyze` print.
 //! * [`html`]: the self-contained report page.
-//! * [`lints`]: the rules of good measurement, and whether a report keeps them.
 #![deny(missing_docs)]
 
 pub mod details;
 mod document;
 pub mod export;
 pub mod html;
-pub mod lints;
 #[cfg(test)]
 mod made_up;
 mod overview;

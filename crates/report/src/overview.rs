@@ -12,7 +12,7 @@ use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
 
 pub(crate) use self::answer::{answer, question, short_question};
-pub(crate) use self::fleet::{agents, baseline_of, network_text, start_line, starts};
+pub(crate) use self::fleet::{agents, network_text, start_line, starts};
 pub(crate) use self::validity::objections;
 pub(crate) use self::wire::{
     events_text, kind_text, kinds, lab_lines, measured_rpcs, network_lines, phase_text,

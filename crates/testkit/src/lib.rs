@@ -398,7 +398,7 @@ fn add_checks(runs: &mut [RunRecord]) {
             kind: CheckKind::TooFewOperations,
             severity: Severity::Note,
             workload: Some("write".into()),
-            message: "close was done 80 times only: its p99 is that of a few calls.".into(),
+            message: "Close was done 80 times only: its p99 is that of a few calls.".into(),
             evidence: vec![Evidence::number("count", 80.0)],
         });
     }

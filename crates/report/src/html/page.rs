@@ -7,6 +7,8 @@ mod findings;
 
 use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_diagnosis::lints::{Outcome, lints};
+use benchmaster_diagnosis::results::Whole;
 use benchmaster_diagnosis::validity::remedy;
 use benchmaster_record::results::{Severity, StudyResults};
 use serde::Serialize;
@@ -14,7 +16,6 @@ use serde::Serialize;
 use super::figure::Figure;
 use super::stack::Drawn;
 use crate::document::{Block, Cell, Table, class};
-use crate::lints::{Outcome, lints};
 use crate::{format, overview, sections};
 
 /// All that the template shows, as text.
@@ -271,7 +272,7 @@ fn rules(results: &StudyResults, analysis: &Analysis) -> Rules {
         "The twelve rules of Hoefler and Belli (SC '15)",
         &["#rule", "what it asks for", "here", "how, or where not"],
     );
-    let lints = lints(results, analysis);
+    let lints = lints(&Whole { results, analysis }, crate::html::TREATMENTS_DRAWN);
     for lint in &lints {
         let severity = matches!(lint.outcome, Outcome::Broken(_)).then_some(Severity::Warning);
         table.row([
