@@ -21,7 +21,7 @@ pub(crate) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, dete
 const EXPLANATION: Explanation = Explanation {
     id: "attribute-calls",
     group: Group::Condition,
-    title: "Attributes are asked for again and again",
+    title: "Attributes are requested repeatedly",
     mechanism: "The client keeps attributes for a time (3 to 60 s for files, 30 to 60 s for directories), longer the longer they did not \
                 change. `noac`, `actimeo=0` and short times make every stat, open and access a call; `noac` makes writes synchronous too. \
                 Each open asks once more (close-to-open consistency).",

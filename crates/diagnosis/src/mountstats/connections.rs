@@ -21,7 +21,7 @@ pub(crate) const RECONNECTS: Detector = Detector { explanation: &RECONNECT, dete
 const RECONNECT: Explanation = Explanation {
     id: "reconnects",
     group: Group::Condition,
-    title: "Connections were lost and made anew",
+    title: "Connections were lost and re-established",
     mechanism: "When a connection breaks, requests without a reply are sent again on a new one, and slots and locks wait meanwhile. A client closes an idle \
                 connection itself after 5 minutes, which is harmless and no more frequent than that.",
     formula: "found when connects, less the first of each connection, are ≥ 3 and more than one in 300 s",
@@ -42,13 +42,13 @@ fn detect_reconnects(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: RECONNECT.id,
         what: format!(
-            "Connections to the server were made anew {again} times {}, more often than idle ones are closed.",
+            "Connections to the server were re-established {again} times {}, more often than idle ones are closed.",
             observed.period()
         ),
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::number("connections made anew", again as f64),
+            Evidence::number("connections re-established", again as f64),
             Evidence::number("connections", connects.len() as f64),
             Evidence::number("most that idleness can explain", idle as f64),
         ],

@@ -32,7 +32,7 @@ fn detect_sync(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: SYNC.id,
         what: format!(
-            "The mount has `{option}`: each of {} WRITEs was waited for, {:.1} ms in the mean, {} of the time of calls.",
+            "The mount has `{option}`: each of {} WRITEs was waited for, {:.1} ms on average, {} of the time of calls.",
             write.ops,
             write.execute_ms as f64 / write.ops as f64,
             percent(part)

@@ -25,7 +25,7 @@ const EXPLANATION: Explanation = Explanation {
     mechanism: "A call waits for a slot (of the session in version 4.1 and later, of the connection's table before), and for the socket \
                 to take it. When as many calls are outstanding as there are slots, more load makes the queue longer and nothing faster: \
                 the rate is slots / round trip time (Little's law).",
-    formula: "found when the sum of the queue column ≥ 10 % of that of the execute column and ≥ 0.2 ms in the mean; the connection's \
+    formula: "found when the sum of the queue column ≥ 10 % of that of the execute column and ≥ 0.2 ms on average; the connection's \
               table when backlog_u / sends ≥ 1; cost = queue / execute",
     source: "columns 6 to 8 of the operations and `backlog_u`, `sending_u` of xprt in mountstats; paper 001, figures 5 and 6",
 };

@@ -40,7 +40,7 @@ fn detect(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: EXPLANATION.id,
         what: format!(
-            "The client made {} with the server anew {}: it had lost its state there.",
+            "The client recreated {} with the server {}: it had lost its state there.",
             plural(usize::try_from(again).unwrap_or(usize::MAX), "session"),
             observed.period()
         ),

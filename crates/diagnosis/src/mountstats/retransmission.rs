@@ -22,8 +22,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "retransmission",
     group: Group::Condition,
     title: "The client sent requests again",
-    mechanism: "A request without a reply is sent again: over UDP, and over TCP after `timeo` has passed, or at once when the connection \
-                was lost and made anew. Each costs at least the time until it is sent again, and a server that did the first one \
+    mechanism: "A request without a reply is sent again: over UDP, and over TCP after `timeo` has passed, or at once when the connection was lost and re-established. Each costs at least the time until it is sent again, and a server that did the first one \
                 does it twice unless its cache of replies (before version 4.1) or the session's slot knows it.",
     formula: "found when transmissions − ops ≥ 10 and ≥ 0.01 % of the requests; cost ≤ (transmissions − ops) · timeo / execute time",
     source: "columns 1, 2 and 8 of the operations in mountstats (`rpc_clnt_show_stats`); nfs(5), `timeo`, `retrans`",

@@ -97,7 +97,7 @@ fn detect_small_reads(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: SMALL_READ.id,
         what: format!(
-            "READs have {} in the mean, and could have {}: {} of them {}.",
+            "READs have {} on average, and could have {}: {} of them {}.",
             size(mean),
             size(limit as f64),
             read.ops,

@@ -58,7 +58,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             Confidence::Likely,
             format!(
-                "{} READs of {} in the mean, the readahead of the mount, took {} each: a reader gets little more than that per round trip, and rsize is {}.",
+                "{} READs of {} on average, the readahead of the mount, took {} each: a reader gets little more than that per round trip, and rsize is {}.",
                 read.ops,
                 size(mean),
                 time(round_trip),

@@ -14,11 +14,11 @@ pub(super) const DETECTOR: Detector = Detector { explanation: mountstats::RECOVE
 
 /// Events of the user-space client.
 const EVENTS: [(&str, &str); 5] = [
-    ("session-recovered", "sessions made anew"),
-    ("client-recovered", "client ids made anew"),
-    ("open-reclaimed", "opens had back"),
-    ("lock-reclaimed", "locks had back"),
-    ("state-lost", "opens and locks that could not be had back"),
+    ("session-recovered", "sessions recreated"),
+    ("client-recovered", "client ids recreated"),
+    ("open-reclaimed", "opens reclaimed"),
+    ("lock-reclaimed", "locks reclaimed"),
+    ("state-lost", "opens and locks that could not be reclaimed"),
 ];
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
@@ -47,7 +47,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 .collect();
             told.join(", ")
         }
-        RpcSource::Kernel => plural(calls as usize, "call") + " to make client ids and sessions anew",
+        RpcSource::Kernel => plural(calls as usize, "call") + " to recreate client ids and sessions",
     };
     let mut evidence: Vec<Evidence> = events
         .iter()
@@ -87,7 +87,7 @@ mod tests {
         measure.events.insert("session-recovered".into(), 3);
         measure.events.insert("open-reclaimed".into(), 12);
         let found = made.found(&DETECTOR);
-        assert!(found.what.contains("3 sessions made anew, 12 opens had back"), "{}", found.what);
+        assert!(found.what.contains("3 sessions recreated, 12 opens reclaimed"), "{}", found.what);
         // Version 3 has no state.
         made.recording().rpc.as_mut().unwrap().connection.version = Some(NfsVersion::V3);
         assert_eq!(made.verdict(&DETECTOR), Verdict::Irrelevant);

@@ -51,7 +51,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 time(mean),
                 percent(waited)
             ),
-            Remedy::new("Ask for a lower rate, or give the load more workers; what the file system takes itself is told by a closed loop, without `rate`.")
+            Remedy::new("Ask for a lower rate, or give the load more workers; the file system's own time is measured by a closed loop, without `rate`.")
                 .confirmed_by("a load curve (`studies/load-curve.toml`): where the latency leaves the ground is the most that can be asked for"),
         )
         .with([

@@ -148,7 +148,7 @@ fn drifted(
     let (lower, upper) = drift.slope.interval(0.95);
     let listed = whole.results.study.order != "random";
     let order = if listed {
-        " Runs were in listed order, so that this cannot be told from an effect of the factors."
+        " Runs were in listed order, so that this cannot be distinguished from an effect of the factors."
     } else {
         " Runs were in random order, so that it makes intervals wider and favours no treatment."
     };
@@ -158,7 +158,7 @@ fn drifted(
         format!("{response} {word} by {:.0} % from the first run to the last, whatever was varied.{order}", moved.abs() * 100.0),
         Remedy::new("Find out what changed (free space, temperature, others on server or network), and let every replicate be a block of its own, in random order.")
             .by("[design] order = \"random\", blocks = \"replicates\"")
-            .confirmed_by("the same study again: a drift that begins anew is the study's own doing, such as files that pile up ([run] filesets = \"fresh\")"),
+            .confirmed_by("the same study again: a drift that restarts is caused by the study itself, such as files that pile up ([run] filesets = \"fresh\")"),
     )
     .with([Evidence::number("change of the response from one run to the next", drift.slope.value.exp() - 1.0)])
     .tested(Test {

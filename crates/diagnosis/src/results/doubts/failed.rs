@@ -113,7 +113,8 @@ fn failed(whole: &Whole<'_>) -> Compared {
         &FAILED_RUNS,
         Confidence::Certain,
         what,
-        Remedy::new("Run the study again after the cause is mended: what failed is repeated, and what is there stays.").by("benchmaster run STUDY.toml -o DIR"),
+        Remedy::new("Fix the cause and run the study again: failed runs are repeated, finished runs stay.")
+            .by("benchmaster run STUDY.toml -o DIR"),
     )
     .with([
         Evidence::number("runs that failed", failed.len() as f64),

@@ -22,8 +22,7 @@ const EXPLANATION: Explanation = Explanation {
     title: "The emulated delay is the limit",
     mechanism: "A call cannot end before its request went to the server and its reply came back: two delays. An operation that needs n calls \
                 one after the other takes n round trips, whatever server and network are capable of, so that a worker does at most \
-                1 / (n · 2 · delay) operations a second. This is what the study asked for; it is told so that nothing else is held to be \
-                the limit.",
+                1 / (n · 2 · delay) operations a second. This is what the study asked for; it is reported so that nothing else is mistaken for the limit.",
     formula: "share = requests sent · 2 · delay / sum of the calls' execute times, found from 25 % and 20 calls on; certain from 75 % on. \
               Calls per operation = RPCs of the measured phase / operations",
     source: "paper 000 §5 and paper 001 §3 (time over n round trips); `[network] delay` of the study, `rtt` and `execute` of the calls",
@@ -56,7 +55,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let mean = calls.execute_ns as f64 / calls.ops as f64;
     let trips = if operations > 0.0 {
         format!(
-            " An operation needs {each:.2} calls in the mean, at least {} of delay.",
+            " An operation needs {each:.2} calls on average, at least {} of delay.",
             time(each * round_trip)
         )
     } else {

@@ -36,7 +36,7 @@ const EXPLANATION: Explanation = Explanation {
                 workers, less what they do between operations. And no processor can be used for more than all of the time (utilisation \
                 law). Where that does not hold a clock, a count or a latency is wrong, or workers wait outside of what is timed.",
     formula: "closed loops of 100 operations and 0.1 s or more: sum of latencies / workers' time (times the queue depth) > 1.03; or < 0.5 with \
-              operations of 20 µs and more in the mean, in flows without pauses, meetings, tokens, verification and traces, where the \
+              operations of 20 µs and more on average, in flows without pauses, meetings, tokens, verification and traces, where the \
               processors were not at their end; or the calls under way of one client > 1.03 · its slots; or CPU time of the process > 1.05 · \
               processors · time. No cost is estimated for what is wrong; for time outside of operations it is that share",
     source: "Little's law N = X·R and utilisation law U = X·S (Jain 1991, §30.3 and §33.2)",
@@ -169,7 +169,7 @@ fn processors(measured: &Measured<'_>) -> Option<Finding> {
     }
     let share = used / measured.recording.length_ns.max(1) as f64;
     let what = format!(
-        "This program used {share:.2} processors in the mean, but had only {processors:.0}: a clock is wrong."
+        "This program used {share:.2} processors on average, but had only {processors:.0}: a clock is wrong."
     );
     Some(wrong(what).with([
         Evidence::number("processors used (CPU time / time)", share),

@@ -170,7 +170,7 @@ fn of_sender(measured: &Measured<'_>, to_clients: bool) -> Option<Loss> {
         lost: again,
         round_trip: Some(round_trips / sent),
         segment: Some(segments / sent),
-        from: "the sender's TCP sent so many again",
+        from: "the sender's TCP retransmitted that many",
         confidence: Confidence::Certain,
     })
 }

@@ -40,8 +40,8 @@ const EXPLANATION: Explanation = Explanation {
     formula: "server's time = round trip time of the calls − round trips without NFS (that of the emulation, of the baseline, or the \
               shortest of tcp_info; nothing on loopback; for each call one, and log2(1 + bytes / 14,480) more for what TCP's first windows \
               do not hold) − bytes / emulated bandwidth. Found when that is ≥ 30 % of the calls' execute times \
-              and ≥ 0.5 ms in the mean (3 ms on a noisy host, where it is possible only), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
-              round trips, or a finding about the server's own processors, disk, journal or threads tells it better. Cost = that share",
+              and ≥ 0.5 ms on average (3 ms on a noisy host, where it is possible only), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
+              round trips, or a finding about the server's own processors, disk, journal or threads explains it better. Cost = that share",
     source: "columns rtt and execute of mountstats; paper 000 §5 and paper 003 §3 (latency divided into client, network and server); \
              response time law R = N/X − Z (Jain 1991, §33.4)",
 };
@@ -103,7 +103,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .map(|served| format!("{} {}", served.row.operation, time(served.mean())))
             .collect();
         format!(
-            "The server takes {} of the time of calls, {} each in the mean: {}",
+            "The server takes {} of the time of calls, {} each on average: {}",
             percent(part),
             time(mean),
             next.join(", ")
@@ -251,7 +251,7 @@ mod tests {
         );
         assert!(found.remedy.text.contains("journal"));
         let both = made(3_000_000, 4_000_000).found(&DETECTOR);
-        assert!(both.what.contains("3.50 ms each in the mean: COMMIT 4 ms, READ 3 ms."), "{}", both.what);
+        assert!(both.what.contains("3.50 ms each on average: COMMIT 4 ms, READ 3 ms."), "{}", both.what);
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             confidence,
             format!(
-                "{requests:.1} requests were at the server in the mean, which has {}{found_none}.",
+                "{requests:.1} requests were at the server on average, which has {}{found_none}.",
                 plural(threads as usize, "thread")
             ),
             Remedy::new("Start more threads; they are cheap.")

@@ -48,7 +48,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             Confidence::Certain,
             format!(
-                "Workers pause {} of their time, as the workload has it; operations take {} in the mean. Nothing else needs to be faster for this rate.",
+                "Workers pause {} of their time, as the workload has it; operations take {} on average. Nothing else needs to be faster for this rate.",
                 percent(part),
                 time(mean)
             ),

@@ -28,7 +28,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "hash-cast",
     group: Group::Phenomenon,
     title: "Which clients win changes from run to run as hashing of connections would have it",
-    mechanism: "Connections are hashed to the transmit queues of the server's network card when a run begins. Each run draws anew: in some all are alike, in most two or more share a queue, and the sum is always \
+    mechanism: "Connections are hashed to the transmit queues of the server's network card when a run begins. Each run draws again: in some all are alike, in most two or more share a queue, and the sum is always \
                 what the link carries. So differences between runs of a single client are luck, and no property of it.",
     formula: "in 5 or more runs of a treatment with n clients: k runs with winners and losers (see `winners-and-losers`); found when k ≥ 2, different clients lose in them, the sum over clients varies by ≤ 5 %, \
               and P(ratio ≥ 1.5 | n connections, 8 queues) is within the 95 % Wilson interval of k / runs; cost = mean over these runs of 1 − losers' rate / mean rate",

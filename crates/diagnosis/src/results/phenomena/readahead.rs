@@ -42,7 +42,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let part = share(excess as f64, replies as f64);
     let what = format!(
-        "The workload read {}, and {} came from the server for it: {} of what was moved nobody asked for.",
+        "The workload read {}, and {} came from the server for it: {} of what was moved was not requested.",
         rate(art),
         rate(crt),
         percent(part)

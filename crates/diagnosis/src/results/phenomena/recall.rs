@@ -72,7 +72,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let worst = waiting.filter_map(steps).max_by(|a, b| a.ns.total_cmp(&b.ns));
     let Some(worst) = worst else { return Verdict::Clear };
     let what = format!(
-        "{} of the calls of {} ({}) wait in steps of 100 ms, {} in the mean, while {returned} delegations come back from other clients.",
+        "{} of the calls of {} ({}) wait in steps of 100 ms, {} on average, while {returned} delegations come back from other clients.",
         percent(worst.share),
         worst.label,
         worst.calls,

@@ -28,7 +28,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "rehash",
     group: Group::Phenomenon,
     title: "A client's share of the bandwidth jumps in the middle of a run",
-    mechanism: "A connection keeps its transmit queue as long as data are unacknowledged. When it is idle for a moment, it is hashed anew: a loser may become a winner, and those that \
+    mechanism: "A connection keeps its transmit queue as long as data are unacknowledged. When it is idle for a moment, it is hashed again: a loser may become a winner, and those that \
                 shared its old queue get more, while all together move as much as before.",
     formula: "each client's share of what all moved, in 40 equal parts of the time in which all are at work (from the trace, or the counters of clients' hosts); found when E-divisive finds \
               one change (p ≤ 0.01 after Holm's rule over clients), with a ratio ≥ 1.4, ≤ 15 % variation on each side with six parts or more, and the sum over all clients changes by \

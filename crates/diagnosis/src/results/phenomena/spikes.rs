@@ -34,7 +34,7 @@ pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, dete
 const EXPLANATION: Explanation = Explanation {
     id: "periodic-spikes",
     group: Group::Phenomenon,
-    title: "Every so many calls one takes a multiple of the others",
+    title: "At a fixed distance a call takes a multiple of the others",
     mechanism: "Something fills up with each call and is emptied all at once: a limit of requests per file or mount that makes one write wait until all are sent (Linux 2.4: 192 per file), \
                 dirty pages, a journal, a log of the server. Most calls are fast, few take tens of milliseconds, and these few are most of the mean. Percentiles below them do not \
                 show it, nor does the wire.",

@@ -29,8 +29,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "standstill",
     group: Group::Phenomenon,
     title: "At times nothing ended at all",
-    mechanism: "A server that collects garbage, takes a snapshot, fails over or writes a whole cache out answers nobody meanwhile; so does a switch \
-                that is set up anew. All workers wait for the end of it, and the mean hides it: half of the latencies are as good as ever.",
+    mechanism: "A server that collects garbage, takes a snapshot, fails over or writes a whole cache out answers no client during that time; so does a switch that is reconfigured. All workers wait for the end of it, and the mean hides it: half of the latencies are as good as ever.",
     formula: "intervals after the warm-up cut without the end of any operation, of any worker, in a row between others: ≥ 0.4 s, in which ≥ 20 operations \
               would have ended at the median rate of the other intervals, and together ≥ 2 % of the time; not where timeouts, lost connections, lost segments, \
               waits that the server asked for (DELAY) or the client's own cache (burst-and-flush) say why. Cost = their share of the time",

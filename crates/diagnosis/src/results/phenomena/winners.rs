@@ -201,8 +201,7 @@ fn finding(
         rate(sum),
         p_text(p)
     );
-    let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or so many connections per client that chance evens out. With TCP Vegas windows stay small and \
-                              nobody loses, but not beside other congestion control.")
+    let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or enough connections per client that chance evens out. With TCP Vegas windows stay small and no connection loses, but not next to other congestion control.")
         .by("ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
         .confirmed_by("`studies/paper000-hash-cast.toml` with the server's URL; `benchmaster simulate hash-cast` shows what to expect");
     let mut evidence = vec![
