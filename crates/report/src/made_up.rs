@@ -52,7 +52,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
             ),
             finding(
                 "reconnect",
-                "The connection was made anew.",
+                "The connection was re-established.",
                 Some(0.01),
                 Confidence::Certain,
                 Remedy::new("Look."),

@@ -23,7 +23,7 @@ pub(crate) fn calls(analysis: &Analysis) -> Vec<Table> {
             .chain(names.iter().map(String::as_str))
             .chain(["#total", "#mean RTT"])
             .collect();
-        let caption = format!("{workload}: RPCs per client while it was measured, mean over runs");
+        let caption = format!("{workload}: RPCs per client in the measured phase, mean over runs");
         let mut table = Table::new(caption, &head).ranked(&[("mean RTT", 1)]);
         table.head.iter_mut().skip(1).take(kinds.len()).for_each(|head| head.rank = 2);
         for (treatment, summary) in rows {
@@ -136,6 +136,5 @@ fn counted(mean: f64, half_width: Option<f64>) -> Cell {
 }
 
 fn time(estimate: Option<&Estimate>) -> Cell {
-    let show = |e: &Estimate| rounded(e.mean, e.half_width, Unit::Nanoseconds, None).text(true);
-    estimate.map_or_else(Cell::none, |e| Cell::number(show(e), e.mean))
+    estimate.map_or_else(Cell::none, |e| Cell::amount(e.mean, e.half_width, Unit::Nanoseconds, None))
 }

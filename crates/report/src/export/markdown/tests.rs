@@ -66,14 +66,21 @@ const HOSTILE: [&str; 12] = [
 ];
 
 #[test]
-fn a_study_is_told_in_order() {
+fn a_study_is_shown_in_order() {
     let results = study_results(7, 4, 3);
     // What is found in such results changes when something is added to what is looked for.
     let text = markdown(&results, &analyze(&results), &crate::made_up::diagnosis());
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with("##")).collect();
     assert_eq!(
         heads,
-        ["## synthetic", "### Findings", "### Validity", "### Conditions", "### How to reproduce"]
+        [
+            "## synthetic",
+            "### Answer",
+            "### Findings, costliest first",
+            "### Validity",
+            "### Treatments",
+            "### How to reproduce"
+        ]
     );
     insta::assert_snapshot!(text);
 }
@@ -88,7 +95,7 @@ fn tables_have_a_row_per_treatment_and_no_ragged_rows() {
 }
 
 #[test]
-fn many_treatments_are_cut_and_that_is_said() {
+fn many_treatments_are_cut_and_that_is_stated() {
     let text = of(&study_results(3, 40, 1));
     assert_eq!(rows(&text).iter().filter(|row| row[0] == "treatment").count(), 2);
     assert_eq!(rows(&text).len(), 2 * (1 + ROWS));
@@ -141,11 +148,11 @@ fn code_keeps_its_backticks() {
 }
 
 #[test]
-fn nothing_found_is_said_and_findings_are_told() {
+fn findings_and_their_absence_are_stated() {
     let results = study_results(7, 2, 2);
     let analysis = analyze(&results);
     let none = markdown(&results, &analysis, &Diagnosis { clear: vec!["a", "b"], ..Diagnosis::default() });
-    assert!(none.contains("Nothing was found; 2 conditions were looked for"), "{none}");
+    assert!(none.contains("No findings: 2 conditions checked, none present."), "{none}");
     let diagnosis = crate::made_up::diagnosis();
     let text = markdown(&results, &analysis, &diagnosis);
     assert!(text.contains("1. **retransmission** (likely, 12 % of all calls): 3 of 25 calls"), "{text}");
