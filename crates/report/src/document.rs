@@ -192,7 +192,6 @@ pub(crate) struct Cell {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
-    /// There is no value.
     Missing,
     /// A sentence, which needs a wide column.
     Sentence,
@@ -200,25 +199,16 @@ pub(crate) enum Style {
 }
 
 impl Table {
-    /// A table without rows; a column whose name begins with `#` holds numbers.
+    /// A table without rows. A column whose name begins with `#` holds numbers; `|2` at its end is its rank.
     pub(crate) fn new(caption: impl Into<String>, head: &[&str]) -> Self {
         let head = head.iter().map(|name| {
-            let (text, number) = name.strip_prefix('#').map_or((*name, false), |name| (name, true));
-            Head { text: text.into(), number, rank: 0 }
+            let ranked = name.rsplit_once('|').and_then(|(name, rank)| Some((name, rank.parse().ok()?)));
+            let (name, rank) = ranked.unwrap_or((name, 0));
+            let (text, number) = name.strip_prefix('#').map_or((name, false), |name| (name, true));
+            Head { text: text.into(), number, rank }
         });
         Self { caption: caption.into(), head: head.collect(), rows: Vec::new(), note: String::new() }
     }
-
-    /// Sets the ranks of columns.
-    pub(crate) fn ranked(mut self, ranks: &[(&str, u8)]) -> Self {
-        for head in &mut self.head {
-            head.rank =
-                ranks.iter().find(|(name, _)| *name == head.text).map_or(head.rank, |(_, rank)| *rank);
-        }
-        self
-    }
-
-    /// Leaves out the first column.
     pub(crate) fn without_first(&mut self) {
         self.leave_out(0);
     }
@@ -271,8 +261,6 @@ impl Cell {
     pub(crate) fn sentence(text: impl Into<String>) -> Self {
         Self { style: Style::Sentence, ..Self::text(text) }
     }
-
-    /// No value.
     pub(crate) fn none() -> Self {
         Self { style: Style::Missing, ..Self::text("–") }
     }
@@ -298,7 +286,6 @@ impl Cell {
         Self::some(p, p_text)
     }
 
-    /// A relative change: `+1.2 %`.
     pub(crate) fn change(relative: Option<f64>) -> Self {
         Self::some(relative, change_text)
     }
@@ -316,6 +303,15 @@ impl Cell {
             Style::Marked(severity) => Some(severity),
             _ => None,
         }
+    }
+}
+
+/// A severity in a word, which is also its name in the page's styles.
+pub(crate) fn word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Invalid => "invalid",
+        Severity::Warning => "warning",
+        Severity::Note => "note",
     }
 }
 

@@ -11,7 +11,7 @@ use benchmaster_diagnosis::explanation::Group;
 use benchmaster_record::results::{Severity, StudyResults};
 
 use crate::details::Details;
-use crate::document::{Block, Depth, Document, Entry, Note, Section, Style, Table};
+use crate::document::{Block, Depth, Document, Entry, Note, Section, Style, Table, word};
 use crate::format;
 use crate::overview::unbroken;
 use crate::plots::figure::Figure;
@@ -340,12 +340,7 @@ impl<'d> Html<'d> {
 
 /// The name of a severity in the page's styles.
 fn class(severity: Option<Severity>) -> &'static str {
-    match severity {
-        Some(Severity::Invalid) => "invalid",
-        Some(Severity::Warning) => "warning",
-        Some(Severity::Note) => "note",
-        None => "ok",
-    }
+    severity.map_or("ok", word)
 }
 
 /// A text as HTML, also within an attribute.

@@ -16,8 +16,6 @@ use self::figure::Figure;
 pub(crate) use self::stack::Drawn;
 pub(crate) use self::workloads::CHOICES;
 use crate::details::Details;
-
-/// The plots of a study.
 #[derive(Default)]
 pub(crate) struct Plots {
     pub(crate) effects: Vec<Figure>,

@@ -111,8 +111,6 @@ impl Markdown {
         }
     }
 }
-
-/// An item of a list.
 fn note(note: &Note) -> String {
     match &note.check {
         Some(check) => {

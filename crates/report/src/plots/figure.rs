@@ -10,7 +10,6 @@ pub(crate) struct Figure {
     pub(crate) id: String,
     /// The section it stands in: a workload's name.
     pub(crate) workload: String,
-    /// Title.
     pub(crate) title: String,
     /// What it shows: n, what bars and marks mean.
     pub(crate) note: String,
@@ -23,8 +22,6 @@ pub(crate) struct Figure {
     /// At least one.
     pub(crate) views: Vec<View>,
 }
-
-/// An axis.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Axis {
     /// Title with unit; a view may have its own for x.
@@ -124,7 +121,6 @@ pub(crate) struct Panel {
     /// Unit after the SI prefix at each tick.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(crate) unit: &'static str,
-    /// Its axis is logarithmic.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) log: bool,
     /// Horizontal marks: place and label.
@@ -143,13 +139,10 @@ pub(crate) struct Heat {
     pub(crate) low: f64,
     /// Rows to a decade.
     pub(crate) per_decade: u32,
-    /// Number of rows.
     pub(crate) rows: usize,
     /// Of each column the number of its lowest row that is not empty, and the counts from there on.
     pub(crate) columns: Vec<(usize, Vec<u64>)>,
 }
-
-/// How values are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
@@ -163,8 +156,6 @@ pub(crate) enum Mode {
     /// Bars to the right, at the places of y.
     Across,
 }
-
-/// One series of values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Line {
     pub(crate) name: String,
@@ -191,7 +182,6 @@ pub(crate) struct Line {
     pub(crate) symbol: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) size: Option<u32>,
-    /// Drawn faintly.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) faint: bool,
     /// Drawn in the colour of what stands back, whatever its number of the colour.
@@ -213,8 +203,6 @@ pub(crate) struct Line {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) labels: Vec<String>,
 }
-
-/// Numbers or categories.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Values {

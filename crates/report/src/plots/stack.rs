@@ -84,12 +84,11 @@ pub(super) fn figures(
     for (number, (workload, views)) in by_workload.into_iter().enumerate() {
         let Some(first) = views.first() else { continue };
         let sampled = views.iter().any(|view| view.panels.len() > ALWAYS);
-        let counters = match sampled {
-            true => {
-                " Counters and gauges are means of each part, memory is its maximum; only the busiest disks, \
+        let counters = if sampled {
+            " Counters and gauges are means of each part, memory is its maximum; only the busiest disks, \
                  interfaces and RPCs are drawn. All samples are in results.db."
-            }
-            false => " A section [sampling] in the study adds the counters of the hosts.",
+        } else {
+            " A section [sampling] in the study adds the counters of the hosts."
         };
         let figure = Figure {
             id: format!("stack-{number}"),

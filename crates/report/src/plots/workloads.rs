@@ -345,9 +345,10 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
         let mut views: Vec<View> = Vec::new();
         for (number, treatment, table) in &tables {
             let operation = operation(table);
-            let (label, name) = match together {
-                true => (operation, treatment.label.clone()),
-                false => (treatment.label.clone(), operation),
+            let (label, name) = if together {
+                (operation, treatment.label.clone())
+            } else {
+                (treatment.label.clone(), operation)
             };
             let curve = curve(&table.histogram);
             let place = views.iter().position(|v| v.label == label).unwrap_or_else(|| {

@@ -212,9 +212,10 @@ fn effect(experiment: &Experiment, means: &LevelMeans) -> Option<String> {
     let base = means.levels.first()?;
     let size = |level: &&LevelMean| level.effect.zip(base.effect).map_or(0.0, |(a, b)| (a - b).abs());
     let numeric = means.levels.iter().all(|level| level.value.is_some());
-    let far = match numeric {
-        true => means.levels.last()?,
-        false => means.levels.iter().skip(1).max_by(|a, b| size(a).total_cmp(&size(b)))?,
+    let far = if numeric {
+        means.levels.last()?
+    } else {
+        means.levels.iter().skip(1).max_by(|a, b| size(a).total_cmp(&size(b)))?
     };
     let against = far.against_base?;
     let by = match (experiment.is_log(), against.interval) {
@@ -265,15 +266,12 @@ fn next_best(found: &[Found<'_>], most: &str, confidence: f64) -> Option<String>
     let (best, next) = (found.first()?, found.get(1)?);
     let comparison = welch(&values(best.response), &values(next.response), confidence).ok()?;
     let (label, level) = (&next.treatment.label, format::percent(confidence));
-    Some(match comparison.difference.abs() > comparison.half_width {
-        true => {
-            format!("The {most} differs significantly from the next, {label} (Welch interval at {level}).")
-        }
-        false => {
-            format!(
-                "The {most} does not differ significantly from the next, {label} (Welch interval at {level})."
-            )
-        }
+    Some(if comparison.difference.abs() > comparison.half_width {
+        format!("The {most} differs significantly from the next, {label} (Welch interval at {level}).")
+    } else {
+        format!(
+            "The {most} does not differ significantly from the next, {label} (Welch interval at {level})."
+        )
     })
 }
 

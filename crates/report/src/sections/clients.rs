@@ -17,17 +17,12 @@ pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table>
         "#spread of the first operations",
         "#largest",
         "#error bound",
-        "#seen by the server",
-        "#largest there",
-        "#planned stagger",
-        "#n",
+        "#seen by the server|1",
+        "#largest there|3",
+        "#planned stagger|4",
+        "#n|2",
     ];
-    let mut table = Table::new("Synchronisation of the clients' start", &head).ranked(&[
-        ("seen by the server", 1),
-        ("largest there", 3),
-        ("planned stagger", 4),
-        ("n", 2),
-    ]);
+    let mut table = Table::new("Synchronisation of the clients' start", &head);
     for start in overview::starts(results, analysis) {
         table.row([
             Cell::name(&start.treatment.label),
@@ -61,26 +56,17 @@ fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option
         "treatment",
         "agent",
         "host",
-        "#clients",
+        "#clients|1",
         "#rate per client",
-        "#Jain's index",
-        "#first operation",
-        "#last operation",
-        "#clock offset",
-        "#error bound",
-        "#drift [ppm]",
-        "#n",
+        "#Jain's index|4",
+        "#first operation|3",
+        "#last operation|5",
+        "#clock offset|2",
+        "#error bound|2",
+        "#drift [ppm]|6",
+        "#n|7",
     ];
-    let mut table = Table::new(format!("{workload}: agents"), &head).ranked(&[
-        ("clients", 1),
-        ("Jain's index", 4),
-        ("first operation", 3),
-        ("last operation", 5),
-        ("clock offset", 2),
-        ("error bound", 2),
-        ("drift [ppm]", 6),
-        ("n", 7),
-    ]);
+    let mut table = Table::new(format!("{workload}: agents"), &head);
     for row in overview::agents(results, analysis, workload) {
         table.row([
             Cell::name(&row.treatment.label),
@@ -123,22 +109,15 @@ pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
         "emulator",
         "network",
         "#RTT measured",
-        "#raw TCP to the clients",
-        "#raw TCP to the server",
+        "#raw TCP to the clients|3",
+        "#raw TCP to the server|3",
         &result,
-        "#base RTT",
-        "#late (p99)",
-        "#lost",
-        "#overflowed",
+        "#base RTT|4",
+        "#late (p99)|5",
+        "#lost|6",
+        "#overflowed|7",
     ];
-    let mut table = Table::new("Networks with their baselines, and the result", &head).ranked(&[
-        ("raw TCP to the clients", 3),
-        ("raw TCP to the server", 3),
-        ("base RTT", 4),
-        ("late (p99)", 5),
-        ("lost", 6),
-        ("overflowed", 7),
-    ]);
+    let mut table = Table::new("Networks with their baselines, and the result", &head);
     let mut notes: Vec<String> = Vec::new();
     for treatment in &analysis.treatments {
         let services: Vec<_> =
@@ -197,26 +176,19 @@ fn baselines(results: &StudyResults) -> Option<Table> {
     let head = [
         "from",
         "against",
-        "emulator",
+        "emulator|3",
         "network",
-        "#RTT min",
+        "#RTT min|4",
         "#median",
-        "#p99",
+        "#p99|5",
         "direction",
         "#flows",
         "#raw TCP",
-        "#Jain's index",
-        "#retransmitted",
-        "#n",
+        "#Jain's index|6",
+        "#retransmitted|7",
+        "#n|2",
     ];
-    let mut table = Table::new("Baselines of the network", &head).ranked(&[
-        ("emulator", 3),
-        ("RTT min", 4),
-        ("p99", 5),
-        ("Jain's index", 6),
-        ("retransmitted", 7),
-        ("n", 2),
-    ]);
+    let mut table = Table::new("Baselines of the network", &head);
     for baseline in &results.baselines {
         let rtt = |of: fn(&benchmaster_record::results::RoundTripBaseline) -> u64| {
             baseline.round_trip.as_ref().map_or_else(Cell::none, |r| time(of(r) as f64))

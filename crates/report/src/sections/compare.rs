@@ -16,7 +16,6 @@ use crate::plots::compare::{named, ratios};
 /// One of two results that are compared, with what it says.
 #[derive(Debug, Clone, Copy)]
 pub struct Compared<'a> {
-    /// Its directory.
     pub name: &'a str,
     pub results: &'a StudyResults,
     pub analysis: &'a Analysis,
@@ -94,10 +93,11 @@ fn notes(comparison: &Comparison) -> Vec<Note> {
         text,
     };
     let forced = (!comparison.forced.is_empty()).then(|| {
-        let count = format::plural(comparison.forced.len(), "condition");
-        let text = format!(
-            "{count} that should be the same differ; they may explain any difference of the results."
-        );
+        let named = match comparison.forced.len() {
+            1 => "1 condition that should be the same differs; it".into(),
+            n => format!("{n} conditions that should be the same differ; they"),
+        };
+        let text = format!("{named} may explain any difference of the results.");
         note(Severity::Invalid, "FORCED", text)
     });
     let only = [("only in A", &comparison.only_a), ("only in B", &comparison.only_b)];
@@ -148,10 +148,19 @@ fn table(response: &ResponseComparison) -> Table {
         Some(Better::Smaller) => " (smaller is better)",
         None => "",
     };
-    let head =
-        ["cell", "#A", "#B", "#n", "#B − A", "#B/A", "#p (means)", "#p (ranks)", "verdict", "conclusion"];
-    let ranks = [("n", 1), ("B − A", 4), ("p (means)", 2), ("p (ranks)", 2)];
-    let mut table = Table::new(format!("{}{better}", response.response), &head).ranked(&ranks);
+    let head = [
+        "cell",
+        "#A",
+        "#B",
+        "#n|1",
+        "#B − A|4",
+        "#B/A",
+        "#p (means)|2",
+        "#p (ranks)|2",
+        "verdict",
+        "conclusion",
+    ];
+    let mut table = Table::new(format!("{}{better}", response.response), &head);
     let means = response.cells.iter().flat_map(|cell| [&cell.a, &cell.b]).flatten().map(|e| e.mean);
     let scale = Scale::common(response.unit, means);
     let amount = |value, half_width| Cell::amount(value, half_width, response.unit, scale);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::document::{Block, Cell, Table};
+use crate::document::{Block, Cell, Table, word};
 use crate::format;
 use benchmaster_record::environment::Environment;
 use benchmaster_record::recording::Recording;
@@ -123,7 +123,7 @@ pub(super) fn runs(results: &StudyResults) -> Table {
     let head = ["#order", "treatment", "#replicate", "#session", "started (UTC)", "#duration", "outcome"];
     let mut runs = Table::new("Runs in the order of execution", &head);
     for run in &results.runs {
-        let (word, severity) = outcome(run);
+        let (outcome, severity) = outcome(run);
         runs.row([
             Cell::count(run.position as usize + 1),
             Cell::text(label(results, run.key)),
@@ -131,7 +131,7 @@ pub(super) fn runs(results: &StudyResults) -> Table {
             Cell::count(run.session as usize),
             Cell::text(time(&run.started)),
             Cell::number(format::duration(run.elapsed_ns as f64 / 1e9), run.elapsed_ns as f64),
-            Cell::text(word).marked(severity),
+            Cell::text(outcome).marked(severity),
         ]);
     }
     runs
@@ -239,13 +239,8 @@ pub(super) fn checks(results: &StudyResults) -> Option<Table> {
     all.sort_by_key(|(_, c)| std::cmp::Reverse(c.severity));
     for (run, check) in all.iter().take(CHECKS) {
         let evidence = check.evidence.iter().map(|(name, value)| format!("{name} = {value}"));
-        let word = match check.severity {
-            Severity::Invalid => "invalid",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
         table.row([
-            Cell::text(word).marked(Some(check.severity)),
+            Cell::text(word(check.severity)).marked(Some(check.severity)),
             Cell::text(&check.id),
             Cell::text(label(results, run.key)),
             Cell::count(run.key.replicate as usize + 1),

@@ -13,8 +13,6 @@ use super::results::operation;
 use crate::document::{Block, Cell, Table};
 use crate::format::{self, rounded};
 use crate::overview;
-
-/// Rows of a table.
 const ROWS: usize = 400;
 
 /// Treatments with the same label.
@@ -30,8 +28,6 @@ fn pairs<'a>(
         Some((treatment, other?))
     })
 }
-
-/// Percentiles of every operation.
 pub(super) fn latencies(a: Compared<'_>, b: Compared<'_>) -> Option<Table> {
     let head = [
         "treatment",

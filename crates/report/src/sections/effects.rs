@@ -73,8 +73,7 @@ pub(crate) fn experiment(found: &Experiment, plots: Vec<Figure>) -> Vec<Block> {
 }
 
 fn chains(found: &Experiment) -> Option<Table> {
-    let mut table = Table::new("Aliased terms of each estimate", &["estimate", "sum of", "by name"])
-        .ranked(&[("by name", 1)]);
+    let mut table = Table::new("Aliased terms of each estimate", &["estimate", "sum of", "by name|1"]);
     let aliased = found.aliases.iter().flatten().filter(|chain| chain.terms.len() > 1);
     for chain in aliased.take(MOST_EFFECTS) {
         let first = chain.terms.first().map_or("", String::as_str);
@@ -114,18 +113,12 @@ fn effect_table(found: &Experiment) -> Table {
     let shown = &found.effects[..found.effects.len().min(MOST_EFFECTS)];
     let two_level = shown.iter().all(|term| term.half_effect.is_some());
     let first = if two_level { "#half effect q" } else { "#coefficient" };
-    let mut head = vec!["letters", "term", first, "#full effect 2q"];
+    let mut head = vec!["letters", "term", first, "#full effect 2q|3"];
     if log {
-        head.push("#ratio low to high");
+        head.push("#ratio low to high|1");
     }
-    head.extend(["#t", "#p", "#variation", "differs from 0"]);
-    let mut table = Table::new(format!("Effects on {}", found.response), &head).ranked(&[
-        ("full effect 2q", 3),
-        ("ratio low to high", 1),
-        ("t", 6),
-        ("p", 2),
-        ("variation", 1),
-    ]);
+    head.extend(["#t|6", "#p|2", "#variation|1", "differs from 0"]);
+    let mut table = Table::new(format!("Effects on {}", found.response), &head);
     for term in shown {
         let show = |value: f64, half| Cell::amount(value, half, unit, scale);
         let mut row = vec![
@@ -159,14 +152,17 @@ fn effect_table(found: &Experiment) -> Table {
 }
 
 fn variation_table(found: &Experiment) -> Table {
-    let head =
-        ["source", "#degrees of freedom", "#sum of squares", "#mean square", "#F", "#p", "#share", "#ω²"];
-    let mut table = Table::new("Analysis of variance", &head).ranked(&[
-        ("sum of squares", 3),
-        ("mean square", 4),
-        ("share", 2),
-        ("ω²", 5),
-    ]);
+    let head = [
+        "source",
+        "#degrees of freedom",
+        "#sum of squares|3",
+        "#mean square|4",
+        "#F",
+        "#p",
+        "#share|2",
+        "#ω²|5",
+    ];
+    let mut table = Table::new("Analysis of variance", &head);
     let size = |value: f64| Cell::amount(value, None, Unit::Count, None);
     for line in found.anova.lines.iter().take(MOST_EFFECTS) {
         table.row([
@@ -193,9 +189,8 @@ fn variation_table(found: &Experiment) -> Table {
 
 fn level_table(factor: &FactorSummary, unit: Unit) -> Table {
     let scale = Scale::common(unit, factor.levels.iter().filter_map(|l| l.estimate.as_ref()).map(|e| e.mean));
-    let head = ["level", "#mean ± half width", "#n", "#difference from base", "#relative", "verdict"];
-    let mut table =
-        Table::new(format!("Factor {}", factor.factor), &head).ranked(&[("n", 2), ("relative", 1)]);
+    let head = ["level", "#mean ± half width", "#n|2", "#difference from base", "#relative|1", "verdict"];
+    let mut table = Table::new(format!("Factor {}", factor.factor), &head);
     for (i, level) in factor.levels.iter().enumerate() {
         let mean = match &level.estimate {
             Some(estimate) => show(estimate, unit, scale),
@@ -220,8 +215,8 @@ fn level_table(factor: &FactorSummary, unit: Unit) -> Table {
 pub(crate) fn level_means(found: &Experiment) -> Vec<Table> {
     let unit = found.unit.unwrap_or(Unit::Count);
     let of_factor = |factor: &LevelMeans| {
-        let head = ["level", "#n", "#mean", "#against base"];
-        let mut table = Table::new(format!("Factor {}", factor.factor), &head).ranked(&[("n", 2)]);
+        let head = ["level", "#n|2", "#mean", "#against base"];
+        let mut table = Table::new(format!("Factor {}", factor.factor), &head);
         for level in &factor.levels {
             let against = match level.against_base {
                 None => Cell::text("(base)"),

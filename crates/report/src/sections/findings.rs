@@ -85,8 +85,8 @@ fn absent(diagnosis: &Diagnosis) -> Vec<String> {
 
 /// What limits each workload in each treatment.
 fn limits(diagnosis: &Diagnosis) -> Option<Table> {
-    let head = ["treatment", "workload", "limit", "#share explained", "contributing"];
-    let mut table = Table::new("Limit of each treatment", &head).ranked(&[("contributing", 1)]);
+    let head = ["treatment", "workload", "limit", "#share explained", "contributing|1"];
+    let mut table = Table::new("Limit of each treatment", &head);
     let named = |one: &Explained| format!("{} ({})", one.id, format::percent(one.share));
     for one in &diagnosis.limits {
         table.row([

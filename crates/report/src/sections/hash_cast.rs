@@ -19,24 +19,18 @@ pub struct HashCast {
     /// What was simulated or measured.
     pub points: Vec<HashCastPoints>,
 }
-
-/// The probabilities of one threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashCastCurve {
     pub ratio: f64,
     /// Number of flows and probability, by number of flows.
     pub points: Vec<(u32, f64)>,
 }
-
-/// Shares of trials or runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashCastPoints {
     /// `simulation, seed 7`, or the name of a study.
     pub source: String,
     pub points: Vec<HashCastPoint>,
 }
-
-/// A share of trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HashCastPoint {
     pub ratio: f64,

@@ -62,9 +62,8 @@ fn answer(history: &History) -> Vec<String> {
 /// The parts between changes, each with the change that it begins with.
 fn segments(series: &HistorySeries) -> Table {
     let count = format::plural(series.points.len(), "result");
-    let head = ["from", "to", "#n", "#mean", "#change", "#p", "direction"];
-    let mut table =
-        Table::new(format!("{} ({count})", name_of(series)), &head).ranked(&[("n", 1), ("direction", 2)]);
+    let head = ["from", "to", "#n|1", "#mean", "#change", "#p", "direction|2"];
+    let mut table = Table::new(format!("{} ({count})", name_of(series)), &head);
     let unit = series.unit.unwrap_or(Unit::Ratio);
     let scale = Scale::common(unit, series.points.iter().map(|point| point.value));
     let starts: Vec<usize> = std::iter::once(0).chain(series.changes.iter().map(|c| c.index)).collect();

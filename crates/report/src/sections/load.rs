@@ -26,11 +26,11 @@ fn points(load: &LoadAnalysis, curve: &CurveSummary) -> Table {
         LoadCurve::Closed => "#workers",
     };
     let judged = load.goal.as_ref().map(|goal| format!("#{}", goal.latency.name()));
-    let mut head = vec![first, "#n", "#achieved", "#response time"];
+    let mut head = vec![first, "#n|3", "#achieved", "#response time"];
     head.extend(judged.as_deref());
     head.push("verdict");
     let caption = format!("Load curve of {}{place}", load.workload);
-    let mut table = Table::new(caption, &head).ranked(&[("n", 3)]);
+    let mut table = Table::new(caption, &head);
     let estimate = |estimate: &Option<Estimate>, unit| match estimate {
         Some(estimate) => Cell::amount(estimate.mean, estimate.half_width, unit, None),
         None => Cell::none(),

@@ -98,9 +98,9 @@ fn latency_note(of: &str) -> String {
 }
 
 fn extend_head(table: &mut Table) {
-    let more = Table::new("", &["#p50", "#p99", "#p99.9", "#max", "#errors", "over time", "validity"]);
-    let ranks = [("p50", 2), ("p99", 1), ("p99.9", 4), ("max", 3), ("errors", 5), ("over time", 6)];
-    table.head.extend(more.ranked(&ranks).head);
+    let more =
+        Table::new("", &["#p50|2", "#p99|1", "#p99.9|4", "#max|3", "#errors|5", "over time|6", "validity"]);
+    table.head.extend(more.head);
 }
 
 /// Errors are never left out where there are some.
@@ -171,38 +171,25 @@ pub(crate) fn replicates(analysis: &Analysis) -> Block {
         vec![Block::List(groups.into_iter().map(line).collect())],
     )
 }
-
-/// Every operation of every workload.
 pub(crate) fn operations(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let head = [
         "treatment",
         "operation",
-        "#count",
-        "#mean",
-        "#p50",
-        "#p90",
-        "#p99",
-        "#p99.9",
-        "#p99.99",
-        "#max",
-        "#first call",
+        "#count|3",
+        "#mean|4",
+        "#p50|1",
+        "#p90|8",
+        "#p99|1",
+        "#p99.9|5",
+        "#p99.99|7",
+        "#max|2",
+        "#first call|6",
         "#errors",
     ];
     let mut tables = Vec::new();
     for workload in &results.study.workloads {
-        let ranks = [
-            ("count", 3),
-            ("mean", 4),
-            ("p50", 1),
-            ("p90", 8),
-            ("p99", 1),
-            ("p99.9", 5),
-            ("p99.99", 7),
-            ("max", 2),
-            ("first call", 6),
-        ];
         let caption = format!("{}: latency of every operation", workload.name);
-        let mut table = Table::new(caption, &head).ranked(&ranks);
+        let mut table = Table::new(caption, &head);
         for treatment in &analysis.treatments {
             for latency in treatment.latencies.iter().filter(|l| l.workload == workload.name) {
                 table.row(operation_row(treatment, latency));
@@ -239,12 +226,11 @@ fn operation_row(treatment: &TreatmentSummary, latency: &LatencySummary) -> Vec<
 
 /// Every response with its interval, or why it has none.
 pub(crate) fn responses(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
-    let head = ["treatment", "response", "#mean ± half width", "#standard deviation", "#n", "remarks"];
+    let head = ["treatment", "response", "#mean ± half width", "#standard deviation|2", "#n", "remarks|1"];
     let mut tables = Vec::new();
     for workload in &results.study.workloads {
         let prefix = format!("{}.", workload.name);
-        let ranks = [("standard deviation", 2), ("remarks", 1)];
-        let mut table = Table::new(format!("{}: every response", workload.name), &head).ranked(&ranks);
+        let mut table = Table::new(format!("{}: every response", workload.name), &head);
         for treatment in &analysis.treatments {
             for response in treatment.responses.iter().filter(|r| r.name.starts_with(&prefix)) {
                 let estimate = response.estimate.as_ref();
@@ -269,8 +255,8 @@ pub(crate) fn responses(results: &StudyResults, analysis: &Analysis) -> Vec<Tabl
 
 /// Jain's index over workers and clients.
 pub(crate) fn fairness(analysis: &Analysis) -> Vec<Block> {
-    let head = ["treatment", "workload", "over", "#Jain's index", "#n", "#largest / smallest rate"];
-    let mut table = Table::new("Fairness (Jain's index)", &head).ranked(&[("n", 1)]);
+    let head = ["treatment", "workload", "over", "#Jain's index", "#n|1", "#largest / smallest rate"];
+    let mut table = Table::new("Fairness (Jain's index)", &head);
     let mut clusters = Vec::new();
     for treatment in &analysis.treatments {
         for fairness in &treatment.fairness {

@@ -3,7 +3,7 @@
 use benchmaster_analysis::{Analysis, WarningSummary};
 use benchmaster_record::results::{Severity, StudyResults};
 
-use crate::document::{Block, Cell, Note, Section, Table};
+use crate::document::{Block, Cell, Note, Section, Table, word};
 use crate::format;
 use crate::lints::{Outcome, lints};
 
@@ -109,8 +109,7 @@ fn of_check(group: &[&WarningSummary]) -> Option<Note> {
         severity: Some(first.severity),
         mark: match first.severity {
             Severity::Invalid => "INVALID",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
+            severity => word(severity),
         },
         check: Some(first.id.clone()),
         seen: format!("{seen}{left_out}"),

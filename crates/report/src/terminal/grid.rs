@@ -7,14 +7,10 @@ use unicode_width::UnicodeWidthStr;
 use super::TextOptions;
 use crate::document::{self, Style};
 use crate::format;
-
-/// Text under construction.
 pub(super) struct Text {
     pub(super) options: TextOptions,
     out: String,
 }
-
-/// A column of a table.
 struct Column {
     name: String,
     /// The name, and the unit where all numbers have it.
@@ -110,8 +106,6 @@ impl Text {
     fn ellipsis(&self) -> &'static str {
         if self.options.unicode { "…" } else { "..." }
     }
-
-    /// Lines so far.
     pub(super) fn lines(&self) -> usize {
         self.out.lines().count()
     }
@@ -351,8 +345,7 @@ mod tests {
     }
 
     fn table() -> document::Table {
-        let mut table = document::Table::new("", &["treatment", "#throughput", "#p99.9", "validity"])
-            .ranked(&[("p99.9", 3)]);
+        let mut table = document::Table::new("", &["treatment", "#throughput", "#p99.9|3", "validity"]);
         let rows = [
             ["io_size=64KiB sync=off", "5.1 ± 0.2", "12.1 ms", "ok"],
             ["io_size=1MiB sync=on", "4.0 ± 0.1", "-", "1 invalid"],

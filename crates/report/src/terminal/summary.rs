@@ -11,17 +11,12 @@ use super::{TextOptions, cost, remedy};
 use crate::document::{Cell, Head, Table};
 use crate::sections::{answer, results::result_tables, results::workload_table, validity};
 use crate::{format, overview};
-
-/// Lines of a screen.
 const LINES: usize = 30;
 /// Treatments up to which each has its row; of more the best and the worst.
 const ROWS: usize = 8;
 /// Of more treatments: the number of the best, and of the worst.
 const ENDS: (usize, usize) = (4, 3);
-/// Findings that are shown.
 const FINDINGS: usize = 3;
-
-/// The summary of a study.
 pub fn summary(
     results: &StudyResults,
     analysis: &Analysis,

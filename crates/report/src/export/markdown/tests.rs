@@ -1,4 +1,5 @@
 use benchmaster_analysis::analyze;
+use benchmaster_analysis::compare::{Options as CompareOptions, Responses, compare};
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_testkit::{fail, study_results};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -157,4 +158,20 @@ fn findings_and_their_absence_are_stated() {
     let text = markdown(&results, &analysis, &diagnosis);
     assert!(text.contains("1. **retransmission** (likely, 12 % of all calls): 3 of 25 calls"), "{text}");
     assert!(text.contains("*Do:* Look for loss \\| congestion. `ethtool -S eth0`"), "{text}");
+}
+
+#[test]
+fn a_comparison_has_the_tables_of_the_terminal() {
+    let results = study_results(7, 4, 4);
+    let options = CompareOptions { responses: Responses::Primary, band: 0.02, confidence: None };
+    let comparison = compare(&results, &results, &options, false).unwrap();
+    let text = document(&crate::sections::compare::document(&comparison, None));
+    let rows = rows(&text);
+    // A head, four cells and all together.
+    assert_eq!(rows.len(), 6, "{text}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
+    assert!(rows[1..].iter().all(|row| row.contains(&"undecided".into())), "{rows:?}");
+    for heading in ["## B against A", "### What changed", "### Conditions that differ"] {
+        assert!(text.lines().any(|line| line == heading), "no {heading}: {text}");
+    }
 }

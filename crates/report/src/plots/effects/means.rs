@@ -26,9 +26,10 @@ pub(super) fn figures(about: &About<'_>) -> Vec<Figure> {
 /// What means and their bars are.
 fn told(about: &About<'_>) -> String {
     let kind = if about.told.log { "geometric means" } else { "means" };
-    let bars = match about.experiment.error.no_interval.is_some() {
-        true => "No intervals: the scatter of runs cannot be estimated.".to_owned(),
-        false => format!("Error bars are {} intervals.", about.level()),
+    let bars = if about.experiment.error.no_interval.is_some() {
+        "No intervals: the scatter of runs cannot be estimated.".to_owned()
+    } else {
+        format!("Error bars are {} intervals.", about.level())
     };
     format!(
         "{}; marks are {kind} over all levels of the other factors with equal weight. {bars} The difference from \

@@ -280,11 +280,8 @@ impl Class {
 /// Which value is drawn.
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
-    /// Full effects 2q.
     Full,
-    /// Half effects q.
     Half,
-    /// Coefficients of the model.
     Coefficients,
 }
 
@@ -377,9 +374,8 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
     let drawn = points.len();
     // Without any verdict the largest are named, as a reader would.
     let judged = points.iter().any(|(.., e)| e.significant.is_some());
-    let named = |place: usize, effect: &TermEstimate| match judged {
-        true => place < NAMED && effect.significant == Some(true),
-        false => place < 5,
+    let named = |place: usize, effect: &TermEstimate| {
+        if judged { place < NAMED && effect.significant == Some(true) } else { place < 5 }
     };
     let (_, high) = super::told::reach(points.iter().map(|p| p.1).chain(measure.margin));
     let mut lines = Vec::new();
