@@ -150,6 +150,7 @@ fn table(response: &ResponseComparison) -> Table {
     };
     let head = [
         "cell",
+        "verdict",
         "#A",
         "#B",
         "#n|1",
@@ -157,7 +158,6 @@ fn table(response: &ResponseComparison) -> Table {
         "#B/A",
         "#p (means)|2",
         "#p (ranks)|2",
-        "verdict",
         "conclusion",
     ];
     let mut table = Table::new(format!("{}{better}", response.response), &head);
@@ -172,14 +172,18 @@ fn table(response: &ResponseComparison) -> Table {
         };
         [
             Cell::name(named(&cell.cell)),
+            word(cell.verdict, cell.direction),
             estimate(&cell.a),
             estimate(&cell.b),
             Cell::text(format!("{} + {}", cell.a_values.len(), cell.b_values.len())),
-            cell.welch.as_ref().map_or_else(Cell::none, |w| amount(w.difference, half(&w.interval))),
+            cell.welch.as_ref().map_or_else(Cell::none, |w| {
+                // A difference of 0 has the unit of what it is the difference of.
+                let scale = scale.or(cell.a.as_ref().map(|a| Scale::of(response.unit, a.mean)));
+                Cell::amount(w.difference, half(&w.interval), response.unit, scale)
+            }),
             cell.ratio.as_ref().map_or_else(Cell::none, |found| ratio(found.ratio, found.interval)),
             Cell::p(cell.welch.as_ref().map(|welch| welch.p_holm)),
             Cell::p(cell.ranks.as_ref().map(|ranks| ranks.p_holm)),
-            word(cell.verdict, cell.direction),
             Cell::sentence(&cell.sentence),
         ]
     };
@@ -187,14 +191,19 @@ fn table(response: &ResponseComparison) -> Table {
     let of_all = |overall: &OverallComparison| {
         [
             Cell::text("overall"),
+            word(overall.verdict, overall.direction),
             amount(overall.a, None),
             amount(overall.b, None),
             Cell::none(),
-            amount(overall.difference, half(&overall.interval)),
+            Cell::amount(
+                overall.difference,
+                half(&overall.interval),
+                response.unit,
+                scale.or(Some(Scale::of(response.unit, overall.a))),
+            ),
             ratio(overall.ratio, overall.ratio_interval),
             Cell::p(Some(overall.p_holm)),
             Cell::none(),
-            word(overall.verdict, overall.direction),
             Cell::sentence(&overall.sentence),
         ]
     };

@@ -16,6 +16,7 @@ struct Column {
     /// The name, and the unit where all numbers have it.
     header: String,
     cells: Vec<String>,
+    severities: Vec<Option<Severity>>,
     /// Columns of a high rank are dropped first where the width does not suffice; 0 = never.
     rank: u8,
     /// Numbers are aligned right.
@@ -139,6 +140,7 @@ impl Text {
             name: table.head[at].text.clone(),
             header: table.head[at].text.clone(),
             cells: table.rows.iter().map(|row| text(row, at)).collect(),
+            severities: table.rows.iter().map(|row| row.get(at).and_then(document::Cell::severity)).collect(),
             rank: table.head[at].rank,
             right: table.head[at].number,
         });
@@ -147,13 +149,12 @@ impl Text {
         let is_drawn =
             |column: &Column| self.options.unicode || !column.cells.iter().any(|cell| cell.contains(is_bar));
         let columns = columns.filter(is_drawn).collect();
-        let severity = |row: &Vec<document::Cell>| row.iter().rev().find_map(document::Cell::severity);
-        let severities: Vec<_> = table.rows.iter().map(severity).collect();
-        self.columns(columns, &severities);
-        for (row, severity) in table.rows.iter().zip(&severities) {
+        self.columns(columns);
+        for row in &table.rows {
+            let is_marked = row.iter().any(|cell| cell.severity().is_some());
             for &at in &told {
                 let name = if table.rows.len() > 1 { format!("{}: ", text(row, 0)) } else { String::new() };
-                if table.rows.len() <= SENTENCES || severity.is_some() {
+                if table.rows.len() <= SENTENCES || is_marked {
                     self.wrapped("  ", &format!("{name}{}", text(row, at)));
                 }
             }
@@ -163,9 +164,8 @@ impl Text {
         }
     }
 
-    /// Columns fitted to the width: labels are wrapped first, then columns dropped, and those are named. The last column of
-    /// each row is coloured by the row's severity.
-    fn columns(&mut self, mut columns: Vec<Column>, severities: &[Option<Severity>]) {
+    /// Columns fitted to the width: labels are wrapped first, then columns dropped, and those are named.
+    fn columns(&mut self, mut columns: Vec<Column>) {
         for column in &mut columns {
             column.header = self.plain(&column.header);
             column.name = column.header.clone();
@@ -173,34 +173,34 @@ impl Text {
         }
         let mut dropped = Vec::new();
         let mut fit = Fit { gap: 2, width: None };
-        let mut lines = layout(&columns, fit, None);
+        let mut lines = layout(&columns, fit, false);
         if width_of(&lines) > self.options.width {
             columns.iter_mut().filter(|column| column.right).for_each(Column::compact);
-            lines = layout(&columns, fit, None);
+            lines = layout(&columns, fit, false);
         }
         if width_of(&lines) > self.options.width {
             if let Some(label) = columns.first_mut() {
                 label.cells.iter_mut().for_each(|c| *c = c.replace(' ', "\n"));
             }
-            lines = layout(&columns, fit, None);
+            lines = layout(&columns, fit, false);
         }
         if width_of(&lines) > self.options.width {
             fit.gap = 1;
-            lines = layout(&columns, fit, None);
+            lines = layout(&columns, fit, false);
         }
         while width_of(&lines) > self.options.width {
             let worst = columns.iter().enumerate().filter(|(_, c)| c.rank > 0).max_by_key(|(_, c)| c.rank);
             let Some((index, _)) = worst else {
                 fit.width = Some(self.options.width);
-                lines = layout(&columns, fit, None);
+                lines = layout(&columns, fit, false);
                 break;
             };
             dropped.push(columns.remove(index).name);
-            lines = layout(&columns, fit, None);
+            lines = layout(&columns, fit, false);
         }
         let header_lines = columns.iter().map(|c| c.header.lines().count()).max().unwrap_or(1);
         let rule = if self.options.unicode { "─" } else { "-" }.repeat(width_of(&lines));
-        let styled = if self.options.color { layout(&columns, fit, Some(severities)) } else { lines };
+        let styled = if self.options.color { layout(&columns, fit, true) } else { lines };
         for (i, line) in styled.iter().enumerate() {
             if i == header_lines {
                 self.out += &rule;
@@ -248,8 +248,8 @@ struct Fit {
     width: Option<usize>,
 }
 
-/// The lines of a table; coloured when severities are given.
-fn layout(columns: &[Column], fit: Fit, severities: Option<&[Option<Severity>]>) -> Vec<String> {
+/// The lines of a table.
+fn layout(columns: &[Column], fit: Fit, is_colored: bool) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
     match fit.width.and_then(|w| u16::try_from(w).ok()) {
@@ -261,20 +261,19 @@ fn layout(columns: &[Column], fit: Fit, severities: Option<&[Option<Severity>]>)
             table.set_content_arrangement(ContentArrangement::Disabled);
         }
     }
-    if severities.is_some() {
+    if is_colored {
         table.enforce_styling();
     }
     table.set_header(columns.iter().map(|c| Cell::new(&c.header).add_attribute(Attribute::Bold)));
     let rows = columns.iter().map(|c| c.cells.len()).max().unwrap_or(0);
     for row in 0..rows {
-        let cells = columns.iter().enumerate().map(|(i, column)| {
+        let cells = columns.iter().map(|column| {
             let cell = Cell::new(column.cells.get(row).map_or("", String::as_str));
-            let severity = severities.and_then(|s| s.get(row).copied().flatten());
-            match (i + 1 == columns.len(), severity) {
-                (true, Some(Severity::Invalid)) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
-                (true, Some(Severity::Warning)) => cell.fg(Color::Yellow),
-                (true, Some(Severity::Note)) => cell.fg(Color::Cyan),
-                _ => cell,
+            match column.severities.get(row).copied().flatten().filter(|_| is_colored) {
+                Some(Severity::Invalid) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+                Some(Severity::Warning) => cell.fg(Color::Yellow),
+                Some(Severity::Note) => cell.fg(Color::Cyan),
+                None => cell,
             }
         });
         table.add_row(cells);
