@@ -66,7 +66,7 @@ fn the_embedded_server_is_measured_with_and_without_a_delay() {
         "measuring nfs://{server}/export, on nfs (the embedded server)",
         "network emulated with a one-way delay of 1 ms by a TCP relay",
         "12 of 12 runs finished",
-        "read: RPCs per client while it was measured",
+        "read: RPCs per client in the measured phase",
         "v3 READ",
         "v4 OPEN",
         "shared-host",

@@ -173,7 +173,7 @@ pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis) -> Option<
         n => format!("mean of {n} starts, largest {}", text(starts.iter().map(|s| s.spread_ns).max()?)),
     };
     Some(format!(
-        "{clients} clients began within {} of each other ({how_many}; right to within {})",
+        "{clients} clients started within {} of each other ({how_many}; error bound {})",
         rounded(spread.mean, spread.half_width, Unit::Nanoseconds, None).text(true),
         text(starts.iter().map(|start| start.bound_ns).max()?)
     ))
