@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256, digest};
 
 /// `$XDG_CACHE_HOME/benchmaster/lab`, or the same below `~/.cache`; without a home below /var/cache.
 pub(crate) fn directory() -> PathBuf {
@@ -23,13 +23,13 @@ pub(crate) fn hash_of(file: &Path) -> io::Result<String> {
     let (size, seconds, nanos) = (stat.len(), stat.mtime(), stat.mtime_nsec());
     let identity = format!("{} {} {} {size} {seconds} {nanos}", file.display(), stat.dev(), stat.ino());
     let place = directory().join("hashes");
-    let known = place.join(&hex(&Sha256::digest(identity.as_bytes()))[..32]);
+    let known = place.join(&hex(digest(&SHA256, identity.as_bytes()).as_ref())[..32]);
     if let Ok(text) = fs::read_to_string(&known)
         && text.len() == 64
     {
         return Ok(text);
     }
-    let mut hash = Sha256::new();
+    let mut hash = Context::new(&SHA256);
     let mut from = File::open(file)?;
     let mut part = vec![0; 1 << 20];
     loop {
@@ -38,7 +38,7 @@ pub(crate) fn hash_of(file: &Path) -> io::Result<String> {
             length => hash.update(&part[..length]),
         }
     }
-    let text = hex(&hash.finalize());
+    let text = hex(hash.finish().as_ref());
     // Without a cache it is computed again each time.
     if fs::create_dir_all(&place).is_ok() {
         let _ = fs::write(&known, &text);

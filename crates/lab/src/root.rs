@@ -15,7 +15,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use sha2::{Digest, Sha256};
+use ring::digest::{Context, SHA256};
 
 use self::content::{DIRECTORIES, FILES, LINKS, NEEDED};
 use self::cpio::Archive;
@@ -202,8 +202,8 @@ fn manifest(trees: &Trees) -> Result<Manifest, RootError> {
 
 /// A name for what goes into an image: it differs when a file does.
 fn key(manifest: &Manifest, modules: &[String], kernel: &Kernel) -> Result<String, RootError> {
-    let mut hash = Sha256::new();
-    let mut add = |text: &str| hash.update(format!("{}:{text}", text.len()));
+    let mut hash = Context::new(&SHA256);
+    let mut add = |text: &str| hash.update(format!("{}:{text}", text.len()).as_bytes());
     for (path, file) in manifest {
         let stat = fs::metadata(file).map_err(RootError::file(file))?;
         add(path);
@@ -221,7 +221,7 @@ fn key(manifest: &Manifest, modules: &[String], kernel: &Kernel) -> Result<Strin
     }
     add(&kernel.hash);
     add(LINKER_CACHE);
-    Ok(hex(&hash.finalize())[..16].to_owned())
+    Ok(hex(hash.finish().as_ref())[..16].to_owned())
 }
 
 fn write(
@@ -234,7 +234,8 @@ fn write(
     let directory = image.parent().unwrap_or(Path::new("/"));
     let failed = RootError::file(image);
     let temporary = tempfile::Builder::new().prefix(".image-").tempfile_in(directory).map_err(&failed)?;
-    let mut archive = Archive::new(Hashing { to: BufWriter::new(temporary.as_file()), hash: Sha256::new() });
+    let mut archive =
+        Archive::new(Hashing { to: BufWriter::new(temporary.as_file()), hash: Context::new(&SHA256) });
     for path in DIRECTORIES {
         let permissions = if *path == "tmp" { 0o1777 } else { 0o755 };
         archive.directory(path, permissions).map_err(&failed)?;
@@ -280,7 +281,7 @@ fn write(
     }
     let hash = archive.finish().map_err(&failed)?.hash;
     let sum = image.with_extension("sha256");
-    fs::write(&sum, format!("{}\n", hex(&hash.finalize()))).map_err(RootError::file(&sum))?;
+    fs::write(&sum, format!("{}\n", hex(hash.finish().as_ref()))).map_err(RootError::file(&sum))?;
     temporary.persist(image).map_err(|error| failed(error.error))?;
     Ok(())
 }
@@ -288,7 +289,7 @@ fn write(
 /// Hashes what passes through.
 struct Hashing<W> {
     to: W,
-    hash: Sha256,
+    hash: Context,
 }
 
 impl<W: Write> Write for Hashing<W> {

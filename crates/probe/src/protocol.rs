@@ -10,8 +10,7 @@
 //! requests of eight bytes that are each answered by themselves and null data. The proof is HMAC-SHA256, with the
 //! token as key, over greeting and request; without a token it is zero.
 
-use hmac::{Hmac, KeyInit, Mac};
-use sha2::Sha256;
+use ring::hmac;
 
 use crate::Token;
 
@@ -115,8 +114,8 @@ impl Request {
         let head = self.head();
         let mut bytes = [0; REQUEST];
         bytes[..head.len()].copy_from_slice(&head);
-        if let Some(mac) = token.and_then(|token| mac(greeting, &head, token)) {
-            bytes[head.len()..].copy_from_slice(&mac.finalize().into_bytes());
+        if let Some(token) = token {
+            bytes[head.len()..].copy_from_slice(hmac::sign(&key(token), &signed(greeting, &head)).as_ref());
         }
         bytes
     }
@@ -138,16 +137,17 @@ impl Request {
     /// Whether the sender of a request knows the token. Takes the same time however much of the proof is right.
     pub(crate) fn is_proved(bytes: &[u8; REQUEST], greeting: &Greeting, token: &Token) -> bool {
         let (head, proof) = bytes.split_at(REQUEST - PROOF);
-        mac(greeting, head, token).is_some_and(|mac| mac.verify_slice(proof).is_ok())
+        hmac::verify(&key(token), &signed(greeting, head), proof).is_ok()
     }
 }
 
-fn mac(greeting: &Greeting, head: &[u8], token: &Token) -> Option<Hmac<Sha256>> {
-    // Keys of any length are taken.
-    let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(token.bytes()).ok()?;
-    mac.update(&greeting.encode());
-    mac.update(head);
-    Some(mac)
+fn key(token: &Token) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, token.bytes())
+}
+
+/// What the proof of a request is over.
+fn signed(greeting: &Greeting, head: &[u8]) -> Vec<u8> {
+    [&greeting.encode()[..], head].concat()
 }
 
 /// What a far end says to a request.

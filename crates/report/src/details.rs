@@ -25,9 +25,10 @@ impl Details for ResultsDirectory {
     fn whole(&self, run: &RunRecord) -> Result<Option<RunRecord>, String> {
         let has_more =
             |recording: &Recording| !recording.samples.is_empty() || !recording.collected.is_empty();
-        match run.recordings.iter().any(has_more) {
-            true => Store::load_run(&self.0, run.key).map_err(|e| e.to_string()),
-            false => Ok(None),
+        if run.recordings.iter().any(has_more) {
+            Store::load_run(&self.0, run.key).map_err(|e| e.to_string())
+        } else {
+            Ok(None)
         }
     }
 }

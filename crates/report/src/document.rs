@@ -1,18 +1,170 @@
-//! What is shown, apart from how: sentences and tables. The terminal, the page and Markdown each render them.
+//! What is shown, apart from how: one [`Document`] of headings, sentences, tables, plots and notes. The terminal, the page
+//! and Markdown each render it.
 
-use benchmaster_store::record::Severity;
-use serde::{Serialize, Serializer};
+use benchmaster_diagnosis::explanation::Group;
+use benchmaster_diagnosis::finding::Finding;
+use benchmaster_record::results::{CheckKind, Severity, Unit};
 
-/// A part of a section.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+use crate::format::{self, Scale};
+use crate::plots::figure::{Figure, short};
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Document {
+    /// What the page is: `Benchmaster report`.
+    pub(crate) kind: &'static str,
+    pub(crate) title: String,
+    /// Description and question, below the title.
+    pub(crate) lead: Vec<String>,
+    pub(crate) sections: Vec<Section>,
+}
+
+/// Who sees a block: Markdown, made for issues, has the brief ones; the terminal has those and the full ones; the page has
+/// all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Depth {
+    Brief,
+    Full,
+    Page,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Section {
+    /// Anchor within the page.
+    pub(crate) id: &'static str,
+    pub(crate) title: String,
+    /// Whether the page's list of sections has it.
+    pub(crate) is_listed: bool,
+    pub(crate) parts: Vec<(Depth, Block)>,
+}
+
+impl Section {
+    pub(crate) fn new(id: &'static str, title: impl Into<String>) -> Self {
+        Self { id, title: title.into(), is_listed: true, parts: Vec::new() }
+    }
+
+    pub(crate) fn unlisted(self) -> Self {
+        Self { is_listed: false, ..self }
+    }
+
+    pub(crate) fn brief(self, blocks: impl IntoIterator<Item = impl Into<Block>>) -> Self {
+        self.add(Depth::Brief, blocks)
+    }
+
+    pub(crate) fn full(self, blocks: impl IntoIterator<Item = impl Into<Block>>) -> Self {
+        self.add(Depth::Full, blocks)
+    }
+
+    pub(crate) fn page(self, blocks: impl IntoIterator<Item = impl Into<Block>>) -> Self {
+        self.add(Depth::Page, blocks)
+    }
+
+    fn add(mut self, depth: Depth, blocks: impl IntoIterator<Item = impl Into<Block>>) -> Self {
+        self.parts.extend(blocks.into_iter().map(|block| (depth, block.into())));
+        self
+    }
+
+    /// The blocks of a reader.
+    pub(crate) fn blocks(&self, depth: Depth) -> Vec<&Block> {
+        self.parts.iter().filter(|(of, _)| *of <= depth).map(|(_, block)| block).collect()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Block {
+    Heading(String),
+    /// What was asked for, in a few sentences.
+    Answer(Vec<String>),
     Sentence(String),
+    /// What to mind; between backticks stands code.
+    Hint(String),
+    List(Vec<String>),
     Table(Table),
+    Note(Note),
+    Finding(Box<Entry>),
+    /// Folded away on the page.
+    Fold(String, Vec<Block>),
+    Code(&'static str, String),
+    /// Only the page draws it.
+    Plot(Box<Figure>),
+}
+
+impl Block {
+    /// A table that the page folds away.
+    pub(crate) fn folded(table: Table) -> Self {
+        Self::Fold(table.caption.clone(), vec![Self::Table(table)])
+    }
+}
+
+impl From<Table> for Block {
+    fn from(table: Table) -> Self {
+        Self::Table(table)
+    }
+}
+
+impl From<String> for Block {
+    fn from(sentence: String) -> Self {
+        Self::Sentence(sentence)
+    }
+}
+
+impl From<&str> for Block {
+    fn from(sentence: &str) -> Self {
+        Self::Sentence(sentence.into())
+    }
+}
+
+impl From<Figure> for Block {
+    fn from(figure: Figure) -> Self {
+        Self::Plot(Box::new(figure))
+    }
+}
+
+impl From<Note> for Block {
+    fn from(note: Note) -> Self {
+        Self::Note(note)
+    }
+}
+
+/// Something that a reader of the numbers must know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// `None`: nothing is wrong.
+    pub(crate) severity: Option<Severity>,
+    /// The same in a word, `FAILED`, `INVALID`, `warning`; or nothing.
+    pub(crate) mark: &'static str,
+    /// The check, for those that are one.
+    pub(crate) check: Option<CheckKind>,
+    /// In how many runs of which workloads, for those that are a check.
+    pub(crate) seen: String,
+    pub(crate) text: String,
+    /// What to do, for those that are a check; or nothing.
+    pub(crate) remedy: String,
+}
+
+/// A finding with what stands behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) number: usize,
+    pub(crate) finding: Finding,
+    pub(crate) group: Group,
+    /// Where and when.
+    pub(crate) place: String,
+    pub(crate) plot: Option<Link>,
+    pub(crate) evidence: Vec<Table>,
+    /// Cause, rule, source.
+    pub(crate) background: Vec<(&'static str, String)>,
+}
+
+/// A link to a plot of the page, in a view of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) figure: String,
+    pub(crate) title: String,
+    pub(crate) view: Option<usize>,
 }
 
 /// A table. The page sorts it by each column; the terminal leaves out columns that do not fit.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Table {
     pub(crate) caption: String,
     pub(crate) head: Vec<Head>,
@@ -21,79 +173,58 @@ pub(crate) struct Table {
     pub(crate) note: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Head {
     pub(crate) text: String,
     pub(crate) number: bool,
     /// Columns of a high rank are left out first where the width does not suffice; 0 = never.
-    #[serde(skip)]
     pub(crate) rank: u8,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cell {
     pub(crate) text: String,
     /// What the column is sorted by where that is not the text.
     pub(crate) sort: Option<f64>,
-    #[serde(rename = "class")]
     pub(crate) style: Style,
     /// A name from the study, which Markdown shows as code.
-    #[serde(skip)]
     pub(crate) is_name: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
-    /// There is no value.
     Missing,
     /// A sentence, which needs a wide column.
     Sentence,
     Marked(Severity),
 }
 
-impl Style {
-    fn class(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Missing => "none",
-            Self::Sentence => "words",
-            Self::Marked(severity) => class(severity),
-        }
-    }
-}
-
-impl Serialize for Style {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.class())
-    }
-}
-
 impl Table {
-    /// A table without rows; a column whose name begins with `#` holds numbers.
+    /// A table without rows. A column whose name begins with `#` holds numbers; `|2` at its end is its rank.
     pub(crate) fn new(caption: impl Into<String>, head: &[&str]) -> Self {
         let head = head.iter().map(|name| {
-            let (text, number) = name.strip_prefix('#').map_or((*name, false), |name| (name, true));
-            Head { text: text.into(), number, rank: 0 }
+            let ranked = name.rsplit_once('|').and_then(|(name, rank)| Some((name, rank.parse().ok()?)));
+            let (name, rank) = ranked.unwrap_or((name, 0));
+            let (text, number) = name.strip_prefix('#').map_or((name, false), |name| (name, true));
+            Head { text: text.into(), number, rank }
         });
         Self { caption: caption.into(), head: head.collect(), rows: Vec::new(), note: String::new() }
     }
-
-    /// Sets the ranks of columns.
-    pub(crate) fn ranked(mut self, ranks: &[(&str, u8)]) -> Self {
-        for head in &mut self.head {
-            head.rank =
-                ranks.iter().find(|(name, _)| *name == head.text).map_or(head.rank, |(_, rank)| *rank);
-        }
-        self
+    pub(crate) fn without_first(&mut self) {
+        self.leave_out(0);
     }
 
-    /// Leaves out the first column.
-    pub(crate) fn without_first(&mut self) {
-        self.head.remove(0);
+    pub(crate) fn leave_out(&mut self, column: usize) {
+        self.head.remove(column);
         self.rows.iter_mut().for_each(|row| {
-            row.remove(0);
+            row.remove(column);
         });
+    }
+
+    /// The table, unless it is empty.
+    pub(crate) fn filled(self) -> Option<Self> {
+        (!self.rows.is_empty()).then_some(self)
     }
 
     /// Keeps the first rows, and says so.
@@ -125,12 +256,44 @@ impl Cell {
     }
 
     pub(crate) fn count(n: usize) -> Self {
-        Self::number(crate::format::count(n as u64), n as f64)
+        Self::number(format::count(n as u64), n as f64)
     }
 
-    /// No value.
+    /// A sentence, which the terminal prints below the table.
+    pub(crate) fn sentence(text: impl Into<String>) -> Self {
+        Self { style: Style::Sentence, ..Self::text(text) }
+    }
     pub(crate) fn none() -> Self {
         Self { style: Style::Missing, ..Self::text("–") }
+    }
+
+    /// A value in the words of `show`, if there is one.
+    pub(crate) fn some(value: Option<f64>, show: impl Fn(f64) -> String) -> Self {
+        value.map_or_else(Self::none, |value| Self::number(show(value), value))
+    }
+
+    pub(crate) fn fixed(value: Option<f64>, decimals: usize) -> Self {
+        Self::some(value, |value| format::fixed(value, decimals))
+    }
+
+    pub(crate) fn time(ns: Option<f64>) -> Self {
+        Self::some(ns, |ns| format!("{}{}", if ns < 0.0 { "−" } else { "" }, format::time(ns.abs())))
+    }
+
+    pub(crate) fn percent(share: Option<f64>) -> Self {
+        Self::some(share, format::percent)
+    }
+
+    pub(crate) fn p(p: Option<f64>) -> Self {
+        Self::some(p, p_text)
+    }
+
+    pub(crate) fn change(relative: Option<f64>) -> Self {
+        Self::some(relative, change_text)
+    }
+
+    pub(crate) fn amount(value: f64, half_width: Option<f64>, unit: Unit, scale: Option<Scale>) -> Self {
+        Self::number(format::rounded(value, half_width, unit, scale).text(true), value)
     }
 
     pub(crate) fn marked(self, severity: Option<Severity>) -> Self {
@@ -145,8 +308,8 @@ impl Cell {
     }
 }
 
-/// The name of a severity in the page's styles.
-pub(crate) fn class(severity: Severity) -> &'static str {
+/// A severity in a word, which is also its name in the page's styles.
+pub(crate) fn word(severity: Severity) -> &'static str {
     match severity {
         Severity::Invalid => "invalid",
         Severity::Warning => "warning",
@@ -154,10 +317,12 @@ pub(crate) fn class(severity: Severity) -> &'static str {
     }
 }
 
-/// A number with five significant digits: no plot shows more, and it takes less room.
-pub(crate) fn short(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    format!("{value:.4e}").parse().unwrap_or(value)
+/// A p value in a cell.
+pub(crate) fn p_text(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".into() } else { format::fixed(p, 4) }
+}
+
+/// `+1.2 %`.
+pub(crate) fn change_text(relative: f64) -> String {
+    format!("{}{} %", if relative > 0.0 { "+" } else { "" }, format::fixed(100.0 * relative, 1))
 }

@@ -25,8 +25,6 @@ pub use markdown::markdown;
 use self::parquet_file::ParquetWriter;
 use self::table::CsvWriter;
 use crate::details::Details;
-
-/// A format of export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// One CSV file per table (RFC 4180, UTF-8, with a header).
@@ -44,43 +42,16 @@ pub enum Format {
 pub enum ExportError {
     /// A file could not be written.
     #[error("cannot write `{}`: {source}", .path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The output could not be written.
+    Io { path: PathBuf, source: io::Error },
     #[error("cannot write the export: {0}")]
     Output(#[source] io::Error),
-    /// A table does not become Parquet.
     #[error("cannot write `{}`: {source}", .path.display())]
-    Parquet {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        source: ParquetError,
-    },
+    Parquet { path: PathBuf, source: ParquetError },
     /// The samples of a run cannot be read.
     #[error("the samples of run {run} cannot be read: {reason}")]
-    Samples {
-        /// Position of the run in the order of execution.
-        run: u32,
-        /// The reason.
-        reason: String,
-    },
-    /// A histogram does not decode.
+    Samples { run: u32, reason: String },
     #[error("run {run}, workload `{workload}`, series `{series}`: {source}")]
-    Histogram {
-        /// Position of the run in the order of execution.
-        run: u32,
-        /// The workload.
-        workload: String,
-        /// The series.
-        series: String,
-        /// The reason.
-        source: HistogramError,
-    },
+    Histogram { run: u32, workload: String, series: String, source: HistogramError },
 }
 
 /// Writes results into the directory `out`, which is made if needed, and returns the files in a fixed order. Samples and

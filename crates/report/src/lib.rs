@@ -1,10 +1,5 @@
-//! Terminal tables, the HTML report and exports.
-//!
-//! * [`details`]: what is too large to be held for all runs at once.
-//! * [`terminal`]: what `run` and `analyze` print.
-//! * [`html`]: the self-contained report page.
-#![deny(missing_docs)]
-
+//! What is shown: one `Document` of headings, sentences, tables, plots and notes, rendered for the [`terminal`], as a
+//! self-contained [`html`] page and as Markdown; tables for other programs ([`export`]).
 pub mod details;
 mod document;
 pub mod export;
@@ -12,6 +7,7 @@ pub mod html;
 #[cfg(test)]
 mod made_up;
 mod overview;
+mod plots;
 mod sections;
 pub mod terminal;
 

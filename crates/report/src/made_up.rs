@@ -6,7 +6,7 @@ use benchmaster_diagnosis::finding::{
 };
 use benchmaster_record::results::RunKey;
 
-/// Four findings of different kinds, the dearest first, and one thing that is not known.
+/// Four findings of different kinds, costliest first, and one condition that could not be checked.
 pub(crate) fn diagnosis() -> Diagnosis {
     let finding = |id, what: &str, share, confidence, remedy: Remedy| {
         let runs = vec![RunKey { treatment: 0, replicate: 0 }, RunKey { treatment: 0, replicate: 1 }];
@@ -52,7 +52,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
             ),
             finding(
                 "reconnect",
-                "The connection was made anew.",
+                "The connection was re-established.",
                 Some(0.01),
                 Confidence::Certain,
                 Remedy::new("Look."),

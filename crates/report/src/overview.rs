@@ -1,9 +1,7 @@
 //! What both the terminal and the page show first: which response stands for a workload, which series, and the facts
 //! about the study in words.
 
-mod answer;
 mod fleet;
-mod validity;
 mod wire;
 
 use benchmaster_analysis::adaptive::Answer;
@@ -11,9 +9,7 @@ use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSumma
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
 
-pub(crate) use self::answer::{answer, question, short_question};
 pub(crate) use self::fleet::{agents, network_text, start_line, starts};
-pub(crate) use self::validity::objections;
 pub(crate) use self::wire::{
     events_text, kind_text, kinds, lab_lines, measured_rpcs, network_lines, phase_text,
 };
@@ -171,15 +167,27 @@ pub(crate) fn progress_line(results: &StudyResults, analysis: &Analysis) -> Stri
         line += &format!(", {} failed", analysis.failed);
     }
     if analysis.excluded > 0 {
-        line += &format!(", {} left out as invalid", analysis.excluded);
+        line += &format!(", {} excluded as invalid", analysis.excluded);
     }
     line += "; ";
-    line += &match analysis.interruptions {
-        0 => "never interrupted".to_owned(),
-        1 => "interrupted once and resumed".to_owned(),
-        n => format!("interrupted {n} times and resumed"),
-    };
+    line += &interruptions(analysis.interruptions);
     line
+}
+
+pub(crate) fn interruptions(count: usize) -> String {
+    match count {
+        0 => "never interrupted".into(),
+        1 => "interrupted once and resumed".into(),
+        n => format!("interrupted {n} times and resumed"),
+    }
+}
+
+/// Where and how a study was measured.
+pub(crate) fn facts(results: &StudyResults, analysis: &Analysis) -> Vec<String> {
+    let lines = place_lines(results).into_iter().chain(lab_lines(results)).chain(network_lines(results));
+    let lines = lines.chain(start_line(results, analysis));
+    let version = format!("Benchmaster {}", results.study.version);
+    lines.chain([design_line(&results.study), progress_line(results, analysis), version]).collect()
 }
 
 /// How valid the numbers of a workload under a treatment are, in a word, and how bad that is.
@@ -213,7 +221,7 @@ pub(crate) fn adaptive_lines(analysis: &Analysis) -> Vec<String> {
         None => Vec::new(),
         Some(Answer::Finished(conclusion)) => conclusion.sentences.clone(),
         Some(Answer::Open { reason }) => {
-            vec![format!("The study is not finished: {reason}. The same command goes on.")]
+            vec![format!("The study is not finished: {reason}. Run the same command to continue.")]
         }
     }
 }
@@ -230,16 +238,8 @@ pub(crate) fn load_lines(analysis: &Analysis) -> Vec<String> {
     lines.collect()
 }
 
-/// What to say when no check failed.
-pub(crate) fn all_well(analysis: &Analysis) -> &'static str {
-    match analysis.runs {
-        0 => "No run is finished, so nothing was checked.",
-        _ => "All validity checks passed in every run.",
-    }
-}
-
-/// Whether the rate of a workload over time is told in bytes: as its first rate is.
-pub(crate) fn told_in_bytes(study: &StudyRecord, analysis: &Analysis, workload: &str) -> bool {
+/// Whether the rate of a workload over time is in bytes, as its first rate is.
+pub(crate) fn is_in_bytes(study: &StudyRecord, analysis: &Analysis, workload: &str) -> bool {
     let mut units = rates(study, analysis, workload).into_iter().map(|(_, unit)| unit);
     units.find(|u| matches!(u, Unit::BytesPerSecond | Unit::OperationsPerSecond))
         == Some(Unit::BytesPerSecond)

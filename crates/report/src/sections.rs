@@ -1,9 +1,21 @@
-//! The sections of a report as sentences and tables, which every renderer shows.
+//! The sections of documents, which every renderer shows.
 
-pub(crate) mod clients;
+pub(crate) mod answer;
+mod clients;
+pub(crate) mod compare;
+mod conditions;
+mod course;
+mod differences;
 pub(crate) mod effects;
+pub(crate) mod experiment;
+mod findings;
+pub(crate) mod hash_cast;
+pub(crate) mod history;
+mod load;
 pub(crate) mod results;
-pub(crate) mod wire;
+pub(crate) mod study;
+pub(crate) mod validity;
+mod wire;
 
 use benchmaster_analysis::Analysis;
 

@@ -1,26 +1,24 @@
-//! What `run` and `analyze` print: plain text, made for 80 columns and better in more.
+//! What `run`, `analyze`, `compare` and `history` print: plain text, made for 80 columns and better in more.
 
-mod compare;
-mod effects;
-mod findings;
 mod grid;
-mod load;
 mod summary;
-mod tables;
 
 use std::path::PathBuf;
 
 use benchmaster_analysis::Analysis;
+use benchmaster_analysis::compare::{Comparison, History};
+use benchmaster_analysis::experiment::{Experiment, Sample};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_diagnosis::finding::{CostOf, Finding};
 use benchmaster_record::results::StudyResults;
 
-use crate::{overview, sections};
+use crate::document::{Block, Depth, Document, Entry, Note};
+use crate::format;
+use crate::plots::Plots;
+use crate::sections::{compare, experiment, history, study};
 use grid::Text;
 
-pub use compare::{comparison_text, history_text};
-pub use effects::{experiment_text, sample_text};
 pub use grid::wrap;
-pub(crate) use load::word as load_word;
 pub use summary::summary;
 
 /// How text is to look.
@@ -32,9 +30,9 @@ pub struct TextOptions {
     pub color: bool,
     /// Whether `±`, `µ`, lines and bars may be used; else ASCII only.
     pub unicode: bool,
-    /// Where the HTML report is, to be told at the end.
+    /// Where the HTML report is, printed at the end.
     pub report: Option<PathBuf>,
-    /// The results directory, for commands that tell more.
+    /// The results directory, for the commands that print more.
     pub directory: Option<PathBuf>,
 }
 
@@ -44,96 +42,118 @@ impl Default for TextOptions {
     }
 }
 
-/// Everything: what was measured, the results with their uncertainty, every operation, every response, the effects of the
-/// factors, findings, and all that speaks against the numbers.
+/// Everything that is known of a study but its plots.
 pub fn analysis_text(
     results: &StudyResults,
     analysis: &Analysis,
     diagnosis: &Diagnosis,
     options: &TextOptions,
 ) -> String {
+    document(&study::document(results, analysis, diagnosis, Plots::default()), options)
+}
+
+pub fn comparison_text(comparison: &Comparison, options: &TextOptions) -> String {
+    document(&compare::document(comparison, None), options)
+}
+
+pub fn history_text(history: &History, options: &TextOptions) -> String {
+    document(&history::document(history), options)
+}
+
+/// The effects in a table of runs without a study.
+pub fn experiment_text(title: &str, notes: &[String], found: &Experiment, options: &TextOptions) -> String {
+    document(&experiment::document(title.into(), notes, found, Vec::new()), options)
+}
+
+pub fn sample_text(
+    title: &str,
+    response: &str,
+    notes: &[String],
+    found: &Sample,
+    options: &TextOptions,
+) -> String {
+    document(&experiment::sample(format!("{title}: {response}"), notes, found), options)
+}
+
+/// A document as text; plots and what only the page has are left out.
+pub(crate) fn document(document: &Document, options: &TextOptions) -> String {
     let mut text = Text::new(options);
-    head(&mut text, results, analysis);
-    text.blocks(&sections::results::results(results, analysis));
-    text.tables(&sections::wire::calls(analysis));
-    text.tables(&sections::results::operations(results, analysis));
-    text.tables(&sections::results::responses(results, analysis));
-    text.tables(&sections::wire::phases(analysis));
-    text.blocks(&sections::results::fairness(analysis));
-    text.tables(&sections::clients::clients(results, analysis));
-    text.tables(&sections::clients::networks(results, analysis));
-    text.tables(&sections::clients::retries(results));
-    text.section(&format!("effects on {}", analysis.effects_on));
-    text.blocks(&sections::effects::effects(analysis));
-    load::curves(&mut text, analysis);
-    adaptive(&mut text, analysis);
-    findings::findings(&mut text, diagnosis);
-    trouble(&mut text, analysis);
-    stopping(&mut text, analysis);
+    text.bold_line(&document.title);
+    document.lead.iter().for_each(|lead| text.wrapped("", lead));
+    for section in &document.sections {
+        let blocks = section.blocks(Depth::Full);
+        if blocks.iter().any(|block| !matches!(block, Block::Heading(_))) {
+            text.section(&section.title.to_uppercase());
+            write(&mut text, &blocks);
+        }
+    }
     text.finish()
 }
 
-/// What a study that decides by its results found.
-fn adaptive(text: &mut Text, analysis: &Analysis) {
-    let lines = overview::adaptive_lines(analysis);
-    if !lines.is_empty() {
-        text.section("answer");
-        lines.iter().for_each(|line| text.wrapped("", line));
-    }
-}
-
-fn head(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
-    text.bold_line(&results.study.name);
-    for line in overview::place_lines(results) {
-        text.wrapped("", &line);
-    }
-    for line in overview::lab_lines(results).into_iter().chain(overview::network_lines(results)) {
-        text.wrapped("", &line);
-    }
-    if let Some(line) = overview::start_line(results, analysis) {
-        text.wrapped("", &line);
-    }
-    text.wrapped("", &overview::design_line(&results.study));
-    text.wrapped("", &overview::progress_line(results, analysis));
-}
-
-/// Checks that did not pass, each once; failed runs; damage.
-fn trouble(text: &mut Text, analysis: &Analysis) {
-    text.section("validity");
-    let objections = overview::objections(analysis);
-    if objections.is_empty() {
-        text.wrapped("", overview::all_well(analysis));
-    }
-    for objection in objections {
-        let line = match &objection.check {
-            Some(check) => format!("{check} ({}). {}", objection.seen, objection.text),
-            None => objection.text,
-        };
-        text.marked(objection.severity, objection.mark, &line);
-        if let Some(remedy) = objection.remedy {
-            text.wrapped_after("   ", &format!("do: {remedy}"));
+fn write(text: &mut Text, blocks: &[&Block]) {
+    for (at, block) in blocks.iter().enumerate() {
+        match block {
+            Block::Heading(_) if matches!(blocks.get(at + 1), None | Some(Block::Heading(_))) => {}
+            Block::Heading(heading) => text.section(heading),
+            Block::Answer(sentences) | Block::List(sentences) => {
+                sentences.iter().for_each(|sentence| text.wrapped("  ", sentence));
+            }
+            Block::Sentence(sentence) | Block::Hint(sentence) => text.wrapped("  ", sentence),
+            Block::Table(table) => {
+                text.section(&table.caption);
+                text.table(table);
+            }
+            Block::Note(note) => {
+                text.marked_in(note.severity, note.mark, &told(note), usize::MAX);
+                if !note.remedy.is_empty() {
+                    text.clipped_after("   ", &format!("do: {}", note.remedy), usize::MAX);
+                }
+            }
+            Block::Finding(entry) => finding(text, entry),
+            // A file that can be read elsewhere.
+            Block::Fold(_, blocks) if matches!(blocks.first(), Some(Block::Code(..))) => {}
+            Block::Fold(title, blocks) => {
+                if !matches!(blocks.first(), Some(Block::Table(_) | Block::Finding(_) | Block::Note(_))) {
+                    text.section(title);
+                }
+                write(text, &blocks.iter().collect::<Vec<_>>());
+            }
+            Block::Code(_, code) => code.lines().for_each(|line| text.raw_line(&format!("  {line}"))),
+            Block::Plot(_) => {}
         }
     }
 }
 
-/// Whether there were enough replicates; one line for treatments that say the same.
-fn stopping(text: &mut Text, analysis: &Analysis) {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for treatment in &analysis.treatments {
-        let label = treatment.stopping.as_deref().unwrap_or("no run counts");
-        match groups.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, members)) => members.push(&treatment.label),
-            None => groups.push((label, vec![&treatment.label])),
-        }
+fn told(note: &Note) -> String {
+    match &note.check {
+        Some(check) => format!("{check} ({}): {}", note.seen, note.text),
+        None => note.text.clone(),
     }
-    text.section(&format!("replicates (decided by {})", analysis.primary_response));
-    let all = groups.len() == 1;
-    for (label, members) in groups {
-        let whose = match members.as_slice() {
-            [one] => format!("{one}: "),
-            _ if all => "every treatment: ".into(),
-            many => format!("{} ({} treatments): ", many.join(", "), many.len()),
-        };
-        text.wrapped("  ", &format!("{whose}{label}"));
+}
+
+fn finding(text: &mut Text, entry: &Entry) {
+    let finding = &entry.finding;
+    let cost = cost(finding).map_or(String::new(), |cost| format!(", {cost}"));
+    let head = format!("{}. {} ({}{cost}): ", entry.number, finding.id, finding.confidence.word());
+    text.wrapped("   ", &format!("{head}{}", finding.what));
+    if !entry.place.is_empty() {
+        text.clipped_after("   ", &format!("where: {}", entry.place), usize::MAX);
+    }
+    text.clipped_after("   ", &format!("do: {}", remedy(finding)), usize::MAX);
+}
+
+/// `costs 12 % of all calls`, `12 % of the reported numbers in doubt`.
+fn cost(finding: &Finding) -> Option<String> {
+    let cost = finding.cost.as_ref()?;
+    let verb = if cost.of == CostOf::Result { "" } else { "costs " };
+    Some(format!("{verb}{} {}", format::percent(cost.share), cost.of.words()))
+}
+
+/// What to do: the command or option first, where there is one.
+fn remedy(finding: &Finding) -> String {
+    let advice = &finding.remedy.text;
+    match &finding.remedy.command {
+        Some(command) => format!("{command} ({})", advice.trim_end_matches('.')),
+        None => advice.clone(),
     }
 }

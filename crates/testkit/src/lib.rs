@@ -8,7 +8,7 @@ use std::path::Path;
 
 use benchmaster_record::environment::Environment;
 use benchmaster_record::environment::TargetEnvironment;
-use benchmaster_record::model::OperationKind;
+use benchmaster_record::model::{OperationKind, Workload};
 use benchmaster_record::recording::{Recording, SeriesRecording, TraceRecord};
 use jiff::{SignedDuration, Timestamp};
 
@@ -243,6 +243,11 @@ fn study_text(seed: u64, replicates: u32, factors: &[FactorRecord]) -> String {
     text
 }
 
+/// The workloads of [`study_text`] in full.
+fn workloads() -> Vec<(String, Workload)> {
+    serde_json::from_str(include_str!("workloads.json")).unwrap_or_default()
+}
+
 fn setting(path: &str, value: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(path.to_owned(), value.to_owned())])
 }
@@ -332,7 +337,7 @@ fn run(
         block: None,
         whole_plot: None,
         session,
-        parameters: RunParameters::default(),
+        parameters: RunParameters { workloads: workloads(), ..RunParameters::default() },
         started: timestamp(clock),
         elapsed_ns: 48 * SECOND_NS + random.next() % SECOND_NS,
         failure: None,

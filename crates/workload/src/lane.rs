@@ -4,8 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use aligned_vec::{AVec, ConstAlign};
-
 use crate::clock::{Clock, Ticks};
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, Files, OperationError};
@@ -18,6 +16,7 @@ use crate::recording::StopReason;
 use crate::replay::stage::Stage;
 use crate::together::Together;
 
+mod buffer;
 mod more;
 mod operation;
 mod pick;
@@ -26,10 +25,8 @@ mod replay;
 mod stream;
 mod wait;
 
+use self::buffer::Buffer;
 pub(crate) use self::stream::StreamHash;
-
-/// An I/O buffer aligned for O_DIRECT.
-type Buffer = AVec<u8, ConstAlign<4096>>;
 
 /// Bytes a buffer has at least, so that successive small writes differ.
 pub(crate) const MIN_BUFFER: usize = 256 << 10;
@@ -269,7 +266,7 @@ impl<H> Lane<H> {
     pub(crate) fn new(seed: u64, stream: Stream, max_io: usize, buffer: usize, directory: &[u8]) -> Self {
         let Stream { number: stream, lane, lanes } = stream;
         let length = if max_io == 0 { 0 } else { max_io.max(buffer) };
-        let mut buffer = Buffer::from_iter(4096, std::iter::repeat_n(0, length.next_multiple_of(BLOCK)));
+        let mut buffer = Buffer::new(length.next_multiple_of(BLOCK));
         content::fill_random(&mut buffer, seed, stream);
         Self {
             handles: std::array::from_fn(|_| None),

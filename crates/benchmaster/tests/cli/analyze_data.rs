@@ -192,7 +192,7 @@ fn two_groups_are_compared_with_and_without_ranks() {
         close(&groups[key]["interval"][1], high, 1e-8);
     }
     let text = stdout(&place.run(&["analyze", "--data", "sleep.csv"]));
-    assert!(text.contains("cannot be told apart from noise"), "{text}");
+    assert!(text.contains("not distinguishable from noise"), "{text}");
     assert!(text.contains("Welch") && text.contains("Mann-Whitney"), "{text}");
 }
 

@@ -131,6 +131,7 @@ file_size = "4KiB"
 ];
 
 #[test]
+#[ignore = "full tier: every study"]
 fn reports_of_studies_that_are_really_run() {
     let Some(chromium) = chromium() else { return };
     for Expected { name, study, plots } in STUDIES {

@@ -16,7 +16,7 @@ fn without_numbers(text: &str) -> String {
             !digits.is_empty() && digits.parse::<f64>().is_ok()
         };
         in_table = (in_table || line.starts_with("io_size  ")) && !line.is_empty();
-        // On a busy host it may be that nothing can be told apart.
+        // On a busy host it may be that no difference is significant.
         if line.starts_with("write.throughput is ") {
             in_answer = true;
             lines.push("[ANSWER]".to_owned());
@@ -37,7 +37,7 @@ fn without_numbers(text: &str) -> String {
         };
         let cell = |word: &str| match word {
             word if number(word) => "#".to_owned(),
-            "KB/s" | "MB/s" | "GB/s" => "[UNIT]".to_owned(),
+            "KB/s" | "MB/s" | "GB/s" | "ns" | "µs" | "ms" => "[UNIT]".to_owned(),
             word => word.to_owned(),
         };
         lines.push(line.split_whitespace().map(cell).collect::<Vec<_>>().join(" "));

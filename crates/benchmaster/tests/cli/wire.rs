@@ -54,6 +54,7 @@ fn calls(results: &StudyResults, workload: &str, phase: Phase, operation: &str) 
 }
 
 #[test]
+#[ignore = "full tier: minutes of measuring"]
 fn the_embedded_server_is_measured_with_and_without_a_delay() {
     let place = Place::in_memory();
     place.write("wire.toml", WIRE);
@@ -65,7 +66,7 @@ fn the_embedded_server_is_measured_with_and_without_a_delay() {
         "measuring nfs://{server}/export, on nfs (the embedded server)",
         "network emulated with a one-way delay of 1 ms by a TCP relay",
         "12 of 12 runs finished",
-        "read: RPCs per client while it was measured",
+        "read: RPCs per client in the measured phase",
         "v3 READ",
         "v4 OPEN",
         "shared-host",
@@ -110,6 +111,7 @@ fn the_embedded_server_is_measured_with_and_without_a_delay() {
 }
 
 #[test]
+#[ignore = "full tier: minutes of measuring"]
 fn a_server_that_serve_runs_is_measured_by_its_url() {
     let place = Place::in_memory();
     let (server, address) = serve(&place, &[]);
@@ -130,6 +132,7 @@ fn a_server_that_serve_runs_is_measured_by_its_url() {
 }
 
 #[test]
+#[ignore = "full tier: minutes of measuring"]
 fn quick_without_a_target_measures_the_embedded_server() {
     let place = Place::in_memory();
     let output = place.run(&["quick", "--duration", "20ms", "-q"]);

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use ring::digest::{Context, SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{Architecture, Kernel, KernelError, KernelOrigin};
 use crate::cache::{self, hex};
@@ -86,7 +86,8 @@ fn build_in(
         }
         Source::Tree(tree) => (describe(tree)?, None),
     };
-    let key = hex(&Sha256::digest(format!("{description}\n{CONFIGURATION}").as_bytes()))[..16].to_owned();
+    let key =
+        hex(digest(&SHA256, format!("{description}\n{CONFIGURATION}").as_bytes()).as_ref())[..16].to_owned();
     let place = all.join(&key);
     if let Some(kernel) = read(&place)? {
         tell(&format!("built before: {}", kernel.file.display()));
@@ -213,7 +214,7 @@ fn describe(tree: &Path) -> Result<String, KernelError> {
     if !tree.join("arch/um").is_dir() || !makefile.exists() {
         return Err(KernelError::NoSource(tree.into()));
     }
-    let mut hash = Sha256::new();
+    let mut hash = Context::new(&SHA256);
     let mut open = vec![tree.canonicalize().map_err(KernelError::file(tree))?];
     let description = open[0].display().to_string();
     while let Some(directory) = open.pop() {
@@ -229,7 +230,7 @@ fn describe(tree: &Path) -> Result<String, KernelError> {
             }
         }
     }
-    Ok(format!("{description} {}", &hex(&hash.finalize())[..12]))
+    Ok(format!("{description} {}", &hex(hash.finish().as_ref())[..12]))
 }
 
 /// Whether everything is here that building takes.

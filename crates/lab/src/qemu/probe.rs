@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 
 use super::Qemu;
 use crate::cache::{self, hex};
@@ -35,7 +35,7 @@ pub(super) fn kvm(qemu: &Qemu) -> Result<(), String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| error.to_string())?;
     let key = format!("{boot} {} {:?}", kernel.hash, command.get_program());
     let place = cache::directory().join("probes");
-    let known = place.join(&hex(&Sha256::digest(key.as_bytes()))[..16]);
+    let known = place.join(&hex(digest(&SHA256, key.as_bytes()).as_ref())[..16]);
     let result = match fs::read_to_string(&known) {
         Ok(text) => text,
         Err(_) => {

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use sha2::{Digest, Sha256};
+use ring::digest::{SHA256, digest};
 
 use crate::cache;
 
@@ -29,7 +29,8 @@ pub(super) fn preload(virtual_time: bool) -> io::Result<OsString> {
 
 /// A library in the cache.
 fn install(name: &str, content: &[u8]) -> io::Result<PathBuf> {
-    let hash: String = Sha256::digest(content).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    let hash: String =
+        digest(&SHA256, content).as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let directory = cache::directory();
     let file = directory.join(format!("{name}-{hash}.so"));
     if !file.exists() {

@@ -12,7 +12,8 @@ use benchmaster_record::results::{RunRecord, SessionRecord, StudyRecord, StudyRe
 use serde_json::{Map, Value, json};
 
 use super::ExportError;
-use super::tables::{severity_name, worst};
+use super::tables::worst;
+use crate::document::word;
 
 /// The percentiles of every latency table.
 const PERCENTILES: [(&str, f64); 8] = [
@@ -75,7 +76,7 @@ fn run(run: &RunRecord, study: &StudyRecord) -> Result<Value, ExportError> {
         "started": run.started,
         "elapsed_ns": run.elapsed_ns,
         "failure": run.failure,
-        "severity": worst(run).map(severity_name),
+        "severity": worst(run).map(word),
         "responses": run.responses,
         "checks": run.checks,
         "events": run.events,

@@ -1,39 +1,38 @@
-//! Results as Markdown for issues and pull requests (GitHub Flavored Markdown): the question, the answer, one table, findings,
-//! validity, conditions, and how to measure it again.
+//! A document as Markdown for issues and pull requests (GitHub Flavored Markdown): its brief blocks.
 
 mod escape;
 
 use benchmaster_analysis::Analysis;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_diagnosis::finding::Finding;
 use benchmaster_record::results::StudyResults;
 
-use self::escape::{cell, code, code_cell, fenced, text};
-use crate::document::{Block, Cell, Head, Table};
-use crate::{format, overview, sections};
+use self::escape::{code, code_cell, fenced, text};
+use crate::document::{Block, Cell, Depth, Document, Entry, Head, Note, Table};
+use crate::format;
+use crate::plots::Plots;
+use crate::sections::study;
 
-/// Rows of a table of results up to which all are shown.
+/// Rows of a table up to which all are shown.
 const ROWS: usize = 32;
-/// Findings that are shown.
-const FINDINGS: usize = 10;
 
 /// The text of [`super::Format::Markdown`]. Names and messages are escaped, so that none of them becomes markup.
 pub fn markdown(results: &StudyResults, analysis: &Analysis, diagnosis: &Diagnosis) -> String {
-    let study = &results.study;
-    let mut out = Markdown(format!("## {}\n", text(&study.name)));
-    if let Some(description) = &study.description {
-        out.paragraph(&text(description));
+    document(&study::document(results, analysis, diagnosis, Plots::default()))
+}
+
+pub(crate) fn document(document: &Document) -> String {
+    let mut out = Markdown(format!("## {}\n", text(&document.title)));
+    if let [about @ .., question] = document.lead.as_slice() {
+        about.iter().for_each(|lead| out.block(&text(lead)));
+        out.block(&format!("**{}**", text(question)));
     }
-    out.paragraph(&format!("**{}**", text(&overview::question(results, analysis))));
-    out.paragraph(&text(&overview::answer(analysis).join(" ")));
-    out.blocks(&sections::results::results(results, analysis));
-    findings(&mut out, diagnosis);
-    out.head("Validity");
-    validity(&mut out, analysis);
-    out.head("Conditions");
-    conditions(&mut out, results, analysis);
-    out.head("How to reproduce");
-    reproduce(&mut out, results);
+    for section in &document.sections {
+        let blocks = section.blocks(Depth::Brief);
+        if !blocks.is_empty() {
+            out.block(&format!("### {}", text(&section.title)));
+            blocks.into_iter().for_each(|block| out.write(block));
+        }
+    }
     out.0
 }
 
@@ -47,18 +46,46 @@ impl Markdown {
         self.0.push('\n');
     }
 
-    fn paragraph(&mut self, paragraph: &str) {
-        self.block(paragraph);
+    /// An item of a list, close to the item before it.
+    fn item(&mut self, item: &str) {
+        let last = self.0.lines().next_back().unwrap_or_default();
+        let is_item = last.starts_with("- **")
+            || last.split_once(". **").is_some_and(|(n, _)| n.parse::<u32>().is_ok());
+        if is_item {
+            self.0.push_str(item);
+            self.0.push('\n');
+        } else {
+            self.block(item);
+        }
     }
 
-    fn head(&mut self, head: &str) {
-        self.block(&format!("### {head}"));
-    }
-
-    fn items(&mut self, items: impl IntoIterator<Item = String>) {
-        let items: Vec<String> = items.into_iter().map(|item| format!("- {item}")).collect();
-        if !items.is_empty() {
-            self.block(&items.join("\n"));
+    fn write(&mut self, block: &Block) {
+        match block {
+            Block::Heading(heading) => self.block(&format!("#### {}", text(heading))),
+            Block::Answer(sentences) => self.block(&text(&sentences.join(" "))),
+            Block::Sentence(sentence) => self.block(&text(sentence)),
+            Block::Hint(hint) => self.block(&coded(hint)),
+            Block::List(items) => {
+                let items: Vec<String> = items.iter().map(|item| format!("- {}", text(item))).collect();
+                self.block(&items.join("\n"));
+            }
+            Block::Table(table) => self.table(table),
+            Block::Note(one) if one.mark.is_empty() => self.block(&text(&one.text)),
+            Block::Note(one) => self.item(&note(one)),
+            Block::Finding(entry) => self.item(&finding(entry)),
+            Block::Fold(title, blocks) if matches!(blocks.first(), Some(Block::Code(..))) => {
+                self.block(&format!("<details><summary>{}</summary>", text(title)));
+                blocks.iter().for_each(|block| self.write(block));
+                self.block("</details>");
+            }
+            Block::Fold(title, blocks) => {
+                if !matches!(blocks.first(), Some(Block::Table(_))) {
+                    self.block(&format!("**{}**", text(title)));
+                }
+                blocks.iter().for_each(|block| self.write(block));
+            }
+            Block::Code(language, code) => self.block(&fenced(language, code.trim_end())),
+            Block::Plot(_) => {}
         }
     }
 
@@ -69,28 +96,29 @@ impl Markdown {
             Cell { is_name: true, text, .. } => code_cell(text),
             // Numbers are no markup.
             Cell { sort: Some(_), text, .. } => text.clone(),
-            Cell { text, .. } => cell(text),
+            Cell { text: words, .. } => text(words),
         };
         let rule = |head: &Head| if head.number { "--:" } else { ":--" }.to_owned();
         let mut table = table.clone();
         table.cap(ROWS);
-        self.paragraph(&format!("**{}**", text(&table.caption)));
-        let mut lines = vec![line(table.head.iter().map(|head| cell(&head.text)).collect())];
+        self.block(&format!("**{}**", text(&table.caption)));
+        let mut lines = vec![line(table.head.iter().map(|head| text(&head.text)).collect())];
         lines.push(line(table.head.iter().map(rule).collect()));
         lines.extend(table.rows.iter().map(|row| line(row.iter().map(shown).collect())));
         self.block(&lines.join("\n"));
         if !table.note.is_empty() {
-            self.paragraph(&coded(&table.note));
+            self.block(&coded(&table.note));
         }
     }
-
-    fn blocks(&mut self, blocks: &[Block]) {
-        for block in blocks {
-            match block {
-                Block::Sentence(sentence) => self.paragraph(&text(sentence)),
-                Block::Table(table) => self.table(table),
-            }
+}
+fn note(note: &Note) -> String {
+    match &note.check {
+        Some(check) => {
+            let (seen, told) = (text(&note.seen), text(&note.text));
+            let check = code(check.name());
+            format!("- **{}** {check} ({seen}): {told} *Do:* {}", note.mark, coded(&note.remedy))
         }
+        None => format!("- **{}** {}", note.mark, text(&note.text)),
     }
 }
 
@@ -110,86 +138,19 @@ fn within(part: &str) -> String {
     format!("{}{inner}{}", blank(part.starts_with(' ')), blank(part.ends_with(' ')))
 }
 
-fn findings(out: &mut Markdown, diagnosis: &Diagnosis) {
-    out.head("Findings");
-    if diagnosis.findings.is_empty() {
-        let looked = format::plural(diagnosis.clear.len(), "condition");
-        out.paragraph(&format!("Nothing was found; {looked} were looked for and are not there."));
-        return;
-    }
-    let items: Vec<String> = diagnosis.findings.iter().take(FINDINGS).map(finding).collect();
-    let numbered: Vec<String> = (1..).zip(&items).map(|(n, item)| format!("{n}. {item}")).collect();
-    out.block(&numbered.join("\n"));
-    let more = diagnosis.findings.len().saturating_sub(FINDINGS);
-    if more > 0 {
-        out.paragraph(&format!("… and {more} more, in the report and by `benchmaster diagnose`."));
-    }
-}
-
 /// On one line, so that it stays one item of the list.
-fn finding(finding: &Finding) -> String {
-    let mut line = format!("**{}** ({}", text(finding.id), finding.confidence.word());
+fn finding(entry: &Entry) -> String {
+    let finding = &entry.finding;
+    let mut line = format!("{}. **{}** ({}", entry.number, text(finding.id), finding.confidence.word());
     if let Some(cost) = &finding.cost {
         line += &format!(", {} {}", format::percent(cost.share), cost.of.words());
     }
-    line += &format!("): {} *Where:* {}.", text(&finding.what), text(&finding.place));
+    line += &format!("): {} *Where:* {}.", text(&finding.what), text(&entry.place));
     line += &format!(" *Do:* {}", text(&finding.remedy.text));
     if let Some(command) = &finding.remedy.command {
         line += &format!(" {}", code(command));
     }
     line
-}
-
-fn validity(out: &mut Markdown, analysis: &Analysis) {
-    let objections = overview::objections(analysis);
-    if objections.is_empty() {
-        out.paragraph(overview::all_well(analysis));
-    }
-    out.items(objections.iter().map(|objection| match &objection.check {
-        Some(check) => format!(
-            "**{}** {} ({}): {} *Do:* {}",
-            objection.mark,
-            code(check.name()),
-            text(&objection.seen),
-            text(&objection.text),
-            text(objection.remedy.as_deref().unwrap_or_default())
-        ),
-        None => format!("**{}** {}", objection.mark, text(&objection.text)),
-    }));
-}
-
-fn conditions(out: &mut Markdown, results: &StudyResults, analysis: &Analysis) {
-    let lines = overview::place_lines(results)
-        .into_iter()
-        .chain(overview::lab_lines(results))
-        .chain(overview::network_lines(results))
-        .chain(overview::start_line(results, analysis))
-        .chain([
-            overview::design_line(&results.study),
-            overview::progress_line(results, analysis),
-            format!("Benchmaster {}", results.study.version),
-        ]);
-    out.items(lines.map(|line| text(&line)));
-}
-
-fn reproduce(out: &mut Markdown, results: &StudyResults) {
-    let study = &results.study;
-    let mut commands: Vec<&str> = Vec::new();
-    for session in &results.sessions {
-        if !commands.contains(&session.command.as_str()) {
-            commands.push(&session.command);
-        }
-    }
-    out.block(&fenced("sh", &commands.join("\n")));
-    out.paragraph(&format!(
-        "Everything random follows from seed {} ({}).",
-        study.seed,
-        text(&study.generator)
-    ));
-    out.block(&format!(
-        "<details><summary>Study file as run</summary>\n\n{}\n\n</details>",
-        fenced("toml", study.text.trim_end())
-    ));
 }
 
 #[cfg(test)]

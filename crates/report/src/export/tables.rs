@@ -1,7 +1,8 @@
 //! The tables of an export.
 
-use benchmaster_record::nfs::NfsVersion;
 use std::collections::BTreeMap;
+
+use benchmaster_record::nfs::NfsVersion;
 
 use benchmaster_record::environment::Environment;
 use benchmaster_record::recording::{
@@ -9,156 +10,34 @@ use benchmaster_record::recording::{
     SeriesRecording, StopReason, WorkerRecording, WorkerSeries,
 };
 use benchmaster_record::results::{
-    Check, Evidence, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
+    Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
 };
 use benchmaster_store::factor_columns;
 
 use super::ExportError;
 use super::table::{Table, TableBuilder};
+use crate::document::word;
 
 pub(super) mod beside;
 
 /// Every column that is not a factor, over all tables: a factor's column has the same name in each of them.
-pub(super) const FIXED_COLUMNS: &[&str] = &[
-    "treatment",
-    "label",
-    "replicate",
-    "position",
-    "session",
-    "started",
-    "elapsed_ns",
-    "failure",
-    "severity",
-    "response",
-    "value",
-    "unit",
-    "workload",
-    "group",
-    "series",
-    "operation",
-    "timed",
-    "started_unix_ns",
-    "length_ns",
-    "interval_ns",
-    "cut_ns",
-    "cut_reason",
-    "cache_requested",
-    "cache_done",
-    "process_user_ns",
-    "process_system_ns",
-    "host_busy",
-    "host_steal",
-    "processors",
-    "clock_step_ns",
-    "clock_drift",
-    "trace_stall_ns",
-    "free_before_bytes",
-    "free_after_bytes",
-    "null_rate",
-    "verified_bytes",
-    "corruption",
-    "interval",
-    "start_ns",
-    "end_ns",
-    "counted",
-    "count",
-    "bytes",
-    "errors",
-    "sum_ns",
-    "min_ns",
-    "mean_ns",
-    "p50_ns",
-    "p90_ns",
-    "p99_ns",
-    "p999_ns",
-    "max_ns",
-    "service_p50_ns",
-    "service_p99_ns",
-    "service_p999_ns",
-    "service_max_ns",
-    "client",
-    "worker",
-    "cpu_user_ns",
-    "cpu_system_ns",
-    "stop",
-    "first_latency_ns",
-    "first_start_ns",
-    "last_end_ns",
-    "check",
-    "message",
-    "evidence",
-    "host",
-    "name",
-    "phase",
-    "program",
-    "ops",
-    "transmissions",
-    "timeouts",
-    "bytes_sent",
-    "bytes_received",
-    "queue_ns",
-    "rtt_ns",
-    "execute_ns",
-    "source",
-    "url",
-    "server",
-    "network",
-    "delay_ns",
-    "version",
-    "rsize",
-    "wsize",
-    "nconnect",
-    "slots",
-    "clients",
-    "threads",
-    "client_cpu_ns",
-    "server_calls",
-    "server_cpu_ns",
-    "jitter_ns",
-    "bandwidth",
-    "loss",
-    "base_rtt_ns",
-    "lateness_p99_ns",
-    "packets",
-    "lost",
-    "overflowed",
-    "agent",
-    "first_client",
-    "offset_ns",
-    "bound_ns",
-    "exchanges",
-    "drift",
-    "spread_ns",
-    "server_spread_ns",
-    "stagger_ns",
-    "reason",
-    "ticks",
-    "late",
-    "cpu_ns",
-    "problems",
-    "sampler",
-    "metric",
-    "instance",
-    "kind",
-    "time_ns",
-    "command",
-    "ended",
-    "output",
-    "step",
-    "succeeded",
-    "time",
-    "target",
-    "rtt_count",
-    "rtt_min_ns",
-    "rtt_median_ns",
-    "rtt_p99_ns",
-    "flows",
-    "direction",
-    "throughput",
-    "half_width",
-    "fairness",
-    "retransmissions",
-];
+pub(super) fn fixed_columns() -> Vec<&'static str> {
+    let names = "treatment label replicate position session started elapsed_ns failure severity response value unit \
+                 workload group series operation timed started_unix_ns length_ns interval_ns cut_ns cut_reason \
+                 cache_requested cache_done process_user_ns process_system_ns host_busy host_steal processors \
+                 clock_step_ns clock_drift trace_stall_ns free_before_bytes free_after_bytes null_rate verified_bytes \
+                 corruption interval start_ns end_ns counted count bytes errors sum_ns min_ns mean_ns p50_ns p90_ns \
+                 p99_ns p999_ns max_ns service_p50_ns service_p99_ns service_p999_ns service_max_ns client worker \
+                 cpu_user_ns cpu_system_ns stop first_latency_ns first_start_ns last_end_ns check message evidence host \
+                 name phase program ops transmissions timeouts bytes_sent bytes_received queue_ns rtt_ns execute_ns \
+                 source url server network delay_ns version rsize wsize nconnect slots clients threads client_cpu_ns \
+                 server_calls server_cpu_ns jitter_ns bandwidth loss base_rtt_ns lateness_p99_ns packets lost overflowed \
+                 agent first_client offset_ns bound_ns exchanges drift spread_ns server_spread_ns stagger_ns reason ticks \
+                 late cpu_ns problems sampler metric instance kind time_ns command ended output step succeeded time \
+                 target rtt_count rtt_min_ns rtt_median_ns rtt_p99_ns flows direction throughput half_width fairness \
+                 retransmissions";
+    names.split(' ').collect()
+}
 
 /// All tables in a fixed order.
 pub(super) fn all(results: &StudyResults) -> Result<Vec<Table>, ExportError> {
@@ -190,7 +69,7 @@ fn runs(results: &StudyResults) -> Table {
         .text("started", |run| Some(run.started.to_string()))
         .unsigned("elapsed_ns", |run| Some(run.elapsed_ns))
         .text("failure", |run| run.failure.clone())
-        .text("severity", |run| worst(run).map(severity_name))
+        .text("severity", |run| worst(run).map(word))
         .build()
 }
 
@@ -205,7 +84,7 @@ pub(super) fn responses(results: &StudyResults) -> Table {
         .text("response", |(_, response)| Some(response.name.as_str()))
         .real("value", |(_, response)| Some(response.value))
         .text("unit", |(_, response)| Some(response.unit.symbol()))
-        .text("severity", |(run, _)| worst(run).map(severity_name))
+        .text("severity", |(run, _)| worst(run).map(word))
         .build()
 }
 
@@ -435,9 +314,9 @@ fn checks(results: &StudyResults) -> Table {
     of_runs("checks", &rows, &results.study, |row| row.0)
         .text("workload", |(_, check)| check.workload.clone())
         .text("check", |(_, check)| Some(check.kind.name()))
-        .text("severity", |(_, check)| Some(severity_name(check.severity)))
+        .text("severity", |(_, check)| Some(word(check.severity)))
         .text("message", |(_, check)| Some(check.message.as_str()))
-        .text("evidence", |(_, check)| Some(evidence(&check.evidence)))
+        .text("evidence", |(_, check)| Some(evidence(check)))
         .build()
 }
 
@@ -503,7 +382,7 @@ fn of_runs<'a, R>(
     let mut table = TableBuilder::new(name, rows)
         .unsigned("treatment", |row| Some(run(row).key.treatment.into()))
         .text("label", |row| treatment(row).map(|t| t.label.clone()));
-    for (index, column) in factor_columns(&factors, FIXED_COLUMNS).into_iter().enumerate() {
+    for (index, column) in factor_columns(&factors, &fixed_columns()).into_iter().enumerate() {
         table = table.text(column, |row| {
             let level = *treatment(row)?.levels.get(index)?;
             study.factors[index].levels.get(level as usize).cloned()
@@ -587,14 +466,6 @@ pub(super) fn worst(run: &RunRecord) -> Option<Severity> {
     run.checks.iter().map(|check| check.severity).max()
 }
 
-pub(super) fn severity_name(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Invalid => "invalid",
-    }
-}
-
 fn stop_name(stop: StopReason) -> &'static str {
     match stop {
         StopReason::Time => "time",
@@ -604,8 +475,8 @@ fn stop_name(stop: StopReason) -> &'static str {
     }
 }
 
-/// The numbers as a JSON object.
-fn evidence(numbers: &[Evidence]) -> String {
-    let numbers: BTreeMap<&str, f64> = numbers.iter().map(|one| (&*one.name, one.value)).collect();
+/// The numbers of a check as a JSON object.
+fn evidence(check: &Check) -> String {
+    let numbers: BTreeMap<&str, f64> = check.evidence.iter().map(|one| (&*one.name, one.value)).collect();
     serde_json::json!(numbers).to_string()
 }

@@ -68,14 +68,18 @@ pub(crate) fn lab_lines(results: &StudyResults) -> Vec<String> {
     let several = labs.len() > 1;
     let exact = results.runs.iter().filter_map(|run| run.lab.as_ref()).any(LabRecord::is_virtual);
     let mut lines: Vec<String> =
-        labs.into_iter().map(|lab| format!("measured in a lab of machines in user space: {lab}")).collect();
+        labs.into_iter().map(|lab| format!("measured in a lab of user-space machines: {lab}")).collect();
     if several {
-        lines.push("runs in different labs are not those of one system: what differs between them is part of each difference".into());
+        lines.push(
+            "runs in different labs were on different systems, which contributes to every difference \
+         between them"
+                .into(),
+        );
     }
     if exact {
         lines.push(
-            "on virtual time latencies and counts are exact and carry no interval, as there is no noise; rates and processor \
-             times mean nothing"
+            "on virtual time, latencies and counts are exact and have no interval; rates and CPU times are \
+             meaningless"
                 .into(),
         );
     }

@@ -16,18 +16,13 @@ pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table>
         "workload",
         "#spread of the first operations",
         "#largest",
-        "#right to within",
-        "#as the server saw it",
-        "#largest seen by it",
-        "#planned stagger",
-        "#n",
+        "#error bound",
+        "#seen by the server|1",
+        "#largest there|3",
+        "#planned stagger|4",
+        "#n|2",
     ];
-    let mut table = Table::new("How well the clients began together", &head).ranked(&[
-        ("as the server saw it", 1),
-        ("largest seen by it", 3),
-        ("planned stagger", 4),
-        ("n", 2),
-    ]);
+    let mut table = Table::new("Synchronisation of the clients' start", &head);
     for start in overview::starts(results, analysis) {
         table.row([
             Cell::name(&start.treatment.label),
@@ -44,9 +39,8 @@ pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table>
             Cell::count(start.spread.n),
         ]);
     }
-    table.note = "Between the first operation of the first client and that of the last, each from its own planned \
-                  start, on one clock; mean ± half width over runs. The bound is the sum of the two largest errors of \
-                  the clocks."
+    table.note = "Time between the first operations of the first and the last client, each relative to its \
+     planned start, on one clock; mean ± half width over runs. Error bound: sum of the two largest clock errors."
         .into();
     if !table.rows.is_empty() {
         tables.push(table);
@@ -62,34 +56,24 @@ fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option
         "treatment",
         "agent",
         "host",
-        "#clients",
+        "#clients|1",
         "#rate per client",
-        "#Jain's index",
-        "#first operation",
-        "#last operation",
-        "#clock offset",
-        "#right to within",
-        "#drift [ppm]",
-        "#n",
+        "#Jain's index|4",
+        "#first operation|3",
+        "#last operation|5",
+        "#clock offset|2",
+        "#error bound|2",
+        "#drift [ppm]|6",
+        "#n|7",
     ];
-    let mut table = Table::new(format!("{workload}: agents"), &head).ranked(&[
-        ("clients", 1),
-        ("Jain's index", 4),
-        ("first operation", 3),
-        ("last operation", 5),
-        ("clock offset", 2),
-        ("right to within", 2),
-        ("drift [ppm]", 6),
-        ("n", 7),
-    ]);
+    let mut table = Table::new(format!("{workload}: agents"), &head);
     for row in overview::agents(results, analysis, workload) {
-        let optional = |ns: Option<f64>| ns.map_or_else(Cell::none, time);
         table.row([
             Cell::name(&row.treatment.label),
             Cell::text(&row.agent.name),
             Cell::text(&row.agent.host),
             match row.agent.clients {
-                0 => Cell::text("looks on"),
+                0 => Cell::text("observer"),
                 n => Cell::count(n as usize),
             },
             match row.rate.as_ref().filter(|_| row.agent.clients > 0) {
@@ -97,23 +81,22 @@ fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option
                 None => Cell::none(),
             },
             row.fairness.as_ref().map_or_else(Cell::none, |index| show(index, Unit::Ratio, None)),
-            optional(row.first_ns),
-            optional(row.last_ns),
+            Cell::time(row.first_ns),
+            Cell::time(row.last_ns),
             time(row.clock.offset_ns as f64),
             time(row.clock.bound_ns as f64),
-            row.clock.drift.map_or_else(Cell::none, |d| Cell::number(format!("{:+.2}", d * 1e6), d)),
+            Cell::some(row.clock.drift, |drift| format!("{:+.2}", drift * 1e6)),
             Cell::count(row.runs),
         ]);
     }
     table.note = "Clocks against the controller's: offset and drift of the last run, largest bound of all. First and \
                   last operation: means over runs, since the common start. Rates cover the whole measured phase."
         .into();
-    (!table.rows.is_empty()).then_some(table)
+    table.filled()
 }
 
-pub(crate) fn time(ns: f64) -> Cell {
-    let sign = if ns < 0.0 { "−" } else { "" };
-    Cell::number(format!("{sign}{}", format::time(ns.abs())), ns)
+fn time(ns: f64) -> Cell {
+    Cell::time(Some(ns))
 }
 
 /// The networks with their baselines beside the results, as papers print them.
@@ -123,25 +106,18 @@ pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
     let result = format!("#{primary}");
     let head = [
         "treatment",
-        "means",
+        "emulator",
         "network",
         "#RTT measured",
-        "#raw TCP to the clients",
-        "#raw TCP to the server",
+        "#raw TCP to the clients|3",
+        "#raw TCP to the server|3",
         &result,
-        "#base RTT",
-        "#late (p99)",
-        "#lost",
-        "#overflowed",
+        "#base RTT|4",
+        "#late (p99)|5",
+        "#lost|6",
+        "#overflowed|7",
     ];
-    let mut table = Table::new("Networks and what they are capable of, beside the result", &head).ranked(&[
-        ("raw TCP to the clients", 3),
-        ("raw TCP to the server", 3),
-        ("base RTT", 4),
-        ("late (p99)", 5),
-        ("lost", 6),
-        ("overflowed", 7),
-    ]);
+    let mut table = Table::new("Networks with their baselines, and the result", &head);
     let mut notes: Vec<String> = Vec::new();
     for treatment in &analysis.treatments {
         let services: Vec<_> =
@@ -158,7 +134,7 @@ pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
         }
         let achieved = || services.iter().filter_map(|service| service.achieved.as_ref());
         let number = |n: Option<u64>| n.map_or_else(Cell::none, |n| Cell::count(n as usize));
-        let optional = |ns: Option<u64>| ns.map_or_else(Cell::none, |ns| time(ns as f64));
+        let optional = |ns: Option<u64>| Cell::time(ns.map(|ns| ns as f64));
         let raw = |direction: &str| {
             let of = baseline.into_iter().flat_map(|b| &b.flows).filter(|f| f.direction == direction);
             of.max_by(|a, b| a.throughput.total_cmp(&b.throughput)).map_or_else(Cell::none, |flows| {
@@ -183,9 +159,10 @@ pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
             number(achieved().filter_map(|a| a.overflowed).reduce(|a, b| a + b)),
         ]);
     }
-    let mut note = "Raw TCP and the round trip (median) were measured without NFS before the runs; of several numbers of \
-                    flows the best is shown. Lateness is the largest p99 of all runs, losses are sums over runs."
-        .to_owned();
+    let mut note =
+        "Raw TCP and the round trip (median) were measured without NFS before the runs; for several \
+     numbers of flows, the best is shown. Lateness is the largest p99 of all runs, losses are sums over runs."
+            .to_owned();
     notes.iter().for_each(|means| note += &format!(" {means}"));
     table.note = note;
     if !table.rows.is_empty() {
@@ -199,26 +176,19 @@ fn baselines(results: &StudyResults) -> Option<Table> {
     let head = [
         "from",
         "against",
-        "means",
+        "emulator|3",
         "network",
-        "#RTT min",
+        "#RTT min|4",
         "#median",
-        "#p99",
+        "#p99|5",
         "direction",
         "#flows",
         "#raw TCP",
-        "#Jain's index",
-        "#sent again",
-        "#n",
+        "#Jain's index|6",
+        "#retransmitted|7",
+        "#n|2",
     ];
-    let mut table = Table::new("Baselines of the network", &head).ranked(&[
-        ("means", 3),
-        ("RTT min", 4),
-        ("p99", 5),
-        ("Jain's index", 6),
-        ("sent again", 7),
-        ("n", 2),
-    ]);
+    let mut table = Table::new("Baselines of the network", &head);
     for baseline in &results.baselines {
         let rtt = |of: fn(&benchmaster_record::results::RoundTripBaseline) -> u64| {
             baseline.round_trip.as_ref().map_or_else(Cell::none, |r| time(of(r) as f64))
@@ -238,12 +208,11 @@ fn baselines(results: &StudyResults) -> Option<Table> {
             table.row(start().into_iter().chain((0..6).map(|_| Cell::none())));
         }
         for f in &baseline.flows {
-            let text = format::rounded(f.throughput, f.half_width, Unit::BytesPerSecond, None).text(true);
             let rest = [
                 Cell::text(&f.direction),
                 Cell::count(f.flows as usize),
-                Cell::number(text, f.throughput),
-                f.fairness.map_or_else(Cell::none, |j| Cell::number(format!("{j:.3}"), j)),
+                Cell::amount(f.throughput, f.half_width, Unit::BytesPerSecond, None),
+                Cell::fixed(f.fairness, 3),
                 f.retransmissions.map_or_else(Cell::none, |n| Cell::count(n as usize)),
                 Cell::count(f.count as usize),
             ];
@@ -251,15 +220,14 @@ fn baselines(results: &StudyResults) -> Option<Table> {
         }
     }
     table.note =
-        "Mean ± half width of the 95 % interval over repetitions; without one where there was one only."
-            .into();
-    (!table.rows.is_empty()).then_some(table)
+        "Mean ± half width of the 95 % interval over repetitions; absent for a single repetition.".into();
+    table.filled()
 }
 
 /// Attempts that failed and were repeated.
 pub(crate) fn retries(results: &StudyResults) -> Option<Table> {
-    let head = ["run", "agent", "#after", "why"];
-    let mut table = Table::new("Attempts that failed and were repeated", &head);
+    let head = ["run", "agent", "#after", "reason"];
+    let mut table = Table::new("Failed attempts, repeated", &head);
     for run in &results.runs {
         for retry in &run.retries {
             table.row([
@@ -270,7 +238,7 @@ pub(crate) fn retries(results: &StudyResults) -> Option<Table> {
             ]);
         }
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.filled()
 }
 
 /// `sync=on, replicate 2`.

@@ -2,23 +2,29 @@
 
 use benchmaster_analysis::experiment::{Experiment, LevelMeans, Prediction, TermEstimate};
 use benchmaster_analysis::{self, Analysis, ContrastSummary, FactorSummary};
-use benchmaster_store::record::Unit;
+use benchmaster_record::results::Unit;
 
 use super::results::show;
-use crate::document::{Block, Cell, Table};
+use crate::document::{Block, Cell, Section, Table};
 use crate::format::{self, Scale, rounded};
+use crate::plots::figure::Figure;
 
 /// Rows of a table of effects; the JSON of `benchmaster analyze` has all.
 const MOST_EFFECTS: usize = 64;
 
-/// How the factors change the response, in sentences and tables.
-pub(crate) fn effects(analysis: &Analysis) -> Vec<Block> {
+/// How the factors change the response: sentences, plots, tables.
+pub(super) fn section(analysis: &Analysis, plots: Vec<Figure>) -> Section {
+    let title = format!("Effects of the factors on {}", analysis.effects_on);
+    Section::new("effects", title).full(effects(analysis, plots))
+}
+
+fn effects(analysis: &Analysis, plots: Vec<Figure>) -> Vec<Block> {
     let unit = analysis.effects_unit.unwrap_or(Unit::Ratio);
     let mut blocks = match &analysis.effects {
         benchmaster_analysis::Effects::None { reason } => {
             vec![Block::Sentence(format!("Not estimable: {reason}."))]
         }
-        benchmaster_analysis::Effects::Experiment(found) => experiment(found),
+        benchmaster_analysis::Effects::Experiment(found) => experiment(found, plots),
         benchmaster_analysis::Effects::OneAtATime(_) => Vec::new(),
     };
     let levels = match &analysis.effects {
@@ -38,7 +44,7 @@ pub(crate) fn effects(analysis: &Analysis) -> Vec<Block> {
 }
 
 /// The effects of an experiment without the means of its levels.
-pub(crate) fn experiment(found: &Experiment) -> Vec<Block> {
+pub(crate) fn experiment(found: &Experiment, plots: Vec<Figure>) -> Vec<Block> {
     let coding: Vec<_> = found
         .factors
         .iter()
@@ -60,26 +66,28 @@ pub(crate) fn experiment(found: &Experiment) -> Vec<Block> {
         found.residuals.no_checks.iter().map(|reason| format!("Residuals cannot be checked: {reason}.")),
     );
     let tables = [Some(effect_table(found)), Some(variation_table(found)), chains(found), reduced(found)];
-    text.into_iter().map(Block::Sentence).chain(tables.into_iter().flatten().map(Block::Table)).collect()
+    let text = text.into_iter().map(Block::Sentence);
+    text.chain(plots.into_iter().map(Block::from))
+        .chain(tables.into_iter().flatten().map(Block::Table))
+        .collect()
 }
 
 fn chains(found: &Experiment) -> Option<Table> {
-    let mut table = Table::new("What each estimate is the sum of", &["estimate", "sum of", "by name"])
-        .ranked(&[("by name", 1)]);
+    let mut table = Table::new("Aliased terms of each estimate", &["estimate", "sum of", "by name|1"]);
     let aliased = found.aliases.iter().flatten().filter(|chain| chain.terms.len() > 1);
     for chain in aliased.take(MOST_EFFECTS) {
         let first = chain.terms.first().map_or("", String::as_str);
         table.row([Cell::text(first), Cell::text(&chain.text), Cell::text(chain.names.join(", "))]);
     }
-    (!table.rows.is_empty()).then_some(table)
+    table.filled()
 }
 
 fn reduced(found: &Experiment) -> Option<Table> {
     let reduced = found.reduced.as_ref()?;
-    let caption = format!("Reduced model: {}", reduced.equation.as_deref().unwrap_or("terms that matter"));
+    let caption = format!("Reduced model: {}", reduced.equation.as_deref().unwrap_or("significant terms"));
     let mut table = Table::new(caption, &["term", "#coefficient", "#p"]);
     for term in &reduced.coefficients {
-        table.row([Cell::text(term_name(term)), coefficient(found, term), p_value(term.p)]);
+        table.row([Cell::text(term_name(term)), coefficient(found, term), Cell::p(term.p)]);
     }
     table.note = format!("Dropped as noise: {}.", reduced.dropped.join(", "));
     Some(table)
@@ -87,19 +95,15 @@ fn reduced(found: &Experiment) -> Option<Table> {
 
 fn coefficient(found: &Experiment, term: &TermEstimate) -> Cell {
     let unit = if found.is_log() { Unit::Count } else { found.unit.unwrap_or(Unit::Count) };
-    Cell::number(rounded(term.coefficient, term.half_width, unit, None).text(true), term.coefficient)
+    Cell::amount(term.coefficient, term.half_width, unit, None)
 }
 
 fn term_name(term: &TermEstimate) -> String {
     if term.contrast.is_empty() { term.name.clone() } else { format!("{} ({})", term.name, term.contrast) }
 }
 
-pub(crate) fn p_value(p: Option<f64>) -> Cell {
-    p.map_or_else(Cell::none, |value| Cell::number(p_text(value), value))
-}
-
 fn percent_cell(share: Option<f64>) -> Cell {
-    share.map_or_else(Cell::none, |p| Cell::number(format!("{p:.1} %"), p))
+    Cell::some(share, |percent| format!("{} %", format::fixed(percent, 1)))
 }
 
 fn effect_table(found: &Experiment) -> Table {
@@ -109,20 +113,14 @@ fn effect_table(found: &Experiment) -> Table {
     let shown = &found.effects[..found.effects.len().min(MOST_EFFECTS)];
     let two_level = shown.iter().all(|term| term.half_effect.is_some());
     let first = if two_level { "#half effect q" } else { "#coefficient" };
-    let mut head = vec!["letters", "term", first, "#full effect 2q"];
+    let mut head = vec!["letters", "term", first, "#full effect 2q|3"];
     if log {
-        head.push("#ratio low to high");
+        head.push("#ratio low to high|1");
     }
-    head.extend(["#t", "#p", "#variation", "differs from 0"]);
-    let mut table = Table::new(format!("Effects on {}", found.response), &head).ranked(&[
-        ("full effect 2q", 3),
-        ("ratio low to high", 1),
-        ("t", 6),
-        ("p", 2),
-        ("variation", 1),
-    ]);
+    head.extend(["#t|6", "#p|2", "#variation|1", "differs from 0"]);
+    let mut table = Table::new(format!("Effects on {}", found.response), &head);
     for term in shown {
-        let show = |value: f64, half| Cell::number(rounded(value, half, unit, scale).text(true), value);
+        let show = |value: f64, half| Cell::amount(value, half, unit, scale);
         let mut row = vec![
             Cell::text(&term.term),
             Cell::text(term_name(term)),
@@ -135,8 +133,8 @@ fn effect_table(found: &Experiment) -> Table {
             }));
         }
         row.extend([
-            term.t.map_or_else(Cell::none, |t| Cell::number(format!("{t:.2}"), t)),
-            p_value(term.p),
+            Cell::fixed(term.t, 2),
+            Cell::p(term.p),
             percent_cell(term.variation_percent),
             Cell::text(differs(term)),
         ]);
@@ -154,44 +152,45 @@ fn effect_table(found: &Experiment) -> Table {
 }
 
 fn variation_table(found: &Experiment) -> Table {
-    let head =
-        ["source", "#degrees of freedom", "#sum of squares", "#mean square", "#F", "#p", "#share", "#ω²"];
-    let mut table = Table::new("Analysis of variance", &head).ranked(&[
-        ("sum of squares", 3),
-        ("mean square", 4),
-        ("share", 2),
-        ("ω²", 5),
-    ]);
-    let size = |value: f64| Cell::number(rounded(value, None, Unit::Count, None).text(true), value);
-    let number = |value: Option<f64>| value.map_or_else(Cell::none, |v| Cell::number(format!("{v:.4}"), v));
+    let head = [
+        "source",
+        "#degrees of freedom",
+        "#sum of squares|3",
+        "#mean square|4",
+        "#F",
+        "#p",
+        "#share|2",
+        "#ω²|5",
+    ];
+    let mut table = Table::new("Analysis of variance", &head);
+    let size = |value: f64| Cell::amount(value, None, Unit::Count, None);
     for line in found.anova.lines.iter().take(MOST_EFFECTS) {
         table.row([
             Cell::text(&line.name),
             Cell::count(line.df as usize),
             size(line.sum_of_squares),
             line.mean_square.map_or_else(Cell::none, size),
-            number(line.f),
-            p_value(line.p),
+            Cell::fixed(line.f, 4),
+            Cell::p(line.p),
             percent_cell(line.variation_percent),
-            number(line.omega_squared),
+            Cell::fixed(line.omega_squared, 4),
         ]);
     }
     table.note = if found.anova.kind_matters {
         format!(
-            "Sums of squares of type {}; the data are not balanced, so shares do not add up.",
+            "Sums of squares of type {}; the data are not balanced, so shares do not add up to 100 %.",
             found.anova.sums_of_squares
         )
     } else {
-        "The terms are orthogonal: all kinds of sums of squares are the same.".into()
+        "The terms are orthogonal: all types of sums of squares agree.".into()
     };
     table
 }
 
 fn level_table(factor: &FactorSummary, unit: Unit) -> Table {
     let scale = Scale::common(unit, factor.levels.iter().filter_map(|l| l.estimate.as_ref()).map(|e| e.mean));
-    let head = ["level", "#mean ± half width", "#n", "#difference from base", "#relative", "verdict"];
-    let mut table =
-        Table::new(format!("Factor {}", factor.factor), &head).ranked(&[("n", 2), ("relative", 1)]);
+    let head = ["level", "#mean ± half width", "#n|2", "#difference from base", "#relative|1", "verdict"];
+    let mut table = Table::new(format!("Factor {}", factor.factor), &head);
     for (i, level) in factor.levels.iter().enumerate() {
         let mean = match &level.estimate {
             Some(estimate) => show(estimate, unit, scale),
@@ -201,13 +200,8 @@ fn level_table(factor: &FactorSummary, unit: Unit) -> Table {
             vec![Cell::text(&level.level), mean, Cell::count(level.estimate.as_ref().map_or(0, |e| e.n))];
         match &level.against_base {
             Some(contrast) => row.extend([
-                Cell::number(
-                    rounded(contrast.difference, contrast.half_width, unit, scale).text(true),
-                    contrast.difference,
-                ),
-                contrast
-                    .relative
-                    .map_or_else(Cell::none, |r| Cell::number(format!("{:+.1} %", r * 100.0), r)),
+                Cell::amount(contrast.difference, contrast.half_width, unit, scale),
+                Cell::change(contrast.relative),
                 Cell::text(verdict(contrast)),
             ]),
             None => row.extend([Cell::text(if i == 0 { "base" } else { "–" }), Cell::none(), Cell::text("")]),
@@ -217,12 +211,12 @@ fn level_table(factor: &FactorSummary, unit: Unit) -> Table {
     table
 }
 
-/// The means at the levels of each factor, of data that are no study's.
+/// The means at the levels of each factor.
 pub(crate) fn level_means(found: &Experiment) -> Vec<Table> {
     let unit = found.unit.unwrap_or(Unit::Count);
     let of_factor = |factor: &LevelMeans| {
-        let head = ["level", "#n", "#mean", "#against base"];
-        let mut table = Table::new(format!("Factor {}", factor.factor), &head).ranked(&[("n", 2)]);
+        let head = ["level", "#n|2", "#mean", "#against base"];
+        let mut table = Table::new(format!("Factor {}", factor.factor), &head);
         for level in &factor.levels {
             let against = match level.against_base {
                 None => Cell::text("(base)"),
@@ -278,14 +272,9 @@ fn ranged(value: f64, interval: Option<[f64; 2]>, unit: Unit) -> String {
 fn differs(effect: &TermEstimate) -> &'static str {
     match effect.significant {
         Some(true) => "yes",
-        Some(false) => "cannot be told apart from noise",
-        None => "not known (no interval)",
+        Some(false) => "not distinguishable from noise",
+        None => "unknown (no interval)",
     }
-}
-
-/// A p value in a cell.
-pub(crate) fn p_text(p: f64) -> String {
-    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
 }
 
 /// Whether a level differs from the base, in words that do not claim too much.
@@ -293,15 +282,15 @@ fn verdict(contrast: &ContrastSummary) -> &'static str {
     match (contrast.told_apart, contrast.difference > 0.0) {
         (Some(true), true) => "higher",
         (Some(true), false) => "lower",
-        (Some(false), _) => "cannot be told apart from noise",
-        (None, _) => "not known: one run, no interval",
+        (Some(false), _) => "not distinguishable from noise",
+        (None, _) => "unknown: one run, no interval",
     }
 }
 
 /// What the intervals of level comparisons are.
 fn comparison_note(confidence: f64) -> String {
     format!(
-        "±: {} Welch interval. Each comparison stands for itself: with many of them, some intervals miss by chance.",
+        "±: {} Welch interval. Each interval covers one comparison; with many comparisons, some miss by chance.",
         format::percent(confidence)
     )
 }

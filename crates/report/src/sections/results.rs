@@ -3,7 +3,7 @@
 use benchmaster_analysis::{
     Analysis, Estimate, LatencyKind, LatencySummary, ResponseSummary, TreatmentSummary,
 };
-use benchmaster_store::record::{StudyResults, Unit};
+use benchmaster_record::results::{StudyResults, Unit, WorkloadRecord};
 
 use super::by_treatment;
 use crate::document::{Block, Cell, Table};
@@ -17,12 +17,13 @@ const BARS: usize = 12;
 /// The main table of each workload, or one over all workloads when there is one treatment; and what the intervals are.
 pub(crate) fn results(results: &StudyResults, analysis: &Analysis) -> Vec<Block> {
     let mut blocks: Vec<Block> = result_tables(results, analysis).into_iter().map(Block::Table).collect();
-    blocks.push(Block::Sentence(interval_note(analysis)));
+    blocks.push(Block::Hint(interval_note(analysis)));
     blocks
 }
 
-fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
+pub(crate) fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let workloads = &results.study.workloads;
+    let treatments: Vec<_> = analysis.treatments.iter().collect();
     if let [treatment] = analysis.treatments.as_slice() {
         let rates: Vec<_> =
             workloads.iter().map(|w| overview::rates(&results.study, analysis, &w.name)).collect();
@@ -44,10 +45,17 @@ fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
         table.note = latency_note("the main operation of each workload");
         return vec![table];
     }
-    workloads.iter().map(|w| workload_table(results, analysis, &w.name, &w.use_name)).collect()
+    workloads.iter().map(|w| workload_table(results, analysis, &treatments, w)).collect()
 }
 
-fn workload_table(results: &StudyResults, analysis: &Analysis, workload: &str, use_name: &str) -> Table {
+pub(crate) fn workload_table(
+    results: &StudyResults,
+    analysis: &Analysis,
+    treatments: &[&TreatmentSummary],
+    workload: &WorkloadRecord,
+) -> Table {
+    let use_name = &workload.use_name;
+    let workload = workload.name.as_str();
     let rates = overview::rates(&results.study, analysis, workload);
     let rates = &rates[..rates.len().min(4)];
     let mut head = vec!["treatment".to_owned()];
@@ -61,11 +69,11 @@ fn workload_table(results: &StudyResults, analysis: &Analysis, workload: &str, u
     let scales: Vec<_> = rates
         .iter()
         .map(|(name, unit)| {
-            let means = analysis.treatments.iter().filter_map(|t| t.response(name)?.estimate.as_ref());
+            let means = treatments.iter().filter_map(|t| t.response(name)?.estimate.as_ref());
             Scale::common(*unit, means.map(|e| e.mean))
         })
         .collect();
-    for treatment in &analysis.treatments {
+    for treatment in treatments {
         let mut row = vec![Cell::name(&treatment.label)];
         for ((name, _), scale) in rates.iter().zip(&scales) {
             row.push(estimate_cell(treatment.response(name), *scale));
@@ -75,7 +83,7 @@ fn workload_table(results: &StudyResults, analysis: &Analysis, workload: &str, u
         table.row(row);
     }
     keep_errors(&mut table);
-    let main = analysis.treatments.iter().find_map(|t| overview::main_latency(results, t, workload));
+    let main = treatments.iter().find_map(|t| overview::main_latency(results, t, workload));
     table.note = latency_note(
         &main.map_or("the main operation".into(), |main| format!("operation {}", operation(main))),
     );
@@ -84,15 +92,15 @@ fn workload_table(results: &StudyResults, analysis: &Analysis, workload: &str, u
 
 fn latency_note(of: &str) -> String {
     format!(
-        "Percentiles are latencies of {of}, merged over all runs that count; they have no interval. – = too few \
-         operations. n = runs that count / runs finished."
+        "Percentiles are latencies of {of}, merged over all runs that count, without intervals. –: too few \
+         operations. n: runs that count / finished runs."
     )
 }
 
 fn extend_head(table: &mut Table) {
-    let more = Table::new("", &["#p50", "#p99", "#p99.9", "#max", "#errors", "over time", "validity"]);
-    let ranks = [("p50", 2), ("p99", 1), ("p99.9", 4), ("max", 3), ("errors", 5), ("over time", 6)];
-    table.head.extend(more.ranked(&ranks).head);
+    let more =
+        Table::new("", &["#p50|2", "#p99|1", "#p99.9|4", "#max|3", "#errors|5", "over time|6", "validity"]);
+    table.head.extend(more.head);
 }
 
 /// Errors are never left out where there are some.
@@ -112,17 +120,13 @@ fn extend_row(
     workload: &str,
 ) {
     let latency = overview::main_latency(results, treatment, workload);
-    row.extend(PERCENTILES.map(|p| latency_cell(latency.and_then(|l| l.percentile(p)).map(|ns| ns as f64))));
+    row.extend(PERCENTILES.map(|p| Cell::time(latency.and_then(|l| l.percentile(p)).map(|ns| ns as f64))));
     let errors = treatment.errors_by_workload.get(workload).copied().unwrap_or(0);
     row.push(Cell::number(format::count(errors), errors as f64));
     let bars = over_time(results, analysis, treatment, workload);
     row.push(if bars.is_empty() { Cell::none() } else { Cell::text(bars) });
     let (word, severity) = overview::validity(results, treatment, workload);
     row.push(Cell::text(word).marked(severity));
-}
-
-fn latency_cell(ns: Option<f64>) -> Cell {
-    ns.map_or_else(Cell::none, |ns| Cell::number(format::time(ns), ns))
 }
 
 fn estimate_cell(response: Option<&ResponseSummary>, scale: Option<Scale>) -> Cell {
@@ -146,51 +150,46 @@ fn runs_cell(treatment: &TreatmentSummary, response: Option<&ResponseSummary>) -
     Cell::number(text, n as f64)
 }
 
-/// Whether there were enough replicates.
-pub(crate) fn replicates(analysis: &Analysis) -> Table {
-    let caption = format!("Replicates, decided by {}", analysis.primary_response);
-    let mut table = Table::new(caption, &["treatment", "#n", "replicates"]);
+/// Whether there were enough replicates; one line for the treatments that have the same answer.
+pub(crate) fn replicates(analysis: &Analysis) -> Block {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for treatment in &analysis.treatments {
-        table.row([
-            Cell::name(&treatment.label),
-            runs_cell(treatment, treatment.response(&analysis.primary_response)),
-            Cell::text(treatment.stopping.as_deref().unwrap_or("no run counts")),
-        ]);
+        let decided = treatment.stopping.as_deref().unwrap_or("no run counts");
+        match groups.iter_mut().find(|(known, _)| *known == decided) {
+            Some((_, members)) => members.push(&treatment.label),
+            None => groups.push((decided, vec![&treatment.label])),
+        }
     }
-    table
+    let all = groups.len() == 1;
+    let line = |(decided, members): (&str, Vec<&str>)| match members.as_slice() {
+        [one] => format!("{one}: {decided}"),
+        _ if all => format!("every treatment: {decided}"),
+        many => format!("{} ({} treatments): {decided}", many.join(", "), many.len()),
+    };
+    Block::Fold(
+        format!("Replicates, decided by {}", analysis.primary_response),
+        vec![Block::List(groups.into_iter().map(line).collect())],
+    )
 }
-
-/// Every operation of every workload.
 pub(crate) fn operations(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let head = [
         "treatment",
         "operation",
-        "#count",
-        "#mean",
-        "#p50",
-        "#p90",
-        "#p99",
-        "#p99.9",
-        "#p99.99",
-        "#max",
-        "#first call",
+        "#count|3",
+        "#mean|4",
+        "#p50|1",
+        "#p90|8",
+        "#p99|1",
+        "#p99.9|5",
+        "#p99.99|7",
+        "#max|2",
+        "#first call|6",
         "#errors",
     ];
     let mut tables = Vec::new();
     for workload in &results.study.workloads {
-        let ranks = [
-            ("count", 3),
-            ("mean", 4),
-            ("p50", 1),
-            ("p90", 8),
-            ("p99", 1),
-            ("p99.9", 5),
-            ("p99.99", 7),
-            ("max", 2),
-            ("first call", 6),
-        ];
         let caption = format!("{}: latency of every operation", workload.name);
-        let mut table = Table::new(caption, &head).ranked(&ranks);
+        let mut table = Table::new(caption, &head);
         for treatment in &analysis.treatments {
             for latency in treatment.latencies.iter().filter(|l| l.workload == workload.name) {
                 table.row(operation_row(treatment, latency));
@@ -213,11 +212,11 @@ fn operation_row(treatment: &TreatmentSummary, latency: &LatencySummary) -> Vec<
         Cell::name(&treatment.label),
         Cell::text(operation(latency)),
         Cell::number(format::count(latency.count), latency.count as f64),
-        latency_cell(latency.mean_ns),
+        Cell::time(latency.mean_ns),
     ];
     let percentiles = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
-    row.extend(percentiles.map(|p| latency_cell(latency.percentile(p).map(|ns| ns as f64))));
-    row.push(latency_cell(latency.first_ns));
+    row.extend(percentiles.map(|p| Cell::time(latency.percentile(p).map(|ns| ns as f64))));
+    row.push(Cell::time(latency.first_ns));
     row.push(match latency.kind {
         LatencyKind::Service => Cell::none(),
         _ => Cell::number(format::count(latency.errors), latency.errors as f64),
@@ -227,12 +226,11 @@ fn operation_row(treatment: &TreatmentSummary, latency: &LatencySummary) -> Vec<
 
 /// Every response with its interval, or why it has none.
 pub(crate) fn responses(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
-    let head = ["treatment", "response", "#mean ± half width", "#standard deviation", "#n", "remarks"];
+    let head = ["treatment", "response", "#mean ± half width", "#standard deviation|2", "#n", "remarks|1"];
     let mut tables = Vec::new();
     for workload in &results.study.workloads {
         let prefix = format!("{}.", workload.name);
-        let ranks = [("standard deviation", 2), ("remarks", 1)];
-        let mut table = Table::new(format!("{}: every response", workload.name), &head).ranked(&ranks);
+        let mut table = Table::new(format!("{}: every response", workload.name), &head);
         for treatment in &analysis.treatments {
             for response in treatment.responses.iter().filter(|r| r.name.starts_with(&prefix)) {
                 let estimate = response.estimate.as_ref();
@@ -241,9 +239,7 @@ pub(crate) fn responses(results: &StudyResults, analysis: &Analysis) -> Vec<Tabl
                     Cell::name(&treatment.label),
                     Cell::text(overview::short_name(&response.name, &workload.name)),
                     estimate_cell(Some(response), None),
-                    deviation.map_or_else(Cell::none, |d| {
-                        Cell::number(rounded(d, None, response.unit, None).text(true), d)
-                    }),
+                    Cell::some(deviation, |d| rounded(d, None, response.unit, None).text(true)),
                     Cell::count(estimate.map_or(0, |e| e.n)),
                     Cell::text(remarks(response)),
                 ]);
@@ -259,8 +255,8 @@ pub(crate) fn responses(results: &StudyResults, analysis: &Analysis) -> Vec<Tabl
 
 /// Jain's index over workers and clients.
 pub(crate) fn fairness(analysis: &Analysis) -> Vec<Block> {
-    let head = ["treatment", "workload", "over", "#Jain's index", "#n", "#largest / smallest rate"];
-    let mut table = Table::new("Fairness (Jain's index)", &head).ranked(&[("n", 1)]);
+    let head = ["treatment", "workload", "over", "#Jain's index", "#n|1", "#largest / smallest rate"];
+    let mut table = Table::new("Fairness (Jain's index)", &head);
     let mut clusters = Vec::new();
     for treatment in &analysis.treatments {
         for fairness in &treatment.fairness {
@@ -274,14 +270,15 @@ pub(crate) fn fairness(analysis: &Analysis) -> Vec<Block> {
                 Cell::text(over),
                 show(&fairness.jain, Unit::Ratio, None),
                 Cell::count(fairness.jain.n),
-                fairness.max_over_min.map_or_else(Cell::none, |r| Cell::number(format!("{r:.3}"), r)),
+                Cell::fixed(fairness.max_over_min, 3),
             ]);
             clusters.extend(fairness.clusters.as_ref().map(|clusters| {
                 format!("{}, {}: {}.", treatment.label, fairness.workload, clusters.sentence)
             }));
         }
     }
-    table.note = "1 = all had the same rate; 1/members = one had all. Mean ± half width over runs.".into();
+    table.note =
+        "1: all had the same rate; 1/members: one had all of it. Mean ± half width over runs.".into();
     if table.rows.is_empty() {
         return Vec::new();
     }
@@ -303,7 +300,7 @@ fn interval_note(analysis: &Analysis) -> String {
     if single {
         let space = if several { " " } else { "" };
         note += space;
-        note += "n = 1: no interval, because one run says nothing about the spread between runs.";
+        note += "n = 1: no interval, because one run does not show the spread between runs.";
     }
     if !several && !single {
         note += "No run counts, so there is no mean.";
@@ -318,7 +315,7 @@ fn over_time(
     treatment: &TreatmentSummary,
     workload: &str,
 ) -> String {
-    let in_bytes = overview::told_in_bytes(&results.study, analysis, workload);
+    let in_bytes = overview::is_in_bytes(&results.study, analysis, workload);
     let series: Vec<_> = overview::counted_runs(results, treatment.index)
         .flat_map(|r| &r.recordings)
         .filter(|r| r.workload == workload)
@@ -374,7 +371,7 @@ pub(crate) fn remarks(response: &ResponseSummary) -> String {
     }
     let excluded = response.values.iter().filter(|v| v.excluded).count();
     if excluded > 0 {
-        remarks.push(format!("{excluded} left out"));
+        remarks.push(format!("{excluded} excluded"));
     }
     remarks.join(", ")
 }

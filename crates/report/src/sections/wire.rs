@@ -21,10 +21,10 @@ pub(crate) fn calls(analysis: &Analysis) -> Vec<Table> {
         let names: Vec<String> = kinds.iter().map(|kind| format!("#{}", overview::kind_text(kind))).collect();
         let head: Vec<&str> = std::iter::once("treatment")
             .chain(names.iter().map(String::as_str))
-            .chain(["#total", "#mean RTT"])
+            .chain(["#total", "#mean RTT|1"])
             .collect();
-        let caption = format!("{workload}: RPCs per client while it was measured, mean over runs");
-        let mut table = Table::new(caption, &head).ranked(&[("mean RTT", 1)]);
+        let caption = format!("{workload}: RPCs per client in the measured phase, mean over runs");
+        let mut table = Table::new(caption, &head);
         table.head.iter_mut().skip(1).take(kinds.len()).for_each(|head| head.rank = 2);
         for (treatment, summary) in rows {
             let clients = f64::from(summary.clients);
@@ -72,26 +72,17 @@ fn table(analysis: &Analysis, workload: &str, phase: Phase) -> Table {
         "treatment",
         "operation",
         "#ops",
-        "#ops per client",
-        "#transmissions",
-        "#timeouts",
-        "#sent",
-        "#received",
-        "#queue",
+        "#ops per client|6",
+        "#transmissions|4",
+        "#timeouts|5",
+        "#sent|3",
+        "#received|3",
+        "#queue|2",
         "#RTT",
-        "#execute",
+        "#execute|1",
         "#errors",
     ];
-    let mut table =
-        Table::new(format!("{workload}: RPCs, {}", overview::phase_text(phase)), &head).ranked(&[
-            ("ops per client", 6),
-            ("transmissions", 4),
-            ("timeouts", 5),
-            ("sent", 3),
-            ("received", 3),
-            ("queue", 2),
-            ("execute", 1),
-        ]);
+    let mut table = Table::new(format!("{workload}: RPCs, {}", overview::phase_text(phase)), &head);
     let mut notes =
         vec!["Means over the runs that count, of all clients together; times are per call.".to_owned()];
     for treatment in &analysis.treatments {
@@ -136,6 +127,5 @@ fn counted(mean: f64, half_width: Option<f64>) -> Cell {
 }
 
 fn time(estimate: Option<&Estimate>) -> Cell {
-    let show = |e: &Estimate| rounded(e.mean, e.half_width, Unit::Nanoseconds, None).text(true);
-    estimate.map_or_else(Cell::none, |e| Cell::number(show(e), e.mean))
+    estimate.map_or_else(Cell::none, |e| Cell::amount(e.mean, e.half_width, Unit::Nanoseconds, None))
 }

@@ -5,46 +5,53 @@ use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Tab
 use unicode_width::UnicodeWidthStr;
 
 use super::TextOptions;
-use crate::document::{self, Block};
+use crate::document::{self, Style};
 use crate::format;
-
-/// Text under construction.
 pub(super) struct Text {
     pub(super) options: TextOptions,
     out: String,
 }
-
-/// A column of a table.
-pub(super) struct Column {
-    /// Header; may have several lines.
-    pub(super) header: String,
-    /// Cells.
-    pub(super) cells: Vec<String>,
+struct Column {
+    name: String,
+    /// The name, and the unit where all numbers have it.
+    header: String,
+    cells: Vec<String>,
+    severities: Vec<Option<Severity>>,
     /// Columns of a high rank are dropped first where the width does not suffice; 0 = never.
-    pub(super) rank: u8,
+    rank: u8,
     /// Numbers are aligned right.
-    pub(super) right: bool,
+    right: bool,
 }
 
 impl Column {
-    pub(super) fn text(header: &str, cells: Vec<String>) -> Self {
-        Self { header: header.into(), cells, rank: 0, right: false }
-    }
-    pub(super) fn number(header: impl Into<String>, cells: Vec<String>, rank: u8) -> Self {
-        Self { header: header.into(), cells, rank, right: true }
-    }
-
-    /// Takes the blank between numbers and their units away (`1.24ms`), in columns without intervals.
+    /// Moves a unit that all numbers have into the header, or at least closer to its number (`1.24ms`) in columns without
+    /// intervals.
     fn compact(&mut self) {
-        if self.cells.iter().any(|cell| cell.matches(' ').count() > 1) {
-            return;
-        }
-        for cell in &mut self.cells {
-            if let Some((number, unit)) = cell.split_once(' ')
-                && number.ends_with(|c: char| c.is_ascii_digit())
-                && unit.starts_with(char::is_alphabetic)
-            {
-                *cell = format!("{number}{unit}");
+        let unit = |cell: &String| {
+            let (number, unit) = cell.rsplit_once(' ')?;
+            let is_unit = unit.starts_with(char::is_alphabetic)
+                && number.ends_with(|c: char| c.is_ascii_digit() || c == ')');
+            is_unit.then(|| unit.to_owned())
+        };
+        let missing = |cell: &&String| !matches!(cell.as_str(), "–" | "-");
+        let mut units: Vec<_> = self.cells.iter().filter(missing).map(unit).collect();
+        units.dedup();
+        let with_interval = self.cells.iter().any(|cell| cell.matches(' ').count() > 1);
+        let widest = self.cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
+        match units.as_slice() {
+            // Unless the header becomes wider than the numbers.
+            [Some(unit)] if with_interval && self.header.width() + 1 + unit.width() <= widest => {
+                self.header = format!("{} {unit}", self.name);
+                let end = format!(" {unit}");
+                for cell in &mut self.cells {
+                    cell.truncate(cell.trim_end_matches(&end).len());
+                }
+            }
+            _ if with_interval => {}
+            _ => {
+                for cell in self.cells.iter_mut().filter(|cell| unit(cell).is_some()) {
+                    *cell = cell.replacen(' ', "", 1);
+                }
             }
         }
     }
@@ -84,7 +91,7 @@ impl Text {
         self.clipped(indent, paragraph, usize::MAX);
     }
 
-    /// A paragraph of at most so many lines; where it is longer, it is cut after a word, and that is seen.
+    /// A paragraph of at most this number of lines; where it is longer, it is cut after a word, and that is seen.
     pub(super) fn clipped(&mut self, indent: &str, paragraph: &str, lines: usize) {
         let text = clip(&self.plain(paragraph), self.options.width, indent, lines, self.ellipsis());
         self.out += &text;
@@ -97,70 +104,103 @@ impl Text {
         text.lines().for_each(|line| self.out += &format!("{indent}{line}\n"));
     }
 
-    /// A paragraph with the indent before every line.
-    pub(super) fn wrapped_after(&mut self, indent: &str, paragraph: &str) {
-        self.clipped_after(indent, paragraph, usize::MAX);
-    }
-
     fn ellipsis(&self) -> &'static str {
         if self.options.unicode { "…" } else { "..." }
     }
-
-    /// Lines so far.
     pub(super) fn lines(&self) -> usize {
         self.out.lines().count()
     }
 
-    /// A paragraph of at most so many lines that begins with a word in the colour of its severity.
-    pub(super) fn marked_in(&mut self, severity: Severity, mark: &str, paragraph: &str, lines: usize) {
+    /// A paragraph of at most this number of lines that begins with a word in the colour of its severity.
+    pub(super) fn marked_in(
+        &mut self,
+        severity: Option<Severity>,
+        mark: &str,
+        paragraph: &str,
+        lines: usize,
+    ) {
         let start = self.out.len();
-        self.clipped("  ", &format!("{mark}: {paragraph}"), lines);
-        let word = self.colored(color(severity), mark);
-        self.out.replace_range(start..start + mark.len(), &word);
+        let colon = if mark.is_empty() { "" } else { ": " };
+        self.clipped("  ", &format!("{mark}{colon}{paragraph}"), lines);
+        if let Some(severity) = severity.filter(|_| !mark.is_empty()) {
+            let word = self.colored(color(severity), mark);
+            self.out.replace_range(start..start + mark.len(), &word);
+        }
     }
 
-    /// A paragraph that begins with a word in the colour of its severity.
-    pub(super) fn marked(&mut self, severity: Severity, mark: &str, paragraph: &str) {
-        self.marked_in(severity, mark, paragraph, usize::MAX);
+    /// A table of the document without its caption; sentences of its rows stand below it.
+    pub(super) fn table(&mut self, table: &document::Table) {
+        let is_sentence =
+            |at: usize| table.rows.iter().any(|row| row.get(at).is_some_and(|c| c.style == Style::Sentence));
+        let (told, shown): (Vec<usize>, Vec<usize>) = (0..table.head.len()).partition(|at| is_sentence(*at));
+        let text = |row: &Vec<document::Cell>, at: usize| {
+            row.get(at).map(|cell| cell.text.replace(NO_BREAK, " ")).unwrap_or_default()
+        };
+        let columns = shown.iter().map(|&at| Column {
+            name: table.head[at].text.clone(),
+            header: table.head[at].text.clone(),
+            cells: table.rows.iter().map(|row| text(row, at)).collect(),
+            severities: table.rows.iter().map(|row| row.get(at).and_then(document::Cell::severity)).collect(),
+            rank: table.head[at].rank,
+            right: table.head[at].number,
+        });
+        // Lines of bars have no ASCII.
+        let is_bar = |c: char| ('\u{2581}'..='\u{2588}').contains(&c);
+        let is_drawn =
+            |column: &Column| self.options.unicode || !column.cells.iter().any(|cell| cell.contains(is_bar));
+        let columns = columns.filter(is_drawn).collect();
+        self.columns(columns);
+        for row in &table.rows {
+            let is_marked = row.iter().any(|cell| cell.severity().is_some());
+            for &at in &told {
+                let name = if table.rows.len() > 1 { format!("{}: ", text(row, 0)) } else { String::new() };
+                if table.rows.len() <= SENTENCES || is_marked {
+                    self.wrapped("  ", &format!("{name}{}", text(row, at)));
+                }
+            }
+        }
+        if !table.note.is_empty() {
+            self.wrapped("", &table.note);
+        }
     }
 
-    /// A table, fitted to the width: labels are wrapped first, then columns dropped, and what is missing is said. The
-    /// last column of each row is coloured by the row's severity.
-    pub(super) fn table(&mut self, mut columns: Vec<Column>, severities: &[Option<Severity>]) {
+    /// Columns fitted to the width: labels are wrapped first, then columns dropped, and those are named.
+    fn columns(&mut self, mut columns: Vec<Column>) {
         for column in &mut columns {
             column.header = self.plain(&column.header);
+            column.name = column.header.clone();
             column.cells.iter_mut().for_each(|c| *c = self.plain(c));
         }
         let mut dropped = Vec::new();
         let mut fit = Fit { gap: 2, width: None };
-        let mut lines = layout(&columns, fit, None);
+        let mut lines = layout(&columns, fit, false);
         if width_of(&lines) > self.options.width {
             columns.iter_mut().filter(|column| column.right).for_each(Column::compact);
-            lines = layout(&columns, fit, None);
+            lines = layout(&columns, fit, false);
         }
         if width_of(&lines) > self.options.width {
             if let Some(label) = columns.first_mut() {
                 label.cells.iter_mut().for_each(|c| *c = c.replace(' ', "\n"));
             }
-            lines = layout(&columns, fit, None);
+            lines = layout(&columns, fit, false);
         }
         if width_of(&lines) > self.options.width {
             fit.gap = 1;
-            lines = layout(&columns, fit, None);
+            lines = layout(&columns, fit, false);
         }
         while width_of(&lines) > self.options.width {
             let worst = columns.iter().enumerate().filter(|(_, c)| c.rank > 0).max_by_key(|(_, c)| c.rank);
             let Some((index, _)) = worst else {
                 fit.width = Some(self.options.width);
-                lines = layout(&columns, fit, None);
+                lines = layout(&columns, fit, false);
                 break;
             };
-            dropped.push(columns.remove(index).header.lines().next().unwrap_or_default().to_owned());
-            lines = layout(&columns, fit, None);
+            dropped.push(columns.remove(index).name);
+            lines = layout(&columns, fit, false);
         }
         let header_lines = columns.iter().map(|c| c.header.lines().count()).max().unwrap_or(1);
         let rule = if self.options.unicode { "─" } else { "-" }.repeat(width_of(&lines));
-        let styled = if self.options.color { layout(&columns, fit, Some(severities)) } else { lines };
+        let styled = if self.options.color { layout(&columns, fit, true) } else { lines };
         for (i, line) in styled.iter().enumerate() {
             if i == header_lines {
                 self.out += &rule;
@@ -171,49 +211,6 @@ impl Text {
         }
         if !dropped.is_empty() {
             self.wrapped("", &format!("(too narrow for: {})", dropped.join(", ")));
-        }
-    }
-
-    /// Sentences and tables as they come.
-    pub(super) fn blocks(&mut self, blocks: &[Block]) {
-        for block in blocks {
-            match block {
-                Block::Sentence(sentence) => self.wrapped("  ", sentence),
-                Block::Table(table) => self.tables([table]),
-            }
-        }
-    }
-
-    /// Tables of the document, each below its caption.
-    pub(super) fn tables<'t>(&mut self, tables: impl IntoIterator<Item = &'t document::Table>) {
-        for table in tables {
-            self.section(&table.caption);
-            let cells = |at: usize| -> Vec<String> {
-                let cell =
-                    |row: &Vec<document::Cell>| row.get(at).map(|cell| cell.text.replace(NO_BREAK, " "));
-                table.rows.iter().map(|row| cell(row).unwrap_or_default()).collect()
-            };
-            let columns = table.head.iter().enumerate().map(|(at, head)| Column {
-                header: head.text.clone(),
-                cells: cells(at),
-                rank: head.rank,
-                right: head.number,
-            });
-            // Lines of bars have no ASCII.
-            let is_drawn = |column: &Column| {
-                self.options.unicode
-                    || !column
-                        .cells
-                        .iter()
-                        .any(|cell| cell.contains(|c: char| ('\u{2581}'..='\u{2588}').contains(&c)))
-            };
-            let columns = columns.filter(is_drawn).collect();
-            let severities: Vec<_> =
-                table.rows.iter().map(|row| row.last().and_then(document::Cell::severity)).collect();
-            self.table(columns, &severities);
-            if !table.note.is_empty() {
-                self.wrapped("", &table.note);
-            }
         }
     }
 
@@ -238,6 +235,8 @@ fn color(severity: Severity) -> &'static str {
     }
 }
 
+/// Rows up to which each has its sentences; of more those alone that are marked.
+const SENTENCES: usize = 9;
 const NO_BREAK: char = '\u{a0}';
 
 /// How close a table is set.
@@ -249,8 +248,8 @@ struct Fit {
     width: Option<usize>,
 }
 
-/// The lines of a table; coloured when severities are given.
-fn layout(columns: &[Column], fit: Fit, severities: Option<&[Option<Severity>]>) -> Vec<String> {
+/// The lines of a table.
+fn layout(columns: &[Column], fit: Fit, is_colored: bool) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).force_no_tty();
     match fit.width.and_then(|w| u16::try_from(w).ok()) {
@@ -262,20 +261,19 @@ fn layout(columns: &[Column], fit: Fit, severities: Option<&[Option<Severity>]>)
             table.set_content_arrangement(ContentArrangement::Disabled);
         }
     }
-    if severities.is_some() {
+    if is_colored {
         table.enforce_styling();
     }
     table.set_header(columns.iter().map(|c| Cell::new(&c.header).add_attribute(Attribute::Bold)));
     let rows = columns.iter().map(|c| c.cells.len()).max().unwrap_or(0);
     for row in 0..rows {
-        let cells = columns.iter().enumerate().map(|(i, column)| {
+        let cells = columns.iter().map(|column| {
             let cell = Cell::new(column.cells.get(row).map_or("", String::as_str));
-            let severity = severities.and_then(|s| s.get(row).copied().flatten());
-            match (i + 1 == columns.len(), severity) {
-                (true, Some(Severity::Invalid)) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
-                (true, Some(Severity::Warning)) => cell.fg(Color::Yellow),
-                (true, Some(Severity::Note)) => cell.fg(Color::Cyan),
-                _ => cell,
+            match column.severities.get(row).copied().flatten().filter(|_| is_colored) {
+                Some(Severity::Invalid) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
+                Some(Severity::Warning) => cell.fg(Color::Yellow),
+                Some(Severity::Note) => cell.fg(Color::Cyan),
+                None => cell,
             }
         });
         table.add_row(cells);
@@ -295,7 +293,7 @@ fn width_of(lines: &[String]) -> usize {
     lines.iter().map(|l| l.trim_end().width()).max().unwrap_or(0)
 }
 
-/// A paragraph in at most so many lines, further ones indented.
+/// A paragraph in at most this number of lines, further ones indented.
 fn clip(paragraph: &str, width: usize, indent: &str, lines: usize, ellipsis: &str) -> String {
     let room = width.saturating_sub(indent.len());
     let mut wrapped = wrap(paragraph, room);
@@ -317,7 +315,7 @@ fn clip(paragraph: &str, width: usize, indent: &str, lines: usize, ellipsis: &st
     indented.collect()
 }
 
-/// Breaks a paragraph at blanks into lines of at most so many columns; a word that is longer stays whole. At a no-break space,
+/// Breaks a paragraph at blanks into lines of at most this number of columns; a word that is longer stays whole. At a no-break space,
 /// which becomes a blank, no line is broken.
 pub fn wrap(paragraph: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -345,23 +343,26 @@ mod tests {
         TextOptions { width, color, ..Default::default() }
     }
 
-    fn columns() -> Vec<Column> {
-        vec![
-            Column::text("treatment", vec!["io_size=64KiB sync=off".into(), "io_size=1MiB sync=on".into()]),
-            Column::number("throughput", vec!["5.1 ± 0.2".into(), "4.0 ± 0.1".into()], 0),
-            Column::number("p99.9", vec!["12.1 ms".into(), "-".into()], 3),
-            Column::text("validity", vec!["ok".into(), "1 invalid".into()]),
-        ]
+    fn table() -> document::Table {
+        let mut table = document::Table::new("", &["treatment", "#throughput", "#p99.9|3", "validity"]);
+        let rows = [
+            ["io_size=64KiB sync=off", "5.1 ± 0.2", "12.1 ms", "ok"],
+            ["io_size=1MiB sync=on", "4.0 ± 0.1", "-", "1 invalid"],
+        ];
+        rows.into_iter().for_each(|row| table.row(row.map(document::Cell::text)));
+        let last = &mut table.rows[1][3];
+        *last = last.clone().marked(Some(Severity::Invalid));
+        table
     }
 
     #[test]
     fn labels_are_wrapped_before_columns_are_dropped() {
         let mut text = Text::new(&narrow(50, false));
-        text.table(columns(), &[]);
+        text.table(&table());
         let wrapped = text.finish();
         assert!(wrapped.contains("p99.9") && wrapped.contains("io_size=64KiB  "), "{wrapped}");
         let mut text = Text::new(&narrow(38, false));
-        text.table(columns(), &[]);
+        text.table(&table());
         let dropped = text.finish();
         assert!(dropped.ends_with("(too narrow for: p99.9)\n"), "{dropped}");
         assert!(dropped.lines().all(|l| l.width() <= 38), "{dropped}");
@@ -369,11 +370,10 @@ mod tests {
 
     #[test]
     fn colour_does_not_shift_columns() {
-        let severities = [None, Some(Severity::Invalid)];
         let mut plain = Text::new(&narrow(100, false));
-        plain.table(columns(), &severities);
+        plain.table(&table());
         let mut colored = Text::new(&narrow(100, true));
-        colored.table(columns(), &severities);
+        colored.table(&table());
         let colored = colored.finish();
         assert!(colored.contains("\x1b["), "{colored:?}");
         let mut bare = String::new();

@@ -1,27 +1,22 @@
-//! What `run` and `report` print in the end: the question, the answer, the dearest findings, validity. In 80 columns it fits a
-//! screen of [`LINES`] lines; everything else is in the analysis and the report.
+//! What `run` and `report` print at their end: the question, the answer, the costliest findings, validity. In 80 columns it
+//! fits a screen of [`LINES`] lines; everything else is in the analysis and the report.
 
 use benchmaster_analysis::{Analysis, TreatmentSummary};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
-use benchmaster_record::results::{Severity, StudyResults};
+use benchmaster_record::results::{Severity, StudyResults, WorkloadRecord};
 
-use super::TextOptions;
-use super::findings::{cost, remedy};
-use super::grid::{Column, Text};
-use super::tables::{self, Row};
+use super::grid::Text;
+use super::{TextOptions, cost, remedy};
+use crate::document::{Cell, Head, Table};
+use crate::sections::{answer, results::result_tables, results::workload_table, validity};
 use crate::{format, overview};
-
-/// Lines of a screen.
 const LINES: usize = 30;
 /// Treatments up to which each has its row; of more the best and the worst.
 const ROWS: usize = 8;
-/// Of more treatments: so many of the best, and of the worst.
+/// Of more treatments: the number of the best, and of the worst.
 const ENDS: (usize, usize) = (4, 3);
-/// Findings that are told.
 const FINDINGS: usize = 3;
-
-/// The summary of a study.
 pub fn summary(
     results: &StudyResults,
     analysis: &Analysis,
@@ -42,13 +37,13 @@ pub fn summary(
         [] => String::new(),
         names => format!(" Also measured: {}.", names.join(", ")),
     };
-    head.clipped("", &format!("{}{also}", overview::short_question(results, analysis)), 2);
-    for sentence in overview::answer(analysis) {
+    head.clipped("", &format!("{}{also}", answer::short_question(results, analysis)), 2);
+    for sentence in answer::answer(analysis) {
         head.clipped("  ", &sentence, 4);
     }
     table(&mut head, results, analysis);
     let mut tail = Text::new(options);
-    validity(&mut tail, analysis);
+    objections(&mut tail, analysis);
     if let Some(path) = options.report.clone() {
         // Never wrapped, so that it can be copied.
         tail.raw_line(&format!("report: {}", path.display()));
@@ -62,42 +57,47 @@ pub fn summary(
     head.finish() + &tail.finish()
 }
 
-/// The rows of the table: of one treatment its workloads, else the treatments with the workload that is asked about.
+/// The table: of one treatment its workloads, else the treatments with the workload that is asked about.
 fn table(text: &mut Text, results: &StudyResults, analysis: &Analysis) {
-    let study = &results.study;
     text.raw_line("");
-    if let [treatment] = analysis.treatments.as_slice() {
-        let shown: Vec<_> = study.workloads.iter().map(|w| Row { treatment, workload: &w.name }).collect();
-        let (shown, more) = shown.split_at(shown.len().min(ROWS));
-        let names = shown.iter().map(|row| row.workload.to_owned()).collect();
-        tables::brief(text, results, analysis, shown, vec![Column::text("workload", names)]);
-        if !more.is_empty() {
-            text.clipped("", &format!("and {}", format::plural(more.len(), "more workload")), 1);
-        }
-        return;
+    let (mut table, note) = if analysis.treatments.len() == 1 {
+        let mut table = result_tables(results, analysis).remove(0);
+        let more = table.rows.len().saturating_sub(ROWS);
+        table.rows.truncate(ROWS);
+        let note =
+            if more > 0 { format!("and {}", format::plural(more, "more workload")) } else { String::new() };
+        (table, note)
+    } else {
+        let Some(workload) = asked(results, analysis) else { return };
+        let (treatments, note) = ends(analysis);
+        let mut table = workload_table(results, analysis, &treatments, workload);
+        levels(&mut table, results, &treatments);
+        (table, note)
+    };
+    // Those that a screen has room for: errors where there are some, and of several rates the first.
+    let is_spare = |head: &Head| head.rank > 2 || head.text == "response";
+    for at in (0..table.head.len()).rev().filter(|at| is_spare(&table.head[*at])).collect::<Vec<_>>() {
+        table.leave_out(at);
     }
-    let Some(workload) = asked(results, analysis) else { return };
-    let (treatments, note) = ends(analysis);
-    let rows: Vec<_> = treatments.into_iter().map(|treatment| Row { treatment, workload }).collect();
-    tables::brief(text, results, analysis, &rows, levels(results, &rows));
+    table.note.clear();
+    text.table(&table);
     if !note.is_empty() {
         text.clipped("", &note, 1);
     }
 }
 
 /// The workload that is asked about.
-fn asked<'a>(results: &'a StudyResults, analysis: &Analysis) -> Option<&'a str> {
+fn asked<'a>(results: &'a StudyResults, analysis: &Analysis) -> Option<&'a WorkloadRecord> {
     let workloads = &results.study.workloads;
     let of = |workload: &str| {
         analysis.primary_response.strip_prefix(workload).is_some_and(|rest| rest.starts_with('.'))
     };
-    let asked = workloads.iter().find(|workload| of(&workload.name)).or(workloads.first());
-    asked.map(|workload| workload.name.as_str())
+    workloads.iter().find(|workload| of(&workload.name)).or(workloads.first())
 }
 
 /// The workloads that the table of several treatments does not have.
 fn others<'a>(results: &'a StudyResults, analysis: &Analysis) -> Vec<&'a str> {
-    let asked = asked(results, analysis);
+    let asked = asked(results, analysis).map(|workload| workload.name.as_str());
     let names = results.study.workloads.iter().map(|workload| workload.name.as_str());
     match analysis.treatments.len() {
         1 => Vec::new(),
@@ -123,47 +123,48 @@ fn ends(analysis: &Analysis) -> (Vec<&TreatmentSummary>, String) {
     let (best, last) = ENDS;
     let between = treatments.len() - best - last;
     treatments.drain(best..best + between);
-    (treatments, format!("the best {best} and the worst {last}; {between} more lie between"))
+    (treatments, format!("the best {best} and the worst {last}; {between} more are between"))
 }
 
-/// A column for each factor; labels where the design has no factors.
-fn levels(results: &StudyResults, rows: &[Row<'_>]) -> Vec<Column> {
+/// Puts a column for each factor in the place of the labels, unless the design has no factors.
+fn levels(table: &mut Table, results: &StudyResults, treatments: &[&TreatmentSummary]) {
     let study = &results.study;
     if study.factors.is_empty() {
-        return vec![Column::text("treatment", rows.iter().map(|row| row.treatment.label.clone()).collect())];
+        return;
     }
-    let level = |row: &Row<'_>, at: usize| {
-        let treatment = study.treatments.iter().find(|treatment| treatment.index == row.treatment.index);
-        let level = treatment.and_then(|treatment| treatment.levels.get(at).copied());
-        level.and_then(|level| study.factors[at].levels.get(level as usize)).cloned().unwrap_or_default()
-    };
-    let column =
-        |at: usize| Column::text(&study.factors[at].name, rows.iter().map(|row| level(row, at)).collect());
-    (0..study.factors.len()).map(column).collect()
+    table.leave_out(0);
+    let names = study.factors.iter().map(|factor| Head { text: factor.name.clone(), number: false, rank: 0 });
+    table.head.splice(0..0, names);
+    for (row, treatment) in table.rows.iter_mut().zip(treatments) {
+        let levels = study.treatments.iter().find(|one| one.index == treatment.index).map(|one| &one.levels);
+        let level = |at: usize| study.factors[at].levels.get(*levels?.get(at)? as usize);
+        let cells = (0..study.factors.len()).map(|at| Cell::text(level(at).map_or("", String::as_str)));
+        row.splice(0..0, cells);
+    }
 }
 
-/// The dearest findings in so many lines; no fewer than two for each.
+/// The costliest findings in this number of lines; no fewer than two for each.
 fn findings(text: &mut Text, diagnosis: &Diagnosis, room: usize) {
     let directory = text.options.directory.clone();
     let directory = directory.map_or_else(|| "DIR".into(), |directory| directory.display().to_string());
-    // Of each condition the dearest: it may be the same in every workload.
-    let mut told: Vec<&Finding> = Vec::new();
+    // Of each condition the costliest: it may be the same in every workload.
+    let mut chosen: Vec<&Finding> = Vec::new();
     for finding in &diagnosis.findings {
-        if told.len() < FINDINGS && told.iter().all(|one| one.id != finding.id) {
-            told.push(finding);
+        if chosen.len() < FINDINGS && chosen.iter().all(|one| one.id != finding.id) {
+            chosen.push(finding);
         }
     }
-    let shown = told.len();
+    let shown = chosen.len();
     let more = diagnosis.findings.len() - shown;
     let unknown = diagnosis.absent.len();
     let unknown = match unknown {
         0 => String::new(),
-        n => format!("{} could not be looked for", format::plural(n, "condition")),
+        n => format!("{} could not be checked", format::plural(n, "condition")),
     };
     if shown == 0 {
-        let looked = format::plural(diagnosis.clear.len(), "condition");
+        let checked = format::plural(diagnosis.clear.len(), "condition");
         let unknown = if unknown.is_empty() { unknown } else { format!("; {unknown}") };
-        let line = format!("findings: none of {looked}{unknown} (benchmaster diagnose {directory})");
+        let line = format!("findings: none, {checked} checked{unknown} (benchmaster diagnose {directory})");
         text.raw_line("");
         text.clipped("  ", &line, 2);
         return;
@@ -172,14 +173,14 @@ fn findings(text: &mut Text, diagnosis: &Diagnosis, room: usize) {
     let unknown = if unknown.is_empty() { unknown } else { format!(", {unknown}") };
     let heads = [(unknown.as_str(), directory.as_str()), ("", &directory), ("", "DIR")];
     let heads = heads.map(|(unknown, directory)| {
-        format!("findings, dearest first ({more}{unknown}: benchmaster diagnose {directory})")
+        format!("findings, costliest first ({more}{unknown}: benchmaster diagnose {directory})")
     });
     let fits = |head: &&String| head.chars().count() <= text.options.width;
     let head = heads.iter().find(fits).or(heads.last()).cloned().unwrap_or_default();
     text.section(&head);
     // Of what is left after an empty line and the heading.
     let each = (room.saturating_sub(2) / shown).max(2);
-    for (number, finding) in (1..).zip(told) {
+    for (number, finding) in (1..).zip(chosen) {
         let for_remedy = if each >= 4 { 2 } else { 1 };
         let for_sentence = (each - for_remedy).min(4);
         let cost = match for_sentence {
@@ -192,33 +193,23 @@ fn findings(text: &mut Text, diagnosis: &Diagnosis, room: usize) {
     }
 }
 
-/// Failures and checks that did not pass, in a line or two for each severity; notes only where there is nothing worse.
-fn validity(text: &mut Text, analysis: &Analysis) {
-    let objections = overview::objections(analysis);
-    if objections.is_empty() {
-        text.clipped("  ", &format!("validity: {}", overview::all_well(analysis)), 1);
+/// Failures and failed checks, in a line or two for each severity; notes only where there is nothing worse.
+fn objections(text: &mut Text, analysis: &Analysis) {
+    let notes = validity::notes(analysis, &[]);
+    if notes.is_empty() {
+        text.clipped("  ", &format!("validity: {}", validity::all_well(analysis)), 1);
         return;
     }
-    let mut marks: Vec<(&str, Severity, Vec<String>)> = Vec::new();
-    for objection in &objections {
-        let told = match &objection.check {
-            Some(check) => format!("{check} ({})", objection.seen),
-            None => objection.text.clone(),
-        };
-        match marks.iter_mut().find(|(mark, ..)| *mark == objection.mark) {
-            Some((.., all)) => all.push(told),
-            None => marks.push((objection.mark, objection.severity, vec![told])),
-        }
-    }
-    // Beside anything worse, notes are left to the analysis.
-    let worse = marks.iter().any(|(_, severity, _)| *severity != Severity::Note);
-    marks.retain(|(_, severity, _)| !worse || *severity != Severity::Note);
-    for (mark, severity, told) in marks {
-        text.marked_in(
-            severity,
-            mark,
-            &told.join("; "),
-            if severity == Severity::Invalid || !worse { 2 } else { 1 },
-        );
+    let worse = notes.iter().any(|note| note.severity != Some(Severity::Note));
+    let shown = notes.iter().filter(|note| !worse || note.severity != Some(Severity::Note));
+    for alike in shown.collect::<Vec<_>>().chunk_by(|a, b| a.mark == b.mark) {
+        let line = alike.iter().map(|note| match &note.check {
+            Some(check) => format!("{check} ({})", note.seen),
+            None => note.text.clone(),
+        });
+        let line = line.collect::<Vec<_>>().join("; ");
+        let severity = alike[0].severity;
+        let lines = if severity == Some(Severity::Invalid) || !worse { 2 } else { 1 };
+        text.marked_in(severity, alike[0].mark, &line, lines);
     }
 }

@@ -101,19 +101,20 @@ fn section<'p>(page: &'p str, id: &str) -> &'p str {
 fn what_changed_comes_first_and_findings_are_sorted() {
     let page = page();
     let verdicts = section(&page, "verdicts");
-    let caption = |text: &str| verdicts.find(&format!("<figcaption>{text}</figcaption>"));
-    let (changed, same) = (caption("Changed").unwrap(), caption("The same").unwrap());
+    let caption = |text: &str| verdicts.find(&format!("<figcaption>{text}")).unwrap();
+    let (changed, same) = (caption("write.throughput"), verdicts.find("<summary>Undecided: ").unwrap());
     assert!(changed < same, "what changed comes first");
-    assert!(verdicts[changed..same].matches("write.throughput").count() >= 4);
-    assert!(!verdicts[changed..same].contains("read.throughput"), "reads did not change");
+    assert!(verdicts[changed..same].matches(">WORSE</td>").count() >= 4);
+    assert!(!verdicts[same..].contains("WORSE"), "what did not change is folded away");
+    assert!(caption("read.throughput") > same, "reads did not change");
     let answer = section(&page, "answer");
     assert!(answer.contains("<p>write.throughput, ") && answer.contains("Changed for the worse"), "{answer}");
     let findings = section(&page, "findings");
     let tables: Vec<&str> = findings.split("<figcaption>").skip(1).collect();
     for (table, (title, id)) in tables.iter().zip([
-        ("Appeared: only in B", "new"),
-        ("Went: only in A", "gone"),
-        ("Stayed: in both, told of B", "queue"),
+        ("New: only in B", "new"),
+        ("Gone: only in A", "gone"),
+        ("In both, as described in B", "queue"),
     ]) {
         assert!(table.starts_with(title) && table.contains(&format!(">{id}</td>")), "{table}");
     }
@@ -126,16 +127,17 @@ fn what_changed_comes_first_and_findings_are_sorted() {
 }
 
 #[test]
-fn nothing_is_said_of_a_result_against_itself() {
+fn a_result_does_not_differ_from_itself() {
     let results = study_results(7, 2, 4);
     let options = Options { responses: Responses::Primary, band: 0.02, confidence: None };
     let comparison = compare::compare(&results, &results, &options, false).unwrap();
     let (analysis, diagnosis) = (analyze(&results), Diagnosis::default());
     let side = Compared { name: "results", results: &results, analysis: &analysis, diagnosis: &diagnosis };
     let page = html::compare(&comparison, side, side).unwrap();
-    assert!(!section(&page, "verdicts").contains("<figcaption>Changed"));
-    assert!(section(&page, "findings").contains("Nothing was found in either result."));
-    assert!(section(&page, "conditions").contains("No condition that is stored differs."));
+    let verdicts = section(&page, "verdicts");
+    assert!(!verdicts.contains("WORSE") && verdicts.contains(">undecided</td>"), "{verdicts}");
+    assert!(section(&page, "findings").contains("No findings in either result."));
+    assert!(section(&page, "conditions").contains("No stored condition differs."));
     assert!(!body(&page).contains("id=\"calls\""), "no calls were counted");
 }
 

@@ -172,5 +172,5 @@ fn hundreds_of_effects_stay_small() {
     assert!(with - without < 250_000, "{} bytes", with - without);
     let figures = figures(&experiment);
     let note = figure(&figures, "effects-half-normal")["note"].as_str().unwrap().to_owned();
-    assert!(note.contains("Of 255 effects the largest 40"), "{note}");
+    assert!(note.contains("Of 255 effects, the largest 40"), "{note}");
 }

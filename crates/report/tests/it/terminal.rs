@@ -51,7 +51,7 @@ fn a_study_that_was_stopped_before_its_first_run() {
 }
 
 #[test]
-fn sequential_stopping_is_told_with_its_caution() {
+fn sequential_stopping_is_stated_with_its_caution() {
     let mut results = study_results(7, 1, 6);
     results.study.replicates = Replication::Sequential { min: 5, max: 30, relative_half_width: 0.05 };
     insta::assert_snapshot!(analysed(&results, &options(80)));
@@ -105,7 +105,7 @@ fn a_summary_fits_a_screen() {
 }
 
 #[test]
-fn findings_are_told_with_cost_and_remedy() {
+fn findings_are_shown_with_cost_and_remedy() {
     let results = study_results(7, 8, 5);
     let directory = Some("results/made-up".into());
     let options = TextOptions { directory, ..options(80) };
@@ -113,10 +113,10 @@ fn findings_are_told_with_cost_and_remedy() {
 }
 
 #[test]
-fn of_many_treatments_the_best_and_the_worst_are_told() {
+fn of_many_treatments_the_best_and_the_worst_are_shown() {
     let results = study_results(3, 40, 2);
     let text = printed(&results, &options(80));
-    assert!(text.contains("the best 4 and the worst 3; 33 more lie between"), "{text}");
+    assert!(text.contains("the best 4 and the worst 3; 33 more are between"), "{text}");
     let rows: Vec<_> = text.lines().filter(|line| line.contains("±") && line.ends_with("ok")).collect();
     assert!((6..=7).contains(&rows.len()), "{text}");
 }
@@ -125,7 +125,7 @@ fn of_many_treatments_the_best_and_the_worst_are_told() {
 fn every_finding_is_in_the_analysis() {
     let results = study_results(7, 2, 2);
     let text = analysis_text(&results, &analyze(&results), &many_findings(), &options(80));
-    let findings = text.split("\n\n").find(|section| section.starts_with("findings")).unwrap();
+    let findings = &text[text.find("FINDINGS").unwrap()..text.find("\n\nVALIDITY").unwrap()];
     insta::assert_snapshot!(findings);
 }
 
@@ -147,7 +147,7 @@ fn effects_of_an_unreplicated_study() {
     let mut results = study_results(7, 4, 1);
     results.runs.iter_mut().for_each(|r| r.checks.clear());
     let text = analysed(&results, &options(100));
-    let effects = text.split("effects on").nth(1).unwrap().split("\n\n").next().unwrap();
+    let effects = text.split("EFFECTS OF THE FACTORS").nth(1).unwrap().split("\n\n").next().unwrap();
     insta::assert_snapshot!(effects);
 }
 
@@ -202,7 +202,7 @@ fn served() -> StudyResults {
 }
 
 #[test]
-fn calls_over_the_wire_stand_beside_each_other() {
+fn rpcs_are_compared_by_treatment() {
     let text = analysed(&served(), &options(100));
     let calls = text.split("\n\n").filter(|section| section.contains("RPCs per client"));
     insta::assert_snapshot!(calls.collect::<Vec<_>>().join("\n\n"));
@@ -224,9 +224,9 @@ fn of_many() -> StudyResults {
 }
 
 #[test]
-fn an_analysis_says_how_the_clients_began_and_what_lay_between() {
+fn an_analysis_describes_clients_and_network() {
     let text = analysed(&of_many(), &options(100));
-    let head = text.split("\n\n").next().unwrap();
+    let head = text.split("\n\nFINDINGS").next().unwrap();
     insta::assert_snapshot!(head);
 }
 
@@ -235,7 +235,7 @@ fn agents_starts_and_baselines_have_their_tables() {
     let results = of_many();
     let text = analysed(&results, &options(120));
     let of_clients = |section: &&str| {
-        ["How well the clients began", ": agents", "Networks and", "Baselines of", "Attempts that failed"]
+        ["Synchronisation of", ": agents", "Networks with", "Baselines of", "Failed attempts"]
             .iter()
             .any(|title| section.lines().next().is_some_and(|line| line.contains(title)))
     };

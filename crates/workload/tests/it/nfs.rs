@@ -6,20 +6,25 @@ use crate::bench::over_the_wire;
 macro_rules! on_servers {
     ($($module:ident { $($test:ident)* })*) => {
         on_servers!(@ version_3 "3" $($module { $($test)* })*);
-        on_servers!(@ version_4_0 "4.0" $($module { $($test)* })*);
+        on_servers!(@ #[ignore = "full tier: every version"] version_4_0 "4.0" $($module { $($test)* })*);
         on_servers!(@ version_4_1 "4.1" $($module { $($test)* })*);
-        on_servers!(@ version_4_1_cached "4.1&cache=linux" $($module { $($test)* })*);
+        on_servers!(@ #[ignore = "full tier: every version"] version_4_1_cached "4.1&cache=linux" $($module { $($test)* })*);
     };
-    (@ $name:ident $version:literal $($module:ident { $($test:ident)* })*) => {
+    (@ $(#[$tier:meta])? $name:ident $version:literal $($module:ident { $($test:ident)* })*) => {
         mod $name {
-            $(mod $module {
-                $(
-                    #[test]
-                    fn $test() {
-                        crate::nfs::over_the_wire($version, crate::$module::$test);
-                    }
-                )*
-            })*
+            on_servers!(% [$(#[$tier])?] $version $($module { $($test)* })*);
+        }
+    };
+    (% $tier:tt $version:literal $($module:ident { $($test:ident)* })*) => {
+        $(mod $module {
+            $(on_servers!(! $tier $version $module $test);)*
+        })*
+    };
+    (! [$(#[$tier:meta])?] $version:literal $module:ident $test:ident) => {
+        #[test]
+        $(#[$tier])?
+        fn $test() {
+            crate::nfs::over_the_wire($version, crate::$module::$test);
         }
     };
 }

@@ -151,6 +151,7 @@ fn clients_have_connections_of_their_own_on_threads_of_their_own() {
 }
 
 #[test]
+#[ignore = "full tier: waits for deadlines"]
 fn ten_thousand_workers_fit_into_one_process() {
     let server = ServerConfig { null_data: true, ..ServerConfig::default() };
     for version in ["3", "4.1"] {
@@ -348,6 +349,7 @@ fn a_server_that_stops_fails_operations_and_hangs_nobody() {
 }
 
 #[test]
+#[ignore = "full tier: waits for deadlines"]
 fn a_run_is_stopped_although_the_server_does_not_answer() {
     let closing = workload(
         "until = { iterations = 1 }

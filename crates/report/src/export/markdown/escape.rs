@@ -23,11 +23,6 @@ pub(super) fn text(words: &str) -> String {
     escaped
 }
 
-/// The same in a cell of a table.
-pub(super) fn cell(words: &str) -> String {
-    text(words)
-}
-
 /// Code within a paragraph.
 pub(super) fn code(words: &str) -> String {
     let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -43,7 +38,7 @@ pub(super) fn code(words: &str) -> String {
 /// Code in a cell of a table, where a bar ends the cell even within code.
 pub(super) fn code_cell(words: &str) -> String {
     // There is no way to write a backslash before a bar as code.
-    if words.contains("\\|") { cell(words) } else { code(words).replace('|', "\\|") }
+    if words.contains("\\|") { text(words) } else { code(words).replace('|', "\\|") }
 }
 
 /// A block of code.

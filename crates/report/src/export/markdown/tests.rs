@@ -1,4 +1,5 @@
 use benchmaster_analysis::analyze;
+use benchmaster_analysis::compare::{Options as CompareOptions, Responses, compare};
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_testkit::{fail, study_results};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
@@ -66,14 +67,21 @@ const HOSTILE: [&str; 12] = [
 ];
 
 #[test]
-fn a_study_is_told_in_order() {
+fn a_study_is_shown_in_order() {
     let results = study_results(7, 4, 3);
     // What is found in such results changes when something is added to what is looked for.
     let text = markdown(&results, &analyze(&results), &crate::made_up::diagnosis());
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with("##")).collect();
     assert_eq!(
         heads,
-        ["## synthetic", "### Findings", "### Validity", "### Conditions", "### How to reproduce"]
+        [
+            "## synthetic",
+            "### Answer",
+            "### Findings, costliest first",
+            "### Validity",
+            "### Treatments",
+            "### How to reproduce"
+        ]
     );
     insta::assert_snapshot!(text);
 }
@@ -88,7 +96,7 @@ fn tables_have_a_row_per_treatment_and_no_ragged_rows() {
 }
 
 #[test]
-fn many_treatments_are_cut_and_that_is_said() {
+fn many_treatments_are_cut_and_that_is_stated() {
     let text = of(&study_results(3, 40, 1));
     assert_eq!(rows(&text).iter().filter(|row| row[0] == "treatment").count(), 2);
     assert_eq!(rows(&text).len(), 2 * (1 + ROWS));
@@ -141,13 +149,29 @@ fn code_keeps_its_backticks() {
 }
 
 #[test]
-fn nothing_found_is_said_and_findings_are_told() {
+fn findings_and_their_absence_are_stated() {
     let results = study_results(7, 2, 2);
     let analysis = analyze(&results);
     let none = markdown(&results, &analysis, &Diagnosis { clear: vec!["a", "b"], ..Diagnosis::default() });
-    assert!(none.contains("Nothing was found; 2 conditions were looked for"), "{none}");
+    assert!(none.contains("No findings: 2 conditions checked, none present."), "{none}");
     let diagnosis = crate::made_up::diagnosis();
     let text = markdown(&results, &analysis, &diagnosis);
     assert!(text.contains("1. **retransmission** (likely, 12 % of all calls): 3 of 25 calls"), "{text}");
     assert!(text.contains("*Do:* Look for loss \\| congestion. `ethtool -S eth0`"), "{text}");
+}
+
+#[test]
+fn a_comparison_has_the_tables_of_the_terminal() {
+    let results = study_results(7, 4, 4);
+    let options = CompareOptions { responses: Responses::Primary, band: 0.02, confidence: None };
+    let comparison = compare(&results, &results, &options, false).unwrap();
+    let text = document(&crate::sections::compare::document(&comparison, None));
+    let rows = rows(&text);
+    // A head, four cells and all together.
+    assert_eq!(rows.len(), 6, "{text}");
+    assert!(rows.iter().all(|row| row.len() == rows[0].len()), "{rows:?}");
+    assert!(rows[1..].iter().all(|row| row.contains(&"undecided".into())), "{rows:?}");
+    for heading in ["## B against A", "### What changed", "### Conditions that differ"] {
+        assert!(text.lines().any(|line| line == heading), "no {heading}: {text}");
+    }
 }

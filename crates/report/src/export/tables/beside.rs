@@ -60,9 +60,10 @@ pub(super) fn starts(results: &StudyResults) -> Table {
 pub(super) fn baselines(results: &StudyResults) -> Table {
     let mut rows: Vec<(&BaselineRecord, Option<&FlowsBaseline>)> = Vec::new();
     for baseline in &results.baselines {
-        match baseline.flows.is_empty() {
-            true => rows.push((baseline, None)),
-            false => rows.extend(baseline.flows.iter().map(|flows| (baseline, Some(flows)))),
+        if baseline.flows.is_empty() {
+            rows.push((baseline, None))
+        } else {
+            rows.extend(baseline.flows.iter().map(|flows| (baseline, Some(flows))))
         }
     }
     TableBuilder::new("baselines", &rows)

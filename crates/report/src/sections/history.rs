@@ -1,0 +1,115 @@
+//! A series of results, and where it changes.
+
+use benchmaster_analysis::compare::{Direction, History, HistoryMethod, HistorySeries};
+use benchmaster_record::results::{Severity, Unit};
+
+use crate::document::{Block, Cell, Document, Section, Table};
+use crate::format::{self, Scale};
+use crate::plots::compare::{name_of, of_history};
+
+/// Rows of the table of results.
+const RESULTS: usize = 2_000;
+
+/// What changed first, then every series with its changes.
+pub(crate) fn document(history: &History) -> Document {
+    let how = match history.method {
+        HistoryMethod::EDivisive => format!("E-divisive with permutations (seed {})", history.seed),
+        HistoryMethod::TTest => "t tests within windows".into(),
+    };
+    let mut facts = vec![format!("Change points by {how}, p ≤ {}", history.p_max)];
+    if history.min_change > 0.0 {
+        facts.push(format!("Changes larger than {}", format::percent(history.min_change)));
+    }
+    let first = history.series.first().map_or("", |series| series.response.as_str());
+    let several = history.series.iter().any(|series| series.response != first);
+    let of_series = |series: &&HistorySeries| {
+        let sentences = series.sentences.iter().map(|sentence| Block::Sentence(sentence.clone()));
+        std::iter::once(segments(series).into()).chain(sentences).collect::<Vec<Block>>()
+    };
+    let (changed, same): (Vec<_>, Vec<_>) =
+        history.series.iter().partition(|series| !series.changes.is_empty());
+    let unchanged: Vec<Block> = same.iter().flat_map(of_series).collect();
+    let unchanged = if unchanged.is_empty() || changed.is_empty() {
+        unchanged
+    } else {
+        vec![Block::Fold(format!("Unchanged: {} series", same.len()), unchanged)]
+    };
+    let plots = history.series.iter().enumerate().map(|(number, series)| of_history(series, number));
+    Document {
+        kind: "Benchmaster history",
+        title: if several { "History".into() } else { format!("History of {first}") },
+        lead: Vec::new(),
+        sections: vec![
+            Section::new("answer", "Answer")
+                .unlisted()
+                .brief([Block::Answer(answer(history)), Block::List(facts)]),
+            Section::new("changes", "Changes").brief(changed.iter().flat_map(of_series)).brief(unchanged),
+            Section::new("series", "Series").page(plots),
+            Section::new("results", "All results").page([results(history)]),
+        ],
+    }
+}
+
+fn answer(history: &History) -> Vec<String> {
+    let changed = history.series.iter().filter(|series| !series.changes.is_empty()).count();
+    let all = history.series.len();
+    vec![match changed {
+        0 => format!("Nothing changed in {all} series."),
+        n => format!("{n} of {all} series changed."),
+    }]
+}
+
+/// The parts between changes, each with the change that it begins with.
+fn segments(series: &HistorySeries) -> Table {
+    let count = format::plural(series.points.len(), "result");
+    let head = ["from", "to", "#n|1", "#mean", "#change", "#p", "direction|2"];
+    let mut table = Table::new(format!("{} ({count})", name_of(series)), &head);
+    let unit = series.unit.unwrap_or(Unit::Ratio);
+    let scale = Scale::common(unit, series.points.iter().map(|point| point.value));
+    let starts: Vec<usize> = std::iter::once(0).chain(series.changes.iter().map(|c| c.index)).collect();
+    let ends = starts.iter().skip(1).copied().chain([series.points.len()]);
+    let label = |at: usize| Cell::name(series.points.get(at).map_or("", |point| &point.label));
+    for (segment, (from, to)) in starts.iter().copied().zip(ends).enumerate() {
+        let values: Vec<f64> = series.points[from..to].iter().map(|point| point.value).collect();
+        let Some(mean) = benchmaster_stats::mean(&values) else { continue };
+        let change = segment.checked_sub(1).and_then(|before| series.changes.get(before));
+        table.row([
+            label(from),
+            label(to - 1),
+            Cell::count(values.len()),
+            Cell::amount(mean, None, unit, scale),
+            match change {
+                Some(change) if change.relative.is_none() => Cell::text("from 0"),
+                change => Cell::change(change.and_then(|change| change.relative)),
+            },
+            Cell::p(change.map(|change| change.p)),
+            match change.map(|change| change.direction) {
+                Some(Some(Direction::Better)) => Cell::text("better").marked(Some(Severity::Note)),
+                Some(Some(Direction::Worse)) => Cell::text("worse").marked(Some(Severity::Invalid)),
+                Some(None) => Cell::text("unknown"),
+                None => Cell::none(),
+            },
+        ]);
+    }
+    table
+}
+
+fn results(history: &History) -> Table {
+    let head = ["series", "#number", "result", "started (UTC)", "#mean", "#runs"];
+    let mut table = Table::new("Results in order", &head);
+    for series in &history.series {
+        for (number, point) in series.points.iter().enumerate() {
+            let started = point.started.map(|t| t.strftime("%Y-%m-%d %H:%M:%S").to_string());
+            table.row([
+                Cell::text(name_of(series)),
+                Cell::count(number + 1),
+                Cell::text(&point.label),
+                started.map_or_else(Cell::none, Cell::text),
+                Cell::amount(point.value, None, series.unit.unwrap_or(Unit::Ratio), None),
+                Cell::count(point.runs),
+            ]);
+        }
+    }
+    table.cap(RESULTS);
+    table
+}
