@@ -2,13 +2,15 @@
 //!
 //! A [`StudyFile`](file::StudyFile) is read from TOML, every mistake being reported at its place
 //! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; `benchmaster_analysis::schedule` says which run comes next.
-#![deny(missing_docs)]
 
 pub mod battery;
+mod checks;
 pub mod diagnostics;
 pub mod file;
 pub mod flow_operations;
+mod path;
 pub mod plan;
 pub mod response_names;
 pub mod schema;
 pub mod settings;
+mod suggest;

@@ -6,10 +6,13 @@ mod choice;
 mod keys;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use benchmaster_record::results::Replication;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::section::Reader;
 use crate::diagnostics::Diagnostic;
@@ -166,7 +169,7 @@ impl DesignKind {
 }
 
 /// The name of a level, or the value that it stands for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum LevelWord {
     /// `"64KiB"`, `"on"`.
@@ -177,6 +180,36 @@ pub enum LevelWord {
     Number(f64),
     /// `true`.
     Truth(bool),
+}
+
+impl<'de> Deserialize<'de> for LevelWord {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = LevelWord;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a level")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<LevelWord, E> {
+                Ok(LevelWord::Text(text.to_owned()))
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<LevelWord, E> {
+                Ok(LevelWord::Whole(number))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<LevelWord, E> {
+                Ok(LevelWord::Number(number))
+            }
+
+            fn visit_bool<E: de::Error>(self, truth: bool) -> Result<LevelWord, E> {
+                Ok(LevelWord::Truth(truth))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 fn is_zero(n: &u32) -> bool {
@@ -204,13 +237,37 @@ impl From<RunOrder> for benchmaster_design::Order {
 }
 
 /// How often each treatment is run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Replicates {
     /// So many times.
     Fixed(#[schemars(range(min = 1, max = 10_000))] u32),
     /// Until the interval of the response is narrow enough.
     Sequential(SequentialReplicates),
+}
+
+impl<'de> Deserialize<'de> for Replicates {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Replicates;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number such as `5`, or `{ min = 5, max = 30, relative_half_width = 0.05 }`")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Replicates, E> {
+                let invalid = |_| E::invalid_type(de::Unexpected::Signed(number), &self);
+                number.try_into().map(Replicates::Fixed).map_err(invalid)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Replicates, A::Error> {
+                SequentialReplicates::deserialize(MapAccessDeserializer::new(table))
+                    .map(Replicates::Sequential)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 impl Default for Replicates {
@@ -256,10 +313,9 @@ const MAX_REPLICATES: u32 = 10_000;
 
 /// Values of `[design]` that cannot be meant, and those that should not.
 /// `exact`: runs do not vary.
-pub(crate) fn check(reader: &mut Reader<'_, '_>, design: &DesignSection, exact: bool) {
+pub(crate) fn check(reader: &mut Reader<'_>, design: &DesignSection, exact: bool) {
     let mut report = |path: &str, diagnostic: Diagnostic| {
-        let place = reader.place(&format!("design.{path}"));
-        reader.found.push(diagnostic.at(place));
+        reader.report_at(&format!("design.{path}"), diagnostic);
     };
     if !(design.confidence > 0.5 && design.confidence < 1.0) {
         report(

@@ -3,8 +3,8 @@
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
-use super::path::{self, Segment};
-use super::place::alternatives;
+use crate::path::{self, Segment};
+use crate::settings::alternatives;
 
 /// A value for a parameter.
 #[derive(Debug, Clone)]
@@ -86,10 +86,10 @@ impl Override {
 /// # Errors
 /// When a path leads through something that is no table.
 pub(super) fn apply(text: &str, overrides: &[Override]) -> Result<String, OverrideError> {
-    let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text.to_owned()) };
     if overrides.is_empty() {
         return Ok(text.to_owned());
     }
+    let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text.to_owned()) };
     for change in overrides {
         let Some(value) = &change.value else {
             if document.get(&change.path).is_none() {

@@ -27,7 +27,7 @@ pub(super) fn list(file: &StudyFile) -> Result<Listed, Diagnostics> {
     let mut found = file.warnings.clone();
     make(file).map_err(|(path, diagnostic)| {
         found.push(match path {
-            Some(path) => diagnostic.at(file.place(&format!("design.{path}"))),
+            Some(path) => diagnostic.at(file.span_of(&format!("design.{path}"))),
             None => diagnostic,
         });
         found
