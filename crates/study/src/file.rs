@@ -18,7 +18,7 @@ use benchmaster_workload::builtin::Scale;
 
 use self::factors::Factor;
 use self::section::{Gaps, Reader, check_name};
-use self::treatment::Base;
+use self::treatment::Template;
 use self::tree::{Table, Value};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::response_names::default_response;
@@ -27,12 +27,12 @@ use crate::suggest;
 
 pub(crate) use self::design::only_regular;
 pub use self::design::{
-    Blocks, ConfoundedBlocks, DesignChoice, DesignKind, DesignSection, FractionBy, LevelWord, NamedBlock,
-    ReplicateBlocks, Replicates, RunOrder, SequentialReplicates, StudySection, TimeOfDay,
+    Blocks, ConfoundedBlocks, DesignChoice, DesignKind, DesignSection, FractionBy, Layout, LevelWord,
+    NamedBlock, ReplicateBlocks, Replicates, RunOrder, SequentialReplicates, StudySection, TimeOfDay,
 };
 pub use self::load::{Curve, GoalSection, Load, LoadPlan, LoadSection, Measure};
 pub use self::overrides::{Override, OverrideError};
-pub(crate) use self::treatment::Treatment;
+pub(crate) use self::treatment::{Treatment, Treatments};
 
 /// A study file without mistakes in anything that can be told from one treatment at a time.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,7 +56,7 @@ pub struct StudyFile {
     /// The settings of the base treatment: every factor at its first level.
     pub base: Settings,
     /// What its treatments are made of.
-    treatments: Base,
+    template: Template,
     /// The response that the study is about: that of `[design]`, or the first workload's.
     pub response: String,
     /// What its author should know.
@@ -136,7 +136,7 @@ impl StudyFile {
     /// All mistakes in it.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, Diagnostics> {
         let mut found = Diagnostics::new(file_name, text);
-        let file = read(text, &mut found);
+        let file = read_file(text, &mut found);
         match file {
             Some(file) if !found.has_errors() => Ok(Self { warnings: found, ..file }),
             _ => {
@@ -148,33 +148,35 @@ impl StudyFile {
         }
     }
 
-    /// Reads and checks the treatments with these levels, one after the other, as they are in a block when blocks set
-    /// parameters: the first when none is given.
-    pub(crate) fn treatments(
-        &self,
-        rows: &[Vec<u32>],
-        block: Option<u32>,
-    ) -> Result<Vec<Treatment>, Diagnostics> {
+    /// Reads and checks the treatments with these levels, and again for each block where blocks set parameters.
+    pub(crate) fn treatments(&self, rows: &[Vec<u32>]) -> Result<Treatments, Diagnostics> {
         let mut diagnostics = self.warnings.clone();
-        let block = self.blocks_differ().then_some(block.unwrap_or(0));
-        let mut treatments = Vec::new();
-        for row in rows {
-            let levels: Vec<_> = row.iter().copied().chain(block).collect();
-            let Some(treatment) = self.treatments.treatment(&levels, &mut diagnostics) else { continue };
-            self.treatments.check_response(&levels, &self.response, &treatment, &mut diagnostics);
-            treatments.push(treatment);
-        }
+        let mut in_block = |block: Option<u32>| {
+            let mut treatments = Vec::new();
+            for row in rows {
+                let levels: Vec<_> = row.iter().copied().chain(block).collect();
+                let Some(treatment) = self.template.treatment(&levels, &mut diagnostics) else { continue };
+                self.template.check_response(&levels, &self.response, &treatment, &mut diagnostics);
+                treatments.push(treatment);
+            }
+            treatments
+        };
+        let named = match &self.design.blocks {
+            Some(Blocks::Named(blocks)) => &blocks[..],
+            _ => &[],
+        };
+        let differ = named.iter().any(|block| !block.set.is_empty());
+        let all = in_block(differ.then_some(0));
+        let blocks = (0..)
+            .zip(named)
+            .map(|(number, block)| (block.clone(), if differ { in_block(Some(number)) } else { Vec::new() }));
+        let treatments = Treatments { all, blocks: blocks.collect() };
         if diagnostics.has_errors() { Err(diagnostics) } else { Ok(treatments) }
-    }
-
-    /// Whether the blocks of the design set parameters.
-    pub(crate) fn blocks_differ(&self) -> bool {
-        matches!(&self.design.blocks, Some(Blocks::Named(blocks)) if blocks.iter().any(|block| !block.set.is_empty()))
     }
 
     /// Where a parameter, or the innermost table around it, is written.
     pub(crate) fn span_of(&self, path: &str) -> Range<usize> {
-        self.treatments.tree.span_of(path)
+        self.template.tree.span_of(path)
     }
 
     /// The label of a treatment.
@@ -189,7 +191,7 @@ impl StudyFile {
     }
 }
 
-fn read(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
+fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     let tree = tree::parse(text, diagnostics);
     if diagnostics.has_errors() {
         return None;
@@ -211,8 +213,8 @@ fn read(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     if let Some(design) = &design {
         design::check(&mut reader, design, on_virtual_time(&tree));
     }
-    let factors = factors::read(&mut reader, text);
-    let load = load::read(&mut reader, design.as_ref());
+    let factors = factors::read_all(&mut reader, text);
+    let load = load::read_section(&mut reader, design.as_ref());
     let factors = match (factors, &load) {
         (Some(factors), Some(load)) => factors::with_load(&mut reader, factors, load.as_ref()),
         _ => None,
@@ -231,21 +233,21 @@ fn read(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
         let settings = levels.flat_map(|level| &level.settings);
         Gaps::Only(settings.map(|setting| setting.path.clone()).collect())
     });
-    let sections = sections::read(&mut reader, None);
+    let sections = sections::read_sections(&mut reader, None);
     let (mut factors, choice, centres) = (factors?, choice?, centres?);
     if !factors.is_empty() && diagnostics.has_errors() {
         return None;
     }
     factors::add_centres(&mut factors, &centres);
-    let treatments = Base { tree: tree.clone(), factors, sections, scale };
-    let base = treatments.one_at_a_time(diagnostics);
+    let template = Template { tree: tree.clone(), factors, sections, scale };
+    let base = template.one_at_a_time(diagnostics);
     let (study, design, base, load) = (study?, design?, base?, load?);
     let (first, spec) = base.settings.workloads.first()?;
     let of_goal = || choice.goal.as_ref().map(|goal| goal.response.clone());
     let response = design.response.clone().or_else(of_goal).unwrap_or_else(|| default_response(first, spec));
-    treatments.check_response(&vec![0; treatments.factors.len()], &response, &base, diagnostics);
+    template.check_response(&vec![0; template.factors.len()], &response, &base, diagnostics);
     let load_record = match &load {
-        Some(plan) => Some(load::stored(plan, &base, &treatments.factors, diagnostics)?),
+        Some(plan) => Some(load::stored(plan, &base, &template.factors, diagnostics)?),
         None => None,
     };
     Some(StudyFile {
@@ -254,11 +256,11 @@ fn read(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
         study,
         design,
         choice,
-        factors: of_study(&treatments.factors).iter().map(record).collect(),
+        factors: of_study(&template.factors).iter().map(record).collect(),
         load,
         load_record,
         base: base.settings,
-        treatments,
+        template,
         response,
         warnings: diagnostics.clone(),
     })

@@ -19,7 +19,7 @@ pub use self::estimate::Estimate;
 pub use self::place::{EmulationHere, PlannedNetwork, PlannedStep};
 pub use self::screen::screening;
 use crate::diagnostics::Diagnostics;
-use crate::file::{Blocks, NamedBlock, StudyFile, TimeOfDay, Treatment};
+use crate::file::{StudyFile, TimeOfDay, Treatment};
 use crate::settings::Settings;
 
 /// A block with a name.
@@ -87,9 +87,7 @@ impl Plan {
     /// All contradictions of all treatments, at their places in the file.
     pub fn from_study(file: &StudyFile, version: &str) -> Result<Self, Diagnostics> {
         let listed = treatments::list(file)?;
-        let rows: Vec<_> = listed.treatments.iter().map(|treatment| treatment.levels.clone()).collect();
-        let treatments = planned(&listed.treatments, file.treatments(&rows, None)?, None);
-        let blocks = blocks(file, &listed.treatments)?;
+        let (treatments, blocks) = planned(file, &listed.treatments)?;
         let workloads = file
             .base
             .workloads
@@ -145,9 +143,7 @@ impl Plan {
         plan.study
             .treatments
             .extend(stored.treatments.iter().filter(|treatment| treatment.stage > 0).cloned());
-        let rows: Vec<_> = plan.study.treatments.iter().map(|treatment| treatment.levels.clone()).collect();
-        plan.treatments = planned(&plan.study.treatments, self.file.treatments(&rows, None)?, None);
-        plan.blocks = blocks(&self.file, &plan.study.treatments)?;
+        (plan.treatments, plan.blocks) = planned(&self.file, &plan.study.treatments)?;
         Ok(plan)
     }
 
@@ -183,32 +179,27 @@ impl From<Diagnostics> for OfResultsError {
     }
 }
 
-/// Treatments with what they set.
+/// The treatments with what they set, and the blocks that have names.
 fn planned(
+    file: &StudyFile,
     records: &[TreatmentRecord],
-    read: Vec<Treatment>,
-    in_block: Option<u32>,
-) -> Vec<PlannedTreatment> {
-    let one = |(record, treatment): (&TreatmentRecord, Treatment)| PlannedTreatment {
-        record: record.clone(),
-        settings: treatment.settings,
-        workloads: treatment.workloads,
-        in_block,
+) -> Result<(Vec<PlannedTreatment>, Vec<PlannedBlock>), Diagnostics> {
+    let planned = |read: Vec<Treatment>, in_block: Option<u32>| {
+        let pairs = records.iter().zip(read);
+        let treatments = pairs.map(|(record, Treatment { settings, workloads })| PlannedTreatment {
+            record: record.clone(),
+            settings,
+            workloads,
+            in_block,
+        });
+        treatments.collect()
     };
-    records.iter().zip(read).map(one).collect()
-}
-
-/// The blocks that have names, with all treatments as they are in each of them where blocks set parameters.
-fn blocks(file: &StudyFile, records: &[TreatmentRecord]) -> Result<Vec<PlannedBlock>, Diagnostics> {
-    let Some(Blocks::Named(named)) = &file.design.blocks else { return Ok(Vec::new()) };
     let rows: Vec<_> = records.iter().map(|treatment| treatment.levels.clone()).collect();
-    let block = |(number, block): (u32, &NamedBlock)| {
-        let treatments = if file.blocks_differ() {
-            planned(records, file.treatments(&rows, Some(number))?, Some(number))
-        } else {
-            Vec::new()
-        };
-        Ok(PlannedBlock { name: block.name.clone(), at: block.at, treatments })
-    };
-    (0..).zip(named).map(block).collect()
+    let read = file.treatments(&rows)?;
+    let blocks = (0..).zip(read.blocks).map(|(number, (block, read))| PlannedBlock {
+        name: block.name,
+        at: block.at,
+        treatments: planned(read, Some(number)),
+    });
+    Ok((planned(read.all, None), blocks.collect()))
 }

@@ -19,7 +19,7 @@ use crate::diagnostics::Diagnostic;
 
 pub use self::blocks::{Blocks, ConfoundedBlocks, NamedBlock, ReplicateBlocks, TimeOfDay};
 pub(crate) use self::choice::choose;
-pub use self::choice::{DesignChoice, FractionBy};
+pub use self::choice::{DesignChoice, FractionBy, Layout};
 pub(crate) use self::keys::only_regular;
 
 /// The section `[study]`.

@@ -57,7 +57,7 @@ const PARAMETER_SECTIONS: [&str; 9] =
 const FACTOR_KEYS: [&str; 3] = ["parameter", "levels", "hard_to_change"];
 
 /// Reads all factors, and after them what stands for the blocks if these set parameters. `None` when there are mistakes, which have then been reported.
-pub(crate) fn read(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Factor>> {
+pub(crate) fn read_all(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Factor>> {
     let factors = read_factors(reader, text)?;
     let blocks = read_blocks(reader, text)?;
     let factors: Vec<_> = factors.into_iter().chain(blocks).collect();

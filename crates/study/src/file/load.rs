@@ -184,7 +184,10 @@ pub struct LoadPlan {
 }
 
 /// Reads the section; `Some(None)` when there is none, `None` when there are mistakes, which have then been reported.
-pub(crate) fn read(reader: &mut Reader<'_>, design: Option<&DesignSection>) -> Option<Option<LoadPlan>> {
+pub(crate) fn read_section(
+    reader: &mut Reader<'_>,
+    design: Option<&DesignSection>,
+) -> Option<Option<LoadPlan>> {
     let Some((key, node)) = reader.tree.entry("load") else { return Some(None) };
     let section = reader.read::<LoadSection>("load", node)?;
     let mut good = check(reader, &section);

@@ -39,7 +39,7 @@ pub(crate) struct Sections {
 }
 
 /// Reads the sections of a file, or of a treatment: those that are the same as in `file` are taken from there.
-pub(crate) fn read(reader: &mut Reader<'_>, file: Option<&Sections>) -> Sections {
+pub(crate) fn read_sections(reader: &mut Reader<'_>, file: Option<&Sections>) -> Sections {
     let (workloads, named) = workloads(reader, file);
     Sections {
         target: section(reader, "target", file.map(|file| &file.target), target),

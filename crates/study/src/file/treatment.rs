@@ -6,6 +6,7 @@ use benchmaster_record::model::{Fileset, ParameterError, Workload};
 use benchmaster_workload::builtin::{Conditions, Scale, WorkloadSpec};
 use benchmaster_workload::program::Program;
 
+use super::design::NamedBlock;
 use super::factors::Factor;
 use super::section::{Gaps, Reader};
 use super::sections::{self, Sections};
@@ -25,9 +26,15 @@ pub(crate) struct Treatment {
     pub(crate) workloads: Vec<(String, Workload)>,
 }
 
+/// Treatments, and as they are in each of the named blocks; none there when blocks set no parameters.
+pub(crate) struct Treatments {
+    pub(crate) all: Vec<Treatment>,
+    pub(crate) blocks: Vec<(NamedBlock, Vec<Treatment>)>,
+}
+
 /// What all treatments of a study are made of: the file as it stands, and the levels that are put over it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Base {
+pub(crate) struct Template {
     pub(crate) tree: Table,
     /// The factors of the study, and after them that of its blocks if they set parameters.
     pub(crate) factors: Vec<Factor>,
@@ -36,12 +43,12 @@ pub(crate) struct Base {
     pub(crate) scale: Option<Scale>,
 }
 
-impl Base {
+impl Template {
     /// Reads and checks the treatment with these levels. `None` when there are mistakes, which have then been reported.
     pub(crate) fn treatment(&self, levels: &[u32], diagnostics: &mut Diagnostics) -> Option<Treatment> {
         let tree = self.overlay(levels, diagnostics)?;
         let reader = &mut Reader { tree: &tree, gaps: Gaps::NONE, diagnostics };
-        let settings = sections::read(reader, Some(&self.sections)).settings(reader, self.scale)?;
+        let settings = sections::read_sections(reader, Some(&self.sections)).settings(reader, self.scale)?;
         let problems = checks::of_settings(&settings);
         for problem in &problems {
             reader.report_problem(problem);

@@ -15,18 +15,31 @@ use crate::suggest;
 /// What `[design]` says of factors and levels, by number.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DesignChoice {
-    /// How a fractional design is chosen.
-    pub fraction: Option<FractionBy>,
+    /// Which combinations of levels are run.
+    pub layout: Layout,
     /// Effects of interest.
     pub interest: Vec<Term>,
-    /// Explicit treatments: the number of the level of each factor.
-    pub treatments: Vec<Vec<u32>>,
     /// Combinations of levels that are left out: per factor a level, or any.
     pub exclude: Vec<Vec<Option<u32>>>,
     /// Factors that are hard to change, in ascending order.
     pub hard_to_change: Vec<u32>,
     /// What the best treatment is to be found for.
     pub goal: Option<GoalRecord>,
+}
+
+/// Which combinations of levels are run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Layout {
+    #[default]
+    Full,
+    OneAtATime,
+    PlackettBurman,
+    OrthogonalArray {
+        runs: Option<u32>,
+    },
+    Fraction(FractionBy),
+    /// The number of the level of each factor.
+    Explicit(Vec<Vec<u32>>),
 }
 
 /// How a fractional design is chosen.
@@ -51,9 +64,8 @@ pub(crate) fn choose(
     let mut good = two_levels(reader, design, factors);
     let names: Vec<_> = factors.iter().map(|factor| factor.name.as_str()).collect();
     let mut choice = DesignChoice {
-        fraction: fraction(reader, design, &names),
+        layout: Layout::Full,
         interest: Vec::new(),
-        treatments: Vec::new(),
         exclude: Vec::new(),
         hard_to_change: Vec::new(),
         goal: goal(reader, design),
@@ -89,7 +101,16 @@ pub(crate) fn choose(
             None => good = false,
         }
     }
-    good &= treatments(reader, design, factors, &mut choice.treatments);
+    let mut explicit = Vec::new();
+    good &= treatments(reader, design, factors, &mut explicit);
+    choice.layout = match design.kind {
+        DesignKind::Full => Layout::Full,
+        DesignKind::OneAtATime => Layout::OneAtATime,
+        DesignKind::PlackettBurman => Layout::PlackettBurman,
+        DesignKind::OrthogonalArray => Layout::OrthogonalArray { runs: design.runs },
+        DesignKind::Fractional => Layout::Fraction(fraction(reader, design, &names)),
+        DesignKind::Explicit => Layout::Explicit(explicit),
+    };
     good &= hard_to_change(reader, design, factors, &mut choice.hard_to_change);
     good.then_some(choice)
 }
@@ -140,11 +161,8 @@ fn two_levels(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor
     false
 }
 
-/// `None` when nothing or more than one thing is said, or it is wrong; mistakes are reported.
-fn fraction(reader: &mut Reader<'_>, design: &DesignSection, names: &[&str]) -> Option<FractionBy> {
-    if design.kind != DesignKind::Fractional {
-        return None;
-    }
+/// By what a fraction is chosen. Mistakes are reported.
+fn fraction(reader: &mut Reader<'_>, design: &DesignSection, names: &[&str]) -> FractionBy {
     if let Some(texts) = &design.generators {
         let mut generators = Vec::new();
         for (index, text) in texts.iter().enumerate() {
@@ -156,10 +174,10 @@ fn fraction(reader: &mut Reader<'_>, design: &DesignSection, names: &[&str]) -> 
                 }
             }
         }
-        return Some(FractionBy::Generators(generators));
+        return FractionBy::Generators(generators);
     }
-    let resolution = design.resolution.map(FractionBy::Resolution);
-    resolution.or(design.runs.map(|runs| FractionBy::Runs(runs.into()))).or(Some(FractionBy::Clear))
+    let runs = design.runs.map(|runs| FractionBy::Runs(runs.into()));
+    design.resolution.map(FractionBy::Resolution).or(runs).unwrap_or(FractionBy::Clear)
 }
 
 fn goal(reader: &mut Reader<'_>, design: &DesignSection) -> Option<GoalRecord> {
