@@ -1,5 +1,6 @@
 //! The study file: TOML read into checked types, with every mistake reported at its place.
 
+mod centre;
 mod deserialize;
 mod design;
 mod factors;
@@ -216,7 +217,7 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     let factors = factors::read_all(&mut reader, text);
     let load = load::read_section(&mut reader, design.as_ref());
     let factors = match (factors, &load) {
-        (Some(factors), Some(load)) => factors::with_load(&mut reader, factors, load.as_ref()),
+        (Some(factors), Some(load)) => load::with_load(&mut reader, factors, load.as_ref()),
         _ => None,
     };
     let (mut choice, mut centres) = (None, None);

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use benchmaster_record::results::numeric_values;
 
-use super::design::centre;
-use super::load::LoadPlan;
+use super::centre;
 use super::section::{Reader, check_name, unknown_key};
 use super::tree::{Node, Table, Value};
 use crate::diagnostics::Diagnostic;
@@ -61,26 +60,6 @@ pub(crate) fn read_all(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Factor
     let factors = read_factors(reader, text)?;
     let blocks = read_blocks(reader, text)?;
     let factors: Vec<_> = factors.into_iter().chain(blocks).collect();
-    no_parameter_twice(reader, &factors).then_some(factors)
-}
-
-/// The factors with the loads of a curve as the last one of the study. `None` when it gets into the way of another, which
-/// has then been reported.
-pub(crate) fn with_load(
-    reader: &mut Reader<'_>,
-    mut factors: Vec<Factor>,
-    load: Option<&LoadPlan>,
-) -> Option<Vec<Factor>> {
-    let Some(load) = load.map(LoadPlan::factor) else { return Some(factors) };
-    if let Some(same) = factors.iter().find(|factor| factor.name == load.name) {
-        let message = format!("with `[load]` no other factor can be called `{}`", load.name);
-        reader
-            .diagnostics
-            .push(Diagnostic::error(message).at(same.span.clone()).help("give it another name"));
-        return None;
-    }
-    let own = factors.iter().filter(|factor| !factor.is_block).count();
-    factors.insert(own, load);
     no_parameter_twice(reader, &factors).then_some(factors)
 }
 
@@ -475,7 +454,7 @@ fn same_parameters(reader: &mut Reader<'_>, what: &str, factor: &str, levels: &[
 }
 
 /// Two factors must not set the same parameter, nor one a part of what the other sets.
-fn no_parameter_twice(reader: &mut Reader<'_>, factors: &[Factor]) -> bool {
+pub(crate) fn no_parameter_twice(reader: &mut Reader<'_>, factors: &[Factor]) -> bool {
     let set: Vec<_> = factors
         .iter()
         .flat_map(|factor| {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::design::{DesignKind, DesignSection, Replicates};
-use super::factors::{Factor, Level, Setting, workload_names};
+use super::factors::{Factor, Level, Setting, no_parameter_twice, workload_names};
 use super::section::Reader;
 use super::treatment::Treatment;
 use super::tree::{Node, Value};
@@ -219,6 +219,26 @@ pub(crate) fn read_section(
         span: key.span.clone(),
         section,
     }))
+}
+
+/// The factors with the loads of a curve as the last one of the study. `None` when it gets into the way of another, which
+/// has then been reported.
+pub(crate) fn with_load(
+    reader: &mut Reader<'_>,
+    mut factors: Vec<Factor>,
+    load: Option<&LoadPlan>,
+) -> Option<Vec<Factor>> {
+    let Some(load) = load.map(LoadPlan::factor) else { return Some(factors) };
+    if let Some(same) = factors.iter().find(|factor| factor.name == load.name) {
+        let message = format!("with `[load]` no other factor can be called `{}`", load.name);
+        reader
+            .diagnostics
+            .push(Diagnostic::error(message).at(same.span.clone()).help("give it another name"));
+        return None;
+    }
+    let own = factors.iter().filter(|factor| !factor.is_block).count();
+    factors.insert(own, load);
+    no_parameter_twice(reader, &factors).then_some(factors)
 }
 
 /// Values that cannot be meant.

@@ -6,7 +6,9 @@ use benchmaster_design::regular::Generator;
 use benchmaster_design::term::{self, Term};
 use benchmaster_record::results::{Direction, GoalRecord};
 
-use super::{Blocks, DesignKind, DesignSection, LevelWord, RunOrder, keys};
+use super::blocks::Blocks;
+use super::check;
+use super::sections::{DesignKind, DesignSection, LevelWord, RunOrder};
 use crate::diagnostics::Diagnostic;
 use crate::file::factors::{Factor, Level};
 use crate::file::section::Reader;
@@ -333,7 +335,7 @@ fn hard_to_change(
             hard.push(index as u32);
         }
         if design.order == RunOrder::Listed {
-            reader.report_at(&format!("factors.{}.hard_to_change", factor.name), keys::listed_plots());
+            reader.report_at(&format!("factors.{}.hard_to_change", factor.name), check::listed_plots());
             good = false;
         }
     }

@@ -2,7 +2,7 @@
 
 use benchmaster_units::{Bandwidth, ByteSize, Rate, TimeSpan};
 
-use crate::file::tree::Value;
+use super::tree::Value;
 
 /// The value in the middle of two values. `None` when they are not of one kind that has a middle, or the middle cannot be
 /// written.
