@@ -15,8 +15,9 @@ use super::design::words::bits;
 use super::design::{
     BlockInput, DesignDescription, DesignFactor, DesignInput, MAX_ORDER, POWER, TextForm, describe,
 };
-use super::place::{self, EmulationHere, PlannedNetwork, PlannedStep};
-use super::{Estimate, Plan};
+use super::estimate::Estimate;
+use super::setup::{self, LocalEmulation, PlannedNetwork, PlannedStep};
+use super::study::Plan;
 use crate::response_names::response_names;
 use benchmaster_analysis::schedule::first_runs;
 
@@ -220,9 +221,9 @@ impl Plan {
 
     /// The plan for people, with what can be known of this host only: by what means networks would be emulated here.
     /// `design` is what [`describe`] says of [`Plan::design_input`].
-    pub fn describe_here(&self, design: DesignDescription, emulation: EmulationHere) -> PlanDescription {
+    pub fn describe_here(&self, design: DesignDescription, emulation: LocalEmulation) -> PlanDescription {
         PlanDescription {
-            networks: place::networks(&self.treatments, Some(emulation)),
+            networks: setup::networks(&self.treatments, Some(emulation)),
             ..self.describe_with(design)
         }
     }
@@ -278,10 +279,10 @@ impl Plan {
             factors: factors.collect(),
             load: PlannedLoad::of(study),
             workloads: workloads.collect(),
-            clients: base.map(|base| place::clients(&base.settings)).unwrap_or_default(),
-            networks: place::networks(&self.treatments, None),
-            beside: base.map(|base| place::beside(&base.settings)).unwrap_or_default(),
-            steps: place::steps(&self.treatments),
+            clients: base.map(|base| setup::clients(&base.settings)).unwrap_or_default(),
+            networks: setup::networks(&self.treatments, None),
+            beside: base.map(|base| setup::sampling(&base.settings)).unwrap_or_default(),
+            steps: setup::steps(&self.treatments),
             treatments: study.treatments.iter().map(|treatment| treatment.label.clone()).collect(),
             runs: runs.collect(),
             estimate: self.estimate(),

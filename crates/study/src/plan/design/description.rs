@@ -1,4 +1,4 @@
-//! The answer of [`describe`](super::describe), as it is printed with `--json`.
+//! The answer of [`describe`](super::describe()), as it is printed with `--json`.
 
 use std::collections::BTreeMap;
 

@@ -10,8 +10,8 @@ use benchmaster_design::{DesignError, full, one_at_a_time, search, term};
 use benchmaster_record::results::Replication;
 use thiserror::Error;
 
+use super::facts::{BlockInput, DesignFactor, DesignInput, MAX_ORDER, POWER};
 use super::words::factors;
-use super::{BlockInput, DesignFactor, DesignInput, MAX_ORDER, POWER};
 
 /// What a design without a study is to be like.
 #[derive(Debug, Clone, PartialEq)]

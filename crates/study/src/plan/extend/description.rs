@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use benchmaster_record::results::{Replication, StageKind};
 use serde::Serialize;
 
-use super::Proposal;
-use crate::plan::Plan;
+use super::extension::Proposal;
 use crate::plan::design::{BlockInput, DesignDescription, DesignInput, TextForm};
+use crate::plan::study::Plan;
 use benchmaster_units::format::plural;
 
 /// So many treatments are listed in full in the text form.
