@@ -19,7 +19,6 @@ pub enum Severity {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// What is wrong.
     pub message: String,
     /// Where: a range of bytes of the file. `None` when it is about the whole file.
     pub place: Option<Range<usize>>,
@@ -97,7 +96,6 @@ impl Diagnostics {
         self.list.insert(position, diagnostic);
     }
 
-    /// Adds several.
     pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
     }

@@ -1,4 +1,4 @@
-//! The study file: TOML read into checked types, with every mistake reported at its place.
+//! The study file: TOML read into checked types, with every mistake reported where it is written.
 
 mod centre;
 mod deserialize;
@@ -35,7 +35,7 @@ pub use self::load::{Curve, GoalSection, Load, LoadPlan, LoadSection, Measure};
 pub use self::overrides::{Override, OverrideError};
 pub(crate) use self::treatment::{Treatment, Treatments};
 
-/// A study file without mistakes in anything that can be told from one treatment at a time.
+/// A study file without mistakes in any level with the other factors at their first levels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyFile {
     /// The name of the file, as it was given.
@@ -69,13 +69,7 @@ pub struct StudyFile {
 pub enum LoadError {
     /// The file could not be read.
     #[error("cannot read the study file {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// It has mistakes.
+    Io { path: PathBuf, source: std::io::Error },
     #[error("{0}")]
     Invalid(Diagnostics),
     /// A value could not be put into it.
@@ -98,10 +92,10 @@ impl StudyFile {
         Self::load_with(path, &[])
     }
 
-    /// Reads a study file and puts values in the place of its own.
+    /// Reads a study file, with these values instead of its own.
     ///
     /// # Errors
-    /// When it cannot be read or has mistakes, with these values in it, or when they have no place in it.
+    /// When it cannot be read or has mistakes, with these values in it, or when a value cannot be put into it.
     pub fn load_with(path: &Path, overrides: &[Override]) -> Result<Self, LoadError> {
         let mut bytes = std::fs::read(path).map_err(|source| LoadError::Io { path: path.into(), source })?;
         if let Ok(text) = std::str::from_utf8(&bytes) {
@@ -118,15 +112,15 @@ impl StudyFile {
         match std::str::from_utf8(bytes) {
             Ok(text) => Self::parse(file_name, text),
             Err(error) => {
-                let mut found = Diagnostics::new(file_name, &String::from_utf8_lossy(bytes));
+                let mut diagnostics = Diagnostics::new(file_name, &String::from_utf8_lossy(bytes));
                 let at = error.valid_up_to();
                 // The replacement character that stands for the bad bytes is 3 bytes long.
-                found.push(
+                diagnostics.push(
                     Diagnostic::error(format!("the file is not UTF-8: byte {at} is 0x{:02x}", bytes[at]))
                         .at(at..at + 3)
                         .help("save it as UTF-8"),
                 );
-                Err(found)
+                Err(diagnostics)
             }
         }
     }
@@ -136,15 +130,14 @@ impl StudyFile {
     /// # Errors
     /// All mistakes in it.
     pub fn parse(file_name: &str, text: &str) -> Result<Self, Diagnostics> {
-        let mut found = Diagnostics::new(file_name, text);
-        let file = read_file(text, &mut found);
-        match file {
-            Some(file) if !found.has_errors() => Ok(Self { warnings: found, ..file }),
+        let mut diagnostics = Diagnostics::new(file_name, text);
+        match read_file(text, &mut diagnostics) {
+            Some(file) if !diagnostics.has_errors() => Ok(Self { warnings: diagnostics, ..file }),
             _ => {
-                if !found.has_errors() {
-                    found.push(Diagnostic::error("the study could not be read"));
+                if !diagnostics.has_errors() {
+                    diagnostics.push(Diagnostic::error("the study could not be read"));
                 }
-                Err(found)
+                Err(diagnostics)
             }
         }
     }

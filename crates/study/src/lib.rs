@@ -1,6 +1,6 @@
 //! The study file and the plan made of it.
 //!
-//! A [`StudyFile`](file::StudyFile) is read from TOML, every mistake being reported at its place
+//! A [`StudyFile`](file::StudyFile) is read from TOML, and every mistake is reported where it is written
 //! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; `benchmaster_analysis::schedule` says which run comes next.
 
 pub mod battery;

@@ -46,7 +46,6 @@ pub struct PlanDescription {
     pub response: String,
     /// All responses of the base treatment.
     pub responses: Vec<String>,
-    /// What is varied.
     pub factors: Vec<PlannedFactor>,
     /// The load curve that is measured for each treatment.
     pub load: Option<PlannedLoad>,
@@ -73,7 +72,6 @@ pub struct PlanDescription {
 /// A factor of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedFactor {
-    /// Its name.
     pub name: String,
     /// Its levels; the first is the base level.
     pub levels: Vec<PlannedLevel>,
@@ -82,7 +80,6 @@ pub struct PlannedFactor {
 /// A level of a factor of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedLevel {
-    /// Its name.
     pub name: String,
     /// The parameters it sets, by path, as written in TOML.
     pub settings: BTreeMap<String, String>,
@@ -137,7 +134,6 @@ impl PlannedLoad {
 /// A workload of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedWorkload {
-    /// Its name.
     pub name: String,
     /// The built-in it uses, or `custom`.
     pub use_name: String,

@@ -10,7 +10,6 @@ use crate::settings::{Launcher, Settings};
 /// A step that sets the server up, or undoes that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedStep {
-    /// Its name.
     pub name: String,
     /// `study`, `treatment`, `run`, or `end` for what is done when a session ends.
     pub when: String,

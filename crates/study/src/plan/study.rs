@@ -12,7 +12,6 @@ use crate::settings::Settings;
 /// A block with a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedBlock {
-    /// Its name.
     pub name: String,
     /// The time of day that is waited for before each of its replicates begins.
     pub at: Option<TimeOfDay>,
@@ -40,7 +39,6 @@ pub struct Plan {
 pub struct PlannedTreatment {
     /// Its number, levels and label.
     pub record: TreatmentRecord,
-    /// Its parameters.
     pub settings: Settings,
     /// Its workloads in full, in the order in which a run does them.
     pub workloads: Vec<(String, Workload)>,

@@ -50,7 +50,6 @@ impl BlockInput {
 pub struct DesignInput<'a> {
     /// `full`, `fractional`, `plackett-burman`, `orthogonal-array`, `one-at-a-time`, `explicit` or `data`.
     pub kind: String,
-    /// The factors.
     pub factors: Vec<DesignFactor>,
     /// Level numbers of the treatments without centre points. Rows of [`data`](request) may be there several times.
     pub rows: Cow<'a, [Vec<u32>]>,
@@ -62,7 +61,6 @@ pub struct DesignInput<'a> {
     pub replicates: Replication,
     /// Effects of interest, each as the numbers of its factors in ascending order.
     pub interest: Vec<Vec<usize>>,
-    /// Blocks, if any.
     pub blocks: BlockInput,
     /// Centre runs of each block; all together when runs are not blocked.
     pub centre_points: u32,
@@ -80,7 +78,6 @@ pub struct DesignInput<'a> {
 
 /// The order of interactions in alias chains when nothing else is asked for.
 pub const MAX_ORDER: u32 = 3;
-/// The usual power.
 pub const POWER: f64 = 0.8;
 
 /// What the treatments are as a set, worked out once.
@@ -88,7 +85,6 @@ pub(crate) struct Facts<'a> {
     pub(crate) input: &'a DesignInput<'a>,
     pub(crate) words: Words,
     pub(crate) levels: Vec<u32>,
-    /// Treatments, each once.
     pub(crate) distinct: usize,
     /// Combinations of all levels; `None` beyond 64 bits.
     pub(crate) combinations: Option<u64>,

@@ -19,9 +19,7 @@ pub enum Spread {
 pub struct Pilot {
     /// Where it is from.
     pub name: String,
-    /// The response.
     pub response: String,
-    /// Its unit.
     pub unit: String,
     /// Mean over all runs that count.
     pub mean: f64,
@@ -53,7 +51,6 @@ pub enum PilotError {
         name: String,
         /// What was asked for.
         response: String,
-        /// What there is.
         known: String,
     },
 }

@@ -33,7 +33,6 @@ pub enum Extension {
 /// A stage that could be added to a study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// The stage.
     pub stage: StageRecord,
     /// The treatments that the study does not have yet, in the order of their numbers.
     pub new: Vec<TreatmentRecord>,
@@ -50,7 +49,6 @@ pub enum ExtendError {
          for any numbers of levels"
     )]
     Levels {
-        /// The factor.
         factor: String,
         /// How many levels it has.
         levels: u32,
@@ -58,34 +56,24 @@ pub enum ExtendError {
     /// A factor that the study does not have.
     #[error("the study has no factor `{name}`; its factors are {known}")]
     NoFactor {
-        /// What was written.
         name: String,
         /// The factors of the study.
         known: String,
     },
     /// An effect that the study does not have.
     #[error("`--resolve`: {problem}")]
-    NoEffect {
-        /// What is wrong.
-        problem: String,
-    },
+    NoEffect { problem: String },
     /// All is known already.
     #[error(
         "{effects} can already be told from all other effects of one and two factors: nothing has to be added"
     )]
-    NothingToResolve {
-        /// The effects.
-        effects: String,
-    },
+    NothingToResolve { effects: String },
     /// The treatments would be those that were run.
     #[error(
         "exchanging the levels of {factors} gives the treatments that were run before: more replicates, but nothing that \
          could not be told apart; name other factors"
     )]
-    SameTreatments {
-        /// The factors.
-        factors: String,
-    },
+    SameTreatments { factors: String },
     /// `exclude` forbids all of them.
     #[error("all treatments that would be added are excluded by the study file")]
     AllExcluded,
