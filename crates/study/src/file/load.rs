@@ -517,8 +517,8 @@ pub(crate) fn stored(
     plan: &LoadPlan,
     base: &Treatment,
     factors: &[Factor],
-    found: &mut Diagnostics,
+    diagnostics: &mut Diagnostics,
 ) -> Option<LoadRecord> {
     let factor = factors.iter().position(|factor| factor.is_load)? as u32;
-    plan.record(base, factor).map_err(|diagnostic| found.push(diagnostic)).ok()
+    plan.record(base, factor).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()
 }
