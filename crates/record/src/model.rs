@@ -4,6 +4,8 @@
 //! from a sequential write to Filebench's File Server: files are *picked* from filesets, opened into a handle, and
 //! operated on; steps may be repeated or chosen at random by weight.
 
+mod forms;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -151,7 +153,7 @@ impl Tree {
 }
 
 /// Sizes of files, or of reads and writes: always the same one, or drawn from a distribution by the study's seed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Size {
     /// All have this size.
@@ -195,7 +197,7 @@ impl From<ByteSize> for Size {
 }
 
 /// A distribution of sizes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "distribution", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SizeDistribution {
     /// Every size from `min` to `max` is equally likely.
@@ -538,7 +540,7 @@ pub struct Replay {
 }
 
 /// The speed of a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ReplaySpeed {
     /// So many times as fast as recorded.
@@ -562,7 +564,7 @@ impl Default for ReplaySpeed {
 }
 
 /// How often nested steps are repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Repeat {
     /// So many times.

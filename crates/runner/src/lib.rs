@@ -253,7 +253,7 @@ pub enum RunError {
     /// A target is not what it was.
     #[error(
         "finished runs measured {then}, and this would measure {now}: bring back what was measured (mount, current \
-         directory), or begin anew in another directory with `-o`"
+         directory), or begin again in another directory with `-o`"
     )]
     OtherTarget {
         /// What was measured.

@@ -1,4 +1,4 @@
-//! Mistakes in a study file, each with its place, and their rendering with an excerpt of the file.
+//! Mistakes in a study file, each with its span, and their rendering with an excerpt of the file.
 
 use std::fmt;
 use std::ops::Range;
@@ -19,41 +19,40 @@ pub enum Severity {
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
-    /// What is wrong.
     pub message: String,
     /// Where: a range of bytes of the file. `None` when it is about the whole file.
-    pub place: Option<Range<usize>>,
-    /// Short text beside the marked place; may be empty.
+    pub span: Option<Range<usize>>,
+    /// Short text beside the marked span; may be empty.
     pub label: String,
     /// What would be right.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error without place, label or help.
+    /// An error without span, label or help.
     pub fn error(message: impl Into<String>) -> Self {
         Self {
             severity: Severity::Error,
             message: message.into(),
-            place: None,
+            span: None,
             label: String::new(),
             help: None,
         }
     }
 
-    /// A warning without place, label or help.
+    /// A warning without span, label or help.
     pub fn warning(message: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, ..Self::error(message) }
     }
 
-    /// Puts it at a place of the file.
+    /// Says where in the file it is.
     #[must_use]
-    pub fn at(mut self, place: Range<usize>) -> Self {
-        self.place = Some(place);
+    pub fn at(mut self, span: Range<usize>) -> Self {
+        self.span = Some(span);
         self
     }
 
-    /// Puts a short text beside the place.
+    /// Puts a short text beside the span.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
@@ -84,20 +83,18 @@ impl Diagnostics {
 
     /// Adds a diagnostic, unless the same is there already; labels may differ.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
-        diagnostic.place = diagnostic.place.map(|place| self.first_line(place));
+        diagnostic.span = diagnostic.span.map(|span| self.first_line(span));
         let same = |d: &Diagnostic| {
-            (d.severity, &d.message, &d.place)
-                == (diagnostic.severity, &diagnostic.message, &diagnostic.place)
+            (d.severity, &d.message, &d.span) == (diagnostic.severity, &diagnostic.message, &diagnostic.span)
         };
         if self.list.iter().any(same) {
             return;
         }
-        let key = |d: &Diagnostic| d.place.as_ref().map_or(usize::MAX, |place| place.start);
+        let key = |d: &Diagnostic| d.span.as_ref().map_or(usize::MAX, |span| span.start);
         let position = self.list.partition_point(|d| key(d) <= key(&diagnostic));
         self.list.insert(position, diagnostic);
     }
 
-    /// Adds several.
     pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
     }
@@ -122,9 +119,9 @@ impl Diagnostics {
         &self.file_name
     }
 
-    /// Line and column, counted from 1 and in characters, of a place in the file.
-    pub fn line_column(&self, place: &Range<usize>) -> (usize, usize) {
-        let start = self.boundary(place.start);
+    /// Line and column, counted from 1 and in characters, of the start of a span.
+    pub fn line_column(&self, span: &Range<usize>) -> (usize, usize) {
+        let start = self.boundary(span.start);
         let before = &self.text[..start];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
@@ -149,10 +146,10 @@ impl Diagnostics {
             Severity::Warning => Level::WARNING,
         };
         let title = level.primary_title(&*diagnostic.message);
-        let group = match &diagnostic.place {
-            Some(place) => {
+        let group = match &diagnostic.span {
+            Some(span) => {
                 let label = (!diagnostic.label.is_empty()).then_some(&*diagnostic.label);
-                let annotation = AnnotationKind::Primary.span(place.clone()).label(label);
+                let annotation = AnnotationKind::Primary.span(span.clone()).label(label);
                 title.element(Snippet::source(&*self.text).path(&*self.file_name).annotation(annotation))
             }
             None => title.element(Origin::path(&*self.file_name)).element(Padding),
@@ -181,10 +178,10 @@ impl Diagnostics {
         }
     }
 
-    /// The part of a place that lies within the file and on one line.
-    fn first_line(&self, place: Range<usize>) -> Range<usize> {
-        let start = self.boundary(place.start);
-        let end = self.boundary(place.end.max(start));
+    /// The part of a span that lies within the file and on one line.
+    fn first_line(&self, span: Range<usize>) -> Range<usize> {
+        let start = self.boundary(span.start);
+        let end = self.boundary(span.end.max(start));
         let marked = &self.text[start..end];
         let end = start + marked.find(['\n', '\r']).unwrap_or(marked.len());
         start..end
@@ -226,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_within_the_file_and_one_line() {
+    fn spans_stay_within_the_file_and_one_line() {
         let mut found = Diagnostics::new("a.toml", "é = {\n}");
         found.push(Diagnostic::error("inside a character").at(1..4));
         found.push(Diagnostic::error("over two lines").at(5..8));
         found.push(Diagnostic::error("far out").at(100..200));
-        let places: Vec<_> = found.list().iter().map(|d| d.place.clone().unwrap()).collect();
-        assert_eq!(places, [0..4, 5..6, 8..8]);
+        let spans: Vec<_> = found.list().iter().map(|d| d.span.clone().unwrap()).collect();
+        assert_eq!(spans, [0..4, 5..6, 8..8]);
         assert!(found.render(false).contains("a.toml:1:5"));
         assert!(found.render(true).contains("\u{1b}["));
         assert!(!Diagnostics::new("empty.toml", "").render(false).is_empty());

@@ -1,14 +1,16 @@
 //! The study file and the plan made of it.
 //!
-//! A [`StudyFile`](file::StudyFile) is read from TOML, every mistake being reported at its place
+//! A [`StudyFile`](file::StudyFile) is read from TOML, and every mistake is reported where it is written
 //! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; `benchmaster_analysis::schedule` says which run comes next.
-#![deny(missing_docs)]
 
 pub mod battery;
+mod checks;
 pub mod diagnostics;
 pub mod file;
 pub mod flow_operations;
+mod path;
 pub mod plan;
 pub mod response_names;
 pub mod schema;
 pub mod settings;
+mod suggest;

@@ -26,6 +26,7 @@ pub use self::server::{ReadyStep, ServerCache, ServerKind, ServerMistake, Server
 pub use self::steps::{
     ParameterText, ServerStep, StepSide, TeardownStep, UnknownParameter, When, quote, substitute,
 };
+pub(crate) use self::target::alternatives;
 pub use self::target::{
     MountSettings, OptionText, SCRATCH, SERVER, TargetKind, TargetMistake, TargetSettings, host_of,
 };

@@ -101,7 +101,7 @@ pub(crate) fn of_client(control: CacheControl, options: &MountOptions) -> String
         (Cache::Off, CacheControl::Drop | CacheControl::Fadvise) => {
             "nothing to drop: the client keeps no cache".into()
         }
-        (Cache::Linux, _) => "the clients mounted anew, with empty caches".into(),
+        (Cache::Linux, _) => "the clients mounted again, with empty caches".into(),
     }
 }
 

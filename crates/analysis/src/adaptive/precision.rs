@@ -84,7 +84,7 @@ fn sentence(facts: &Facts, effect: &KnownEffect, term: &[usize], mean: f64) -> S
         );
     };
     if effect.significant != Some(true) {
-        return format!("{what}: the effect on {response} cannot be told apart from noise.");
+        return format!("{what}: the effect on {response} cannot be distinguished from noise.");
     }
     if !effect.contrast.is_empty() {
         // With more than two levels a coefficient is the difference of one of them from the average of all.

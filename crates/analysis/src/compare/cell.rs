@@ -346,14 +346,14 @@ impl Change {
             (Some(p), _) if significant => (
                 Verdict::Changed,
                 format!(
-                    "the means differ (corrected p = {}); the first may be 0, so no ratio can be told.",
+                    "the means differ (corrected p = {}); the first may be 0, so there is no ratio.",
                     two_digits(p)
                 ),
             ),
             (Some(p), _) => (
                 Verdict::Undecided,
                 format!(
-                    "the means cannot be told apart (corrected p = {}), and the first may be 0, so no ratio can be told.",
+                    "the means cannot be distinguished (corrected p = {}), and the first may be 0, so there is no ratio.",
                     two_digits(p)
                 ),
             ),

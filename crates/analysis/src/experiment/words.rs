@@ -25,7 +25,7 @@ pub(super) fn sentences(experiment: &Experiment) -> Vec<String> {
     all.extend(which_matter(experiment, &terms));
     all.extend(each_effect(experiment, &terms));
     all.extend(if experiment.effects_total > MANY_EFFECTS {
-        Some("All other effects cannot be told apart from noise.".to_owned())
+        Some("All other effects cannot be distinguished from noise.".to_owned())
     } else {
         noise(&terms)
     });
@@ -179,11 +179,11 @@ fn which_matter(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String>
     if !experiment.has_error() {
         let largest: Vec<_> = terms.iter().take(3).map(with_share).collect();
         let largest = (!largest.is_empty()).then(|| largest.join(", "))?;
-        return Some(format!("The largest effects are {largest}; how sure they are cannot be told."));
+        return Some(format!("The largest effects are {largest}; their uncertainty is unknown."));
     }
     let matter: Vec<&Judged<'_>> = terms.iter().filter(|t| t.matters == Some(true)).collect();
     if matter.is_empty() {
-        return Some("No factor and no interaction can be told apart from noise.".into());
+        return Some("No factor and no interaction can be distinguished from noise.".into());
     }
     let share: f64 = matter.iter().filter_map(|t| t.percent).sum();
     let names: Vec<_> = matter.iter().map(|t| with_share(t)).collect();
@@ -317,7 +317,7 @@ fn depends(experiment: &Experiment, means: &InteractionMeans) -> Option<String> 
 
 fn noise(terms: &[Judged<'_>]) -> Option<String> {
     let quiet: Vec<_> = terms.iter().filter(|t| t.matters == Some(false)).map(|t| t.shown.clone()).collect();
-    (!quiet.is_empty()).then(|| format!("Cannot be told apart from noise: {}.", list(&quiet)))
+    (!quiet.is_empty()).then(|| format!("Indistinguishable from noise: {}.", list(&quiet)))
 }
 
 fn how_sure(experiment: &Experiment) -> String {
@@ -414,7 +414,7 @@ fn cannot_separate(experiment: &Experiment) -> Vec<String> {
         let with_mean =
             chains.iter().find(|c| exact && c.terms.first().is_some_and(|t| t == "I") && c.terms.len() > 1);
         if let Some(chain) = with_mean {
-            all.push(format!("{} cannot be told from the mean.", list(&chain.names[1..])));
+            all.push(format!("{} cannot be separated from the mean.", list(&chain.names[1..])));
         }
     } else if experiment.not_separable.is_empty() && design.kind == "full" && experiment.effects.len() > 1 {
         all.push("The design separates all effects from each other.".into());

@@ -88,7 +88,8 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// Reads and plans a study file; prints its warnings.
 pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {
-    plan_of(&load_study(path, change)?)
+    let file = load_study(path, change)?;
+    plan_of(&file)
 }
 
 /// Reads a study file, with the changes of the command line.

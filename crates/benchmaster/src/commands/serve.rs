@@ -56,7 +56,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
             )));
         }
         output::note(&format!(
-            "warning: every host that reaches {address} can read and change all files: AUTH_SYS users are believed"
+            "warning: every host that reaches {address} can read and change all files: AUTH_SYS user ids are trusted"
         ));
     }
     let mut paths: Vec<_> = args.export.iter().map(|export| &export.path).collect();

@@ -249,7 +249,7 @@ fn a_fraction_is_told_what_it_cannot_separate() {
     assert_eq!(mean["terms"], serde_json::json!(["I", "ABD", "ACE", "BCF", "DEF"]));
     let sentences = experiment["sentences"].to_string();
     assert!(
-        sentences.contains("cannot separate") && sentences.contains("cannot be told from the mean"),
+        sentences.contains("cannot separate") && sentences.contains("cannot be separated from the mean"),
         "{sentences}"
     );
 }

@@ -36,7 +36,7 @@ fn a_change_that_has_no_place_is_refused_before_anything_is_made() {
         (&["--set", "a b=1"], "`a b` is no path"),
         (&["--set", "study.name.first=x"], "`name` is a value"),
         (&["--set", "workload.write.size=1"], "unknown key `size`"),
-        (&["--scale", "0"], "nothing can be scaled by 0"),
+        (&["--scale", "0"], "a study cannot be scaled by 0"),
         (&["--target", "nfs://"], "`nfs://` names no server"),
     ] {
         let output = place.run(&[&["run", "tiny.toml"], change].concat());

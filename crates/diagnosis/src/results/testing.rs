@@ -2,7 +2,9 @@
 
 use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{HostSamples, Recording, RpcRow, TraceRecord};
-use benchmaster_record::results::{Check, CheckKind, Evidence, RunRecord, Severity, StudyResults};
+use benchmaster_record::results::{
+    Check, CheckKind, Evidence, RunParameters, RunRecord, Severity, StudyResults,
+};
 use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
 use benchmaster_testkit::{serve, spread, study_results};
 
@@ -33,7 +35,11 @@ impl Made {
     /// One healthy run on a directory: `write` (4 workers, closed loop) and `read` (open loop), without samples.
     pub(crate) fn new() -> Self {
         let mut results = study_results(1, 1, 1);
-        results.runs.iter_mut().for_each(|run| run.checks.clear());
+        for run in &mut results.runs {
+            run.checks.clear();
+            // They follow from the study's text, which tests change.
+            run.parameters = RunParameters::default();
+        }
         let hosts = results.sessions.iter_mut().flat_map(|session| session.environment.values_mut());
         for target in hosts.filter_map(|host| host.target.as_mut()) {
             (target.file_system, target.source) = ("ext4".into(), "/dev/vdb1".into());

@@ -217,7 +217,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         if by_count.is_some()
             && !matches!((&spec.blocks[0], &spec.blocks[1]), (Blocks::Fixed(a), Blocks::Fixed(b)) if a == b)
         {
-            self.reader.approximated("number_ios", "the bytes that so many operations move on average");
+            self.reader.approximated("number_ios", "the bytes that this many operations move on average");
         }
         Some(by_count.map_or(wanted, |bytes| bytes.min(wanted)))
     }

@@ -96,7 +96,7 @@ pub enum ExpectError {
         problem: String,
     },
     /// Made by another version.
-    #[error("{}: its format is {found}, and this program knows {FORMAT}; write it anew with `--accept`", path.display())]
+    #[error("{}: its format is {found}, and this program knows {FORMAT}; write it again with `--accept`", path.display())]
     Format {
         /// Which.
         path: PathBuf,

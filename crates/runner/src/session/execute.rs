@@ -101,7 +101,7 @@ impl Runner<'_> {
         trace: Option<&mut TraceWriter>,
     ) -> Result<Executed, Trouble> {
         let job = self.job(key, settings, reached, name, workload);
-        let nobody = || Trouble::Failed("nobody is there to do it; this is a defect of the program".into());
+        let nobody = || Trouble::Failed("no client can do it; this is a bug in benchmaster".into());
         let crew = self.crew.as_mut().ok_or_else(nobody)?;
         let services = &mut self.targets.services;
         let observe = &mut *self.observe;

@@ -29,7 +29,7 @@ impl Runner<'_> {
             self.let_go()?;
         }
         if self.labs.has_other_server(settings) {
-            (self.observe)(Happening::Note("the lab's server is set up anew"));
+            (self.observe)(Happening::Note("the lab's server is set up again"));
             self.labs.restart_server(settings)?;
         }
         if let Some(namespace) = self.labs.namespace() {

@@ -1,22 +1,22 @@
 //! The section `[load]`: a load curve, whose loads are the levels of a factor of their own.
 
+use std::fmt;
 use std::ops::Range;
 
 use benchmaster_record::model::{Group, Repeat, Step, Workload};
 use benchmaster_record::results::{LatencyGoal, LatencyMeasure, LoadCurve, LoadRecord};
 use benchmaster_units::{Rate, TimeSpan};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::design::{DesignKind, DesignSection, Replicates};
-use super::factors::{Factor, Level, Setting, workload_names};
-use super::path::{self, Segment};
+use super::factors::{Factor, Level, Setting, no_parameter_twice, workload_names};
 use super::section::Reader;
 use super::treatment::Treatment;
-use super::words;
+use super::tree::{Node, Value};
 use crate::diagnostics::{Diagnostic, Diagnostics};
+use crate::path::{self, Segment};
+use crate::suggest;
 use benchmaster_analysis::load::grid;
 use benchmaster_record::model::leaves;
 
@@ -87,13 +87,36 @@ pub enum Curve {
 }
 
 /// A rate, or a number of workers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Load {
     /// Workers per client.
     Workers(#[schemars(range(min = 1))] u32),
     /// Operations per second of a client.
     Rate(Rate),
+}
+
+impl<'de> Deserialize<'de> for Load {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Load;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a rate such as \"100/s\", or a number of workers")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Load, E> {
+                text.parse().map(Load::Rate).map_err(E::custom)
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Load, E> {
+                let invalid = |_| E::invalid_type(de::Unexpected::Signed(number), &self);
+                number.try_into().map(Load::Workers).map_err(invalid)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 impl Load {
@@ -153,18 +176,19 @@ pub struct LoadPlan {
     pub section: LoadSection,
     /// The parameter that the load is.
     pub parameter: String,
-    /// The loads in ascending order, as written in TOML.
-    pub(crate) written: Vec<String>,
+    /// The loads in ascending order.
+    loads: Vec<Value>,
     /// Which of them are run while the load rises.
     pub rise: Vec<u32>,
-    /// Place of the section.
-    place: Range<usize>,
+    span: Range<usize>,
 }
 
 /// Reads the section; `Some(None)` when there is none, `None` when there are mistakes, which have then been reported.
-pub(crate) fn read(reader: &mut Reader<'_, '_>, design: Option<&DesignSection>) -> Option<Option<LoadPlan>> {
-    let Some((key, node)) = reader.tree.get_key_value("load") else { return Some(None) };
-    let place = key.span();
+pub(crate) fn read_section(
+    reader: &mut Reader<'_>,
+    design: Option<&DesignSection>,
+) -> Option<Option<LoadPlan>> {
+    let Some((key, node)) = reader.tree.entry("load") else { return Some(None) };
     let section = reader.read::<LoadSection>("load", node)?;
     let mut good = check(reader, &section);
     good &= design.is_none_or(|design| check_design(reader, design, &section));
@@ -182,28 +206,47 @@ pub(crate) fn read(reader: &mut Reader<'_, '_>, design: Option<&DesignSection>) 
         Err(count) => {
             let message = format!("there would be {count} loads to search among, which are too many");
             let help = format!("raise `resolution` or `factor`; at most {} are searched", grid::MOST_LOADS);
-            let place = reader.place("load.resolution");
-            reader.found.push(Diagnostic::error(message).at(place).help(help));
+            reader.report_at("load.resolution", Diagnostic::error(message).help(help));
             return None;
         }
     };
-    let written = |load: &f64| if whole { format!("{load}") } else { format!("\"{}\"", Rate(*load)) };
+    let value =
+        |load: &f64| if whole { Value::Integer(*load as i64) } else { Value::Text(Rate(*load).to_string()) };
     Some(Some(LoadPlan {
         parameter,
-        written: grid.loads.iter().map(written).collect(),
+        loads: grid.loads.iter().map(value).collect(),
         rise: grid.rise,
-        place,
+        span: key.span.clone(),
         section,
     }))
 }
 
+/// The factors with the loads of a curve as the last one of the study. `None` when it gets into the way of another, which
+/// has then been reported.
+pub(crate) fn with_load(
+    reader: &mut Reader<'_>,
+    mut factors: Vec<Factor>,
+    load: Option<&LoadPlan>,
+) -> Option<Vec<Factor>> {
+    let Some(load) = load.map(LoadPlan::factor) else { return Some(factors) };
+    if let Some(same) = factors.iter().find(|factor| factor.name == load.name) {
+        let message = format!("with `[load]` no other factor can be called `{}`", load.name);
+        reader
+            .diagnostics
+            .push(Diagnostic::error(message).at(same.span.clone()).help("give it another name"));
+        return None;
+    }
+    let own = factors.iter().filter(|factor| !factor.is_block).count();
+    factors.insert(own, load);
+    no_parameter_twice(reader, &factors).then_some(factors)
+}
+
 /// Values that cannot be meant.
-fn check(reader: &mut Reader<'_, '_>, section: &LoadSection) -> bool {
+fn check(reader: &mut Reader<'_>, section: &LoadSection) -> bool {
     let mut good = true;
     let mut require = |holds: bool, key: &str, message: String, help: &str| {
         if !holds {
-            let place = reader.place(&format!("load.{key}"));
-            reader.found.push(Diagnostic::error(message).at(place).help(help));
+            reader.report_at(&format!("load.{key}"), Diagnostic::error(message).help(help));
             good = false;
         }
     };
@@ -265,11 +308,10 @@ fn check(reader: &mut Reader<'_, '_>, section: &LoadSection) -> bool {
 }
 
 /// What a load curve asks of the rest of the experiment.
-fn check_design(reader: &mut Reader<'_, '_>, design: &DesignSection, section: &LoadSection) -> bool {
+fn check_design(reader: &mut Reader<'_>, design: &DesignSection, section: &LoadSection) -> bool {
     let mut good = true;
     let mut refuse = |key: &str, message: &str, help: &str| {
-        let place = reader.place(&format!("design.{key}"));
-        reader.found.push(Diagnostic::error(message).at(place).help(help));
+        reader.report_at(&format!("design.{key}"), Diagnostic::error(message).help(help));
         good = false;
     };
     let other = "remove it, or `[load]`";
@@ -308,13 +350,13 @@ fn check_design(reader: &mut Reader<'_, '_>, design: &DesignSection, section: &L
 }
 
 /// The path of the parameter that the load is.
-fn parameter(reader: &mut Reader<'_, '_>, section: &LoadSection) -> Option<String> {
+fn parameter(reader: &mut Reader<'_>, section: &LoadSection) -> Option<String> {
     let names = workload_names(reader.tree);
     let name = &section.workload;
     if !names.contains(name) {
-        let place = reader.place("load.workload");
-        let help = words::suggest(name, "workloads of this study", names.iter().map(String::as_str));
-        reader.found.push(Diagnostic::error(format!("there is no workload `{name}`")).at(place).help(help));
+        let help = suggest::suggest(name, "workloads of this study", names.iter().map(String::as_str));
+        let error = Diagnostic::error(format!("there is no workload `{name}`"));
+        reader.report_at("load.workload", error.help(help));
         return None;
     }
     let key = match section.curve {
@@ -329,45 +371,33 @@ fn parameter(reader: &mut Reader<'_, '_>, section: &LoadSection) -> Option<Strin
             _ => false,
         };
         if !below {
-            let place = reader.place("load.parameter");
             let message = format!("`{path}` is not the {key} of the workload `{name}`");
             let help = format!("write `workload.{name}.{key}`, or `workload.{name}.groups[0].{key}`");
-            reader.found.push(Diagnostic::error(message).at(place).help(help));
+            reader.report_at("load.parameter", Diagnostic::error(message).help(help));
             return None;
         }
         return Some(path.clone());
     }
-    let custom = |tree: &DeTable<'_>| {
-        let at = [Segment::Key("workload"), Segment::Key(name)];
-        let Some((_, node)) = path::find(tree, &at) else { return false };
-        matches!(node.get_ref(), DeValue::Table(table) if !table.contains_key("use"))
-    };
-    Some(if custom(reader.tree) {
-        format!("workload.{name}.groups[0].{key}")
-    } else {
-        format!("workload.{name}.{key}")
-    })
+    let workload = reader.tree.get("workload").and_then(|all| all.table()?.get(name)?.table());
+    let custom = workload.is_some_and(|workload| workload.get("use").is_none());
+    let group = if custom { "groups[0]." } else { "" };
+    Some(format!("workload.{name}.{group}{key}"))
 }
 
 impl LoadPlan {
     /// The factor whose levels are the loads.
-    pub(crate) fn factor(&self) -> Factor<'_> {
-        let levels = self.written.iter().filter_map(|written| {
-            // It has been written by this program.
-            let value = DeValue::parse(written).ok()?.into_inner();
-            let setting = Setting {
-                path: self.parameter.clone(),
-                origin: self.place.clone(),
-                value: Spanned::new(self.place.clone(), value),
-                written: Some(written.clone()),
-            };
+    pub(crate) fn factor(&self) -> Factor {
+        let level = |load: &Value| {
+            let written = load.to_toml();
             let name = written.trim_matches('"').to_owned();
-            Some(Level { name, place: self.place.clone(), settings: vec![setting] })
-        });
+            let value = Node::new(self.span.clone(), load.clone());
+            let setting = Setting { path: self.parameter.clone(), span: self.span.clone(), value, written };
+            Level { name, span: self.span.clone(), settings: vec![setting] }
+        };
         Factor {
             name: LOAD_FACTOR.to_owned(),
-            place: self.place.clone(),
-            levels: levels.collect(),
+            span: self.span.clone(),
+            levels: self.loads.iter().map(level).collect(),
             hard_to_change: None,
             is_block: false,
             is_load: true,
@@ -380,7 +410,7 @@ impl LoadPlan {
     /// When the flow does not tell how often it was done.
     pub(crate) fn record(&self, base: &Treatment, factor: u32) -> Result<LoadRecord, Diagnostic> {
         let name = &self.section.workload;
-        let at = |message: String, help: &str| Diagnostic::error(message).at(self.place.clone()).help(help);
+        let at = |message: String, help: &str| Diagnostic::error(message).at(self.span.clone()).help(help);
         let workload = base.workloads.iter().find(|(of, _)| of == name).map(|(_, workload)| workload);
         let group = workload.and_then(|workload| self.group(workload));
         let Some(group) = group else {
@@ -486,9 +516,9 @@ fn labels(flow: &[Step]) -> Vec<String> {
 pub(crate) fn stored(
     plan: &LoadPlan,
     base: &Treatment,
-    factors: &[Factor<'_>],
-    found: &mut Diagnostics,
+    factors: &[Factor],
+    diagnostics: &mut Diagnostics,
 ) -> Option<LoadRecord> {
     let factor = factors.iter().position(|factor| factor.is_load)? as u32;
-    plan.record(base, factor).map_err(|diagnostic| found.push(diagnostic)).ok()
+    plan.record(base, factor).map_err(|diagnostic| diagnostics.push(diagnostic)).ok()
 }

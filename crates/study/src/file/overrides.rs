@@ -3,8 +3,8 @@
 
 use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
 
-use super::path::{self, Segment};
-use super::place::alternatives;
+use crate::path::{self, Segment};
+use crate::settings::alternatives;
 
 /// A value for a parameter.
 #[derive(Debug, Clone)]
@@ -21,26 +21,18 @@ pub enum OverrideError {
     #[error(
         "`{text}` is not of the form KEY=VALUE; write for example `design.replicates=10` or `target.path=/mnt/x`"
     )]
-    Form {
-        /// What was written.
-        text: String,
-    },
+    Form { text: String },
     /// The key is no path.
     #[error(
         "`{path}` is no path of a parameter; write names with dots between, such as `workload.read.io_size`"
     )]
-    Path {
-        /// The key.
-        path: String,
-    },
+    Path { path: String },
     /// A part of the path leads nowhere.
     #[error("`{path}` cannot be set: `{part}` is {what}")]
     Nowhere {
-        /// The key.
         path: String,
         /// What of it leads nowhere.
         part: String,
-        /// What is there.
         what: &'static str,
     },
 }
@@ -86,10 +78,10 @@ impl Override {
 /// # Errors
 /// When a path leads through something that is no table.
 pub(super) fn apply(text: &str, overrides: &[Override]) -> Result<String, OverrideError> {
-    let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text.to_owned()) };
     if overrides.is_empty() {
         return Ok(text.to_owned());
     }
+    let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text.to_owned()) };
     for change in overrides {
         let Some(value) = &change.value else {
             if document.get(&change.path).is_none() {
@@ -101,7 +93,7 @@ pub(super) fn apply(text: &str, overrides: &[Override]) -> Result<String, Overri
             remove(document.as_table_mut(), other);
         }
         if matches!(&*change.path, "target.path" | "target.mount") {
-            only_place(document.as_table_mut());
+            remove_options(document.as_table_mut());
         }
         set(document.as_table_mut(), change, value)?;
     }
@@ -109,7 +101,7 @@ pub(super) fn apply(text: &str, overrides: &[Override]) -> Result<String, Overri
 }
 
 /// All other keys of `[target]` are options of the user-space client, which takes no part any more.
-fn only_place(document: &mut Table) {
+fn remove_options(document: &mut Table) {
     if let Some(target) = document.get_mut("target").and_then(Item::as_table_like_mut) {
         let keys: Vec<_> = target.iter().map(|(key, _)| key.to_owned()).collect();
         for key in keys.iter().filter(|key| !matches!(key.as_str(), "path" | "mount")) {
@@ -137,10 +129,10 @@ fn set(document: &mut Table, change: &Override, value: &Value) -> Result<(), Ove
         OverrideError::Nowhere { path: path.clone(), part, what }
     };
     let Some((last, way)) = segments.split_last() else { return Ok(()) };
-    let mut here = Place::Table(document);
+    let mut parent = Parent::Table(document);
     for segment in way {
-        here = match (here, segment) {
-            (Place::Table(table), Segment::Key(key)) => {
+        parent = match (parent, segment) {
+            (Parent::Table(table), Segment::Key(key)) => {
                 if table.get(key).is_none() {
                     let mut section = Table::new();
                     // Written only when it gets keys of its own.
@@ -148,45 +140,45 @@ fn set(document: &mut Table, change: &Override, value: &Value) -> Result<(), Ove
                     table.insert(key, Item::Table(section));
                 }
                 let item = table.get_mut(key).ok_or_else(|| nowhere(segment, "not there"))?;
-                Place::of(item).ok_or_else(|| nowhere(segment, "a value, not a table or an array"))?
+                Parent::of(item).ok_or_else(|| nowhere(segment, "a value, not a table or an array"))?
             }
-            (Place::Tables(tables), Segment::Index(index)) => {
-                Place::Table(tables.get_mut(*index).ok_or_else(|| nowhere(segment, "not there"))?)
+            (Parent::Tables(tables), Segment::Index(index)) => {
+                Parent::Table(tables.get_mut(*index).ok_or_else(|| nowhere(segment, "not there"))?)
             }
-            (Place::Array(array), Segment::Index(index)) => {
+            (Parent::Array(array), Segment::Index(index)) => {
                 let value = array.get_mut(*index).ok_or_else(|| nowhere(segment, "not there"))?;
-                Place::of_value(value).ok_or_else(|| nowhere(segment, "a value, not a table or an array"))?
+                Parent::of_value(value).ok_or_else(|| nowhere(segment, "a value, not a table or an array"))?
             }
-            (Place::Table(_), Segment::Index(_)) => {
-                return Err(nowhere(segment, "a place in a table, not in an array"));
+            (Parent::Table(_), Segment::Index(_)) => {
+                return Err(nowhere(segment, "an index into a table, not an array"));
             }
             (_, Segment::Key(_)) => {
                 return Err(nowhere(segment, "a key in an array: say which entry, from [0] on"));
             }
         };
     }
-    match (here, last) {
-        (Place::Table(table), Segment::Key(key)) => {
+    match (parent, last) {
+        (Parent::Table(table), Segment::Key(key)) => {
             table.insert(key, Item::Value(value.clone()));
         }
-        (Place::Array(array), Segment::Index(index)) => {
+        (Parent::Array(array), Segment::Index(index)) => {
             let entry = array.get_mut(*index).ok_or_else(|| nowhere(last, "not there"))?;
             *entry = value.clone();
         }
-        (Place::Table(_) | Place::Tables(_), Segment::Index(_)) => return Err(nowhere(last, "a table")),
+        (Parent::Table(_) | Parent::Tables(_), Segment::Index(_)) => return Err(nowhere(last, "a table")),
         (_, Segment::Key(_)) => return Err(nowhere(last, "a key in an array: say which entry, from [0] on")),
     }
     Ok(())
 }
 
 /// Where a path has led so far.
-enum Place<'d> {
+enum Parent<'d> {
     Table(&'d mut dyn TableLike),
     Tables(&'d mut toml_edit::ArrayOfTables),
     Array(&'d mut toml_edit::Array),
 }
 
-impl<'d> Place<'d> {
+impl<'d> Parent<'d> {
     fn of(item: &'d mut Item) -> Option<Self> {
         match item {
             Item::Table(table) => Some(Self::Table(table)),

@@ -5,7 +5,10 @@ use std::fmt;
 use benchmaster_record::results::StudyRecord;
 use toml::{Table, Value};
 
-use super::Plan;
+use super::screen::screening;
+use super::study::Plan;
+use crate::diagnostics::Diagnostics;
+use crate::file::StudyFile;
 
 /// The first difference between the stored study and the one at hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +83,39 @@ pub fn compatible(stored: &StudyRecord, now: &Plan) -> Result<(), Difference> {
     Ok(())
 }
 
+impl Plan {
+    /// The plan of a stored study, its stages included, from the study file that was stored with it.
+    ///
+    /// # Errors
+    /// When this version of the program cannot run the stored file, or makes another design of it.
+    pub fn of_results(stored: &StudyRecord) -> Result<Self, OfResultsError> {
+        let mut file = StudyFile::parse("study.toml", &stored.text)?;
+        if stored.design_details.screen {
+            screening(&mut file);
+        }
+        let plan = Self::from_study(&file, &stored.version)?;
+        compatible(stored, &plan).map_err(Box::new)?;
+        Ok(plan.with_stages(stored)?)
+    }
+}
+
+/// Why there is no plan of a stored study.
+#[derive(Debug, thiserror::Error)]
+pub enum OfResultsError {
+    /// Its file cannot be run.
+    #[error("{0}")]
+    Invalid(Diagnostics),
+    /// It means something else now.
+    #[error(transparent)]
+    Different(#[from] Box<Difference>),
+}
+
+impl From<Diagnostics> for OfResultsError {
+    fn from(found: Diagnostics) -> Self {
+        Self::Invalid(found)
+    }
+}
+
 fn tables(path: &str, before: &Table, after: &Table) -> Option<Difference> {
     let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     let text = |value: Option<&Value>| value.map(ToString::to_string);
@@ -126,7 +162,6 @@ fn values(path: &str, before: &Value, after: &Value) -> Option<Difference> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::StudyFile;
 
     const TEXT: &str = r#"
 [study]

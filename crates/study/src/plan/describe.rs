@@ -15,8 +15,9 @@ use super::design::words::bits;
 use super::design::{
     BlockInput, DesignDescription, DesignFactor, DesignInput, MAX_ORDER, POWER, TextForm, describe,
 };
-use super::place::{self, EmulationHere, PlannedNetwork, PlannedStep};
-use super::{Estimate, Plan};
+use super::estimate::Estimate;
+use super::setup::{self, LocalEmulation, PlannedNetwork, PlannedStep};
+use super::study::Plan;
 use crate::response_names::response_names;
 use benchmaster_analysis::schedule::first_runs;
 
@@ -45,7 +46,6 @@ pub struct PlanDescription {
     pub response: String,
     /// All responses of the base treatment.
     pub responses: Vec<String>,
-    /// What is varied.
     pub factors: Vec<PlannedFactor>,
     /// The load curve that is measured for each treatment.
     pub load: Option<PlannedLoad>,
@@ -72,7 +72,6 @@ pub struct PlanDescription {
 /// A factor of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedFactor {
-    /// Its name.
     pub name: String,
     /// Its levels; the first is the base level.
     pub levels: Vec<PlannedLevel>,
@@ -81,7 +80,6 @@ pub struct PlannedFactor {
 /// A level of a factor of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedLevel {
-    /// Its name.
     pub name: String,
     /// The parameters it sets, by path, as written in TOML.
     pub settings: BTreeMap<String, String>,
@@ -136,7 +134,6 @@ impl PlannedLoad {
 /// A workload of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedWorkload {
-    /// Its name.
     pub name: String,
     /// The built-in it uses, or `custom`.
     pub use_name: String,
@@ -220,9 +217,9 @@ impl Plan {
 
     /// The plan for people, with what can be known of this host only: by what means networks would be emulated here.
     /// `design` is what [`describe`] says of [`Plan::design_input`].
-    pub fn describe_here(&self, design: DesignDescription, emulation: EmulationHere) -> PlanDescription {
+    pub fn describe_here(&self, design: DesignDescription, emulation: LocalEmulation) -> PlanDescription {
         PlanDescription {
-            networks: place::networks(&self.treatments, Some(emulation)),
+            networks: setup::networks(&self.treatments, Some(emulation)),
             ..self.describe_with(design)
         }
     }
@@ -278,10 +275,10 @@ impl Plan {
             factors: factors.collect(),
             load: PlannedLoad::of(study),
             workloads: workloads.collect(),
-            clients: base.map(|base| place::clients(&base.settings)).unwrap_or_default(),
-            networks: place::networks(&self.treatments, None),
-            beside: base.map(|base| place::beside(&base.settings)).unwrap_or_default(),
-            steps: place::steps(&self.treatments),
+            clients: base.map(|base| setup::clients(&base.settings)).unwrap_or_default(),
+            networks: setup::networks(&self.treatments, None),
+            beside: base.map(|base| setup::sampling(&base.settings)).unwrap_or_default(),
+            steps: setup::steps(&self.treatments),
             treatments: study.treatments.iter().map(|treatment| treatment.label.clone()).collect(),
             runs: runs.collect(),
             estimate: self.estimate(),

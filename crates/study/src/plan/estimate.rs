@@ -6,7 +6,7 @@ use benchmaster_record::model::{Fileset, Sharing};
 use benchmaster_record::results::{BlocksRecord, Replication};
 use serde::Serialize;
 
-use super::{Plan, PlannedTreatment};
+use super::study::{Plan, PlannedTreatment};
 
 /// What a study will take, as far as it can be told before.
 #[derive(Debug, Clone, PartialEq, Serialize)]

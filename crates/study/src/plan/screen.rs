@@ -1,6 +1,6 @@
 //! The design that a screening begins with.
 
-use crate::file::{DesignKind, FractionBy, StudyFile};
+use crate::file::{DesignKind, FractionBy, Layout, StudyFile};
 
 /// Makes a study a screening: in place of all combinations it begins with a fraction. A fraction or another design that
 /// the study asks for itself stays, and so do all combinations with some excluded.
@@ -13,13 +13,14 @@ pub fn screening(file: &mut StudyFile) {
     }
     let factors = file.factors.len();
     let two_level = file.factors.iter().all(|factor| factor.settings.len() == 2);
-    match (two_level, factors) {
+    if factors < 3 {
         // Two factors have no fraction worth the name.
-        (_, ..3) => {}
-        (true, _) => {
-            file.design.kind = DesignKind::Fractional;
-            file.choice.fraction = Some(FractionBy::Resolution(if factors == 3 { 3 } else { 4 }));
-        }
-        (false, _) => file.design.kind = DesignKind::OrthogonalArray,
+    } else if two_level {
+        file.design.kind = DesignKind::Fractional;
+        let resolution = if factors == 3 { 3 } else { 4 };
+        file.choice.layout = Layout::Fraction(FractionBy::Resolution(resolution));
+    } else {
+        file.design.kind = DesignKind::OrthogonalArray;
+        file.choice.layout = Layout::OrthogonalArray { runs: None };
     }
 }

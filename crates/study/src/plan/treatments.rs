@@ -8,7 +8,7 @@ use benchmaster_design::{DesignError, array, block, centre, full, one_at_a_time,
 use benchmaster_record::results::{BlocksRecord, DesignRecord, TreatmentRecord};
 
 use crate::diagnostics::{Diagnostic, Diagnostics};
-use crate::file::{Blocks, DesignKind, FractionBy, StudyFile, only_regular};
+use crate::file::{Blocks, FractionBy, Layout, StudyFile, only_regular};
 
 /// The most runs of a fraction that is chosen by the effects that must be clear.
 const MOST_CLEAR_RUNS: u64 = benchmaster_design::MAX_TREATMENTS;
@@ -27,7 +27,7 @@ pub(super) fn list(file: &StudyFile) -> Result<Listed, Diagnostics> {
     let mut found = file.warnings.clone();
     make(file).map_err(|(path, diagnostic)| {
         found.push(match path {
-            Some(path) => diagnostic.at(file.place(&format!("design.{path}"))),
+            Some(path) => diagnostic.at(file.span_of(&format!("design.{path}"))),
             None => diagnostic,
         });
         found
@@ -40,15 +40,14 @@ type Mistake = (Option<&'static str>, Diagnostic);
 fn make(file: &StudyFile) -> Result<Listed, Mistake> {
     let (design, choice) = (&file.design, &file.choice);
     let levels = design_levels(file);
-    let Rows { rows, fraction } = rows(file, &levels)?;
-    let blocking = blocking(file, fraction.as_ref(), &rows)?;
+    let Rows { rows, fraction } = rows(&choice.layout, &choice.interest, &levels)?;
     let allowed = DesignRecord { exclude: choice.exclude.clone(), ..DesignRecord::default() };
-    let (excluded, kept): (Vec<_>, Vec<_>) =
-        rows.into_iter().zip(blocking.rows).partition(|(row, _)| !allowed.allows(row));
-    check_kept(file, &kept.iter().map(|(row, _)| row).collect::<Vec<_>>(), &levels)?;
+    let (kept, excluded): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| allowed.allows(row));
+    check_kept(file, &kept, &levels)?;
+    let blocking = blocking(file, fraction.as_ref(), &kept)?;
 
     let mut treatments: Vec<_> = (0..)
-        .zip(kept)
+        .zip(kept.into_iter().zip(blocking.rows))
         .map(|(index, (levels, block))| TreatmentRecord {
             index,
             label: file.label(&levels),
@@ -81,7 +80,7 @@ fn make(file: &StudyFile) -> Result<Listed, Mistake> {
         hard_to_change: choice.hard_to_change.clone(),
         blocks: blocking.record,
         centre_points: design.centre_points,
-        excluded: excluded.into_iter().map(|(row, _)| row).collect(),
+        excluded,
         goal: choice.goal.clone(),
         precision: design.precision,
         load: file.load_record.clone(),
@@ -136,33 +135,31 @@ struct Rows {
     fraction: Option<Fraction>,
 }
 
-fn rows(file: &StudyFile, levels: &[u32]) -> Result<Rows, Mistake> {
+fn rows(layout: &Layout, interest: &[Term], levels: &[u32]) -> Result<Rows, Mistake> {
     let plain = |rows| Rows { rows, fraction: None };
     let count = levels.len() as u32;
-    match file.design.kind {
-        DesignKind::Full => Ok(plain(full(levels).map_err(too_large)?)),
-        DesignKind::OneAtATime => Ok(plain(one_at_a_time(levels).map_err(too_large)?)),
-        DesignKind::Explicit => Ok(plain(file.choice.treatments.clone())),
-        DesignKind::PlackettBurman => {
+    match layout {
+        Layout::Full => Ok(plain(full(levels).map_err(too_large)?)),
+        Layout::OneAtATime => Ok(plain(one_at_a_time(levels).map_err(too_large)?)),
+        Layout::Explicit(treatments) => Ok(plain(treatments.clone())),
+        Layout::PlackettBurman => {
             Ok(plain(plackett_burman::plackett_burman(count).map_err(|error| at("kind", &error))?))
         }
-        DesignKind::OrthogonalArray => {
-            let key = if file.design.runs.is_some() { "runs" } else { "kind" };
-            let array = array::orthogonal_array(levels, file.design.runs).map_err(|error| at(key, &error))?;
+        Layout::OrthogonalArray { runs } => {
+            let key = if runs.is_some() { "runs" } else { "kind" };
+            let array = array::orthogonal_array(levels, *runs).map_err(|error| at(key, &error))?;
             Ok(plain(array.rows))
         }
-        DesignKind::Fractional => {
-            let (key, fraction) = match &file.choice.fraction {
-                Some(FractionBy::Generators(generators)) => {
+        Layout::Fraction(by) => {
+            let (key, fraction) = match by {
+                FractionBy::Generators(generators) => {
                     ("generators", Fraction::from_generators(count, generators))
                 }
-                Some(FractionBy::Resolution(resolution)) => {
+                FractionBy::Resolution(resolution) => {
                     ("resolution", search::by_resolution(count, *resolution))
                 }
-                Some(FractionBy::Runs(runs)) => ("runs", search::by_runs(count, *runs)),
-                Some(FractionBy::Clear) | None => {
-                    ("clear", search::by_clear(count, &file.choice.interest, MOST_CLEAR_RUNS))
-                }
+                FractionBy::Runs(runs) => ("runs", search::by_runs(count, *runs)),
+                FractionBy::Clear => ("clear", search::by_clear(count, interest, MOST_CLEAR_RUNS)),
             };
             let fraction = fraction.map_err(|error| at(key, &error))?;
             Ok(Rows { rows: fraction.rows(), fraction: Some(fraction) })
@@ -205,13 +202,13 @@ fn blocking(file: &StudyFile, fraction: Option<&Fraction>, rows: &[Vec<u32>]) ->
         Some(Blocks::Confounded(blocks)) => blocks.count,
     };
     let whole;
-    let fraction = match (fraction, file.design.kind) {
+    let fraction = match (fraction, &file.choice.layout) {
         (Some(fraction), _) => fraction,
-        (None, DesignKind::Full) => {
+        (None, Layout::Full) => {
             whole = Fraction::full(file.factors.len() as u32).map_err(|error| at("blocks", &error))?;
             &whole
         }
-        (None, kind) => return Err((Some("blocks"), only_regular(kind))),
+        (None, _) => return Err((Some("blocks"), only_regular(file.design.kind))),
     };
     let blocking = block::blocks(fraction, count).map_err(|error| at("blocks.count", &error))?;
     let effects = blocking.confounded.iter().map(|&term| factors(term)).collect();
@@ -223,7 +220,7 @@ fn blocking(file: &StudyFile, fraction: Option<&Fraction>, rows: &[Vec<u32>]) ->
 }
 
 /// Whether enough is left to vary every factor.
-fn check_kept(file: &StudyFile, kept: &[&Vec<u32>], levels: &[u32]) -> Result<(), Mistake> {
+fn check_kept(file: &StudyFile, kept: &[Vec<u32>], levels: &[u32]) -> Result<(), Mistake> {
     if kept.is_empty() && !file.choice.exclude.is_empty() {
         let diagnostic = Diagnostic::error("`exclude` leaves no treatment").help("exclude less");
         return Err((Some("exclude"), diagnostic));
@@ -233,8 +230,8 @@ fn check_kept(file: &StudyFile, kept: &[&Vec<u32>], levels: &[u32]) -> Result<()
         let used: Vec<_> = (0..count).filter(used).collect();
         let (Some(&only), true) = (used.first(), used.len() == 1 && count > 1) else { continue };
         let level = factor.levels.get(only as usize).map_or("?", String::as_str);
-        let (key, what) = match file.design.kind {
-            DesignKind::Explicit => ("treatments", "all treatments have"),
+        let (key, what) = match file.choice.layout {
+            Layout::Explicit(_) => ("treatments", "all treatments have"),
             _ => ("exclude", "all treatments that are left have"),
         };
         let message = format!("{what} the level `{level}` of `{}`, and it does not vary", factor.name);

@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for ParameterText {
             type Value = ParameterText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text in quotes, a whole number, `true` or `false`")
+                f.write_str("a string, a whole number, `true` or `false`")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<ParameterText, E> {
@@ -138,7 +138,7 @@ impl JsonSchema for ParameterText {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "a text in quotes, a whole number, `true` or `false`",
+            "description": "a string, a whole number, `true` or `false`",
             "type": ["string", "integer", "boolean"],
         })
     }

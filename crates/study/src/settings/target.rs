@@ -53,6 +53,17 @@ pub struct MountSettings {
     pub path: Option<String>,
 }
 
+/// The parameters that stand for the same thing in another way: a level that sets one of them takes the place of the
+/// others.
+pub(crate) fn alternatives(path: &str) -> &'static [&'static str] {
+    match path {
+        "target.path" => &["target.url", "target.mount"],
+        "target.url" => &["target.path", "target.mount"],
+        "target.mount" => &["target.path", "target.url"],
+        _ => &[],
+    }
+}
+
 impl MountSettings {
     /// The host of the source, before its first colon outside of brackets; `None` when it has none.
     pub fn host(&self) -> Option<&str> {
@@ -276,7 +287,7 @@ impl<'de> Deserialize<'de> for TargetSettings {
                 Ok(target)
             }
         }
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_struct("TargetSettings", &KEYS, Visitor)
     }
 }
 
@@ -358,7 +369,7 @@ impl<'de> Deserialize<'de> for OptionText {
             type Value = OptionText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text in quotes, a whole number, `true` or `false`")
+                f.write_str("a string, a whole number, `true` or `false`")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<OptionText, E> {

@@ -368,6 +368,17 @@ mistakes! {
     nested_key_in_a_group: with("workers = 2", "worker = 2");
     nested_key_in_a_step: with("{ op = \"close\" }", "{ opp = \"close\" }");
     nested_value_in_a_step: with("file = \"random\"", "file = \"any\"");
+    several_in_one_section: and("[network]\ndelai = \"1ms\"\njitter = 3\nbandwith = \"1Gbit/s\"\nmtu = -1\n");
+    several_in_one_step: with("{ op = \"close\" }", "{ opp = \"close\", label = 3, io_sise = \"4KiB\" }");
+    size_of_another_distribution: with(
+        ", size = \"4KiB\"",
+        ", size = { distribution = \"uniform\", mean = \"4KiB\", min = \"1KiB\", max = \"8KiB\" }"
+    );
+    size_with_a_wrong_number: with(
+        ", size = \"4KiB\"",
+        ", size = { distribution = \"gamma\", mean = \"4KiB\", shape = \"round\" }"
+    );
+    size_as_a_list: with(", size = \"4KiB\"", ", size = [\"4KiB\"]");
     size_of_no_form: with(", size = \"4KiB\"", ", size = { distribution = \"normal\", mean = \"4KiB\" }");
     size_of_wrong_unit: with(", size = \"4KiB\"", ", size = \"4K\"");
     step_without_anything: with("{ op = \"close\" }", "{ label = \"x\" }");
@@ -398,9 +409,9 @@ fn marks_and_line_endings_do_not_matter() {
     let bad = with("file_size =", "file_sze =");
     let place = |text: &str| {
         let found = diagnose(text).unwrap_err();
-        let place = found.list()[0].place.clone().unwrap();
-        assert_eq!(&text[place.clone()], "file_sze");
-        found.line_column(&place)
+        let span = found.list()[0].span.clone().unwrap();
+        assert_eq!(&text[span.clone()], "file_sze");
+        found.line_column(&span)
     };
     assert_eq!(place(&bad), (23, 1));
     assert_eq!(place(&bad.replace('\n', "\r\n")), (23, 1));

@@ -50,9 +50,9 @@ fn studies() -> Vec<String> {
 fn check(text: &str) {
     let lines = text.split('\n').count();
     let within = |found: &Diagnostics| {
-        for place in found.list().iter().filter_map(|d| d.place.clone()) {
-            assert!(place.start <= place.end && place.end <= text.len(), "{place:?} in {text:?}");
-            let (line, column) = found.line_column(&place);
+        for span in found.list().iter().filter_map(|d| d.span.clone()) {
+            assert!(span.start <= span.end && span.end <= text.len(), "{span:?} in {text:?}");
+            let (line, column) = found.line_column(&span);
             assert!((1..=lines).contains(&line), "line {line} of {lines} in {text:?}");
             let length = text.split('\n').nth(line - 1).unwrap().chars().count();
             assert!((1..=length + 1).contains(&column), "column {column} of {length} in {text:?}");
@@ -218,7 +218,7 @@ fn places_are_exact_in_every_kind_of_table() {
         let mut text = good.clone();
         text.replace_range(start..start + key.len(), "zzzzz");
         let found = StudyFile::parse("study.toml", &text).expect_err(old);
-        let places: Vec<_> = found.list().iter().filter_map(|d| d.place.clone()).collect();
-        assert!(places.contains(&(start..start + 5)), "{old}: {found}");
+        let spans: Vec<_> = found.list().iter().filter_map(|d| d.span.clone()).collect();
+        assert!(spans.contains(&(start..start + 5)), "{old}: {found}");
     }
 }

@@ -43,7 +43,8 @@ impl Compiler<'_> {
             self.error(format!("{path}.{field}"), format!("`{name}` is no name for a {what}"), fix);
         }
         if section == Section::TearDown {
-            let message = format!("`{field}` means nothing in `teardown`: nobody is waited for there");
+            let message =
+                format!("`{field}` has no effect in `teardown`: workers do not wait for each other there");
             self.error(path, message, "move it to the flow");
         }
         code.push(match field {
@@ -76,7 +77,7 @@ impl Compiler<'_> {
                 self.error("groups", format!("workers take from the counter `{name}`, and none posts"), fix);
             }
             if code().any(limited) && !code().any(taken) {
-                let message = format!("the counter `{name}` has a limit, and nobody takes from it");
+                let message = format!("the counter `{name}` has a limit, but no step takes from it");
                 self.error("groups", message, "remove `limit`, or add a `take`");
             }
         }

@@ -213,7 +213,7 @@ fn the_clients_cache_is_what_cache_control_is_about() {
     cached.cache = CacheControl::Drop;
     for _ in 0..2 {
         let recording = cached.run(&reading(200, 1));
-        assert_eq!(recording.cache.done, "the clients mounted anew, with empty caches");
+        assert_eq!(recording.cache.done, "the clients mounted again, with empty caches");
         // 16 pages can be read, again and again; every run begins without them.
         let read = calls(&recording, Phase::Measure, "READ");
         assert!((1..=16).contains(&read) && count(&recording, "read") == 200, "{read}");

@@ -101,7 +101,7 @@ mod tests {
         let mut row = made.rows()[0].clone();
         (row.operation, row.ops) = ("CREATE_SESSION".into(), 4);
         made.rows().push(row);
-        assert!(made.found(&DETECTOR).what.contains("4 calls to make"));
+        assert!(made.found(&DETECTOR).what.contains("4 calls to recreate"));
         made.recording().rpc = None;
         assert_eq!(made.verdict(&DETECTOR), Verdict::Irrelevant);
     }

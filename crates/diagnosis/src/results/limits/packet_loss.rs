@@ -170,7 +170,7 @@ fn of_sender(measured: &Measured<'_>, to_clients: bool) -> Option<Loss> {
         lost: again,
         round_trip: Some(round_trips / sent),
         segment: Some(segments / sent),
-        from: "the sender's TCP retransmitted that many",
+        from: "the sender's TCP retransmitted as many",
         confidence: Confidence::Certain,
     })
 }
@@ -336,7 +336,7 @@ mod tests {
         counted(&mut real, 50.0);
         let found = real.found(&DETECTOR);
         assert_eq!(found.confidence, Confidence::Certain);
-        assert!(found.what.contains("sender's TCP sent so many again"), "{}", found.what);
+        assert!(found.what.contains("sender's TCP retransmitted as many"), "{}", found.what);
         let mut healthy = made(1.0, 40.0);
         counted(&mut healthy, 2.0);
         assert_eq!(healthy.verdict(&DETECTOR), Verdict::Clear);

@@ -6,11 +6,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{self, IntoDeserializer, MapAccess, SeqAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 /// How runs are put into blocks: those of one block are done after each other, under the same conditions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Blocks {
     /// `"replicates"`: each replicate of all treatments is a block.
@@ -19,6 +21,34 @@ pub enum Blocks {
     Confounded(ConfoundedBlocks),
     /// Blocks with names; complete replicates go to them in turn.
     Named(#[schemars(length(min = 1))] Vec<NamedBlock>),
+}
+
+impl<'de> Deserialize<'de> for Blocks {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Blocks;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(
+                    "`\"replicates\"`, `{ count = 4 }`, or tables `[[design.blocks]]` with `name`, `at` and `set`",
+                )
+            }
+
+            fn visit_str<E: de::Error>(self, word: &str) -> Result<Blocks, E> {
+                ReplicateBlocks::deserialize(word.into_deserializer()).map(Blocks::Replicates)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Blocks, A::Error> {
+                ConfoundedBlocks::deserialize(MapAccessDeserializer::new(table)).map(Blocks::Confounded)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, blocks: A) -> Result<Blocks, A::Error> {
+                Deserialize::deserialize(SeqAccessDeserializer::new(blocks)).map(Blocks::Named)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 /// The word `"replicates"`.
@@ -103,7 +133,7 @@ impl Serialize for TimeOfDay {
 
 impl<'de> Deserialize<'de> for TimeOfDay {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

@@ -6,27 +6,42 @@ use benchmaster_design::regular::Generator;
 use benchmaster_design::term::{self, Term};
 use benchmaster_record::results::{Direction, GoalRecord};
 
-use super::{Blocks, DesignKind, DesignSection, LevelWord, RunOrder, keys};
+use super::blocks::Blocks;
+use super::check;
+use super::sections::{DesignKind, DesignSection, LevelWord, RunOrder};
 use crate::diagnostics::Diagnostic;
 use crate::file::factors::{Factor, Level};
 use crate::file::section::Reader;
-use crate::file::words;
+use crate::suggest;
 
 /// What `[design]` says of factors and levels, by number.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DesignChoice {
-    /// How a fractional design is chosen.
-    pub fraction: Option<FractionBy>,
+    /// Which combinations of levels are run.
+    pub layout: Layout,
     /// Effects of interest.
     pub interest: Vec<Term>,
-    /// Explicit treatments: the number of the level of each factor.
-    pub treatments: Vec<Vec<u32>>,
     /// Combinations of levels that are left out: per factor a level, or any.
     pub exclude: Vec<Vec<Option<u32>>>,
     /// Factors that are hard to change, in ascending order.
     pub hard_to_change: Vec<u32>,
     /// What the best treatment is to be found for.
     pub goal: Option<GoalRecord>,
+}
+
+/// Which combinations of levels are run.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Layout {
+    #[default]
+    Full,
+    OneAtATime,
+    PlackettBurman,
+    OrthogonalArray {
+        runs: Option<u32>,
+    },
+    Fraction(FractionBy),
+    /// The number of the level of each factor.
+    Explicit(Vec<Vec<u32>>),
 }
 
 /// How a fractional design is chosen.
@@ -44,16 +59,15 @@ pub enum FractionBy {
 
 /// Finds factors and levels that `[design]` names. `None` when one is not there, which has then been reported.
 pub(crate) fn choose(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut Reader<'_>,
     design: &DesignSection,
-    factors: &[Factor<'_>],
+    factors: &[Factor],
 ) -> Option<DesignChoice> {
     let mut good = two_levels(reader, design, factors);
     let names: Vec<_> = factors.iter().map(|factor| factor.name.as_str()).collect();
     let mut choice = DesignChoice {
-        fraction: fraction(reader, design, &names),
+        layout: Layout::Full,
         interest: Vec::new(),
-        treatments: Vec::new(),
         exclude: Vec::new(),
         hard_to_change: Vec::new(),
         goal: goal(reader, design),
@@ -89,14 +103,22 @@ pub(crate) fn choose(
             None => good = false,
         }
     }
-    good &= treatments(reader, design, factors, &mut choice.treatments);
+    let mut explicit = Vec::new();
+    good &= treatments(reader, design, factors, &mut explicit);
+    choice.layout = match design.kind {
+        DesignKind::Full => Layout::Full,
+        DesignKind::OneAtATime => Layout::OneAtATime,
+        DesignKind::PlackettBurman => Layout::PlackettBurman,
+        DesignKind::OrthogonalArray => Layout::OrthogonalArray { runs: design.runs },
+        DesignKind::Fractional => Layout::Fraction(fraction(reader, design, &names)),
+        DesignKind::Explicit => Layout::Explicit(explicit),
+    };
     good &= hard_to_change(reader, design, factors, &mut choice.hard_to_change);
     good.then_some(choice)
 }
 
-fn report(reader: &mut Reader<'_, '_>, path: &str, diagnostic: Diagnostic) {
-    let place = reader.place(&format!("design.{path}"));
-    reader.found.push(diagnostic.at(place));
+fn report(reader: &mut Reader<'_>, path: &str, diagnostic: Diagnostic) {
+    reader.report_at(&format!("design.{path}"), diagnostic);
 }
 
 fn known(names: &[&str]) -> String {
@@ -111,7 +133,7 @@ fn known(names: &[&str]) -> String {
 }
 
 /// Kinds of designs that only factors with two levels can have.
-fn two_levels(reader: &mut Reader<'_, '_>, design: &DesignSection, factors: &[Factor<'_>]) -> bool {
+fn two_levels(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor]) -> bool {
     let confounded = matches!(design.blocks, Some(Blocks::Confounded(_)));
     let (path, what) = match design.kind {
         DesignKind::Fractional => ("kind", "a fractional design"),
@@ -141,11 +163,8 @@ fn two_levels(reader: &mut Reader<'_, '_>, design: &DesignSection, factors: &[Fa
     false
 }
 
-/// `None` when nothing or more than one thing is said, or it is wrong; mistakes are reported.
-fn fraction(reader: &mut Reader<'_, '_>, design: &DesignSection, names: &[&str]) -> Option<FractionBy> {
-    if design.kind != DesignKind::Fractional {
-        return None;
-    }
+/// By what a fraction is chosen. Mistakes are reported.
+fn fraction(reader: &mut Reader<'_>, design: &DesignSection, names: &[&str]) -> FractionBy {
     if let Some(texts) = &design.generators {
         let mut generators = Vec::new();
         for (index, text) in texts.iter().enumerate() {
@@ -157,13 +176,13 @@ fn fraction(reader: &mut Reader<'_, '_>, design: &DesignSection, names: &[&str])
                 }
             }
         }
-        return Some(FractionBy::Generators(generators));
+        return FractionBy::Generators(generators);
     }
-    let resolution = design.resolution.map(FractionBy::Resolution);
-    resolution.or(design.runs.map(|runs| FractionBy::Runs(runs.into()))).or(Some(FractionBy::Clear))
+    let runs = design.runs.map(|runs| FractionBy::Runs(runs.into()));
+    design.resolution.map(FractionBy::Resolution).or(runs).unwrap_or(FractionBy::Clear)
 }
 
-fn goal(reader: &mut Reader<'_, '_>, design: &DesignSection) -> Option<GoalRecord> {
+fn goal(reader: &mut Reader<'_>, design: &DesignSection) -> Option<GoalRecord> {
     let text = design.goal.as_ref()?;
     let words: Vec<_> = text.split_whitespace().collect();
     let direction = match words.first() {
@@ -187,10 +206,10 @@ fn goal(reader: &mut Reader<'_, '_>, design: &DesignSection) -> Option<GoalRecor
 
 /// The level of each factor that is named. `None` when one is not there, which has then been reported.
 fn combination(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut Reader<'_>,
     at: &str,
     written: &BTreeMap<String, LevelWord>,
-    factors: &[Factor<'_>],
+    factors: &[Factor],
 ) -> Option<Vec<Option<u32>>> {
     let mut row = vec![None; factors.len()];
     let mut good = true;
@@ -198,7 +217,7 @@ fn combination(
         let path = format!("{at}.{name}");
         let Some(index) = factors.iter().position(|factor| factor.name == *name) else {
             let message = format!("there is no factor `{name}`");
-            let help = words::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
+            let help = suggest::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
             report(reader, &path, Diagnostic::error(message).help(help));
             good = false;
             continue;
@@ -208,7 +227,7 @@ fn combination(
             Some(level) => row[index] = Some(level as u32),
             None => {
                 let message = format!("the factor `{name}` has no level `{word}`");
-                let help = words::suggest(
+                let help = suggest::suggest(
                     &word.to_string(),
                     "levels",
                     levels.iter().map(|level| level.name.as_str()),
@@ -222,7 +241,7 @@ fn combination(
 }
 
 impl LevelWord {
-    fn is(&self, level: &Level<'_>) -> bool {
+    fn is(&self, level: &Level) -> bool {
         let plain = level.name.replace('_', "");
         match self {
             Self::Text(text) => level.name == *text,
@@ -245,9 +264,9 @@ impl std::fmt::Display for LevelWord {
 }
 
 fn treatments(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut Reader<'_>,
     design: &DesignSection,
-    factors: &[Factor<'_>],
+    factors: &[Factor],
     rows: &mut Vec<Vec<u32>>,
 ) -> bool {
     let mut good = true;
@@ -263,7 +282,7 @@ fn treatments(
             report(
                 reader,
                 &at,
-                Diagnostic::error(message).help(format!("one of {}", words::quoted(&levels))),
+                Diagnostic::error(message).help(format!("one of {}", suggest::quoted(&levels))),
             );
             good = false;
             continue;
@@ -282,9 +301,9 @@ fn treatments(
 
 /// Those named in `[design]` and those that say so themselves.
 fn hard_to_change(
-    reader: &mut Reader<'_, '_>,
+    reader: &mut Reader<'_>,
     design: &DesignSection,
-    factors: &[Factor<'_>],
+    factors: &[Factor],
     hard: &mut Vec<u32>,
 ) -> bool {
     let mut good = true;
@@ -302,7 +321,8 @@ fn hard_to_change(
             Some(factor) => hard.push(factor as u32),
             None => {
                 let message = format!("there is no factor `{name}`");
-                let help = words::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
+                let help =
+                    suggest::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
                 report(reader, &path, Diagnostic::error(message).help(help));
                 good = false;
             }
@@ -315,8 +335,7 @@ fn hard_to_change(
             hard.push(index as u32);
         }
         if design.order == RunOrder::Listed {
-            let place = reader.place(&format!("factors.{}.hard_to_change", factor.name));
-            reader.found.push(keys::listed_plots().at(place));
+            reader.report_at(&format!("factors.{}.hard_to_change", factor.name), check::listed_plots());
             good = false;
         }
     }

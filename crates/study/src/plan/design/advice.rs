@@ -6,8 +6,8 @@ use benchmaster_design::search;
 use benchmaster_design::term::{self, Term};
 use benchmaster_stats::t_quantile;
 
-use super::Facts;
 use super::description::{DesignDescription, Proposal};
+use super::facts::Facts;
 use super::text::{decimals, roman};
 use super::words::{bits, counted, short_list};
 use benchmaster_units::format::list;

@@ -7,8 +7,11 @@ use benchmaster_design::structure::{Structure, TermStructure};
 use benchmaster_design::term::{self, SignedTerm, Term};
 
 use super::description::{AliasChain, ClearEffects, InterestingEffect, PartialAlias, TermDescription};
+use super::facts::Facts;
 use super::words::{bits, factors, order_of};
-use super::{Facts, MOST_CHAINS};
+
+/// This number of alias chains, and of terms of designs that are not regular, is kept.
+pub(super) const MOST_CHAINS: usize = 2_000;
 
 /// So many words of the defining relation are listed.
 const MOST_WORDS: usize = 2_000;

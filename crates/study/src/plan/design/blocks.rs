@@ -8,17 +8,9 @@ use benchmaster_design::term::{self, Term};
 use super::description::{
     BlockDescription, Bounds, CentrePoints, Exclusions, ModelCost, NewCorrelation, SplitPlot,
 };
+use super::facts::Facts;
 use super::words::{counted, short_list};
-use super::{BlockInput, Facts};
 use benchmaster_units::format::list;
-
-impl BlockInput {
-    /// Blocks within one replicate, at least 1.
-    pub(crate) fn blocks_of_replicate(&self) -> u64 {
-        let last = self.of_treatment.as_ref().and_then(|of| of.iter().max());
-        last.map_or(1, |&last| u64::from(last) + 1)
-    }
-}
 
 pub(crate) fn blocks(facts: &Facts<'_>) -> Option<BlockDescription> {
     let input = &facts.input.blocks;
@@ -152,7 +144,7 @@ fn whole_plot_effects(facts: &Facts<'_>, hard: &[usize]) -> Vec<String> {
     };
     let terms = term::up_to(count, facts.input.max_order);
     let found = terms.into_iter().filter(|&of| of != 0 && is_between(of));
-    found.map(term::letters).take(super::MOST_CHAINS).collect()
+    found.map(term::letters).take(super::aliases::MOST_CHAINS).collect()
 }
 
 /// The columns of all products of these factors.

@@ -1,4 +1,4 @@
-//! The answer of [`describe`](super::describe), as it is printed with `--json`.
+//! The answer of [`describe`](super::describe()), as it is printed with `--json`.
 
 use std::collections::BTreeMap;
 
@@ -62,9 +62,7 @@ pub struct DesignDescription {
     pub time: Option<TimeEstimate>,
     /// How hard-to-change factors are handled.
     pub split_plot: Option<SplitPlot>,
-    /// Blocks.
     pub blocks: Option<BlockDescription>,
-    /// Centre points.
     pub centre_points: Option<CentrePoints>,
     /// What leaving treatments out costs.
     pub exclusions: Option<Exclusions>,
@@ -79,7 +77,6 @@ pub struct DesignDescription {
 pub struct FactorDescription {
     /// `A`, `B`, … without `I`.
     pub letter: String,
-    /// Its name.
     pub name: String,
     /// Its levels; of two, the first is low (−) and the second high (+).
     pub levels: Vec<String>,
@@ -90,13 +87,10 @@ pub struct FactorDescription {
 /// The fewest and the most; they differ when replication is sequential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Bounds {
-    /// The fewest.
     pub min: u64,
-    /// The most.
     pub max: u64,
 }
 
-/// The treatments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SignTable {
     /// The letters of the factors.
@@ -130,7 +124,6 @@ impl WordCount {
         self.value() < 1e-9
     }
 
-    /// As a number.
     pub fn value(self) -> f64 {
         match self {
             Self::Words(n) => n as f64,
@@ -227,7 +220,6 @@ pub struct SmallestDetectable {
     pub source: String,
     /// The response that the spread belongs to.
     pub response: Option<String>,
-    /// Its unit.
     pub unit: Option<String>,
     /// Standard deviation of runs of one treatment, in the response's unit.
     pub standard_deviation: Option<f64>,
@@ -246,9 +238,7 @@ pub struct SmallestDetectable {
 /// The smallest difference between two levels of a factor that will be found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DetectableEffect {
-    /// The factor's letter.
     pub term: String,
-    /// Its name.
     pub name: String,
     /// Runs at the two levels that are compared: those with the fewest runs.
     pub runs: [u64; 2],
@@ -277,10 +267,8 @@ pub struct TimeEstimate {
     pub treatments_assumed: u64,
 }
 
-/// Hard-to-change factors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SplitPlot {
-    /// Their names.
     pub factors: Vec<String>,
     /// Times they are set up in one replicate.
     pub whole_plots: u64,
@@ -296,7 +284,6 @@ pub struct SplitPlot {
     pub text: String,
 }
 
-/// Blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BlockDescription {
     /// `replicates`, `confounded`, `confounded within replicates` or `named`.
@@ -315,7 +302,6 @@ pub struct BlockDescription {
     pub text: String,
 }
 
-/// Centre points.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CentrePoints {
     /// In each block; all together when runs are not blocked.
@@ -370,7 +356,6 @@ pub struct NewCorrelation {
 /// A design that is better.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Proposal {
-    /// Its treatments.
     pub treatments: u64,
     /// Its runs with the same (fewest) replicates.
     pub runs: u64,

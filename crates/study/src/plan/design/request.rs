@@ -10,8 +10,8 @@ use benchmaster_design::{DesignError, full, one_at_a_time, search, term};
 use benchmaster_record::results::Replication;
 use thiserror::Error;
 
+use super::facts::{BlockInput, DesignFactor, DesignInput, MAX_ORDER, POWER};
 use super::words::factors;
-use super::{BlockInput, DesignFactor, DesignInput, MAX_ORDER, POWER};
 
 /// What a design without a study is to be like.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,6 @@ pub struct DesignRequest {
     pub runs: Option<u64>,
     /// Effects of interest, as letters or names (`AB`, `delay*sync`). Alone they choose the design: they must be clear.
     pub clear: Vec<String>,
-    /// Plackett-Burman.
     pub plackett_burman: bool,
     /// The smallest orthogonal array, when no number of runs is given.
     pub orthogonal_array: bool,
@@ -40,15 +39,11 @@ pub struct DesignRequest {
     pub replicate_blocks: bool,
     /// Names or letters of the factors that are hard to change.
     pub hard_to_change: Vec<String>,
-    /// Centre points.
     pub centre_points: u32,
-    /// Replicates.
     pub replicates: u32,
     /// Order of the interactions that are listed.
     pub max_order: u32,
-    /// Confidence level.
     pub confidence: f64,
-    /// Power.
     pub power: f64,
 }
 
@@ -81,18 +76,12 @@ impl Default for DesignRequest {
 pub enum RequestError {
     /// The number of levels does not fit that of the factors.
     #[error("there are {factors} factors and {levels} numbers of levels; give one number for each factor")]
-    Levels {
-        /// Factors.
-        factors: usize,
-        /// Numbers of levels.
-        levels: usize,
-    },
+    Levels { factors: usize, levels: usize },
     /// The levels of a factor are named, and are not as many as was said.
     #[error(
         "factor `{factor}` has {named} named levels, and `--levels` says {counted}; leave `--levels` out"
     )]
     NamedLevels {
-        /// The factor.
         factor: String,
         /// Levels that are named.
         named: usize,
@@ -101,18 +90,10 @@ pub enum RequestError {
     },
     /// A factor with one level, or none.
     #[error("factor `{factor}` needs at least 2 levels, and has {levels}; write `{factor}=low:high`")]
-    TooFewLevels {
-        /// The factor.
-        factor: String,
-        /// Its levels.
-        levels: u32,
-    },
+    TooFewLevels { factor: String, levels: u32 },
     /// Two factors or two levels with one name.
     #[error("`{name}` is there twice; names are there once")]
-    Twice {
-        /// The name.
-        name: String,
-    },
+    Twice { name: String },
     /// No factors at all.
     #[error(
         "there are no factors; name them, as in `--factors version,sync,delay`, or say how many, as in `--factors 6`"
@@ -120,20 +101,14 @@ pub enum RequestError {
     NoFactors,
     /// Options that each choose the design.
     #[error("{} each choose the design; give one of them", .options.join(" and "))]
-    Contradiction {
-        /// The options.
-        options: Vec<&'static str>,
-    },
+    Contradiction { options: Vec<&'static str> },
     /// An option that needs two-level factors.
     #[error("{option} needs factors with two levels, and `{factor}` has {levels}; {instead}")]
     NotTwoLevel {
-        /// The option.
         option: &'static str,
         /// A factor with more.
         factor: String,
-        /// Its levels.
         levels: usize,
-        /// What to do.
         instead: &'static str,
     },
     /// A number of blocks that only a fraction or a full two-level design can have.
@@ -141,12 +116,7 @@ pub enum RequestError {
     Blocks,
     /// Too many runs of an array.
     #[error("{runs} runs are more than can be planned; {limit} is the limit")]
-    Runs {
-        /// Runs.
-        runs: u64,
-        /// The limit.
-        limit: u32,
-    },
+    Runs { runs: u64, limit: u32 },
     /// The design itself is impossible.
     #[error(transparent)]
     Design(#[from] DesignError),

@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use benchmaster_record::results::{Replication, StageKind};
 use serde::Serialize;
 
-use super::Proposal;
-use crate::plan::Plan;
+use super::extension::Proposal;
 use crate::plan::design::{BlockInput, DesignDescription, DesignInput, TextForm};
+use crate::plan::study::Plan;
 use benchmaster_units::format::plural;
 
 /// So many treatments are listed in full in the text form.
@@ -17,9 +17,7 @@ const LISTED: usize = 40;
 /// A stage that can be added to a study.
 #[derive(Debug, Clone, Serialize)]
 pub struct ExtensionDescription {
-    /// Its number.
     pub stage: u32,
-    /// What it is.
     pub kind: StageKind,
     /// Why it is there.
     pub reason: String,
@@ -29,7 +27,6 @@ pub struct ExtensionDescription {
     pub runs_min: u64,
     /// Runs, at most.
     pub runs_max: u64,
-    /// The treatments.
     pub treatments: Vec<AddedTreatment>,
     /// Treatments that the study file excludes and that are therefore not run.
     pub left_out: u32,
@@ -42,9 +39,7 @@ pub struct ExtensionDescription {
 /// A treatment of the stage.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AddedTreatment {
-    /// Its number.
     pub index: u32,
-    /// Its label.
     pub label: String,
     /// Whether the study does not have it yet.
     pub new: bool,

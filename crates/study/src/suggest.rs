@@ -74,6 +74,11 @@ pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether `written` is `key` or likely a misspelling of it.
+pub(crate) fn is_like(written: &str, key: &str) -> bool {
+    written == key || nearest(written, [key]).is_some()
+}
+
 /// ``did you mean `x`?`` or the list of what is known.
 pub(crate) fn suggest<'c>(
     written: &str,

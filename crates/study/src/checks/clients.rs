@@ -4,17 +4,16 @@ use benchmaster_record::model::{Sharing, Workload};
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::program::{Effect, Program};
 
-use super::place::report;
-use super::section::Reader;
+use super::problem::Problems;
 use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
 use benchmaster_units::format::plural;
 
 /// Reports what cannot be.
-pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
+pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     let clients = &settings.clients;
     if let Some(count) = clients.count.filter(|count| !(1..=MOST_CLIENTS).contains(count)) {
         let message = format!("a study cannot have {count} clients");
-        return report(reader, "clients.count", message, format!("write a number from 1 to {MOST_CLIENTS}"));
+        return problems.add("clients.count", message, format!("write a number from 1 to {MOST_CLIENTS}"));
     }
     let hosts = match settings.hosts() {
         Ok(hosts) => hosts,
@@ -22,38 +21,35 @@ pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
             let text = error.to_string();
             let (problem, fix) =
                 text.split_once("; ").unwrap_or((&text, "write names or patterns such as `c[1-10]`"));
-            return report(reader, "clients.hosts", problem.to_owned(), fix);
+            return problems.add("clients.hosts", problem.to_owned(), fix);
         }
     };
-    launcher(reader, settings, &hosts);
+    launcher(problems, settings, &hosts);
     if clients.patience < TimeSpan::millis(100) {
         let message = format!("a patience of {} loses processes that are only busy", clients.patience);
-        report(reader, "clients.patience", message, "write `\"5s\"`, or leave it out");
+        problems.add("clients.patience", message, "write `\"5s\"`, or leave it out");
     }
     if !settings.launcher().is_here() {
-        elsewhere(reader, settings);
+        elsewhere(problems, settings);
     }
 }
 
-fn launcher(reader: &mut Reader<'_, '_>, settings: &Settings, hosts: &[String]) {
+fn launcher(problems: &mut Problems, settings: &Settings, hosts: &[String]) {
     let clients = &settings.clients;
     let launcher = settings.launcher();
     match (launcher, hosts.is_empty()) {
-        (Launcher::Ssh, true) => report(
-            reader,
+        (Launcher::Ssh, true) => problems.add(
             "clients.launcher",
             "clients are to be started by ssh, and no hosts are given".into(),
             "add `hosts = [\"c1\", \"c2\"]`, or write `launcher = \"local\"`",
         ),
         (Launcher::Lab, _) => {}
-        (Launcher::Threads | Launcher::Local, false) => report(
-            reader,
+        (Launcher::Threads | Launcher::Local, false) => problems.add(
             "clients.hosts",
             format!("`launcher = \"{}\"` starts all clients on this host", launcher.name()),
             "remove `hosts`, or write `launcher = \"ssh\"`",
         ),
-        (Launcher::Slurm, false) => report(
-            reader,
+        (Launcher::Slurm, false) => problems.add(
             "clients.hosts",
             "Slurm chooses the hosts itself".into(),
             "remove `hosts`, or write `slurm_options = [\"--nodelist=c[1-10]\"]`",
@@ -63,29 +59,24 @@ fn launcher(reader: &mut Reader<'_, '_>, settings: &Settings, hosts: &[String]) 
     if let Some(count) = clients.count.filter(|count| (*count as usize) < hosts.len()) {
         let message =
             format!("{} cannot be spread over {} hosts", plural(count as usize, "client"), hosts.len());
-        report(
-            reader,
-            "clients.count",
-            message,
-            "name fewer hosts, or remove `count` for one client on each",
-        );
+        problems.add("clients.count", message, "name fewer hosts, or remove `count` for one client on each");
     }
     if launcher == Launcher::Threads && settings.server.other_host().is_some() {
         let message = "with all clients in this process nobody is on the server's host".to_owned();
         let help = "write `launcher = \"local\"`, or remove it";
-        report(reader, "clients.launcher", message, help);
+        problems.add("clients.launcher", message, help);
     }
     if let Some(nodes) =
         clients.nodes.filter(|nodes| launcher == Launcher::Slurm && *nodes > settings.clients())
     {
         let message =
             format!("{} cannot be spread over {nodes} nodes", plural(settings.clients() as usize, "client"));
-        report(reader, "clients.nodes", message, "write fewer nodes, or a larger `count`");
+        problems.add("clients.nodes", message, "write fewer nodes, or a larger `count`");
     }
     let counts = |option: &&String| option.starts_with("-N") || option.starts_with("--nodes");
     if let Some(option) = clients.slurm_options.iter().find(counts) {
         let message = format!("`{option}` would start other agents than are waited for");
-        report(reader, "clients.slurm_options", message, "remove it, and write `nodes = 4`");
+        problems.add("clients.slurm_options", message, "remove it, and write `nodes = 4`");
     }
     let ssh = launcher == Launcher::Ssh || settings.server.other_host().is_some();
     let unused = [
@@ -98,27 +89,25 @@ fn launcher(reader: &mut Reader<'_, '_>, settings: &Settings, hosts: &[String]) 
     for (key, _, other) in unused.into_iter().filter(|(_, unused, _)| *unused) {
         let message = format!("`clients.{key}` has no meaning with `launcher = \"{}\"`", launcher.name());
         let help = format!("remove it, or write `launcher = \"{other}\"`");
-        report(reader, &format!("clients.{key}"), message, help);
+        problems.add(&format!("clients.{key}"), message, help);
     }
 }
 
 /// What clients on other hosts cannot reach.
-fn elsewhere(reader: &mut Reader<'_, '_>, settings: &Settings) {
+fn elsewhere(problems: &mut Problems, settings: &Settings) {
     match settings.target.kind() {
-        TargetKind::Scratch => report(
-            reader,
+        TargetKind::Scratch => problems.add(
             "target.path",
             "clients are on other hosts, and each would have a temporary directory of its own".into(),
             "name a directory that all of them have mounted, such as `path = \"/mnt/nfs\"`",
         ),
-        TargetKind::Directory(path) if path.is_relative() => report(
-            reader,
+        TargetKind::Directory(path) if path.is_relative() => problems.add(
             "target.path",
             format!("clients are on other hosts, where `{}` would mean another directory", path.display()),
             "write an absolute path",
         ),
-        TargetKind::Embedded(_) if settings.lab.is_none() && settings.server.listen.is_none() => report(
-            reader,
+        TargetKind::Embedded(_) if settings.lab.is_none() && settings.server.listen.is_none() => problems
+            .add(
             "server",
             "clients are on other hosts, and the embedded server listens on this host's loopback interface"
                 .into(),
@@ -130,13 +119,12 @@ fn elsewhere(reader: &mut Reader<'_, '_>, settings: &Settings) {
 
 /// Whether clients in processes of their own can do a workload, and begin one after the other as asked for.
 pub(super) fn check_workload(
-    reader: &mut Reader<'_, '_>,
+    problems: &mut Problems,
     settings: &Settings,
     name: &str,
     workload: &Workload,
     program: &Program,
-) -> bool {
-    let before = reader.found.list().len();
+) {
     let (clients, launcher) = (settings.clients(), settings.launcher());
     if launcher != Launcher::Threads && clients > 1 && program.verify_block.is_some() {
         let filesets = workload.filesets.iter().zip(&program.effects);
@@ -151,7 +139,7 @@ pub(super) fn check_workload(
                  share: none knows what the others write"
             );
             let help = "write `launcher = \"threads\"` in `[clients]`, make the files `\"private\"`, or remove `verify`";
-            report(reader, &format!("workload.{name}"), message, help);
+            problems.add(&format!("workload.{name}"), message, help);
         }
     }
     let stagger = settings.clients.stagger;
@@ -165,16 +153,15 @@ pub(super) fn check_workload(
                     TimeSpan(last)
                 );
                 let help = "write a longer `duration`, or a shorter `stagger`";
-                report(reader, "clients.stagger", message, help);
+                problems.add("clients.stagger", message, help);
             }
             None => {
                 let message = format!(
                     "clients that start one after the other end together, and the workload `{name}` has no end"
                 );
                 let help = format!("add a duration to `[workload.{name}]`, or remove `stagger`");
-                report(reader, "clients.stagger", message, help);
+                problems.add("clients.stagger", message, help);
             }
         }
     }
-    reader.found.list().len() == before
 }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::PlannedTreatment;
+use super::study::PlannedTreatment;
 use crate::settings::{Launcher, Settings};
 
 /// A step that sets the server up, or undoes that.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedStep {
-    /// Its name.
     pub name: String,
     /// `study`, `treatment`, `run`, or `end` for what is done when a session ends.
     pub when: String,
@@ -34,7 +33,7 @@ pub struct PlannedNetwork {
 }
 
 /// What would emulate the network of a treatment on this host, in words; `None` when nothing is emulated.
-pub type EmulationHere = fn(&Settings) -> Option<String>;
+pub type LocalEmulation = fn(&Settings) -> Option<String>;
 
 /// Clients of a treatment and where they are, in words.
 pub(super) fn clients(settings: &Settings) -> String {
@@ -78,7 +77,7 @@ fn spread(settings: &Settings, count: u32) -> String {
 }
 
 /// What is read beside every measured phase, in words.
-pub(super) fn beside(settings: &Settings) -> String {
+pub(super) fn sampling(settings: &Settings) -> String {
     let sampling = &settings.sampling;
     let read = match (sampling.enabled, &sampling.samplers) {
         (false, _) => "no counters".to_owned(),
@@ -95,7 +94,7 @@ pub(super) fn beside(settings: &Settings) -> String {
 /// The networks of all treatments, each once. `emulation`: what would emulate the network of a treatment on this host.
 pub(super) fn networks(
     treatments: &[PlannedTreatment],
-    emulation: Option<EmulationHere>,
+    emulation: Option<LocalEmulation>,
 ) -> Vec<PlannedNetwork> {
     let mut found: Vec<PlannedNetwork> = Vec::new();
     for settings in treatments.iter().map(|treatment| &treatment.settings) {

@@ -2,35 +2,38 @@
 
 use benchmaster_units::{Bandwidth, ByteSize, Rate, TimeSpan};
 
-/// The value in the middle of two values, all as written in TOML. `None` when they are not of one kind that has a middle,
-/// or the middle cannot be written.
+use super::tree::Value;
+
+/// The value in the middle of two values. `None` when they are not of one kind that has a middle, or the middle cannot be
+/// written.
 ///
 /// Whole numbers stay whole: there is no middle of 1 and 4 workers.
-pub(crate) fn between(low: &str, high: &str) -> Option<String> {
-    if let (Ok(low), Ok(high)) = (whole(low), whole(high)) {
-        let sum = i128::from(low) + i128::from(high);
-        return (sum % 2 == 0).then(|| (sum / 2).to_string());
+pub(crate) fn between(low: &Value, high: &Value) -> Option<Value> {
+    if let (Value::Integer(low), Value::Integer(high)) = (low, high) {
+        let sum = i128::from(*low) + i128::from(*high);
+        return (sum % 2 == 0).then_some(sum / 2)?.try_into().ok().map(Value::Integer);
     }
-    if let (Ok(low), Ok(high)) = (low.replace('_', "").parse::<f64>(), high.replace('_', "").parse::<f64>()) {
+    if let (Some(low), Some(high)) = (number(low), number(high)) {
         let middle = low / 2.0 + high / 2.0;
-        // With its point it stays a number that may have a fraction.
-        return middle.is_finite().then(|| format!("{middle:?}"));
+        return middle.is_finite().then_some(Value::Float(middle));
     }
-    let (low, high) = (inner(low)?, inner(high)?);
+    let (Value::Text(low), Value::Text(high)) = (low, high) else { return None };
+    if [low, high].iter().any(|text| text.trim().parse::<f64>().is_ok()) {
+        return None;
+    }
     let text = size(low, high)
         .or_else(|| span(low, high))
         .or_else(|| rate(low, high))
         .or_else(|| bandwidth(low, high));
-    text.map(|text| format!("\"{text}\""))
+    text.map(Value::Text)
 }
 
-fn whole(text: &str) -> Result<i64, std::num::ParseIntError> {
-    text.replace('_', "").parse()
-}
-
-fn inner(text: &str) -> Option<&str> {
-    let quote = |quote| text.strip_prefix(quote)?.strip_suffix(quote);
-    quote('"').or_else(|| quote('\'')).filter(|inner| inner.trim().parse::<f64>().is_err())
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        _ => None,
+    }
 }
 
 fn size(low: &str, high: &str) -> Option<String> {
@@ -58,12 +61,23 @@ fn bandwidth(low: &str, high: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::diagnostics::Diagnostics;
+    use crate::file::tree::{self, Node};
+
+    fn centre(low: &str, high: &str) -> Option<String> {
+        let text = format!("low = {low}\nhigh = {high}");
+        let tree = tree::parse(&text, &mut Diagnostics::new("a.toml", &text));
+        let value = |key| tree.get(key).map(|node: &Arc<Node>| node.value.clone()).unwrap();
+        between(&value("low"), &value("high")).map(|centre| centre.to_toml())
+    }
 
     #[test]
     fn the_centre_is_the_mean_of_the_two_values() {
         let is =
-            |low, high, centre: &str| assert_eq!(between(low, high).as_deref(), Some(centre), "{low} {high}");
+            |low, high, middle: &str| assert_eq!(centre(low, high).as_deref(), Some(middle), "{low} {high}");
         is("1", "5", "3");
         is("1_000", "2_000", "1500");
         is("0.5", "1", "0.75");
@@ -87,7 +101,7 @@ mod tests {
             ("\"none\"", "\"o_sync\""),
             ("nan", "1.0"),
         ] {
-            assert_eq!(between(low, high), None, "{low} {high}");
+            assert_eq!(centre(low, high), None, "{low} {high}");
         }
     }
 }

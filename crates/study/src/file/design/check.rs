@@ -1,13 +1,93 @@
-//! Which keys of `[design]` go together.
+//! Values of `[design]` that cannot be meant, and keys that do not go together.
 
-use super::{Blocks, DesignKind, DesignSection, Replicates, RunOrder};
+use super::blocks::Blocks;
+use super::sections::{DesignKind, DesignSection, Replicates, RunOrder, SequentialReplicates};
 use crate::diagnostics::Diagnostic;
+use crate::file::section::Reader;
 
-/// Centre runs nobody needs more of.
+/// The most replicates of a treatment.
+const MAX_REPLICATES: u32 = 10_000;
+
+/// Values of `[design]` that cannot be meant, and those that should not.
+/// `exact`: runs do not vary.
+pub(crate) fn check(reader: &mut Reader<'_>, design: &DesignSection, exact: bool) {
+    let mut report = |path: &str, diagnostic: Diagnostic| {
+        reader.report_at(&format!("design.{path}"), diagnostic);
+    };
+    if !(design.confidence > 0.5 && design.confidence < 1.0) {
+        report(
+            "confidence",
+            Diagnostic::error(format!("a confidence level of {} makes no interval", design.confidence))
+                .help("it must be above 0.5 and below 1, usually `0.95`"),
+        );
+    }
+    match design.replicates {
+        Replicates::Fixed(0) => {
+            report("replicates", Diagnostic::error("`replicates` is 0").help("5 or more are useful"))
+        }
+        Replicates::Fixed(n) if n > MAX_REPLICATES => report("replicates", too_many(n)),
+        Replicates::Fixed(1) if exact => {}
+        Replicates::Fixed(1) => report(
+            "replicates",
+            Diagnostic::warning("with 1 replicate no result has an interval")
+                .help("5 or more replicates give intervals worth having"),
+        ),
+        Replicates::Fixed(n) if n < 5 => report("replicates", few("replicates", n)),
+        Replicates::Fixed(_) => {}
+        Replicates::Sequential(s) => check_sequential(s, &mut report),
+    }
+    keys(design, &mut report);
+    if design.order == RunOrder::Listed {
+        report(
+            "order",
+            Diagnostic::warning("runs in listed order confound drift over time with the factors")
+                .help("`order = \"random\"` spreads drift over all treatments"),
+        );
+    }
+}
+
+fn check_sequential(s: SequentialReplicates, report: &mut impl FnMut(&str, Diagnostic)) {
+    if s.min < 2 {
+        let message = format!("`min` is {}, and fewer than 2 runs have no interval to decide by", s.min);
+        report(
+            "replicates.min",
+            Diagnostic::error(message).help("it must be at least 2; 5 or more keep intervals honest"),
+        );
+    } else if s.min < 5 {
+        report("replicates.min", few("min", s.min));
+    }
+    if s.max < s.min {
+        let message = format!("`max` is {} and below `min`, which is {}", s.max, s.min);
+        report("replicates.max", Diagnostic::error(message).help("`max` must be at least `min`"));
+    } else if s.max > MAX_REPLICATES {
+        report("replicates.max", too_many(s.max));
+    }
+    if !(s.relative_half_width > 0.0 && s.relative_half_width < 1.0) {
+        let message =
+            format!("a `relative_half_width` of {} cannot be reached or says nothing", s.relative_half_width);
+        report(
+            "replicates.relative_half_width",
+            Diagnostic::error(message).help("write `0.05` for ±5 % of the mean"),
+        );
+    }
+}
+
+fn too_many(n: u32) -> Diagnostic {
+    Diagnostic::error(format!("{n} replicates are too many")).help(format!("at most {MAX_REPLICATES}"))
+}
+
+fn few(key: &str, n: u32) -> Diagnostic {
+    let what = match key {
+        "min" => "stopping after so few runs makes intervals narrower than they should be",
+        _ => "intervals from so few runs are wide",
+    };
+    Diagnostic::warning(format!("`{key}` is {n}: {what}")).help("5 or more are better")
+}
+
 const MAX_CENTRE_POINTS: u32 = 1000;
 
 /// Keys that contradict each other or the kind of design.
-pub(super) fn check(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic)) {
+fn keys(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic)) {
     belongs(design, report);
     match design.kind {
         DesignKind::Fractional => one_fraction(design, report),

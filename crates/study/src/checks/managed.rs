@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::path;
-use super::place::report;
-use super::section::Reader;
+use super::problem::Problems;
+use crate::path;
 use crate::settings::{
     CacheControl, LabServer, SERVER, ServerCache, ServerKind, Settings, StepSide, TargetKind, substitute,
 };
 
 /// Reports what cannot be.
-pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
+pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     let server = &settings.server;
     if !server.is_managed() {
         // A host alone is what `{server}` stands for.
@@ -20,31 +19,30 @@ pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
         };
         for key in server.changed_managed().into_iter().filter(|key| !(named && key == "host")) {
             let message = format!("`server.{key}` is for a server that the study sets up");
-            report(
-                reader,
+            problems.add(
                 &format!("server.{key}"),
                 message,
                 "write `kind = \"managed\"` in `[server]`, or remove it",
             );
         }
     } else {
-        steps(reader, settings);
+        steps(problems, settings);
         // Of an export they have been told to be for the embedded one.
         if matches!(settings.target.kind(), TargetKind::Scratch) {
             let message = "the target is a temporary directory, which no managed server serves".to_owned();
             let help = "give the `mount` or the `url` that the steps set up";
-            report(reader, "target.path", message, help);
+            problems.add("target.path", message, help);
         }
         if let Some(host) = server.other_host().filter(|_| server.cache == ServerCache::Cold) {
             let message =
                 format!("`cold` empties the cache of a server on this host, and the server is on `{host}`");
             let help = "add a step with `when = \"run\"` and `command = \"sync; echo 3 > /proc/sys/vm/drop_caches\"`: it is done \
                         before files are prepared, which are used again by later runs";
-            report(reader, "server.cache", message, help);
+            problems.add("server.cache", message, help);
         }
         if server.host.as_ref().is_some_and(|host| host.trim().is_empty() || host.starts_with('-')) {
             let help = "write its name as `ssh` knows it, or leave it out for this host";
-            report(reader, "server.host", "the host of the server has no name that can be".into(), help);
+            problems.add("server.host", "the host of the server has no name that can be".into(), help);
         }
     }
     let embedded = matches!(settings.target.kind(), TargetKind::Embedded(_));
@@ -56,23 +54,23 @@ pub(super) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) {
                 format!("`{}` is to run on the server's host, where nobody of the study is", collect.name);
             let help =
                 "write `on = \"clients\"`, or `kind = \"managed\"` and the server's `host` in `[server]`";
-            report(reader, &format!("collect[{index}].on"), message, help);
+            problems.add(&format!("collect[{index}].on"), message, help);
         }
     }
     let mounted = matches!(settings.target.kind(), TargetKind::Mount(_));
     if settings.run.cache == CacheControl::Remount && !mounted {
         let help = "let the study mount the target: `mount = { source = \"server:/export\" }` in `[target]`; or use \
                     `cache_hook`";
-        report(reader, "run.cache", "only what the study has mounted can be mounted again".into(), help);
+        problems.add("run.cache", "only what the study has mounted can be mounted again".into(), help);
     }
 }
 
-fn steps(reader: &mut Reader<'_, '_>, settings: &Settings) {
+fn steps(problems: &mut Problems, settings: &Settings) {
     let server = &settings.server;
     debug_assert_eq!(server.kind, Some(ServerKind::Managed));
     for name in server.parameters.keys().filter(|name| !path::is_name(name)) {
         let message = format!("`{name}` cannot be the name of a parameter");
-        report(reader, "server.parameters", message, "use letters, digits, `_` and `-`");
+        problems.add("server.parameters", message, "use letters, digits, `_` and `-`");
     }
     let steps = server.steps.iter().map(|step| (&step.name, &step.command, step.timeout));
     let teardown = server.teardown.iter().map(|step| (&step.name, &step.command, step.timeout));
@@ -88,15 +86,15 @@ fn steps(reader: &mut Reader<'_, '_>, settings: &Settings) {
                 "" => "a step has an empty name".to_owned(),
                 name => format!("two steps are called `{name}`"),
             };
-            report(reader, &format!("{place}.name"), message, "give each a name of its own");
+            problems.add(&format!("{place}.name"), message, "give each a name of its own");
         }
         if command.trim().is_empty() {
             let message = format!("the step `{name}` has no command");
-            report(reader, &format!("{place}.command"), message, "write a shell command");
+            problems.add(&format!("{place}.command"), message, "write a shell command");
         }
         if timeout.nanos() == 0 {
             let message = format!("a timeout of 0 stops the step `{name}` at once");
-            report(reader, &format!("{place}.timeout"), message, "write `\"60s\"`, or leave it out");
+            problems.add(&format!("{place}.timeout"), message, "write `\"60s\"`, or leave it out");
         }
         if let Err(unknown) = substitute(command, &server.parameters) {
             let message =
@@ -108,7 +106,7 @@ fn steps(reader: &mut Reader<'_, '_>, settings: &Settings) {
                 "add it to `[server.parameters]`{known}; braces that the shell shall see are doubled: `{{{{{}}}}}`",
                 unknown.0
             );
-            report(reader, &format!("{place}.command"), message, help);
+            problems.add(&format!("{place}.command"), message, help);
         }
     }
 }

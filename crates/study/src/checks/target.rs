@@ -1,111 +1,83 @@
-//! Whether target, server and network of a treatment make sense together.
+//! Whether the target of a treatment, and the server of an export, can be used.
 
-use super::section::Reader;
-use crate::diagnostics::Diagnostic;
+use super::problem::Problems;
 use crate::settings::{SCRATCH, SERVER, ServerKind, Settings, TargetKind};
 
-/// The parameters that stand for the same thing in another way: a level that sets one of them takes the place of the
-/// others.
-pub(crate) fn alternatives(path: &str) -> &'static [&'static str] {
-    match path {
-        "target.path" => &["target.url", "target.mount"],
-        "target.url" => &["target.path", "target.mount"],
-        "target.mount" => &["target.path", "target.url"],
-        _ => &[],
-    }
-}
-
 /// Reports what cannot be.
-pub(crate) fn check(reader: &mut Reader<'_, '_>, settings: &Settings) -> bool {
-    let before = reader.found.list().len();
+pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     let target = &settings.target;
     let given =
         [("path", target.path.is_some()), ("url", target.url.is_some()), ("mount", target.mount.is_some())];
     let given: Vec<_> = given.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect();
     match given[..] {
-        [] => report(
-            reader,
-            "target",
+        [] => problems.add("target",
             "the target has neither a `path` nor a `url`".into(),
             "add `path = \"/mnt/x\"` (a directory) or `url = \"nfs://server/export\"`; `path = \"{scratch}\"` is a temporary \
              directory, `url = \"nfs://{server}/export\"` the embedded server, and `mount = { source = \"server:/export\" }` is \
              mounted for the study",
         ),
-        ["path"] => directory(reader, settings, target.path.as_deref().unwrap_or_default()),
-        ["mount"] => mount(reader, settings),
-        ["url"] => export(reader, settings),
-        [first, .., last] => report(
-            reader,
-            &format!("target.{last}"),
+        ["path"] => directory(problems, settings, target.path.as_deref().unwrap_or_default()),
+        ["mount"] => mount(problems, settings),
+        ["url"] => export(problems, settings),
+        [first, .., last] => problems.add(&format!("target.{last}"),
             format!("the target has both a `{first}` and a `{last}`"),
             "keep one: a directory, a file system to mount, or an export for Benchmaster's own client",
         ),
         [_] => {}
     }
-    super::lab::check(reader, settings);
-    super::managed::check(reader, settings);
-    super::network::check(reader, settings);
-    super::clients::check(reader, settings);
-    reader.found.list().len() == before
 }
 
-pub(super) fn report(reader: &mut Reader<'_, '_>, path: &str, message: String, help: impl Into<String>) {
-    let place = reader.place(path);
-    reader.found.push(Diagnostic::error(message).at(place).help(help));
-}
-
-fn directory(reader: &mut Reader<'_, '_>, settings: &Settings, path: &str) {
+fn directory(problems: &mut Problems, settings: &Settings, path: &str) {
     if path.is_empty() {
         let help = "name a directory such as `\"/mnt/x\"`";
-        report(reader, "target.path", "the target's path is empty".into(), help);
+        problems.add("target.path", "the target's path is empty".into(), help);
     }
     if path.contains('\0') {
-        report(reader, "target.path", "the target's path has a NUL character".into(), "remove it");
+        problems.add("target.path", "the target's path has a NUL character".into(), "remove it");
     }
     if path.starts_with("nfs://") {
         let help = "write it as `url`; a `path` is a directory";
-        report(reader, "target.path", format!("`{path}` is a URL, not a path"), help);
+        problems.add("target.path", format!("`{path}` is a URL, not a path"), help);
     } else if path != SCRATCH && path.contains(['{', '}']) {
         let help = "`{scratch}` alone stands for a temporary directory; any other path is taken as it is";
-        report(reader, "target.path", format!("`{path}` has a placeholder that is not known"), help);
+        problems.add("target.path", format!("`{path}` has a placeholder that is not known"), help);
     }
-    only_of_exports(reader, settings);
+    only_of_exports(problems, settings);
 }
 
-fn mount(reader: &mut Reader<'_, '_>, settings: &Settings) {
+fn mount(problems: &mut Problems, settings: &Settings) {
     let Some(mount) = &settings.target.mount else { return };
     for (key, text) in [("source", &mount.source), ("type", &mount.kind)] {
         if text.trim().is_empty() {
             let help = "write `mount = { source = \"server:/export\", options = \"vers=4.1\" }`";
-            report(reader, "target.mount", format!("the `{key}` of the mount is empty"), help);
+            problems.add("target.mount", format!("the `{key}` of the mount is empty"), help);
         }
     }
     if let Some(path) = mount.path.as_ref().filter(|path| !path.starts_with('/')) {
         let help = "write an absolute path such as `\"/mnt/x\"`, or leave it out";
-        report(reader, "target.mount", format!("the mount's path `{path}` is not absolute"), help);
+        problems.add("target.mount", format!("the mount's path `{path}` is not absolute"), help);
     }
     let texts = [&mount.source, &mount.options, &mount.kind].into_iter().chain(&mount.path);
     if texts.into_iter().any(|text| text.contains(['\0', '\n'])) {
         let message = "the mount has a character that no mount can have".to_owned();
-        report(reader, "target.mount", message, "remove line breaks and NUL characters");
+        problems.add("target.mount", message, "remove line breaks and NUL characters");
     }
     let rest = mount.source.strip_prefix(SERVER).unwrap_or(&mount.source);
     if rest.contains(['{', '}']) || (rest.len() < mount.source.len() && !rest.starts_with(':')) {
         let message = format!("`{}` has a placeholder that is not known", mount.source);
         let help = format!("`{SERVER}` as the host stands for the server: `{SERVER}:/export`");
-        report(reader, "target.mount", message, help);
+        problems.add("target.mount", message, help);
     }
-    only_of_exports(reader, settings);
+    only_of_exports(problems, settings);
 }
 
 /// Reports keys that a target which is reached by system calls does not use.
-fn only_of_exports(reader: &mut Reader<'_, '_>, settings: &Settings) {
+fn only_of_exports(problems: &mut Problems, settings: &Settings) {
     if let Some(name) = settings.target.options.keys().next() {
         let message = format!(
             "`target.{name}` is an option of Benchmaster's own client, and a directory does not use it"
         );
-        report(
-            reader,
+        problems.add(
             &format!("target.{name}"),
             message,
             "give a `url`, or mount the file system with this option",
@@ -122,18 +94,18 @@ fn only_of_exports(reader: &mut Reader<'_, '_>, settings: &Settings) {
         let help =
             "a directory is served by whatever it is mounted from; remove it, or give the target a `url`";
         let message = format!("`server.{key}` has no meaning for a target that is a directory");
-        report(reader, &format!("server.{key}"), message, help);
+        problems.add(&format!("server.{key}"), message, help);
     }
 }
 
-fn export(reader: &mut Reader<'_, '_>, settings: &Settings) {
+fn export(problems: &mut Problems, settings: &Settings) {
     let (target, server) = (&settings.target, &settings.server);
     let options = match target.mount_options("127.0.0.1") {
         Ok(options) => options,
         Err(mistake) => {
             let fix =
                 mistake.fix.unwrap_or_else(|| "write `url = \"nfs://server/export?version=4.1\"`".into());
-            return report(reader, &format!("target.{}", mistake.key), mistake.problem, fix);
+            return problems.add(&format!("target.{}", mistake.key), mistake.problem, fix);
         }
     };
     let url = target.place();
@@ -141,21 +113,19 @@ fn export(reader: &mut Reader<'_, '_>, settings: &Settings) {
     let rest = if embedded { url.replacen(SERVER, "", 1) } else { url.to_owned() };
     if rest.contains(['{', '}']) {
         let help = "`{server}` as the host stands for the embedded server: `nfs://{server}/export`";
-        return report(reader, "target.url", format!("`{url}` has a placeholder that is not known"), help);
+        return problems.add("target.url", format!("`{url}` has a placeholder that is not known"), help);
     }
     // What serves a lab is looked at with it.
     if settings.lab.is_some() {
         return;
     }
     match (embedded, server.kind) {
-        (true, Some(kind @ (ServerKind::External | ServerKind::Managed))) => report(
-            reader,
+        (true, Some(kind @ (ServerKind::External | ServerKind::Managed))) => problems.add(
             "server.kind",
             format!("the server is {}, and the URL's host stands for the embedded one", kind.name()),
             "name the host in `target.url`, or remove `kind`",
         ),
-        (false, Some(ServerKind::Memory)) => report(
-            reader,
+        (false, Some(ServerKind::Memory)) => problems.add(
             "server.kind",
             format!("the server is the embedded one, and `{url}` names another"),
             "write `url = \"nfs://{server}/export\"`, or remove `kind`",
@@ -164,7 +134,7 @@ fn export(reader: &mut Reader<'_, '_>, settings: &Settings) {
             for key in server.changed() {
                 let help = "remove it, or write `url = \"nfs://{server}/export\"` for the embedded server";
                 let message = format!("`server.{key}` is for the embedded server, and `{url}` names another");
-                report(reader, &format!("server.{key}"), message, help);
+                problems.add(&format!("server.{key}"), message, help);
             }
         }
         (true, _) => {
@@ -175,10 +145,10 @@ fn export(reader: &mut Reader<'_, '_>, settings: &Settings) {
                 let key = key.unwrap_or("url");
                 let port = options.port.or(options.mount_port).unwrap_or_default();
                 let message = format!("the embedded server takes a free port, not port {port}");
-                report(reader, &format!("target.{key}"), message, "remove the port");
+                problems.add(&format!("target.{key}"), message, "remove the port");
             }
             if let Err((key, problem, help)) = server.config("/export") {
-                report(reader, &format!("server.{key}"), problem, help);
+                problems.add(&format!("server.{key}"), problem, help);
             }
         }
     }
