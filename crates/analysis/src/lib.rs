@@ -13,9 +13,11 @@ pub mod load;
 pub mod responses;
 mod runs;
 pub mod schedule;
+mod starts;
 mod summary;
 
 pub use runs::{Estimate, counts, is_invalid};
+pub use starts::{Starts, starts};
 pub use summary::{
     Analysis, AnalysisError, ClusterSummary, ContrastSummary, Effects, FactorSummary, FailedRun,
     FairnessSummary, LatencyKind, LatencySummary, LevelComparison, LevelSummary, LevelsSummary, MemberRate,

@@ -10,9 +10,7 @@ mod latency;
 mod rpc;
 mod treatment;
 
-use std::collections::BTreeMap;
-
-use benchmaster_record::results::{RunKey, RunRecord, Severity, StudyResults, Unit};
+use benchmaster_record::results::{Check, RunKey, RunRecord, StudyResults, Unit};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -69,18 +67,13 @@ pub struct Analysis {
 /// A validity check that did not pass in some runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct WarningSummary {
-    pub id: String,
-    pub severity: Severity,
-    /// The workload it is about; `None` = the whole run.
-    pub workload: Option<String>,
+    /// As it was in the first of these runs.
+    #[serde(flatten)]
+    pub check: Check,
     /// Runs in which it did not pass.
     pub runs: Vec<RunKey>,
     /// Finished runs of the study.
     pub of: usize,
-    /// The message of the first of these runs.
-    pub example: String,
-    /// The figures behind that message.
-    pub evidence: BTreeMap<String, f64>,
 }
 
 /// Why an analysis cannot be made as asked.
@@ -186,30 +179,26 @@ fn warnings(runs: &[RunRecord]) -> Vec<WarningSummary> {
     for run in runs {
         for check in &run.checks {
             let same = |w: &&mut WarningSummary| {
-                w.id == check.id && w.severity == check.severity && w.workload == check.workload
+                let same = (w.check.kind, w.check.severity) == (check.kind, check.severity);
+                same && w.check.workload == check.workload
             };
             match all.iter_mut().find(same) {
                 // A run counts once, however often the check fails in it.
                 Some(warning) if warning.runs.last() == Some(&run.key) => {}
                 Some(warning) => warning.runs.push(run.key),
-                None => all.push(WarningSummary {
-                    id: check.id.clone(),
-                    severity: check.severity,
-                    workload: check.workload.clone(),
-                    runs: vec![run.key],
-                    of: runs.len(),
-                    example: check.message.clone(),
-                    evidence: check.evidence.clone(),
-                }),
+                None => {
+                    all.push(WarningSummary { check: check.clone(), runs: vec![run.key], of: runs.len() })
+                }
             }
         }
     }
-    all.sort_by_key(|w| (std::cmp::Reverse(w.severity), std::cmp::Reverse(w.runs.len())));
+    all.sort_by_key(|w| (std::cmp::Reverse(w.check.severity), std::cmp::Reverse(w.runs.len())));
     all
 }
 
 #[cfg(test)]
 mod tests {
+    use benchmaster_record::results::Severity;
     use benchmaster_testkit::{fail, study_results};
 
     use super::*;
@@ -230,7 +219,7 @@ mod tests {
         let values = analysis.treatments.iter().flat_map(|t| &t.response("write.throughput").unwrap().values);
         assert_eq!(values.filter(|v| v.excluded).count(), 1);
         assert!(analysis.treatments.iter().flat_map(|t| &t.latencies).all(|l| l.runs <= 3));
-        assert_eq!(analysis.warnings[0].severity, Severity::Invalid);
+        assert_eq!(analysis.warnings[0].check.severity, Severity::Invalid);
         assert_eq!((analysis.warnings[0].runs.len(), analysis.warnings[0].of), (1, 6));
     }
 

@@ -215,7 +215,7 @@ impl Reporter {
         // One check may speak against several workloads of the run.
         let ids = |severity| {
             let ids =
-                run.checks.iter().filter(|check| check.severity == severity).map(|check| check.id.as_str());
+                run.checks.iter().filter(|check| check.severity == severity).map(|check| check.kind.name());
             let mut once: Vec<&str> = Vec::new();
             ids.for_each(|id| {
                 if !once.contains(&id) {

@@ -3,7 +3,8 @@
 use std::sync::LazyLock;
 
 use crate::explanation::Explanation;
-use crate::results::rule::finding_of_check;
+use crate::validity::rule;
+use benchmaster_record::results::CheckKind;
 
 /// All kinds, by name.
 pub fn all() -> &'static [&'static Explanation] {
@@ -23,7 +24,7 @@ pub fn explain(id: &str) -> Option<&'static Explanation> {
         let at = all().binary_search_by_key(&id, |explanation| explanation.id).ok()?;
         Some(all()[at])
     };
-    named(id).or_else(|| named(finding_of_check(id)))
+    named(id).or_else(|| Some(&rule(CheckKind::from_name(id)?).explanation))
 }
 
 #[cfg(test)]

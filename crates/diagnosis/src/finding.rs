@@ -1,6 +1,7 @@
 //! What a finding is.
 
 use benchmaster_record::results::RunKey;
+pub use benchmaster_record::results::{Evidence, EvidenceUnit};
 use serde::Serialize;
 
 use crate::explanation::Explanation;
@@ -173,29 +174,6 @@ pub struct TestInterval {
     pub upper: f64,
     /// Level of confidence, 0.95.
     pub confidence: f64,
-}
-
-/// A number that shows something.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Evidence {
-    /// What it is, and where it stands: ``transmissions − ops of READ``.
-    pub name: String,
-    /// Its value; over several runs the mean.
-    pub value: f64,
-    /// Its unit; `1` for counts and ratios.
-    pub unit: &'static str,
-    /// Half width of the 95 % confidence interval of the mean over runs; `None` for one run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub half_width: Option<f64>,
-    /// Runs that it is over.
-    pub runs: usize,
-}
-
-impl Evidence {
-    /// A number with its unit.
-    pub fn new(name: impl Into<String>, value: f64, unit: &'static str) -> Self {
-        Self { name: name.into(), value, unit, half_width: None, runs: 1 }
-    }
 }
 
 /// How sure a finding is.

@@ -3,6 +3,8 @@
 //! * [`finding`]: what a finding is.
 //! * [`explanation`]: what stands behind each kind of finding: mechanism, formula, source; [`catalogue`] has them all.
 //! * [`diagnosis`]: what was looked for, and what of it was found.
+//! * [`validity`]: the checks of a run while it is made.
+//! * [`lints`]: the rules of good measurement, and whether a study keeps them.
 //! * [`results`]: findings from the stored results of a study.
 //! * [`mountstats`]: findings from nothing but the counters of the Linux NFS client.
 //!
@@ -11,9 +13,12 @@
 #![deny(missing_docs)]
 
 pub mod catalogue;
+mod details;
 pub mod diagnosis;
 pub mod explanation;
 pub mod finding;
+pub mod lints;
+mod measured;
 pub mod mountstats;
 pub mod results;
 pub mod validity;

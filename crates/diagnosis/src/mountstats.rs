@@ -53,7 +53,7 @@ pub(crate) use self::clients::{OWN as OWN_OPTIONS, SLOW_CLIENT, UNEQUAL_MOUNTS};
 pub(crate) use self::commits::DETECTOR as COMMITS;
 pub(crate) use self::connections::{IMBALANCE, RECONNECTS};
 pub(crate) use self::delay::DETECTOR as DELAY;
-pub(crate) use self::errors::DETECTOR as ERRORS;
+pub(crate) use self::errors::{DETECTOR as ERRORS, trace_errors};
 pub use self::observed::{Observations, Observed, Reading, between, since_mounted};
 pub(crate) use self::opens::{
     AROUND, EXPLANATION as OPENS, LEAST_CALLS as LEAST_OPENING, LEAST_SHARE as LEAST_OF_OPENS,

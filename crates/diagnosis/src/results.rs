@@ -3,18 +3,15 @@
 //! A detector of runs looks at one workload of one run; what it finds in several runs becomes one finding, with means over
 //! runs. A detector of studies looks at all runs together, without their samples, which may be larger than memory.
 
-mod conditions;
-pub(crate) mod details;
-mod doubts;
-mod limits;
-pub(crate) mod measured;
+pub(crate) mod conditions;
+pub(crate) mod doubts;
+pub(crate) mod limits;
 mod merge;
-mod phenomena;
+pub(crate) mod phenomena;
 pub(crate) mod rule;
 mod slope;
-mod stored;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use benchmaster_analysis::{Analysis, analyze};
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
@@ -22,11 +19,12 @@ use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 use crate::diagnosis::{Absent, Diagnosis};
 use crate::explanation::Explanation;
 
-pub use self::details::Details;
-pub use self::measured::Measured;
 use self::merge::Merge;
 pub use self::rule::Whole;
-use self::rule::{Compared, Comparison, Detector, finding_of_check};
+use self::rule::{Compared, Comparison, Detector};
+pub use crate::details::Details;
+pub use crate::measured::Measured;
+use crate::validity;
 
 fn detectors() -> impl Iterator<Item = &'static Detector> {
     limits::DETECTORS.iter().chain(doubts::DETECTORS).chain(phenomena::DETECTORS).chain(conditions::DETECTORS)
@@ -44,6 +42,7 @@ fn comparisons() -> impl Iterator<Item = &'static Comparison> {
 pub(crate) fn explanations() -> impl Iterator<Item = &'static Explanation> {
     let of_runs = detectors().map(|detector| detector.explanation);
     of_runs
+        .chain(validity::rules().map(|rule| &rule.explanation))
         .chain(comparisons().map(|comparison| comparison.explanation))
         .chain(limits::EXPLANATIONS.iter().copied())
 }
@@ -69,6 +68,9 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
         let run = read.as_ref().unwrap_or(run);
         for recording in &run.recordings {
             let measured = Measured::new(results, run, recording, details);
+            for rule in validity::rules().filter(|rule| !fails_for_another_reason(run, &rule.explanation)) {
+                merge.add(&rule.explanation, &measured, rule.judge(&measured));
+            }
             for detector in
                 detectors().filter(|detector| !fails_for_another_reason(run, detector.explanation))
             {
@@ -97,7 +99,8 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
 
 /// Whether a run failed, and no check of it that makes it invalid is of this condition.
 fn fails_for_another_reason(run: &RunRecord, explanation: &Explanation) -> bool {
-    let is_why =
-        |check: &Check| check.severity == Severity::Invalid && finding_of_check(&check.id) == explanation.id;
+    let is_why = |check: &Check| {
+        check.severity == Severity::Invalid && validity::rule(check.kind).explanation.id == explanation.id
+    };
     run.failure.is_some() && !run.checks.iter().any(is_why)
 }

@@ -10,12 +10,14 @@ use crate::environment::Environment;
 use crate::model::Workload;
 use crate::recording::Recording;
 
+mod check;
 mod course;
 mod design;
 mod lab;
 mod load;
 mod network;
 
+pub use check::{Check, CheckKind, Evidence, EvidenceUnit, Severity};
 pub use course::{HookRecord, RetryRecord};
 pub use design::{
     BlocksRecord, DesignRecord, Direction, FactorRecord, GoalRecord, StageKind, StageRecord, TreatmentRecord,
@@ -252,34 +254,6 @@ pub struct Response {
     pub unit: Unit,
 }
 
-/// How bad a validity check is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Worth knowing.
-    Note,
-    /// The number may not mean what it seems to.
-    Warning,
-    /// The run's numbers must not be used.
-    Invalid,
-}
-
-/// A validity check that did not pass.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Check {
-    /// Stable name: `cached-reads`, `generator-limit`, `too-few-operations`, `clock-step`, `file-system-full`,
-    /// `uneven-finish`, `errors`, `corruption`, `not-steady`, ….
-    pub id: String,
-    /// How bad.
-    pub severity: Severity,
-    /// The workload it is about; `None` = the whole run.
-    pub workload: Option<String>,
-    /// One sentence with the numbers.
-    pub message: String,
-    /// The numbers.
-    pub evidence: BTreeMap<String, f64>,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     pub time: Timestamp,
@@ -315,5 +289,13 @@ impl StudyResults {
             .iter()
             .filter(|s| !matches!(s.ended, Some((_, SessionEnd::Complete))))
             .count()
+    }
+
+    /// The baseline that was taken through the same network, the last one where there are several.
+    pub fn baseline_of(&self, network: &NetworkRecord) -> Option<&BaselineRecord> {
+        let settings = |n: &NetworkRecord| (n.emulator, n.delay_ns, n.jitter_ns, n.bandwidth);
+        self.baselines.iter().rfind(|baseline| {
+            settings(&baseline.network) == settings(network) && baseline.network.loss == network.loss
+        })
     }
 }

@@ -4,7 +4,6 @@ pub mod details;
 mod document;
 pub mod export;
 pub mod html;
-pub mod lints;
 #[cfg(test)]
 mod made_up;
 mod overview;

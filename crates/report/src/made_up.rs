@@ -21,7 +21,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
                 plot: Some(Plot::Time),
                 ..At::default()
             }),
-            evidence: vec![Evidence::new("transmissions − ops of READ", 3.0, "1")],
+            evidence: vec![Evidence::number("transmissions − ops of READ", 3.0)],
             tests: vec![],
             confidence,
             cost: share.map(|share| Cost {

@@ -9,7 +9,7 @@ use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSumma
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
 
-pub(crate) use self::fleet::{agents, baseline_of, network_text, start_line, starts};
+pub(crate) use self::fleet::{agents, network_text, start_line, starts};
 pub(crate) use self::wire::{
     events_text, kind_text, kinds, lab_lines, measured_rpcs, network_lines, phase_text,
 };

@@ -288,7 +288,7 @@ CREATE TABLE responses (
 CREATE TABLE checks (
     run_id INTEGER NOT NULL REFERENCES runs,
     ordinal INTEGER NOT NULL,
-    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
     severity TEXT NOT NULL,
     workload TEXT,
     message TEXT NOT NULL,
@@ -298,9 +298,11 @@ CREATE TABLE checks (
 CREATE TABLE check_evidence (
     run_id INTEGER NOT NULL,
     ordinal INTEGER NOT NULL,
+    position INTEGER NOT NULL,
     name TEXT NOT NULL,
-    value REAL,
-    PRIMARY KEY (run_id, ordinal, name),
+    value REAL NOT NULL,
+    unit TEXT NOT NULL,
+    PRIMARY KEY (run_id, ordinal, position),
     FOREIGN KEY (run_id, ordinal) REFERENCES checks
 ) STRICT, WITHOUT ROWID;
 

@@ -10,7 +10,7 @@ JOIN levels l USING (factor, level)
 LEFT JOIN settings s USING (factor, level);
 
 CREATE VIEW run_checks AS
-SELECT r.run_id, r.treatment, t.label, r.replicate, r.position, c.name, c.severity, c.workload, c.message
+SELECT r.run_id, r.treatment, t.label, r.replicate, r.position, c.kind, c.severity, c.workload, c.message
 FROM checks c
 JOIN runs r USING (run_id)
 JOIN treatments t USING (treatment);

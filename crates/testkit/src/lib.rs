@@ -13,9 +13,9 @@ use benchmaster_record::recording::{Recording, SeriesRecording, TraceRecord};
 use jiff::{SignedDuration, Timestamp};
 
 use benchmaster_record::results::{
-    Check, DesignRecord, Event, FactorRecord, NetworkRecord, Replication, Response, RunKey, RunParameters,
-    RunRecord, ServiceRecord, SessionEnd, SessionRecord, Severity, StudyRecord, StudyResults,
-    TreatmentRecord, Unit, WorkloadRecord, numeric_values,
+    Check, CheckKind, DesignRecord, Event, Evidence, FactorRecord, NetworkRecord, Replication, Response,
+    RunKey, RunParameters, RunRecord, ServiceRecord, SessionEnd, SessionRecord, Severity, StudyRecord,
+    StudyResults, TreatmentRecord, Unit, WorkloadRecord, numeric_values,
 };
 use benchmaster_store::Store;
 
@@ -390,30 +390,30 @@ fn responses(recording: &Recording) -> Vec<Response> {
 fn add_checks(runs: &mut [RunRecord]) {
     if let Some(run) = runs.first_mut() {
         run.checks.push(Check {
-            id: "cached-reads".into(),
+            kind: CheckKind::CachedReads,
             severity: Severity::Warning,
             workload: Some("read".into()),
             message: "31 % of the data was in the page cache when reading began.".into(),
-            evidence: BTreeMap::from([
-                ("cached_bytes".into(), 1_331_439_862.0),
-                ("fileset_bytes".into(), 4_294_967_296.0),
-            ]),
+            evidence: vec![
+                Evidence::bytes("cached_bytes", 1_331_439_862.0),
+                Evidence::bytes("fileset_bytes", 4_294_967_296.0),
+            ],
         });
         run.checks.push(Check {
-            id: "too-few-operations".into(),
+            kind: CheckKind::TooFewOperations,
             severity: Severity::Note,
             workload: Some("write".into()),
-            message: "close was done 80 times only: its p99 is that of a few calls.".into(),
-            evidence: BTreeMap::from([("count".into(), 80.0)]),
+            message: "Close was done 80 times only: its p99 is that of a few calls.".into(),
+            evidence: vec![Evidence::number("count", 80.0)],
         });
     }
     if let [_, _, .., run] = runs {
         run.checks.push(Check {
-            id: "errors".into(),
+            kind: CheckKind::Errors,
             severity: Severity::Invalid,
             workload: Some("write".into()),
             message: "3 operations failed (ENOSPC).".into(),
-            evidence: BTreeMap::from([("errors".into(), 3.0)]),
+            evidence: vec![Evidence::number("errors", 3.0)],
         });
         run.events.push(Event {
             time: run.started,

@@ -1,7 +1,6 @@
 //! What the runs of one load say: whether it is kept, and if not, who broke it.
 
-use benchmaster_record::results::LatencyGoal;
-use benchmaster_record::results::{LoadCurve, Unit};
+use benchmaster_record::results::{CheckKind, LatencyGoal, LoadCurve, Unit};
 use benchmaster_stats::interval::mean_interval;
 use benchmaster_stats::ratio::fieller_welch;
 use serde::Serialize;
@@ -51,8 +50,8 @@ pub struct Observation {
     pub judged_service_ns: Option<f64>,
     /// Share of the workers' time within operations.
     pub busy: f64,
-    /// Evidence that the client is the limit, in words.
-    pub client: Option<String>,
+    /// A failed check by which the client may be the limit.
+    pub client: Option<CheckKind>,
 }
 
 /// The runs of one load that count.
@@ -257,7 +256,8 @@ fn growth(question: &Question, point: &Point, before: Option<&Point>) -> Option<
 /// kept, however busy its generator was.
 fn generator(question: &Question, point: &Point, base: Option<&Point>, by: Limit) -> Option<String> {
     if point.mostly(|run| run.client.is_some()) {
-        return point.runs.iter().find_map(|run| run.client.clone());
+        let check = point.runs.iter().find_map(|run| run.client)?;
+        return Some(format!("the check `{check}` did not pass"));
     }
     if question.curve != LoadCurve::Open {
         return None;

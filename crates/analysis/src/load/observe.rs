@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use benchmaster_record::recording::{Recording, SeriesRecording, latency_histogram};
 use benchmaster_record::results::{
-    LatencyMeasure, LoadCurve, LoadRecord, Replication, RunRecord, StudyRecord, StudyResults,
+    CheckKind, LatencyMeasure, LoadCurve, LoadRecord, Replication, RunRecord, StudyRecord, StudyResults,
 };
 use hdrhistogram::Histogram;
 
@@ -13,7 +13,8 @@ use crate::responses::{counted, counted_stats};
 use crate::runs::counts;
 
 /// Checks that say that the generator of the load was the limit, or could have been.
-const CLIENT_CHECKS: [&str; 4] = ["cpu-limit", "generator-limit", "trace-stall", "slots-exhausted"];
+const CLIENT_CHECKS: [CheckKind; 4] =
+    [CheckKind::CpuLimit, CheckKind::GeneratorLimit, CheckKind::TraceStall, CheckKind::SlotsExhausted];
 
 /// The points of one curve: those of one treatment of the other factors.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,14 +158,12 @@ fn measure(what: LatencyMeasure, latency: &Histogram<u64>, mean: f64) -> Option<
     known.then(|| latency.value_at_quantile(quantile) as f64)
 }
 
-/// What a check found that suggests that the client is the limit.
-fn client(run: &RunRecord, workload: &str) -> Option<String> {
+/// A failed check that suggests that the client is the limit.
+fn client(run: &RunRecord, workload: &str) -> Option<CheckKind> {
     let of_workload = |of: &Option<String>| of.as_deref().is_none_or(|of| of == workload);
-    let found = run
-        .checks
-        .iter()
-        .find(|check| CLIENT_CHECKS.contains(&check.id.as_str()) && of_workload(&check.workload));
-    found.map(|check| format!("{} ({})", check.message, check.id))
+    let found =
+        run.checks.iter().find(|check| CLIENT_CHECKS.contains(&check.kind) && of_workload(&check.workload));
+    found.map(|check| check.kind)
 }
 
 /// The levels of a treatment with another load.

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use benchmaster_record::results::{LatencyGoal, LatencyMeasure};
+use benchmaster_record::results::{CheckKind, LatencyGoal, LatencyMeasure};
 use benchmaster_stats::random::Generator;
 
 use super::*;
@@ -221,7 +221,7 @@ fn too_few_workers_are_not_taken_for_the_servers_limit() {
 fn a_check_that_found_the_client_busy_matters_where_a_limit_is_broken() {
     let question = question(LoadCurve::Open, (100.0, 10_000.0), None);
     let busy = |load: f64, seed: u64| Observation {
-        client: Some("the CPU of this host is the limit (cpu-limit)".into()),
+        client: Some(CheckKind::CpuLimit),
         ..SYSTEM.run(Some(load), 64, None, seed)
     };
     let (end, _) = measure(&question, busy);

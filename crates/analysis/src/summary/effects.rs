@@ -329,7 +329,7 @@ fn weighted<'a>(cells: impl Iterator<Item = (&'a Cell<'a>, f64)>) -> Option<Weig
 
 #[cfg(test)]
 mod tests {
-    use benchmaster_record::results::{Check, Severity, StudyResults};
+    use benchmaster_record::results::{Check, CheckKind, Severity, StudyResults};
     use benchmaster_stats::interval::welch;
     use benchmaster_testkit::study_results;
 
@@ -401,10 +401,10 @@ mod tests {
             match (run.key.treatment, run.key.replicate) {
                 (1, 2) => run.failure = Some("the server was gone".into()),
                 (2, 0) => run.checks.push(Check {
-                    id: "cache".into(),
+                    kind: CheckKind::CachedReads,
                     severity: Severity::Invalid,
                     workload: None,
-                    message: "read from the cache".into(),
+                    message: "Read from the cache.".into(),
                     evidence: Default::default(),
                 }),
                 _ => {}

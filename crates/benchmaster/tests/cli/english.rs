@@ -201,6 +201,7 @@ const REWRITTEN: &[&str] = &[
     "analysis",
     "benchmaster",
     "design",
+    "diagnosis",
     "fleet",
     "frames",
     "import",

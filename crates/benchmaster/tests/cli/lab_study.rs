@@ -4,7 +4,7 @@
 use benchmaster_record::phase::Phase;
 use std::process::{Command, Output};
 
-use benchmaster_record::results::{RunRecord, Severity, StudyResults};
+use benchmaster_record::results::{CheckKind, RunRecord, Severity, StudyResults};
 use benchmaster_store::Store;
 
 use crate::limit::output_within;
@@ -174,7 +174,7 @@ fn machines_of_one_name_make_a_run_invalid() {
         standing.exec(machine, "hostname same");
     }
     let results = carried_out(&place, &study(&standing.name, ""));
-    let found = results.runs[0].checks.iter().find(|check| check.id == "shared-client-id").unwrap();
+    let found = results.runs[0].checks.iter().find(|check| check.kind == CheckKind::SharedClientId).unwrap();
     assert_eq!(found.severity, Severity::Invalid);
     assert!(found.message.contains("(c1, c2)"), "{}", found.message);
 
@@ -183,7 +183,7 @@ fn machines_of_one_name_make_a_run_invalid() {
     }
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let results = carried_out(&place, &study(&standing.name, ""));
-    let found: Vec<_> = results.runs[0].checks.iter().map(|check| check.id.as_str()).collect();
+    let found: Vec<_> = results.runs[0].checks.iter().map(|check| check.kind.name()).collect();
     assert!(found.contains(&"neighbours") && !found.contains(&"shared-client-id"), "{found:?}");
 }
 
@@ -268,9 +268,9 @@ flow = [
     let row = |operation: &str| phase.row(operation).unwrap();
     assert_eq!((row("RECLAIM_COMPLETE").ops, row("EXCHANGE_ID").ops), (2, 2), "{:?}", phase.rows);
     assert!(row("LOCK").errors > 0, "{:?}", row("LOCK"));
-    let check = run.checks.iter().find(|check| check.id == "grace-period").unwrap();
+    let check = run.checks.iter().find(|check| check.kind == CheckKind::GracePeriod).unwrap();
     assert_eq!(check.severity, Severity::Warning);
-    assert!(check.message.contains("was started again while it was measured"), "{}", check.message);
+    assert!(check.message.contains("was restarted in the measured phase"), "{}", check.message);
     let said = run_of(&place, &["diagnose", "out"]);
     for condition in ["grace-period (certain)", "session-recovery (certain)"] {
         assert!(said.contains(condition), "{said}");

@@ -1,5 +1,6 @@
 //! Traces as studies, and wrong bytes that a server plants.
 
+use benchmaster_record::results::CheckKind;
 use std::fs;
 
 use crate::place::{Place, stderr, stdout, transcript};
@@ -33,7 +34,7 @@ fn a_trace_of_strace_is_imported_and_replayed() {
     for run in &results.runs {
         let totals: u64 = run.recordings[0].series.iter().map(|series| series.total.count).sum();
         assert_eq!(totals, 7);
-        let check = run.checks.iter().find(|check| check.id == "replay-left-out").unwrap();
+        let check = run.checks.iter().find(|check| check.kind == CheckKind::ReplayLeftOut).unwrap();
         assert!(check.message.contains("1 × chown (cannot be replayed)"), "{}", check.message);
     }
     let missing = place.run(&["import", "strace", "none.strace"]);

@@ -126,7 +126,7 @@ fn a_full_target_makes_the_run_invalid() {
         // The first write beyond the end is short.
         assert_eq!(errors("ENOSPC") + errors("short"), all, "no other errors");
         for id in ["errors", "file-system-full"] {
-            assert!(run.checks.iter().any(|check| check.id == id), "{id}: {:?}", run.checks);
+            assert!(run.checks.iter().any(|check| check.kind.name() == id), "{id}: {:?}", run.checks);
         }
     }
     let (summary, progress) = (stdout(&output), stderr(&output));

@@ -21,7 +21,7 @@ pub(crate) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, dete
 const EXPLANATION: Explanation = Explanation {
     id: "attribute-calls",
     group: Group::Condition,
-    title: "Attributes are asked for again and again",
+    title: "Attributes are requested repeatedly",
     mechanism: "The client keeps attributes for a time (3 to 60 s for files, 30 to 60 s for directories), longer the longer they did not \
                 change. `noac`, `actimeo=0` and short times make every stat, open and access a call; `noac` makes writes synchronous too. \
                 Each open asks once more (close-to-open consistency).",
@@ -81,9 +81,9 @@ fn detect(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("GETATTR", observed.ops("GETATTR") as f64, "1"),
-            Evidence::new("ACCESS", observed.ops("ACCESS") as f64, "1"),
-            Evidence::new("files opened by applications (event `vfs_open`)", opens as f64, "1"),
+            Evidence::number("GETATTR", observed.ops("GETATTR") as f64),
+            Evidence::number("ACCESS", observed.ops("ACCESS") as f64),
+            Evidence::number("files opened by applications (event `vfs_open`)", opens as f64),
         ],
         confidence,
         cost: Some(Cost {

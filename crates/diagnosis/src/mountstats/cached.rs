@@ -48,8 +48,8 @@ fn detect(observed: &Observed) -> Verdict {
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("read by applications (normal_read + direct_read)", application as f64, "B"),
-            Evidence::new("read from the server (server_read)", wire as f64, "B"),
+            Evidence::bytes("read by applications (normal_read + direct_read)", application as f64),
+            Evidence::bytes("read from the server (server_read)", wire as f64),
         ],
         confidence: Confidence::Certain,
         cost: None,

@@ -60,10 +60,9 @@ fn unequal(device: &str, observed: &[Observed]) -> Option<Finding> {
         at: None,
         tests: Vec::new(),
         place: clients.join(", "),
-        evidence: vec![Evidence::new(
+        evidence: vec![Evidence::number(
             "clients whose options are not all the same",
             different.len() as f64,
-            "1",
         )],
         confidence: Confidence::Certain,
         cost: None,
@@ -112,8 +111,8 @@ fn compare_round_trips(observed: &[Observed]) -> Vec<Finding> {
             }
             let words = format!("{name} {mean:.1} ms, others {median:.1} ms");
             let evidence = [
-                Evidence::new(format!("mean round trip of {name}"), *mean, "ms"),
-                Evidence::new(format!("median of the others' mean round trips of {name}"), median, "ms"),
+                Evidence::milliseconds(format!("mean round trip of {name}"), *mean),
+                Evidence::milliseconds(format!("median of the others' mean round trips of {name}"), median),
             ];
             match slow.iter_mut().find(|(other, ..)| std::ptr::eq(*other, *one)) {
                 Some((_, list, all)) => {

@@ -21,7 +21,7 @@ pub(crate) const RECONNECTS: Detector = Detector { explanation: &RECONNECT, dete
 const RECONNECT: Explanation = Explanation {
     id: "reconnects",
     group: Group::Condition,
-    title: "Connections were lost and made anew",
+    title: "Connections were lost and re-established",
     mechanism: "When a connection breaks, requests without a reply are sent again on a new one, and slots and locks wait meanwhile. A client closes an idle \
                 connection itself after 5 minutes, which is harmless and no more frequent than that.",
     formula: "found when connects, less the first of each connection, are ≥ 3 and more than one in 300 s",
@@ -42,15 +42,15 @@ fn detect_reconnects(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: RECONNECT.id,
         what: format!(
-            "Connections to the server were made anew {again} times {}, more often than idle ones are closed.",
+            "Connections to the server were re-established {again} times {}, more often than idle ones are closed.",
             observed.period()
         ),
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("connections made anew", again as f64, "1"),
-            Evidence::new("connections", connects.len() as f64, "1"),
-            Evidence::new("most that idleness can explain", idle as f64, "1"),
+            Evidence::number("connections re-established", again as f64),
+            Evidence::number("connections", connects.len() as f64),
+            Evidence::number("most that idleness can explain", idle as f64),
         ],
         confidence: Confidence::Likely,
         cost: None,
@@ -93,7 +93,7 @@ fn detect_imbalance(observed: &Observed) -> Verdict {
         place: observed.place(),
         evidence: (1..)
             .zip(&sends)
-            .map(|(number, sends)| Evidence::new(format!("requests of connection {number}"), *sends as f64, "1"))
+            .map(|(number, sends)| Evidence::number(format!("requests of connection {number}"), *sends as f64))
             .collect(),
         confidence: Confidence::Possible,
         cost: None,

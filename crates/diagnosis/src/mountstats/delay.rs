@@ -46,9 +46,9 @@ fn detect(observed: &Observed) -> Verdict {
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("answers to come again later (event `delay`)", delays as f64, "1"),
-            Evidence::new("shortest wait of the client", wait, "s"),
-            Evidence::new("delegations given back (DELEGRETURN)", observed.ops("DELEGRETURN") as f64, "1"),
+            Evidence::number("answers to come again later (event `delay`)", delays as f64),
+            Evidence::seconds("shortest wait of the client", wait),
+            Evidence::number("delegations given back (DELEGRETURN)", observed.ops("DELEGRETURN") as f64),
         ],
         confidence: Confidence::Certain,
         cost: Some(Cost {
@@ -57,8 +57,7 @@ fn detect(observed: &Observed) -> Verdict {
             estimate: format!("at least {delays} times {wait} s"),
         }),
         remedy: Remedy::new(
-            "If several clients write the same files, delegations are recalled again and again: a server without delegations is faster then. \
-             Else ask the server for what it waits.",
+            "If several clients write the same files, delegations are recalled repeatedly: a server without delegations is then faster. Otherwise find out what the server waits for.",
         )
         .by("sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
         .confirmed_by("the built-in workload `delegation-recall` shows the wait per conflict"),

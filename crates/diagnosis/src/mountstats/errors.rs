@@ -79,12 +79,7 @@ fn detect(observed: &Observed) -> Verdict {
             ),
         )
     } else {
-        (
-            Confidence::Certain,
-            Remedy::new("The kernel's trace events give the error of each call; state errors (BADSESSION, EXPIRED) point to a server that \
-                         was started again, or to clients that share one client id.")
-                .by("trace-cmd record -e nfs4:nfs4_read -e nfs4:nfs4_write -e sunrpc:rpc_task_end sleep 10"),
-        )
+        (Confidence::Certain, trace_errors())
     };
     Verdict::Found(Finding {
         id: EXPLANATION.id,
@@ -95,11 +90,20 @@ fn detect(observed: &Observed) -> Verdict {
         evidence: told
             .iter()
             .map(|operation| {
-                Evidence::new(format!("errors of {}", operation.name), errors(operation) as f64, "1")
+                Evidence::number(format!("errors of {}", operation.name), errors(operation) as f64)
             })
             .collect(),
         confidence,
         cost: None,
         remedy,
     })
+}
+
+/// What to do about errors that are no plain answers.
+pub(crate) fn trace_errors() -> Remedy {
+    Remedy::new(
+        "The kernel's trace events give the error of each call; state errors (BADSESSION, EXPIRED) point to a restarted \
+         server, or to clients that share one client id.",
+    )
+    .by("trace-cmd record -e nfs4:nfs4_read -e nfs4:nfs4_write -e sunrpc:rpc_task_end sleep 10")
 }

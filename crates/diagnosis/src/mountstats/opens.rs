@@ -52,8 +52,8 @@ fn detect(observed: &Observed) -> Verdict {
     let opens = observed.event("vfs_open").unwrap_or(0);
     let evidence = AROUND.iter().filter(|name| observed.ops(name) > 0);
     let mut evidence: Vec<Evidence> =
-        evidence.map(|name| Evidence::new(*name, observed.ops(name) as f64, "1")).collect();
-    evidence.push(Evidence::new("files opened by applications (event `vfs_open`)", opens as f64, "1"));
+        evidence.map(|name| Evidence::number(*name, observed.ops(name) as f64)).collect();
+    evidence.push(Evidence::number("files opened by applications (event `vfs_open`)", opens as f64));
     Verdict::Found(Finding {
         id: EXPLANATION.id,
         what: format!(

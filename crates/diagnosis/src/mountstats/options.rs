@@ -32,7 +32,7 @@ fn detect_sync(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: SYNC.id,
         what: format!(
-            "The mount has `{option}`: each of {} WRITEs was waited for, {:.1} ms in the mean, {} of the time of calls.",
+            "The mount has `{option}`: each of {} WRITEs was waited for, {:.1} ms on average, {} of the time of calls.",
             write.ops,
             write.execute_ms as f64 / write.ops as f64,
             percent(part)
@@ -41,8 +41,8 @@ fn detect_sync(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("WRITEs", write.ops as f64, "1"),
-            Evidence::new("bytes of a WRITE", write.bytes_sent as f64 / write.ops as f64, "B"),
+            Evidence::number("WRITEs", write.ops as f64),
+            Evidence::bytes("bytes of a WRITE", write.bytes_sent as f64 / write.ops as f64),
         ],
         confidence: Confidence::Certain,
         cost: Some(Cost { share: part, of: CostOf::CallTime, estimate: "execute time of WRITE".into() }),
@@ -83,8 +83,8 @@ fn detect_soft(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("WRITEs", write.ops as f64, "1"),
-            Evidence::new("major timeouts", timeouts as f64, "1"),
+            Evidence::number("WRITEs", write.ops as f64),
+            Evidence::number("major timeouts", timeouts as f64),
         ],
         confidence: if timeouts > 0 { Confidence::Likely } else { Confidence::Possible },
         cost: None,

@@ -25,7 +25,7 @@ const EXPLANATION: Explanation = Explanation {
     mechanism: "A call waits for a slot (of the session in version 4.1 and later, of the connection's table before), and for the socket \
                 to take it. When as many calls are outstanding as there are slots, more load makes the queue longer and nothing faster: \
                 the rate is slots / round trip time (Little's law).",
-    formula: "found when the sum of the queue column ≥ 10 % of that of the execute column and ≥ 0.2 ms in the mean; the connection's \
+    formula: "found when the sum of the queue column ≥ 10 % of that of the execute column and ≥ 0.2 ms on average; the connection's \
               table when backlog_u / sends ≥ 1; cost = queue / execute",
     source: "columns 6 to 8 of the operations and `backlog_u`, `sending_u` of xprt in mountstats; paper 001, figures 5 and 6",
 };
@@ -49,18 +49,17 @@ fn detect(observed: &Observed) -> Verdict {
     let full = waiting(backlog) >= LEAST_BACKLOG;
     let round_trip = round_trips as f64 / calls as f64;
     let mut evidence = vec![
-        Evidence::new("mean time before sending (queue / ops)", mean, "ms"),
-        Evidence::new("mean round trip time (rtt / ops)", round_trip, "ms"),
-        Evidence::new(
+        Evidence::milliseconds("mean time before sending (queue / ops)", mean),
+        Evidence::milliseconds("mean round trip time (rtt / ops)", round_trip),
+        Evidence::number(
             "calls waiting for a slot whenever one was sent (backlog_u / sends)",
             waiting(backlog),
-            "1",
         ),
-        Evidence::new("calls waiting for the socket (sending_u / sends)", waiting(sending), "1"),
-        Evidence::new("calls waiting for their replies (pending_u / sends)", waiting(pending), "1"),
+        Evidence::number("calls waiting for the socket (sending_u / sends)", waiting(sending)),
+        Evidence::number("calls waiting for their replies (pending_u / sends)", waiting(pending)),
     ];
     if slots > 0 {
-        evidence.push(Evidence::new("slots of the connections' tables (max_slots)", slots as f64, "1"));
+        evidence.push(Evidence::number("slots of the connections' tables (max_slots)", slots as f64));
     }
     let sessions = observed.mount.option("vers").is_some_and(|version| matches!(version, "4.1" | "4.2"));
     let (why, remedy) = match (full, sessions) {

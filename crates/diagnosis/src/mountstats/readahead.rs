@@ -26,7 +26,7 @@ pub(crate) const READAHEAD: Explanation = Explanation {
     group: Group::Phenomenon,
     title: "More was read from the server than by applications",
     mechanism: "The client reads ahead of what looks sequential: Linux 2.6.32 as soon as one page before was cached, later ones when more were than are asked for. Random reads of large \
-                files make it guess wrong once some of the file is cached, and what nobody asked for takes the network from what somebody did: the application's throughput \
+                files make it guess wrong once some of the file is cached, and unrequested data take the network from requested data: the application's throughput \
                 (ART) falls while the client machine's (CRT) stays.",
     formula: "CRT − ART = data in replies to READ (200 bytes of each taken off for headers) − bytes that the workload read; found when CRT ≥ 1.2 · ART and the difference is ≥ 8 MiB and ≥ 2 MiB for \
               each worker; cost = 1 − ART / CRT of the bytes on the wire. From mountstats alone: server_read ≥ 1.2 · (normal_read + direct_read) ≥ 64 MiB, where reads through mmap are not \
@@ -51,8 +51,8 @@ fn detect_waste(observed: &Observed) -> Verdict {
         at: None,        tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("read by applications (normal_read + direct_read)", application as f64, "B"),
-            Evidence::new("read from the server (server_read)", wire as f64, "B"),
+            Evidence::bytes("read by applications (normal_read + direct_read)", application as f64),
+            Evidence::bytes("read from the server (server_read)", wire as f64),
         ],
         confidence: Confidence::Possible,
         cost: Some(Cost { share: part, of: CostOf::WireBytes, estimate: "1 − read by applications / read from the server".into() }),
@@ -68,8 +68,7 @@ const REWRITE: Explanation = Explanation {
     id: "written-twice",
     group: Group::Condition,
     title: "More was written to the server than by applications",
-    mechanism: "The client writes whole pages where files are mapped or pages are changed again before they are stable, and writes again what the server \
-                lost when it was started anew before a COMMIT.",
+    mechanism: "The client writes whole pages where files are mapped or pages are changed again before they are stable, and rewrites what the server lost when it was restarted before a COMMIT.",
     formula: "found when server_written ≥ 1.2 · (normal_written + direct_written) ≥ 64 MiB; cost = 1 − application / server_written",
     source: "bytes line in mountstats; RFC 1813, section 4.8 (write verifiers)",
 };
@@ -92,12 +91,8 @@ fn detect_rewritten(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new(
-                "written by applications (normal_written + direct_written)",
-                application as f64,
-                "B",
-            ),
-            Evidence::new("written to the server (server_written)", wire as f64, "B"),
+            Evidence::bytes("written by applications (normal_written + direct_written)", application as f64),
+            Evidence::bytes("written to the server (server_written)", wire as f64),
         ],
         confidence: Confidence::Possible,
         cost: Some(Cost {
@@ -106,7 +101,7 @@ fn detect_rewritten(observed: &Observed) -> Verdict {
             estimate: "1 − written by applications / written to the server".into(),
         }),
         remedy: Remedy::new(
-            "Look whether files are written through mmap, whether records are smaller than a page, and whether the server was started anew.",
+            "Look whether files are written through mmap, whether records are smaller than a page, and whether the server was restarted.",
         ),
     })
 }

@@ -40,7 +40,7 @@ fn detect(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: EXPLANATION.id,
         what: format!(
-            "The client made {} with the server anew {}: it had lost its state there.",
+            "The client recreated {} with the server {}: it had lost its state there.",
             plural(usize::try_from(again).unwrap_or(usize::MAX), "session"),
             observed.period()
         ),
@@ -48,11 +48,10 @@ fn detect(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("sessions and client ids made (CREATE_SESSION, SETCLIENTID)", made as f64, "1"),
-            Evidence::new(
+            Evidence::number("sessions and client ids made (CREATE_SESSION, SETCLIENTID)", made as f64),
+            Evidence::number(
                 "opens had back without a file's name (OPEN_NOATTR)",
                 observed.ops("OPEN_NOATTR") as f64,
-                "1",
             ),
         ],
         confidence: if observed.since_mount { Confidence::Likely } else { Confidence::Certain },

@@ -22,8 +22,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "retransmission",
     group: Group::Condition,
     title: "The client sent requests again",
-    mechanism: "A request without a reply is sent again: over UDP, and over TCP after `timeo` has passed, or at once when the connection \
-                was lost and made anew. Each costs at least the time until it is sent again, and a server that did the first one \
+    mechanism: "A request without a reply is sent again: over UDP, and over TCP after `timeo` has passed, or at once when the connection was lost and re-established. Each costs at least the time until it is sent again, and a server that did the first one \
                 does it twice unless its cache of replies (before version 4.1) or the session's slot knows it.",
     formula: "found when transmissions − ops ≥ 10 and ≥ 0.01 % of the requests; cost ≤ (transmissions − ops) · timeo / execute time",
     source: "columns 1, 2 and 8 of the operations in mountstats (`rpc_clnt_show_stats`); nfs(5), `timeo`, `retrans`",
@@ -50,11 +49,11 @@ fn detect(observed: &Observed) -> Verdict {
         )
     });
     let mut evidence = vec![
-        Evidence::new("requests sent again (transmissions − ops)", again as f64, "1"),
-        Evidence::new("share of all requests", rate, "1"),
-        Evidence::new("time until a request is sent again (`timeo`)", timeo, "s"),
+        Evidence::number("requests sent again (transmissions − ops)", again as f64),
+        Evidence::number("share of all requests", rate),
+        Evidence::seconds("time until a request is sent again (`timeo`)", timeo),
     ];
-    evidence.push(Evidence::new("connections made (connects of xprt)", reconnects as f64, "1"));
+    evidence.push(Evidence::number("connections made (connects of xprt)", reconnects as f64));
     // Those of a lost connection are sent again at once.
     let waited = if udp || reconnects <= observed.counted.transports.len() as u64 { timeo } else { 0.0 };
     let cost = (waited > 0.0).then(|| Cost {
@@ -111,7 +110,7 @@ fn detect_major(observed: &Observed) -> Verdict {
         at: None,
         tests: Vec::new(),
         place: observed.place(),
-        evidence: vec![Evidence::new("major timeouts", timeouts as f64, "1")],
+        evidence: vec![Evidence::number("major timeouts", timeouts as f64)],
         confidence: Confidence::Certain,
         cost: None,
         remedy: Remedy::new(

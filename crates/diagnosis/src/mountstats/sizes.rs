@@ -50,8 +50,8 @@ fn detect_options(observed: &Observed) -> Verdict {
         .collect();
     let mut evidence = Vec::new();
     for (option, operation, limit, _, mean) in &found {
-        evidence.push(Evidence::new(*option, *limit as f64, "B"));
-        evidence.push(Evidence::new(format!("mean bytes of a {operation}, with headers"), *mean, "B"));
+        evidence.push(Evidence::bytes(*option, *limit as f64));
+        evidence.push(Evidence::bytes(format!("mean bytes of a {operation}, with headers"), *mean));
     }
     Verdict::Found(Finding {
         id: LIMITED.id,
@@ -97,7 +97,7 @@ fn detect_small_reads(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: SMALL_READ.id,
         what: format!(
-            "READs have {} in the mean, and could have {}: {} of them {}.",
+            "READs have {} on average, and could have {}: {} of them {}.",
             size(mean),
             size(limit as f64),
             read.ops,
@@ -107,9 +107,9 @@ fn detect_small_reads(observed: &Observed) -> Verdict {
         tests: Vec::new(),
         place: observed.place(),
         evidence: vec![
-            Evidence::new("mean bytes of a READ (server_read / ops)", mean, "B"),
-            Evidence::new("`rsize`", limit as f64, "B"),
-            Evidence::new("read past the cache (direct_read)", direct as f64, "B"),
+            Evidence::bytes("mean bytes of a READ (server_read / ops)", mean),
+            Evidence::bytes("`rsize`", limit as f64),
+            Evidence::bytes("read past the cache (direct_read)", direct as f64),
         ],
         confidence: Confidence::Possible,
         cost: Some(Cost {

@@ -294,7 +294,7 @@ fn small_pieces_are_told_with_what_limits_them() {
     assert!(limited.what.contains("65536 READs of at most 32 KiB (`rsize`)"), "{}", limited.what);
     let small = found(Client::new().with("READ", [65_536, 65_536, 0, 0, 2048 * MIB, 20, 40_000, 42_000, 0]));
     assert_eq!(small.id, "small-reads");
-    assert!(small.what.contains("32 KiB in the mean, and could have 1 MiB"), "{}", small.what);
+    assert!(small.what.contains("32 KiB on average, and could have 1 MiB"), "{}", small.what);
 }
 
 #[test]

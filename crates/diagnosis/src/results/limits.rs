@@ -1,10 +1,10 @@
 //! What kept a result from being better.
 
 pub(super) mod choice;
-mod client_cpu;
+pub(crate) mod client_cpu;
 mod delegation_wait;
 mod emulated_delay;
-mod generator;
+pub(crate) mod generator;
 pub(super) mod laws;
 mod lock_wait;
 pub(super) mod network_bandwidth;
@@ -14,7 +14,7 @@ mod server_disk;
 mod server_journal;
 mod server_service_time;
 mod server_threads;
-mod slots;
+pub(crate) mod slots;
 mod tcp_window;
 mod think_time;
 
@@ -23,9 +23,6 @@ use crate::results::rule::{Comparison, Detector};
 
 /// What is looked for in each workload of each run.
 pub(super) const DETECTORS: &[Detector] = &[
-    client_cpu::DETECTOR,
-    generator::DETECTOR,
-    slots::DETECTOR,
     tcp_window::DETECTOR,
     network_bandwidth::DETECTOR,
     packet_loss::DETECTOR,

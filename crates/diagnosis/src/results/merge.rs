@@ -10,7 +10,7 @@ use benchmaster_stats::share::at_least;
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::explanation::Explanation;
 use crate::finding::{AtTreatment, Evidence, Finding};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::label;
 use crate::words::plural;
 

@@ -1,10 +1,8 @@
 //! Phenomena with a name: what papers found, and when it is there.
 
-use super::stored::stored;
 use crate::results::rule::{Comparison, Detector};
 
 mod bufferbloat;
-mod bursts;
 mod clients;
 mod drift;
 mod fast_server;
@@ -33,7 +31,6 @@ mod winners;
 /// What is looked for in each workload of each run.
 pub(super) const DETECTORS: &[Detector] = &[
     bufferbloat::DETECTOR,
-    stored!(bursts::BURSTS),
     drift::DETECTOR,
     first_call::DETECTOR,
     grant::DETECTOR,
@@ -64,4 +61,4 @@ pub(super) const COMPARISONS: &[Comparison] = &[
 
 #[cfg(test)]
 #[path = "phenomena/testing.rs"]
-pub(super) mod made;
+pub(crate) mod made;

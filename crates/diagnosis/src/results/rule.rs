@@ -1,12 +1,12 @@
 //! What a rule on stored results is: a detector of one condition in a workload of a run, or a comparison of all runs.
 
 use benchmaster_analysis::Analysis;
-use benchmaster_record::results::{Check, StudyResults};
+use benchmaster_record::results::StudyResults;
 
-use super::measured::Measured;
 use crate::diagnosis::Verdict;
 use crate::explanation::Explanation;
 use crate::finding::Finding;
+use crate::measured::Measured;
 
 /// All runs of a study together.
 #[derive(Debug, Clone, Copy)]
@@ -37,27 +37,6 @@ pub(crate) struct Compared {
     pub(crate) unknown: Option<String>,
     /// There is nothing of the kind to compare.
     pub(crate) irrelevant: bool,
-}
-
-/// Checks whose finding has another name: that of the condition which they show, as mountstats tell of it.
-const OTHER_NAMES: [(&str, &str); 3] = [
-    ("rpc-retransmissions", "retransmission"),
-    ("rpc-timeouts", "major-timeout"),
-    ("rpc-errors", "operation-errors"),
-];
-
-/// The name of the finding of a check of this name.
-pub(crate) fn finding_of_check(check: &str) -> &str {
-    let other = OTHER_NAMES.iter().find(|(name, _)| *name == check);
-    other.map_or(check, |(_, finding)| finding)
-}
-
-/// Whether a check of this name was stored with the run for this workload, or the whole run.
-pub(crate) fn check<'a>(measured: &'a Measured<'_>, id: &str) -> Option<&'a Check> {
-    measured.run.checks.iter().find(|check| {
-        check.id == id
-            && check.workload.as_ref().is_none_or(|workload| *workload == measured.recording.workload)
-    })
 }
 
 /// What a treatment is called: its label, or its number where the study does not know it.

@@ -2,16 +2,17 @@
 
 use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{HostSamples, Recording, RpcRow, TraceRecord};
-use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
+use benchmaster_record::results::{Check, CheckKind, Evidence, RunRecord, Severity, StudyResults};
 use benchmaster_record::samples::{Kind, MetricKey, Point, Series};
 use benchmaster_testkit::{serve, spread, study_results};
 
+use crate::details::Details;
 use crate::diagnosis::Verdict;
 use crate::finding::Finding;
-use crate::results::details::Details;
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::phenomena::made::with_parameters;
 use crate::results::rule::Detector;
+use crate::validity::rule::Rule;
 
 /// Results of a run, of which the first workload is looked at.
 pub(crate) struct Made {
@@ -119,29 +120,46 @@ impl Made {
     }
 
     /// Adds a check that did not pass.
-    pub(crate) fn checked(&mut self, id: &str, workload: &str, evidence: &[(&str, f64)]) {
+    pub(crate) fn checked(&mut self, kind: CheckKind, workload: &str, evidence: &[(&str, f64)]) {
         self.run().checks.push(Check {
-            id: id.into(),
+            kind,
             severity: Severity::Warning,
             workload: Some(workload.into()),
-            message: format!("{id} did not pass"),
-            evidence: evidence.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            message: format!("{kind} did not pass."),
+            evidence: evidence.iter().map(|(name, value)| Evidence::number(*name, *value)).collect(),
         });
     }
 
-    /// What a detector says of it.
-    pub(crate) fn verdict(&self, detector: &Detector) -> Verdict {
+    /// The verdict of a detector or of the rule of a check.
+    pub(crate) fn verdict(&self, judge: &impl Judge) -> Verdict {
         let results = with_parameters(&self.results);
         let run = &results.runs[0];
         let recording = &run.recordings[self.which];
-        (detector.detect)(&Measured::new(&results, run, recording, &NoDetails))
+        judge.judge(&Measured::new(&results, run, recording, &NoDetails))
     }
 
     /// What it finds.
-    pub(crate) fn found(&self, detector: &Detector) -> Finding {
-        match self.verdict(detector) {
+    pub(crate) fn found(&self, judge: &impl Judge) -> Finding {
+        match self.verdict(judge) {
             Verdict::Found(finding) => finding,
-            other => panic!("{} was not found: {other:?}", detector.explanation.id),
+            other => panic!("not found: {other:?}"),
         }
+    }
+}
+
+/// A detector, or the rule of a check.
+pub(crate) trait Judge {
+    fn judge(&self, measured: &Measured<'_>) -> Verdict;
+}
+
+impl Judge for Detector {
+    fn judge(&self, measured: &Measured<'_>) -> Verdict {
+        (self.detect)(measured)
+    }
+}
+
+impl Judge for Rule {
+    fn judge(&self, measured: &Measured<'_>) -> Verdict {
+        Rule::judge(self, measured)
     }
 }

@@ -2,13 +2,62 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_record::model::{Group, OpenFlag, OperationKind, Step};
-use benchmaster_record::recording::{IntervalStats, Recording};
-use benchmaster_record::results::{Check, Severity};
-use benchmaster_stats::burst::{BurstAndFlush, burst_and_flush as find};
-
-use super::{Subject, found, percent, size};
 use benchmaster_analysis::responses::progress_series;
+use benchmaster_record::model::{Group as Workers, OpenFlag, OperationKind, Step, leaves};
+use benchmaster_record::recording::{IntervalStats, Recording};
+use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
+use benchmaster_stats::burst::{BurstAndFlush, Stretch, burst_and_flush as find};
+
+use super::rule::{Consequence, Follows, Rule, Subject, failed, when};
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::words::{percent, rate};
+
+/// Seconds: shorter stalls wait for a server or a processor, and not for a cache to be written out.
+const LEAST_STALL: f64 = 0.1;
+
+pub(crate) static BURST_AND_FLUSH: Rule = Rule {
+    kind: CheckKind::BurstAndFlush,
+    explanation: Explanation {
+        id: "burst-and-flush",
+        group: Group::Phenomenon,
+        title: "Writes go in bursts into a cache, and stall while it is written out",
+        mechanism: "Without O_SYNC a write only fills the client's memory, at its speed, until too many pages are dirty; then writers wait until they are written out, and start again. A \
+                    run shows more than the network can carry for seconds and nothing for up to minutes, and its mean depends on how many whole cycles it had.",
+        formula: "intervals up to 5 % of the bursts' level are stalls, from 25 % on bursts (Ridler and Calvard on logarithms); found when from the first burst on ≥ 20 % of the intervals \
+                  and three or more are stalls, the longest of 0.1 s or more, and at most a third lie between; cost = share of the intervals that are stalls",
+        source: "the check `burst-and-flush`; docs/metrics.md, \"Bursts and flushes\"; paper 000 §6 (more than 1 GB/s, then 0 for up to five minutes)",
+    },
+    check: burst_and_flush,
+    remedy: |check| {
+        let period = check.number("period_s").filter(|period| *period > 0.0);
+        let longer = period.map_or(String::new(), |period| format!(", at least {:.0} s", period * 10.0));
+        Remedy::new(format!("Measure what reaches the server: with `sync`, or with a flush in the flow, or over ten whole cycles{longer}. For steadier writes let the client start writing out earlier."))
+            .by("sysctl vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456   # on the client")
+            .confirmed_by("`studies/paper000-unsynchronised-write.toml`; the same workload with `sync = \"o_sync\"`")
+    },
+    finding: Follows::Finding(Consequence {
+        confidence: Confidence::Certain,
+        could: |measured| when(measured.of_kind(OperationKind::Write).any(|series| series.total.count > 0)),
+        worth: |failed| failed.number("longest_stall_s").is_none_or(|longest| longest >= LEAST_STALL),
+        numbers: &[
+            ("burst_rate", "rate in bursts"),
+            ("stall_rate", "rate in stalls"),
+            ("stall_share", "share of the intervals that are stalls"),
+            ("period_s", "from burst to burst"),
+            ("longest_stall_s", "longest stall"),
+            ("cycles", "whole cycles"),
+        ],
+        cost: |failed| {
+            Some((
+                failed.number("stall_share")?,
+                CostOf::Time,
+                "share of the intervals in which next to nothing was written",
+            ))
+        },
+        plot: Some(Plot::Time),
+    }),
+};
 
 /// Writes per interval within bursts from which on an interval without any means something.
 const ENOUGH_WRITES: f64 = 10.0;
@@ -16,7 +65,7 @@ const ENOUGH_WRITES: f64 = 10.0;
 const ENOUGH_CYCLES: usize = 5;
 
 /// Whether the workload's unsynchronised writes went in bursts with stalls between them.
-pub(super) fn burst_and_flush(s: Subject<'_>) -> Option<Check> {
+fn burst_and_flush(s: Subject<'_>) -> Option<Check> {
     let labels: BTreeSet<(&str, &str)> = s
         .workload
         .groups
@@ -34,77 +83,65 @@ pub(super) fn burst_and_flush(s: Subject<'_>) -> Option<Check> {
     if written / (bursting as f64) < ENOUGH_WRITES {
         return None;
     }
-    told(s, &pattern, seconds)
+    describe(s, &pattern, seconds)
 }
 
-fn told(s: Subject<'_>, pattern: &BurstAndFlush, seconds: f64) -> Option<Check> {
-    let of = |list: &[benchmaster_stats::burst::Stretch]| -> f64 {
+fn describe(s: Subject<'_>, pattern: &BurstAndFlush, seconds: f64) -> Option<Check> {
+    let of = |list: &[Stretch]| -> f64 {
         let samples: usize = list.iter().map(|stretch| stretch.length).sum();
         samples as f64 * seconds / list.len().max(1) as f64
     };
     let (burst, stall) = (of(&pattern.bursts), of(&pattern.stalls));
     let longest = pattern.longest_stall() as f64 * seconds;
     let cycles = pattern.cycles();
-    let (again, remedy) = match pattern.period {
+    let again = match pattern.period {
         Some(period) => {
             let varies = match pattern.period_variation {
-                Some(variation) => format!(" (which varies by {})", percent(variation)),
+                Some(variation) => format!(" (varying by {})", percent(variation)),
                 None => String::new(),
             };
-            let again = format!("again every {:.1} s{varies}, {cycles} whole cycles", period * seconds);
-            let remedy = match cycles {
-                n if n < ENOUGH_CYCLES => {
-                    format!("measure for at least {:.0} s", period * seconds * 2.0 * ENOUGH_CYCLES as f64)
-                }
-                _ => "look at the rates of the bursts and of the stalls beside the mean".into(),
-            };
-            (again, remedy)
+            format!("every {:.1} s{varies}, {cycles} whole cycles", period * seconds)
         }
-        None => ("which had not ended when the run did".into(), "measure longer".into()),
+        None => "which had not ended when the run did".into(),
     };
     let meanwhile = match pattern.stall_rate as u64 {
         0 => "nothing".into(),
-        rate => format!("{}/s", size(rate)),
+        _ => rate(pattern.stall_rate),
     };
     let message = format!(
-        "unsynchronised writes went in bursts: {}/s for {burst:.1} s, then {meanwhile} for {stall:.1} s (at most {longest:.1} s) while \
-         what had been taken into a cache was written out, {again}; {} of the time was stalled, so the mean depends on where \
-         the run ended; use `sync`, or {remedy}",
-        size(pattern.burst_rate as u64),
+        "Unsynchronised writes came in bursts: {} for {burst:.1} s, then {meanwhile} for {stall:.1} s (at most {longest:.1} s) \
+         while the cache was written out, {again}; {} of the time was stalled, so the mean depends on where the run ended.",
+        rate(pattern.burst_rate),
         percent(pattern.stall_share),
     );
     let severity = if cycles < ENOUGH_CYCLES { Severity::Warning } else { Severity::Note };
     let evidence = [
-        ("burst_rate", pattern.burst_rate),
-        ("stall_rate", pattern.stall_rate),
-        ("stall_share", pattern.stall_share),
-        ("duty", pattern.duty.unwrap_or(f64::NAN)),
-        ("period_s", pattern.period.map_or(f64::NAN, |period| period * seconds)),
-        ("period_variation", pattern.period_variation.unwrap_or(f64::NAN)),
-        ("longest_stall_s", longest),
-        ("cycles", cycles as f64),
+        Evidence::bytes_per_second("burst_rate", pattern.burst_rate),
+        Evidence::bytes_per_second("stall_rate", pattern.stall_rate),
+        Evidence::number("stall_share", pattern.stall_share),
+        Evidence::number("duty", pattern.duty.unwrap_or(f64::NAN)),
+        Evidence::seconds("period_s", pattern.period.map_or(f64::NAN, |period| period * seconds)),
+        Evidence::number("period_variation", pattern.period_variation.unwrap_or(f64::NAN)),
+        Evidence::seconds("longest_stall_s", longest),
+        Evidence::number("cycles", cycles as f64),
     ];
-    let mut check = found(s, "burst-and-flush", severity, message, evidence)?;
-    check.evidence.retain(|_, value| value.is_finite());
-    Some(check)
+    failed(s, CheckKind::BurstAndFlush, severity, message, evidence)
 }
 
 /// The labels of a group's writes that nothing makes stable: their handle is opened without O_SYNC, O_DSYNC and O_DIRECT,
 /// and the flow never flushes.
-fn unsynchronised(group: &Group) -> impl Iterator<Item = &str> {
+fn unsynchronised(group: &Workers) -> impl Iterator<Item = &str> {
     const STABLE: [OpenFlag; 3] = [OpenFlag::Sync, OpenFlag::Dsync, OpenFlag::Direct];
     let handle = |step: &Step| step.handle.clone().unwrap_or_default();
     let mut stable: BTreeMap<String, bool> = BTreeMap::new();
-    for step in
-        benchmaster_record::model::leaves(&group.setup).chain(benchmaster_record::model::leaves(&group.flow))
-    {
+    for step in leaves(&group.setup).chain(leaves(&group.flow)) {
         if matches!(step.op, Some(OperationKind::Open | OperationKind::Create)) {
             *stable.entry(handle(step)).or_default() |= step.flags.iter().any(|flag| STABLE.contains(flag));
         }
     }
     let flushes = |step: &Step| matches!(step.op, Some(OperationKind::Fsync | OperationKind::Fdatasync));
-    let flushed = benchmaster_record::model::leaves(&group.flow).any(flushes);
-    benchmaster_record::model::leaves(&group.flow)
+    let flushed = leaves(&group.flow).any(flushes);
+    leaves(&group.flow)
         .filter(move |step| {
             step.op == Some(OperationKind::Write) && !flushed && stable.get(&handle(step)) != Some(&true)
         })

@@ -1,21 +1,53 @@
 //! Traps of machines that were cloned, of virtual network cards, and of servers that have just started.
 
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::phase::Phase;
 use std::collections::BTreeMap;
 
-use benchmaster_record::model::OperationKind;
+use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::RpcSource;
-use benchmaster_record::results::{Check, Severity};
+use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
 
-use super::{Subject, found};
+use super::machines::ClientLook;
+use super::rule::{Consequence, Follows, Rule, Subject, all_of_it, any, failed, in_lab, nothing, when};
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Plot, Remedy};
 
-/// All of them.
-pub(super) const CHECKS: [fn(Subject<'_>) -> Option<Check>; 4] =
-    [shared_client_id, lost_wake_ups, grace_period, neighbours];
+pub(crate) static SHARED_CLIENT_ID: Rule = Rule {
+    kind: CheckKind::SharedClientId,
+    explanation: Explanation {
+        id: "shared-client-id",
+        group: Group::Condition,
+        title: "Clients share an NFSv4 client id",
+        mechanism: "Since NFSv4.1 Linux identifies itself to the server by its host name. Cloned machines with the same name are one client to it: each new session takes \
+                    the leases, opens and locks of the others away, and they keep recovering.",
+        formula: "found when several machines identify themselves alike (host name and nfs4_unique_id); all of the run is in doubt",
+        source: "the check `shared-client-id`; RFC 8881, section 2.4; nfs(5), \"nfs4_unique_id\"; docs/lab.md",
+    },
+    check: shared_client_id,
+    remedy: |_| {
+        Remedy::new("Give every client a host name or `nfs.nfs4_unique_id` of its own, before the module `nfs` is loaded, and mount again.")
+            .by("echo 'options nfs nfs4_unique_id='$(cat /etc/machine-id) > /etc/modprobe.d/nfs-id.conf   # or: hostnamectl set-hostname NAME")
+            .confirmed_by("on a Linux server, /proc/fs/nfsd/clients/*/info then has one line `name:` for each client")
+    },
+    finding: Follows::Finding(Consequence {
+        confidence: Confidence::Certain,
+        could: |measured| {
+            let clients = measured.recording.agents.iter().filter(|agent| agent.clients > 0).count();
+            let version = measured.rpcs().and_then(|(rpc, _)| rpc.connection.version);
+            when(version.is_some_and(NfsVersion::has_state) && (clients > 1 || measured.run.lab.is_some()))
+        },
+        worth: any,
+        numbers: &[
+            ("clients", "clients of one name"),
+            ("sessions_made", "client ids and sessions created in the measured phase"),
+        ],
+        cost: all_of_it,
+        plot: Some(Plot::Time),
+    }),
+};
 
-/// Whether the kernel's clients have names by which an NFSv4 server tells them apart: since 4.1 that of the host, while
-/// that of 4.0 has the address in it.
+/// Whether an NFSv4 server distinguishes the kernel's clients by host names: since 4.1, while the name of 4.0 has the
+/// address in it.
 fn named_by_host(s: Subject<'_>) -> bool {
     let rpc = s.recording.rpc.as_ref().filter(|rpc| rpc.source == RpcSource::Kernel);
     rpc.is_some_and(|rpc| rpc.connection.version.is_some_and(NfsVersion::has_sessions))
@@ -27,7 +59,7 @@ fn calls(s: Subject<'_>, operation: &str) -> u64 {
     phase.and_then(|phase| phase.row(operation)).map_or(0, |row| row.ops)
 }
 
-/// Machines by what they tell the server of themselves, in their order.
+/// Machines by how they identify themselves to the server, in their order.
 fn by_name(s: Subject<'_>) -> BTreeMap<String, Vec<String>> {
     let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |name: String, machine: &str| {
@@ -64,28 +96,70 @@ fn shared_client_id(s: Subject<'_>) -> Option<Check> {
     let stolen = calls("EXCHANGE_ID") + calls("CREATE_SESSION");
     let again = match stolen {
         0 => String::new(),
-        _ => format!(", and sessions were made anew {} times while it was measured", calls("CREATE_SESSION")),
+        _ => format!(", and created {} sessions in the measured phase", calls("CREATE_SESSION")),
     };
     let known = s.lab.and_then(|lab| lab.server.as_ref()).map(|(_, after)| {
         let confirmed = after.clients.iter().filter(|client| client.confirmed).count();
         format!("; the server knows {confirmed} of them")
     });
     let message = format!(
-        "{} clients share an NFSv4 client id ({}): all call themselves `{name}`, so that each takes the other's lease away{}{again}; \
-         give them different host names, or `nfs.nfs4_unique_id`",
+        "{} clients share an NFSv4 client id ({}): all identify themselves as `{name}`, so each takes the other's lease \
+         away{again}{}.",
         machines.len(),
         machines.join(", "),
         known.unwrap_or_default()
     );
-    let evidence = [("clients", machines.len() as f64), ("sessions_made", stolen as f64)];
-    found(s, "shared-client-id", Severity::Invalid, message, evidence)
+    let evidence = [
+        Evidence::number("clients", machines.len() as f64),
+        Evidence::number("sessions_made", stolen as f64),
+    ];
+    failed(s, CheckKind::SharedClientId, Severity::Invalid, message, evidence)
 }
+
+pub(crate) static LOST_WAKE_UPS: Rule = Rule {
+    kind: CheckKind::LostWakeUps,
+    explanation: Explanation {
+        id: "lost-wake-ups",
+        group: Group::Doubt,
+        title: "Packets waited in a machine of the lab that was not woken up",
+        mechanism: "A machine in user space sleeps when it has nothing to do, and its host wakes it when a packet arrives. When the wake-up is lost, the packet waits until the sender's \
+                    TCP retransmits it, after 200 ms or a multiple of it. This is an artefact of the machines, not of NFS.",
+        formula: "found when two or more operations, and half of the slow ones, took 200 ms or a multiple of it, without emulated packet loss, and TCP retransmitted segments; \
+                  in doubt = 200 ms · stalls / time of all operations",
+        source: "the check `lost-wake-ups`; docs/lab.md; RFC 6298, section 2 (the shortest retransmission timeout; Linux has 200 ms)",
+    },
+    check: lost_wake_ups,
+    remedy: |_| {
+        Remedy::new("Use another back end of the lab, or leave these latencies out of conclusions on NFS.")
+            .by("[lab] back_end = \"qemu-kvm\"   # or time = \"virtual\"")
+            .confirmed_by("the same study with another `back_end`")
+    },
+    finding: Follows::Finding(Consequence {
+        confidence: Confidence::Likely,
+        could: in_lab,
+        worth: any,
+        numbers: &[
+            ("stalls", "operations that stalled for 200 ms or a multiple of it"),
+            ("operations", "operations that could have"),
+            ("segments_sent_again", "segments that TCP retransmitted"),
+        ],
+        cost: |failed| {
+            let waited = failed.number("stalls")? * 0.2e9;
+            Some((
+                waited / (failed.measured.operation_ns() as f64).max(waited),
+                CostOf::OperationTime,
+                "200 ms for each stall",
+            ))
+        },
+        plot: Some(Plot::Latency),
+    }),
+};
 
 /// The shortest time after which Linux' TCP sends a segment again.
 const RETRANSMIT_NS: u64 = 200_000_000;
 
 fn lost_wake_ups(s: Subject<'_>) -> Option<Check> {
-    // Where packets are lost on purpose they are sent again as well.
+    // Emulated loss causes retransmissions as well.
     let network = s.service.map(|service| &service.network);
     let overflowed = s.service.and_then(|service| service.achieved.as_ref()?.overflowed).unwrap_or(0);
     if s.lab.is_none() || network.is_some_and(|network| network.loss > 0.0) || overflowed > 0 {
@@ -116,26 +190,26 @@ fn lost_wake_ups(s: Subject<'_>) -> Option<Check> {
     if stalls < 2 || stalls * 2 < slow {
         return None;
     }
-    // A client that recovers its state stands still for other reasons; and what nobody sent again was not lost.
+    // A client that recovers its state stalls for other reasons; and what was not retransmitted was not lost.
     let again = retransmitted(s);
     if calls(s, "CREATE_SESSION") > 0 || again.is_some_and(|again| again < 1.0) {
         return None;
     }
     let times = again.map_or_else(String::new, |again| format!(" ({again:.0} times)"));
     let message = format!(
-        "{stalls} of {count} operations stood still for 200 ms or a multiple of it, and no packet was lost on purpose: packets \
-         waited in a machine that was not woken up, until TCP sent them again{times}; the longest latencies are those \
-         of the back-end, not of NFS"
+        "{stalls} of {count} operations stalled for 200 ms or a multiple of it without emulated packet loss: packets \
+         waited in a machine that was not woken up, until TCP retransmitted them{times}; the longest latencies are those \
+         of the back end, not of NFS."
     );
     let evidence = [
-        ("stalls", stalls as f64),
-        ("operations", count as f64),
-        ("segments_sent_again", again.unwrap_or(0.0)),
+        Evidence::number("stalls", stalls as f64),
+        Evidence::number("operations", count as f64),
+        Evidence::number("segments_sent_again", again.unwrap_or(0.0)),
     ];
-    found(s, "lost-wake-ups", Severity::Warning, message, evidence)
+    failed(s, CheckKind::LostWakeUps, Severity::Warning, message, evidence)
 }
 
-/// Segments that TCP sent again on all hosts; `None` when that was not sampled.
+/// Segments that TCP retransmitted on all hosts; `None` when that was not sampled.
 fn retransmitted(s: Subject<'_>) -> Option<f64> {
     let series = s.recording.samples.iter().flat_map(|host| &host.samples.series);
     let series = series.filter(|series| {
@@ -146,42 +220,36 @@ fn retransmitted(s: Subject<'_>) -> Option<f64> {
     risen.filter(|value| value.is_finite()).reduce(|a, b| a + b)
 }
 
-fn grace_period(s: Subject<'_>) -> Option<Check> {
-    let (before, after) = s.lab?.server.as_ref()?;
-    let began = match (before.grace_ended, before.lock_grace_ended) {
-        (Some(false), _) => {
-            "was in its grace period when the measured phase began, and lets nobody open or lock anew until it is over"
-        }
-        (_, Some(false)) => {
-            "was in its lock manager's grace period when the measured phase began, and lets nobody lock anew until it is over"
-        }
-        _ if before.restarted(after) == Some(true) => {
-            "was started again while it was measured, and clients had back what they had opened and locked; for the length of \
-             its grace period it lets nobody open or lock anew"
-        }
-        _ => return None,
-    };
-    let restarted = before.restarted(after) == Some(true);
-    let takes_state =
-        |kind| matches!(kind, OperationKind::Open | OperationKind::Create | OperationKind::Lock);
-    let longest = s.recording.series.iter().filter(|series| takes_state(series.key.operation));
-    let longest = longest.filter_map(|series| Some(series.total.latency.decode().ok()?.max())).max();
-    let waited = match longest {
-        Some(ns) if ns > 500_000_000 => format!(": the longest waited {:.1} s", ns as f64 / 1e9),
-        _ => String::new(),
-    };
-    // A restart that was not meant is mended elsewhere.
-    let advice = if restarted { "" } else { "; begin later, or with a shorter `lease`" };
-    let message = format!("the server {began}{waited}{advice}");
-    let evidence =
-        [("longest_ns", longest.unwrap_or(0) as f64), ("restarted", f64::from(u8::from(restarted)))];
-    found(s, "grace-period", Severity::Warning, message, evidence)
-}
+pub(crate) static NEIGHBOURS: Rule = Rule {
+    kind: CheckKind::Neighbours,
+    explanation: Explanation {
+        id: "neighbours",
+        group: Group::Doubt,
+        title: "Hardware addresses were resolved over the measured network",
+        mechanism: "Before a packet can be sent its hardware address must be known. Resolving it over the measured network delays some requests; and when two \
+                    bridges answer for each other, requests bypass the network to be measured.",
+        formula: "found when a client's entry for the server is not permanent, or the same hardware address is behind two devices (all of the run is in doubt then)",
+        source: "the check `neighbours`; RFC 826; docs/lab.md",
+    },
+    check: neighbours,
+    remedy: |_| {
+        Remedy::new("Enter the server's hardware address permanently on every client.")
+            .by("ip neigh replace ADDRESS lladdr HARDWARE-ADDRESS nud permanent dev DEVICE")
+    },
+    finding: Follows::Finding(Consequence {
+        confidence: Confidence::Certain,
+        could: in_lab,
+        worth: any,
+        numbers: &[("clients", "clients that resolve it")],
+        cost: all_of_it,
+        plot: None,
+    }),
+};
 
 fn neighbours(s: Subject<'_>) -> Option<Check> {
     let lab = s.lab?;
     let server = &lab.server_address;
-    let of_server = |client: &crate::validity::machines::ClientLook| {
+    let of_server = |client: &ClientLook| {
         client.neighbours.iter().find(|neighbour| neighbour.address == *server).cloned()
     };
     // Two bridges in one namespace answer for each other.
@@ -193,11 +261,11 @@ fn neighbours(s: Subject<'_>) -> Option<Check> {
             .find(|other| other.device != data.device && other.hardware == data.hardware);
         if let Some(other) = other {
             let message = format!(
-                "{} reaches the server's {server} on {} and {} on {} at the same hardware address {}: somebody answers for \
-                 another network, and requests go round the one that was to be measured",
+                "{} reaches the server's {server} on {} and {} on {} at the same hardware address {}: a bridge answers for \
+                 another network, and requests bypass the one to be measured.",
                 client.machine, data.device, other.address, other.device, data.hardware
             );
-            return found(s, "neighbours", Severity::Invalid, message, []);
+            return failed(s, CheckKind::Neighbours, Severity::Invalid, message, []);
         }
     }
     let asked =
@@ -207,9 +275,51 @@ fn neighbours(s: Subject<'_>) -> Option<Check> {
         return None;
     }
     let message = format!(
-        "{} ask for the server's hardware address over the network that is measured: now and then a request waits for that \
-         answer first; enter it for good (`ip neigh replace {server} lladdr … nud permanent`)",
+        "The server's hardware address is resolved over the measured network by {}: some requests wait for the answer first.",
         machines.join(", ")
     );
-    found(s, "neighbours", Severity::Warning, message, [("clients", machines.len() as f64)])
+    let evidence = [Evidence::number("clients", machines.len() as f64)];
+    failed(s, CheckKind::Neighbours, Severity::Warning, message, evidence)
+}
+
+pub(crate) static KERNEL_WARNING: Rule = Rule {
+    kind: CheckKind::KernelWarning,
+    explanation: Explanation {
+        id: "kernel-warning",
+        group: Group::Doubt,
+        title: "A kernel of the lab warned of an internal fault",
+        mechanism: "After a warning (WARN, BUG, a hung task, a processor that was not scheduled) a kernel may be slower or behave differently.",
+        formula: "found when a machine's console had a warning of its kernel during the run",
+        source: "the check `kernel-warning`; docs/lab.md",
+    },
+    // Consoles are read by the session: see `kernel_warning`.
+    check: |_| None,
+    remedy: |_| {
+        Remedy::new("The run's events have the lines. Repeat the run; if the warning recurs, use another version of the kernel and report it to its developers.")
+            .by("benchmaster lab kernel build VERSION")
+    },
+    finding: Follows::Finding(Consequence {
+        confidence: Confidence::Certain,
+        could: in_lab,
+        // It is of the whole run, and reported once.
+        worth: |failed| {
+            let first = failed.measured.run.recordings.first();
+            failed.check.workload.is_some()
+                || first.is_none_or(|first| first.workload == failed.measured.recording.workload)
+        },
+        numbers: &[("lines", "lines of the warning")],
+        cost: nothing,
+        plot: None,
+    }),
+};
+
+/// The check of a run during which the kernel of a machine printed a warning of `lines` lines.
+pub fn kernel_warning(message: String, lines: usize) -> Check {
+    Check {
+        kind: CheckKind::KernelWarning,
+        severity: Severity::Warning,
+        workload: None,
+        message,
+        evidence: vec![Evidence::number("lines", lines as f64)],
+    }
 }

@@ -9,7 +9,7 @@ use benchmaster_record::results::ServedBy;
 use std::collections::BTreeMap;
 
 use benchmaster_diagnosis::validity::machines::LabLook;
-use benchmaster_diagnosis::validity::{Subject, check};
+use benchmaster_diagnosis::validity::{Subject, check, remedy};
 use benchmaster_record::environment::Environment;
 use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::model::{Claim, OpenFlag, OperationKind, Step, Workload};
@@ -20,7 +20,7 @@ use benchmaster_record::recording::{
     latency_histogram,
 };
 use benchmaster_record::results::{
-    Check, NetworkAchieved, NetworkRecord, ServerUse, ServiceRecord, Severity,
+    Check, CheckKind, NetworkAchieved, NetworkRecord, ServerUse, ServiceRecord, Severity,
 };
 use benchmaster_record::samples::{Cost, Kind, MetricKey, Point, Samples, Series};
 use benchmaster_workload::builtin::{DataParameters, WorkloadSpec};
@@ -195,16 +195,16 @@ impl Case {
     }
 
     /// The one check that does not pass.
-    fn only(&self) -> (String, Severity, String) {
+    fn only(&self) -> (CheckKind, Severity, String) {
         let checks = self.checks();
         assert_eq!(checks.len(), 1, "{checks:#?}");
         assert_eq!(checks[0].workload.as_deref(), Some("w"));
-        assert!(checks[0].evidence.values().all(|value| value.is_finite()));
-        (checks[0].id.clone(), checks[0].severity, checks[0].message.clone())
+        assert!(checks[0].evidence.iter().all(|evidence| evidence.value.is_finite()));
+        (checks[0].kind, checks[0].severity, checks[0].message.clone())
     }
 }
 
-fn provoked(operation: OperationKind, change: impl FnOnce(&mut Case)) -> (String, Severity, String) {
+fn provoked(operation: OperationKind, change: impl FnOnce(&mut Case)) -> (CheckKind, Severity, String) {
     let mut case = Case::clean(operation);
     change(&mut case);
     case.only()
@@ -223,9 +223,9 @@ fn clean_recordings_pass() {
 fn reads_that_may_come_from_the_cache() {
     let small = |case: &mut Case| case.recording.filesets[0].bytes = GB;
     let (id, severity, message) = provoked(Read, small);
-    assert_eq!((id.as_str(), severity), ("cached-reads", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::CachedReads, Severity::Warning));
     assert!(
-        message.contains("(1.0 GB)") && message.contains("(16.0 GB)") && message.contains("3.9 times"),
+        message.contains("(954 MiB)") && message.contains("(14.9 GiB)") && message.contains("3.9 times"),
         "{message}"
     );
 
@@ -233,7 +233,7 @@ fn reads_that_may_come_from_the_cache() {
         case.recording.filesets[0].bytes = 10 * GB;
         case.recording.filesets[0].cached_bytes = Some(5 * GB);
     });
-    assert!(message.contains("50 % of it were cached"), "{message}");
+    assert!(message.contains("50 % of it was cached"), "{message}");
     let (_, _, message) = provoked(Read, |case| {
         small(case);
         case.recording.filesets[0].cached_bytes = None;
@@ -260,32 +260,32 @@ fn errors_and_wrong_data_are_never_valid() {
         case.recording.series[0].errors = BTreeMap::from([("EIO".into(), 2), ("ESTALE".into(), 1)]);
         case.recording.error_details = vec!["read w/c0/f00000000, offset 4096: Input/output error".into()];
     });
-    assert_eq!((id.as_str(), severity), ("errors", Severity::Invalid));
+    assert_eq!((id, severity), (CheckKind::Errors, Severity::Invalid));
     assert!(
         message.contains("3 operations failed (2 × EIO, 1 × ESTALE)") && message.contains("offset 4096"),
         "{message}"
     );
     let (id, _, message) = provoked(Write, |case| case.recording.phases[2].errors = 1);
-    assert!(id == "errors" && message.contains("1 outside the measured phase"), "{message}");
+    assert!(id == CheckKind::Errors && message.contains("1 outside the measured phase"), "{message}");
     let (id, severity, _) = provoked(Read, |case| case.recording.corruption = Some("f, offset 7".into()));
-    assert_eq!((id.as_str(), severity), ("corruption", Severity::Invalid));
+    assert_eq!((id, severity), (CheckKind::Corruption, Severity::Invalid));
 }
 
 #[test]
 fn full_file_systems() {
     let (id, severity, _) = provoked(Write, |case| case.recording.host.free_after = Some(5 * GB));
-    assert_eq!((id.as_str(), severity), ("file-system-full", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::FileSystemFull, Severity::Warning));
     let mut case = Case::clean(Write);
     case.recording.series[0].total.errors = 1;
     case.recording.series[0].errors = BTreeMap::from([("ENOSPC".into(), 1)]);
-    let ids: Vec<_> = case.checks().into_iter().map(|check| (check.id, check.severity)).collect();
-    assert_eq!(ids, [("errors".into(), Severity::Invalid), ("file-system-full".into(), Severity::Invalid)]);
+    let ids: Vec<_> = case.checks().into_iter().map(|check| (check.kind, check.severity)).collect();
+    assert_eq!(ids, [(CheckKind::Errors, Severity::Invalid), (CheckKind::FileSystemFull, Severity::Invalid)]);
 }
 
 #[test]
 fn writes_that_did_not_reach_the_storage() {
     let (id, _, message) = provoked(Write, |case| case.recording.phases[2].end_ns = 70_000_000_000);
-    assert!(id == "unflushed-writes" && message.contains("10.00 s after 60.00 s"), "{message}");
+    assert!(id == CheckKind::UnflushedWrites && message.contains("10.00 s after 60.00 s"), "{message}");
 }
 
 /// Writes of 64 KiB: 1 GB/s for so many seconds, then nothing, until 60 s are over.
@@ -304,31 +304,23 @@ fn writes_in_bursts_with_stalls_between_them() {
     let check = |operation, change: &dyn Fn(&mut Case)| {
         let mut case = Case::clean(operation);
         change(&mut case);
-        case.checks().into_iter().find(|check| check.id == "burst-and-flush")
+        case.checks().into_iter().find(|check| check.kind == CheckKind::BurstAndFlush)
     };
     let found = check(Write, &|case| bursts(case, 3, 17)).unwrap();
     assert_eq!(found.severity, Severity::Warning);
-    for part in [
-        "1.0 GB/s for 3.0 s",
-        "then nothing for 17.0 s",
-        "every 20.0 s",
-        "2 whole cycles",
-        "85 % of the time",
-        "200 s",
-    ] {
+    for part in
+        ["1 GB/s for 3.0 s", "then nothing for 17.0 s", "every 20.0 s", "2 whole cycles", "85 % of the time"]
+    {
         assert!(found.message.contains(part), "{part}: {}", found.message);
     }
-    assert_eq!((found.evidence["period_s"], found.evidence["stall_share"]), (20.0, 0.85));
-    assert_eq!((found.evidence["burst_rate"], found.evidence["longest_stall_s"]), (1e9, 17.0));
+    assert!(remedy(&found).text.contains("at least 200 s"));
+    assert_eq!((found.number("period_s").unwrap(), found.number("stall_share").unwrap()), (20.0, 0.85));
+    assert_eq!((found.number("burst_rate").unwrap(), found.number("longest_stall_s").unwrap()), (1e9, 17.0));
     // Many cycles: the mean is one over whole cycles, nearly.
     assert_eq!(check(Write, &|case| bursts(case, 2, 4)).unwrap().severity, Severity::Note);
     // One burst, and then nothing until the end.
     let once = check(Write, &|case| bursts(case, 20, 40)).unwrap();
-    assert!(
-        once.message.contains("had not ended") && !once.evidence.contains_key("period_s"),
-        "{}",
-        once.message
-    );
+    assert!(once.message.contains("had not ended") && once.number("period_s").is_none(), "{}", once.message);
 
     // Reads, writes that wait for the storage, and so few writes that an interval without one means nothing.
     assert_eq!(check(Read, &|case| bursts(case, 3, 17)), None);
@@ -354,25 +346,31 @@ fn writes_in_bursts_with_stalls_between_them() {
 #[test]
 fn limits_of_the_generator() {
     let (id, _, _) = provoked(Read, |case| case.recording.host.null_rate = Some(1900.0));
-    assert_eq!(id, "generator-limit");
+    assert_eq!(id, CheckKind::GeneratorLimit);
     let (id, _, message) = provoked(Read, |case| case.recording.host.host_busy = Some(0.99));
-    assert!(id == "cpu-limit" && message.contains("99 % busy") && message.contains("67 %"), "{message}");
+    assert!(
+        id == CheckKind::CpuLimit && message.contains("99 % busy") && message.contains("67 %"),
+        "{message}"
+    );
     let (id, _, message) =
         provoked(Read, |case| case.recording.workers[0].cpu_ns = Some((20 * SECOND, 39 * SECOND)));
-    assert!(id == "cpu-limit" && message.contains("98 % of the time"), "{message}");
+    assert!(id == CheckKind::CpuLimit && message.contains("98 % of the time"), "{message}");
 }
 
 #[test]
 fn too_little_or_uneven_work() {
     let (id, _, _) = provoked(Read, |case| case.recording.series[0].total.count = 99);
-    assert_eq!(id, "too-few-operations");
+    assert_eq!(id, CheckKind::TooFewOperations);
     let (id, _, message) = provoked(Read, |case| {
         let mut early = case.recording.workers[0].clone();
         (early.worker, early.end_ns, early.stop) = (1, 54 * SECOND, StopReason::Errors);
         early.cpu_ns = Some((SECOND, SECOND));
         case.recording.workers.push(early);
     });
-    assert!(id == "uneven-finish" && message.contains("10 %") && message.contains("1 gave up"), "{message}");
+    assert!(
+        id == CheckKind::UnevenFinish && message.contains("10 %") && message.contains("1 gave up"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -380,27 +378,27 @@ fn clocks_and_noise() {
     for (step, wrong) in [(20_000_000, false), (40_000_000, true), (-40_000_000, true)] {
         let mut case = Case::clean(Read);
         case.recording.host.clock_step_ns = step;
-        assert_eq!(case.checks().iter().any(|check| check.id == "clock-step"), wrong, "{step}");
+        assert_eq!(case.checks().iter().any(|check| check.kind == CheckKind::ClockStep), wrong, "{step}");
     }
     let (id, severity, _) = provoked(Read, |case| case.recording.host.clock_drift = -0.002);
-    assert_eq!((id.as_str(), severity), ("clock-drift", Severity::Invalid));
+    assert_eq!((id, severity), (CheckKind::ClockDrift, Severity::Invalid));
     let (id, _, _) = provoked(Read, |case| case.recording.host.host_steal = Some(0.2));
-    assert_eq!(id, "noisy-host");
+    assert_eq!(id, CheckKind::NoisyHost);
     let (id, _, _) = provoked(Read, |case| case.recording.host.trace_stall_ns = 3 * SECOND);
-    assert_eq!(id, "trace-stall");
+    assert_eq!(id, CheckKind::TraceStall);
 }
 
 #[test]
 fn rates_that_do_not_settle() {
     let (id, severity, _) = provoked(Read, |case| case.steady = Some(false));
-    assert_eq!((id.as_str(), severity), ("not-steady", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::NotSteady, Severity::Warning));
     let drift = |case: &mut Case| {
         for interval in &mut case.recording.series[0].intervals {
             interval.stats.bytes += u64::from(interval.index) * 500_000;
         }
     };
     let (id, severity, message) = provoked(Read, drift);
-    assert_eq!((id.as_str(), severity), ("not-steady", Severity::Note));
+    assert_eq!((id, severity), (CheckKind::NotSteady, Severity::Note));
     assert!(message.contains("over five rounds"), "{message}");
     // Work that is done once has no steady state to reach.
     let mut case = Case::clean(Read);
@@ -412,7 +410,7 @@ fn rates_that_do_not_settle() {
 fn provoked_over_the_wire(
     operation: OperationKind,
     change: impl FnOnce(&mut Case),
-) -> (String, Severity, String) {
+) -> (CheckKind, Severity, String) {
     let mut case = Case::export(operation);
     change(&mut case);
     case.only()
@@ -431,13 +429,13 @@ fn an_export_that_is_read_and_written_in_good_order_passes() {
 }
 
 #[test]
-fn what_the_client_cached_is_told_by_what_went_over_the_wire() {
+fn what_the_client_cached_is_the_part_that_never_went_over_the_wire() {
     let (id, severity, message) = provoked_over_the_wire(Read, |case| {
         let row = &mut case.measure().rows[0];
         row.bytes_received /= 2;
     });
-    assert_eq!((id.as_str(), severity), ("cached-reads", Severity::Warning));
-    assert!(message.contains("50 % of 3.9 GB"), "{message}");
+    assert_eq!((id, severity), (CheckKind::CachedReads, Severity::Warning));
+    assert!(message.contains("50 % of 3.7 GiB"), "{message}");
     // The kernel's client is judged by its counters too, and no longer by what is in the page cache.
     let mut mounted = Case::export(Read);
     mounted.service = None;
@@ -447,11 +445,8 @@ fn what_the_client_cached_is_told_by_what_went_over_the_wire() {
     mounted.measure().rows[0].bytes_received /= 4;
     let checks = mounted.checks();
     let [check] = &checks[..] else { panic!("{checks:#?}") };
-    assert!(
-        check.message.contains("75 % of 3.9 GB") && check.message.contains("remount"),
-        "{}",
-        check.message
-    );
+    assert!(check.message.contains("75 % of 3.7 GiB"), "{}", check.message);
+    assert!(remedy(check).command.unwrap().contains("remount"));
     let mut meant = Case::export(Read);
     meant.measure().rows[0].bytes_received = 0;
     meant.workload.claims = Claim::Cache;
@@ -459,36 +454,36 @@ fn what_the_client_cached_is_told_by_what_went_over_the_wire() {
 }
 
 #[test]
-fn what_went_wrong_on_the_wire_is_told() {
+fn what_went_wrong_on_the_wire_is_a_failed_check() {
     let (id, severity, message) =
         provoked_over_the_wire(Read, |case| case.measure().rows[0].transmissions += 7);
-    assert_eq!((id.as_str(), severity), ("rpc-retransmissions", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::RpcRetransmissions, Severity::Warning));
     assert!(message.contains("7 requests") && message.contains("READ 7"), "{message}");
 
     let (id, severity, _) = provoked_over_the_wire(Read, |case| case.measure().rows[0].timeouts = 2);
-    assert_eq!((id.as_str(), severity), ("rpc-timeouts", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::RpcTimeouts, Severity::Warning));
 
     let events = |case: &mut Case, name: &str, count| case.measure().events.insert(name.into(), count);
     let (id, severity, message) = provoked_over_the_wire(Write, |case| {
         events(case, "reconnect", 3);
         events(case, "connect", 1);
     });
-    assert_eq!((id.as_str(), severity), ("reconnects", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::Reconnects, Severity::Warning));
     assert!(message.contains("3 times"), "{message}");
 
     let (id, severity, _) = provoked_over_the_wire(Write, |case| case.measure().rows[0].errors = 1);
-    assert_eq!((id.as_str(), severity), ("rpc-errors", Severity::Note));
+    assert_eq!((id, severity), (CheckKind::RpcErrors, Severity::Note));
 
     let (id, severity, message) = provoked_over_the_wire(Write, |case| {
         case.recording.rpc.as_mut().unwrap().problems =
             vec!["2 calls outstanding".into(), "state lost".into()];
     });
-    assert_eq!((id.as_str(), severity), ("client-state", Severity::Warning));
-    assert!(message.ends_with("2 calls outstanding (and 1 more)"), "{message}");
+    assert_eq!((id, severity), (CheckKind::ClientState, Severity::Warning));
+    assert!(message.ends_with("2 calls outstanding (and 1 more)."), "{message}");
 }
 
 #[test]
-fn slots_that_are_used_up_are_told_by_the_share_of_waiting() {
+fn slots_are_exhausted_by_the_share_of_waiting() {
     let waiting = |share: u64| {
         move |case: &mut Case| {
             case.measure().events.insert("slot-wait".into(), 30_000);
@@ -497,15 +492,15 @@ fn slots_that_are_used_up_are_told_by_the_share_of_waiting() {
         }
     };
     let (id, severity, message) = provoked_over_the_wire(Read, waiting(40));
-    assert_eq!((id.as_str(), severity), ("slots-exhausted", Severity::Warning));
-    assert!(message.contains("of 64") && message.contains("50 %") && message.contains("40 %"), "{message}");
+    assert_eq!((id, severity), (CheckKind::SlotsExhausted, Severity::Warning));
+    assert!(message.contains("(64)") && message.contains("50 %") && message.contains("40 %"), "{message}");
     let mut little = Case::export(Read);
     waiting(5)(&mut little);
     assert!(little.checks().is_empty());
 }
 
 #[test]
-fn throughput_through_a_relay_is_doubted_when_much_is_under_way() {
+fn throughput_through_a_relay_is_doubted_when_much_is_in_flight() {
     let relay = |delay_ms: u64| {
         move |case: &mut Case| {
             let service = case.service.as_mut().unwrap();
@@ -513,17 +508,17 @@ fn throughput_through_a_relay_is_doubted_when_much_is_under_way() {
         }
     };
     let (id, severity, message) = provoked_over_the_wire(Read, relay(10));
-    assert_eq!((id.as_str(), severity), ("emulated-network", Severity::Warning));
-    assert!(message.contains("10 ms one-way delay and 1.3 MB under way"), "{message}");
+    assert_eq!((id, severity), (CheckKind::EmulatedNetwork, Severity::Warning));
+    assert!(message.contains("10 ms one-way delay and 1.2 MiB in flight"), "{message}");
     let (id, severity, _) = provoked_over_the_wire(Read, |case| {
         relay(1)(case);
         case.recording.rpc.as_mut().unwrap().connection.clients = 20;
     });
-    assert_eq!((id.as_str(), severity), ("emulated-network", Severity::Note));
+    assert_eq!((id, severity), (CheckKind::EmulatedNetwork, Severity::Note));
 }
 
 #[test]
-fn an_embedded_server_is_told_with_what_it_used() {
+fn an_embedded_server_is_noted_with_its_processor_time() {
     let (id, severity, message) = provoked_over_the_wire(Read, |case| {
         case.service.as_mut().unwrap().server = ServedBy::Embedded;
         case.server = Some(ServerUse {
@@ -535,7 +530,7 @@ fn an_embedded_server_is_told_with_what_it_used() {
             operations: Vec::new(),
         });
     });
-    assert_eq!((id.as_str(), severity), ("shared-host", Severity::Note));
+    assert_eq!((id, severity), (CheckKind::SharedHost, Severity::Note));
     assert!(message.contains("it used 0.50 of them, the clients 0.10"), "{message}");
 }
 
@@ -544,8 +539,8 @@ fn clients_whose_threads_are_always_busy_are_the_limit() {
     let (id, _, message) = provoked_over_the_wire(Read, |case| {
         case.recording.rpc.as_mut().unwrap().client_cpu_ns = (30 * SECOND, 29 * SECOND);
     });
-    assert_eq!(id, "cpu-limit");
-    assert!(message.contains("the clients' threads were on the processor 98 %"), "{message}");
+    assert_eq!(id, CheckKind::CpuLimit);
+    assert!(message.contains("the clients' threads were on a processor 98 %"), "{message}");
 }
 
 /// Clean, with two clients on hosts of their own.
@@ -563,36 +558,36 @@ fn two_clients() -> Case {
     case
 }
 
-fn only(case: &Case) -> (String, Severity, String) {
+fn only(case: &Case) -> (CheckKind, Severity, String) {
     let checks = case.checks();
     assert_eq!(checks.len(), 1, "{checks:?}");
-    (checks[0].id.clone(), checks[0].severity, checks[0].message.clone())
+    (checks[0].kind, checks[0].severity, checks[0].message.clone())
 }
 
 #[test]
-fn clients_that_do_not_begin_together_are_told() {
+fn clients_that_do_not_start_together_are_found() {
     assert_eq!(two_clients().checks(), []);
     let mut late = two_clients();
     late.recording.start.as_mut().unwrap().spread_ns = 432_000_000;
     let (id, severity, message) = only(&late);
-    assert_eq!((id.as_str(), severity), ("unaligned-start", Severity::Warning));
-    assert!(message.contains("432.00 ms") && message.contains("within 0.080 ms"), "{message}");
+    assert_eq!((id, severity), (CheckKind::UnalignedStart, Severity::Warning));
+    assert!(message.contains("432.00 ms") && message.contains("± 0.080 ms"), "{message}");
     // One client begins with itself, however its threads are woken.
     late.recording.agents.truncate(1);
     assert_eq!(late.checks(), []);
 
     let mut unknown = two_clients();
     unknown.recording.start.as_mut().unwrap().bound_ns = 3_000_000;
-    assert_eq!(only(&unknown).0, "clock-bound");
+    assert_eq!(only(&unknown).0, CheckKind::ClockBound);
     let mut drifting = two_clients();
     drifting.recording.agents[1].clock.drift = Some(-1e-3);
     let (id, _, message) = only(&drifting);
-    assert_eq!(id, "agent-clock-drift");
+    assert_eq!(id, CheckKind::AgentClockDrift);
     assert!(message.contains("clock of c2 gained -1000 microseconds"), "{message}");
 }
 
 #[test]
-fn a_network_that_was_late_is_told() {
+fn a_network_that_was_late_is_found() {
     let late = |ns: u64, delay_ns: u64| {
         move |case: &mut Case| {
             let service = case.service.as_mut().unwrap();
@@ -602,7 +597,7 @@ fn a_network_that_was_late_is_told() {
         }
     };
     let (id, severity, message) = provoked_over_the_wire(Read, late(150_000, 1_000_000));
-    assert_eq!((id.as_str(), severity), ("late-network", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::LateNetwork, Severity::Warning));
     assert!(message.contains("0.15 ms"), "{message}");
     // 0.15 ms of latencies of 1 ms are told, and of 20 ms nothing.
     let of_latency = |mean_ns: u64| {
@@ -616,7 +611,7 @@ fn a_network_that_was_late_is_told() {
             }
         }
     };
-    let tells = |case: &Case| case.checks().iter().any(|check| check.id == "late-network");
+    let tells = |case: &Case| case.checks().iter().any(|check| check.kind == CheckKind::LateNetwork);
     for (mean_ns, told) in [(1_000_000, true), (20_000_000, false)] {
         let mut case = Case::export(Read);
         of_latency(mean_ns)(&mut case);
@@ -630,7 +625,7 @@ fn a_network_that_was_late_is_told() {
 }
 
 #[test]
-fn what_reading_counters_took_and_what_they_saw_is_told() {
+fn the_cost_of_sampling_and_what_it_saw_are_noted() {
     let point = |time_ns, value| Point { time_ns, value };
     let series = Series {
         key: MetricKey {
@@ -651,11 +646,11 @@ fn what_reading_counters_took_and_what_they_saw_is_told() {
     };
     assert_eq!(sampled(SECOND / 10, Vec::new()).checks(), []);
     let (id, severity, message) = only(&sampled(SECOND, Vec::new()));
-    assert_eq!((id.as_str(), severity), ("sampling-cost", Severity::Note));
+    assert_eq!((id, severity), (CheckKind::SamplingCost, Severity::Note));
     assert!(message.contains("1.67 % of a processor on c1"), "{message}");
     let mut again = sampled(0, vec![series]);
     let (id, _, message) = only(&again);
-    assert_eq!(id, "tcp-retransmissions");
+    assert_eq!(id, CheckKind::TcpRetransmissions);
     assert!(message.contains("7 segments"), "{message}");
     again.service.as_mut().unwrap().network.loss = 0.01;
     assert_eq!(again.checks(), [], "what is lost on purpose comes again");

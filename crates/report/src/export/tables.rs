@@ -1,5 +1,7 @@
 //! The tables of an export.
 
+use std::collections::BTreeMap;
+
 use benchmaster_record::nfs::NfsVersion;
 
 use benchmaster_record::environment::Environment;
@@ -8,7 +10,7 @@ use benchmaster_record::recording::{
     SeriesRecording, StopReason, WorkerRecording, WorkerSeries,
 };
 use benchmaster_record::results::{
-    Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
+    Check, Evidence, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
 };
 use benchmaster_store::factor_columns;
 
@@ -311,10 +313,10 @@ fn checks(results: &StudyResults) -> Table {
         results.runs.iter().flat_map(|run| run.checks.iter().map(move |check| (run, check))).collect();
     of_runs("checks", &rows, &results.study, |row| row.0)
         .text("workload", |(_, check)| check.workload.clone())
-        .text("check", |(_, check)| Some(check.id.as_str()))
+        .text("check", |(_, check)| Some(check.kind.name()))
         .text("severity", |(_, check)| Some(word(check.severity)))
         .text("message", |(_, check)| Some(check.message.as_str()))
-        .text("evidence", |(_, check)| Some(serde_json::json!(check.evidence).to_string()))
+        .text("evidence", |(_, check)| Some(evidence(&check.evidence)))
         .build()
 }
 
@@ -471,4 +473,10 @@ fn stop_name(stop: StopReason) -> &'static str {
         StopReason::Errors => "errors",
         StopReason::Stopped => "stopped",
     }
+}
+
+/// The numbers as a JSON object.
+fn evidence(numbers: &[Evidence]) -> String {
+    let numbers: BTreeMap<&str, f64> = numbers.iter().map(|one| (&*one.name, one.value)).collect();
+    serde_json::json!(numbers).to_string()
 }

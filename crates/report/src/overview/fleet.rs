@@ -2,7 +2,7 @@
 
 use benchmaster_analysis::{Analysis, Estimate, TreatmentSummary};
 use benchmaster_record::recording::{AgentRecording, ClockFacts, Recording, StartFacts};
-use benchmaster_record::results::{BaselineRecord, NetworkRecord, StudyResults, Unit};
+use benchmaster_record::results::{NetworkRecord, StudyResults, Unit};
 use benchmaster_stats::fairness::jain;
 
 use super::counted_runs;
@@ -157,38 +157,19 @@ pub(crate) fn starts<'a>(results: &'a StudyResults, analysis: &'a Analysis) -> V
 /// `4 clients began within 28.1 ± 4.0 µs of each other (mean of 20 starts, largest 37.4 µs, right to within 41.0 µs)`;
 /// nothing where there was one client.
 pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis) -> Option<String> {
-    let counted = || {
-        let runs = analysis.treatments.iter().flat_map(|treatment| counted_runs(results, treatment.index));
-        runs.flat_map(|run| &run.recordings).filter(|recording| is_of_many(recording))
-    };
-    let starts: Vec<StartFacts> = counted().filter_map(|recording| recording.start).collect();
-    let spreads: Vec<f64> = starts.iter().map(|start| start.spread_ns as f64).collect();
-    let spread = Estimate::of(&spreads, analysis.confidence).ok()?;
-    let of = |recording: &Recording| recording.agents.iter().map(|agent| agent.clients).sum::<u32>();
-    let (least, most) = (counted().map(of).min()?, counted().map(of).max()?);
+    let starts = benchmaster_analysis::starts(results, analysis)?;
+    let (least, most) = starts.clients;
     let clients = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let text = |ns: u64| format::time(ns as f64);
-    let how_many = match starts.len() {
+    let how_many = match starts.spread.n {
         1 => "1 start".to_owned(),
-        n => format!("mean of {n} starts, largest {}", text(starts.iter().map(|s| s.spread_ns).max()?)),
+        n => format!("mean of {n} starts, largest {}", text(starts.largest_ns)),
     };
     Some(format!(
         "{clients} clients started within {} of each other ({how_many}; error bound {})",
-        rounded(spread.mean, spread.half_width, Unit::Nanoseconds, None).text(true),
-        text(starts.iter().map(|start| start.bound_ns).max()?)
+        rounded(starts.spread.mean, starts.spread.half_width, Unit::Nanoseconds, None).text(true),
+        text(starts.bound_ns)
     ))
-}
-
-/// The baseline that was taken through the same network, the last one where there are several.
-pub(crate) fn baseline_of<'a>(
-    results: &'a StudyResults,
-    network: &NetworkRecord,
-) -> Option<&'a BaselineRecord> {
-    let same = |b: &&BaselineRecord| {
-        let settings = |n: &NetworkRecord| (n.emulator, n.delay_ns, n.jitter_ns, n.bandwidth);
-        settings(&b.network) == settings(network) && b.network.loss == network.loss
-    };
-    results.baselines.iter().rfind(same)
 }
 
 /// `10 ms one way, 10 Gbit/s, 0.1 % lost`.

@@ -59,7 +59,7 @@ pub(super) fn network(results: &StudyResults, run: &RunRecord, recording: &Recor
         (_, true) => format!(" × {clients} clients"),
         (_, false) => " of one client".into(),
     };
-    let flows = overview::baseline_of(results, network).into_iter().flat_map(|baseline| &baseline.flows);
+    let flows = results.baseline_of(network).into_iter().flat_map(|baseline| &baseline.flows);
     let measured = flows
         .filter(|flows| flows.direction == direction && flows.throughput > 0.0)
         .max_by(|a, b| a.throughput.total_cmp(&b.throughput));
@@ -78,7 +78,7 @@ pub(super) fn network(results: &StudyResults, run: &RunRecord, recording: &Recor
 /// The shortest that an answer from the server can take, in seconds: one round trip as measured, else as emulated.
 pub(super) fn round_trip(results: &StudyResults, run: &RunRecord) -> Option<f64> {
     let network = &run.service.as_ref()?.network;
-    let measured = overview::baseline_of(results, network).and_then(|baseline| baseline.round_trip);
+    let measured = results.baseline_of(network).and_then(|baseline| baseline.round_trip);
     match measured {
         Some(measured) => Some(measured.min_ns as f64 / 1e9),
         None => (network.delay_ns > 0).then(|| 2.0 * network.delay_ns as f64 / 1e9),
@@ -159,7 +159,7 @@ mod tests {
         let run = &results.runs[0];
         let recording = &run.recordings[0];
         let bound = network(&results, run, recording).unwrap();
-        let baseline = overview::baseline_of(&results, &run.service.as_ref().unwrap().network).unwrap();
+        let baseline = results.baseline_of(&run.service.as_ref().unwrap().network).unwrap();
         let best = baseline.flows.iter().map(|f| f.throughput).fold(0.0, f64::max);
         let clients: u32 = recording.agents.iter().map(|agent| agent.clients).sum();
         assert!(clients > 1 && bound.name.contains("clients"), "{bound:?}");

@@ -1,7 +1,7 @@
 //! The plots of a study, except those of traces.
 
 use benchmaster_analysis::{Analysis, FairnessSummary, LatencySummary, ResponseSummary, TreatmentSummary};
-use benchmaster_record::results::{RunRecord, StudyResults, Unit};
+use benchmaster_record::results::{CheckKind, RunRecord, StudyResults, Unit};
 use hdrhistogram::Histogram;
 
 use super::bound;
@@ -269,12 +269,10 @@ fn run_series(results: &StudyResults, treatment: u32, workload: &str, in_bytes: 
 /// That a run went in bursts, for the text at its line.
 fn pattern(run: &RunRecord, workload: &str) -> String {
     let mut checks = run.checks.iter().filter(|c| c.workload.as_deref() == Some(workload));
-    let Some(check) = checks.find(|c| c.id == "burst-and-flush") else { return String::new() };
-    let stalled = check
-        .evidence
-        .get("stall_share")
-        .map_or_else(String::new, |s| format!(", stalled {:.0} %", s * 100.0));
-    let period = check.evidence.get("period_s").map_or_else(String::new, |s| format!(", every {s:.1} s"));
+    let Some(check) = checks.find(|c| c.kind == CheckKind::BurstAndFlush) else { return String::new() };
+    let stalled =
+        check.number("stall_share").map_or_else(String::new, |s| format!(", stalled {:.0} %", s * 100.0));
+    let period = check.number("period_s").map_or_else(String::new, |s| format!(", every {s:.1} s"));
     format!(", in bursts{period}{stalled}")
 }
 

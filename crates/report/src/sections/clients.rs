@@ -6,7 +6,7 @@ use benchmaster_record::results::{RunRecord, StudyResults, Unit};
 use super::results::show;
 use crate::document::{Cell, Table};
 use crate::format;
-use crate::overview::{self, baseline_of, network_text, unbroken};
+use crate::overview::{self, network_text, unbroken};
 
 /// How the clients began together, and each agent.
 pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
@@ -124,7 +124,7 @@ pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table
             overview::counted_runs(results, treatment.index).filter_map(|run| run.service.as_ref()).collect();
         let Some(first) = services.first() else { continue };
         let network = &first.network;
-        let baseline = baseline_of(results, network);
+        let baseline = results.baseline_of(network);
         if !network.is_emulated() && baseline.is_none() {
             continue;
         }

@@ -238,10 +238,10 @@ pub(super) fn checks(results: &StudyResults) -> Option<Table> {
     let mut all: Vec<_> = results.runs.iter().flat_map(|r| r.checks.iter().map(move |c| (r, c))).collect();
     all.sort_by_key(|(_, c)| std::cmp::Reverse(c.severity));
     for (run, check) in all.iter().take(CHECKS) {
-        let evidence = check.evidence.iter().map(|(name, value)| format!("{name} = {value}"));
+        let evidence = check.evidence.iter().map(|one| format!("{} = {}", one.name, one.value));
         table.row([
             Cell::text(word(check.severity)).marked(Some(check.severity)),
-            Cell::text(&check.id),
+            Cell::text(check.kind.name()),
             Cell::text(label(results, run.key)),
             Cell::count(run.key.replicate as usize + 1),
             Cell::text(check.workload.as_deref().unwrap_or("whole run")),

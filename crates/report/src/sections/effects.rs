@@ -277,8 +277,6 @@ fn differs(effect: &TermEstimate) -> &'static str {
     }
 }
 
-pub(crate) use crate::document::p_text;
-
 /// Whether a level differs from the base, in words that do not claim too much.
 fn verdict(contrast: &ContrastSummary) -> &'static str {
     match (contrast.told_apart, contrast.difference > 0.0) {

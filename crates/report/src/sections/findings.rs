@@ -3,7 +3,7 @@
 use benchmaster_diagnosis::catalogue::explain;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
 use benchmaster_diagnosis::explanation::Group;
-use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, Finding, Plot, Test};
+use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, EvidenceUnit, Finding, Plot, Test};
 use benchmaster_record::results::Severity;
 
 use crate::document::{Block, Cell, Entry, Link, Note, Section, Table};
@@ -188,7 +188,7 @@ fn evidence(all: &[Evidence]) -> Option<Table> {
             Cell::text(&one.name),
             Cell::some(Some(one.value), number),
             Cell::some(one.half_width, number),
-            Cell::text(if one.unit == "1" { "" } else { one.unit }),
+            Cell::text(if one.unit == EvidenceUnit::One { "" } else { one.unit.name() }),
             Cell::count(one.runs),
         ]);
     }

@@ -1,11 +1,13 @@
 //! Failures, damage and failed checks; the rules of good measurement.
 
 use benchmaster_analysis::{Analysis, WarningSummary};
+use benchmaster_diagnosis::lints::{Lint, Outcome};
+use benchmaster_diagnosis::results::Whole;
+use benchmaster_diagnosis::validity::remedy;
 use benchmaster_record::results::{Severity, StudyResults};
 
 use crate::document::{Block, Cell, Note, Section, Table, word};
 use crate::format;
-use crate::lints::{Outcome, lints};
 
 /// Notes that the page does not fold away.
 const FIRST: usize = 3;
@@ -79,6 +81,10 @@ pub(super) fn rules(results: &StudyResults, analysis: &Analysis) -> Section {
         .page([table])
 }
 
+fn lints(results: &StudyResults, analysis: &Analysis) -> Vec<Lint> {
+    benchmaster_diagnosis::lints::lints(&Whole { results, analysis }, crate::html::TREATMENTS_DRAWN)
+}
+
 fn is_broken(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Broken(_))
 }
@@ -96,24 +102,23 @@ pub(crate) fn notes(analysis: &Analysis, problems: &[String]) -> Vec<Note> {
 }
 
 fn of_check(group: &[&WarningSummary]) -> Option<Note> {
-    let first = group.first()?;
+    let check = &group.first()?.check;
     let where_seen = |warning: &&WarningSummary| {
         let runs = format!("{} of {}", warning.runs.len(), format::plural(warning.of, "run"));
-        warning.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
+        warning.check.workload.as_ref().map_or(runs.clone(), |workload| format!("{workload}, {runs}"))
     };
     let seen = group.iter().map(where_seen).collect::<Vec<_>>().join("; ");
-    let left_out = if first.severity == Severity::Invalid { ", excluded" } else { "" };
-    let example =
-        if group.len() > 1 { format!("for example {}", first.example) } else { first.example.clone() };
+    let left_out = if check.severity == Severity::Invalid { ", excluded" } else { "" };
+    let example = if group.len() > 1 { "Example: " } else { "" };
     Some(Note {
-        severity: Some(first.severity),
-        mark: match first.severity {
+        severity: Some(check.severity),
+        mark: match check.severity {
             Severity::Invalid => "INVALID",
             severity => word(severity),
         },
-        check: Some(first.id.clone()),
+        check: Some(check.kind.name().to_owned()),
         seen: format!("{seen}{left_out}"),
-        text: example,
+        text: format!("{example}{} {}", check.message, remedy(check).text),
     })
 }
 
@@ -122,7 +127,8 @@ fn by_check(warnings: &[WarningSummary]) -> Vec<Vec<&WarningSummary>> {
     let mut groups: Vec<Vec<&WarningSummary>> = Vec::new();
     for warning in warnings {
         let same = |group: &&mut Vec<&WarningSummary>| {
-            group.first().is_some_and(|first| (first.severity, &first.id) == (warning.severity, &warning.id))
+            let key = |warning: &WarningSummary| (warning.check.severity, warning.check.kind);
+            group.first().is_some_and(|first| key(first) == key(warning))
         };
         match groups.iter_mut().find(same) {
             Some(group) => group.push(warning),

@@ -1,7 +1,8 @@
 //! What a session does about its lab: brings it up, leaves it, and looks after machines that were lost.
 
+use benchmaster_diagnosis::validity::kernel_warning;
 use benchmaster_lab::MachineProblem;
-use benchmaster_record::results::{Check, Event, RunKey, RunRecord, Severity};
+use benchmaster_record::results::{Event, RunKey, RunRecord};
 use jiff::Timestamp;
 
 use super::{Attempt, Happening, RunError, Runner, SetUp, Settings, Trouble, is_end, text};
@@ -98,11 +99,5 @@ fn note(run: &mut RunRecord, problems: &[MachineProblem]) {
         run.events.push(Event { time: Timestamp::now(), kind: "machine".into(), text: text(problem) });
     }
     let warned = problems.iter().filter(|problem| !is_end(problem));
-    run.checks.extend(warned.map(|problem| Check {
-        id: "kernel-warning".into(),
-        severity: Severity::Warning,
-        workload: None,
-        message: text(problem),
-        evidence: [("lines".to_owned(), problem.lines.len() as f64)].into(),
-    }));
+    run.checks.extend(warned.map(|problem| kernel_warning(text(problem), problem.lines.len())));
 }

@@ -6,7 +6,9 @@ use benchmaster_record::model::OperationKind;
 use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{EncodedHistogram, RpcSource, StopReason};
-use benchmaster_record::results::{Emulator, LabTime, ServedBy, SessionEnd, Severity, StageKind, Unit};
+use benchmaster_record::results::{
+    CheckKind, Emulator, EvidenceUnit, LabTime, ServedBy, SessionEnd, Severity, StageKind, Unit,
+};
 use benchmaster_record::samples::Kind;
 use jiff::Timestamp;
 use rusqlite::types::{Type, Value, ValueRef};
@@ -257,7 +259,9 @@ macro_rules! words {
 }
 
 words!(
+    CheckKind = "validity check",
     Emulator = "emulator",
+    EvidenceUnit = "unit of evidence",
     LabTime = "time of a lab",
     NfsVersion = "version of NFS",
     OperationKind = "operation",

@@ -1,7 +1,7 @@
 //! Runs, with their responses, checks, events and retries.
 
 use benchmaster_record::results::{
-    Check, Event, LabMachine, LabRecord, Response, RetryRecord, RunKey, RunRecord,
+    Check, Event, Evidence, LabMachine, LabRecord, Response, RetryRecord, RunKey, RunRecord,
 };
 use rusqlite::{Connection, Result, Row, Transaction};
 
@@ -52,13 +52,17 @@ pub(crate) fn insert_run(transaction: &Transaction<'_>, run: &RunRecord) -> Inse
 }
 
 fn insert_check(transaction: &Transaction<'_>, run: i64, ordinal: u32, check: &Check) -> Inserted {
-    store!(NewRow::child("run_id", run, ordinal), check, { id = "name", severity, workload, message })
+    store!(NewRow::child("run_id", run, ordinal), check, { kind, severity, workload, message })
         .insert(transaction, "checks")?;
-    for (name, value) in &check.evidence {
-        NewRow::child("run_id", run, ordinal)
-            .set("name", name)
-            .set("value", value)
-            .insert(transaction, "check_evidence")?;
+    for (position, evidence) in (0u32..).zip(&check.evidence) {
+        if evidence.value.is_nan() {
+            return Err(RowError::Record(format!(
+                "{} of the check `{}` is not a number",
+                evidence.name, check.kind
+            )));
+        }
+        let row = NewRow::child("run_id", run, ordinal).set("position", &position);
+        store!(row, evidence, { name, value, unit }).insert(transaction, "check_evidence")?;
     }
     Ok(())
 }
@@ -117,12 +121,11 @@ pub(crate) fn responses(connection: &Connection, run: i64) -> Result<Vec<Respons
 
 fn load_checks(connection: &Connection, run: i64) -> Result<Vec<Check>> {
     all(connection, "SELECT * FROM checks WHERE run_id = ?1 ORDER BY ordinal", [run], |row| {
-        let sql = "SELECT name, value FROM check_evidence WHERE run_id = ?1 AND ordinal = ?2";
+        let sql = "SELECT * FROM check_evidence WHERE run_id = ?1 AND ordinal = ?2 ORDER BY position";
         let evidence = all(connection, sql, (run, row.get::<_, u32>("ordinal")?), |row| {
-            Ok((row.get(0)?, Cell::load(row, "value")?))
+            Ok(load!(row, Evidence { name, value, unit; half_width: None, runs: 1 }))
         })?;
-        let evidence = evidence.into_iter().collect();
-        Ok(load!(row, Check { id = "name", severity, workload, message; evidence }))
+        Ok(load!(row, Check { kind, severity, workload, message; evidence }))
     })
 }
 

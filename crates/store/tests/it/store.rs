@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use benchmaster_record::results::{
-    BaselineRecord, BlocksRecord, DesignRecord, Direction, GoalRecord, HookRecord, NetworkAchieved,
+    BaselineRecord, BlocksRecord, DesignRecord, Direction, Evidence, GoalRecord, HookRecord, NetworkAchieved,
     NetworkRecord, Replication, RunKey, SessionEnd, StageKind, StageRecord, StudyResults, TreatmentRecord,
 };
 use benchmaster_store::{CreateError, DatabaseError, LoadError, LockError, OpenError, Store, WriteError};
@@ -64,12 +64,12 @@ fn everything_optional_is_read_as_written() {
 }
 
 #[test]
-fn evidence_that_is_no_number_stays_so() {
+fn evidence_that_is_no_number_is_refused() {
     let mut results = study_results(1, 1, 1);
-    results.runs[0].checks[0].evidence.insert("ratio".into(), f64::NAN);
-    let directory = written(&results);
-    let found = Store::load(directory.path()).unwrap();
-    assert!(found.runs[0].checks[0].evidence["ratio"].is_nan());
+    results.runs[0].checks[0].evidence.push(Evidence::number("ratio", f64::NAN));
+    let directory = tempdir().unwrap();
+    let error = synthetic::write(directory.path(), &results).unwrap_err().to_string();
+    assert!(error.contains("ratio of the check `cached-reads` is not a number"), "{error}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use benchmaster_diagnosis::catalogue::explain;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
 use benchmaster_diagnosis::explanation::{Explanation, Group};
-use benchmaster_diagnosis::finding::{At, Evidence, Finding, Test};
+use benchmaster_diagnosis::finding::{At, Evidence, EvidenceUnit, Finding, Test};
 use benchmaster_record::results::StudyResults;
 use benchmaster_report::terminal::wrap;
 use benchmaster_units::format;
@@ -185,11 +185,11 @@ fn of_place(at: &At) -> String {
 /// A number with its unit; over several runs with the half width of its interval.
 fn value(evidence: &Evidence) -> String {
     let of = |value: f64| match evidence.unit {
-        "ns" => format::time(value),
-        "B" if value >= 0.0 => format::bytes(value.round()),
-        "B/s" if value >= 0.0 => format!("{}/s", format::bytes(value.round())),
-        "1" => number(value),
-        "1/s" => format!("{}/s", number(value)),
+        EvidenceUnit::Nanoseconds => format::time(value),
+        EvidenceUnit::Bytes if value >= 0.0 => format::bytes(value.round()),
+        EvidenceUnit::BytesPerSecond if value >= 0.0 => format!("{}/s", format::bytes(value.round())),
+        EvidenceUnit::One => number(value),
+        EvidenceUnit::PerSecond => format!("{}/s", number(value)),
         unit => format!("{} {unit}", number(value)),
     };
     match evidence.half_width {
@@ -242,13 +242,13 @@ mod tests {
 
     #[test]
     fn numbers_have_their_units_and_intervals() {
-        let mut evidence = Evidence::new("x", 2_134_000.0, "ns");
+        let mut evidence = Evidence::nanoseconds("x", 2_134_000.0);
         assert_eq!(value(&evidence), "2.13 ms");
         (evidence.half_width, evidence.runs) = (Some(120_000.0), 5);
         assert_eq!(value(&evidence), "2.13 ms ± 120 µs (95 %, 5 runs)");
-        assert_eq!(value(&Evidence::new("x", 0.912_346, "1")), "0.91235");
-        assert_eq!(value(&Evidence::new("x", 1_048_576.0, "B/s")), "1 MiB/s");
-        assert_eq!(value(&Evidence::new("x", 12.345, "1/s")), "12.35/s");
+        assert_eq!(value(&Evidence::number("x", 0.912_346)), "0.91235");
+        assert_eq!(value(&Evidence::bytes_per_second("x", 1_048_576.0)), "1 MiB/s");
+        assert_eq!(value(&Evidence::per_second("x", 12.345)), "12.35/s");
         assert_eq!([0.0, 7.0, 0.5, -12.345, 1234.5].map(number), ["0", "7", "0.5", "-12.35", "1234"]);
     }
 

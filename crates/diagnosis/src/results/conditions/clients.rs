@@ -156,8 +156,8 @@ fn slow_of(
             .by("ethtool DEVICE | grep -i speed; ss -tin dst SERVER; nstat -az TcpRetransSegs"),
     )
     .with([
-        Evidence::new("mean latency, by the median of the others", interval.value, "1"),
-        Evidence::new("how much longer", longer, "ns"),
+        Evidence::number("mean latency, by the median of the others", interval.value),
+        Evidence::nanoseconds("how much longer", longer),
     ])
     .tested(Test {
         name: "t interval of the ratio's logarithm over runs, Bonferroni over clients".into(),
@@ -287,7 +287,7 @@ fn mounts(whole: &Whole<'_>) -> Compared {
         Remedy::new("Mount alike, or take the difference as a factor of the study.")
             .by("target.mount = { source = \"SERVER:/EXPORT\", options = \"…\" }   # in the study: mounted alike on all clients"),
     )
-    .with([Evidence::new("options that differ", told.len() as f64, "1")])
+    .with([Evidence::number("options that differ", told.len() as f64)])
     .shown_by(Plot::Clients);
     finding.place = "clients of the study".into();
     Compared { found: vec![finding], ..Compared::default() }
@@ -342,7 +342,7 @@ fn hosts(whole: &Whole<'_>) -> Compared {
         Remedy::new("Use clients that are alike, or compare only those that are.")
             .by("[clients] hosts = [\"c[1-4]\"]   # those that are alike"),
     )
-    .with([Evidence::new("differences", told.len() as f64, "1")])
+    .with([Evidence::number("differences", told.len() as f64)])
     .shown_by(Plot::Clients);
     finding.place = "clients of the study".into();
     Compared { found: vec![finding], ..Compared::default() }

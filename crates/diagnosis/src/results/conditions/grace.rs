@@ -3,15 +3,98 @@
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::{RpcPhase, RpcSource};
+use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
 
 use crate::diagnosis::Verdict;
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
-use crate::results::conditions::checks::{GRACE_PERIOD, after_a_restart, out_of_grace};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::explanation::{Explanation, Group};
+use crate::finding::{Confidence, CostOf, Finding, Plot, Remedy};
+use crate::measured::Measured;
+use crate::validity::rule::{Consequence, Follows, Rule, Subject, any, failed, in_lab, stored};
 use crate::words::plural;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &GRACE_PERIOD.explanation, detect };
+pub(crate) static RULE: Rule = Rule {
+    kind: CheckKind::GracePeriod,
+    explanation: Explanation {
+        id: "grace-period",
+        group: Group::Condition,
+        title: "The server was in its grace period",
+        mechanism: "After a start a server lets clients reclaim their opens and locks, and refuses new ones, for the length of a lease (90 s). An \
+                    OPEN is answered with NFS4ERR_GRACE during that time, and retried every few seconds.",
+        formula: "found when the server of a lab was in its grace period when the measured phase began, or was restarted during it; or RPCs of the user-space \
+                  client were answered with NFS4ERR_GRACE; or the kernel's client reclaimed its state (RECLAIM_COMPLETE, SETCLIENTID_CONFIRM), with more than 2 errors of OPEN and \
+                  LOCK for each worker and one that took 1 s or more. Cost = the longest open, create or lock / length of the phase",
+        source: "the check `grace-period`; RFC 8881, section 8.4.2.1",
+    },
+    check,
+    remedy: |check| match check.number("restarted") {
+        Some(restarted) if restarted > 0.0 => after_a_restart(),
+        _ => out_of_grace(),
+    },
+    finding: Follows::Detector(detect),
+};
+
+const IN_GRACE: Consequence = Consequence {
+    confidence: Confidence::Certain,
+    could: in_lab,
+    worth: any,
+    numbers: &[("longest_ns", "longest open, create or lock")],
+    cost: |failed| {
+        let length = failed.measured.recording.length_ns.max(1) as f64;
+        Some((
+            failed.number("longest_ns")? / length,
+            CostOf::Time,
+            "the longest open, create or lock / length of the measured phase",
+        ))
+    },
+    plot: Some(Plot::Time),
+};
+
+fn after_a_restart() -> Remedy {
+    Remedy::new("If the restart was intended, its cost is the time for which opens and locks stall: see the course over time. A shorter lease reduces it; a Linux server \
+                 that also serves version 3 delays locks for the 50 s of its lock manager's own grace period. Otherwise find out who restarted the server.")
+        .by("journalctl -k --grep 'NFSD' --since TIME   # on a Linux server; echo 10 > /proc/sys/fs/nfs/nlm_grace_period before it starts")
+        .confirmed_by("/proc/fs/nfsd/v4_end_grace and /proc/fs/lockd/nlm_end_grace contain Y when the grace periods are over")
+}
+
+fn out_of_grace() -> Remedy {
+    Remedy::new("Start the measurement when the grace period is over, or shorten it.")
+        .by("echo 10 > /proc/fs/nfsd/nfsv4gracetime   # before nfsd starts; in a study [lab] lease = \"10s\"")
+        .confirmed_by("/proc/fs/nfsd/v4_end_grace contains Y when it is over")
+}
+
+/// By the server of a lab.
+fn check(s: Subject<'_>) -> Option<Check> {
+    let (before, after) = s.lab?.server.as_ref()?;
+    let restarted = before.restarted(after) == Some(true);
+    let began = match (before.grace_ended, before.lock_grace_ended) {
+        (Some(false), _) => {
+            "was in its grace period when the measured phase began, and refuses new opens and locks until it ends"
+        }
+        (_, Some(false)) => {
+            "was in its lock manager's grace period when the measured phase began, and refuses new locks until it ends"
+        }
+        _ if restarted => {
+            "was restarted in the measured phase, and clients reclaimed their opens and locks; it refuses new ones during \
+             its grace period"
+        }
+        _ => return None,
+    };
+    let series = s.recording.series.iter().filter(|series| TAKES_STATE.contains(&series.key.operation));
+    let longest = series.filter_map(|series| Some(series.total.latency.decode().ok()?.max())).max();
+    let waited = match longest {
+        Some(ns) if ns > 500_000_000 => format!(": the longest waited {:.1} s", ns as f64 / 1e9),
+        _ => String::new(),
+    };
+    let message = format!("The server {began}{waited}.");
+    let evidence = [
+        Evidence::nanoseconds("longest_ns", longest.unwrap_or(0) as f64),
+        Evidence::number("restarted", f64::from(u8::from(restarted))),
+    ];
+    failed(s, CheckKind::GracePeriod, Severity::Warning, message, evidence)
+}
+
+/// Operations that wait for the end of a grace period.
+const TAKES_STATE: [OperationKind; 3] = [OperationKind::Open, OperationKind::Create, OperationKind::Lock];
 
 /// Shortest pause after NFS4ERR_GRACE, in seconds: Linux (`NFS4_POLL_RETRY_MIN`) and our own client wait as long at first.
 const PAUSE: f64 = 0.1;
@@ -28,10 +111,10 @@ const OF_RECOVERY: u64 = 2;
 /// An open or lock that takes so long waited for something, in seconds: after a grace period pauses of 0.1, 0.2, 0.4 and 0.8 s.
 const WAITED: f64 = 1.0;
 
-/// By the stored check of a lab's server, else by how often our client was told to wait for it, or by what the kernel's was told.
+/// By the stored check of a lab's server, else by how often our client had to wait for it, or by the errors of the kernel's.
 fn detect(measured: &Measured<'_>) -> Verdict {
-    if check(measured, GRACE_PERIOD.check).is_some() {
-        return GRACE_PERIOD.look(measured);
+    if stored(measured, CheckKind::GracePeriod).is_some() {
+        return RULE.follows(&IN_GRACE, measured);
     }
     let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
     if !rpc.connection.version.is_some_and(NfsVersion::has_state) {
@@ -40,9 +123,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let waits = phase.events.get("grace").copied().unwrap_or(0);
     if waits == 0 {
         return match rpc.source {
-            RpcSource::Client => GRACE_PERIOD.look(measured),
+            RpcSource::Client => RULE.follows(&IN_GRACE, measured),
             RpcSource::Kernel => {
-                inferred(measured, phase).map_or_else(|| GRACE_PERIOD.look(measured), Verdict::Found)
+                inferred(measured, phase).map_or_else(|| RULE.follows(&IN_GRACE, measured), Verdict::Found)
             }
         };
     }
@@ -50,12 +133,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let waited = waits as f64 * PAUSE;
     Verdict::Found(
         Finding::new(
-            &GRACE_PERIOD.explanation,
+            &RULE.explanation,
             Confidence::Certain,
-            format!("The server answered {waits} times that it was in its grace period, and each time the call was made again after {PAUSE} s or more."),
+            format!("The server answered {waits} times that it was in its grace period; each time the call was retried after {PAUSE} s or more."),
             out_of_grace(),
         )
-        .with([Evidence::new("answers that it is in its grace period", waits as f64, "1")])
+        .with([Evidence::number("answers that it is in its grace period", waits as f64)])
         .costs(waited / (took as f64 / 1e9 + waited), CostOf::CallTime, "at least 0.1 s for each answer")
         .shown_by(Plot::Time),
     )
@@ -68,27 +151,29 @@ fn inferred(measured: &Measured<'_>, phase: &RpcPhase) -> Option<Finding> {
     let had_back: u64 = HAD_BACK.iter().filter_map(|call| phase.row(call)).map(|row| row.ops).sum();
     let refused: u64 = REFUSED.iter().filter_map(|call| phase.row(call)).map(|row| row.errors).sum();
     let workers = measured.recording.workers.len() as u64;
-    if had_back == 0 || refused <= workers * OF_RECOVERY || check(measured, "shared-client-id").is_some() {
+    if had_back == 0
+        || refused <= workers * OF_RECOVERY
+        || stored(measured, CheckKind::SharedClientId).is_some()
+    {
         return None;
     }
-    let kinds = [OperationKind::Open, OperationKind::Create, OperationKind::Lock];
-    let series = kinds.into_iter().flat_map(|kind| measured.of_kind(kind));
+    let series = TAKES_STATE.into_iter().flat_map(|kind| measured.of_kind(kind));
     let longest = series.filter_map(|series| Some(series.total.latency.decode().ok()?.max())).max()?;
     let seconds = longest as f64 / 1e9;
     if seconds < WAITED {
         return None;
     }
     let what = format!(
-        "The server had lost its state and {} had it back; OPEN and LOCK were refused {} meanwhile, and the longest open or lock took {seconds:.1} s: the server was started again, and \
-         let nobody open or lock anew in its grace period.",
+        "The server had lost its state and {} reclaimed it; OPEN and LOCK were refused {} in the meantime, and the longest open or lock took {seconds:.1} s: the server was restarted, and \
+         refused new opens and locks in its grace period.",
         plural(had_back as usize, "client"),
         plural(refused as usize, "time"),
     );
-    let found = Finding::new(&GRACE_PERIOD.explanation, Confidence::Likely, what, after_a_restart())
+    let found = Finding::new(&RULE.explanation, Confidence::Likely, what, after_a_restart())
         .with([
-            Evidence::new("clients that said they had their state back", had_back as f64, "1"),
-            Evidence::new("errors of OPEN and LOCK", refused as f64, "1"),
-            Evidence::new("longest open, create or lock", longest as f64, "ns"),
+            Evidence::number("clients that reclaimed their state", had_back as f64),
+            Evidence::number("errors of OPEN and LOCK", refused as f64),
+            Evidence::nanoseconds("longest open, create or lock", longest as f64),
         ])
         .costs(
             seconds / measured.seconds().max(1e-9),
@@ -112,22 +197,22 @@ mod tests {
     #[test]
     fn told_to_wait_for_the_end_of_grace() {
         let mut made = Made::served();
-        assert!(!matches!(made.verdict(&DETECTOR), Verdict::Found(_)));
+        assert!(!matches!(made.verdict(&RULE), Verdict::Found(_)));
         let phases = &mut made.recording().rpc.as_mut().unwrap().phases;
         let measure = phases.iter_mut().find(|phase| phase.phase == Phase::Measure).unwrap();
         measure.events.insert("grace".into(), 7);
-        let found = made.found(&DETECTOR);
+        let found = made.found(&RULE);
         assert!(found.what.contains("7 times"), "{}", found.what);
         assert!(found.cost.unwrap().share > 0.0);
         // What the server of a lab said itself comes first.
         let workload = made.recording().workload.clone();
-        made.checked("grace-period", &workload, &[("longest_ns", 4e9)]);
-        let found = made.found(&DETECTOR);
+        made.checked(CheckKind::GracePeriod, &workload, &[("longest_ns", 4e9)]);
+        let found = made.found(&RULE);
         assert_eq!(found.evidence[0].name, "longest open, create or lock");
-        assert!(found.remedy.text.starts_with("Begin when"), "{:?}", found.remedy);
+        assert!(found.remedy.text.starts_with("Start the measurement when"), "{:?}", found.remedy);
         let mut made = Made::served();
-        made.checked("grace-period", &workload, &[("longest_ns", 4e9), ("restarted", 1.0)]);
-        assert!(made.found(&DETECTOR).remedy.text.starts_with("If the restart was meant"));
+        made.checked(CheckKind::GracePeriod, &workload, &[("longest_ns", 4e9), ("restarted", 1.0)]);
+        assert!(made.found(&RULE).remedy.text.starts_with("If the restart was intended"));
     }
 
     /// A run in which the kernel's client had state back, with so many errors of LOCK and a longest lock.
@@ -154,10 +239,10 @@ mod tests {
         let workers = recovered(0, Duration::ZERO).recording().workers.len() as u64;
         let (few, many) = (workers * OF_RECOVERY, workers * OF_RECOVERY + 1);
         let long = Duration::from_secs(3);
-        let found = recovered(many, long).found(&DETECTOR);
+        let found = recovered(many, long).found(&RULE);
         assert!(found.what.contains("took 3.0 s"), "{}", found.what);
         assert_eq!(found.confidence, Confidence::Likely);
-        let clear = |made: Made| assert!(!matches!(made.verdict(&DETECTOR), Verdict::Found(_)));
+        let clear = |made: Made| assert!(!matches!(made.verdict(&RULE), Verdict::Found(_)));
         // A lease that ran out, or a server that needs no grace period.
         clear(recovered(few, long));
         clear(recovered(many, Duration::from_millis(900)));
@@ -166,7 +251,7 @@ mod tests {
         clear(refused);
         let mut cloned = recovered(many, long);
         let workload = cloned.recording().workload.clone();
-        cloned.checked("shared-client-id", &workload, &[]);
+        cloned.checked(CheckKind::SharedClientId, &workload, &[]);
         clear(cloned);
     }
 }

@@ -2,15 +2,14 @@
 
 use benchmaster_record::recording::RpcSource;
 
-use super::observed::{asked, mounts};
+use super::observed::mounts;
 use crate::diagnosis::Verdict;
-use crate::finding::{At, Confidence, CostOf, Finding, Plot, Remedy};
+use crate::finding::{At, Finding, Plot};
+use crate::measured::Measured;
 use crate::mountstats;
 use crate::mountstats::observed::Observed;
 use crate::mountstats::rule::Detector as OfMount;
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
-use crate::results::stored::{Stored, Told, with_rpcs};
+use crate::results::rule::Detector;
 
 /// A detector of mounts for the clients of a run.
 macro_rules! of_mounts {
@@ -44,13 +43,8 @@ pub(super) const TRANSFER_SIZE: Detector = Detector {
         }
     },
 };
-pub(super) const ERRORS: Detector =
-    Detector { explanation: mountstats::ERRORS.explanation, detect: detect_errors };
-pub(super) const RECONNECTS: Detector =
-    Detector { explanation: mountstats::RECONNECTS.explanation, detect: detect_reconnects };
-
 /// What a detector of mounts says of the clients of a run: of several that have it, the dearest speaks.
-fn look(measured: &Measured<'_>, detector: &OfMount) -> Verdict {
+pub(super) fn look(measured: &Measured<'_>, detector: &OfMount) -> Verdict {
     of_all(mounts(measured), detector)
 }
 
@@ -88,130 +82,14 @@ fn of_all(clients: &[Observed], detector: &OfMount) -> Verdict {
     }
 }
 
-/// Replies that the user-space client was to come again, or to recover, are answered calls with an error too, and are told
-/// elsewhere.
-fn detect_errors(measured: &Measured<'_>) -> Verdict {
-    const MENDED: [&str; 5] = ["delay", "grace", "session-recovered", "client-recovered", "connection-bound"];
-    let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
-    if rpc.source == RpcSource::Client {
-        let errors: u64 = phase.rows.iter().map(|row| row.errors).sum();
-        let mended: u64 = MENDED.iter().filter_map(|event| phase.events.get(*event)).sum();
-        if errors <= mended {
-            return Verdict::Clear;
-        }
-    }
-    look(measured, &mountstats::ERRORS)
-}
-
-fn detect_reconnects(measured: &Measured<'_>) -> Verdict {
-    match check(measured, STORED_RECONNECTS.check) {
-        Some(_) => STORED_RECONNECTS.look(measured),
-        None => look(measured, &mountstats::RECONNECTS),
-    }
-}
-
-static STORED_RECONNECTS: Stored = Stored {
-    check: "reconnects",
-    explanation: *mountstats::RECONNECTS.explanation,
-    confidence: Confidence::Certain,
-    could: with_rpcs,
-    worth: |_| true,
-    numbers: &[("reconnects", "connections made anew", "1")],
-    cost: |_| None,
-    remedy: |_| {
-        Remedy::new("Firewalls and address translators that forget connections, servers that were started again, and networks that are cut are the usual causes.")
-            .by("dmesg -T | grep -i nfs; ss -tno dst SERVER")
-    },
-    plot: Some(Plot::Time),
-};
-
-/// Share of the requests.
-const LEAST_SHARE: f64 = 1e-4;
-
-/// What was sent again.
-pub(super) static RETRANSMISSION: Stored = Stored {
-    check: "rpc-retransmissions",
-    explanation: *mountstats::RETRANSMISSION.explanation,
-    confidence: Confidence::Certain,
-    could: with_rpcs,
-    worth: |told| share_again(told) >= LEAST_SHARE,
-    numbers: &[("again", "requests sent again (transmissions − ops)", "1")],
-    cost: |told| {
-        // Those of a lost connection are sent again at once.
-        if check(told.measured, "reconnects").is_some() {
-            return None;
-        }
-        let waited = told.number("again")? * timeo(told.measured);
-        let took = told.measured.calls()?.execute_ns;
-        Some((
-            waited / (took as f64 / 1e9).max(waited),
-            CostOf::CallTime,
-            "at most `timeo` for each request sent again",
-        ))
-    },
-    remedy: |_| {
-        Remedy::new("Look for lost packets on the way (TCP's counters on both sides), and for times at which the server did not answer.")
-            .by("nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
-            .confirmed_by("`benchmaster probe network HOST` measures the network's loss and round trips without NFS")
-    },
-    plot: Some(Plot::Latency),
-};
-
-fn share_again(told: Told<'_>) -> f64 {
-    let Some((_, phase)) = told.measured.rpcs() else { return 0.0 };
-    let sent: u64 = phase.rows.iter().map(|row| row.transmissions).sum();
-    told.number("again").unwrap_or(0.0) / sent.max(1) as f64
-}
-
-/// Seconds until a request is sent again.
-fn timeo(measured: &Measured<'_>) -> f64 {
-    let asked = asked(measured);
-    let udp = over_udp(&asked);
-    let tenths = asked.iter().find_map(|option| option.strip_prefix("timeo=")?.parse::<f64>().ok());
-    tenths.unwrap_or(if udp { 11.0 } else { 600.0 }) / 10.0
-}
-
-fn over_udp(options: &[String]) -> bool {
-    options.iter().any(|option| option == "proto=udp" || option == "udp")
-}
-
-/// How often a request is sent again before its call has timed out.
-fn retrans(measured: &Measured<'_>) -> f64 {
-    let asked = asked(measured);
-    let times = asked.iter().find_map(|option| option.strip_prefix("retrans=")?.parse::<f64>().ok());
-    times.unwrap_or(if over_udp(&asked) { 5.0 } else { 2.0 })
-}
-
-/// Calls that timed out in the end: what was sent again before is told of by the retransmissions.
-pub(super) static MAJOR_TIMEOUT: Stored = Stored {
-    check: "rpc-timeouts",
-    explanation: *mountstats::MAJOR_TIMEOUT.explanation,
-    confidence: Confidence::Certain,
-    could: with_rpcs,
-    worth: |_| true,
-    numbers: &[("timeouts", "calls of which no reply came in all of their time", "1")],
-    cost: |told| {
-        let waited = told.number("timeouts")? * timeo(told.measured) * (retrans(told.measured) + 1.0);
-        let took = told.measured.calls()?.execute_ns;
-        Some((
-            waited / (took as f64 / 1e9).max(waited),
-            CostOf::CallTime,
-            "`timeo` × (`retrans` + 1) for each",
-        ))
-    },
-    remedy: |_| {
-        Remedy::new("The server, or the way to it, was away: its own log and that of the network say when.")
-            .by("dmesg -T | grep -E 'nfs: server .* (not responding|OK)'")
-    },
-    plot: Some(Plot::Time),
-};
-
 #[cfg(test)]
 mod tests {
+    use super::super::rpc::{ERRORS, RECONNECTS, RETRANSMISSIONS, TIMEOUTS};
     use super::*;
-    use crate::results::stored::stored;
+    use crate::finding::Confidence;
     use crate::results::testing::Made;
     use benchmaster_record::phase::Phase;
+    use benchmaster_record::results::CheckKind;
 
     /// A made-up run in which a kind of call was made so often, for so many milliseconds, with so many errors.
     fn made(operation: &str, ops: u64, ms: u64, errors: u64) -> Made {
@@ -268,19 +146,18 @@ mod tests {
 
     #[test]
     fn what_was_sent_again_is_told_by_the_check() {
-        let again = stored!(RETRANSMISSION);
         let mut made = made("READ", 1000, 100, 0);
-        assert_eq!(made.verdict(&again), Verdict::Clear);
+        assert_eq!(made.verdict(&RETRANSMISSIONS), Verdict::Clear);
         let workload = made.recording().workload.clone();
         let sent: u64 = made.rows().iter().map(|row| row.transmissions).sum();
-        made.checked("rpc-retransmissions", &workload, &[("again", sent as f64 * 1.1e-4)]);
-        assert_eq!(made.found(&again).id, "retransmission");
-        assert_eq!(made.verdict(&stored!(MAJOR_TIMEOUT)), Verdict::Clear);
-        made.checked("rpc-timeouts", &workload, &[("timeouts", 3.0)]);
-        assert_eq!(made.found(&stored!(MAJOR_TIMEOUT)).id, "major-timeout");
+        made.checked(CheckKind::RpcRetransmissions, &workload, &[("again", sent as f64 * 1.1e-4)]);
+        assert_eq!(made.found(&RETRANSMISSIONS).id, "retransmission");
+        assert_eq!(made.verdict(&TIMEOUTS), Verdict::Clear);
+        made.checked(CheckKind::RpcTimeouts, &workload, &[("timeouts", 3.0)]);
+        assert_eq!(made.found(&TIMEOUTS).id, "major-timeout");
         made.run().checks.clear();
-        made.checked("rpc-retransmissions", &workload, &[("again", sent as f64 * 0.9e-4)]);
-        assert_eq!(made.verdict(&again), Verdict::Clear);
+        made.checked(CheckKind::RpcRetransmissions, &workload, &[("again", sent as f64 * 0.9e-4)]);
+        assert_eq!(made.verdict(&RETRANSMISSIONS), Verdict::Clear);
     }
 
     #[test]
@@ -288,7 +165,7 @@ mod tests {
         let mut made = made("READ", 1000, 100, 0);
         assert_eq!(made.verdict(&RECONNECTS), Verdict::Clear);
         let workload = made.recording().workload.clone();
-        made.checked("reconnects", &workload, &[("reconnects", 1.0)]);
+        made.checked(CheckKind::Reconnects, &workload, &[("reconnects", 1.0)]);
         assert_eq!(made.found(&RECONNECTS).confidence, Confidence::Certain);
     }
 }

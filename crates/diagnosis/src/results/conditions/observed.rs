@@ -9,8 +9,8 @@ use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::recording::{HostSamples, RpcPhase, RpcRecording, RpcSource};
 use benchmaster_telemetry::mountstats::{NfsMount, Numbers, Operation, RpcProgram, Transport};
 
+use crate::measured::Measured;
 use crate::mountstats::observed::Observed;
-use crate::results::measured::Measured;
 
 /// Numbers by their names.
 type Named = BTreeMap<String, u64>;

@@ -6,7 +6,7 @@ use benchmaster_record::recording::RpcSource;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{share, size, time};
 
@@ -58,7 +58,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             Confidence::Likely,
             format!(
-                "{} READs of {} in the mean, the readahead of the mount, took {} each: a reader gets little more than that per round trip, and rsize is {}.",
+                "{} READs of {} on average, the readahead of the mount, took {} each: a reader gets little more than that per round trip, and rsize is {}.",
                 read.ops,
                 size(mean),
                 time(round_trip),
@@ -69,10 +69,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 .confirmed_by("studies/lab-readahead.toml has the readahead as a factor"),
         )
         .with([
-            Evidence::new("readahead of the mount (read_ahead_kb)", ahead as f64, "B"),
-            Evidence::new("mean bytes of a READ, with headers", mean, "B"),
-            Evidence::new("mean round trip time of a READ", round_trip, "ns"),
-            Evidence::new("`rsize`", rpc.connection.rsize as f64, "B"),
+            Evidence::bytes("readahead of the mount (read_ahead_kb)", ahead as f64),
+            Evidence::bytes("mean bytes of a READ, with headers", mean),
+            Evidence::nanoseconds("mean round trip time of a READ", round_trip),
+            Evidence::bytes("`rsize`", rpc.connection.rsize as f64),
         ])
         .costs(part, CostOf::OperationTime, "at most: the time of the application's reads")
         .shown_by(Plot::Response),

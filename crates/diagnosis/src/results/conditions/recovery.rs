@@ -5,8 +5,8 @@ use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
+use crate::measured::Measured;
 use crate::mountstats;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::plural;
 
@@ -14,11 +14,11 @@ pub(super) const DETECTOR: Detector = Detector { explanation: mountstats::RECOVE
 
 /// Events of the user-space client.
 const EVENTS: [(&str, &str); 5] = [
-    ("session-recovered", "sessions made anew"),
-    ("client-recovered", "client ids made anew"),
-    ("open-reclaimed", "opens had back"),
-    ("lock-reclaimed", "locks had back"),
-    ("state-lost", "opens and locks that could not be had back"),
+    ("session-recovered", "sessions recreated"),
+    ("client-recovered", "client ids recreated"),
+    ("open-reclaimed", "opens reclaimed"),
+    ("lock-reclaimed", "locks reclaimed"),
+    ("state-lost", "opens and locks that could not be reclaimed"),
 ];
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
@@ -47,14 +47,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 .collect();
             told.join(", ")
         }
-        RpcSource::Kernel => plural(calls as usize, "call") + " to make client ids and sessions anew",
+        RpcSource::Kernel => plural(calls as usize, "call") + " to recreate client ids and sessions",
     };
     let mut evidence: Vec<Evidence> = events
         .iter()
         .filter(|(_, count)| *count > 0)
-        .map(|(words, count)| Evidence::new(*words, *count as f64, "1"))
+        .map(|(words, count)| Evidence::number(*words, *count as f64))
         .collect();
-    evidence.push(Evidence::new("calls to make client ids and sessions", calls as f64, "1"));
+    evidence.push(Evidence::number("calls to make client ids and sessions", calls as f64));
     Verdict::Found(
         Finding::new(
             DETECTOR.explanation,
@@ -87,7 +87,7 @@ mod tests {
         measure.events.insert("session-recovered".into(), 3);
         measure.events.insert("open-reclaimed".into(), 12);
         let found = made.found(&DETECTOR);
-        assert!(found.what.contains("3 sessions made anew, 12 opens had back"), "{}", found.what);
+        assert!(found.what.contains("3 sessions recreated, 12 opens reclaimed"), "{}", found.what);
         // Version 3 has no state.
         made.recording().rpc.as_mut().unwrap().connection.version = Some(NfsVersion::V3);
         assert_eq!(made.verdict(&DETECTOR), Verdict::Irrelevant);

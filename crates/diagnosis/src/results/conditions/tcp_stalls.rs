@@ -5,9 +5,11 @@ use benchmaster_stats::share::at_least;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::measured::Measured;
+use crate::results::rule::Detector;
+use crate::validity::rule::stored;
 use crate::words::{percent, share};
+use benchmaster_record::results::CheckKind;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
 
@@ -36,7 +38,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     }
     // Packets of a lab that were not lost are told of elsewhere.
-    if check(measured, "lost-wake-ups").is_some() {
+    if stored(measured, CheckKind::LostWakeUps).is_some() {
         return Verdict::Clear;
     }
     let Some(again) = sent_again(measured) else {
@@ -83,9 +85,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 .confirmed_by("`benchmaster probe network HOST` shows losses without NFS; the same study with `[network] loss = \"0%\"` where it was emulated"),
         )
         .with([
-            Evidence::new("operations of 200 ms or a power of two times that", stalls as f64, "1"),
-            Evidence::new("operations of more than 150 ms", slow as f64, "1"),
-            Evidence::new("segments that TCP sent again", again, "1"),
+            Evidence::number("operations of 200 ms or a power of two times that", stalls as f64),
+            Evidence::number("operations of more than 150 ms", slow as f64),
+            Evidence::number("segments that TCP sent again", again),
         ])
         .tested(Test {
             name: "binomial: slow operations at TCP's timeouts, against 20 % by chance".into(),

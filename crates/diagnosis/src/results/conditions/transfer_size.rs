@@ -6,7 +6,7 @@ use super::observed::asked;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{share, size};
 
@@ -93,9 +93,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         cuts.iter().map(|cut| (1.0 - cut.agreed as f64 / cut.asked as f64) * cut.execute_ns as f64).sum();
     let mut evidence = Vec::new();
     for cut in &cuts {
-        evidence.push(Evidence::new(format!("{} asked for", cut.option), cut.asked as f64, "B"));
-        evidence.push(Evidence::new(format!("{} agreed on", cut.option), cut.agreed as f64, "B"));
-        evidence.push(Evidence::new(format!("{}s", cut.operation), cut.calls as f64, "1"));
+        evidence.push(Evidence::bytes(format!("{} asked for", cut.option), cut.asked as f64));
+        evidence.push(Evidence::bytes(format!("{} agreed on", cut.option), cut.agreed as f64));
+        evidence.push(Evidence::number(format!("{}s", cut.operation), cut.calls as f64));
     }
     Verdict::Found(
         Finding::new(

@@ -3,8 +3,8 @@
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::measured::Measured;
 use crate::results::limits::laws::under_way;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, time};
 
@@ -51,14 +51,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 time(mean),
                 percent(waited)
             ),
-            Remedy::new("Ask for a lower rate, or give the load more workers; what the file system takes itself is told by a closed loop, without `rate`.")
+            Remedy::new("Ask for a lower rate, or give the load more workers; the file system's own time is measured by a closed loop, without `rate`.")
                 .confirmed_by("a load curve (`studies/load-curve.toml`): where the latency leaves the ground is the most that can be asked for"),
         )
         .with([
-            Evidence::new("operations under way or waiting (rate · mean latency)", there_were, "1"),
-            Evidence::new("that can be under way (workers · queue depth)", there_may_be, "1"),
-            Evidence::new("operations per second", rate, "1/s"),
-            Evidence::new("mean latency, from the time at which they were to begin", mean, "ns"),
+            Evidence::number("operations under way or waiting (rate · mean latency)", there_were),
+            Evidence::number("that can be under way (workers · queue depth)", there_may_be),
+            Evidence::per_second("operations per second", rate),
+            Evidence::nanoseconds("mean latency, from the time at which they were to begin", mean),
         ])
         .costs(waited, CostOf::OperationTime, "1 − workers · queue depth / (rate · mean latency)")
         .shown_by(Plot::Latency),

@@ -148,7 +148,7 @@ fn drifted(
     let (lower, upper) = drift.slope.interval(0.95);
     let listed = whole.results.study.order != "random";
     let order = if listed {
-        " Runs were in listed order, so that this cannot be told from an effect of the factors."
+        " Runs were in listed order, so that this cannot be distinguished from an effect of the factors."
     } else {
         " Runs were in random order, so that it makes intervals wider and favours no treatment."
     };
@@ -158,9 +158,9 @@ fn drifted(
         format!("{response} {word} by {:.0} % from the first run to the last, whatever was varied.{order}", moved.abs() * 100.0),
         Remedy::new("Find out what changed (free space, temperature, others on server or network), and let every replicate be a block of its own, in random order.")
             .by("[design] order = \"random\", blocks = \"replicates\"")
-            .confirmed_by("the same study again: a drift that begins anew is the study's own doing, such as files that pile up ([run] filesets = \"fresh\")"),
+            .confirmed_by("the same study again: a drift that restarts is caused by the study itself, such as files that pile up ([run] filesets = \"fresh\")"),
     )
-    .with([Evidence::new("change of the response from one run to the next", drift.slope.value.exp() - 1.0, "1")])
+    .with([Evidence::number("change of the response from one run to the next", drift.slope.value.exp() - 1.0)])
     .tested(Test {
         name: format!("run order: slope of ln {response} over positions within treatments; the larger p of t and of ranks, Holm over workloads"),
         p: Some(p),
@@ -254,8 +254,8 @@ fn outliers(whole: &Whole<'_>) -> Compared {
                 .by("[design] replicates = { min = 5, max = 30, relative_half_width = 0.05 }"),
         )
         .with([
-            Evidence::new("response of the run, by the median of the others", distance + 1.0, "1"),
-            Evidence::new("mean with the run, by that without it", with / without, "1"),
+            Evidence::number("response of the run, by the median of the others", distance + 1.0),
+            Evidence::number("mean with the run, by that without it", with / without),
         ])
         .tested(Test { name: format!("Grubbs, ln {response}; Holm over treatments and workloads"), p: Some(p), interval: None })
         .costs((with / without - 1.0).abs(), CostOf::Result, "|mean with the run / mean without it − 1|")

@@ -2,19 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_record::results::{RunKey, RunRecord, Severity};
+use benchmaster_record::results::{CheckKind, RunKey, RunRecord, Severity};
 
-use super::data::CORRUPTION;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{At, AtTreatment, Confidence, CostOf, Evidence, Finding, Remedy};
 use crate::results::rule::{Compared, Comparison, Whole, label};
-use crate::results::stored::sentence;
+use crate::validity::data::{CORRUPTION, keep_and_read_again, wrong_data};
 use crate::words::plural;
 
-pub(super) const CORRUPT: Comparison = Comparison { explanation: &CORRUPTION, compare: corrupt };
+pub(super) const CORRUPT: Comparison = Comparison { explanation: &CORRUPTION.explanation, compare: corrupt };
 
 fn is_corrupt(run: &RunRecord) -> bool {
-    run.checks.iter().any(|check| check.id == CORRUPTION.id && check.severity == Severity::Invalid)
+    run.checks.iter().any(|check| check.kind == CheckKind::Corruption && check.severity == Severity::Invalid)
         || run.recordings.iter().any(|recording| recording.corruption.is_some())
 }
 
@@ -27,21 +26,19 @@ fn corrupt(whole: &Whole<'_>) -> Compared {
         return Compared { irrelevant: !verified, ..Compared::default() };
     };
     let recording = first.recordings.iter().find(|recording| recording.corruption.is_some());
-    let message =
-        first.checks.iter().find(|check| check.id == CORRUPTION.id).map(|check| check.message.clone());
-    let message = message
-        .or_else(|| Some(format!("wrong data were read: {}", recording?.corruption.as_ref()?)))
-        .unwrap_or_else(|| "wrong data were read".into());
-    let mut finding = Finding::new(
-        &CORRUPTION,
-        Confidence::Certain,
-        sentence(&message),
-        Remedy::new("Keep the files as they are, and read the same place again from another client: it tells whether the data are wrong on the server or were on the way.")
-            .by("benchmaster run STUDY.toml -o AGAIN   # with `verify = true` in the workload")
-            .confirmed_by("the same study with `sec=krb5i`, which protects what is on the wire"),
-    )
-    .with([Evidence::new("runs in which wrong data were read", runs.len() as f64, "1")])
-    .costs(1.0, CostOf::Result, "these runs are left out of all means, and nothing else that was read is known to be right");
+    let check = first.checks.iter().find(|check| check.kind == CheckKind::Corruption);
+    let what = match (check, recording.and_then(|recording| recording.corruption.as_deref())) {
+        (Some(check), _) => check.message.clone(),
+        (None, Some(corruption)) => wrong_data(corruption),
+        (None, None) => "Wrong data were read.".into(),
+    };
+    let mut finding = Finding::new(&CORRUPTION.explanation, Confidence::Certain, what, keep_and_read_again())
+        .with([Evidence::number("runs in which wrong data were read", runs.len() as f64)])
+        .costs(
+            1.0,
+            CostOf::Result,
+            "these runs are left out of all means, and no other data read are known to be right",
+        );
     finding.place = format!("{} of {}", runs.len(), plural(whole.results.runs.len(), "run"));
     finding.at = Some(at(whole, &runs, recording.map(|recording| recording.workload.clone())));
     Compared { found: vec![finding], ..Compared::default() }
@@ -116,11 +113,12 @@ fn failed(whole: &Whole<'_>) -> Compared {
         &FAILED_RUNS,
         Confidence::Certain,
         what,
-        Remedy::new("Run the study again after the cause is mended: what failed is repeated, and what is there stays.").by("benchmaster run STUDY.toml -o DIR"),
+        Remedy::new("Fix the cause and run the study again: failed runs are repeated, finished runs stay.")
+            .by("benchmaster run STUDY.toml -o DIR"),
     )
     .with([
-        Evidence::new("runs that failed", failed.len() as f64, "1"),
-        Evidence::new("attempts that failed before", lost as f64, "1"),
+        Evidence::number("runs that failed", failed.len() as f64),
+        Evidence::number("attempts that failed before", lost as f64),
     ]);
     if !failed.is_empty() {
         finding =

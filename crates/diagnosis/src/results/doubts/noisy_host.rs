@@ -1,40 +1,49 @@
-//! Others on the host of the clients: virtual machines that took its processors, programs that used them.
+//! Other load on the host of the clients: virtual machines that took its processors, programs that used them.
 
 use benchmaster_record::recording::HostSamples;
-use benchmaster_record::results::Emulator;
+use benchmaster_record::results::{Check, CheckKind, Emulator, Severity};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
-use crate::results::stored::sentence;
+use crate::measured::Measured;
+use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
+use crate::words::percent;
 
 /// Share of all processors' time that other programs used.
 const OTHERS: f64 = 0.15;
-/// Share of time in which somebody waited for a processor.
+/// Share of time in which a program waited for a processor.
 const WAITED: f64 = 0.1;
 /// Share of all processors' time with work, where waiting is not counted.
 const BUSY: f64 = 0.9;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+pub(crate) static RULE: Rule = Rule {
+    kind: CheckKind::NoisyHost,
+    explanation: EXPLANATION,
+    check,
+    remedy: |_| remedy(),
+    finding: Follows::Detector(detect),
+};
 
 const EXPLANATION: Explanation = Explanation {
     id: "noisy-host",
     group: Group::Doubt,
-    title: "Others used the processors of a client's host",
+    title: "Other programs or machines used the processors of a client's host",
     mechanism: "A client that waits for a processor because a hypervisor gave it to another machine, or because another program has it, sends its requests \
                 later. The time is in every latency, and looks like a slow server; it differs from run to run.",
-    formula: "found when the hypervisor stole > 5 % of the CPU time, or other programs used ≥ 15 % of all processors' time in user mode while somebody waited for a \
+    formula: "found when the hypervisor stole > 5 % of the CPU time, or other programs used ≥ 15 % of all processors' time in user mode while a program waited for a \
               processor in ≥ 10 % of the time (pressure; where that is not counted: while the processors were ≥ 90 % busy); cost at most = that share of the CPU time",
     source: "the check `noisy-host`; proc(5), `steal`; Documentation/accounting/psi.rst of Linux; D. G. Feitelson, Workload Modeling (2015), chapter 9, on disturbances",
 };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
-    if let Some(check) = check(measured, EXPLANATION.id) {
-        let steal = check.evidence.get("steal").copied().unwrap_or(0.0);
-        let finding = Finding::new(&EXPLANATION, Confidence::Certain, sentence(&check.message), remedy())
-            .with([Evidence::new("share of the CPU time that the hypervisor gave to others", steal, "1")])
+    if let Some(check) = stored(measured, RULE.kind) {
+        let steal = check.number("steal").unwrap_or(0.0);
+        let finding = Finding::new(&EXPLANATION, Confidence::Certain, &check.message, remedy())
+            .with([Evidence::number(
+                "share of the CPU time that the hypervisor gave to other machines",
+                steal,
+            )])
             .costs(steal, CostOf::Throughput, "at most the share of the CPU time that was stolen")
             .shown_by(Plot::Counters);
         return Verdict::Found(finding);
@@ -43,7 +52,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         // The wire's own program is no other one, and what it uses is not counted.
         return match measured.recording.host.host_steal {
             Some(_) => Verdict::Clear,
-            None => Verdict::Unknown("the host does not tell of stolen time (`/proc/stat`)".into()),
+            None => Verdict::Unknown("the host does not report stolen time (`/proc/stat`)".into()),
         };
     }
     let mut worst: Option<Others> = None;
@@ -63,7 +72,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Clear;
     }
     let meanwhile = match worst.waited {
-        Some(waited) => format!("somebody waited for a processor in {:.0} % of the time", waited * 100.0),
+        Some(waited) => format!("programs waited for a processor in {:.0} % of the time", waited * 100.0),
         None => format!("the processors were {:.0} % busy", worst.busy * 100.0),
     };
     let what = format!(
@@ -73,32 +82,35 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         worst.agent
     );
     let mut evidence = vec![
-        Evidence::new(
-            "processors that other programs used, in user mode",
-            worst.share * worst.processors,
-            "1",
-        ),
-        Evidence::new("share of all processors' time with work (cpu.busy)", worst.busy, "1"),
+        Evidence::number("processors that other programs used, in user mode", worst.share * worst.processors),
+        Evidence::number("share of all processors' time with work (cpu.busy)", worst.busy),
     ];
     evidence.extend(worst.waited.map(|waited| {
-        Evidence::new(
-            "share of time in which somebody waited for a processor (pressure.cpu.some)",
+        Evidence::number(
+            "share of time in which a program waited for a processor (pressure.cpu.some)",
             waited,
-            "1",
         )
     }));
     let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
         .with(evidence)
-        .costs(worst.share, CostOf::Throughput, "at most the share of the CPU time that others used")
+        .costs(worst.share, CostOf::Throughput, "at most the share of the CPU time that other programs used")
         .of_clients([worst.agent])
         .shown_by(Plot::Counters);
     Verdict::Found(finding)
 }
 
+/// While the run is made: only what the hypervisor took, for which no samples are needed.
+fn check(s: Subject<'_>) -> Option<Check> {
+    let steal = s.recording.host.host_steal.filter(|steal| *steal > 0.05)?;
+    let message =
+        format!("The hypervisor gave {} of this host's CPU time to other machines.", percent(steal));
+    failed(s, RULE.kind, Severity::Warning, message, [Evidence::number("steal", steal)])
+}
+
 fn remedy() -> Remedy {
-    Remedy::new("End what else runs on the client, or measure while it is quiet; give a virtual machine processors of its own.")
+    Remedy::new("Stop other programs on the client, or measure while it is idle; give a virtual machine processors of its own.")
         .by("top -b -n 1 | head -20; cat /proc/pressure/cpu; grep '^cpu ' /proc/stat   # the 8th number is stolen time")
-        .confirmed_by("the same study on the quiet host: `benchmaster compare THIS QUIET`")
+        .confirmed_by("the same study on the idle host: `benchmaster compare THIS QUIET`")
 }
 
 struct Others {
@@ -136,5 +148,5 @@ fn others(measured: &Measured<'_>, host: &HostSamples) -> Option<Others> {
 
 /// Whether others took processors of a client, which is in every latency.
 pub(in crate::results) fn is_noisy(measured: &Measured<'_>) -> bool {
-    matches!((DETECTOR.detect)(measured), Verdict::Found(_))
+    matches!(detect(measured), Verdict::Found(_))
 }

@@ -1,14 +1,16 @@
 //! A rate that had not settled.
 
-use benchmaster_analysis::responses::progress_series;
+use benchmaster_analysis::responses::{counted, progress_series};
+use benchmaster_record::results::{Check, CheckKind, Severity};
 use benchmaster_stats::rank::{hodges_lehmann, mann_whitney};
+use benchmaster_stats::steady::snia_last_rounds;
 use benchmaster_stats::{mean, median};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::finding::{Confidence, CostOf, Evidence, EvidenceUnit, Finding, Plot, Remedy, Test, TestInterval};
+use crate::measured::Measured;
+use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 
 /// Intervals of each half.
 const LEAST: usize = 5;
@@ -17,15 +19,21 @@ const LEVEL: f64 = 0.01;
 /// Difference of the halves, of the mean.
 const DIFFERENCE: f64 = 0.1;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+pub(crate) static RULE: Rule = Rule {
+    kind: CheckKind::NotSteady,
+    explanation: EXPLANATION,
+    check,
+    remedy: |_| remedy(),
+    finding: Follows::Detector(detect),
+};
 
 const EXPLANATION: Explanation = Explanation {
     id: "not-steady",
     group: Group::Doubt,
     title: "The rate had not settled",
-    mechanism: "Caches fill, data move from fast to slow media, backlogs grow: a rate that still rises or falls is of no state that lasts, and a longer run gives \
+    mechanism: "Caches fill, data move from fast to slow media, backlogs grow: a rate that still rises or falls belongs to no lasting state, and a longer run gives \
                 another one.",
-    formula: "found when the run's own check told it (MSER-5 finds no warm-up to cut within the first half, or the five-round rule of SNIA fails), and the intervals of \
+    formula: "found when the run's check failed (MSER-5 finds no warm-up to cut within the first half, or the five-round rule of SNIA fails), and the intervals of \
               both halves after the cut differ: Mann-Whitney p < 0.01, with a shift of ≥ 10 % of the mean, and 5 intervals or more in each half; in doubt = |shift| / 2 \
               relative to the mean",
     source: "the check `not-steady`; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics (2000); SNIA Solid State Storage Performance \
@@ -37,7 +45,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if !recording.timed {
         return Verdict::Irrelevant;
     }
-    let Some(check) = check(measured, EXPLANATION.id) else { return Verdict::Clear };
+    let Some(check) = stored(measured, RULE.kind) else { return Verdict::Clear };
     let rates = progress_series(recording);
     let first = (recording.cut_ns / recording.interval_ns.max(1)) as usize;
     let rates: Vec<f64> = rates
@@ -49,7 +57,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let (before, after) = rates.split_at(rates.len() / 2);
     if before.len() < LEAST {
         return Verdict::Unknown(format!(
-            "{} intervals are too few to tell whether the rate moved; measure longer, or with a shorter `[run] interval`",
+            "{} intervals are too few to decide whether the rate changed; measure longer, or with a shorter `[run] interval`",
             rates.len()
         ));
     }
@@ -71,17 +79,17 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         moved.abs() * 100.0
     );
     let bytes = recording.series.iter().any(|series| series.total.bytes > 0);
-    let unit = if bytes { "B/s" } else { "1/s" };
+    let unit = if bytes { EvidenceUnit::BytesPerSecond } else { EvidenceUnit::PerSecond };
     let mut evidence = vec![
         Evidence::new("median rate of the first half", middle(before), unit),
         Evidence::new("median rate of the second half", middle(after), unit),
     ];
-    let number = |name: &str| check.evidence.get(name).map(|percent| percent / 100.0);
+    let number = |name: &str| check.number(name).map(|percent| percent / 100.0);
     evidence.extend(
-        number("range_pct").map(|v| Evidence::new("range of the last five rounds, of their mean", v, "1")),
+        number("range_pct").map(|v| Evidence::number("range of the last five rounds, of their mean", v)),
     );
     evidence.extend(
-        number("drift_pct").map(|v| Evidence::new("drift over the last five rounds, of their mean", v, "1")),
+        number("drift_pct").map(|v| Evidence::number("drift over the last five rounds, of their mean", v)),
     );
     let interval = TestInterval {
         value: moved,
@@ -101,10 +109,34 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     Verdict::Found(finding)
 }
 
+fn check(s: Subject<'_>) -> Option<Check> {
+    if !s.recording.timed {
+        return None;
+    }
+    if s.steady == Some(false) {
+        let message = "The rate had not settled: MSER-5 finds no warm-up to cut within the first half.";
+        return failed(s, RULE.kind, Severity::Warning, message.into(), []);
+    }
+    let (first, _) = counted(s.recording).intervals?;
+    let series = progress_series(s.recording);
+    let rounds = snia_last_rounds(series.get(first as usize..)?, 5)?;
+    if rounds.steady {
+        return None;
+    }
+    let message = format!(
+        "The rate was not steady by the SNIA rule: over five rounds it ranged over {:.0} % of its average (20 % allowed) and \
+         drifted by {:.0} % (10 % allowed).",
+        rounds.range_pct, rounds.slope_excursion_pct
+    );
+    let evidence = [
+        Evidence::number("range_pct", rounds.range_pct),
+        Evidence::number("drift_pct", rounds.slope_excursion_pct),
+    ];
+    failed(s, RULE.kind, Severity::Note, message, evidence)
+}
+
 fn remedy() -> Remedy {
-    Remedy::new(
-        "Measure longer, or let the workload run before it is measured, until the plot over time is level.",
-    )
-    .by("warm_up = \"30s\"   # and a longer `duration`, in the workload")
-    .confirmed_by("the same study with `duration` as a factor: the response must not depend on it")
+    Remedy::new("Measure longer, or add a warm-up, until the plot over time is level.")
+        .by("warm_up = \"30s\"   # and a longer `duration`, in the workload")
+        .confirmed_by("the same study with `duration` as a factor: the response must not depend on it")
 }

@@ -104,8 +104,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
             .confirmed_by("`benchmaster compare OLD NEW` says whether the change matters"),
     )
     .with([
-        Evidence::new("differences", count as f64, "1"),
-        Evidence::new("runs after the first change", after as f64, "1"),
+        Evidence::number("differences", count as f64),
+        Evidence::number("runs after the first change", after as f64),
     ])
     .costs(after.min(all - after) as f64 / all as f64, CostOf::Result, "runs of the smaller part / runs")
     .of_clients(told.keys().cloned())

@@ -7,8 +7,8 @@ use benchmaster_record::recording::RpcPhase;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::measured::Measured;
 use crate::results::conditions::observed::asked;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{size, time};
 
@@ -67,9 +67,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 .confirmed_by("studies/paper003-write-latency.toml times write, flush and close apart"),
         )
         .with([
-            Evidence::new("bytes sent by WRITEs", write.bytes_sent as f64, "B"),
-            Evidence::new("COMMITs after the measured phase", after as f64, "1"),
-            Evidence::new("their time, for each client", took, "ns"),
+            Evidence::bytes("bytes sent by WRITEs", write.bytes_sent as f64),
+            Evidence::number("COMMITs after the measured phase", after as f64),
+            Evidence::nanoseconds("their time, for each client", took),
         ])
         .costs(took / (length + took), CostOf::Result, "time of the COMMITs / (measured + that)")
         .shown_by(Plot::Time),

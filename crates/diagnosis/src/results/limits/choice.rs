@@ -19,7 +19,7 @@ pub(super) const EXPLANATION: Explanation = Explanation {
                 of those that are looked for: the file system's own locks, a server's memory, an application.",
     formula: "for each workload and treatment the limit is the one with the largest share among the limits found in at least half of the \
               runs, if that is 30 % or more; the others contribute. Without one it is, by the same rule, what else takes the most time: a \
-              phenomenon, a state or a setting. Else it is not determined, and what the detectors of limits lacked is told. Open loops have the rate that they were given",
+              phenomenon, a state or a setting. Else it is not determined, and what the detectors of limits lacked is listed. Open loops have the rate that they were given",
     source: "bottleneck analysis (Jain 1991, §33.6): the device with the largest utilisation limits",
 };
 
@@ -153,6 +153,7 @@ fn undetermined(
 #[cfg(test)]
 mod tests {
     use benchmaster_analysis::analyze;
+    use benchmaster_record::results::CheckKind;
     use benchmaster_record::results::ServedBy;
 
     use super::*;
@@ -186,7 +187,7 @@ mod tests {
             row.queue_ns = (row.execute_ns as f64 * queue) as u64;
             row.rtt_ns = row.execute_ns - row.queue_ns;
         }
-        made.checked("slots-exhausted", "write", &[("waits", 1e3), ("queue_share", queue)]);
+        made.checked(CheckKind::SlotsExhausted, "write", &[("waits", 1e3), ("queue_share", queue)]);
         made
     }
 

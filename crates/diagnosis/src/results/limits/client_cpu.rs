@@ -3,16 +3,26 @@
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::measured::Measured;
+use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 use crate::words::{percent, share};
+use benchmaster_record::results::{Check, CheckKind, Severity};
 
 /// Share of the processors' busy time from which on it is this program's own load.
 const OWN: f64 = 0.5;
 /// Below this others took the processors, which is no limit of the client but a noisy host.
 const LEAST_OWN: f64 = 0.25;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+pub(crate) static RULE: Rule = Rule {
+    kind: CheckKind::CpuLimit,
+    explanation: EXPLANATION,
+    check,
+    remedy: |check| {
+        let number = |name: &str| check.number(name).unwrap_or(0.0);
+        remedy(number("host_busy") >= number("worker_cpu"))
+    },
+    finding: Follows::Detector(detect),
+};
 
 const EXPLANATION: Explanation = Explanation {
     id: "cpu-limit",
@@ -29,8 +39,8 @@ const EXPLANATION: Explanation = Explanation {
 };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
-    let Some(check) = check(measured, EXPLANATION.id) else { return Verdict::Clear };
-    let number = |name: &str| check.evidence.get(name).copied();
+    let Some(check) = stored(measured, RULE.kind) else { return Verdict::Clear };
+    let number = |name: &str| check.number(name);
     let (busy, threads) = (number("host_busy").unwrap_or(0.0), number("worker_cpu").unwrap_or(0.0));
     let own = own_share(measured);
     let host_is_full = busy >= threads;
@@ -65,17 +75,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         ),
     };
     let remedy = if others {
-        Remedy::new("Repeat it while nothing else runs on this host.")
-    } else if host_is_full {
-        Remedy::new(
-            "Spread the clients over more hosts, and put the server on a host of its own; or ask for less per byte: larger `io_size`.",
-        )
-        .by("hosts = [\"c[1-4]\"]   # in [clients]; see studies/fleet.toml")
+        Remedy::new("Repeat the run while nothing else runs on this host.").confirmed_by(CONFIRM)
     } else {
-        Remedy::new("Use more workers, or more clients, so that more threads share the work.")
-            .by("--set clients.count=2")
+        remedy(host_is_full)
     };
-    let confirm = "more processors or hosts and nothing else changed, as in `studies/fleet.toml`: the rate rises with them";
     let confidence = if others { Confidence::Possible } else { Confidence::Likely };
     let estimate = if host_is_full {
         "CPU time of this program / (processors · time)"
@@ -83,24 +86,77 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         "CPU time of the threads / (threads · time)"
     };
     let mut evidence = vec![
-        Evidence::new("busy share of the host's processors", busy, "1"),
-        Evidence::new("share of the processors' time that this program took", own, "1"),
-        Evidence::new(
-            "share of their time that workers, or client threads, were on a processor",
-            threads,
-            "1",
-        ),
+        Evidence::number("busy share of the host's processors", busy),
+        Evidence::number("share of the processors' time that this program took", own),
+        Evidence::number("share of their time that workers, or client threads, were on a processor", threads),
     ];
     evidence.extend(
         number("kernel_share")
-            .map(|kernel| Evidence::new("share of this program's CPU time in the kernel", kernel, "1")),
+            .map(|kernel| Evidence::number("share of this program's CPU time in the kernel", kernel)),
     );
     Verdict::Found(
-        Finding::new(&EXPLANATION, confidence, what, remedy.confirmed_by(confirm))
+        Finding::new(&EXPLANATION, confidence, what, remedy)
             .with(evidence)
             .costs(taken, CostOf::Time, estimate)
             .shown_by(Plot::Counters),
     )
+}
+
+const CONFIRM: &str =
+    "more processors or hosts and nothing else changed, as in `studies/fleet.toml`: the rate rises with them";
+
+fn remedy(host_is_full: bool) -> Remedy {
+    let remedy = if host_is_full {
+        Remedy::new(
+            "Spread the clients over more hosts, and put the server on a host of its own; or reduce the work per byte: larger `io_size`.",
+        )
+        .by("hosts = [\"c[1-4]\"]   # in [clients]; see studies/fleet.toml")
+    } else {
+        Remedy::new("Use more workers, or more clients, so that more threads share the work.")
+            .by("--set clients.count=2")
+    };
+    remedy.confirmed_by(CONFIRM)
+}
+
+/// While the run is made: the host, or the workers (user-space client: its threads), had hardly any processor time left.
+fn check(s: Subject<'_>) -> Option<Check> {
+    const LIMIT: f64 = 0.95;
+    let host = &s.recording.host;
+    let busy = host.host_busy.unwrap_or(0.0);
+    let (mut cpu, mut elapsed) = (0, 0);
+    for worker in &s.recording.workers {
+        cpu += worker.cpu_ns.map_or(0, |(user, system)| user + system);
+        elapsed += worker.end_ns.saturating_sub(worker.start_ns);
+    }
+    let threads =
+        s.recording.rpc.as_ref().and_then(|rpc| rpc.connection.threads.map(|n| (rpc.client_cpu_ns, n)));
+    if let Some(((user, system), threads)) = threads {
+        (cpu, elapsed) = (user + system, s.recording.length_ns * u64::from(threads.max(1)));
+    }
+    let workers = cpu as f64 / elapsed.max(1) as f64;
+    if busy < LIMIT && workers < LIMIT {
+        return None;
+    }
+    let process = (host.process_user_ns + host.process_system_ns).max(1) as f64;
+    let kernel = host.process_system_ns as f64 / process;
+    let who = if busy >= LIMIT {
+        format!("all processors of this host were {} busy", percent(busy))
+    } else if threads.is_some() {
+        format!("the clients' threads were on a processor {} of the time", percent(workers))
+    } else {
+        format!("workers were on a processor {} of the time and hardly waited", percent(workers))
+    };
+    let message = format!(
+        "The CPU of this host is the limit: {who} ({} of this program's CPU time in the kernel, which includes a local \
+         file system's own work).",
+        percent(kernel)
+    );
+    let evidence = [
+        Evidence::number("host_busy", busy),
+        Evidence::number("worker_cpu", workers),
+        Evidence::number("kernel_share", kernel),
+    ];
+    failed(s, RULE.kind, Severity::Warning, message, evidence)
 }
 
 /// Whether this program filled the client's host itself; one that others filled is a noisy one.
@@ -114,8 +170,8 @@ pub(super) fn own_share(measured: &Measured<'_>) -> f64 {
     let processors = f64::from(host.processors.max(1));
     let own = (host.process_user_ns + host.process_system_ns) as f64;
     // Where clients are processes of their own, the server is in none of them.
-    let together = check(measured, "shared-host").map_or(0.0, |check| {
-        let used = ["server_processors", "client_processors"].map(|name| check.evidence.get(name).copied());
+    let together = stored(measured, CheckKind::SharedHost).map_or(0.0, |check| {
+        let used = ["server_processors", "client_processors"].map(|name| check.number(name));
         used.into_iter().flatten().sum::<f64>()
     });
     share(own, processors * measured.recording.length_ns as f64).max(together / processors)
@@ -134,19 +190,19 @@ mod tests {
         recording.host.process_user_ns = 0;
         recording.host.process_system_ns =
             (own * recording.length_ns as f64 * f64::from(recording.host.processors)) as u64;
-        made.checked("cpu-limit", &workload, &[("host_busy", busy), ("worker_cpu", threads)]);
+        made.checked(CheckKind::CpuLimit, &workload, &[("host_busy", busy), ("worker_cpu", threads)]);
         made
     }
 
     #[test]
     fn a_full_host_limits_by_its_own_load_or_by_that_of_others() {
-        let found = made(0.97, 0.4, 0.9).found(&DETECTOR);
+        let found = made(0.97, 0.4, 0.9).found(&RULE);
         assert_eq!((found.confidence, found.cost.unwrap().share.round()), (Confidence::Likely, 1.0));
         assert!(found.what.contains("97 % busy, 90 %"), "{}", found.what);
-        let found = made(0.97, 0.4, 0.48).found(&DETECTOR);
+        let found = made(0.97, 0.4, 0.48).found(&RULE);
         assert_eq!(found.confidence, Confidence::Possible);
         assert!(found.what.contains("other processes"), "{}", found.what);
-        assert_eq!(made(0.97, 0.4, 0.49).found(&DETECTOR).confidence, Confidence::Likely);
+        assert_eq!(made(0.97, 0.4, 0.49).found(&RULE).confidence, Confidence::Likely);
         // Clients in processes of their own, beside that of the embedded server.
         let mut apart = made(0.97, 0.4, 0.3);
         let (workload, processors) = {
@@ -154,26 +210,26 @@ mod tests {
             (recording.workload.clone(), f64::from(recording.host.processors))
         };
         let used = [("client_processors", 0.3 * processors), ("server_processors", 0.6 * processors)];
-        apart.checked("shared-host", &workload, &used);
-        let found = apart.found(&DETECTOR);
+        apart.checked(CheckKind::SharedHost, &workload, &used);
+        let found = apart.found(&RULE);
         assert!(
             found.confidence == Confidence::Likely && found.what.contains("90 % of them"),
             "{}",
             found.what
         );
-        assert_eq!(made(0.97, 0.4, 0.25).found(&DETECTOR).confidence, Confidence::Possible);
-        assert_eq!(made(0.97, 0.4, 0.24).verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made(0.97, 0.4, 0.25).found(&RULE).confidence, Confidence::Possible);
+        assert_eq!(made(0.97, 0.4, 0.24).verdict(&RULE), Verdict::Clear);
     }
 
     #[test]
     fn threads_that_never_wait_limit() {
-        let found = made(0.3, 0.99, 0.2).found(&DETECTOR);
+        let found = made(0.3, 0.99, 0.2).found(&RULE);
         assert!(found.what.contains("threads were on a processor 99 %"), "{}", found.what);
         assert!((found.cost.unwrap().share - 0.99).abs() < 1e-9);
     }
 
     #[test]
     fn without_the_check_it_is_not_there() {
-        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(Made::new().verdict(&RULE), Verdict::Clear);
     }
 }

@@ -6,7 +6,7 @@ use benchmaster_record::recording::RpcSource;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share};
 
@@ -75,9 +75,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .confirmed_by("`studies/paper000-delegation-recall.toml`, or `studies/lab-delegation-recall.toml` with the kernel's client"),
         )
         .with([
-            Evidence::new("answers to come again later (DELAY)", delays, "1"),
-            Evidence::new("delegations given back (DELEGRETURN)", returned, "1"),
-            Evidence::new("shortest wait after each", WAIT_NS, "ns"),
+            Evidence::number("answers to come again later (DELAY)", delays),
+            Evidence::number("delegations given back (DELEGRETURN)", returned),
+            Evidence::nanoseconds("shortest wait after each", WAIT_NS),
         ])
         .costs(part, CostOf::OperationTime, "delays · 100 ms / time of all operations")
         .shown_by(Plot::Latency),

@@ -5,7 +5,7 @@ use benchmaster_record::results::NetworkRecord;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
@@ -22,8 +22,7 @@ const EXPLANATION: Explanation = Explanation {
     title: "The emulated delay is the limit",
     mechanism: "A call cannot end before its request went to the server and its reply came back: two delays. An operation that needs n calls \
                 one after the other takes n round trips, whatever server and network are capable of, so that a worker does at most \
-                1 / (n · 2 · delay) operations a second. This is what the study asked for; it is told so that nothing else is held to be \
-                the limit.",
+                1 / (n · 2 · delay) operations a second. This is what the study asked for; it is reported so that nothing else is mistaken for the limit.",
     formula: "share = requests sent · 2 · delay / sum of the calls' execute times, found from 25 % and 20 calls on; certain from 75 % on. \
               Calls per operation = RPCs of the measured phase / operations",
     source: "paper 000 §5 and paper 001 §3 (time over n round trips); `[network] delay` of the study, `rtt` and `execute` of the calls",
@@ -56,7 +55,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let mean = calls.execute_ns as f64 / calls.ops as f64;
     let trips = if operations > 0.0 {
         format!(
-            " An operation needs {each:.2} calls in the mean, at least {} of delay.",
+            " An operation needs {each:.2} calls on average, at least {} of delay.",
             time(each * round_trip)
         )
     } else {
@@ -82,10 +81,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             remedy,
         )
         .with([
-            Evidence::new("emulated round trip (2 · delay)", round_trip, "ns"),
-            Evidence::new("mean time of a call (execute / ops)", mean, "ns"),
-            Evidence::new("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64, "ns"),
-            Evidence::new("calls per operation", each, "1"),
+            Evidence::nanoseconds("emulated round trip (2 · delay)", round_trip),
+            Evidence::nanoseconds("mean time of a call (execute / ops)", mean),
+            Evidence::nanoseconds("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64),
+            Evidence::number("calls per operation", each),
         ])
         .costs(part, CostOf::CallTime, "requests · 2 · delay / execute time of all calls")
         .shown_by(Plot::Latency),

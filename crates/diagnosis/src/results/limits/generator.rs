@@ -3,14 +3,22 @@
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::measured::Measured;
+use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 use crate::words::share;
+use benchmaster_record::recording::Recording;
+use benchmaster_record::results::{Check, CheckKind, Severity};
 
 /// Faster than the generator alone a run can be only if that was disturbed when it was measured.
 const BEYOND: f64 = 1.1;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+pub(crate) static RULE: Rule = Rule {
+    kind: CheckKind::GeneratorLimit,
+    explanation: EXPLANATION,
+    check,
+    remedy: |_| remedy(),
+    finding: Follows::Detector(detect),
+};
 
 const EXPLANATION: Explanation = Explanation {
     id: "generator-limit",
@@ -24,14 +32,13 @@ const EXPLANATION: Explanation = Explanation {
 };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
-    let Some(check) = check(measured, EXPLANATION.id) else { return Verdict::Clear };
-    let number = |name: &str| check.evidence.get(name).copied();
-    let (Some(reached), Some(limit)) = (number("reached"), number("limit")) else {
+    let Some(check) = stored(measured, RULE.kind) else { return Verdict::Clear };
+    let (Some(reached), Some(limit)) = (check.number("reached"), check.number("limit")) else {
         return Verdict::Unknown("the stored check has no numbers: repeat the run with this version".into());
     };
     if reached > BEYOND * limit {
         return Verdict::Unknown(
-            "the run was faster than the generator alone in the moment before it: the host was busy then; repeat it on a quiet host".into(),
+            "the run was faster than the generator alone just before it: the host was busy then; repeat it on a quiet host".into(),
         );
     }
     let part = share(reached, limit);
@@ -43,17 +50,45 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 "{reached:.0} operations a second were done, and the generator can issue no more than {limit:.0} when the file system \
                  takes no time: its own speed is part of the result."
             ),
-            Remedy::new("Use more workers on more processors, or clients on more hosts; or larger operations.")
-                .by("--set clients.count=2")
-                .confirmed_by("the same study with twice the clients: the rate doubles where the generator was the limit"),
+            remedy(),
         )
         .with([
-            Evidence::new("operations per second", reached, "1/s"),
-            Evidence::new("operations per second on the null engine", limit, "1/s"),
+            Evidence::per_second("operations per second", reached),
+            Evidence::per_second("operations per second on the null engine", limit),
         ])
         .costs(part, CostOf::Time, "rate / rate of the null engine")
         .shown_by(Plot::Response),
     )
+}
+
+fn remedy() -> Remedy {
+    Remedy::new("Use more workers on more processors, or clients on more hosts; or larger operations.")
+        .by("--set clients.count=2")
+        .confirmed_by(
+            "the same study with twice the clients: the rate doubles where the generator was the limit",
+        )
+}
+
+/// While the run is made: against the rate of the null engine, measured just before.
+fn check(s: Subject<'_>) -> Option<Check> {
+    let host = &s.recording.host;
+    let workers = s.recording.workers.len().min(host.processors.max(1) as usize);
+    let (limit, reached) = (host.null_rate? * workers as f64, rate(s.recording));
+    // A limit far below what was reached was itself disturbed, on a busy host.
+    if reached < 0.5 * limit || reached > 4.0 * limit {
+        return None;
+    }
+    let message = format!(
+        "The load generator may be the limit: {reached:.0} operations/s were reached, and it can issue {limit:.0}/s when \
+         the file system takes no time."
+    );
+    let evidence = [Evidence::per_second("reached", reached), Evidence::per_second("limit", limit)];
+    failed(s, RULE.kind, Severity::Warning, message, evidence)
+}
+
+fn rate(recording: &Recording) -> f64 {
+    let operations: u64 = recording.series.iter().map(|series| series.total.count).sum();
+    operations as f64 * 1e9 / recording.length_ns.max(1) as f64
 }
 
 #[cfg(test)]
@@ -64,10 +99,10 @@ mod tests {
     #[test]
     fn the_stored_check_tells() {
         let mut made = Made::new();
-        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made.verdict(&RULE), Verdict::Clear);
         let workload = made.recording().workload.clone();
-        made.checked("generator-limit", &workload, &[("reached", 6e5), ("limit", 8e5)]);
-        let found = made.found(&DETECTOR);
+        made.checked(CheckKind::GeneratorLimit, &workload, &[("reached", 6e5), ("limit", 8e5)]);
+        let found = made.found(&RULE);
         assert!((found.cost.unwrap().share - 0.75).abs() < 1e-9);
         assert!(found.what.contains("600000 operations a second"), "{}", found.what);
     }
@@ -75,16 +110,16 @@ mod tests {
     #[test]
     fn a_check_without_numbers_is_not_guessed_about() {
         let mut made = Made::new();
-        made.checked("generator-limit", "write", &[]);
-        assert!(matches!(made.verdict(&DETECTOR), Verdict::Unknown(_)));
+        made.checked(CheckKind::GeneratorLimit, "write", &[]);
+        assert!(matches!(made.verdict(&RULE), Verdict::Unknown(_)));
     }
 
     #[test]
     fn a_disturbed_calibration_tells_nothing() {
         let of = |reached: f64| {
             let mut made = Made::new();
-            made.checked("generator-limit", "write", &[("reached", reached), ("limit", 1e5)]);
-            made.verdict(&DETECTOR)
+            made.checked(CheckKind::GeneratorLimit, "write", &[("reached", reached), ("limit", 1e5)]);
+            made.verdict(&RULE)
         };
         assert!(matches!(of(1.09e5), Verdict::Found(_)));
         assert!(matches!(of(1.11e5), Verdict::Unknown(why) if why.contains("quiet host")));

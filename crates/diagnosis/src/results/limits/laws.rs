@@ -7,9 +7,11 @@ use benchmaster_stats::latency::little_law_mismatch;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::measured::Measured;
+use crate::results::rule::Detector;
+use crate::validity::rule::stored;
 use crate::words::percent;
+use benchmaster_record::results::CheckKind;
 
 /// Shorter phases are measured too coarsely.
 const LEAST_NS: u64 = 100_000_000;
@@ -34,7 +36,7 @@ const EXPLANATION: Explanation = Explanation {
                 workers, less what they do between operations. And no processor can be used for more than all of the time (utilisation \
                 law). Where that does not hold a clock, a count or a latency is wrong, or workers wait outside of what is timed.",
     formula: "closed loops of 100 operations and 0.1 s or more: sum of latencies / workers' time (times the queue depth) > 1.03; or < 0.5 with \
-              operations of 20 µs and more in the mean, in flows without pauses, meetings, tokens, verification and traces, where the \
+              operations of 20 µs and more on average, in flows without pauses, meetings, tokens, verification and traces, where the \
               processors were not at their end; or the calls under way of one client > 1.03 · its slots; or CPU time of the process > 1.05 · \
               processors · time. No cost is estimated for what is wrong; for time outside of operations it is that share",
     source: "Little's law N = X·R and utilisation law U = X·S (Jain 1991, §30.3 and §33.2)",
@@ -64,10 +66,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     let rate = operations as f64 / measured.seconds();
     let evidence = [
-        Evidence::new("operations under way (rate · mean latency)", operations as f64 * mean / length, "1"),
-        Evidence::new("that there may be (workers · queue depth)", time / length, "1"),
-        Evidence::new("operations per second", rate, "1/s"),
-        Evidence::new("mean latency", mean, "ns"),
+        Evidence::number("operations under way (rate · mean latency)", operations as f64 * mean / length),
+        Evidence::number("that there may be (workers · queue depth)", time / length),
+        Evidence::per_second("operations per second", rate),
+        Evidence::nanoseconds("mean latency", mean),
     ];
     if mismatch > TOO_MUCH {
         let what = format!(
@@ -149,8 +151,8 @@ fn any(steps: &[Step], is: fn(&Step) -> bool) -> bool {
 
 /// Whether the processors were, so that workers wait for one between operations.
 fn at_its_end(measured: &Measured<'_>) -> bool {
-    let limited = ["cpu-limit", "generator-limit", "noisy-host"];
-    limited.into_iter().any(|id| check(measured, id).is_some())
+    let limited = [CheckKind::CpuLimit, CheckKind::GeneratorLimit, CheckKind::NoisyHost];
+    limited.into_iter().any(|kind| stored(measured, kind).is_some())
         || measured.recording.host.host_busy.is_none_or(|busy| busy > 0.8)
 }
 
@@ -167,11 +169,11 @@ fn processors(measured: &Measured<'_>) -> Option<Finding> {
     }
     let share = used / measured.recording.length_ns.max(1) as f64;
     let what = format!(
-        "This program used {share:.2} processors in the mean, but had only {processors:.0}: a clock is wrong."
+        "This program used {share:.2} processors on average, but had only {processors:.0}: a clock is wrong."
     );
     Some(wrong(what).with([
-        Evidence::new("processors used (CPU time / time)", share, "1"),
-        Evidence::new("processors there were", processors, "1"),
+        Evidence::number("processors used (CPU time / time)", share),
+        Evidence::number("processors there were", processors),
     ]))
 }
 
@@ -193,8 +195,8 @@ fn slots(measured: &Measured<'_>) -> Option<Finding> {
         "By rate and round trip {under_way:.1} calls were under way, but the session had {slots:.0} slots: a count or a clock is wrong."
     );
     Some(wrong(what).with([
-        Evidence::new("calls under way (sum of rtt / time)", under_way, "1"),
-        Evidence::new("slots of the session", slots, "1"),
+        Evidence::number("calls under way (sum of rtt / time)", under_way),
+        Evidence::number("slots of the session", slots),
     ]))
 }
 

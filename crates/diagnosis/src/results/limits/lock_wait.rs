@@ -8,7 +8,7 @@ use hdrhistogram::Histogram;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
@@ -29,8 +29,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "lock-wait",
     group: Group::Limit,
     title: "Operations wait for locks that others hold",
-    mechanism: "A lock that another worker or client holds is waited for. Where the server does not tell when it is free, the client asks again \
-                and again, each time later, so that a lock which was held for a millisecond may cost tens.",
+    mechanism: "A lock that another worker or client holds is waited for. Where the server does not tell when it is free, the client polls, each time later, so that a lock which was held for a millisecond may cost tens.",
     formula: "an unlock costs a call as a lock does, and never waits. A lock waited when it took more than four times the median unlock. Found \
               when ≥ 5 % of 20 or more locks did, more than of the unlocks (test of two proportions, p < 0.001), and locks took, beyond the \
               mean unlock each, ≥ 10 % of the time of all operations: the cost. Certain when the server refused LOCKs",
@@ -91,7 +90,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             confidence,
             format!(
-                "{} of the locks waited for others to release them: a lock took {} in the mean, an unlock {}{asked}.",
+                "{} of the locks waited for others to release them: a lock took {} on average, an unlock {}{asked}.",
                 percent(waiting),
                 time(lock),
                 time(unlock)
@@ -104,10 +103,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .confirmed_by("the same study with one worker, or with private files: a lock then takes as long as an unlock (`studies/paper000-locked-read.toml`)"),
         )
         .with([
-            Evidence::new("mean time of a lock", lock, "ns"),
-            Evidence::new("mean time of an unlock", unlock, "ns"),
-            Evidence::new("share of the locks that waited", waiting, "1"),
-            Evidence::new("LOCK calls that were refused", refused as f64, "1"),
+            Evidence::nanoseconds("mean time of a lock", lock),
+            Evidence::nanoseconds("mean time of an unlock", unlock),
+            Evidence::number("share of the locks that waited", waiting),
+            Evidence::number("LOCK calls that were refused", refused as f64),
         ])
         .tested(Test { name: "two proportions, slow locks against slow unlocks".into(), p: Some(p), interval: None })
         .costs(part, CostOf::OperationTime, "(locks − as many unlocks) / time of all operations")
@@ -157,7 +156,7 @@ mod tests {
         let found = made(300, 10_000_000).found(&DETECTOR);
         assert_eq!(found.confidence, Confidence::Likely);
         assert!(found.what.starts_with("30 % of the locks waited"), "{}", found.what);
-        assert!(found.what.contains("a lock took 3.07 ms in the mean, an unlock 100 µs"), "{}", found.what);
+        assert!(found.what.contains("a lock took 3.07 ms on average, an unlock 100 µs"), "{}", found.what);
         assert!(found.tests[0].p.unwrap() < 1e-9);
         assert!((found.cost.unwrap().share - 2.97 / 3.17).abs() < 1e-6);
         let mut refused = made(300, 10_000_000);

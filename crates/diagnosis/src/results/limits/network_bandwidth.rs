@@ -7,7 +7,7 @@ use benchmaster_stats::interval::mean_interval;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate};
 
@@ -178,8 +178,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         remedy.confirmed_by("a factor `network.bandwidth` with two levels, as in `studies/network.toml`: the rate follows the bandwidth"),
     )
     .with([
-        Evidence::new("rate on the wire", usage.rate, "B/s"),
-        Evidence::new("capacity of the network", usage.capacity, "B/s"),
+        Evidence::bytes_per_second("rate on the wire", usage.rate),
+        Evidence::bytes_per_second("capacity of the network", usage.capacity),
     ])
     .costs(part.min(1.0), CostOf::Time, "rate on the wire / capacity")
     .shown_by(Plot::Time);

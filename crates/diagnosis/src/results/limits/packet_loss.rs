@@ -8,7 +8,7 @@ use super::tcp_window::{STOPPED, stopped};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
 
@@ -124,13 +124,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     Verdict::Found(
         Finding::new(&EXPLANATION, loss.confidence, what, remedy)
             .with([
-                Evidence::new("share of the segments that are lost", loss.share, "1"),
-                Evidence::new("lost, or sent again", loss.lost, "1"),
-                Evidence::new("round trip", round_trip, "ns"),
-                Evidence::new("rate of a connection", moved, "B/s"),
-                Evidence::new("rate of a connection that such losses allow", possible, "B/s"),
-                Evidence::new("rate / what losses allow", part, "1"),
-                Evidence::new("mean time of a call", call_ns, "ns"),
+                Evidence::number("share of the segments that are lost", loss.share),
+                Evidence::number("lost, or sent again", loss.lost),
+                Evidence::nanoseconds("round trip", round_trip),
+                Evidence::bytes_per_second("rate of a connection", moved),
+                Evidence::bytes_per_second("rate of a connection that such losses allow", possible),
+                Evidence::number("rate / what losses allow", part),
+                Evidence::nanoseconds("mean time of a call", call_ns),
             ])
             .costs(1.0 - share(round_trip, call_ns), CostOf::CallTime, "1 − round trip / time of a call")
             .shown_by(Plot::Counters),
@@ -170,7 +170,7 @@ fn of_sender(measured: &Measured<'_>, to_clients: bool) -> Option<Loss> {
         lost: again,
         round_trip: Some(round_trips / sent),
         segment: Some(segments / sent),
-        from: "the sender's TCP sent so many again",
+        from: "the sender's TCP retransmitted that many",
         confidence: Confidence::Certain,
     })
 }

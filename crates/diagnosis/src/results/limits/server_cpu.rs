@@ -4,9 +4,11 @@ use super::client_cpu::own_share;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::measured::Measured;
+use crate::results::rule::Detector;
+use crate::validity::rule::stored;
 use crate::words::{percent, share};
+use benchmaster_record::results::CheckKind;
 
 /// Busy share of the server's processors from which on they are the limit.
 const FULL: f64 = 0.9;
@@ -77,9 +79,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .by("ethtool -L eth0 combined 8; mount -o nconnect=8")
     };
     let evidence = [
-        Evidence::new("busy share of the server's processors", busy, "1"),
-        Evidence::new("busy share of the busiest processor", busiest, "1"),
-        Evidence::new("share of the time in the kernel", kernel, "1"),
+        Evidence::number("busy share of the server's processors", busy),
+        Evidence::number("busy share of the busiest processor", busiest),
+        Evidence::number("share of the time in the kernel", kernel),
     ];
     Verdict::Found(finding(Confidence::Likely, what, remedy, taken, "busy share").with(evidence))
 }
@@ -88,7 +90,7 @@ fn embedded(measured: &Measured<'_>) -> Verdict {
     let Some(cpu) = measured.server().and_then(|server| server.cpu_ns) else {
         return Verdict::Unknown("the CPU time of the embedded server was not recorded".into());
     };
-    let full = check(measured, "cpu-limit").and_then(|check| check.evidence.get("host_busy").copied());
+    let full = stored(measured, CheckKind::CpuLimit).and_then(|check| check.number("host_busy"));
     let host = &measured.recording.host;
     let own = (host.process_user_ns + host.process_system_ns) as f64;
     let part = share(cpu as f64, own);
@@ -107,8 +109,8 @@ fn embedded(measured: &Measured<'_>) -> Verdict {
     let remedy = Remedy::new("Run the server on a host of its own.")
         .by("benchmaster serve   # there; and url = \"nfs://HOST/export\" in [target]");
     let evidence = [
-        Evidence::new("processors that the server took", processors, "1"),
-        Evidence::new("share of this program's CPU time", part, "1"),
+        Evidence::number("processors that the server took", processors),
+        Evidence::number("share of this program's CPU time", part),
     ];
     Verdict::Found(
         finding(Confidence::Likely, what, remedy, taken, "CPU time of the server / (processors · time)")
@@ -176,7 +178,7 @@ mod tests {
             let all = recording.length_ns as f64 * f64::from(recording.host.processors);
             (recording.host.process_user_ns, recording.host.process_system_ns) = (0, (all * 0.9) as u64);
             made.run().server_use[0].cpu_ns = Some((all * 0.9 * server) as u64);
-            made.checked("cpu-limit", "write", &[("host_busy", busy), ("worker_cpu", 0.2)]);
+            made.checked(CheckKind::CpuLimit, "write", &[("host_busy", busy), ("worker_cpu", 0.2)]);
             made
         };
         assert!(matches!(embedded(0.96, 0.51).verdict(&DETECTOR), Verdict::Found(_)));

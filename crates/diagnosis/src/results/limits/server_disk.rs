@@ -9,11 +9,11 @@ use benchmaster_telemetry::derived::Derived;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, time};
 
-/// Share of the time with requests under way from which on a disk is the limit.
+/// Share of the time with requests in flight from which on a disk is the limit.
 const FULL: f64 = 0.8;
 /// Requests under way in the mean: less leaves it waiting for work.
 const LEAST_QUEUE: f64 = 0.8;
@@ -28,8 +28,7 @@ const EXPLANATION: Explanation = Explanation {
     title: "The disk is the limit",
     mechanism: "Synchronous writes, COMMITs and reads that are not in the server's memory wait for its disk. A disk that has requests under way \
                 all of the time does not do more when more is asked for, unless it serves several at once.",
-    formula: "of the server's host, or of the host with the directory: a device with requests under way ≥ 80 % of the time (%util), ≥ 0.8 of \
-              them in the mean (aqu-sz) and ≥ 10 a second. Likely with a queue of 1 and more, else possible: devices that serve many at \
+    formula: "of the server's host, or of the host with the directory: a device with requests in flight ≥ 80 % of the time (%util), ≥ 0.8 of them on average (aqu-sz) and ≥ 10 a second. Likely with a queue of 1 and more, else possible: devices that serve many at \
               once show a high %util long before their limit. Cost = %util: the utilisation law",
     source: "samples `diskstats` (columns of iostat); paper 000 §4 (`iostat`); utilisation law (Jain 1991, §33.2)",
 };
@@ -76,7 +75,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             confidence,
             format!(
-                "The {whose} {name} had requests under way {} of the time, {queue:.1} in the mean; each took {}.",
+                "The {whose} {name} had requests in flight {} of the time, {queue:.1} on average; each took {}.",
                 percent(utilization),
                 time(wait_ns)
             ),
@@ -88,10 +87,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .confirmed_by("the same study on a server with a file system in memory (`benchmaster serve`, or tmpfs): the limit goes away"),
         )
         .with([
-            Evidence::new("share of the time with requests under way (%util)", utilization, "1"),
-            Evidence::new("requests under way in the mean (aqu-sz)", queue, "1"),
-            Evidence::new("time of a request (await)", wait_ns, "ns"),
-            Evidence::new("requests per second", rate, "1/s"),
+            Evidence::number("share of the time with requests in flight (%util)", utilization),
+            Evidence::number("requests in flight on average (aqu-sz)", queue),
+            Evidence::nanoseconds("time of a request (await)", wait_ns),
+            Evidence::per_second("requests per second", rate),
         ])
         .costs(utilization, CostOf::Time, "%util of the device")
         .shown_by(Plot::Counters),
@@ -156,7 +155,7 @@ mod tests {
     fn busy_disks_with_a_queue_are_found() {
         let found = made(0.81, 4.0, 400.0).found(&DETECTOR);
         assert_eq!(found.confidence, Confidence::Likely);
-        assert!(found.what.contains("vdb had requests under way 81 % of the time, 4.0"), "{}", found.what);
+        assert!(found.what.contains("vdb had requests in flight 81 % of the time, 4.0"), "{}", found.what);
         assert!(found.what.contains("each took 10.0 ms"), "{}", found.what);
         assert_eq!(made(0.95, 0.95, 400.0).found(&DETECTOR).confidence, Confidence::Possible);
     }

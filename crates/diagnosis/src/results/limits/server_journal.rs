@@ -5,7 +5,7 @@ use benchmaster_record::samples::Series;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
@@ -62,16 +62,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         host.samples.find("jbd2", "mean_logged_blocks", &name).and_then(|series| measured.mean_of(series));
     let operations = measured.operations();
     let mut evidence = vec![
-        Evidence::new("commits per second", per_second, "1/s"),
-        Evidence::new("time of a commit", mean, "ns"),
-        Evidence::new("share of the time in commits", part, "1"),
+        Evidence::per_second("commits per second", per_second),
+        Evidence::nanoseconds("time of a commit", mean),
+        Evidence::number("share of the time in commits", part),
     ];
     if operations > 0 {
-        evidence.push(Evidence::new("commits per operation", commits / operations as f64, "1"));
+        evidence.push(Evidence::number("commits per operation", commits / operations as f64));
     }
-    evidence.extend(
-        blocks.map(|blocks| Evidence::new("blocks written to the journal for a commit", blocks, "1")),
-    );
+    evidence
+        .extend(blocks.map(|blocks| Evidence::number("blocks written to the journal for a commit", blocks)));
     Verdict::Found(
         Finding::new(
             &EXPLANATION,

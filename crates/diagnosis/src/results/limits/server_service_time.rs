@@ -7,8 +7,8 @@ use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, se
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::measured::Measured;
 use crate::results::doubts::noisy_host::is_noisy;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
@@ -40,8 +40,8 @@ const EXPLANATION: Explanation = Explanation {
     formula: "server's time = round trip time of the calls − round trips without NFS (that of the emulation, of the baseline, or the \
               shortest of tcp_info; nothing on loopback; for each call one, and log2(1 + bytes / 14,480) more for what TCP's first windows \
               do not hold) − bytes / emulated bandwidth. Found when that is ≥ 30 % of the calls' execute times \
-              and ≥ 0.5 ms in the mean (3 ms on a noisy host, where it is possible only), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
-              round trips, or a finding about the server's own processors, disk, journal or threads tells it better. Cost = that share",
+              and ≥ 0.5 ms on average (3 ms on a noisy host, where it is possible only), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
+              round trips, or a finding about the server's own processors, disk, journal or threads explains it better. Cost = that share",
     source: "columns rtt and execute of mountstats; paper 000 §5 and paper 003 §3 (latency divided into client, network and server); \
              response time law R = N/X − Z (Jain 1991, §33.4)",
 };
@@ -103,7 +103,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .map(|served| format!("{} {}", served.row.operation, time(served.mean())))
             .collect();
         format!(
-            "The server takes {} of the time of calls, {} each in the mean: {}",
+            "The server takes {} of the time of calls, {} each on average: {}",
             percent(part),
             time(mean),
             next.join(", ")
@@ -116,12 +116,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     what += &few_of_them(measured);
     let mut evidence = vec![
-        Evidence::new("mean time of a call on the server", mean, "ns"),
-        Evidence::new("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64, "ns"),
-        Evidence::new("round trip without NFS", round_trip, "ns"),
+        Evidence::nanoseconds("mean time of a call on the server", mean),
+        Evidence::nanoseconds(
+            "mean round trip of a call (rtt / ops)",
+            calls.rtt_ns as f64 / calls.ops as f64,
+        ),
+        Evidence::nanoseconds("round trip without NFS", round_trip),
     ];
     evidence.extend(served.iter().take(3).filter(|served| served.ns >= 0.05 * all).map(|served| {
-        Evidence::new(format!("mean time of {} on the server", served.row.operation), served.mean(), "ns")
+        Evidence::nanoseconds(format!("mean time of {} on the server", served.row.operation), served.mean())
     }));
     let confidence = if noisy { Confidence::Possible } else { Confidence::Likely };
     Verdict::Found(
@@ -217,6 +220,7 @@ fn remedy(measured: &Measured<'_>, operation: &str) -> Remedy {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::CheckKind;
     use benchmaster_record::results::ServedBy;
 
     /// 1,000 calls each of READ and COMMIT behind a delay of 1 ms each way, that take so long on the server.
@@ -247,7 +251,7 @@ mod tests {
         );
         assert!(found.remedy.text.contains("journal"));
         let both = made(3_000_000, 4_000_000).found(&DETECTOR);
-        assert!(both.what.contains("3.50 ms each in the mean: COMMIT 4 ms, READ 3 ms."), "{}", both.what);
+        assert!(both.what.contains("3.50 ms each on average: COMMIT 4 ms, READ 3 ms."), "{}", both.what);
     }
 
     #[test]
@@ -284,7 +288,7 @@ mod tests {
     #[test]
     fn what_else_makes_round_trips_long_is_told_elsewhere() {
         let mut full = made(0, 16_000_000);
-        full.checked("cpu-limit", "write", &[("host_busy", 0.99)]);
+        full.checked(CheckKind::CpuLimit, "write", &[("host_busy", 0.99)]);
         let length = full.recording().length_ns;
         let host = &mut full.recording().host;
         let all = u64::from(host.processors.max(1)) * length;
@@ -299,7 +303,7 @@ mod tests {
         // Half of the calls take nothing: the mean is 3 ms, and a bit less.
         let noisy = |commit_ns: u64| {
             let mut noisy = made(0, commit_ns);
-            noisy.checked("noisy-host", "write", &[]);
+            noisy.checked(CheckKind::NoisyHost, "write", &[]);
             noisy
         };
         assert_eq!(noisy(6_000_000).found(&DETECTOR).confidence, Confidence::Possible);

@@ -3,7 +3,7 @@
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, plural, share};
 
@@ -62,11 +62,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let found_none = waits
         .map_or_else(String::new, |waits| format!(", and {} of them found no idle thread", percent(waits)));
     let mut evidence = vec![
-        Evidence::new("threads of the server", threads, "1"),
-        Evidence::new("requests at the server (sum of rtt / time)", requests, "1"),
+        Evidence::number("threads of the server", threads),
+        Evidence::number("requests at the server (sum of rtt / time)", requests),
     ];
     evidence.extend(waits.map(|waits| {
-        Evidence::new("requests that found no idle thread (1 − threads-woken / packets-arrived)", waits, "1")
+        Evidence::number("requests that found no idle thread (1 − threads-woken / packets-arrived)", waits)
     }));
     let more = (requests * 1.5).ceil().max(8.0);
     Verdict::Found(
@@ -74,7 +74,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             confidence,
             format!(
-                "{requests:.1} requests were at the server in the mean, which has {}{found_none}.",
+                "{requests:.1} requests were at the server on average, which has {}{found_none}.",
                 plural(threads as usize, "thread")
             ),
             Remedy::new("Start more threads; they are cheap.")

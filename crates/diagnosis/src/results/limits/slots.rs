@@ -3,11 +3,13 @@
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::measured::Measured;
+use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 use crate::words::{percent, share, time};
 use benchmaster_record::nfs::NfsVersion;
+use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{RpcRow, RpcSource};
+use benchmaster_record::results::{Check, CheckKind, Severity};
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 100;
@@ -18,17 +20,24 @@ const LEAST_MEAN_NS: f64 = 200_000.0;
 /// Calls that wait for a slot whenever one is sent.
 const LEAST_BACKLOG: f64 = 1.0;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+pub(crate) static RULE: Rule = Rule {
+    kind: CheckKind::SlotsExhausted,
+    explanation: EXPLANATION,
+    check,
+    // Only the user-space client counts waits for slots.
+    remedy: |_| more_slots(),
+    finding: Follows::Detector(detect),
+};
 
 const EXPLANATION: Explanation = Explanation {
     id: "slots-exhausted",
     group: Group::Limit,
-    title: "Slots are the limit: as many calls are under way as there may be",
+    title: "Slots are the limit: as many calls are outstanding as the session allows",
     mechanism: "A session of NFSv4.1 and later has as many slots as client and server agreed on, and a connection's table before as many as \
                 the client gives it. Each outstanding call takes one. When all are taken, further calls wait on the client; more load \
                 makes them wait longer and nothing faster: the rate is slots / round trip (Little's law).",
     formula: "found when the run's check `slots-exhausted` did not pass (calls waited for slots, and the sum of queue times is ≥ 10 % of \
-              that of execute times). Of the kernel's client: 100 calls or more, queue ≥ 10 % of execute and ≥ 0.2 ms in the mean, and \
+              that of execute times). Of the kernel's client: 100 calls or more, queue ≥ 10 % of execute and ≥ 0.2 ms on average, and \
               backlog_u / sends ≥ 1 in the samples of mountstats. Outstanding calls = sum of rtt / time; cost = queue / execute",
     source: "paper 001, figures 5 and 6 (160 slots); RFC 8881 §2.10.6.1; Little's law N = X·R (Jain 1991, §30.3)",
 };
@@ -38,7 +47,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(calls) = measured.calls().filter(|calls| calls.ops >= LEAST_CALLS) else {
         return Verdict::Irrelevant;
     };
-    let checked = check(measured, EXPLANATION.id);
+    let checked = stored(measured, RULE.kind);
     let sessions = rpc.connection.version.is_some_and(NfsVersion::has_sessions);
     match (checked, rpc.source) {
         (Some(_), _) => Verdict::Found(finding(measured, &calls, Confidence::Certain, sessions)),
@@ -78,27 +87,26 @@ fn finding(measured: &Measured<'_>, calls: &RpcRow, confidence: Confidence, sess
     let slots = connection.and_then(|c| Some(f64::from(c.slots?) * f64::from(c.clients.max(1))));
     let of = match slots {
         Some(slots) => {
-            format!("{outstanding:.1} calls were under way in the mean, of {slots:.0} that may be")
+            format!("{outstanding:.1} calls were outstanding on average, of {slots:.0} allowed")
         }
-        None => format!("{outstanding:.1} calls were under way in the mean"),
+        None => format!("{outstanding:.1} calls were outstanding on average"),
     };
     let mut evidence = vec![
-        Evidence::new("mean time before sending (queue / ops)", queue, "ns"),
-        Evidence::new("mean round trip time (rtt / ops)", round_trip, "ns"),
-        Evidence::new("calls under way (sum of rtt / time)", outstanding, "1"),
-        Evidence::new("calls per second", ops / measured.seconds().max(1e-9), "1/s"),
+        Evidence::nanoseconds("mean time before sending (queue / ops)", queue),
+        Evidence::nanoseconds("mean round trip time (rtt / ops)", round_trip),
+        Evidence::number("calls outstanding (sum of rtt / time)", outstanding),
+        Evidence::per_second("calls per second", ops / measured.seconds().max(1e-9)),
     ];
     if let Some(slots) = slots {
-        evidence.push(Evidence::new("slots of all clients", slots, "1"));
-        evidence.push(Evidence::new(
+        evidence.push(Evidence::number("slots of all clients", slots));
+        evidence.push(Evidence::per_second(
             "slots / round trip: the most calls per second",
             slots * 1e9 / round_trip.max(1.0),
-            "1/s",
         ));
     }
     let own = measured.rpcs().is_some_and(|(rpc, _)| rpc.source == RpcSource::Client);
     let remedy = match (own, sessions) {
-        (true, _) => Remedy::new("Ask for more slots; the server grants what it has memory for.").by("--set target.slots=64"),
+        (true, _) => more_slots(),
         (false, true) => Remedy::new(
             "Give the session more slots, as far as the server grants them; more connections share the work of sending.",
         )
@@ -125,6 +133,36 @@ fn finding(measured: &Measured<'_>, calls: &RpcRow, confidence: Confidence, sess
     .shown_by(Plot::Latency)
 }
 
+fn more_slots() -> Remedy {
+    Remedy::new("Ask for more slots; the server grants as many as its memory allows.")
+        .by("--set target.slots=64")
+}
+
+/// While the run is made: waits that the user-space client counted.
+fn check(s: Subject<'_>) -> Option<Check> {
+    let rpc = s.recording.rpc.as_ref()?;
+    let phase = rpc.phase(Phase::Measure)?;
+    let waits = *phase.events.get("slot-wait").filter(|waits| **waits > 0)?;
+    let total = phase.total();
+    let (calls, part) = (total.ops as f64, total.queue_ns as f64 / (total.execute_ns as f64).max(1.0));
+    if part < LEAST_SHARE {
+        return None;
+    }
+    let slots = rpc.connection.slots.map_or_else(String::new, |slots| format!(" ({slots})"));
+    let message = format!(
+        "All session slots{slots} were in use: {} of the calls waited for one, and calls spent {} of their time waiting to be \
+         sent; the number of slots is measured as much as the server.",
+        percent(waits as f64 / calls.max(1.0)),
+        percent(part)
+    );
+    let evidence = [
+        Evidence::number("waits", waits as f64),
+        Evidence::number("calls", calls),
+        Evidence::number("queue_share", part),
+    ];
+    failed(s, RULE.kind, Severity::Warning, message, evidence)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,37 +180,37 @@ mod tests {
     #[test]
     fn the_stored_check_tells_of_the_own_client() {
         let mut made = made(9_000_000, 1_000_000);
-        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
-        made.checked("slots-exhausted", "write", &[("waits", 1000.0), ("queue_share", 0.9)]);
-        let found = made.found(&DETECTOR);
+        assert_eq!(made.verdict(&RULE), Verdict::Clear);
+        made.checked(CheckKind::SlotsExhausted, "write", &[("waits", 1000.0), ("queue_share", 0.9)]);
+        let found = made.found(&RULE);
         assert_eq!(found.confidence, Confidence::Certain);
         assert!((found.cost.unwrap().share - 0.9).abs() < 1e-9);
-        assert!(found.what.contains("of 128 that may be"), "{}", found.what);
+        assert!(found.what.contains("of 128 allowed"), "{}", found.what);
     }
 
     #[test]
     fn of_the_kernel_s_client_the_queue_of_its_table_is_needed() {
         let mut made = made(9_000_000, 1_000_000);
         made.recording().rpc.as_mut().unwrap().source = RpcSource::Kernel;
-        assert!(matches!(made.verdict(&DETECTOR), Verdict::Unknown(why) if why.contains("[sampling]")));
+        assert!(matches!(made.verdict(&RULE), Verdict::Unknown(why) if why.contains("[sampling]")));
         made.sample("c1", "mountstats", "sends", "/mnt/x xprt 0 tcp", 10_000.0);
         made.sample("c1", "mountstats", "backlog_u", "/mnt/x xprt 0 tcp", 20_000.0);
-        assert_eq!(made.found(&DETECTOR).confidence, Confidence::Likely);
+        assert_eq!(made.found(&RULE).confidence, Confidence::Likely);
         made.recording().samples[0].samples.series.truncate(1);
         made.sample("c1", "mountstats", "backlog_u", "/mnt/x xprt 0 tcp", 9_000.0);
-        assert_eq!(made.found(&DETECTOR).confidence, Confidence::Possible);
+        assert_eq!(made.found(&RULE).confidence, Confidence::Possible);
         made.recording().rpc.as_mut().unwrap().connection.version = Some(NfsVersion::V3);
-        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(made.verdict(&RULE), Verdict::Clear);
     }
 
     #[test]
     fn short_queues_and_few_calls_are_none() {
         let mut short = made(90_000, 910_000);
         short.recording().rpc.as_mut().unwrap().source = RpcSource::Kernel;
-        assert_eq!(short.verdict(&DETECTOR), Verdict::Clear);
+        assert_eq!(short.verdict(&RULE), Verdict::Clear);
         let mut few = made(9_000_000, 1_000_000);
         few.rows().iter_mut().for_each(|row| row.ops = 10);
-        assert_eq!(few.verdict(&DETECTOR), Verdict::Irrelevant);
-        assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+        assert_eq!(few.verdict(&RULE), Verdict::Irrelevant);
+        assert_eq!(Made::new().verdict(&RULE), Verdict::Irrelevant);
     }
 }

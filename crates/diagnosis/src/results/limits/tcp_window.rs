@@ -7,7 +7,7 @@ use super::network_bandwidth::usage;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
 
@@ -110,12 +110,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Clear;
     }
     let mut evidence = vec![
-        Evidence::new("round trip", round_trip, "ns"),
-        Evidence::new("rate of a connection", way.rate, "B/s"),
-        Evidence::new("under way on a connection (rate · round trip)", in_flight, "B"),
+        Evidence::nanoseconds("round trip", round_trip),
+        Evidence::bytes_per_second("rate of a connection", way.rate),
+        Evidence::bytes("under way on a connection (rate · round trip)", in_flight),
     ];
     if let Some((stopped, by)) = stopped(measured).filter(|(share, _)| *share >= STOPPED) {
-        evidence.push(Evidence::new("share of the time that TCP was stopped by a window", stopped, "1"));
+        evidence.push(Evidence::number("share of the time that TCP was stopped by a window", stopped));
         let what = format!(
             "Each connection had {} under way over a round trip of {}, and TCP was stopped {} of the time by {by}.",
             size(in_flight),
@@ -129,7 +129,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             "the buffers' limits are not known: `tcp_info` of `[sampling]` tells what stops TCP, from Linux 4.10 on".into(),
         );
     };
-    evidence.push(Evidence::new("what the buffers allow under way", window, "B"));
+    evidence.push(Evidence::bytes("what the buffers allow under way", window));
     if !(FULL * window..BEYOND * window).contains(&in_flight) {
         return Verdict::Clear;
     }

@@ -5,9 +5,11 @@ use super::laws::{pauses, under_way, waits_for_others};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::measured::Measured;
+use crate::results::rule::Detector;
+use crate::validity::rule::stored;
 use crate::words::{percent, time};
+use benchmaster_record::results::CheckKind;
 
 /// Share of the workers' time outside of operations.
 const LEAST_SHARE: f64 = 0.5;
@@ -37,7 +39,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let (under_way, most) = under_way(measured, workload);
     let part = 1.0 - under_way / most.max(1e-9);
-    if part < LEAST_SHARE || is_full(measured) || check(measured, "generator-limit").is_some() {
+    if part < LEAST_SHARE || is_full(measured) || stored(measured, CheckKind::GeneratorLimit).is_some() {
         return Verdict::Clear;
     }
     let mean = measured.operation_ns() as f64 / operations as f64;
@@ -46,7 +48,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             &EXPLANATION,
             Confidence::Certain,
             format!(
-                "Workers pause {} of their time, as the workload has it; operations take {} in the mean. Nothing else needs to be faster for this rate.",
+                "Workers pause {} of their time, as the workload has it; operations take {} on average. Nothing else needs to be faster for this rate.",
                 percent(part),
                 time(mean)
             ),
@@ -54,9 +56,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 .confirmed_by("a factor over the workers: the rate grows with them and the latencies stay"),
         )
         .with([
-            Evidence::new("operations under way (rate · mean latency)", under_way, "1"),
-            Evidence::new("workers · queue depth", most, "1"),
-            Evidence::new("mean latency", mean, "ns"),
+            Evidence::number("operations under way (rate · mean latency)", under_way),
+            Evidence::number("workers · queue depth", most),
+            Evidence::nanoseconds("mean latency", mean),
         ])
         .costs(part, CostOf::Time, "1 − sum of latencies / time of the workers")
         .shown_by(Plot::Clients),
@@ -104,7 +106,7 @@ mod tests {
     fn without_pauses_or_with_full_processors_it_is_something_else() {
         let mut full = made(0.1);
         let workload = full.recording().workload.clone();
-        full.checked("cpu-limit", &workload, &[("host_busy", 0.5), ("worker_cpu", 0.96)]);
+        full.checked(CheckKind::CpuLimit, &workload, &[("host_busy", 0.5), ("worker_cpu", 0.96)]);
         assert_eq!(full.verdict(&DETECTOR), Verdict::Clear);
         assert_eq!(flowing(0.1, false).verdict(&DETECTOR), Verdict::Irrelevant);
         assert_eq!(Made::new().reading().verdict(&DETECTOR), Verdict::Irrelevant, "an open loop");

@@ -8,8 +8,8 @@ use super::tools::{digits, rate, share, size, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::measured::Measured;
 use crate::results::limits::network_bandwidth::usage;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Congestion window over the bandwidth-delay product.
@@ -171,12 +171,12 @@ fn finding(measured: &Measured<'_>, worst: &Connection) -> Finding {
     );
     Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
         .with([
-            Evidence::new("congestion window", worst.segments, "1"),
-            Evidence::new("congestion window · mss", worst.window, "B"),
-            Evidence::new("bandwidth · shortest round trip", product, "B"),
-            Evidence::new("window / (bandwidth · shortest round trip)", worst.windows(), "1"),
-            Evidence::new("round trip of TCP, mean", worst.rtt, "ns"),
-            Evidence::new("round trip of TCP, shortest", worst.min_rtt, "ns"),
+            Evidence::number("congestion window", worst.segments),
+            Evidence::bytes("congestion window · mss", worst.window),
+            Evidence::bytes("bandwidth · shortest round trip", product),
+            Evidence::number("window / (bandwidth · shortest round trip)", worst.windows()),
+            Evidence::nanoseconds("round trip of TCP, mean", worst.rtt),
+            Evidence::nanoseconds("round trip of TCP, shortest", worst.min_rtt),
         ])
         .costs(waited(measured, worst.rtt, worst.min_rtt), CostOf::CallTime, ESTIMATE)
         .shown_by(Plot::Counters)
@@ -194,10 +194,10 @@ fn received(measured: &Measured<'_>, worst: &Receiving) -> Finding {
     );
     Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
         .with([
-            Evidence::new("rate of the connection", worst.rate, "B/s"),
-            Evidence::new("bytes in the queue (rate · (rtt − min_rtt))", queued, "B"),
-            Evidence::new("round trip of TCP, mean", worst.rtt, "ns"),
-            Evidence::new("round trip of TCP, shortest", worst.min_rtt, "ns"),
+            Evidence::bytes_per_second("rate of the connection", worst.rate),
+            Evidence::bytes("bytes in the queue (rate · (rtt − min_rtt))", queued),
+            Evidence::nanoseconds("round trip of TCP, mean", worst.rtt),
+            Evidence::nanoseconds("round trip of TCP, shortest", worst.min_rtt),
         ])
         .costs(waited(measured, worst.rtt, worst.min_rtt), CostOf::CallTime, ESTIMATE)
         .shown_by(Plot::Counters)

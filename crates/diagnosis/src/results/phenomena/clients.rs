@@ -6,7 +6,7 @@ use benchmaster_record::recording::Recording;
 use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::growth;
 
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 
 /// What the clients of one group of workers moved.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use super::tools::{counted, digits, p_text, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Parts that the run is divided into, each with the mean latency of its calls.
@@ -124,10 +124,10 @@ fn of(measured: &Measured<'_>, series: &SeriesRecording, means: &[f64]) -> Optio
     Some(
         Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
             .with([
-                Evidence::new("mean latency, first third", first, "ns"),
-                Evidence::new("mean latency, last third", last, "ns"),
-                Evidence::new("Kendall's τ against time", tau, "1"),
-                Evidence::new("variation explained by a straight line", explained, "1"),
+                Evidence::nanoseconds("mean latency, first third", first),
+                Evidence::nanoseconds("mean latency, last third", last),
+                Evidence::number("Kendall's τ against time", tau),
+                Evidence::number("variation explained by a straight line", explained),
             ])
             .tested(test)
             .costs(

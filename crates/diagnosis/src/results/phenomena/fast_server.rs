@@ -98,8 +98,8 @@ fn finding(
         .confirmed_by("`studies/paper003-fast-server.toml` and `studies/paper003-slow-server.toml`, and `benchmaster compare` of both");
     Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("throughput until all is there, ratio", done.value, "1"),
-            Evidence::new("throughput of the calls, ratio", written.value, "1"),
+            Evidence::number("throughput until all is there, ratio", done.value),
+            Evidence::number("throughput of the calls, ratio", written.value),
         ])
         .tested(Test {
             name: "t test of ln(write_throughput), within the other factors".into(),

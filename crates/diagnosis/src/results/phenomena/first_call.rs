@@ -6,7 +6,7 @@ use super::tools::{digits, latencies, p_text, percent, share, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Times the median.
@@ -95,10 +95,10 @@ fn of(measured: &Measured<'_>, number: usize, series: &SeriesRecording) -> Verdi
         .confirmed_by("the same study with `warm_up`: the maximum falls, the median stays; `studies/paper003-write-latency.toml`");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("first call, median over workers", typical, "ns"),
-            Evidence::new("all calls, median", middle, "ns"),
-            Evidence::new("workers with a first call", first.len() as f64, "1"),
-            Evidence::new("calls", calls as f64, "1"),
+            Evidence::nanoseconds("first call, median over workers", typical),
+            Evidence::nanoseconds("all calls, median", middle),
+            Evidence::number("workers with a first call", first.len() as f64),
+            Evidence::number("calls", calls as f64),
         ])
         .tested(Test { name: name.into(), p: Some(p), interval: None })
         .costs(

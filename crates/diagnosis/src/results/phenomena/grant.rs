@@ -8,7 +8,7 @@ use super::tools::{all_execute_ns, digits, execute_ns, ops, percent, share, shar
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Calls that a delegation would have saved, and their share of all.
@@ -82,11 +82,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .confirmed_by("`studies/lab-locked-read.toml`: the same with and without delegations");
     let finding = Finding::new(&EXPLANATION, rule.confidence, what, remedy)
         .with([
-            Evidence::new("calls that a delegation would have saved", saved as f64, "1"),
-            Evidence::new("delegations granted, as far as the client tells", granted as f64, "1"),
-            Evidence::new("OPEN", ops(measured, &["OPEN"]) as f64, "1"),
-            Evidence::new("LOCK", ops(measured, &["LOCK"]) as f64, "1"),
-            Evidence::new("files", files as f64, "1"),
+            Evidence::number("calls that a delegation would have saved", saved as f64),
+            Evidence::number("delegations granted, as far as the client tells", granted as f64),
+            Evidence::number("OPEN", ops(measured, &["OPEN"]) as f64),
+            Evidence::number("LOCK", ops(measured, &["LOCK"]) as f64),
+            Evidence::number("files", files as f64),
         ])
         .costs(
             share(took, all_execute_ns(measured) as f64),

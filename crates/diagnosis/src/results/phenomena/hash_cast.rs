@@ -28,7 +28,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "hash-cast",
     group: Group::Phenomenon,
     title: "Which clients win changes from run to run as hashing of connections would have it",
-    mechanism: "Connections are hashed to the transmit queues of the server's network card when a run begins. Each run draws anew: in some all are alike, in most two or more share a queue, and the sum is always \
+    mechanism: "Connections are hashed to the transmit queues of the server's network card when a run begins. Each run draws again: in some all are alike, in most two or more share a queue, and the sum is always \
                 what the link carries. So differences between runs of a single client are luck, and no property of it.",
     formula: "in 5 or more runs of a treatment with n clients: k runs with winners and losers (see `winners-and-losers`); found when k ≥ 2, different clients lose in them, the sum over clients varies by ≤ 5 %, \
               and P(ratio ≥ 1.5 | n connections, 8 queues) is within the 95 % Wilson interval of k / runs; cost = mean over these runs of 1 − losers' rate / mean rate",
@@ -115,11 +115,11 @@ fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
     Some(
         Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
             .with([
-                Evidence::new("runs with winners and losers", patterns.len() as f64, "1"),
-                Evidence::new("groups of losers that differ", losers.len() as f64, "1"),
-                Evidence::new("expected share of such runs, 8 queues", expected, "1"),
-                Evidence::new("winners' rate / losers' rate, mean", ratio, "1"),
-                Evidence::new("variation of the rate of all clients over runs", variation, "1"),
+                Evidence::number("runs with winners and losers", patterns.len() as f64),
+                Evidence::number("groups of losers that differ", losers.len() as f64),
+                Evidence::number("expected share of such runs, 8 queues", expected),
+                Evidence::number("winners' rate / losers' rate, mean", ratio),
+                Evidence::number("variation of the rate of all clients over runs", variation),
             ])
             .tested(Test {
                 name: "share of runs with winners and losers (Wilson)".into(),

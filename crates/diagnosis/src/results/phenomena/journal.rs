@@ -8,7 +8,7 @@ use super::tools::{digits, ops, percent, share};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 const LEAST_WRITES: u64 = 200;
@@ -65,11 +65,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .confirmed_by("`studies/lab-sequential-write.toml`: the same writes with and without O_SYNC, and by 1 to 5 clients");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("blocks of the journal for each WRITE", blocks, "1"),
-            Evidence::new("commits asked for, for each WRITE", commits, "1"),
-            Evidence::new("transactions", busiest.transactions, "1"),
-            Evidence::new("changes in a transaction", busiest.handles, "1"),
-            Evidence::new("WRITE", writes as f64, "1"),
+            Evidence::number("blocks of the journal for each WRITE", blocks),
+            Evidence::number("commits asked for, for each WRITE", commits),
+            Evidence::number("transactions", busiest.transactions),
+            Evidence::number("changes in a transaction", busiest.handles),
+            Evidence::number("WRITE", writes as f64),
         ])
         .costs(time_share, CostOf::Time, "transactions · mean time of a commit / measured time")
         .shown_by(Plot::Counters);

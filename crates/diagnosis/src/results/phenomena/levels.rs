@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use benchmaster_analysis::counts;
-use benchmaster_record::results::{FactorRecord, RunRecord, TreatmentRecord, numeric_values};
+use benchmaster_record::results::{CheckKind, FactorRecord, RunRecord, TreatmentRecord, numeric_values};
 use benchmaster_stats::mean;
 
 use crate::finding::{AtTreatment, Finding, Plot, TestInterval};
@@ -55,7 +55,12 @@ pub(super) struct Point {
 }
 
 /// Responses of the runs that count, by level. Runs with any of these checks are left out.
-pub(super) fn points(whole: &Whole<'_>, axis: &Axis<'_>, response: &str, without: &[&str]) -> Vec<Point> {
+pub(super) fn points(
+    whole: &Whole<'_>,
+    axis: &Axis<'_>,
+    response: &str,
+    without: &[CheckKind],
+) -> Vec<Point> {
     let of = |run: &RunRecord| {
         let treatment = whole
             .results
@@ -77,10 +82,7 @@ pub(super) fn points(whole: &Whole<'_>, axis: &Axis<'_>, response: &str, without
     let kept = |run: &&RunRecord| {
         let concerns = |other: &Option<String>| other.as_deref().is_none_or(|other| other == workload);
         counts(run)
-            && !run
-                .checks
-                .iter()
-                .any(|check| without.contains(&check.id.as_str()) && concerns(&check.workload))
+            && !run.checks.iter().any(|check| without.contains(&check.kind) && concerns(&check.workload))
     };
     whole.results.runs.iter().filter(kept).filter_map(of).collect()
 }

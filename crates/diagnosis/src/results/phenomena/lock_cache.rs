@@ -7,7 +7,7 @@ use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, percent, sh
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 const LEAST_LOCKS: u64 = 100;
@@ -73,10 +73,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     .confirmed_by("`studies/lab-locked-read.toml`: the same locks with and without delegations");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("LOCK", locks as f64, "1"),
-            Evidence::new("GETATTR for each LOCK", per_lock(attributes), "1"),
-            Evidence::new("READ of what had been read before, for each LOCK", per_lock(again), "1"),
-            Evidence::new("FREE_STATEID", ops(measured, &["FREE_STATEID"]) as f64, "1"),
+            Evidence::number("LOCK", locks as f64),
+            Evidence::number("GETATTR for each LOCK", per_lock(attributes)),
+            Evidence::number("READ of what had been read before, for each LOCK", per_lock(again)),
+            Evidence::number("FREE_STATEID", ops(measured, &["FREE_STATEID"]) as f64),
         ])
         .costs(
             part,

@@ -5,6 +5,7 @@ use super::tools::{digits, p_text};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test, TestInterval};
 use crate::results::rule::{Compared, Comparison, Whole};
+use benchmaster_record::results::CheckKind;
 
 /// A ratio of so much, or its reverse.
 const LEAST: f64 = 1.1;
@@ -47,7 +48,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
 fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> {
     let responses = whole.results.study.workloads.iter().filter_map(|workload| rates(whole, &workload.name));
     let points: Vec<Point> =
-        responses.flat_map(|response| points(whole, axis, &response, &["cached-reads"])).collect();
+        responses.flat_map(|response| points(whole, axis, &response, &[CheckKind::CachedReads])).collect();
     let of = |other: usize| Some((other, ratio(&points, 0, other, 0.95)?));
     let ratios: Vec<_> = (1..axis.factor.levels.len()).filter_map(of).collect();
     if ratios.is_empty() {
@@ -74,8 +75,8 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
             .confirmed_by("the same study with both sizes and a look at the processors (`cpu.busy`)");
         let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
             .with([
-                Evidence::new("ratio of the rates", interval.value, "1"),
-                Evidence::new("runs compared", points.len() as f64, "1"),
+                Evidence::number("ratio of the rates", interval.value),
+                Evidence::number("runs compared", points.len() as f64),
             ])
             .tested(Test { name: "t test of ln(rate), within the other factors".into(), p: Some(slope.p()), interval: Some(interval) })
             .costs(1.0 - 1.0 / magnitude(&interval), CostOf::Throughput, "1 − slower / faster");

@@ -6,7 +6,7 @@ use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
 use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING, OPENS};
 use benchmaster_record::nfs::NfsVersion;
 
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &OPENS, detect };
@@ -37,14 +37,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     .confirmed_by("`studies/paper001-delegations.toml` compares versions with and without delegations");
     let finding = Finding::new(&OPENS, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("calls", calls as f64, "1"),
-            Evidence::new(
+            Evidence::number("calls", calls as f64),
+            Evidence::number(
                 "OPEN and the like",
                 ops(measured, &["OPEN", "OPEN_NOATTR", "OPEN_CONFIRM"]) as f64,
-                "1",
             ),
-            Evidence::new("CLOSE", ops(measured, &["CLOSE", "OPEN_DOWNGRADE"]) as f64, "1"),
-            Evidence::new("LOCK, LOCKU, LOCKT", ops(measured, &["LOCK", "LOCKU", "LOCKT"]) as f64, "1"),
+            Evidence::number("CLOSE", ops(measured, &["CLOSE", "OPEN_DOWNGRADE"]) as f64),
+            Evidence::number("LOCK, LOCKU, LOCKT", ops(measured, &["LOCK", "LOCKU", "LOCKT"]) as f64),
         ])
         .costs(
             share(execute_ns(measured, &AROUND) as f64, all_execute_ns(measured) as f64),

@@ -6,8 +6,8 @@ use benchmaster_record::recording::RpcSource;
 use super::tools::{NO_RPCS, percent, rate, share};
 use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::measured::Measured;
 use crate::mountstats::READAHEAD;
-use crate::results::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Bytes on the wire for each byte that applications read.
@@ -42,7 +42,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let part = share(excess as f64, replies as f64);
     let what = format!(
-        "The workload read {}, and {} came from the server for it: {} of what was moved nobody asked for.",
+        "The workload read {}, and {} came from the server for it: {} of what was moved was not requested.",
         rate(art),
         rate(crt),
         percent(part)
@@ -57,9 +57,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .confirmed_by("`studies/lab-readahead.toml`, or `studies/paper000-random-read.toml` on the mount: both throughputs for several readaheads");
     let finding = Finding::new(&READAHEAD, confidence, what, remedy)
         .with([
-            Evidence::new("read by the workload (ART)", art, "B/s"),
-            Evidence::new("data in replies to READ (CRT)", crt, "B/s"),
-            Evidence::new("READs for each read of the workload", reads(measured), "1"),
+            Evidence::bytes_per_second("read by the workload (ART)", art),
+            Evidence::bytes_per_second("data in replies to READ (CRT)", crt),
+            Evidence::number("READs for each read of the workload", reads(measured)),
         ])
         .costs(part, CostOf::WireBytes, "1 − ART / CRT")
         .shown_by(Plot::Time);

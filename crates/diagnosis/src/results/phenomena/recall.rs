@@ -8,7 +8,7 @@ use super::tools::{latencies, ops, percent, share, time, without_rpcs};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Delegations that came back.
@@ -72,7 +72,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let worst = waiting.filter_map(steps).max_by(|a, b| a.ns.total_cmp(&b.ns));
     let Some(worst) = worst else { return Verdict::Clear };
     let what = format!(
-        "{} of the calls of {} ({}) wait in steps of 100 ms, {} in the mean, while {returned} delegations come back from other clients.",
+        "{} of the calls of {} ({}) wait in steps of 100 ms, {} on average, while {returned} delegations come back from other clients.",
         percent(worst.share),
         worst.label,
         worst.calls,
@@ -83,11 +83,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .confirmed_by("`studies/lab-delegation-recall.toml`: the same opens with and without delegations");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("calls that took a step of 100 ms, or several", worst.calls as f64, "1"),
-            Evidence::new("their share of the calls of that kind", worst.share, "1"),
-            Evidence::new("their mean latency", worst.ns / worst.calls as f64, "ns"),
-            Evidence::new("delegations that came back", returned as f64, "1"),
-            Evidence::new("OPEN", ops(measured, &["OPEN"]) as f64, "1"),
+            Evidence::number("calls that took a step of 100 ms, or several", worst.calls as f64),
+            Evidence::number("their share of the calls of that kind", worst.share),
+            Evidence::nanoseconds("their mean latency", worst.ns / worst.calls as f64),
+            Evidence::number("delegations that came back", returned as f64),
+            Evidence::number("OPEN", ops(measured, &["OPEN"]) as f64),
         ])
         .costs(
             share(worst.ns, measured.operation_ns() as f64),
@@ -97,7 +97,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .shown_by(Plot::Latency);
     // The kernel's client does not tell of them here.
     let told = (rpc.source == RpcSource::Client).then(|| event("delay") as f64);
-    let delays = told.map(|delays| Evidence::new("answers to come again later (NFS4ERR_DELAY)", delays, "1"));
+    let delays = told.map(|delays| Evidence::number("answers to come again later (NFS4ERR_DELAY)", delays));
     Verdict::Found(finding.with(delays))
 }
 

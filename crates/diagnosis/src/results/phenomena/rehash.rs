@@ -8,7 +8,7 @@ use super::tools::{digits, p_text, percent};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Parts of the time in which all clients are at work.
@@ -28,7 +28,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "rehash",
     group: Group::Phenomenon,
     title: "A client's share of the bandwidth jumps in the middle of a run",
-    mechanism: "A connection keeps its transmit queue as long as data are unacknowledged. When it is idle for a moment, it is hashed anew: a loser may become a winner, and those that \
+    mechanism: "A connection keeps its transmit queue as long as data are unacknowledged. When it is idle for a moment, it is hashed again: a loser may become a winner, and those that \
                 shared its old queue get more, while all together move as much as before.",
     formula: "each client's share of what all moved, in 40 equal parts of the time in which all are at work (from the trace, or the counters of clients' hosts); found when E-divisive finds \
               one change (p ≤ 0.01 after Holm's rule over clients), with a ratio ≥ 1.4, ≤ 15 % variation on each side with six parts or more, and the sum over all clients changes by \
@@ -128,9 +128,9 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
         .confirmed_by("`studies/paper001-hash-cast.toml` with the server's URL, with one queue and with all");
     Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
         .with([
-            Evidence::new("share before", change.before, "1"),
-            Evidence::new("share after", change.after, "1"),
-            Evidence::new("time of the change", at as f64, "ns"),
+            Evidence::number("share before", change.before),
+            Evidence::number("share after", change.after),
+            Evidence::nanoseconds("time of the change", at as f64),
         ])
         .tested(Test {
             name: "E-divisive, this client's share of all".into(),

@@ -5,6 +5,7 @@ use super::tools::{digits, p_text, percent};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
 use crate::results::rule::{Compared, Comparison, Whole};
+use benchmaster_record::results::CheckKind;
 
 /// From the smallest to the largest level.
 const MOST_LEFT: f64 = 0.8;
@@ -78,7 +79,7 @@ fn compare(whole: &Whole<'_>, of: &'static Of) -> Compared {
         let Some(values) = &axis.values else { continue };
         for workload in &whole.results.study.workloads {
             let Some(response) = rates(whole, &workload.name) else { continue };
-            let points = points(whole, axis, &response, &["cached-reads"]);
+            let points = points(whole, axis, &response, &[CheckKind::CachedReads]);
             let logs = |level: usize| values.get(level).filter(|value| **value > 0.0).map(|value| value.ln());
             let Some(slope) = slope(&points, logs) else { continue };
             judged = true;
@@ -126,10 +127,10 @@ fn finding(
     let doubling = slope.ratio(2f64.ln(), 0.95);
     Finding::new(of.explanation, Confidence::Certain, what, (of.remedy)())
         .with([
-            Evidence::new("rate at the least, geometric mean", ends[0], "1/s"),
-            Evidence::new("rate at the most, geometric mean", ends[1], "1/s"),
-            Evidence::new("rate after each doubling", doubling.value, "1"),
-            Evidence::new("degrees of freedom", slope.df, "1"),
+            Evidence::per_second("rate at the least, geometric mean", ends[0]),
+            Evidence::per_second("rate at the most, geometric mean", ends[1]),
+            Evidence::number("rate after each doubling", doubling.value),
+            Evidence::number("degrees of freedom", slope.df),
         ])
         .tested(Test {
             name: format!("regression of ln(rate) on ln({}), rate that is left", of.more),

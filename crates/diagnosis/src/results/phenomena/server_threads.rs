@@ -81,8 +81,8 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
         .confirmed_by("`studies/lab-server-threads.toml`, down to one thread");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("rate, as a share of that at the first number", interval.value, "1"),
-            Evidence::new("runs compared", points.len() as f64, "1"),
+            Evidence::number("rate, as a share of that at the first number", interval.value),
+            Evidence::number("runs compared", points.len() as f64),
         ])
         .tested(Test {
             name: "equivalence within 10 % (two one-sided t tests), of the widest interval".into(),

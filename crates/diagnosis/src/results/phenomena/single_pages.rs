@@ -6,7 +6,7 @@ use super::tools::{all_execute_ns, digits, execute_ns, share, size, without_rpcs
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Bytes of a page, and of what a reply has beside the data: at least 128 without attributes.
@@ -64,10 +64,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     .confirmed_by("`studies/lab-readahead.toml`: reads of 64 KiB with a readahead of 0 and of 128 KiB");
     let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
         .with([
-            Evidence::new("bytes of a read of the workload", asked, "B"),
-            Evidence::new("data of a READ", mean, "B"),
-            Evidence::new("READs for each read of the workload", split, "1"),
-            Evidence::new("rsize", rpc.connection.rsize as f64, "B"),
+            Evidence::bytes("bytes of a read of the workload", asked),
+            Evidence::bytes("data of a READ", mean),
+            Evidence::number("READs for each read of the workload", split),
+            Evidence::bytes("rsize", rpc.connection.rsize as f64),
         ])
         .costs(part, CostOf::CallTime, "(1 − 1 / READs for each read) · execute time of READ / of all calls")
         .shown_by(Plot::Counters);

@@ -23,7 +23,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "threads-beyond-slots",
     group: Group::Phenomenon,
     title: "Beyond the slots of a session more threads bring nothing",
-    mechanism: "A session of version 4.1 has so many slots, and each call under way needs one: the server remembers a reply for each (at most 160 in Linux' servers of the papers). More threads than slots \
+    mechanism: "A session of version 4.1 has a fixed number of slots, and each outstanding call needs one: the server remembers a reply for each (at most 160 in Linux' servers of the papers). More threads than slots \
                 wait on the client. Version 3 has no such limit, and goes on.",
     formula: "a factor that raises the operations that a client has under way (workers, outstanding): rate at its level n just within the slots and at the largest beyond them; found when the upper end of the 95 % \
               interval of the ratio is ≤ 1.15 although ≥ 1.5 times as much is asked for, and calls beyond spend ≥ 20 % of their time in the queue; cost = the queue's share of the calls' time there",
@@ -88,9 +88,9 @@ fn compare(whole: &Whole<'_>) -> Compared {
                 .confirmed_by("`studies/paper001-file-creation.toml` with `target.slots` and `server.slots` as a factor");
             let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
                 .with([
-                    Evidence::new("slots of a session", slots as f64, "1"),
-                    Evidence::new("rate beyond the slots / within", found.value, "1"),
-                    Evidence::new("share of the calls' time in the queue, beyond", queue, "1"),
+                    Evidence::number("slots of a session", slots as f64),
+                    Evidence::number("rate beyond the slots / within", found.value),
+                    Evidence::number("share of the calls' time in the queue, beyond", queue),
                 ])
                 .tested(Test {
                     name: "ratio of the rates, t on logarithms, within the other factors".into(),

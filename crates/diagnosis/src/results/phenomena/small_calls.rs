@@ -6,7 +6,7 @@ use super::tools::{all_execute_ns, digits, latencies, percent, share, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Bytes of a call that is small: less than a segment.
@@ -81,10 +81,10 @@ fn clustered(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Findin
     Some(
         Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
             .with([
-                Evidence::new("calls of 38.5 to 48.5 ms", within as f64, "1"),
-                Evidence::new("calls of 20 to 38.5 ms", before as f64, "1"),
-                Evidence::new("share of the calls of their kind", part, "1"),
-                Evidence::new("median latency", histogram.value_at_quantile(0.5) as f64, "ns"),
+                Evidence::number("calls of 38.5 to 48.5 ms", within as f64),
+                Evidence::number("calls of 20 to 38.5 ms", before as f64),
+                Evidence::number("share of the calls of their kind", part),
+                Evidence::nanoseconds("median latency", histogram.value_at_quantile(0.5) as f64),
             ])
             .costs(
                 share(lost, measured.operation_ns() as f64),
@@ -126,10 +126,10 @@ fn held_back(measured: &Measured<'_>) -> Option<Finding> {
     Some(
         Finding::new(&EXPLANATION, Confidence::Possible, what, remedy())
             .with([
-                Evidence::new("wait before a small call is sent, mean", waits(worst), "ns"),
-                Evidence::new("its round trip, mean", worst.rtt_ns as f64 / worst.ops as f64, "ns"),
-                Evidence::new("bytes of such a call", worst.bytes_sent as f64 / worst.ops as f64, "B"),
-                Evidence::new("calls under way on a connection", under_way, "1"),
+                Evidence::nanoseconds("wait before a small call is sent, mean", waits(worst)),
+                Evidence::nanoseconds("its round trip, mean", worst.rtt_ns as f64 / worst.ops as f64),
+                Evidence::bytes("bytes of such a call", worst.bytes_sent as f64 / worst.ops as f64),
+                Evidence::number("calls under way on a connection", under_way),
             ])
             .costs(lost, CostOf::CallTime, "its time in the queue / execute time of all calls")
             .shown_by(Plot::Counters),

@@ -10,7 +10,7 @@ use super::tools::{digits, percent, size, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Times the median.
@@ -34,7 +34,7 @@ pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, dete
 const EXPLANATION: Explanation = Explanation {
     id: "periodic-spikes",
     group: Group::Phenomenon,
-    title: "Every so many calls one takes a multiple of the others",
+    title: "At a fixed distance a call takes a multiple of the others",
     mechanism: "Something fills up with each call and is emptied all at once: a limit of requests per file or mount that makes one write wait until all are sent (Linux 2.4: 192 per file), \
                 dirty pages, a journal, a log of the server. Most calls are fast, few take tens of milliseconds, and these few are most of the mean. Percentiles below them do not \
                 show it, nor does the wire.",
@@ -166,18 +166,17 @@ fn finding(measured: &Measured<'_>, series: u16, found: &[Found]) -> Finding {
     let name = "events by chance have gaps as regular (simulated)".to_owned();
     Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("calls from spike to spike, median", gap, "1"),
-            Evidence::new("bytes from spike to spike", bytes, "B"),
-            Evidence::new(
+            Evidence::number("calls from spike to spike, median", gap),
+            Evidence::bytes("bytes from spike to spike", bytes),
+            Evidence::number(
                 "variation of the calls between (standard deviation / mean)",
                 median(|f| f.variation),
-                "1",
             ),
-            Evidence::new("slow calls", slow, "1"),
-            Evidence::new("share of the calls that are slow", slow / calls, "1"),
-            Evidence::new("mean latency", mean, "ns"),
-            Evidence::new("mean latency without them", without, "ns"),
-            Evidence::new("mean latency of slow calls", spike, "ns"),
+            Evidence::number("slow calls", slow),
+            Evidence::number("share of the calls that are slow", slow / calls),
+            Evidence::nanoseconds("mean latency", mean),
+            Evidence::nanoseconds("mean latency without them", without),
+            Evidence::nanoseconds("mean latency of slow calls", spike),
         ])
         .tested(Test { name, p: Some(p), interval: None })
         .costs(

@@ -6,11 +6,13 @@ use super::tools::time;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::measured::Measured;
 use crate::results::conditions::tcp_stalls::stood_still;
 use crate::results::limits::laws::pauses;
-use crate::results::measured::Measured;
-use crate::results::rule::{Detector, check};
+use crate::results::rule::Detector;
+use crate::validity::rule::stored;
 use crate::words::{percent, share};
+use benchmaster_record::results::CheckKind;
 
 /// Shorter ones are TCP's timeout of a segment, and what a busy host does.
 const LEAST_NS: u64 = 400_000_000;
@@ -27,8 +29,7 @@ const EXPLANATION: Explanation = Explanation {
     id: "standstill",
     group: Group::Phenomenon,
     title: "At times nothing ended at all",
-    mechanism: "A server that collects garbage, takes a snapshot, fails over or writes a whole cache out answers nobody meanwhile; so does a switch \
-                that is set up anew. All workers wait for the end of it, and the mean hides it: half of the latencies are as good as ever.",
+    mechanism: "A server that collects garbage, takes a snapshot, fails over or writes a whole cache out answers no client during that time; so does a switch that is reconfigured. All workers wait for the end of it, and the mean hides it: half of the latencies are as good as ever.",
     formula: "intervals after the warm-up cut without the end of any operation, of any worker, in a row between others: ≥ 0.4 s, in which ≥ 20 operations \
               would have ended at the median rate of the other intervals, and together ≥ 2 % of the time; not where timeouts, lost connections, lost segments, \
               waits that the server asked for (DELAY) or the client's own cache (burst-and-flush) say why. Cost = their share of the time",
@@ -98,10 +99,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 .confirmed_by("a longer run of the same workload with `trace = true`: whether they come at regular times"),
         )
         .with([
-            Evidence::new("times in which nothing ended", stops.len() as f64, "1"),
-            Evidence::new("the longest of them", longest, "ns"),
-            Evidence::new("share of the time", part, "1"),
-            Evidence::new("operations in 1 interval else, median", usual, "1"),
+            Evidence::number("times in which nothing ended", stops.len() as f64),
+            Evidence::nanoseconds("the longest of them", longest),
+            Evidence::number("share of the time", part),
+            Evidence::number("operations in 1 interval else, median", usual),
         ])
         .between(at, at + longest as u64)
         .costs(part, CostOf::Time, "such intervals / intervals")
@@ -129,7 +130,9 @@ fn explained(measured: &Measured<'_>) -> bool {
     });
     waited
         || stood_still(measured)
-        || ["burst-and-flush", "noisy-host", "lost-wake-ups"].iter().any(|id| check(measured, id).is_some())
+        || [CheckKind::BurstAndFlush, CheckKind::NoisyHost, CheckKind::LostWakeUps]
+            .into_iter()
+            .any(|kind| stored(measured, kind).is_some())
 }
 
 #[cfg(test)]
@@ -194,9 +197,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_elsewhere_is_no_standstill() {
+    fn what_another_finding_explains_is_no_standstill() {
         let course = || course(|index| if matches!(index, 20 | 40) { 0 } else { 500 });
-        let flushed = |check: &str| {
+        let flushed = |check: CheckKind| {
             let mut results = made::study(
                 "[study]\nname = \"made\"\n[target]\npath = \"/mnt/x\"\n[workload.read]\nuse = \"random-read\"\nduration = \"1s\"\n",
             );
@@ -204,8 +207,8 @@ mod tests {
             results.runs[0].checks.push(made::check(check, "read", &[]));
             made::judge_run(&results, 0, &made::Traces::default(), detect)
         };
-        assert_eq!(flushed("burst-and-flush"), Verdict::Clear);
-        assert!(matches!(flushed("short-measurement"), Verdict::Found(_)));
+        assert_eq!(flushed(CheckKind::BurstAndFlush), Verdict::Clear);
+        assert!(matches!(flushed(CheckKind::TooFewOperations), Verdict::Found(_)));
         let few = made::recording("read", 60.0);
         assert_eq!(made::judge(few, detect), Verdict::Irrelevant);
         let mut short = course();

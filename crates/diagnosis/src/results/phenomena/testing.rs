@@ -7,19 +7,19 @@ use benchmaster_analysis::analyze;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::StudyResults;
 
-pub(in crate::results) use self::data::*;
+pub(crate) use self::data::*;
+use crate::details::Details;
 use crate::diagnosis::Verdict;
-use crate::results::details::Details;
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::{Compared, Whole};
 
 /// What a detector says of a run with this one recording, of a study that does nothing else.
-pub(super) fn judge(recording: Recording, detect: fn(&Measured<'_>) -> Verdict) -> Verdict {
+pub(crate) fn judge(recording: Recording, detect: fn(&Measured<'_>) -> Verdict) -> Verdict {
     judge_with(recording, &Traces::default(), detect)
 }
 
 /// The same with traces.
-pub(super) fn judge_with(
+pub(crate) fn judge_with(
     recording: Recording,
     traces: &Traces,
     detect: fn(&Measured<'_>) -> Verdict,
@@ -33,7 +33,7 @@ pub(super) fn judge_with(
 }
 
 /// What a detector says of the first workload of a run.
-pub(super) fn judge_run(
+pub(crate) fn judge_run(
     results: &StudyResults,
     run: usize,
     traces: &Traces,
@@ -45,7 +45,7 @@ pub(super) fn judge_run(
 }
 
 /// What a comparison says of all runs.
-pub(super) fn compare(results: &StudyResults, compare: fn(&Whole<'_>) -> Compared) -> Compared {
+pub(crate) fn compare(results: &StudyResults, compare: fn(&Whole<'_>) -> Compared) -> Compared {
     let results = &with_parameters(results);
     compare(&Whole { results, analysis: &analyze(results) })
 }

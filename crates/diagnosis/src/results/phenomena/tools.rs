@@ -5,7 +5,7 @@ use benchmaster_record::recording::{IntervalStats, SeriesRecording};
 use hdrhistogram::Histogram;
 
 use crate::diagnosis::Verdict;
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 
 pub(super) use crate::words::{percent, rate, share, size, time};
 

@@ -90,8 +90,8 @@ fn judge(
         .confirmed_by("`studies/paper001-file-server.toml`, `studies/paper001-delegations.toml`");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
-            Evidence::new("calls for each operation, ratio", interval.value, "1"),
-            Evidence::new("OPEN and CLOSE, of all calls of version 4", state, "1"),
+            Evidence::number("calls for each operation, ratio", interval.value),
+            Evidence::number("OPEN and CLOSE, of all calls of version 4", state),
         ])
         .tested(Test {
             name: "t test of ln(calls for each operation), within the other factors".into(),

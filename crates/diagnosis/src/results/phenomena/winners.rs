@@ -14,7 +14,7 @@ use super::tools::{digits, p_text, percent, rate};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
-use crate::results::measured::Measured;
+use crate::measured::Measured;
 use crate::results::rule::Detector;
 
 /// Two clients are one and the other, not groups.
@@ -201,18 +201,17 @@ fn finding(
         rate(sum),
         p_text(p)
     );
-    let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or so many connections per client that chance evens out. With TCP Vegas windows stay small and \
-                              nobody loses, but not beside other congestion control.")
+    let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or enough connections per client that chance evens out. With TCP Vegas windows stay small and no connection loses, but not next to other congestion control.")
         .by("ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
         .confirmed_by("`studies/paper000-hash-cast.toml` with the server's URL; `benchmaster simulate hash-cast` shows what to expect");
     let mut evidence = vec![
-        Evidence::new("clients that win", found.winners.len() as f64, "1"),
-        Evidence::new("clients that lose", found.losers.len() as f64, "1"),
-        Evidence::new("rate of a winner", found.winners_mean, "B/s"),
-        Evidence::new("rate of a loser", found.losers_mean, "B/s"),
-        Evidence::new("rate of all clients", sum, "B/s"),
-        Evidence::new("variation within the groups", found.variation, "1"),
-        Evidence::new("probability of such a ratio by hashing to 8 queues", hashed, "1"),
+        Evidence::number("clients that win", found.winners.len() as f64),
+        Evidence::number("clients that lose", found.losers.len() as f64),
+        Evidence::bytes_per_second("rate of a winner", found.winners_mean),
+        Evidence::bytes_per_second("rate of a loser", found.losers_mean),
+        Evidence::bytes_per_second("rate of all clients", sum),
+        Evidence::number("variation within the groups", found.variation),
+        Evidence::number("probability of such a ratio by hashing to 8 queues", hashed),
     ];
     evidence.extend(windows(measured, rates, found));
     evidence.extend(queues(measured));
@@ -273,7 +272,7 @@ fn windows(measured: &Measured<'_>, rates: &[(u32, f64)], found: &TwoClusters) -
         ("congestion window of winners", of(&found.winners)),
         ("congestion window of losers", of(&found.losers)),
     ];
-    named.into_iter().filter_map(|(name, value)| Some(Evidence::new(name, value?, "1"))).collect()
+    named.into_iter().filter_map(|(name, value)| Some(Evidence::number(name, value?))).collect()
 }
 
 /// Transmit queues of the server that carried data, where its host was sampled.
@@ -294,8 +293,8 @@ fn queues(measured: &Measured<'_>) -> Vec<Evidence> {
     }
     let used = grown.iter().filter(|bytes| **bytes >= 0.1 * most).count();
     vec![
-        Evidence::new("transmit queues of the server", grown.len() as f64, "1"),
-        Evidence::new("transmit queues of the server that carried data", used as f64, "1"),
+        Evidence::number("transmit queues of the server", grown.len() as f64),
+        Evidence::number("transmit queues of the server that carried data", used as f64),
     ]
 }
 

@@ -89,15 +89,15 @@ fn a_linux_server_that_was_started_again() {
     let waited = kept!("server-restart-grace");
     let grace = one(&waited, "grace-period");
     assert!(
-        grace.what.contains("2 clients had it back; OPEN and LOCK were refused 22 times"),
+        grace.what.contains("2 clients reclaimed it; OPEN and LOCK were refused 22 times"),
         "{}",
         grace.what
     );
     assert!(grace.what.contains("the longest open or lock took 60."), "{}", grace.what);
     assert_eq!(grace.confidence, Confidence::Likely);
-    assert!(one(&waited, "session-recovery").what.contains("8 calls to make client ids and sessions anew"));
+    assert!(one(&waited, "session-recovery").what.contains("8 calls to recreate client ids and sessions"));
     // It was over when the clients were connected again: they lost their state, and were refused nothing.
     let quick = kept!("server-restart");
     assert!(quick.findings.iter().all(|finding| finding.id != "grace-period"), "{:?}", quick.findings);
-    assert!(one(&quick, "session-recovery").what.contains("8 calls to make client ids and sessions anew"));
+    assert!(one(&quick, "session-recovery").what.contains("8 calls to recreate client ids and sessions"));
 }

@@ -14,8 +14,8 @@ use benchmaster_record::recording::{
     SeriesKey, SeriesRecording, TraceRecord, WorkerRecording, WorkerSeries, latency_histogram,
 };
 use benchmaster_record::results::{
-    Check, NetworkRecord, Response, RunKey, RunParameters, RunRecord, ServiceRecord, SessionEnd,
-    SessionRecord, Severity, StudyResults, Unit,
+    Check, CheckKind, Evidence, NetworkRecord, Response, RunKey, RunParameters, RunRecord, ServiceRecord,
+    SessionEnd, SessionRecord, Severity, StudyResults, Unit,
 };
 use benchmaster_record::samples::{Kind, MetricKey, Point, Samples, Series};
 use benchmaster_study::file::StudyFile;
@@ -115,13 +115,13 @@ pub fn treatment(results: &StudyResults, label: &str) -> u32 {
 }
 
 /// A check that was stored.
-pub fn check(id: &str, workload: &str, evidence: &[(&str, f64)]) -> Check {
+pub fn check(kind: CheckKind, workload: &str, evidence: &[(&str, f64)]) -> Check {
     Check {
-        id: id.into(),
+        kind,
         severity: Severity::Warning,
         workload: Some(workload.into()),
-        message: "made".into(),
-        evidence: evidence.iter().map(|(name, value)| ((*name).into(), *value)).collect(),
+        message: "Made.".into(),
+        evidence: evidence.iter().map(|(name, value)| Evidence::number(*name, *value)).collect(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::{Recording, RpcSource};
-use benchmaster_record::results::StudyResults;
+use benchmaster_record::results::{CheckKind, StudyResults};
 use benchmaster_record::samples::Kind;
 
 use super::made::{self, Traces};
@@ -343,7 +343,7 @@ fn bursts_into_the_cache_and_five_minutes_of_nothing() {
         ("stall_share", pattern.stall_share),
         ("period_s", pattern.period.unwrap()),
     ];
-    results.runs[0].checks.push(made::check("burst-and-flush", "write", &evidence));
+    results.runs[0].checks.push(made::check(CheckKind::BurstAndFlush, "write", &evidence));
     assert_eq!(phenomena(&results, &Traces::default()), ["burst-and-flush"]);
     let diagnosis = found(&results, &Traces::default());
     assert!(one(&diagnosis, "burst-and-flush").cost.as_ref().unwrap().share > 0.9);

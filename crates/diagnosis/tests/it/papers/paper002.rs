@@ -1,6 +1,6 @@
 //! NERSC PDSF 2001: single runs, as printed, in KB/s.
 
-use benchmaster_record::results::{StudyResults, Unit};
+use benchmaster_record::results::{CheckKind, StudyResults, Unit};
 
 use super::made::{self, Traces};
 use super::{found, one, phenomena};
@@ -15,7 +15,7 @@ fn add(results: &mut StudyResults, label: &str, rates: &[(&str, f64)], cached: &
     made::add(results, treatment, vec![], &responses);
     let run = results.runs.last_mut().unwrap();
     run.checks.extend(
-        cached.iter().map(|workload| made::check("cached-reads", workload, &[("cached_share", 1.0)])),
+        cached.iter().map(|workload| made::check(CheckKind::CachedReads, workload, &[("cached_share", 1.0)])),
     );
 }
 

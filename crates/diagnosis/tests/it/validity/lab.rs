@@ -44,10 +44,17 @@ fn with_neighbours(machine: &str, host: &str, unique: &str, flags: &str, data: &
     ClientLook::parse(machine, &text)
 }
 
-fn found(change: impl FnOnce(&mut Case)) -> (String, Severity, String) {
+fn found(change: impl FnOnce(&mut Case)) -> (CheckKind, Severity, String) {
     let mut case = in_lab();
     change(&mut case);
     case.only()
+}
+
+/// What to do about the only check that does not pass.
+fn advice(change: impl FnOnce(&mut Case)) -> String {
+    let mut case = in_lab();
+    change(&mut case);
+    remedy(&case.checks()[0]).text
 }
 
 fn clients(case: &mut Case) -> &mut Vec<ClientLook> {
@@ -73,9 +80,9 @@ fn clients_that_share_an_nfsv4_client_id() {
         case.measure().rows.push(made);
     };
     let (id, severity, message) = found(clone);
-    assert_eq!((id.as_str(), severity), ("shared-client-id", Severity::Invalid));
+    assert_eq!((id, severity), (CheckKind::SharedClientId, Severity::Invalid));
     assert!(message.contains("2 clients share an NFSv4 client id (c1, c2)"), "{message}");
-    assert!(message.contains("`node`") && message.contains("anew 31 times"), "{message}");
+    assert!(message.contains("`node`") && message.contains("created 31 sessions"), "{message}");
 
     let mut told_apart = in_lab();
     *clients(&mut told_apart) = vec![client("c1", "node", "rack-1"), client("c2", "node", "rack-2")];
@@ -102,7 +109,7 @@ fn hosts_that_were_cloned_share_a_client_id_too() {
         case
     };
     let (id, severity, message) = only(&hosts(["c1", "c2"]));
-    assert_eq!((id.as_str(), severity), ("shared-client-id", Severity::Invalid));
+    assert_eq!((id, severity), (CheckKind::SharedClientId, Severity::Invalid));
     assert!(message.contains("(c1, c2)"), "{message}");
     assert_eq!(hosts(["local-1", "local-2"]).checks(), [], "processes of one host are one client");
 }
@@ -122,14 +129,14 @@ fn stall(case: &mut Case, latencies: &[(u64, u64)]) {
 fn wake_ups_that_were_lost() {
     let stalls = [(201, 30), (203, 12), (405, 2)];
     let (id, severity, message) = found(|case| stall(case, &stalls));
-    assert_eq!((id.as_str(), severity), ("lost-wake-ups", Severity::Warning));
-    assert!(message.contains("44 of 60044 operations stood still for 200 ms"), "{message}");
+    assert_eq!((id, severity), (CheckKind::LostWakeUps, Severity::Warning));
+    assert!(message.contains("44 of 60044 operations stalled for 200 ms"), "{message}");
 
     let fine = |change: &dyn Fn(&mut Case)| {
         let mut case = in_lab();
         change(&mut case);
         let checks = case.checks();
-        assert!(checks.iter().all(|check| check.id != "lost-wake-ups"), "{checks:?}");
+        assert!(checks.iter().all(|check| check.kind != CheckKind::LostWakeUps), "{checks:?}");
     };
     fine(&|case| stall(case, &[(160, 20), (180, 20), (250, 20), (290, 20), (205, 20)]));
     fine(&|case| stall(case, &[(205, 1)]));
@@ -153,9 +160,9 @@ fn a_grace_period_that_was_not_over() {
         stall(case, &[(8_130, 1)]);
     };
     let (id, severity, message) = found(early);
-    assert_eq!((id.as_str(), severity), ("grace-period", Severity::Warning));
+    assert_eq!((id, severity), (CheckKind::GracePeriod, Severity::Warning));
     assert!(message.contains("waited 8.1 s") || message.contains("waited 8.2 s"), "{message}");
-    assert!(message.contains("begin later"), "{message}");
+    assert!(advice(early).starts_with("Start the measurement when the grace period is over"));
     // Version 4 is done with its own, and locks wait for that of the others.
     let (id, _, message) = found(|case| {
         let ours = server(["c1", "c2"], "Y");
@@ -163,7 +170,7 @@ fn a_grace_period_that_was_not_over() {
         locks.lock_grace_ended = Some(false);
         case.lab.as_mut().unwrap().server = Some((locks, ours));
     });
-    assert_eq!(id, "grace-period");
+    assert_eq!(id, CheckKind::GracePeriod);
     assert!(message.contains("its lock manager's grace period"), "{message}");
 }
 
@@ -178,9 +185,10 @@ fn a_server_that_was_started_again() {
         stall(case, &[(12_400, 1)]);
     };
     let (id, severity, message) = found(again);
-    assert_eq!((id.as_str(), severity), ("grace-period", Severity::Warning));
-    assert!(message.contains("was started again while it was measured"), "{message}");
-    assert!(message.contains("the longest waited 12.") && !message.contains("begin later"), "{message}");
+    assert_eq!((id, severity), (CheckKind::GracePeriod, Severity::Warning));
+    assert!(message.contains("was restarted in the measured phase"), "{message}");
+    assert!(message.contains("the longest waited 12."), "{message}");
+    assert!(advice(again).starts_with("If the restart was intended"));
     // A client that has not come back yet is nothing to compare with.
     let mut gone = in_lab();
     gone.lab.as_mut().unwrap().server.as_mut().unwrap().1.clients.clear();
@@ -191,10 +199,10 @@ fn a_server_that_was_started_again() {
 fn neighbours_that_are_asked_for_or_answered_by_another() {
     let (id, severity, message) =
         found(|case| clients(case)[1] = with_neighbours("c2", "c2", "", "0x2", "02:00:00:00:00:01"));
-    assert_eq!((id.as_str(), severity), ("neighbours", Severity::Warning));
-    assert!(message.starts_with("c2 ask"), "{message}");
+    assert_eq!((id, severity), (CheckKind::Neighbours, Severity::Warning));
+    assert!(message.contains("network by c2:"), "{message}");
     let (id, severity, message) =
         found(|case| clients(case)[0] = with_neighbours("c1", "c1", "", "0x6", "02:00:00:00:01:01"));
-    assert_eq!((id.as_str(), severity), ("neighbours", Severity::Invalid));
+    assert_eq!((id, severity), (CheckKind::Neighbours, Severity::Invalid));
     assert!(message.contains("10.77.0.1 on eth0 and 10.78.0.1 on eth1"), "{message}");
 }

@@ -1,14 +1,14 @@
 //! The twelve rules of Hoefler and Belli, and whether a report keeps them.
 //!
 //! T. Hoefler and R. Belli, *Scientific Benchmarking of Parallel Computing Systems: Twelve ways to tell the masses when
-//! reporting performance results*, SC '15. Each rule is looked up in what the report shows: in the runs, in what was calculated
-//! from them, and in what is known of where they were made.
+//! reporting performance results*, SC '15. Each rule is judged by what the report shows: the runs, the analysis, the
+//! environments.
 
 mod rules;
 
-use benchmaster_analysis::Analysis;
-use benchmaster_record::results::StudyResults;
 use serde::Serialize;
+
+use crate::results::Whole;
 
 /// A rule, and whether it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -25,11 +25,11 @@ pub struct Lint {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", content = "text", rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It is; how.
+    /// How it is kept.
     Held(String),
-    /// It is not; where, and what would mend it.
+    /// Where it is not kept, and what would correct that.
     Broken(String),
-    /// There is nothing here that it is about; why.
+    /// Why it does not apply.
     NotNeeded(String),
 }
 
@@ -51,9 +51,9 @@ impl Outcome {
     }
 }
 
-type Rule = (&'static str, fn(&StudyResults, &Analysis) -> Outcome);
+type Rule = (&'static str, fn(&Whole<'_>) -> Outcome);
 
-const RULES: [Rule; 12] = [
+const RULES: [Rule; 11] = [
     ("A ratio is shown together with its base case and that case's own result", rules::bases),
     ("Say why when only a part of the runs or of the machine is used", rules::parts),
     ("Arithmetic means for times and amounts, harmonic means for rates", rules::rates),
@@ -64,17 +64,19 @@ const RULES: [Rule; 12] = [
     ("Look beyond the mean: percentiles where they matter, never averaged", rules::percentiles),
     ("Document all factors, their levels, and the whole set-up", rules::setup),
     (
-        "For parallel measurements, say how clients were started together and their times put together",
+        "For parallel measurements, say how clients were started together and how their times were combined",
         rules::together,
     ),
     ("Show upper bounds beside the results", rules::bounds),
-    ("Plot as much as is needed; join points only where what lies between is meant", rules::plots),
 ];
 
-/// All twelve rules in order.
-pub fn lints(results: &StudyResults, analysis: &Analysis) -> Vec<Lint> {
-    let lint = |(number, (rule, look)): (u32, &Rule)| Lint { number, rule, outcome: look(results, analysis) };
-    (1..).zip(&RULES).map(lint).collect()
+const PLOTS: &str = "Plot as much as is needed; join points only where interpolation makes sense";
+
+/// All twelve rules in order, for a report that draws at most `drawn` treatments.
+pub fn lints(whole: &Whole<'_>, drawn: usize) -> Vec<Lint> {
+    let of_results = RULES.iter().map(|(rule, look)| (*rule, look(whole)));
+    let all = of_results.chain([(PLOTS, rules::plots(whole, drawn))]);
+    (1..).zip(all).map(|(number, (rule, outcome))| Lint { number, rule, outcome }).collect()
 }
 
 #[cfg(test)]

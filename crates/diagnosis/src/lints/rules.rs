@@ -1,15 +1,17 @@
 //! How each rule is looked up.
 
-use benchmaster_record::results::ServedBy;
 use std::collections::BTreeSet;
 
-use benchmaster_analysis::{Analysis, Effects, Estimate, ResponseSummary, TreatmentSummary, counts};
-use benchmaster_record::results::{Replication, SessionEnd, StudyResults, Unit};
+use benchmaster_analysis::{
+    Analysis, Effects, Estimate, FactorSummary, ResponseSummary, Starts, TreatmentSummary, counts, starts,
+};
+use benchmaster_record::results::{Replication, RunRecord, ServedBy, SessionEnd, Unit};
 use benchmaster_stats::residual::shapiro_wilk;
+use benchmaster_units::format::rounded;
 
 use super::Outcome::{self, Broken, Held, NotNeeded};
-use crate::format::{self, plural};
-use crate::overview;
+use crate::results::Whole;
+use crate::words::{percent, plural, time};
 
 /// The p value below which a normal distribution is not believed.
 const ALPHA: f64 = 0.05;
@@ -40,6 +42,10 @@ fn label(treatment: &TreatmentSummary) -> &str {
     if treatment.label.is_empty() { "the only treatment" } else { &treatment.label }
 }
 
+fn p_text(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".into() } else { format!("{p:.4}") }
+}
+
 /// The first few of some names.
 fn some<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
@@ -48,13 +54,14 @@ fn some<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
-pub(super) fn bases(_: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn bases(whole: &Whole<'_>) -> Outcome {
+    let analysis = whole.analysis;
     let levels = match &analysis.effects {
         Effects::OneAtATime(levels) => Some(levels),
         _ => analysis.levels.as_ref(),
     };
     let factors: Vec<_> = levels.into_iter().flat_map(|levels| &levels.factors).collect();
-    let ratios = |factor: &&&benchmaster_analysis::FactorSummary| {
+    let ratios = |factor: &&&FactorSummary| {
         factor.levels.iter().any(|level| level.against_base.as_ref().is_some_and(|c| c.relative.is_some()))
     };
     let with_ratios: Vec<_> = factors.iter().filter(ratios).collect();
@@ -66,11 +73,10 @@ pub(super) fn bases(_: &StudyResults, analysis: &Analysis) -> Outcome {
         return Broken(format!("the base level has no mean of its own: {}", some(without_base)));
     }
     match (with_ratios.is_empty(), is_log) {
-        (true, false) => NotNeeded("nothing is told as a ratio of two results".into()),
-        (true, true) => Held(
-            "effects are ratios between levels that are named, and every treatment's own mean is shown"
-                .into(),
-        ),
+        (true, false) => NotNeeded("no result is a ratio of two others".into()),
+        (true, true) => {
+            Held("effects are ratios between named levels, and every treatment's own mean is shown".into())
+        }
         (false, _) => Held(format!(
             "relative differences are against the first level of each factor ({}), whose own mean is in the same table",
             some(with_ratios.iter().filter_map(|f| Some(f.levels.first()?.level.as_str())))
@@ -78,22 +84,23 @@ pub(super) fn bases(_: &StudyResults, analysis: &Analysis) -> Outcome {
     }
 }
 
-pub(super) fn parts(results: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn parts(whole: &Whole<'_>) -> Outcome {
+    let Whole { results, analysis } = *whole;
     let study = &results.study;
     if let Replication::Fixed(n) = study.replicates {
         let planned = n as usize * study.treatments.len();
         let ended = results.sessions.last().and_then(|session| session.ended.as_ref());
         if analysis.runs < planned && !matches!(ended, Some((_, SessionEnd::Complete))) {
             return Broken(format!(
-                "{} of {planned} planned runs are there, because the study did not end by itself; `benchmaster run` goes on",
+                "{} of {planned} planned runs are present, because the study was interrupted; `benchmaster run` resumes it",
                 analysis.runs
             ));
         }
     }
-    let mut told = Vec::new();
+    let mut stated = Vec::new();
     if analysis.failed + analysis.excluded > 0 {
         let left_out = plural(analysis.failed + analysis.excluded, "run");
-        told.push(format!("{left_out} left out, each with its reason"));
+        stated.push(format!("{left_out} left out, each with its reason"));
     }
     let environments = results.sessions.iter().flat_map(|session| session.environment.values());
     let part: BTreeSet<String> = environments
@@ -101,17 +108,19 @@ pub(super) fn parts(results: &StudyResults, analysis: &Analysis) -> Outcome {
         .map(|e| format!("{} of {} processors of {}", e.processors_allowed, e.processors, e.host))
         .collect();
     if !part.is_empty() {
-        told.push(format!("only {} were used, as told at the head", some(part.iter().map(String::as_str))));
+        stated
+            .push(format!("only {} were used, as stated at the head", some(part.iter().map(String::as_str))));
     }
     if study.design != "full" && !study.factors.is_empty() {
-        told.push(format!(
-            "the design is {}, so not all combinations are measured; what it cannot tell apart is told",
+        stated.push(format!(
+            "the design is {}, so not all combinations are measured; its aliases are listed",
             study.design
         ));
     }
-    match told.is_empty() {
-        true => Held("all planned runs are there and count, on all processors of the hosts".into()),
-        false => Held(told.join("; ")),
+    if stated.is_empty() {
+        Held("all planned runs are present and count, on all processors of the hosts".into())
+    } else {
+        Held(stated.join("; "))
     }
 }
 
@@ -130,7 +139,7 @@ fn differing<'a>(
         let away = (estimate.mean - mean).abs();
         largest = largest.max(away / estimate.mean.abs());
         if away > estimate.half_width.unwrap_or(0.0) && away / estimate.mean.abs() > SAME {
-            let shown = |value: f64| format::rounded(value, None, response.unit, None).text(true);
+            let shown = |value: f64| rounded(value, None, response.unit, None).text(true);
             let means = (shown(estimate.mean), shown(mean));
             broken.push(format!(
                 "{} with {}: arithmetic mean {}, {name} mean {}",
@@ -156,7 +165,8 @@ fn geometric(values: &[f64]) -> Option<f64> {
 
 /// The rate of a run is all that was done by all the time. Over runs of equal length the arithmetic mean is again all by all; over
 /// runs of equal work the harmonic mean is.
-pub(super) fn rates(results: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn rates(whole: &Whole<'_>) -> Outcome {
+    let Whole { results, analysis } = *whole;
     let by_work: BTreeSet<&str> = results
         .runs
         .iter()
@@ -170,31 +180,32 @@ pub(super) fn rates(results: &StudyResults, analysis: &Analysis) -> Outcome {
     let of_work = known(analysis, None)
         .filter(|(_, response, _)| is_rate(response.unit) && by_work.contains(workload(response).as_str()));
     let (looked, largest, broken) = differing(of_work, "harmonic", harmonic);
-    let each = "the rate of a run is all that was done divided by all of the time";
+    let each = "the rate of a run is its total work divided by its total time";
     if !broken.is_empty() {
         return Broken(format!(
-            "runs of equal work are averaged arithmetically, and that matters: {}; compare the elapsed times instead",
+            "runs of equal work are averaged arithmetically, which changes the mean: {}; compare the elapsed times instead",
             some(broken.iter().map(String::as_str))
         ));
     }
     match looked {
         0 => Held(format!(
-            "{each}; means are over runs of equal length, where the arithmetic mean is all by all again"
+            "{each}; means are over runs of equal length, where the arithmetic mean is total work by total time as well"
         )),
         n => Held(format!(
-            "{each}; over runs of equal work the harmonic mean of {n} rates was calculated too, and differs by at most {}, \
+            "{each}; over runs of equal work the harmonic mean of {n} rates was also computed, and differs by at most {}, \
              less than the intervals",
-            format::percent(largest)
+            percent(largest)
         )),
     }
 }
 
-pub(super) fn ratios(_: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn ratios(whole: &Whole<'_>) -> Outcome {
+    let analysis = whole.analysis;
     let of_ratios = || known(analysis, None).filter(|(_, response, _)| response.unit == Unit::Ratio);
     let (looked, largest, broken) = differing(of_ratios(), "geometric", geometric);
     if !broken.is_empty() {
         return Broken(format!(
-            "means of ratios are arithmetic, and that matters: {}; look at the counts that they are ratios of",
+            "means of ratios are arithmetic, which changes them: {}; compare the underlying counts",
             some(broken.iter().map(String::as_str))
         ));
     }
@@ -205,14 +216,15 @@ pub(super) fn ratios(_: &StudyResults, analysis: &Analysis) -> Outcome {
                 .into(),
         ),
         n => Held(format!(
-            "of {n} means of ratios ({}) the geometric mean was calculated too, and differs by at most {}",
+            "of {n} means of ratios ({}) the geometric mean was also computed, and differs by at most {}",
             some(names),
-            format::percent(largest)
+            percent(largest)
         )),
     }
 }
 
-pub(super) fn intervals(_: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn intervals(whole: &Whole<'_>) -> Outcome {
+    let analysis = whole.analysis;
     let single: Vec<&str> =
         primary(analysis).filter(|(.., e)| e.half_width.is_none()).map(|(t, ..)| label(t)).collect();
     let all = primary(analysis).count();
@@ -225,12 +237,13 @@ pub(super) fn intervals(_: &StudyResults, analysis: &Analysis) -> Outcome {
             "values are not deterministic: {} of {} have {} Student-t intervals over runs",
             plural(n, "mean"),
             analysis.primary_response,
-            format::percent(analysis.confidence)
+            percent(analysis.confidence)
         )),
     }
 }
 
-pub(super) fn normality(_: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn normality(whole: &Whole<'_>) -> Outcome {
+    let analysis = whole.analysis;
     if let Some(found) = analysis.effects.experiment() {
         let check = found.residuals.checks.iter().find(|check| check.name == "normality");
         match check {
@@ -249,23 +262,24 @@ pub(super) fn normality(_: &StudyResults, analysis: &Analysis) -> Outcome {
         .collect();
     match shapiro_wilk(&distances) {
         Ok((w, p)) if p < ALPHA => Broken(format!(
-            "runs are not normally distributed about their means (Shapiro and Wilk: W = {w:.3}, p = {}, n = {}); intervals are \
-             less sure than they say, so look at the single runs",
-            crate::sections::effects::p_text(p),
+            "runs are not normally distributed about their means (Shapiro and Wilk: W = {w:.3}, p = {}, n = {}); the coverage of intervals is \
+             lower than stated, so look at the single runs",
+            p_text(p),
             distances.len()
         )),
         Ok((w, p)) => Held(format!(
-            "nothing speaks against it (Shapiro and Wilk over {}: W = {w:.3}, p = {})",
+            "no evidence against it (Shapiro and Wilk over {}: W = {w:.3}, p = {})",
             plural(distances.len(), "run"),
-            crate::sections::effects::p_text(p)
+            p_text(p)
         )),
         Err(_) => Broken("too few runs to check; intervals assume it. Set `replicates` to 5 or more".into()),
     }
 }
 
-pub(super) fn comparisons(_: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn comparisons(whole: &Whole<'_>) -> Outcome {
+    let analysis = whole.analysis;
     if analysis.treatments.len() < 2 {
-        return NotNeeded("one treatment: nothing is compared".into());
+        return NotNeeded("one treatment: there is nothing to compare".into());
     }
     let alone: Vec<&str> = primary(analysis).filter(|(.., e)| e.n < 2).map(|(t, ..)| label(t)).collect();
     match &analysis.effects {
@@ -273,14 +287,13 @@ pub(super) fn comparisons(_: &StudyResults, analysis: &Analysis) -> Outcome {
             "analysis of variance over {}, and Welch intervals between treatments",
             plural(found.runs, "run")
         )),
-        _ if !alone.is_empty() => {
-            Broken(format!("one run each cannot be compared with anything: {}", some(alone)))
-        }
-        _ => Held("differences have Welch intervals; those that include 0 are told to be noise".into()),
+        _ if !alone.is_empty() => Broken(format!("single runs cannot be compared: {}", some(alone))),
+        _ => Held("differences have Welch intervals; those that include 0 are reported as noise".into()),
     }
 }
 
-pub(super) fn percentiles(_: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn percentiles(whole: &Whole<'_>) -> Outcome {
+    let analysis = whole.analysis;
     let all = || analysis.treatments.iter().flat_map(|t| t.latencies.iter().map(move |l| (t, l)));
     if all().next().is_none() {
         return NotNeeded("no latencies were recorded".into());
@@ -288,20 +301,22 @@ pub(super) fn percentiles(_: &StudyResults, analysis: &Analysis) -> Outcome {
     let few: BTreeSet<&str> =
         all().filter(|(_, l)| l.count > 0 && l.count < FOR_P99).map(|(t, _)| label(t)).collect();
     let merged = "percentiles are of all operations together, from merged histograms; none is an average";
-    match few.is_empty() {
-        true => Held(format!("means stand beside p50, p99, p99.9 and the maximum; {merged}")),
-        false => Held(format!(
-            "{merged}; where fewer than ten operations lie beyond one it is not told ({})",
+    if few.is_empty() {
+        Held(format!("means are shown with p50, p99, p99.9 and the maximum; {merged}"))
+    } else {
+        Held(format!(
+            "{merged}; a percentile with fewer than ten operations beyond it is not shown ({})",
             some(few)
-        )),
+        ))
     }
 }
 
-pub(super) fn setup(results: &StudyResults, _: &Analysis) -> Outcome {
+pub(super) fn setup(whole: &Whole<'_>) -> Outcome {
+    let results = whole.results;
     let hosts: BTreeSet<&str> =
         results.sessions.iter().flat_map(|s| s.environment.keys()).map(String::as_str).collect();
     if results.sessions.iter().any(|session| session.environment.is_empty()) || results.sessions.is_empty() {
-        return Broken("a session has no environment: what it ran on is not known".into());
+        return Broken("a session has no environment: its hosts are not known".into());
     }
     let kernels = |host: &str| -> BTreeSet<&str> {
         let of_host = results.sessions.iter().filter_map(|session| session.environment.get(host));
@@ -314,7 +329,7 @@ pub(super) fn setup(results: &StudyResults, _: &Analysis) -> Outcome {
     let external =
         results.runs.iter().filter_map(|run| run.service.as_ref()).any(|s| s.server == ServedBy::External);
     let server = if external {
-        "; of the server only its address is known: note its hardware and its version beside the report"
+        "; of the server only its address is known: document its hardware and version with the report"
     } else {
         ""
     };
@@ -325,8 +340,9 @@ pub(super) fn setup(results: &StudyResults, _: &Analysis) -> Outcome {
     ))
 }
 
-pub(super) fn together(results: &StudyResults, analysis: &Analysis) -> Outcome {
-    let clients = |run: &benchmaster_record::results::RunRecord| {
+pub(super) fn together(whole: &Whole<'_>) -> Outcome {
+    let Whole { results, analysis } = *whole;
+    let clients = |run: &RunRecord| {
         run.recordings
             .iter()
             .map(|r| r.agents.iter().map(|agent| agent.clients).sum::<u32>())
@@ -336,47 +352,60 @@ pub(super) fn together(results: &StudyResults, analysis: &Analysis) -> Outcome {
     let most = results.runs.iter().map(clients).max().unwrap_or(1);
     let clock = "times are from a monotonic clock; a run lasts from the common start to the end of its last operation";
     if most < 2 {
-        return Held(format!("one client, whose workers begin at one instant; {clock}"));
+        return Held(format!("one client, whose workers start at one instant; {clock}"));
     }
-    match overview::start_line(results, analysis) {
-        Some(line) => Held(format!("{line}; {clock}")),
-        None => Broken("it is not known how well the clients began together".into()),
+    match starts(results, analysis) {
+        Some(starts) => Held(format!("{}; {clock}", spread(&starts))),
+        None => Broken("the spread of the clients' starts is not known".into()),
     }
 }
 
-pub(super) fn bounds(results: &StudyResults, analysis: &Analysis) -> Outcome {
+/// `4 clients started within 28.1 ± 4.0 µs of each other (mean of 20 starts, ± 41.0 µs)`.
+fn spread(starts: &Starts) -> String {
+    let (least, most) = starts.clients;
+    let clients = if least == most { most.to_string() } else { format!("{least} to {most}") };
+    let spread = rounded(starts.spread.mean, starts.spread.half_width, Unit::Nanoseconds, None).text(true);
+    let uncertainty = time(starts.bound_ns as f64);
+    format!(
+        "{clients} clients started within {spread} of each other ({}, right to within {uncertainty})",
+        plural(starts.spread.n, "start")
+    )
+}
+
+pub(super) fn bounds(whole: &Whole<'_>) -> Outcome {
+    let Whole { results, analysis } = *whole;
     let networked = || results.runs.iter().filter(|run| counts(run)).filter_map(|run| run.service.as_ref());
     let unit = analysis.primary_unit;
     if networked().next().is_none() {
         return Broken(
-            "the target is a directory: what its disk or its network carries without a file system is not known here"
+            "the target is a directory: the rate of its disk or network without a file system is not known"
                 .into(),
         );
     }
     let unknown = networked()
         .filter(|service| {
-            overview::baseline_of(results, &service.network).is_none() && service.network.bandwidth.is_none()
+            results.baseline_of(&service.network).is_none() && service.network.bandwidth.is_none()
         })
         .count();
     let all = networked().count();
-    let disk = "the server's disk is not measured by itself";
+    let disk = "the server's disk is not measured separately";
     match unknown {
         0 if unit == Some(Unit::BytesPerSecond) => Held(format!(
             "the network without NFS (raw TCP, or as emulated) is a line in the plots of throughput; {disk}"
         )),
         0 => Held(format!(
-            "the network without NFS stands beside the results, and as a line where bytes per second are drawn; {disk}"
+            "the network without NFS is shown with the results, and as a line where bytes per second are drawn; {disk}"
         )),
         n => Broken(format!(
-            "in {n} of {} nothing is known of the network without NFS; set `run.baseline = true`",
+            "in {n} of {} the network without NFS was not measured; set `run.baseline = true`",
             plural(all, "run")
         )),
     }
 }
 
-pub(super) fn plots(results: &StudyResults, analysis: &Analysis) -> Outcome {
+pub(super) fn plots(whole: &Whole<'_>, drawn: usize) -> Outcome {
+    let Whole { results, analysis } = *whole;
     let treatments = analysis.treatments.len();
-    let drawn = crate::html::TREATMENTS_DRAWN;
     if treatments > drawn {
         return Broken(format!(
             "of {treatments} treatments {drawn} are drawn over time and by latency, to keep the page small; all are in the \
@@ -386,7 +415,7 @@ pub(super) fn plots(results: &StudyResults, analysis: &Analysis) -> Outcome {
     match results.runs.len() {
         0 => NotNeeded("there are no runs".into()),
         n => Held(format!(
-            "{} are drawn one by one beside their means; lines join only what follows in time or along an axis of numbers, and \
+            "{} are drawn one by one beside their means; lines join only points in time or along a numeric axis; \
              categories have points or bars",
             plural(n, "run")
         )),

@@ -17,8 +17,8 @@ use benchmaster_record::results::{
 use benchmaster_record::samples::Series;
 use benchmaster_telemetry::derived::{Derived, derive, growth, mean};
 
+use crate::details::Details;
 use crate::mountstats::observed::Observed;
-use crate::results::details::Details;
 
 /// One workload of one run.
 pub struct Measured<'a> {
@@ -32,7 +32,7 @@ pub struct Measured<'a> {
     pub workload: Option<&'a Workload>,
     details: &'a dyn Details,
     /// What `conditions::observed` made of the samples: several detectors need it.
-    pub(super) mounts: OnceCell<Vec<Observed>>,
+    pub(crate) mounts: OnceCell<Vec<Observed>>,
 }
 
 impl std::fmt::Debug for Measured<'_> {

@@ -1,11 +1,18 @@
 use benchmaster_analysis::analyze;
-use benchmaster_record::results::{NetworkRecord, Response, Unit};
+use benchmaster_record::results::{NetworkRecord, Response, StudyResults, Unit};
 use benchmaster_testkit::{fail, serve, spread, study_results};
 
 use super::*;
 
+/// Treatments that are drawn.
+const DRAWN: usize = 120;
+
+fn all(results: &StudyResults) -> Vec<Lint> {
+    lints(&Whole { results, analysis: &analyze(results) }, DRAWN)
+}
+
 fn outcome(results: &StudyResults, number: usize) -> Outcome {
-    lints(results, &analyze(results))[number - 1].outcome.clone()
+    all(results)[number - 1].outcome.clone()
 }
 
 fn broken(results: &StudyResults, number: usize) -> bool {
@@ -29,7 +36,7 @@ fn there_are_twelve_and_each_says_how_or_where() {
         none.sessions.clear();
         none
     }] {
-        let all = lints(&results, &analyze(&results));
+        let all = all(&results);
         assert_eq!(all.iter().map(|lint| lint.number).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
         assert!(all.iter().all(|lint| lint.outcome.text().len() > 10), "{all:?}");
     }
@@ -92,12 +99,12 @@ fn means_of_ratios_are_held_against_geometric_ones() {
 }
 
 #[test]
-fn what_is_missing_is_told() {
+fn what_is_missing_is_reported() {
     let mut results = study_results(7, 2, 3);
     assert!(broken(&results, 11), "a directory has no bound");
     serve(&mut results);
     spread(&mut results);
-    assert!(!broken(&results, 11) && !broken(&results, 10), "{:?}", lints(&results, &analyze(&results)));
+    assert!(!broken(&results, 11) && !broken(&results, 10), "{:?}", all(&results));
     results.baselines.clear();
     for run in &mut results.runs {
         if let Some(service) = &mut run.service {
