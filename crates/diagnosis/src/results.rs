@@ -21,13 +21,20 @@ use crate::explanation::Explanation;
 
 use self::merge::Merge;
 pub use self::rule::Whole;
-use self::rule::{Compared, Comparison, Detector};
+use self::rule::{Compared, Comparison, Detector, Judge};
 pub use crate::details::Details;
 pub use crate::measured::Measured;
 use crate::validity;
 
-fn detectors() -> impl Iterator<Item = &'static Detector> {
-    limits::DETECTORS.iter().chain(doubts::DETECTORS).chain(phenomena::DETECTORS).chain(conditions::DETECTORS)
+/// What is looked for in each workload of each run: limits first, then what the validity checks found.
+fn judges() -> impl Iterator<Item = &'static dyn Judge> {
+    let detectors =
+        |all: &'static [Detector]| all.iter().map(|detector: &'static Detector| detector as &dyn Judge);
+    detectors(limits::DETECTORS)
+        .chain(validity::rules().map(|rule| rule as &dyn Judge))
+        .chain(detectors(doubts::DETECTORS))
+        .chain(detectors(phenomena::DETECTORS))
+        .chain(detectors(conditions::DETECTORS))
 }
 
 fn comparisons() -> impl Iterator<Item = &'static Comparison> {
@@ -40,9 +47,8 @@ fn comparisons() -> impl Iterator<Item = &'static Comparison> {
 
 /// What can be found.
 pub(crate) fn explanations() -> impl Iterator<Item = &'static Explanation> {
-    let of_runs = detectors().map(|detector| detector.explanation);
-    of_runs
-        .chain(validity::rules().map(|rule| &rule.explanation))
+    judges()
+        .map(Judge::explanation)
         .chain(comparisons().map(|comparison| comparison.explanation))
         .chain(limits::EXPLANATIONS.iter().copied())
 }
@@ -68,13 +74,8 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
         let run = read.as_ref().unwrap_or(run);
         for recording in &run.recordings {
             let measured = Measured::new(results, run, recording, details);
-            for rule in validity::rules().filter(|rule| !fails_for_another_reason(run, &rule.explanation)) {
-                merge.add(&rule.explanation, &measured, rule.judge(&measured));
-            }
-            for detector in
-                detectors().filter(|detector| !fails_for_another_reason(run, detector.explanation))
-            {
-                merge.add(detector.explanation, &measured, (detector.detect)(&measured));
+            for judge in judges().filter(|judge| !fails_for_another_reason(run, judge.explanation())) {
+                merge.add(judge.explanation(), &measured, judge.judge(&measured));
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use benchmaster_diagnosis::explanation::Group;
 use benchmaster_diagnosis::finding::Finding;
-use benchmaster_record::results::{Severity, Unit};
+use benchmaster_record::results::{CheckKind, Severity, Unit};
 
 use crate::format::{self, Scale};
 use crate::plots::figure::{Figure, short};
@@ -133,10 +133,12 @@ pub(crate) struct Note {
     /// The same in a word, `FAILED`, `INVALID`, `warning`; or nothing.
     pub(crate) mark: &'static str,
     /// The check, for those that are one.
-    pub(crate) check: Option<String>,
+    pub(crate) check: Option<CheckKind>,
     /// In how many runs of which workloads, for those that are a check.
     pub(crate) seen: String,
     pub(crate) text: String,
+    /// What to do, for those that are a check; or nothing.
+    pub(crate) remedy: String,
 }
 
 /// A finding with what stands behind it.

@@ -18,7 +18,6 @@ use crate::plots::figure::Figure;
 use crate::plots::{Plots, effects};
 use crate::sections::{compare, experiment, hash_cast, history, study};
 
-pub(crate) use crate::plots::CHOICES as TREATMENTS_DRAWN;
 pub use crate::sections::compare::Compared;
 pub use crate::sections::hash_cast::{HashCast, HashCastCurve, HashCastPoint, HashCastPoints};
 
@@ -255,10 +254,14 @@ impl<'d> Html<'d> {
             put!(self, "<p class=\"verdict {class}\">{}</p>\n", coded(&note.text));
             return;
         }
-        let check = note.check.as_deref().map_or_else(String::new, |check| format!(" {}", escape(check)));
+        let check = note.check.map_or_else(String::new, |check| format!(" {check}"));
         let seen = if note.seen.is_empty() { String::new() } else { format!(" ({})", escape(&note.seen)) };
         put!(self, "<div class=\"alert {class}\"><strong>{}:{check}{seen}</strong>", note.mark);
-        put!(self, "<p>{}</p></div>\n", coded(&note.text));
+        put!(self, "<p>{}</p>", coded(&note.text));
+        if !note.remedy.is_empty() {
+            put!(self, "<p>Do: {}</p>", coded(&note.remedy));
+        }
+        put!(self, "</div>\n");
     }
 
     fn finding(&mut self, entry: &Entry) {

@@ -103,7 +103,12 @@ fn write(text: &mut Text, blocks: &[&Block]) {
                 text.section(&table.caption);
                 text.table(table);
             }
-            Block::Note(note) => text.marked_in(note.severity, note.mark, &told(note), usize::MAX),
+            Block::Note(note) => {
+                text.marked_in(note.severity, note.mark, &told(note), usize::MAX);
+                if !note.remedy.is_empty() {
+                    text.clipped_after("   ", &format!("do: {}", note.remedy), usize::MAX);
+                }
+            }
             Block::Finding(entry) => finding(text, entry),
             // A file that can be read elsewhere.
             Block::Fold(_, blocks) if matches!(blocks.first(), Some(Block::Code(..))) => {}

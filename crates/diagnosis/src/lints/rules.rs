@@ -360,14 +360,14 @@ pub(super) fn together(whole: &Whole<'_>) -> Outcome {
     }
 }
 
-/// `4 clients started within 28.1 ± 4.0 µs of each other (mean of 20 starts, ± 41.0 µs)`.
+/// `4 clients started within 28.1 ± 4.0 µs of each other (20 starts, error bound 41.0 µs)`.
 fn spread(starts: &Starts) -> String {
     let (least, most) = starts.clients;
     let clients = if least == most { most.to_string() } else { format!("{least} to {most}") };
     let spread = rounded(starts.spread.mean, starts.spread.half_width, Unit::Nanoseconds, None).text(true);
     let uncertainty = time(starts.bound_ns as f64);
     format!(
-        "{clients} clients started within {spread} of each other ({}, right to within {uncertainty})",
+        "{clients} clients started within {spread} of each other ({}, error bound {uncertainty})",
         plural(starts.spread.n, "start")
     )
 }

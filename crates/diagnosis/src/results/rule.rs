@@ -7,6 +7,7 @@ use crate::diagnosis::Verdict;
 use crate::explanation::Explanation;
 use crate::finding::Finding;
 use crate::measured::Measured;
+use crate::validity::rule::Rule;
 
 /// All runs of a study together.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +22,32 @@ pub struct Whole<'a> {
 pub(crate) struct Detector {
     pub(crate) explanation: &'static Explanation,
     pub(crate) detect: fn(&Measured<'_>) -> Verdict,
+}
+
+/// A detector, or the rule of a validity check.
+pub(crate) trait Judge {
+    fn explanation(&self) -> &Explanation;
+    fn judge(&self, measured: &Measured<'_>) -> Verdict;
+}
+
+impl Judge for Detector {
+    fn explanation(&self) -> &Explanation {
+        self.explanation
+    }
+
+    fn judge(&self, measured: &Measured<'_>) -> Verdict {
+        (self.detect)(measured)
+    }
+}
+
+impl Judge for Rule {
+    fn explanation(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    fn judge(&self, measured: &Measured<'_>) -> Verdict {
+        Rule::judge(self, measured)
+    }
 }
 
 /// Looks for one condition in all runs together.

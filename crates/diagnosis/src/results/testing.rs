@@ -11,8 +11,7 @@ use crate::diagnosis::Verdict;
 use crate::finding::Finding;
 use crate::measured::Measured;
 use crate::results::phenomena::made::with_parameters;
-use crate::results::rule::Detector;
-use crate::validity::rule::Rule;
+use crate::results::rule::Judge;
 
 /// Results of a run, of which the first workload is looked at.
 pub(crate) struct Made {
@@ -144,22 +143,5 @@ impl Made {
             Verdict::Found(finding) => finding,
             other => panic!("not found: {other:?}"),
         }
-    }
-}
-
-/// A detector, or the rule of a check.
-pub(crate) trait Judge {
-    fn judge(&self, measured: &Measured<'_>) -> Verdict;
-}
-
-impl Judge for Detector {
-    fn judge(&self, measured: &Measured<'_>) -> Verdict {
-        (self.detect)(measured)
-    }
-}
-
-impl Judge for Rule {
-    fn judge(&self, measured: &Measured<'_>) -> Verdict {
-        Rule::judge(self, measured)
     }
 }

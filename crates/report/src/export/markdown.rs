@@ -114,7 +114,9 @@ impl Markdown {
 fn note(note: &Note) -> String {
     match &note.check {
         Some(check) => {
-            format!("- **{}** {} ({}): {}", note.mark, code(check), text(&note.seen), text(&note.text))
+            let (seen, told) = (text(&note.seen), text(&note.text));
+            let check = code(check.name());
+            format!("- **{}** {check} ({seen}): {told} *Do:* {}", note.mark, coded(&note.remedy))
         }
         None => format!("- **{}** {}", note.mark, text(&note.text)),
     }

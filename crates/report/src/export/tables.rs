@@ -10,7 +10,7 @@ use benchmaster_record::recording::{
     SeriesRecording, StopReason, WorkerRecording, WorkerSeries,
 };
 use benchmaster_record::results::{
-    Check, Evidence, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
+    Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
 };
 use benchmaster_store::factor_columns;
 
@@ -316,7 +316,7 @@ fn checks(results: &StudyResults) -> Table {
         .text("check", |(_, check)| Some(check.kind.name()))
         .text("severity", |(_, check)| Some(word(check.severity)))
         .text("message", |(_, check)| Some(check.message.as_str()))
-        .text("evidence", |(_, check)| Some(evidence(&check.evidence)))
+        .text("evidence", |(_, check)| Some(evidence(check)))
         .build()
 }
 
@@ -475,8 +475,8 @@ fn stop_name(stop: StopReason) -> &'static str {
     }
 }
 
-/// The numbers as a JSON object.
-fn evidence(numbers: &[Evidence]) -> String {
-    let numbers: BTreeMap<&str, f64> = numbers.iter().map(|one| (&*one.name, one.value)).collect();
+/// The numbers of a check as a JSON object.
+fn evidence(check: &Check) -> String {
+    let numbers: BTreeMap<&str, f64> = check.evidence.iter().map(|one| (&*one.name, one.value)).collect();
     serde_json::json!(numbers).to_string()
 }

@@ -154,7 +154,7 @@ pub(crate) fn starts<'a>(results: &'a StudyResults, analysis: &'a Analysis) -> V
     found
 }
 
-/// `4 clients began within 28.1 ± 4.0 µs of each other (mean of 20 starts, largest 37.4 µs, right to within 41.0 µs)`;
+/// `4 clients started within 28.1 ± 4.0 µs of each other (mean of 20 starts, largest 37.4 µs; error bound 41.0 µs)`;
 /// nothing where there was one client.
 pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis) -> Option<String> {
     let starts = benchmaster_analysis::starts(results, analysis)?;

@@ -91,6 +91,7 @@ fn notes(comparison: &Comparison) -> Vec<Note> {
         check: None,
         seen: String::new(),
         text,
+        remedy: String::new(),
     };
     let forced = (!comparison.forced.is_empty()).then(|| {
         let named = match comparison.forced.len() {

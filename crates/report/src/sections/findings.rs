@@ -26,6 +26,7 @@ pub(super) fn section(diagnosis: &Diagnosis, plots: &Plots) -> Section {
         check: None,
         seen: String::new(),
         text: text.clone(),
+        remedy: String::new(),
     });
     let none = diagnosis.findings.is_empty().then(|| {
         let checked = format::plural(diagnosis.clear.len(), "condition");

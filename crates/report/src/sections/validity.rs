@@ -1,13 +1,14 @@
 //! Failures, damage and failed checks; the rules of good measurement.
 
 use benchmaster_analysis::{Analysis, WarningSummary};
-use benchmaster_diagnosis::lints::{Lint, Outcome};
+use benchmaster_diagnosis::lints::{Outcome, lints};
 use benchmaster_diagnosis::results::Whole;
 use benchmaster_diagnosis::validity::remedy;
 use benchmaster_record::results::{Severity, StudyResults};
 
 use crate::document::{Block, Cell, Note, Section, Table, word};
 use crate::format;
+use crate::plots::CHOICES;
 
 /// Notes that the page does not fold away.
 const FIRST: usize = 3;
@@ -17,7 +18,7 @@ pub(super) fn section(results: &StudyResults, analysis: &Analysis, problems: &[S
     let mut first: Vec<Block> = notes(analysis, problems).into_iter().map(Block::from).collect();
     let more = first.split_off(first.len().min(FIRST));
     let more = (!more.is_empty()).then(|| Block::Fold(format::plural(more.len(), "further note"), more));
-    let lints = lints(results, analysis);
+    let lints = lints(&Whole { results, analysis }, CHOICES);
     let broken = lints.iter().filter(|lint| is_broken(&lint.outcome)).count();
     let kept = lints.len() - broken;
     let broken = match broken {
@@ -36,7 +37,14 @@ pub(super) fn section(results: &StudyResults, analysis: &Analysis, problems: &[S
 /// How many runs count, and the number of failures, warnings and notes.
 pub(super) fn verdict(analysis: &Analysis, problems: &[String]) -> Note {
     let notes = notes(analysis, problems);
-    let of = |severity, text| Note { severity, mark: "", check: None, seen: String::new(), text };
+    let of = |severity, text| Note {
+        severity,
+        mark: "",
+        check: None,
+        seen: String::new(),
+        text,
+        remedy: String::new(),
+    };
     let Some(worst) = notes.iter().filter_map(|note| note.severity).max() else {
         let severity = (analysis.runs == 0).then_some(Severity::Note);
         return of(severity, all_well(analysis).into());
@@ -67,7 +75,7 @@ pub(crate) fn all_well(analysis: &Analysis) -> &'static str {
 pub(super) fn rules(results: &StudyResults, analysis: &Analysis) -> Section {
     let head = ["#rule", "requirement", "here", "how, or why not"];
     let mut table = Table::new("The twelve rules of Hoefler and Belli (SC '15)", &head);
-    for lint in lints(results, analysis) {
+    for lint in lints(&Whole { results, analysis }, CHOICES) {
         let severity = is_broken(&lint.outcome).then_some(Severity::Warning);
         table.row([
             Cell::count(lint.number as usize),
@@ -81,18 +89,20 @@ pub(super) fn rules(results: &StudyResults, analysis: &Analysis) -> Section {
         .page([table])
 }
 
-fn lints(results: &StudyResults, analysis: &Analysis) -> Vec<Lint> {
-    benchmaster_diagnosis::lints::lints(&Whole { results, analysis }, crate::html::TREATMENTS_DRAWN)
-}
-
 fn is_broken(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Broken(_))
 }
 
 /// Failed runs, damage, and failed checks, each check and severity once.
 pub(crate) fn notes(analysis: &Analysis, problems: &[String]) -> Vec<Note> {
-    let invalid =
-        |mark, text| Note { severity: Some(Severity::Invalid), mark, check: None, seen: String::new(), text };
+    let invalid = |mark, text| Note {
+        severity: Some(Severity::Invalid),
+        mark,
+        check: None,
+        seen: String::new(),
+        text,
+        remedy: String::new(),
+    };
     let failures = analysis.treatments.iter().flat_map(|t| t.failed.iter().map(move |f| (t, f)));
     let failures = failures
         .map(|(t, f)| format!("{}, replicate {}: {}", t.label, f.run.replicate + 1, f.reason))
@@ -109,16 +119,17 @@ fn of_check(group: &[&WarningSummary]) -> Option<Note> {
     };
     let seen = group.iter().map(where_seen).collect::<Vec<_>>().join("; ");
     let left_out = if check.severity == Severity::Invalid { ", excluded" } else { "" };
-    let example = if group.len() > 1 { "Example: " } else { "" };
+    let example = if group.len() > 1 { format!("Example: {}", check.message) } else { check.message.clone() };
     Some(Note {
         severity: Some(check.severity),
         mark: match check.severity {
             Severity::Invalid => "INVALID",
             severity => word(severity),
         },
-        check: Some(check.kind.name().to_owned()),
+        check: Some(check.kind),
         seen: format!("{seen}{left_out}"),
-        text: format!("{example}{} {}", check.message, remedy(check).text),
+        text: example,
+        remedy: remedy(check).text,
     })
 }
 
