@@ -205,7 +205,6 @@ const REWRITTEN: &[&str] = &[
     "fleet",
     "frames",
     "import",
-    "lab",
     "netem",
     "nfs-client",
     "nfs-proto",

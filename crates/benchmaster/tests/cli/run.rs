@@ -141,7 +141,7 @@ fn wrong_data_fail_the_run_and_the_study_goes_on() {
         &format!(
             "[study]\nname = 'verified'\n[target]\npath = 'target'\n[run]\nfilesets = 'fresh'\ncache_hook = \
              '''{hook}'''\n[design]\nreplicates = 3\n[workload.read]\nuse = 'sequential-read'\nfile_size = '64KiB'\n\
-             io_size = '4KiB'\nduration = '30ms'\nverify = true\nclaims = 'cache'\n"
+             io_size = '4KiB'\nduration = '500ms'\nverify = true\nclaims = 'cache'\n"
         ),
     );
     let output = place.run(&["run", "verified.toml"]);
