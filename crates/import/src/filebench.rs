@@ -7,6 +7,7 @@
 mod draw;
 mod flow;
 mod parse;
+mod randvar;
 mod script;
 mod set;
 mod steps;

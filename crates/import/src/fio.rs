@@ -136,10 +136,12 @@ fn merged(mut notes: Vec<Note>, workloads: usize) -> Vec<Note> {
             let mut names: Vec<Option<String>> = same.into_iter().map(|note| note.workload).collect();
             names.dedup();
             let said = matches!(first.kind, NoteKind::Translated | NoteKind::Irrelevant);
-            match said || names.len() > 1 && names.len() >= workloads {
-                true if names.len() == 1 => kept.push(first),
-                true => kept.push(Note { workload: None, ..first }),
-                false => kept.extend(names.into_iter().map(|workload| Note { workload, ..first.clone() })),
+            if !said && (names.len() <= 1 || names.len() < workloads) {
+                kept.extend(names.into_iter().map(|workload| Note { workload, ..first.clone() }));
+            } else if names.len() == 1 {
+                kept.push(first);
+            } else {
+                kept.push(Note { workload: None, ..first });
             }
         }
     }

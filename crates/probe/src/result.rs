@@ -142,7 +142,6 @@ pub struct Repetition {
 pub struct Flow {
     /// The client's port: with the addresses it decides which queues of the network interfaces the flow takes.
     pub port: u16,
-    /// Bytes per second.
     pub bytes_per_s: f64,
     /// Seconds over which it was measured, after the warm-up.
     pub seconds: f64,

@@ -19,7 +19,6 @@ pub use window::{growth, maximum, mean, value_at};
 /// A number computed from samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Derived {
-    /// The number.
     pub value: f64,
     /// `B`, `B/s`, `ns`, `1/s`, `1` for shares and plain numbers.
     pub unit: Cow<'static, str>,

@@ -11,7 +11,6 @@ pub struct CpuTimes {
     pub nice: u64,
     /// In the kernel.
     pub system: u64,
-    /// Idle.
     pub idle: u64,
     /// Idle while I/O was outstanding.
     pub iowait: u64,

@@ -28,7 +28,6 @@ pub struct Mountstats {
     pub mounts: Vec<NfsMount>,
 }
 
-/// One NFS mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NfsMount {
     /// What is mounted: `server:/export`.

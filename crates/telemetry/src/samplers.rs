@@ -4,9 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::sampling::registry::Registered;
 use crate::sampling::text::Malformed;
-use crate::sampling::{MetricInfo, Reading, SampleError, Sampler, SamplingConfig, Sink, Source};
+use crate::sampling::{MetricInfo, Reading, Registered, SampleError, Sampler, SamplingConfig, Sink, Source};
 
 pub mod cgroup;
 pub mod cpu;

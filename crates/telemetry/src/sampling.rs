@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 mod budget;
 mod engine;
 pub(crate) mod folder;
-pub(crate) mod registry;
+mod registry;
 mod series;
 mod source;
 pub mod text;
@@ -102,6 +102,15 @@ pub trait Sampler: Send {
     /// # Errors
     /// See [`SampleError`]; what was recorded before stays, and the next tick tries again.
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError>;
+}
+
+/// A sampler that can be made.
+pub(crate) struct Registered {
+    pub(crate) name: &'static str,
+    /// What it reads, in a sentence.
+    pub(crate) about: &'static str,
+    pub(crate) metrics: &'static [MetricInfo],
+    pub(crate) make: fn(&SamplingConfig) -> Box<dyn Sampler>,
 }
 
 /// What is known of a metric.

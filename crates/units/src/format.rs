@@ -7,16 +7,12 @@ use serde::{Deserialize, Serialize};
 /// The unit of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Unit {
-    /// Bytes per second.
     #[serde(rename = "B/s")]
     BytesPerSecond,
-    /// Operations per second.
     #[serde(rename = "ops/s")]
     OperationsPerSecond,
-    /// Nanoseconds.
     #[serde(rename = "ns")]
     Nanoseconds,
-    /// A count.
     #[serde(rename = "count")]
     Count,
     /// A ratio without unit.
@@ -95,7 +91,6 @@ impl Scale {
 /// A value with its uncertainty, rounded as the uncertainty demands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rounded {
-    /// The value.
     pub value: String,
     /// The half width of its interval, with as many decimals as the value; `None` when there is none.
     pub half_width: Option<String>,

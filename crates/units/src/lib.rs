@@ -4,8 +4,6 @@
 //! Both SI (`kB`, `MB`: powers of 1000) and IEC (`KiB`, `MiB`: powers of 1024) units are accepted and kept apart; a
 //! size without a unit is refused unless it is a plain integer number of bytes, because `64k` means both.
 
-#![deny(missing_docs)]
-
 pub mod format;
 
 use std::borrow::Cow;
@@ -172,7 +170,6 @@ impl TimeSpan {
     pub const fn millis(n: u64) -> Self {
         Self(Duration::from_millis(n))
     }
-    /// In nanoseconds.
     pub fn nanos(self) -> u64 {
         u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
     }
@@ -184,10 +181,12 @@ impl FromStr for TimeSpan {
         const EXAMPLE: &str = "a duration such as `250ms`, `30s` or `5min`";
         let (number, unit) = split_number(text, EXAMPLE)?;
         let Some((_, factor)) = TIME_UNITS.iter().find(|(name, _)| *name == unit) else {
-            let fix = match unit.is_empty() && number == 0.0 {
-                true => "`0s`".into(),
-                false if unit.is_empty() => format!("`{number}s` if seconds are meant"),
-                false => "one of ns, us, ms, s, min, h, d".into(),
+            let fix = if unit.is_empty() && number == 0.0 {
+                "`0s`".into()
+            } else if unit.is_empty() {
+                format!("`{number}s` if seconds are meant")
+            } else {
+                "one of ns, us, ms, s, min, h, d".into()
             };
             return Err(UnitError::Unit { text: text.into(), found: found(unit), fix });
         };
@@ -279,9 +278,10 @@ impl FromStr for Bandwidth {
 
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.fract() == 0.0 && self.0 < (1u64 << 53) as f64 {
-            true => write!(f, "{}/s", ByteSize(self.0 as u64)),
-            false => write!(f, "{}B/s", self.0),
+        if self.0.fract() == 0.0 && self.0 < (1u64 << 53) as f64 {
+            write!(f, "{}/s", ByteSize(self.0 as u64))
+        } else {
+            write!(f, "{}B/s", self.0)
         }
     }
 }

@@ -17,7 +17,6 @@ pub enum Key {
     Home,
     /// On to the last.
     End,
-    /// Escape.
     Escape,
 }
 

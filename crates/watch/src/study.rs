@@ -30,7 +30,6 @@ pub struct Study {
 pub struct ClientRates {
     /// Operations per second; `None` before the second state of a phase.
     pub operations_per_s: Option<f64>,
-    /// Bytes per second.
     pub bytes_per_s: Option<f64>,
 }
 

@@ -14,7 +14,6 @@ use crate::runs::Estimate;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RpcSummary {
     pub workload: String,
-    /// The phase.
     pub phase: Phase,
     /// Clients whose RPCs are summed.
     pub clients: u32,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::draw;
 use super::parse::{Attribute, Command, Flowop, Raw, Thread, What};
+use super::randvar;
 use super::value::{Scope, Value};
 use super::{Notes, RUN_SECONDS};
 use crate::{Mistake, NoteKind};
@@ -150,8 +150,8 @@ impl<'a> Script<'a> {
     fn draw(&mut self, variable: &str) -> Result<(), Mistake> {
         let Some((custom, attributes)) = self.draws.get(variable) else { return Ok(()) };
         let draw = match (custom, attributes.first()) {
-            (true, Some(place)) => draw::custom(attributes, &self.scope, place)?,
-            (_, Some(_)) => draw::own(attributes, &self.scope)?,
+            (true, Some(place)) => randvar::custom(attributes, &self.scope, place)?,
+            (_, Some(_)) => randvar::own(attributes, &self.scope)?,
             _ => return Ok(()),
         };
         self.scope.set(variable, Value::Drawn(draw));

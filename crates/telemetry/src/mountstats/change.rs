@@ -7,9 +7,7 @@ use super::{NfsMount, Numbers, Operation, Transport};
 pub struct Change {
     /// Operations, those not used too.
     pub operations: Vec<Operation>,
-    /// Events.
     pub events: Numbers,
-    /// Bytes.
     pub bytes: Numbers,
     /// Connections. Ports, the number of slots and times since something happened are those of the later reading; a
     /// connection that is new, or in the place of one of another kind, counts from zero.
@@ -32,9 +30,7 @@ pub enum ChangeError {
         "{mount}: {counter} went back from {from} to {to}: it was mounted again, or its counters were reset"
     )]
     Backwards {
-        /// The mount.
         mount: String,
-        /// The counter.
         counter: String,
         /// Its value in the first reading.
         from: i128,

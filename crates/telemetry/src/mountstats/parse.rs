@@ -45,7 +45,7 @@ const OPERATIONS: &str = "per-op statistics";
 
 pub(super) fn parse(text: &str) -> Result<Mountstats, ParseError> {
     let mut mounts: Vec<NfsMount> = Vec::new();
-    let mut place = Place::Before;
+    let mut section = Section::Before;
     for (at, line) in text.lines().enumerate() {
         let fail = |problem| ParseError { line: at + 1, problem };
         let shown = || shortened(line);
@@ -54,25 +54,25 @@ pub(super) fn parse(text: &str) -> Result<Mountstats, ParseError> {
         }
         if !line.starts_with([' ', '\t']) {
             let mount = mount(line).ok_or_else(|| fail(Problem::Mount(shown())))?;
-            place = Place::Other;
+            section = Section::Other;
             if is_nfs(&mount.file_system) {
                 mounts.push(mount);
-                place = Place::Lines;
+                section = Section::Lines;
             }
             continue;
         }
-        match (place, mounts.last_mut()) {
-            (Place::Other, _) => {}
-            (Place::Lines, Some(_)) if line.trim() == OPERATIONS => place = Place::Operations,
-            (Place::Lines, Some(mount)) => {
+        match (section, mounts.last_mut()) {
+            (Section::Other, _) => {}
+            (Section::Lines, Some(_)) if line.trim() == OPERATIONS => section = Section::Operations,
+            (Section::Lines, Some(mount)) => {
                 let (key, value) = line.trim().split_once(':').ok_or_else(|| fail(Problem::Key(shown())))?;
                 field(mount, key, value.trim()).map_err(fail)?;
             }
-            (Place::Operations, Some(mount)) => {
+            (Section::Operations, Some(mount)) => {
                 let (name, value) = line.trim().split_once(':').ok_or_else(|| fail(Problem::Key(shown())))?;
                 mount.operations.push(operation(name.trim(), value).map_err(fail)?);
             }
-            (Place::Before, _) | (_, None) => return Err(fail(Problem::Outside(shown()))),
+            (Section::Before, _) | (_, None) => return Err(fail(Problem::Outside(shown()))),
         }
     }
     Ok(Mountstats { mounts })
@@ -80,7 +80,7 @@ pub(super) fn parse(text: &str) -> Result<Mountstats, ParseError> {
 
 /// What an indented line belongs to.
 #[derive(Clone, Copy)]
-enum Place {
+enum Section {
     /// Nothing.
     Before,
     /// A mount of a file system that is not NFS.

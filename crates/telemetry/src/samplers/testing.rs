@@ -3,8 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::sampling::registry::Registered;
-use crate::sampling::{Kind, Metric, Recorder, Samples, SamplingConfig, Sink};
+use crate::sampling::{Kind, Metric, Recorder, Registered, Samples, SamplingConfig, Sink};
 
 /// Everything that a parser gave.
 #[derive(Debug, Default, PartialEq)]

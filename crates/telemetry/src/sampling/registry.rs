@@ -4,15 +4,6 @@ use super::{Kind, MetricInfo, Sampler, SamplerProblem, SamplingConfig};
 use crate::derived::DERIVED;
 use crate::samplers::ALL;
 
-/// A sampler that can be made.
-pub(crate) struct Registered {
-    pub(crate) name: &'static str,
-    /// What it reads, in a sentence.
-    pub(crate) about: &'static str,
-    pub(crate) metrics: &'static [MetricInfo],
-    pub(crate) make: fn(&SamplingConfig) -> Box<dyn Sampler>,
-}
-
 /// Every metric of every sampler with a fixed name, and the sampler's name.
 pub fn all_metrics() -> impl Iterator<Item = (&'static str, MetricInfo)> {
     ALL.iter().flat_map(|sampler| sampler.metrics.iter().map(|metric| (sampler.name, *metric)))

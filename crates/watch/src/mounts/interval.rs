@@ -41,7 +41,6 @@ pub struct OperationRates {
     pub name: String,
     /// Calls completed.
     pub ops: u64,
-    /// Calls per second.
     pub ops_per_s: f64,
     /// Bytes of requests per second, with RPC headers,
     pub sent_bytes_per_s: f64,

@@ -12,7 +12,6 @@ use crate::numbers::{clean, milliseconds, short, spaced};
 pub struct Snapshot<'a> {
     /// Milliseconds since 1970 at its end.
     pub time_ms: u64,
-    /// The mounts.
     pub mounts: Vec<Mount<'a>>,
 }
 

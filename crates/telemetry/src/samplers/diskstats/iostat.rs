@@ -5,13 +5,11 @@
 pub struct Disk {
     /// Reads completed.
     pub reads: f64,
-    /// Bytes read.
     pub read_bytes: f64,
     /// Time of all reads together, in nanoseconds.
     pub read_time_ns: f64,
     /// Writes completed.
     pub writes: f64,
-    /// Bytes written.
     pub written_bytes: f64,
     /// Time of all writes together, in nanoseconds.
     pub write_time_ns: f64,

@@ -30,7 +30,6 @@ impl Wanted {
     }
 }
 
-/// One connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connection<'a> {
     /// This end.
@@ -94,7 +93,6 @@ enum Field {
     U8(usize),
     U32(usize),
     U64(usize),
-    /// Microseconds.
     Micros32(usize),
     Micros64(usize),
     /// Not in `tcp_info`.
