@@ -90,8 +90,11 @@ fn banned(text: &str) -> Vec<(usize, &'static str)> {
     for phrase in BANNED {
         for (start, _) in words.match_indices(phrase) {
             let before = words[..start].chars().next_back();
-            let after = words[start + phrase.len()..].chars().next();
-            if ![before, after].into_iter().flatten().any(char::is_alphanumeric) {
+            let mut rest = words[start + phrase.len()..].chars();
+            let after = rest.next();
+            // A field of a file such as /etc/passwd, where `nobody` is a name.
+            let is_field = after == Some(':') && rest.next().is_some_and(|next| next != ' ');
+            if !is_field && ![before, after].into_iter().flatten().any(char::is_alphanumeric) {
                 found.push((lines[start], *phrase));
             }
         }
@@ -240,6 +243,7 @@ fn what_the_program_prints_is_in_plain_english() {
 #[test]
 fn phrases_are_found_across_lines_and_as_whole_words() {
     assert_eq!(banned("It can be\n  had. Not\nso manyfold, Nobody's."), [(1, "can be had"), (3, "nobody")]);
+    assert_eq!(banned("nobody:x:65534 nobody: it"), [(1, "nobody")]);
     assert_eq!(prose("a `nobody` b\n```\nanew\n```\nc"), "a  b\n\n\n\nc\n");
     let source = "/// anew\nlet a = \"x \\\" anew\"; // \"nobody\"\nlet b = r#\"so \"many\"#; let c = '\"'; bar(\"is told\")";
     assert_eq!(banned(&literals(source)), [(2, "anew"), (3, "is told")]);
