@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod failure;
 mod output;
 mod progress;
 
@@ -10,7 +11,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches as _;
 
 use crate::cli::{Cli, Command};
-use crate::commands::Status;
+use crate::failure::Status;
 
 fn main() -> ExitCode {
     let cli = match Cli::from_arg_matches(&cli::command().get_matches()) {

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 use benchmaster_report::terminal::TextOptions;
 
-use crate::commands::{Failure, Status};
+use crate::failure::{Failure, Status};
 
 /// Prints results. A reader that has gone away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {

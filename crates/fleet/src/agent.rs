@@ -14,6 +14,7 @@ use crate::stream::frames::{FrameReader, FrameWriter, Outgoing, StreamError};
 mod conductor;
 mod hook;
 mod perform;
+mod reporter;
 mod service;
 mod work;
 

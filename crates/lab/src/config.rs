@@ -124,7 +124,6 @@ pub struct KnfsdConfig {
     pub delegations: bool,
     /// The lease of NFS version 4, and with it the grace period.
     pub lease: Duration,
-    /// Options for mkfs.
     pub mkfs_options: Vec<String>,
     /// Options for mount(8), separated by commas; empty: none.
     pub mount_options: String,

@@ -2,7 +2,7 @@
 //!
 //! * [`kernel`]: kernels to boot: packaged, built, given.
 //! * [`packages`] and [`root`]: what guests have as their root file system, made of Debian's packages.
-//! * [`backend`]: what runs a machine: user-mode Linux ([`uml`]) or QEMU ([`qemu`]).
+//! * [`backend`]: the kinds of what runs a machine, user-mode Linux ([`uml`]) or QEMU ([`qemu`]); [`choice`] of one.
 //! * [`machine`]: a machine that runs, and how it ended.
 //! * [`config`]: what a lab is to be; [`facts`]: what one is.
 //! * [`lab`]: a lab that is up, by its [`supervisor`]; [`network`] connects its machines.
@@ -10,6 +10,7 @@
 //! * [`virtual_time`]: server, clients and network in one kernel whose clock moves only when all of them wait.
 
 pub mod backend;
+pub mod choice;
 pub mod config;
 pub mod facts;
 pub mod guest;
@@ -27,9 +28,9 @@ pub mod virtual_time;
 mod cache;
 mod spawn;
 
-pub use backend::{BackEnd, Backend};
+pub use backend::BackEnd;
 pub use config::{FileSystem, KnfsdConfig, LabConfig, ServerKind};
 pub use facts::{LabFacts, LabStatus, MachineFacts, MachineProblem};
 pub use kernel::{Kernel, KernelChoice, KernelOrigin};
 pub use lab::{Lab, LabError};
-pub use machine::{ExitCause, Interface, Machine, MachineSpec, MachineState};
+pub use machine::{Backend, ExitCause, Interface, Machine, MachineSpec, MachineState};

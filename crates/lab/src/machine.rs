@@ -1,4 +1,4 @@
-//! A machine that runs, and how it ended.
+//! What runs machines, a machine that runs, and how it ended.
 
 use std::fmt;
 use std::fs;
@@ -105,6 +105,23 @@ impl MachineSpec {
         words.extend(self.arguments.iter().map(|(name, value)| format!("{name}={value}")));
         words
     }
+}
+
+/// What runs machines.
+pub trait Backend: fmt::Debug + Send + Sync {
+    fn back_end(&self) -> BackEnd;
+
+    /// Whether it works on this host.
+    ///
+    /// # Errors
+    /// What is missing.
+    fn available(&self) -> Result<(), Unavailable>;
+
+    /// Starts a machine, in the network namespace of the calling thread. The machine ends with the calling thread.
+    ///
+    /// # Errors
+    /// [`MachineError`]
+    fn start(&self, machine: &MachineSpec) -> Result<Machine, MachineError>;
 }
 
 /// A machine that was started. It is killed when this is dropped.

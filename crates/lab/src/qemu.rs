@@ -8,9 +8,9 @@ use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::backend::{BackEnd, Backend, Unavailable};
+use crate::backend::{BackEnd, Unavailable};
 use crate::kernel::Architecture;
-use crate::machine::{Machine, MachineError, MachineSpec};
+use crate::machine::{Backend, Machine, MachineError, MachineSpec};
 use crate::packages::{self, Consent, PackageError, Trees};
 use crate::spawn::spawn;
 

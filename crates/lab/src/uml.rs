@@ -9,9 +9,9 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
 
-use crate::backend::{BackEnd, Backend, Unavailable};
+use crate::backend::{BackEnd, Unavailable};
 use crate::kernel::Architecture;
-use crate::machine::{Machine, MachineError, MachineSpec};
+use crate::machine::{Backend, Machine, MachineError, MachineSpec};
 use crate::root;
 use crate::spawn::spawn;
 

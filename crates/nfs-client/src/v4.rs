@@ -35,6 +35,7 @@ mod io_ops;
 mod lease;
 mod lock;
 mod names;
+mod need;
 mod open;
 mod protocol;
 mod recover;

@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 mod attributes;
 mod data;
 mod directory;
+mod extra;
 mod file;
 pub(crate) mod image;
 mod inode;
@@ -41,6 +42,7 @@ pub(crate) use namespace::check_name;
 use inode::{Body, Clock, Inode};
 use space::Space;
 use table::{Table, WriteGuard};
+use types::CAPACITY;
 
 /// Options of one file system.
 #[derive(Debug, Clone, Default)]
@@ -117,8 +119,8 @@ impl FileSystem {
         FsStat {
             total_bytes,
             free_bytes: total_bytes.saturating_sub(self.space.used()),
-            total_files: table::CAPACITY - 1,
-            free_files: (table::CAPACITY - 1).saturating_sub(files),
+            total_files: CAPACITY - 1,
+            free_files: (CAPACITY - 1).saturating_sub(files),
             used_files: files,
         }
     }

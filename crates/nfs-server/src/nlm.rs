@@ -14,7 +14,8 @@ use crate::fs::{FsError, Kind, access, permits};
 use crate::handle::FileId;
 use crate::shared::Shared;
 use crate::state::Effects;
-use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter, Route};
+use crate::state::nlm::NlmOutcome;
+use crate::state::nlm_lock::{NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
 
 mod args;
 pub(crate) mod callback;

@@ -21,16 +21,19 @@ pub mod file;
 pub mod lease;
 pub mod lock;
 pub mod nlm;
+pub mod nlm_lock;
 pub mod open;
 pub mod session;
 
 mod arena;
+mod contention;
 mod entry;
 mod grace;
 pub(crate) mod interval;
 pub(crate) mod owner;
 pub(crate) mod ranges;
 mod slot;
+pub(crate) mod waiter;
 
 use client::Clients;
 use file::Files;
@@ -87,7 +90,7 @@ pub enum Effect {
         owner: Vec<u8>,
     },
     /// Tell a waiting NLM client that it has the lock (NLM_GRANTED).
-    NlmGranted(nlm::NlmWaiter),
+    NlmGranted(nlm_lock::NlmWaiter),
     /// An open ended: [`crate::fs::FileSystem::release`].
     Release(FileId),
 }
@@ -156,7 +159,9 @@ impl State {
         let mut tables = self.tables.write();
         let Tables { clients, files } = &mut *tables;
         clients.tick(files, now, &mut effects);
-        files.tick(clients, now, &mut effects);
+        files.tick_delegations(clients, now, &mut effects);
+        files.tick_waiters(now, &mut effects);
+        files.tick_owners(now, &mut effects);
         effects
     }
 

@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use benchmaster_nfs_client::mount::MountError;
-
-use crate::conduct::{Conductor, Share, Step, Stopped};
+use crate::conduct::{Conductor, Share, Step};
 use crate::content::BLOCK;
 use crate::files::FileTable;
 use crate::model::{Fileset, Sharing, Workload};
@@ -18,69 +16,15 @@ use crate::random::Random;
 use crate::target::{NfsTarget, Target};
 
 mod directory;
+pub(crate) mod error;
 mod fill;
 mod nfs;
 
 pub(crate) use self::directory::Directory;
 pub use self::directory::scratch_directory;
+pub use self::error::AreaError;
 use self::fill::Filler;
 pub(crate) use self::nfs::NfsArea;
-
-/// Why the working directory could not be made, prepared or removed.
-#[derive(Debug, thiserror::Error)]
-pub enum AreaError {
-    /// A file operation failed.
-    #[error("cannot {action} `{}`: {source}", path.display())]
-    Io { action: &'static str, path: PathBuf, source: io::Error },
-    /// The target is not a directory.
-    #[error("the target `{}` is not a directory; name the directory (or mount point) to measure", path.display())]
-    NotADirectory { path: PathBuf },
-    /// A directory of the name we need exists and is not ours.
-    #[error("`{}` exists and was not made by this study; rename or remove it", path.display())]
-    Foreign { path: PathBuf },
-    /// The files do not fit.
-    #[error(
-        "fileset `{fileset}` needs {needed} bytes and `{}` has {free} bytes free; make it smaller (`file_size`, `files`) or free \
-         space", path.display()
-    )]
-    NoSpace { fileset: String, needed: u64, free: u64, path: PathBuf },
-    /// Verification was asked for files whose content is not known.
-    #[error(
-        "fileset `{fileset}` was written by a workload without `verify` or with another `io_size`, so what it holds cannot \
-         be proved; add `verify = true` there too, with sizes that are multiples of the same power of two"
-    )]
-    NotProvable { fileset: String },
-    /// The NFS server's export could not be mounted.
-    #[error(transparent)]
-    Mount(
-        /// Why not; names server and export.
-        #[from]
-        MountError,
-    ),
-    /// The user-space NFS client could not run, or did not end in good order.
-    #[error("NFS client of `{}`: {problem}", path.display())]
-    Client { path: PathBuf, problem: String },
-    /// Several processes would write the same files, and none could prove what the others wrote.
-    #[error(
-        "fileset `{fileset}` is shared, written and verified by clients in several processes, which do not know what the \
-         others write; use `launcher = \"threads\"`, private filesets, or no `verify`"
-    )]
-    NotProvableTogether { fileset: String },
-    /// Clients see different directories, which cannot hold files that all share.
-    #[error(
-        "fileset `{fileset}` is shared, and `{}` is not the same directory on all hosts; mount the same file system on all, or \
-         use private filesets", path.display()
-    )]
-    NotShared { fileset: String, path: PathBuf },
-    #[error("preparation was stopped")]
-    Stopped,
-}
-
-impl From<Stopped> for AreaError {
-    fn from(_: Stopped) -> Self {
-        Self::Stopped
-    }
-}
 
 /// Mounts an export and unmounts it again, to see whether that can be done.
 ///
@@ -99,7 +43,7 @@ pub fn try_mount(target: &NfsTarget) -> Result<(), AreaError> {
 pub struct WorkArea {
     target: Target,
     path: PathBuf,
-    place: Place,
+    place: Location,
     prepared: BTreeMap<String, Prepared>,
     /// Whether it was made by another process, which removes it.
     joined: bool,
@@ -107,7 +51,7 @@ pub struct WorkArea {
 
 /// How the working directory is reached.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     Directory(Directory),
     Nfs(Box<NfsArea>),
 }
@@ -172,8 +116,8 @@ impl WorkArea {
     /// When the target is no directory or cannot be mounted, is not writable, or holds something else under that name.
     pub fn create(target: &Target, id: &str) -> Result<Self, AreaError> {
         let place = match target {
-            Target::Directory(directory) => Place::Directory(Directory::create(directory, id)?),
-            Target::Nfs(target) => Place::Nfs(Box::new(NfsArea::create(target, id)?)),
+            Target::Directory(directory) => Location::Directory(Directory::create(directory, id)?),
+            Target::Nfs(target) => Location::Nfs(Box::new(NfsArea::create(target, id)?)),
         };
         let path = target.place().join(directory_name(id));
         Ok(Self { target: target.clone(), path, place, prepared: BTreeMap::new(), joined: false })
@@ -186,8 +130,8 @@ impl WorkArea {
     /// As [`Self::create`].
     pub fn join(target: &Target, id: &str) -> Result<Self, AreaError> {
         let place = match target {
-            Target::Directory(directory) => Directory::join(directory, id)?.map(Place::Directory),
-            Target::Nfs(target) => Some(Place::Nfs(Box::new(NfsArea::join(target, id)?))),
+            Target::Directory(directory) => Directory::join(directory, id)?.map(Location::Directory),
+            Target::Nfs(target) => Some(Location::Nfs(Box::new(NfsArea::join(target, id)?))),
         };
         let Some(place) = place else { return Self::create(target, id) };
         let path = target.place().join(directory_name(id));
@@ -209,14 +153,14 @@ impl WorkArea {
     #[must_use]
     pub fn reach_by(&mut self, target: &Target) -> bool {
         match (&mut self.place, target) {
-            (Place::Directory(_), _) => return self.target == *target,
-            (Place::Nfs(area), Target::Nfs(other))
+            (Location::Directory(_), _) => return self.target == *target,
+            (Location::Nfs(area), Target::Nfs(other))
                 if area.target().options.export == other.options.export =>
             {
                 area.reach_by(other);
                 self.path = area.url().to_owned();
             }
-            (Place::Nfs(_), _) => return false,
+            (Location::Nfs(_), _) => return false,
         }
         self.target = target.clone();
         true
@@ -227,7 +171,7 @@ impl WorkArea {
         &self.path
     }
 
-    pub(crate) fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &Location {
         &self.place
     }
 
@@ -239,8 +183,8 @@ impl WorkArea {
     /// Bytes of the target, and those free.
     fn space(&self, shared: &SharedMount) -> Result<(u64, u64), AreaError> {
         match &self.place {
-            Place::Directory(directory) => directory.space(),
-            Place::Nfs(area) => area.space(shared),
+            Location::Directory(directory) => directory.space(),
+            Location::Nfs(area) => area.space(shared),
         }
     }
 
@@ -250,8 +194,8 @@ impl WorkArea {
     /// When this thread cannot wait for sockets. What else is wrong is in the traffic of the area.
     pub(crate) fn end_jobs(&self, shared: SharedMount) -> Result<(), AreaError> {
         match &self.place {
-            Place::Directory(_) => Ok(()),
-            Place::Nfs(area) => area.unmount(shared),
+            Location::Directory(_) => Ok(()),
+            Location::Nfs(area) => area.unmount(shared),
         }
     }
 
@@ -273,14 +217,14 @@ impl WorkArea {
     /// When it is not there.
     pub(crate) fn reopen(&mut self) -> Result<(), AreaError> {
         match &mut self.place {
-            Place::Directory(directory) => directory.reopen(),
-            Place::Nfs(_) => Ok(()),
+            Location::Directory(directory) => directory.reopen(),
+            Location::Nfs(_) => Ok(()),
         }
     }
 
     /// Lets go of the working directory, so that the target can be unmounted.
     pub(crate) fn release(&mut self) {
-        if let Place::Directory(directory) = &mut self.place {
+        if let Location::Directory(directory) = &mut self.place {
             directory.release();
         }
     }
@@ -294,8 +238,8 @@ impl WorkArea {
             return Ok(());
         }
         match self.place {
-            Place::Directory(directory) => directory.remove(),
-            Place::Nfs(area) => area.remove(),
+            Location::Directory(directory) => directory.remove(),
+            Location::Nfs(area) => area.remove(),
         }
     }
 
@@ -310,7 +254,7 @@ impl WorkArea {
         conductor: &mut dyn Conductor,
         observe: &mut dyn FnMut(u64),
     ) -> Result<Vec<Ready>, AreaError> {
-        if let Place::Directory(directory) = &mut self.place {
+        if let Location::Directory(directory) = &mut self.place {
             directory.open()?;
         }
         let verify = program.verify_block;
@@ -359,14 +303,17 @@ impl WorkArea {
     /// Whether several processes can use a fileset together.
     fn sharable(&self, name: &str, proves: bool, options: &Preparation<'_>) -> Result<(), AreaError> {
         let Share { process, processes, .. } = options.share;
-        match processes > 1 {
-            true if proves => Err(AreaError::NotProvableTogether { fileset: name.into() }),
-            // The first one makes the directory that all others join.
-            true if process > 0 && !self.joined => {
-                Err(AreaError::NotShared { fileset: name.into(), path: self.target.place() })
-            }
-            _ => Ok(()),
+        if processes <= 1 {
+            return Ok(());
         }
+        if proves {
+            return Err(AreaError::NotProvableTogether { fileset: name.into() });
+        }
+        // The first one makes the directory that all others join.
+        if process > 0 && !self.joined {
+            return Err(AreaError::NotShared { fileset: name.into(), path: self.target.place() });
+        }
+        Ok(())
     }
 
     fn reusable(
@@ -401,8 +348,8 @@ impl WorkArea {
             return Ok(());
         }
         match &self.place {
-            Place::Directory(directory) => directory.discard(name),
-            Place::Nfs(area) => area.discard(shared, name),
+            Location::Directory(directory) => directory.discard(name),
+            Location::Nfs(area) => area.discard(shared, name),
         }
     }
 
@@ -452,11 +399,11 @@ impl WorkArea {
         let makes = fileset.sharing == Sharing::Private || share.lead;
         for table in distinct.iter().filter(|_| makes) {
             match &self.place {
-                Place::Directory(directory) => directory.fill(&filler(table), observe)?,
-                Place::Nfs(area) => area.fill(shared, &filler(table), observe)?,
+                Location::Directory(directory) => directory.fill(&filler(table), observe)?,
+                Location::Nfs(area) => area.fill(shared, &filler(table), observe)?,
             }
         }
-        if let Place::Directory(directory) = &self.place {
+        if let Location::Directory(directory) = &self.place {
             directory.flush()?;
         }
         Ok(Prepared { fileset: fileset.clone(), share, seed, tables, names_changed: false, opaque: false })

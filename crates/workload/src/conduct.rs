@@ -8,9 +8,9 @@ use std::time::Duration;
 use benchmaster_telemetry::clock::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
-mod roll;
+mod meeting_tracker;
 
-pub use self::roll::{Assembled, Roll};
+pub use self::meeting_tracker::{Assembled, MeetingTracker};
 
 /// The clients of a run that one process is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,6 +3,9 @@
 //! One trait, monomorphised into the executor: no dynamic dispatch, allocation or lock per operation. Methods are
 //! asynchronous so that one flow serves engines that block (their futures are ready at once) and engines that keep many
 //! operations outstanding on one thread.
+//!
+//! This module and [`crate::lane`] name each other: a lane runs on an engine, and an engine says whether it replays traces by
+//! taking the lane ([`Engine::replay`]), so that the code of replays is compiled only for engines that have it.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -13,7 +16,9 @@ use crate::clock::{Clock, Ticks};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
 use crate::model::LockKind;
-use crate::program::{Instruction, OpenFlags};
+use crate::operation_error::OperationError;
+use crate::program::Instruction;
+use crate::program::flags::OpenFlags;
 use crate::recording::StopReason;
 use crate::together::Bell;
 
@@ -24,72 +29,6 @@ pub(crate) mod uring;
 
 /// The extended attribute that workloads use, in the namespace `user`.
 pub(crate) const XATTR: &str = "benchmaster";
-
-/// Why an operation failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
-pub enum OperationError {
-    /// The system said so.
-    #[error("{}", std::io::Error::from_raw_os_error(*.0))]
-    Os(i32),
-    /// Fewer bytes than asked for, before the end of the file.
-    #[error("only {done} of {asked} bytes were moved")]
-    Short { asked: usize, done: usize },
-    /// It succeeded, and in the trace that is replayed it did not.
-    #[error("it succeeded, and failed when it was recorded: {}", std::io::Error::from_raw_os_error(*recorded))]
-    Succeeded {
-        /// `errno` of the trace.
-        recorded: i32,
-    },
-}
-
-impl OperationError {
-    /// A short name to count by: `ENOSPC`, `short`.
-    pub fn name(self) -> String {
-        match self {
-            Self::Short { .. } => "short".into(),
-            Self::Succeeded { .. } => "unexpected success".into(),
-            Self::Os(number) => errno_name(number).map_or_else(|| format!("errno {number}"), str::to_owned),
-        }
-    }
-
-    /// The error number for traces; short transfers are `EIO`.
-    pub fn number(self) -> u16 {
-        match self {
-            Self::Short { .. } | Self::Succeeded { .. } => libc::EIO as u16,
-            Self::Os(number) => u16::try_from(number).unwrap_or(u16::MAX),
-        }
-    }
-}
-
-impl From<rustix::io::Errno> for OperationError {
-    fn from(errno: rustix::io::Errno) -> Self {
-        Self::Os(errno.raw_os_error())
-    }
-}
-
-impl From<OperationError> for std::io::Error {
-    fn from(error: OperationError) -> Self {
-        match error {
-            OperationError::Os(number) => Self::from_raw_os_error(number),
-            OperationError::Short { .. } | OperationError::Succeeded { .. } => Self::other(error),
-        }
-    }
-}
-
-/// The number of the error with this name.
-pub(crate) fn errno_named(name: &str) -> Option<u16> {
-    (1..=133).find(|&number| errno_name(i32::from(number)) == Some(name))
-}
-
-fn errno_name(number: i32) -> Option<&'static str> {
-    macro_rules! names {
-        ($($name:ident)*) => { match number { $(libc::$name => Some(stringify!($name)),)* _ => None } };
-    }
-    names!(EPERM ENOENT EINTR EIO ENXIO EBADF EAGAIN ENOMEM EACCES EFAULT EBUSY EEXIST EXDEV ENODEV ENOTDIR EISDIR
-        EINVAL ENFILE EMFILE ENOTTY ETXTBSY EFBIG ENOSPC ESPIPE EROFS EMLINK EPIPE ERANGE EDEADLK ENAMETOOLONG ENOLCK ENOSYS
-        ENOTEMPTY ELOOP ENODATA ETIME EREMOTE ECOMM EPROTO EOVERFLOW EOPNOTSUPP ENETDOWN ENETUNREACH ECONNRESET
-        ECONNREFUSED EHOSTDOWN EHOSTUNREACH ETIMEDOUT ESTALE EDQUOT EREMOTEIO)
-}
 
 /// The operations on names and open files that move no data, as one stream of a worker issues them. Paths are relative to
 /// the working directory.

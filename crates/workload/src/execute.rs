@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use benchmaster_telemetry::clock::is_virtual;
 
-use crate::area::{AreaError, Place, Preparation, Ready, WorkArea};
+use crate::area::{AreaError, Location, Preparation, Ready, WorkArea};
 use crate::cache::{self, CacheControl, CacheError};
 use crate::calibrate;
 use crate::clock::{Clock, Ticks};
@@ -22,12 +22,13 @@ use crate::recording::{
 use crate::verify;
 
 mod coordinator;
+mod crew;
 mod reactors;
 mod wire;
 mod workers;
 
+use self::crew::{Ran, Run};
 use self::wire::Wire;
-use self::workers::Ran;
 
 /// How to execute a workload.
 #[derive(Debug)]
@@ -157,8 +158,8 @@ pub fn execute(
     observe: &mut dyn FnMut(Progress),
 ) -> Result<Recording, ExecuteError> {
     let access = match area.place() {
-        Place::Directory(_) => Access::System,
-        Place::Nfs(_) => Access::Nfs,
+        Location::Directory(_) => Access::System,
+        Location::Nfs(_) => Access::Nfs,
     };
     let program = Program::compile_for(workload, access).map_err(ExecuteError::Workload)?;
     let mut wire = Wire::begin(area);
@@ -169,14 +170,8 @@ pub fn execute(
     wire.prepared(run.area, options.hook.is_some());
     let end_of_preparation = clock.now();
 
-    let workers = workers::Run {
-        area: run.area,
-        workload,
-        program: &program,
-        ready: &prepared.ready,
-        options,
-        clock: &clock,
-    };
+    let workers =
+        Run { area: run.area, workload, program: &program, ready: &prepared.ready, options, clock: &clock };
     let ran = workers::run(&workers, &mut wire, conductor, trace, observe)?;
     conductor.meet(Step::TornDown)?;
 
@@ -420,8 +415,8 @@ fn settle(
 ) -> Result<(CacheAction, Vec<FilesetFacts>), ExecuteError> {
     let tables: Vec<&FileTable> = ready.iter().flat_map(Ready::distinct).collect();
     let mut done = match area.place() {
-        Place::Directory(_) => cache::control(options.cache, area.path(), &tables, options.stop)?,
-        Place::Nfs(nfs) => cache::of_client(options.cache, &nfs.target().options),
+        Location::Directory(_) => cache::control(options.cache, area.path(), &tables, options.stop)?,
+        Location::Nfs(nfs) => cache::of_client(options.cache, &nfs.target().options),
     };
     let mut requested = match options.cache {
         CacheControl::Keep => "keep".to_owned(),
@@ -444,7 +439,7 @@ fn settle(
     let reads = program.series.iter().any(|series| series.operation == OperationKind::Read);
     // The user-space client does not use this host's page cache. Looking opens files: on NFS that takes delegations and
     // fresh attributes, so that fewer RPCs would be counted than the workload needs.
-    let looks = reads && matches!(area.place(), Place::Directory(_)) && !cache::is_nfs(area.path());
+    let looks = reads && matches!(area.place(), Location::Directory(_)) && !cache::is_nfs(area.path());
     let facts = |ready: &Ready| FilesetFacts {
         name: ready.name.clone(),
         files: ready.files,

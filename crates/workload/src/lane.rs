@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{Clock, Ticks};
 use crate::content::{self, BLOCK};
-use crate::engine::{Engine, Files, OperationError};
+use crate::engine::{Engine, Files};
 use crate::files::{Cursor, FileTable, Part, PathBuffer, Picked, Seen};
 use crate::model::OperationKind;
+use crate::operation_error::OperationError;
 use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
 use crate::random::{Random, Zipfs, mix};
 use crate::recorder::Recorder;

@@ -33,6 +33,7 @@ mod engine;
 mod gate;
 mod lane;
 mod nfs;
+mod operation_error;
 mod parallel;
 mod recorder;
 mod sizes;

@@ -15,7 +15,7 @@ use benchmaster_nfs_client::mount::{self, Mount};
 use benchmaster_nfs_client::options::{Cache, MountOptions};
 use benchmaster_nfs_client::reactor::{EndsBackground, Reactor};
 
-use crate::area::AreaError;
+use crate::area::error::AreaError;
 use crate::engine::nfs::NfsEngine;
 use crate::parallel::{CHUNK, THREADS};
 use crate::target::NfsTarget;

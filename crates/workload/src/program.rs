@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::model::{
-    Beside, ClientRange, FilePick, IoMethod, LockKind, OffsetPick, OpenFlag, OperationKind, ParameterError,
-    Workload,
-};
+use crate::model::{Beside, ClientRange, FilePick, IoMethod, LockKind, OffsetPick, OperationKind};
 use crate::recording::SeriesKey;
-use crate::replay::{self, ReplayProgram};
+use crate::replay::plan::ReplayProgram;
 use crate::sizes::SizeSampler;
 
 mod check;
 mod compile;
+mod compile_any;
+pub(crate) mod flags;
+mod limits;
 mod positions;
 mod together;
+
+pub use self::flags::OpenFlags;
 
 /// The most handles a flow may hold open at once.
 pub const MAX_HANDLES: usize = 8;
@@ -192,39 +194,7 @@ pub struct Operation {
     pub flags: OpenFlags,
 }
 
-/// Open flags as a set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct OpenFlags {
-    pub write: bool,
-    pub write_only: bool,
-    pub sync: bool,
-    pub dsync: bool,
-    pub direct: bool,
-    pub append: bool,
-    pub truncate: bool,
-    pub exclusive: bool,
-}
-
 impl Program {
-    /// Compiles a workload for a target that is a directory.
-    ///
-    /// # Errors
-    /// Everything in it that cannot be executed, each with its path.
-    pub fn compile(workload: &Workload) -> Result<Self, Vec<ParameterError>> {
-        Self::compile_for(workload, Access::System)
-    }
-
-    /// Compiles a workload for a target that is reached in this way.
-    ///
-    /// # Errors
-    /// See [`Self::compile`].
-    pub fn compile_for(workload: &Workload, access: Access) -> Result<Self, Vec<ParameterError>> {
-        match replay::of(workload) {
-            Some(trace) => replay::compile(workload, trace, access),
-            None => compile::compile(workload, access),
-        }
-    }
-
     /// The series of the flows, which are measured.
     pub(crate) fn measured_series(&self) -> Vec<SeriesKey> {
         self.series[..self.measured].to_vec()
@@ -238,21 +208,5 @@ impl Program {
 
     pub fn workers(&self) -> u32 {
         self.groups.iter().map(|group| group.workers).fold(0, u32::saturating_add)
-    }
-}
-
-impl OpenFlags {
-    fn of(flags: &[OpenFlag]) -> Self {
-        let has = |flag| flags.contains(&flag);
-        Self {
-            write: has(OpenFlag::Write) || has(OpenFlag::WriteOnly),
-            write_only: has(OpenFlag::WriteOnly),
-            sync: has(OpenFlag::Sync),
-            dsync: has(OpenFlag::Dsync),
-            direct: has(OpenFlag::Direct),
-            append: has(OpenFlag::Append),
-            truncate: has(OpenFlag::Truncate),
-            exclusive: has(OpenFlag::Exclusive),
-        }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::clock::{Clock, Ticks};
 use crate::counts::LatencyCounts;
-use crate::engine::OperationError;
+use crate::operation_error::OperationError;
 use crate::recording::{NO_FILE, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 use benchmaster_record::phase::Phase;

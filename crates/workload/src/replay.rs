@@ -20,7 +20,7 @@ pub(crate) mod stage;
 pub mod strace;
 mod world;
 
-pub use plan::{LeftOut, Plan, Why};
+pub use plan::{LeftOut, Plan, ReplayProgram, Why};
 pub use strace::Where;
 
 /// The name of a small trace that is always there: two threads that read sources and write a program.
@@ -147,13 +147,6 @@ pub(crate) fn plan(replay: &Replay) -> Result<Arc<Plan>, ParameterError> {
 /// What tells the traces of a run's hosts apart.
 pub(crate) fn fingerprint(plan: &Plan) -> String {
     format!("{:016x}", plan.fingerprint())
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReplayProgram {
-    pub plan: Arc<Plan>,
-    /// How much faster than recorded; infinite for as fast as possible.
-    pub speed: f64,
 }
 
 /// Compiles a workload that is a replay.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use benchmaster_nfs_client::reactor::{Reactor, Remote};
 
-use crate::conduct::{Assembly, Attendance as Told, Conductor};
+use crate::conduct::{self, Assembly, Conductor};
 use crate::program::{Instruction, Program};
 
 /// Wakes whoever waits for something to change: threads, and tasks of reactors.
@@ -164,7 +164,7 @@ impl Together {
         let assembly = self.assembly.get_or_init(|| assembly);
         for (number, meeting) in (0..).zip(&self.meetings) {
             if locked(&meeting.state).active == 0 {
-                assembly.tell(number, Told::Left);
+                assembly.tell(number, conduct::Attendance::Left);
             }
         }
     }
@@ -221,11 +221,11 @@ impl Together {
             Some(assembly) if state.is_complete() && state.told < time => {
                 state.told = time;
                 drop(state);
-                assembly.tell(meeting, Told::Here(time));
+                assembly.tell(meeting, conduct::Attendance::Here(time));
             }
             Some(assembly) if state.active == 0 => {
                 drop(state);
-                assembly.tell(meeting, Told::Left);
+                assembly.tell(meeting, conduct::Attendance::Left);
             }
             _ => {}
         }

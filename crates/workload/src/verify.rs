@@ -6,15 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Advice, fadvise};
 
-use crate::area::{AreaError, Place, WorkArea};
+use crate::area::{AreaError, Location, WorkArea};
 use crate::content::BLOCK;
 use crate::engine::nfs::NfsEngine;
 use crate::engine::posix::PosixEngine;
-use crate::engine::{Engine, Files, OperationError};
+use crate::engine::{Engine, Files};
 use crate::files::{FileTable, PathBuffer};
 use crate::nfs::SharedMount;
+use crate::operation_error::OperationError;
 use crate::parallel;
-use crate::program::OpenFlags;
+use crate::program::flags::OpenFlags;
 use crate::worker::block_on;
 
 /// Result of reading filesets back.
@@ -55,7 +56,7 @@ pub(crate) fn read_back(
             Reader { table, block, stop, verified: &verified, found: &found, corruption: &corruption };
         let mut tick = || observe(verified.load(Ordering::Relaxed));
         match area.place() {
-            Place::Directory(directory) => {
+            Location::Directory(directory) => {
                 let engine = PosixEngine::new(directory.root()?);
                 let read = |file, chunk: &mut [u8]| {
                     block_on(reader.read(&engine, file, PathBuffer::new(), chunk, |handle| {
@@ -67,7 +68,7 @@ pub(crate) fn read_back(
                 };
                 parallel::for_each(table.files(), read, &mut tick)?;
             }
-            Place::Nfs(nfs) => {
+            Location::Nfs(nfs) => {
                 let read = async |engine: &NfsEngine<'_>, file, chunk: &mut [u8]| {
                     reader.read(engine, file, nfs.path(), chunk, |_| ()).await
                 };

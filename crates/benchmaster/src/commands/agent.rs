@@ -6,7 +6,7 @@ use benchmaster_fleet::secure::{AgentOptions, agent_stream};
 use benchmaster_fleet::{agent, stream};
 
 use crate::cli::AgentArgs;
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 
 pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
     let ended = match args.dial.clone() {

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::cli::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 use crate::commands::data::{Csv, FactorColumn, centre_points};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 /// What is printed as JSON. See `docs/analysis-json.md`.

@@ -4,7 +4,7 @@ use benchmaster_study::schema::schema_text;
 use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 
 use crate::cli::{self, Generated, WorkloadsArgs, WorkloadsCommand};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<Status> {

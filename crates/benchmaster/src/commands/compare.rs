@@ -6,7 +6,7 @@ use benchmaster_report::terminal;
 
 use crate::cli::{CompareArgs, FailOn};
 use crate::commands::results::{found, load, write_page};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {

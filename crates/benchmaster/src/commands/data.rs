@@ -17,7 +17,7 @@ use csv::{ReaderBuilder, StringRecord, Terminator};
 pub(crate) use self::centre::centre_points;
 pub(crate) use self::column::CsvColumn;
 use self::column::no_number;
-use crate::commands::{Failure, Result};
+use crate::failure::{Failure, Result};
 
 /// A CSV file, column by column. All columns have the same length.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli::DiagnoseArgs;
 use crate::commands::results::{found, load};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 mod text;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use crate::cli::{ExtendArgs, PlanArgs};
 use crate::commands::results::load;
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 /// Shows what would be added to a study, and adds it if that is asked for.

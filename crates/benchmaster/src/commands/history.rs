@@ -11,7 +11,7 @@ use benchmaster_report::{html, terminal};
 use crate::cli::{ChangeMethod, FailOnHistory, HistoryArgs};
 use crate::commands::data::Csv;
 use crate::commands::results::{load, write_page};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn history(args: &HistoryArgs) -> Result<Status> {

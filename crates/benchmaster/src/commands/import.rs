@@ -10,7 +10,7 @@ use benchmaster_workload::replay::{self, Where};
 use serde::Serialize;
 
 use crate::cli::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportStrace};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn import(args: &ImportArgs) -> Result<Status> {

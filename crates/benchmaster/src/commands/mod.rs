@@ -1,6 +1,6 @@
 //! One module per family of commands.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 
 use benchmaster_study::diagnostics::Diagnostics;
@@ -8,6 +8,7 @@ use benchmaster_study::file::{LoadError, StudyFile};
 use benchmaster_study::plan::Plan;
 
 use crate::cli::ChangeArgs;
+use crate::failure::{Failure, Result};
 use crate::output;
 
 pub(crate) mod agent;
@@ -30,62 +31,6 @@ pub(crate) mod virtual_time;
 pub(crate) mod watch;
 pub(crate) mod wire;
 
-/// How a command ended; see the exit status in the help.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Status {
-    Fine,
-    ChecksFailed,
-    WrongInput,
-    Interrupted,
-}
-
-/// Why a command failed.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) status: Status,
-    pub(crate) error: anyhow::Error,
-    /// Text to print as it is instead of the error.
-    pub(crate) rendered: Option<String>,
-    /// What it means for what was done before.
-    pub(crate) consequence: Option<String>,
-}
-
-impl Failure {
-    pub(crate) fn new(status: Status, error: anyhow::Error) -> Self {
-        Self { status, error, rendered: None, consequence: None }
-    }
-
-    pub(crate) fn wrong_input(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Status::WrongInput, error.into())
-    }
-
-    pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
-        Self::new(Status::ChecksFailed, error.into())
-    }
-
-    /// For something that could not be written where the user wanted it: a place that cannot be is wrong input.
-    fn of_a_place_given(mut self) -> Self {
-        let wrong = |kind| is_no_place(kind) || kind == ErrorKind::NotFound;
-        let mut reasons = self.error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
-        if reasons.any(|reason| wrong(reason.kind())) {
-            self.status = Status::WrongInput;
-        }
-        self
-    }
-
-    fn mistakes(found: &Diagnostics) -> Self {
-        let rendered = Some(found.render(output::color(&io::stderr())));
-        Self { rendered, ..Self::wrong_input(anyhow::anyhow!("the study file has mistakes")) }
-    }
-}
-
-/// Whether something else is in the way of a file or directory to be made.
-pub(crate) fn is_no_place(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory)
-}
-
-pub(crate) type Result<T> = std::result::Result<T, Failure>;
-
 /// Reads and plans a study file; prints its warnings.
 pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {
     let file = load_study(path, change)?;
@@ -96,15 +41,13 @@ pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {
 pub(crate) fn load_study(path: &Path, change: &ChangeArgs) -> Result<StudyFile> {
     let overrides = change.overrides().map_err(Failure::wrong_input)?;
     StudyFile::load_with(path, &overrides).map_err(|error| match error {
-        LoadError::Invalid(found) => Failure::mistakes(&found),
+        LoadError::Invalid(found) => mistakes(&found),
         error => Failure::wrong_input(error),
     })
 }
 
-/// Plans a study.
 pub(crate) fn plan_of(file: &StudyFile) -> Result<Plan> {
-    let plan =
-        Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| Failure::mistakes(&found))?;
+    let plan = Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| mistakes(&found))?;
     if !plan.warnings.is_empty() {
         output::note(plan.warnings.render(output::color(&io::stderr())).trim_end());
     }
@@ -113,5 +56,11 @@ pub(crate) fn plan_of(file: &StudyFile) -> Result<Plan> {
 
 /// Parses the text of a study that this program made itself.
 pub(crate) fn parse(name: &str, text: &str) -> Result<StudyFile> {
-    StudyFile::parse(name, text).map_err(|found| Failure::mistakes(&found))
+    StudyFile::parse(name, text).map_err(|found| mistakes(&found))
+}
+
+/// The failure of a study file with mistakes.
+fn mistakes(found: &Diagnostics) -> Failure {
+    let rendered = Some(found.render(output::color(&io::stderr())));
+    Failure { rendered, ..Failure::wrong_input(anyhow::anyhow!("the study file has mistakes")) }
 }

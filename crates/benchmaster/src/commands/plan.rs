@@ -10,8 +10,9 @@ use benchmaster_study::plan::design::{DesignFactor, DesignInput, Pilot, TextForm
 use crate::cli::PlanArgs;
 use crate::commands::data::Csv;
 use crate::commands::extend;
+use crate::commands::load_plan;
 use crate::commands::results::load;
-use crate::commands::{Failure, Result, Status, load_plan};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {

@@ -8,8 +8,8 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Failure, Result, Status};
 use crate::cli::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkArgs, ProbeRpcArgs};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 mod text;

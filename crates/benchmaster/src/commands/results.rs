@@ -15,7 +15,8 @@ use benchmaster_store::{DatabaseError, LoadError, Store};
 use serde::Serialize;
 
 use crate::cli::{AnalyzeArgs, ExportArgs, ExportFormat, ReportArgs};
-use crate::commands::{Failure, Result, Status, analyze_data};
+use crate::commands::analyze_data;
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn analyze(args: &AnalyzeArgs) -> Result<Status> {

@@ -25,7 +25,8 @@ use crate::cli::{QuickArgs, RunArgs, RunCommon};
 use crate::commands::results::{
     found, is_wrong_directory, load, print_json, print_summary, status, write_report_into,
 };
-use crate::commands::{Failure, Result, Status, is_no_place, load_study, parse, plan_of, virtual_time};
+use crate::commands::{load_study, mistakes, parse, plan_of, virtual_time};
+use crate::failure::{Failure, Result, Status, is_no_place};
 use crate::output;
 use crate::progress::Reporter;
 
@@ -147,7 +148,7 @@ fn add_stage(plan: &Plan, directory: &Path) -> Result<bool> {
         None
     };
     let Some(addition) = addition else { return Ok(false) };
-    let planned = plan.with_stages(&results.study).map_err(|found| Failure::mistakes(&found))?;
+    let planned = plan.with_stages(&results.study).map_err(|found| mistakes(&found))?;
     let replicates = Replication::Fixed(addition.replicates);
     let stage = planned.stage(addition.kind, addition.reason, &addition.rows, replicates, Timestamp::now());
     output::note(&format!(

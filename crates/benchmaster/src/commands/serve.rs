@@ -13,8 +13,8 @@ use benchmaster_nfs_server::{Server, ServerConfig};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use super::{Failure, Result, Status};
 use crate::cli::ServeArgs;
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 /// Serves until SIGINT or SIGTERM.

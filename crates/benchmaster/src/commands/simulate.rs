@@ -5,7 +5,7 @@ use benchmaster_stats::hash_cast::{self, Simulated};
 use serde::Serialize;
 
 use crate::cli::{HashCastArgs, SimulateArgs, SimulateCommand};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<Status> {

@@ -16,7 +16,7 @@ use benchmaster_study::plan::Plan;
 use benchmaster_study::settings::Settings;
 
 use crate::cli::ExpectArgs;
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 /// Where the controller in the guest has the results.

@@ -11,8 +11,8 @@ use benchmaster_watch::study::{Study, StudyView};
 use benchmaster_watch::{Action, Key, Screen};
 use serde_json::json;
 
-use super::{Failure, Result, Status};
 use crate::cli::WatchArgs;
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 mod keyboard;

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{Failure, Result, Status};
 use crate::cli::{NetworkMeans, WireArgs};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 /// How long a server gets to end, and to begin listening.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use benchmaster_workload::conduct::{Assembly, Attendance, Conductor, Held, Start, Step, Stopped};
 use parking_lot::Mutex;
 
-use super::perform::Reporter;
+use super::reporter::Reporter;
 use crate::protocol::{Instruction, Report};
 
 /// Wakes workers that wait at meetings. Set for as long as a workload runs that has any.

@@ -6,61 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use benchmaster_frames::FrameError;
 use benchmaster_record::recording::TraceRecord;
 use benchmaster_trace::TraceSink;
-use benchmaster_workload::conduct::{Share, Stopped};
+use benchmaster_workload::conduct::Share;
 use benchmaster_workload::execute::{ExecuteError, Progress};
-use tokio::sync::mpsc::Sender;
 use tokio::task::AbortHandle;
 
 use super::conductor::{Meetings, Remote};
+use super::reporter::Reporter;
 use super::work::{Areas, Handle, Wanted};
 use crate::job::Side;
 use crate::perform::{Surroundings, observe, perform};
-use crate::protocol::{
-    Answer, Failure, FailureKind, Instruction, PhaseProgress, RECORDS, Report, Task, TraceBatch, answer,
-};
-use crate::stream::frames::Outgoing;
+use crate::protocol::{Failure, FailureKind, Instruction, PhaseProgress, RECORDS, Report, Task, TraceBatch};
 
 /// Time between two reports of progress.
 const PROGRESS: Duration = Duration::from_millis(180);
-
-/// Sends the reports of a call.
-#[derive(Debug, Clone)]
-pub(super) struct Reporter {
-    call: u32,
-    frames: Sender<Outgoing>,
-}
-
-impl Reporter {
-    pub(super) fn new(call: u32, frames: Sender<Outgoing>) -> Self {
-        Self { call, frames }
-    }
-
-    fn frame(&self, report: Report) -> Result<Outgoing, FrameError> {
-        answer(self.call, &Answer::Ok(report)).map(Outgoing::Frame)
-    }
-
-    /// Waits while the controller is behind. Fails when it takes no more.
-    pub(super) fn send(&self, report: Report) -> Result<(), Stopped> {
-        let frame = self.frame(report).map_err(|_| Stopped)?;
-        self.frames.blocking_send(frame).map_err(|_| Stopped)
-    }
-
-    /// Leaves the report out when the controller is behind.
-    fn try_send(&self, report: Report) {
-        if let Ok(frame) = self.frame(report) {
-            let _ = self.frames.try_send(frame);
-        }
-    }
-
-    /// The last report of a call.
-    fn last(&self, report: Report) -> Option<Outgoing> {
-        let failed = |error| Failure::of_job(format!("its result cannot be sent: {error}"));
-        self.frame(report).or_else(|error| self.frame(Report::Failed(failed(error)))).ok()
-    }
-}
 
 /// How the controller's instructions reach a job. Dropping it stops the job.
 #[derive(Debug)]

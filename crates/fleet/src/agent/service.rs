@@ -10,6 +10,7 @@ use tokio::io::AsyncRead;
 use tokio::sync::mpsc::Sender;
 use tokio::task::AbortHandle;
 
+use super::reporter::Reporter;
 use super::work::{Areas, Handle};
 use super::{AgentError, Ended, hook, perform};
 use crate::protocol::{
@@ -156,7 +157,7 @@ impl Service {
                     .map_err(text)
             }),
             Request::Perform(task) => {
-                let reporter = perform::Reporter::new(call, self.reports.clone());
+                let reporter = Reporter::new(call, self.reports.clone());
                 let (task, control) = perform::start(&work, *task, name, reporter);
                 self.calls.insert(call, Call { task, control: Some(control) });
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use benchmaster_record::recording::{Recording, TraceRecord};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_trace::TraceSink;
-use benchmaster_workload::conduct::{Assembled, Attendance, Roll, Share, Start, Step};
+use benchmaster_workload::conduct::{Assembled, Attendance, MeetingTracker, Share, Start, Step};
 use benchmaster_workload::execute::{Edge, Progress};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
@@ -95,7 +95,7 @@ struct Running<'s, 'o> {
     agents: Vec<Agent>,
     progress: Vec<MemberProgress>,
     barrier: Barrier,
-    roll: Roll,
+    roll: MeetingTracker,
     /// Where the workers of each agent are in the whole.
     first_workers: Vec<u32>,
     /// They convert instants of the controller for each agent.
@@ -182,7 +182,7 @@ impl Fleet {
             progress: vec![idle; agents.len()],
             agents,
             barrier: Barrier::new(self.members.iter().map(|member| member.share.is_some())),
-            roll: Roll::new(self.members.iter().map(|member| member.share.is_some())),
+            roll: MeetingTracker::new(self.members.iter().map(|member| member.share.is_some())),
             first_workers: first_workers(&job.workload, &shares),
             clocks: self.behind.iter().map(|behind| behind.clock).collect(),
             delivery: self.config.delivery + round_trip + each,

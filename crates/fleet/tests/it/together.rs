@@ -21,7 +21,7 @@ use benchmaster_trace::TraceSink;
 use benchmaster_workload::area::{AreaError, WorkArea};
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::conduct::{
-    Assembly, Attendance, Conductor, Held, Roll, Share, Start, Step, Stopped,
+    Assembly, Attendance, Conductor, Held, MeetingTracker, Share, Start, Step, Stopped,
 };
 use benchmaster_workload::execute::ExecuteError;
 use benchmaster_workload::target::{NfsTarget, Target};
@@ -37,7 +37,7 @@ struct Meeting {
 
 /// Where workers of all processes meet.
 #[derive(Default)]
-struct Hall(Mutex<(Roll, Vec<Option<Held>>)>);
+struct Hall(Mutex<(MeetingTracker, Vec<Option<Held>>)>);
 
 impl std::fmt::Debug for Hall {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -70,7 +70,7 @@ struct State {
 
 impl Meeting {
     fn new(processes: usize) -> Self {
-        let roll = Roll::new(std::iter::repeat_n(true, processes));
+        let roll = MeetingTracker::new(std::iter::repeat_n(true, processes));
         Self {
             processes,
             state: Mutex::default(),

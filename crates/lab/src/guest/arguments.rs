@@ -26,7 +26,6 @@ pub struct Arguments {
 /// What an interface is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// Its IPv4 address.
     pub address: Ipv4Addr,
     /// Bits of the network.
     pub prefix: u8,

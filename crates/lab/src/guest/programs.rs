@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::serve::answer;
+use super::protocol::answer;
 use super::{Command, Output};
 
 /// Makes a connection standard input and output of a program, and waits for its end.

@@ -72,6 +72,11 @@ impl Read for Until<'_> {
     }
 }
 
+/// Answers; a connection that is gone needs no answer.
+pub(super) fn answer<T: Serialize>(stream: &TcpStream, result: Answer<T>) {
+    let _ = write(&mut &*stream, &result);
+}
+
 /// Writes a message.
 ///
 /// # Errors

@@ -5,9 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use serde::Serialize;
-
-use super::protocol::{Answer, read_request, write};
+use super::protocol::{answer, read_request};
 use super::{GuestFacts, Request, ganesha, knfsd, programs, terminal};
 
 /// How long a request may take to come.
@@ -58,11 +56,6 @@ fn connection(stream: &TcpStream) {
 
 fn text(error: impl std::error::Error) -> String {
     error.to_string()
-}
-
-/// Answers; a connection that is gone needs no answer.
-pub(super) fn answer<T: Serialize>(stream: &TcpStream, result: Answer<T>) {
-    let _ = write(&mut &*stream, &result);
 }
 
 fn power_off(stream: &TcpStream) {

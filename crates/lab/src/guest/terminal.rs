@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::programs::prepare;
-use super::serve::answer;
+use super::protocol::answer;
 
 /// Runs a program on a terminal whose other side the connection is. It gets SIGHUP when the connection ends.
 pub(super) fn serve(stream: &TcpStream, argv: &[String], rows: u16, columns: u16) {

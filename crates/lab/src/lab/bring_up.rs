@@ -9,7 +9,8 @@ use std::process::Stdio;
 
 use super::end::End;
 use super::{END, LabError};
-use crate::backend::{self, BackEnd, Unavailable};
+use crate::backend::{BackEnd, Unavailable};
+use crate::choice;
 use crate::config::{LabConfig, MOST_CLIENTS, ServerKind};
 use crate::guest;
 use crate::guest::protocol::{read, write};
@@ -65,7 +66,7 @@ pub(super) fn plan(
         let back_end = BackEnd::Namespaces;
         return Ok(Plan { config: config.clone(), back_end, client: None, server: None, directory });
     }
-    let chosen = backend::choose(config.back_end, &config.kernel, tell)?;
+    let chosen = choice::choose(config.back_end, &config.kernel, tell)?;
     let back_end = chosen.back_end();
     let programs = match config.server {
         ServerKind::Ganesha => guest::ganesha::programs()?,

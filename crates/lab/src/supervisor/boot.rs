@@ -16,11 +16,12 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::networks::{Networks, control_tap, data_tap};
 use super::state::{Directory, last_lines};
 use super::{Bootable, Failure, Plan};
-use crate::backend::{self, BackEnd, Backend};
+use crate::backend::BackEnd;
+use crate::choice;
 use crate::config::ServerKind;
 use crate::guest::arguments::{Address, Arguments};
 use crate::guest::{self, AskError, GuestFacts, Request};
-use crate::machine::{ExitCause, Interface, Machine, MachineSpec, MachineState};
+use crate::machine::{Backend, ExitCause, Interface, Machine, MachineSpec, MachineState};
 use crate::network::{self, NETWORK_BITS};
 
 /// How long machines may take until they serve requests. QEMU without the processor's help takes a quarter of it.
@@ -185,7 +186,7 @@ fn start_machines(plan: &Plan, client: &Bootable, networks: &Networks) -> Result
     let failed = |error: &dyn std::error::Error| Failure::Other(error.to_string());
     let directory = Directory::at(plan.directory.clone());
     let config = &plan.config;
-    let chosen = backend::choose(Some(plan.back_end), &config.kernel, &mut |_| {}).map_err(|e| failed(&e))?;
+    let chosen = choice::choose(Some(plan.back_end), &config.kernel, &mut |_| {}).map_err(|e| failed(&e))?;
     fs::create_dir_all(directory.share())
         .map_err(Failure::other("cannot make the lab's shared directory"))?;
     let mut machines = Vec::new();

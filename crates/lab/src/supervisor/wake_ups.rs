@@ -24,7 +24,6 @@ const SENDER: MacAddress = MacAddress([0x02, 0x62, 0x6d, 2, 0, 0]);
 /// A machine's interface.
 #[derive(Debug, Clone)]
 pub(super) struct Interface {
-    /// Its TAP device.
     pub(super) tap: String,
     pub(super) mac: MacAddress,
 }

@@ -9,8 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::GUEST;
 use super::first::Job;
-use crate::backend::Backend;
-use crate::machine::{ExitCause, MachineError, MachineSpec, MachineState};
+use crate::machine::{Backend, ExitCause, MachineError, MachineSpec, MachineState};
 use crate::uml::Uml;
 
 /// Time between two looks at the guest.

@@ -56,7 +56,7 @@ fn usable(back_end: BackEnd) -> Result<(), String> {
         _ if back_end == BackEnd::Namespaces => return Ok(()),
         _ => {}
     }
-    let chosen = benchmaster_lab::backend::choose(
+    let chosen = benchmaster_lab::choice::choose(
         Some(back_end),
         &benchmaster_lab::KernelChoice::Packaged,
         &mut |_| {},

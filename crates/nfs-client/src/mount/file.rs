@@ -1,11 +1,10 @@
 //! Open files.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::ClientFile;
-use super::node::Node;
-use crate::types::{Create, Handle, OpenHow, Stability};
+use super::node::{Node, Slot};
+use crate::types::{Create, OpenHow, Stability};
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,18 +80,6 @@ pub(super) enum Open {
     Server(ClientFile),
     /// Perhaps only here.
     Cached(Rc<Slot>),
-}
-
-/// An open file of a mount with a cache.
-#[derive(Debug)]
-pub(super) struct Slot {
-    pub(super) how: OpenHow,
-    /// Where it was opened.
-    pub(super) directory: Handle,
-    pub(super) name: Box<[u8]>,
-    pub(super) owner: u64,
-    /// `None`: under a delegation, and the server does not know of it.
-    pub(super) open: RefCell<Option<Rc<ClientFile>>>,
 }
 
 impl File {

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::mem;
 use std::rc::Rc;
 
-use super::file::Slot;
+use super::ClientFile;
 use super::gate::Gate;
 use super::log::Log;
 use crate::cache::{Access, Known, Locks, Names, Pages};
-use crate::types::Handle;
+use crate::types::{Handle, OpenHow};
 
 /// Most files that are kept while they are not open.
 const MOST: usize = 1 << 17;
@@ -48,6 +48,18 @@ pub(super) struct Cached {
     pub(super) locked_there: Cell<bool>,
     /// Alone while files that are open only here are opened at the server.
     pub(super) opening: Gate,
+}
+
+/// An open file of a mount with a cache.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) how: OpenHow,
+    /// Where it was opened.
+    pub(super) directory: Handle,
+    pub(super) name: Box<[u8]>,
+    pub(super) owner: u64,
+    /// `None`: under a delegation, and the server does not know of it.
+    pub(super) open: RefCell<Option<Rc<ClientFile>>>,
 }
 
 impl Node {

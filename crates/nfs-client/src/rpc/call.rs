@@ -7,9 +7,9 @@ use std::time::Instant;
 use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
 use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
-use super::connection::{Connection, Message as Request, Sent};
+use super::connection::{Connection, PendingCall, Sent};
 use super::incoming::Taken;
-use super::pending::PendingCall;
+use super::outgoing::Message as Request;
 use super::{Call, Rpc, RpcError};
 use crate::counters::{Event, OpCounters};
 

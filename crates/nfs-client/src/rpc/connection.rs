@@ -9,11 +9,11 @@ use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
-use benchmaster_nfs_proto::xdr::{Bulk, Encoder, XdrError};
+use benchmaster_nfs_proto::xdr::XdrError;
 
 use super::incoming::Incoming;
-use super::outgoing::{DIRECT, Outgoing, Progress};
-use super::pending::{Pending, PendingCall, State};
+use super::outgoing::{DIRECT, Message, Outgoing, Progress};
+use super::pending::{Pending, State};
 use super::{Inner, RpcError, RpcOptions, Transport};
 use crate::counters::Counters;
 use crate::reactor::{EventFlags, Reactor, Registration, Source};
@@ -24,9 +24,6 @@ mod receive;
 /// Reads the front of a reply, and puts its data into the buffer given: bytes of the reply, whether they are all, the
 /// buffer. Returns how many bytes of data are still to come.
 pub(super) type Decode<'d> = &'d mut dyn FnMut(&[u8], bool, &mut [u8]) -> Result<usize, XdrError>;
-
-/// Writes a request: called again when it has to be sent again.
-pub(super) type Message<'m> = &'m dyn Fn(&mut Encoder, Bulk<'_>);
 
 /// What became of the wish to send.
 pub(super) enum Sent {
@@ -372,6 +369,36 @@ impl Connection {
         }
         self.outgoing.borrow_mut().clear();
         self.set_link(link);
+    }
+}
+
+/// A call's place in the table of a connection; gives it back when dropped, that is also when the call is given up.
+pub(super) struct PendingCall<'c> {
+    connection: &'c Connection,
+    xid: u32,
+}
+
+impl<'c> PendingCall<'c> {
+    pub(super) fn new(connection: &'c Connection, pending: &RefCell<Pending>, lands: bool) -> Self {
+        Self { connection, xid: pending.borrow_mut().take(lands) }
+    }
+
+    pub(super) fn xid(&self) -> u32 {
+        self.xid
+    }
+
+    /// The reply is waited for until `at`.
+    pub(super) fn wait_until(&self, at: Instant) {
+        if let Some(entry) = self.connection.pending.borrow_mut().get(self.xid) {
+            entry.deadline = Some(at);
+        }
+    }
+}
+
+impl Drop for PendingCall<'_> {
+    fn drop(&mut self) {
+        let state = self.connection.pending.borrow_mut().free(self.xid);
+        self.connection.given_up(self.xid, &state);
     }
 }
 

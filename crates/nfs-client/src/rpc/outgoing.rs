@@ -10,7 +10,8 @@ use benchmaster_nfs_proto::xdr::{Bulk, Encoder};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
-use super::connection::Message;
+/// Writes a request: called again when it has to be sent again.
+pub(super) type Message<'m> = &'m dyn Fn(&mut Encoder, Bulk<'_>);
 
 /// Payloads from this size on are sent from the caller's memory.
 pub(super) const DIRECT: usize = 16 << 10;

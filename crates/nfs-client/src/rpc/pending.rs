@@ -1,10 +1,7 @@
 //! Calls that wait for their replies, found by transaction number.
 
-use std::cell::RefCell;
 use std::task::Waker;
 use std::time::Instant;
-
-use super::connection::Connection;
 
 /// Where a call's reply is.
 #[derive(Debug)]
@@ -123,7 +120,7 @@ impl Pending {
     }
 
     /// Gives a place back; the state it was in.
-    fn free(&mut self, xid: u32) -> State {
+    pub(super) fn free(&mut self, xid: u32) -> State {
         let Some(entry) = self.get(xid) else { return State::Free };
         let lands = entry.lands;
         let state = std::mem::replace(entry, Entry::free()).state;
@@ -145,36 +142,6 @@ impl Pending {
     /// All entries in use.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
         self.entries.iter_mut().filter(|entry| !matches!(entry.state, State::Free))
-    }
-}
-
-/// A call's place in the table of a connection; gives it back when dropped, that is also when the call is given up.
-pub(super) struct PendingCall<'c> {
-    connection: &'c Connection,
-    xid: u32,
-}
-
-impl<'c> PendingCall<'c> {
-    pub(super) fn new(connection: &'c Connection, pending: &RefCell<Pending>, lands: bool) -> Self {
-        Self { connection, xid: pending.borrow_mut().take(lands) }
-    }
-
-    pub(super) fn xid(&self) -> u32 {
-        self.xid
-    }
-
-    /// The reply is waited for until `at`.
-    pub(super) fn wait_until(&self, at: Instant) {
-        if let Some(entry) = self.connection.pending.borrow_mut().get(self.xid) {
-            entry.deadline = Some(at);
-        }
-    }
-}
-
-impl Drop for PendingCall<'_> {
-    fn drop(&mut self) {
-        let state = self.connection.pending.borrow_mut().free(self.xid);
-        self.connection.given_up(self.xid, &state);
     }
 }
 

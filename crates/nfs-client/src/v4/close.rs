@@ -12,8 +12,8 @@ use benchmaster_nfs_proto::xdr::Bulk;
 
 use super::Inner;
 use super::compound::{Failure, Ops, Results};
+use super::need::Need;
 use super::open::GUESSES;
-use super::recover::Need;
 use super::request::{Kind, Retry};
 use super::state::{File, OpenState};
 use crate::delay::{Delay, DelayPolicy};

@@ -10,7 +10,7 @@ use benchmaster_nfs_proto::v4::{
 use super::Inner;
 use super::attrs::{self, Encoded};
 use super::compound::Failure;
-use super::recover::Need;
+use super::need::Need;
 use super::request::{Kind, Retry};
 use super::state::{File, OpenState};
 use crate::delay::DelayPolicy;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum, RenewArgs};
 
 use super::Inner;
-use super::recover::Need;
+use super::need::Need;
 use super::request::Kind;
 use crate::counters::Event;
 use crate::error::NfsError;

@@ -11,7 +11,7 @@ use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
 use super::Inner;
 use super::compound::{Failure, Ops, Results};
-use super::recover::Need;
+use super::need::Need;
 use super::slots::Slot;
 use crate::counters::Event;
 use crate::delay::Delay;

@@ -9,7 +9,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Node;
-use super::table::CAPACITY;
+use super::types::CAPACITY;
 
 /// First cookie: 1 and 2 are left to "." and "..".
 const FIRST_COOKIE: u64 = 3;

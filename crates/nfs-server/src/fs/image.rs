@@ -7,11 +7,11 @@ use std::io::{self, Read, Write};
 
 use super::data::{Data, SIZE_MAX};
 use super::directory::Directory;
+use super::extra::{Extra, Xattr};
 use super::inode::{Body, Inode, Stamp};
 use super::namespace::check_name;
 use super::page::{self, PAGE, PAGE_U64, Page};
-use super::table::CAPACITY;
-use super::xattr::{Extra, Xattr};
+use super::types::CAPACITY;
 use super::{FileSystem, FsConfig, Kind, NAME_MAX, Node, PATH_MAX, Time, XATTR_SIZE_MAX};
 
 const FREE: u8 = 0;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::data::Data;
 use super::directory::Directory;
-use super::xattr::Extra;
+use super::extra::Extra;
 use super::{Attr, FsError, Kind, Node, Time};
 use crate::cred::Credentials;
 

@@ -3,9 +3,9 @@
 use super::attributes::may_chown;
 use super::data::{Data, SIZE_MAX};
 use super::directory::Directory;
+use super::extra::Extra;
 use super::inode::{Body, Inode, SET_GROUP, STICKY};
 use super::table::WriteGuard;
-use super::xattr::Extra;
 use super::{
     Attr, Changed, Created, DirEntry, FileSystem, FsError, Kind, LINK_MAX, Linked, NAME_MAX, NewFile, Node,
     PATH_MAX, RemoveKind, Removed, SetAttr, Time, access, permits,

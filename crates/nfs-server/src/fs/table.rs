@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::inode::{Body, Inode};
+use super::types::CAPACITY;
 use super::{FsError, Node};
 
 /// Slots of a chunk: allocated at once, never moved, never freed.
@@ -13,9 +14,7 @@ const CHUNK: u64 = 1024;
 /// Chunks of a group.
 const GROUP: u64 = 4096;
 /// Groups of a table.
-const GROUPS: u64 = 1024;
-/// Inode numbers there can be.
-pub(super) const CAPACITY: u64 = CHUNK * GROUP * GROUPS;
+const GROUPS: u64 = CAPACITY / GROUP / CHUNK;
 
 /// Two cache lines, never three.
 #[derive(Debug)]

@@ -2,6 +2,8 @@
 
 use crate::cred::Credentials;
 
+/// Inode numbers there can be.
+pub(super) const CAPACITY: u64 = 1 << 32;
 /// Longest file name.
 pub const NAME_MAX: usize = 255;
 /// Longest symbolic link and path.

@@ -22,7 +22,7 @@ use parking_lot::{Condvar, Mutex};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::messages::put_granted;
-use crate::state::nlm::{NlmLock, NlmWaiter, Route};
+use crate::state::nlm_lock::{NlmLock, NlmWaiter, Route};
 
 /// How patient callbacks are, and where portmappers listen.
 #[derive(Debug, Clone, Copy)]
@@ -358,7 +358,7 @@ mod tests {
 
     use super::*;
     use crate::handle::FileId;
-    use crate::state::nlm::{NlmOwner, NlmRange};
+    use crate::state::nlm_lock::{NlmOwner, NlmRange};
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 

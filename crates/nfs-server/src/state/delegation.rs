@@ -4,15 +4,13 @@
 //! callbacks reach the client. A write delegation is granted when the server is configured so or the client asks for
 //! one, while no other client has the file open. Others' GETATTR recalls write delegations: CB_GETATTR is not used.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
-use hashbrown::HashMap;
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::entry::{BY_PARENT, End, Entry, What, check_seqid};
+use super::entry::{BY_PARENT, Delegation, End, Entry, Recall, What, check_seqid};
 use super::file::Files;
 use super::{ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
@@ -25,23 +23,6 @@ const RETRY: Duration = Duration::from_millis(250);
 const CONTENDED: Duration = Duration::from_secs(30);
 /// Opens looked through for those of other clients before a write delegation; a file with more is taken as shared.
 const LOOK_THROUGH: usize = 64;
-
-/// A delegation that the client holds.
-#[derive(Debug)]
-pub(super) struct Delegation {
-    /// Whether it is one for writing.
-    pub(super) write: bool,
-    /// Whether it was taken back; kept until the client frees the stateid (4.1).
-    pub(super) revoked: bool,
-    recall: Option<Box<Recall>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Recall {
-    since: Instant,
-    retry: Option<Instant>,
-    truncate: bool,
-}
 
 /// Which delegation an OPEN or WANT_DELEGATION asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,36 +53,6 @@ pub(crate) struct Wish {
     pub(crate) access: u8,
     /// Whether the caller may write the file.
     pub(crate) may_write: bool,
-}
-
-/// Files whose delegations were recalled lately: to delegate them again at once would only cost more recalls.
-#[derive(Debug, Default)]
-pub(super) struct Contention {
-    last: HashMap<FileId, Instant>,
-    order: VecDeque<(Instant, FileId)>,
-}
-
-impl Contention {
-    fn note(&mut self, file: FileId, now: Instant) {
-        if self.last.insert(file, now) != Some(now) {
-            self.order.push_back((now, file));
-        }
-    }
-
-    fn contains(&self, file: FileId, now: Instant, length: Duration) -> bool {
-        self.last.get(&file).is_some_and(|since| now.saturating_duration_since(*since) < length)
-    }
-
-    fn tick(&mut self, now: Instant, length: Duration) {
-        while let Some((since, file)) = self.order.front().copied()
-            && now.saturating_duration_since(since) >= length
-        {
-            self.order.pop_front();
-            if self.last.get(&file) == Some(&since) {
-                self.last.remove(&file);
-            }
-        }
-    }
 }
 
 impl Files {

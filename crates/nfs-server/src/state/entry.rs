@@ -6,8 +6,7 @@ use benchmaster_nfs_proto::v4::Nfsstat4;
 
 use super::ClientId;
 use super::arena::NONE;
-use super::delegation::Delegation;
-use super::lock::FileLocks;
+use super::waiter::FileLocks;
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
 
@@ -40,6 +39,24 @@ pub(super) enum What {
         /// Its owner.
         owner: u32,
     },
+}
+
+/// A delegation that the client holds.
+#[derive(Debug)]
+pub(super) struct Delegation {
+    /// Whether it is one for writing.
+    pub(super) write: bool,
+    /// Whether it was taken back; kept until the client frees the stateid (4.1).
+    pub(super) revoked: bool,
+    pub(super) recall: Option<Box<Recall>>,
+}
+
+/// A recall that was not answered yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recall {
+    pub(super) since: Instant,
+    pub(super) retry: Option<Instant>,
+    pub(super) truncate: bool,
 }
 
 /// An open: what an owner has opened a file for, by one OPEN or several.

@@ -11,8 +11,7 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::{Arena, NONE};
-use super::client::Clients;
-use super::delegation::Contention;
+use super::contention::Contention;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
 use super::owner::{OwnerId, OwnerKind, Owners};
 use super::{ClientId, Effect, Effects};
@@ -98,14 +97,6 @@ impl Files {
             nlm_owners: NONE,
             past: DelegationCounts::default(),
         }
-    }
-
-    /// Revokes overdue delegations, repeats recalls, lets waiting lock requests move up, forgets owners that are not
-    /// used.
-    pub fn tick(&mut self, clients: &mut Clients, now: Instant, effects: &mut Effects) {
-        self.tick_delegations(clients, now, effects);
-        self.tick_waiters(now, effects);
-        self.tick_owners(now, effects);
     }
 
     /// Checks a stateid for I/O on `file` (RFC 7530 §9.1.4, RFC 8881 §8.2): OLD_STATEID, BAD_STATEID, EXPIRED,

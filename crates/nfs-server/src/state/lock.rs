@@ -1,7 +1,6 @@
 //! Byte-range locks of NFSv4 clients: lock owners, lock states, and the queue of those who wait (RFC 7530 §9.2–9.4,
 //! RFC 8881 §9.1–9.6). [`super::nlm`] puts NLM clients on the same table and into the same queue.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
@@ -11,9 +10,9 @@ use super::client::Clients;
 use super::entry::{BY_OWNER, End, Entry, LockState, What, check_seqid};
 use super::file::Files;
 use super::interval::Range;
-use super::nlm::NlmWaiter;
 use super::owner::{Owner, OwnerId, OwnerKind};
-use super::ranges::{HeldLock, LockTable};
+use super::ranges::HeldLock;
+use super::waiter::{LockHolder, Offer, Waiter, Who};
 use super::{ClientId, Effect, Effects};
 use crate::handle::FileId;
 
@@ -21,50 +20,6 @@ use crate::handle::FileId;
 const MAX_WAITERS: usize = 4096;
 /// How long a lock is kept for a client that was notified by CB_NOTIFY_LOCK.
 const NOTIFIED: Duration = Duration::from_secs(5);
-
-/// Locks of a file, and who waits for one.
-#[derive(Debug, Default)]
-pub(super) struct FileLocks {
-    pub(super) table: LockTable,
-    pub(super) waiters: VecDeque<Waiter>,
-    /// Keeps the record while a request is at work on it.
-    pub(super) pinned: bool,
-}
-
-/// A request that was denied and would wait.
-#[derive(Debug)]
-pub(super) struct Waiter {
-    pub(super) who: Who,
-    pub(super) range: Range,
-    pub(super) write: bool,
-    /// When it was last repeated; `None`: NLM clients need not.
-    pub(super) heard: Option<Instant>,
-    pub(super) offer: Offer,
-}
-
-#[derive(Debug)]
-pub(super) enum Who {
-    /// A client that polls.
-    V4 {
-        client: ClientId,
-        owner: Box<[u8]>,
-        /// Whether it can be notified (4.1).
-        notify: bool,
-    },
-    /// A client that is granted the lock when it is free.
-    Nlm(Box<NlmWaiter>),
-}
-
-/// Whether a lock has become free for a waiter, and is kept for it (RFC 7530 §9.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Offer {
-    /// It is not free.
-    No,
-    /// It is, since a moment ago.
-    New,
-    /// It is kept until then.
-    Until(Instant),
-}
 
 /// A lock that an NFSv4 client asks for.
 #[derive(Debug, Clone, Copy)]
@@ -77,20 +32,6 @@ pub(crate) struct LockRequest<'a> {
     pub(crate) write: bool,
     /// Whether the client will wait for it.
     pub(crate) blocking: bool,
-}
-
-/// A lock that stands in the way.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LockHolder {
-    pub(crate) range: Range,
-    /// Whether it is exclusive.
-    pub(crate) write: bool,
-    /// Its owner's client; 0 for NLM.
-    pub(crate) client: ClientId,
-    /// Its owner's name.
-    pub(crate) owner: Vec<u8>,
-    /// Its process, for NLM.
-    pub(crate) svid: i32,
 }
 
 /// Why a lock is not granted.
@@ -529,36 +470,4 @@ pub(super) enum Standing {
     /// A lock of a client that is kept by courtesy.
     Courtesy(ClientId),
     HeldLock(HeldLock),
-}
-
-impl FileLocks {
-    pub(super) fn is_empty(&self) -> bool {
-        !self.pinned && self.table.is_empty() && self.waiters.is_empty()
-    }
-
-    /// The waiter for whom the range is kept and who came before `me`.
-    pub(super) fn reserved(
-        &self,
-        me: impl Fn(&Who) -> bool,
-        range: Range,
-        write: bool,
-        now: Instant,
-    ) -> Option<LockHolder> {
-        let waiter =
-            self.waiters.iter().take_while(|waiter| !(me(&waiter.who) && waiter.range == range)).find(
-                |waiter| {
-                    let kept = match waiter.offer {
-                        Offer::No => false,
-                        Offer::New => true,
-                        Offer::Until(end) => now < end,
-                    };
-                    kept && (write || waiter.write) && waiter.range.meets(range) && !me(&waiter.who)
-                },
-            )?;
-        let (client, owner, svid) = match &waiter.who {
-            Who::V4 { client, owner, .. } => (*client, owner.to_vec(), 0),
-            Who::Nlm(waiter) => (ClientId(0), waiter.lock.owner.oh.to_vec(), waiter.lock.owner.svid),
-        };
-        Some(LockHolder { range: waiter.range, write: waiter.write, client, owner, svid })
-    }
 }

@@ -1,73 +1,17 @@
 //! Locks of NLM clients (NFS v2 and v3): what `nlm` asks of the table that they share with NFSv4.
 
-use std::net::IpAddr;
 use std::time::Instant;
 
 use super::arena::NONE;
 use super::client::Clients;
 use super::file::Files;
 use super::interval::Range;
-use super::lock::{LockHolder, Offer, Standing, Waiter, Who};
+use super::lock::Standing;
+use super::nlm_lock::{NlmLock, NlmOwner, NlmRange, NlmWaiter};
 use super::owner::{NlmPart, Owner, OwnerKind};
+use super::waiter::{LockHolder, Offer, Waiter, Who};
 use super::{ClientId, Effects};
 use crate::handle::FileId;
-
-/// A process of an NLM client that owns locks.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct NlmOwner {
-    /// Name of the client's machine (`caller_name`): FREE_ALL and SM_NOTIFY drop all its locks.
-    pub host: Box<[u8]>,
-    /// Lock owner (`oh`), opaque.
-    pub oh: Box<[u8]>,
-    /// Process id of the owner on the client.
-    pub svid: i32,
-}
-
-/// A byte range; `len` 0 goes to the end of the file, as `u64::MAX` does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NlmRange {
-    /// Offset of the first byte.
-    pub offset: u64,
-    /// Number of bytes; `u64::MAX`: to the end of the file.
-    pub len: u64,
-}
-
-/// A lock that an NLM client asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NlmLock {
-    /// Locked file.
-    pub file: FileId,
-    /// Owner of the lock.
-    pub owner: NlmOwner,
-    /// Locked bytes.
-    pub range: NlmRange,
-    /// Whether no other lock may overlap.
-    pub exclusive: bool,
-}
-
-/// A lock that waits, and after [`super::Effect::NlmGranted`] is held: what the callback needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NlmWaiter {
-    /// Lock that was asked for.
-    pub lock: NlmLock,
-    /// Version of NLM that the client speaks.
-    pub version: u32,
-    /// The way to the client's lock manager.
-    pub route: Route,
-    /// The file's handle as the client named it.
-    pub handle: Box<[u8]>,
-    /// Cookie of the LOCK call.
-    pub cookie: Box<[u8]>,
-}
-
-/// Addresses between which a client and the server talk: clients take callbacks only from the address that they call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Route {
-    /// Address of the client.
-    pub client: IpAddr,
-    /// The server's; unspecified where it is not known.
-    pub server: IpAddr,
-}
 
 /// Who is in the way of an NLM lock; what an NFSv4 owner is called is up to the table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::ClientId;
 use super::arena::{Arena, NONE};
-use super::nlm::NlmOwner;
+use super::nlm_lock::NlmOwner;
 use crate::handle::FileId;
 
 /// Kinds of owners: their names are independent of each other.

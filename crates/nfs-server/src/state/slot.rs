@@ -1,16 +1,12 @@
 //! Slots: at most one execution of every request, and its reply for those who ask again (RFC 8881 §2.10.6.1).
 
-use std::sync::Arc;
-
 use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::v4::{Nfsstat4, SequenceArgs, SequenceOk};
 use benchmaster_nfs_proto::xdr::Encoder;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
-use super::session::Session;
 use crate::cred::Credentials;
-use crate::reply::{Reply, ReplyMark};
 
 /// How much of a request is looked at to tell a retry from another request in its place.
 const FINGERPRINT_BYTES: usize = 128;
@@ -30,28 +26,6 @@ pub struct Request<'r> {
     pub operations: u32,
     /// The encoded operations after SEQUENCE.
     pub rest: &'r [u8],
-}
-
-/// What to do with a request that begins with SEQUENCE.
-#[derive(Debug)]
-pub enum Begun {
-    /// Execute it, and say so to the guard when done.
-    New(SlotGuard),
-    /// Send this as the COMPOUND's result: status, tag, results.
-    Replay(Vec<u8>),
-    /// SEQUENCE fails with this status; nothing else is executed and the slot is as it was.
-    Status(Nfsstat4),
-}
-
-/// A request being executed on a slot. Dropped without [`SlotGuard::finish`], the slot is free for the next request,
-/// and a retry learns that the reply was not kept.
-#[derive(Debug)]
-pub struct SlotGuard {
-    session: Arc<Session>,
-    slot: u32,
-    result: SequenceOk,
-    cache_this: bool,
-    finished: bool,
 }
 
 /// One slot, in cache lines of its own: neighbours are used by other threads.
@@ -140,7 +114,7 @@ impl Slot {
     }
 
     /// Ends the request's execution: keeps what `keep` writes, if anything.
-    fn release(&self, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
+    pub(super) fn release(&self, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
         let mut state = self.state.lock();
         state.running = false;
         if let Some(keep) = keep {
@@ -173,62 +147,6 @@ impl Slot {
     pub(super) fn grant(&self, other: &[u8; 12]) -> Option<u32> {
         let state = self.state.lock();
         state.granted.contains(other).then_some(state.sequence)
-    }
-}
-
-impl SlotGuard {
-    pub(super) fn new(session: Arc<Session>, slot: u32, result: SequenceOk, cache_this: bool) -> Self {
-        Self { session, slot, result, cache_this, finished: false }
-    }
-
-    /// Session of the slot.
-    pub fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
-
-    /// Number of the slot.
-    pub fn slot(&self) -> u32 {
-        self.slot
-    }
-
-    /// Result of the SEQUENCE.
-    pub fn result(&self) -> &SequenceOk {
-        &self.result
-    }
-
-    /// Whether the client wants the reply kept: limits its size ([`super::session::Limits::max_reply_cached`]).
-    pub fn cache_this(&self) -> bool {
-        self.cache_this
-    }
-
-    /// The request is done. `body` is where the COMPOUND's result (status, tag, results) begins in the reply, and
-    /// `results` the number of results in it.
-    ///
-    /// The reply is kept when the client said so; when it is SEQUENCE's result alone (RFC 8881 §2.10.6.1.1); and when
-    /// the operation after SEQUENCE failed, for then it may be one for which RETRY_UNCACHED_REP must never be returned
-    /// (§2.10.6.1.3).
-    pub fn finish(mut self, reply: &Reply, body: ReplyMark, results: u32) {
-        let failed = || reply.encoder.buffer().get(body.buffer..body.buffer + 4) != Some(&[0; 4]);
-        if self.cache_this || results <= 1 || results == 2 && failed() {
-            self.finished = true;
-            self.release(Some(|kept: &mut Vec<u8>| reply.copy_since_into(body, kept)));
-        }
-        // Else dropping the guard does what is left.
-    }
-
-    fn release(&self, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
-        if let Some(slot) = self.session.slot(self.slot) {
-            slot.release(keep);
-        }
-    }
-}
-
-impl Drop for SlotGuard {
-    fn drop(&mut self) {
-        // Once only: the next request may have the slot already.
-        if !self.finished {
-            self.release(None::<fn(&mut Vec<u8>)>);
-        }
     }
 }
 

@@ -11,8 +11,9 @@ use super::{Compound, Failure, OpResult};
 use crate::fs::Kind;
 use crate::handle::FileId;
 use crate::state::interval::Range;
-use crate::state::lock::{LockFailure, LockHolder, LockRequest};
+use crate::state::lock::{LockFailure, LockRequest};
 use crate::state::owner::{OwnerId, OwnerKind, SeqidCheck};
+use crate::state::waiter::LockHolder;
 use crate::state::{ClientId, Tables};
 
 /// LOCK (RFC 7530 §16.10, RFC 8881 §18.10).

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::{AreaError, io_error};
 use crate::content::{self, Stamp};
-use crate::engine::{Engine, Files, OperationError};
+use crate::engine::{Engine, Files};
 use crate::files::{FileTable, PathBuffer};
-use crate::program::OpenFlags;
+use crate::operation_error::OperationError;
+use crate::program::flags::OpenFlags;
 
 /// Writes the files of one table that shall exist.
 #[derive(Debug)]

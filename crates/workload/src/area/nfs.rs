@@ -12,10 +12,10 @@ use benchmaster_nfs_client::types::{FileType, Space};
 
 use super::fill::Filler;
 use super::{AreaError, MARKER, directory_name, io_error, new_id};
-use crate::engine::OperationError;
 use crate::engine::nfs::NfsEngine;
 use crate::files::PathBuffer;
 use crate::nfs::{self, Jobs, Left, SharedMount};
+use crate::operation_error::OperationError;
 use crate::target::NfsTarget;
 
 #[derive(Debug)]

@@ -1,12 +1,31 @@
 //! What the expansions of built-in workloads share.
 
-use super::data::SyncMode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::content::{MIN_BLOCK, block_size};
 use crate::model::{
     FilePick, Fileset, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, ParameterError, Repeat,
     RepeatUntil, Sharing, Size, SizeDistribution, Step, Tree, WeightedSize, Workload,
 };
 use benchmaster_units::{ByteSize, TimeSpan};
+
+/// Durability asked for by each write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SyncMode {
+    /// None: data may stay in the client's cache.
+    #[default]
+    None,
+    /// O_SYNC.
+    OSync,
+    /// O_DSYNC.
+    ODsync,
+    /// `fsync` after every write.
+    Fsync,
+    /// `fdatasync` after every write.
+    Fdatasync,
+}
 
 /// A workload in full, or every contradiction among the parameters.
 pub(super) type Expanded = Result<Workload, Vec<ParameterError>>;

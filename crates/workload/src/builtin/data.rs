@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::common::{Checks, Expanded, step, sync_flag, sync_step};
+use super::common::{Checks, Expanded, SyncMode, step, sync_flag, sync_step};
 use super::scale::{Scale, Scaled};
 use crate::model::{
     Claim, FilePick, Fileset, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step,
@@ -13,23 +10,6 @@ use crate::model::{
 };
 use crate::program::Access;
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
-
-/// Durability asked for by each write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SyncMode {
-    /// None: data may stay in the client's cache.
-    #[default]
-    None,
-    /// O_SYNC.
-    OSync,
-    /// O_DSYNC.
-    ODsync,
-    /// `fsync` after every write.
-    Fsync,
-    /// `fdatasync` after every write.
-    Fdatasync,
-}
 
 parameters! { pub struct DataParameters: "Parameters of the sequential and random read and write workloads.";
     /// Bytes per read or write.

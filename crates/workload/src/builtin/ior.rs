@@ -6,8 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Conditions;
-use super::common::{Checks, Expanded, Use, data, fileset, group, meet, step, sync_flag, sync_step, times};
-use super::data::SyncMode;
+use super::common::{
+    Checks, Expanded, SyncMode, Use, data, fileset, group, meet, step, sync_flag, sync_step, times,
+};
 use super::scale::{Scale, Scaled};
 use crate::model::{
     Claim, FilePick, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,

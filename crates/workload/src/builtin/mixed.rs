@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::common::{Checks, Expanded, fileset, group, step, sync_flag, sync_step};
-use super::data::SyncMode;
+use super::common::{Checks, Expanded, SyncMode, fileset, group, step, sync_flag, sync_step};
 use super::scale::{Scale, Scaled};
 use crate::model::{
     Choice, Claim, FilePick, Group, OffsetPick, OpenFlag, OperationKind, Sharing, Size, SizeDistribution,

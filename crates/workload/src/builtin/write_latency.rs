@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::common::{Checks, Expanded, group, step, sync_flag, whole_file};
-use super::data::SyncMode;
+use super::common::{Checks, Expanded, SyncMode, group, step, sync_flag, whole_file};
 use super::scale::{Scale, Scaled};
 use crate::model::{
     Claim, FilePick, Fileset, Group, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,

@@ -12,11 +12,13 @@ use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::types::{AccessBits, Entry, LockKind as NfsLock, Range, SetAttributes, SetTime};
 
 use crate::clock::{Clock, Ticks};
-use crate::engine::{Engine, Files, OperationError, XATTR};
+use crate::engine::{Engine, Files, XATTR};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
 use crate::model::LockKind;
-use crate::program::{Instruction, OpenFlags};
+use crate::operation_error::OperationError;
+use crate::program::Instruction;
+use crate::program::flags::OpenFlags;
 use crate::together::Bell;
 
 #[derive(Debug, Clone, Copy)]

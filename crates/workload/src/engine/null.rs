@@ -6,10 +6,11 @@ use std::time::Duration;
 use benchmaster_nfs_client::reactor::Reactor;
 
 use crate::clock::{Clock, Ticks};
-use crate::engine::{Engine, Files, OperationError};
+use crate::engine::{Engine, Files};
 use crate::files::PathBuffer;
 use crate::model::LockKind;
-use crate::program::OpenFlags;
+use crate::operation_error::OperationError;
+use crate::program::flags::OpenFlags;
 use crate::together::Bell;
 
 #[derive(Debug, Clone, Default)]

@@ -11,11 +11,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::clock::{Clock, Ticks};
-use crate::engine::{Engine, Files, OperationError};
+use crate::engine::{Engine, Files};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
 use crate::model::LockKind;
-use crate::program::{Instruction, OpenFlags};
+use crate::operation_error::OperationError;
+use crate::program::Instruction;
+use crate::program::flags::OpenFlags;
 use crate::together::Bell;
 
 /// O_DSYNC. What rustix calls so is O_SYNC on Linux, which flushes metadata as well.

@@ -29,8 +29,9 @@ use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue, types};
 
 use crate::clock::{Clock, Ticks};
+use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
-use crate::engine::{Engine, OperationError};
+use crate::operation_error::OperationError;
 use crate::together::Bell;
 
 /// Time before the end of a sleep in which the thread spins, because the kernel wakes it late by some tens of

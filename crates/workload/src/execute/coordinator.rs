@@ -9,13 +9,12 @@ use benchmaster_telemetry::clock::realtime_minus_monotonic_ns;
 use benchmaster_telemetry::host::{CpuTimes, busy_share, steal_share};
 use benchmaster_telemetry::process::cpu_time;
 
+use super::crew::{Assignment, Crew, Run};
 use super::wire::Wire;
-use super::workers::{Crew, Run};
 use super::{Edge, ExecuteError, Progress};
 use crate::clock::{Clock, Ticks};
 use crate::conduct::{Conductor, Start, Step};
 use crate::gate::Window;
-use crate::program::GroupProgram;
 use crate::recorder::PhaseCounter;
 use crate::recording::HostUse;
 use crate::worker::{Report, RunContext};
@@ -23,26 +22,11 @@ use crate::worker::{Report, RunContext};
 /// How long workers that were stopped may take to finish the operation they are in.
 const PATIENCE_NS: u64 = 5_000_000_000;
 
-/// A worker's place: client, number within group and client, group.
-#[derive(Debug)]
-pub(super) struct Place<'a> {
-    pub(super) client: u32,
-    pub(super) worker: u32,
-    pub(super) group: &'a GroupProgram,
-}
-
-impl Place<'_> {
-    /// This worker is gone.
-    pub(super) fn lost(&self) -> ExecuteError {
-        ExecuteError::WorkerLost { group: self.group.name.clone() }
-    }
-}
-
 /// Takes all workers through the phases.
 pub(super) struct Coordinator<'c> {
     pub(super) run: &'c Run<'c>,
     pub(super) context: &'c RunContext<'c>,
-    pub(super) places: &'c [Place<'c>],
+    pub(super) places: &'c [Assignment<'c>],
     pub(super) crew: &'c Crew<'c>,
     pub(super) reports: Receiver<(u32, Report)>,
     /// Set when the trace cannot be written, so that going on is in vain.

@@ -11,12 +11,11 @@ use benchmaster_nfs_client::mount::Mount;
 use benchmaster_nfs_client::reactor::Reactor;
 
 use super::ExecuteError;
-use super::coordinator::Place;
-use super::workers::{Crew, Run};
+use super::crew::{Assignment, ClientReport, Crew, Run, ThreadReport};
 use crate::area::NfsArea;
 use crate::files::FileTable;
 use crate::lane::{Lane, MIN_BUFFER, Stream, WorkerContext, nap_of_many_ns};
-use crate::nfs::{Facts, run_all, unmount};
+use crate::nfs::{run_all, unmount};
 use crate::replay::stage::Stage;
 use crate::task::{Client, TaskWorker, Thread};
 use crate::trace::{TraceSender, TraceSource};
@@ -25,35 +24,13 @@ use crate::worker::{Finished, Report, Reports, RunContext, Worker, wake_on_time}
 /// Memory for the buffers of all streams together, where these need not be larger: thousands of workers must fit.
 const BUFFERS: usize = 32 << 20;
 
-/// What a thread brings home.
-#[derive(Debug)]
-pub(super) struct ThreadReport {
-    /// How each of its workers ended, by number.
-    pub(super) workers: Vec<(u32, Option<Finished>)>,
-    pub(super) clients: Vec<ClientReport>,
-    /// CPU time in the measured phase: in user mode, in the kernel.
-    pub(super) cpu_ns: (u64, u64),
-    /// Time for which it waited for the trace writer.
-    pub(super) stalled_ns: u64,
-}
-
-/// What a client did on the wire.
-#[derive(Debug)]
-pub(super) struct ClientReport {
-    pub(super) client: u32,
-    /// By phase: set-up, warm-up if there is one, measure, tear-down. Fewer when the run was aborted.
-    pub(super) phases: Vec<Snapshot>,
-    pub(super) facts: Facts,
-    pub(super) problems: Vec<String>,
-}
-
 /// Starts the threads of an NFS target.
 #[derive(Clone, Copy)]
 pub(super) struct Reactors<'s> {
     pub(super) run: &'s Run<'s>,
     pub(super) area: &'s NfsArea,
     pub(super) context: &'s RunContext<'s>,
-    pub(super) places: &'s [Place<'s>],
+    pub(super) places: &'s [Assignment<'s>],
     /// By client and fileset.
     pub(super) tables: &'s [Vec<Arc<FileTable>>],
 }
@@ -160,8 +137,8 @@ impl<'s> OnThread<'s> {
     }
 
     /// Workers of this thread's clients, with their numbers in the run.
-    fn places(&self) -> impl Iterator<Item = (u32, &'s Place<'s>)> {
-        let own = |place: &Place<'_>| self.clients.contains(&place.client);
+    fn places(&self) -> impl Iterator<Item = (u32, &'s Assignment<'s>)> {
+        let own = |place: &Assignment<'_>| self.clients.contains(&place.client);
         (0u32..).zip(self.reactors.places).filter(move |(_, place)| own(place))
     }
 
@@ -203,7 +180,7 @@ impl<'s> OnThread<'s> {
         (mounts, failed)
     }
 
-    fn worker(&self, number: u32, place: &Place<'s>) -> Worker<'s> {
+    fn worker(&self, number: u32, place: &Assignment<'s>) -> Worker<'s> {
         let Reactors { run, context, places, tables, .. } = self.reactors;
         let (at, of) = place.group.place(place.client, run.options.share.total);
         Worker {

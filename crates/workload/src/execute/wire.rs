@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use benchmaster_nfs_client::counters::Snapshot;
 
 use self::kernel::Kernel;
-use super::reactors::ThreadReport;
-use super::workers::Ran;
-use crate::area::{NfsArea, Place, WorkArea};
+use super::crew::{Ran, ThreadReport};
+use crate::area::{Location, NfsArea, WorkArea};
 use crate::recording::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow, RpcSource};
 
 /// Gathers what went over the wire by phase.
@@ -27,8 +26,8 @@ impl Wire {
     /// Before anything is prepared.
     pub(super) fn begin(area: &WorkArea) -> Self {
         match area.place() {
-            Place::Directory(_) => Kernel::begin(area.path()).map_or(Self::None, Self::Kernel),
-            Place::Nfs(nfs) => {
+            Location::Directory(_) => Kernel::begin(area.path()).map_or(Self::None, Self::Kernel),
+            Location::Nfs(nfs) => {
                 // Earlier jobs are no part of this run, unless they left something wrong.
                 let earlier = nfs.take_traffic();
                 Self::Client { prepared: Snapshot::zero(), problems: earlier.problems }
@@ -42,7 +41,7 @@ impl Wire {
         if let (Self::Kernel(kernel), true) = (&mut *self, hooked) {
             kernel.hooked();
         }
-        if let (Self::Client { prepared, problems }, Place::Nfs(nfs)) = (self, area.place()) {
+        if let (Self::Client { prepared, problems }, Location::Nfs(nfs)) = (self, area.place()) {
             let traffic = nfs.take_traffic();
             prepared.add(&traffic.counters);
             problems.extend(traffic.problems);
@@ -66,7 +65,7 @@ impl Wire {
             &[Phase::SetUp, Phase::Measure, Phase::TearDown]
         };
         match (self, area.place()) {
-            (Self::Client { prepared, problems }, Place::Nfs(nfs)) => {
+            (Self::Client { prepared, problems }, Location::Nfs(nfs)) => {
                 Some(of_clients(nfs, prepared, problems, &ran.reactors, names))
             }
             (Self::Kernel(kernel), _) => {

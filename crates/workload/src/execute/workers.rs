@@ -6,101 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
-use super::coordinator::{Coordinator, Place};
-use super::reactors::{Reactors, ThreadReport};
+use super::coordinator::Coordinator;
+use super::crew::{Assignment, Crew, Ran, Run};
+use super::reactors::Reactors;
 use super::wire::Wire;
-use super::{ExecuteError, Options, Progress};
-use crate::area::{Place as Reached, Ready, WorkArea};
-use crate::clock::{Clock, Ticks};
+use super::{ExecuteError, Progress};
+use crate::area::Location;
 use crate::conduct::Conductor;
 use crate::files::FileTable;
-use crate::gate::{Gate, Window};
+use crate::gate::Gate;
 use crate::lane::{NAP_NS, WorkerContext};
-use crate::model::Workload;
-use crate::program::Program;
 use crate::recorder::{Collector, PhaseCounter};
-use crate::recording::{HostUse, ReplayFacts, TraceSink, WorkerRecording};
+use crate::recording::{TraceSink, WorkerRecording};
 use crate::replay::stage::{ReplayRun, Stage};
 use crate::together::Together;
 use crate::trace::{self, TraceSource};
 use crate::worker::{Finished, Reports, RunContext, Worker};
-
-/// What is to be run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Run<'r> {
-    pub(super) area: &'r WorkArea,
-    pub(super) workload: &'r Workload,
-    pub(super) program: &'r Program,
-    pub(super) ready: &'r [Ready],
-    pub(super) options: &'r Options<'r>,
-    pub(super) clock: &'r Clock,
-}
-
-/// What the workers of a run did.
-#[derive(Debug)]
-pub(super) struct Ran {
-    pub(super) collector: Collector,
-    pub(super) workers: Vec<WorkerRecording>,
-    pub(super) window: Window,
-    pub(super) warm_up: Option<(Window, PhaseCounter)>,
-    pub(super) started_unix_ns: i64,
-    pub(super) end: Ticks,
-    pub(super) torn_down: Ticks,
-    /// End of the last operation in nanoseconds after the start.
-    pub(super) last_end: u64,
-    pub(super) teardown: PhaseCounter,
-    pub(super) host: HostUse,
-    /// How a replay went.
-    pub(super) replay: Option<ReplayFacts>,
-    /// Of an NFS target: what its threads brought home.
-    pub(super) reactors: Vec<ThreadReport>,
-}
-
-/// The threads of a run.
-#[derive(Debug)]
-pub(super) enum Crew<'scope> {
-    Workers(Vec<ScopedJoinHandle<'scope, Option<Finished>>>),
-    /// Threads with many workers each, and for each worker the thread that it is on.
-    Reactors(Vec<ScopedJoinHandle<'scope, ThreadReport>>, Vec<usize>),
-}
-
-impl Crew<'_> {
-    /// Whether the thread of each worker has ended.
-    pub(super) fn ended(&self) -> Vec<bool> {
-        match self {
-            Self::Workers(threads) => threads.iter().map(ScopedJoinHandle::is_finished).collect(),
-            Self::Reactors(threads, of) => {
-                let ended: Vec<bool> = threads.iter().map(ScopedJoinHandle::is_finished).collect();
-                of.iter().map(|&thread| ended.get(thread).copied().unwrap_or(true)).collect()
-            }
-        }
-    }
-
-    /// Whether workers that wait for a server can be given up. (Threads that wait in the kernel cannot.)
-    pub(super) fn can_be_given_up(&self) -> bool {
-        matches!(self, Self::Reactors(..))
-    }
-
-    /// Waits for all; how each worker ended (`None`: it was lost or never got to the measured phase), and what reactor
-    /// threads brought home.
-    fn join(self) -> (Vec<Option<Finished>>, Vec<ThreadReport>) {
-        match self {
-            Self::Workers(threads) => {
-                let join = |thread: ScopedJoinHandle<'_, _>| thread.join().ok().flatten();
-                (threads.into_iter().map(join).collect(), Vec::new())
-            }
-            Self::Reactors(threads, of) => {
-                let mut finished: Vec<Option<Finished>> = of.iter().map(|_| None).collect();
-                let joined = threads.into_iter().map(ScopedJoinHandle::join);
-                let mut reports: Vec<ThreadReport> = joined.filter_map(Result::ok).collect();
-                for (number, worker) in reports.iter_mut().flat_map(|report| report.workers.drain(..)) {
-                    finished[number as usize] = worker;
-                }
-                (finished, reports)
-            }
-        }
-    }
-}
 
 /// Runs all workers through all phases.
 ///
@@ -115,11 +36,13 @@ pub(super) fn run(
 ) -> Result<Ran, ExecuteError> {
     let Run { workload, program, options, clock, .. } = *run;
     let share = options.share;
-    let places: Vec<Place<'_>> = share
+    let places: Vec<Assignment<'_>> = share
         .clients()
         .flat_map(|client| program.groups.iter().map(move |group| (client, group)))
         .filter(|(client, group)| group.contains(*client))
-        .flat_map(|(client, group)| (0..group.workers).map(move |worker| Place { client, worker, group }))
+        .flat_map(|(client, group)| {
+            (0..group.workers).map(move |worker| Assignment { client, worker, group })
+        })
         .collect();
     raise_file_limit();
     let timed = program.replay.as_ref().is_some_and(|replay| replay.speed.is_finite());
@@ -158,11 +81,11 @@ pub(super) fn run(
         let writing = writer.zip(sink).map(|(writer, sink)| scope.spawn(move || writer.run(sink)));
         let (sender, reports) = channel();
         let crew = match run.area.place() {
-            Reached::Directory(directory) => directory.root().map_err(ExecuteError::from).and_then(|root| {
+            Location::Directory(directory) => directory.root().map_err(ExecuteError::from).and_then(|root| {
                 let starter = Starter { run, root, context: &context, places: &places, tables: &tables };
                 starter.start(scope, source, sender)
             }),
-            Reached::Nfs(area) => {
+            Location::Nfs(area) => {
                 let reactors = Reactors { run, area, context: &context, places: &places, tables: &tables };
                 reactors.start(scope, source, sender)
             }
@@ -246,7 +169,7 @@ struct Starter<'s> {
     run: &'s Run<'s>,
     root: BorrowedFd<'s>,
     context: &'s RunContext<'s>,
-    places: &'s [Place<'s>],
+    places: &'s [Assignment<'s>],
     /// By client and fileset.
     tables: &'s [Vec<Arc<FileTable>>],
 }

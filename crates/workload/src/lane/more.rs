@@ -1,9 +1,10 @@
 //! The rarer operations by name: attributes, links, extended attributes, copies.
 
 use super::{Lane, WorkerContext};
-use crate::engine::{Files, OperationError};
+use crate::engine::Files;
 use crate::files::{FileTable, Picked};
 use crate::model::{Beside, OperationKind};
+use crate::operation_error::OperationError;
 use crate::program::Operation;
 
 /// What `chmod` sets: what files have when they are made.

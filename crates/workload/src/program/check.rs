@@ -1,6 +1,7 @@
 //! What a workload must not say although it is well-formed.
 
 use super::compile::{Compiler, Handle};
+use super::limits::{MAX_XATTR, is_name};
 use super::{Access, GroupProgram, Instruction, OpenFlags};
 use crate::content;
 use benchmaster_units::ByteSize;
@@ -9,19 +10,8 @@ use crate::model::{
     Beside, FilePick, Group, IoMethod, LockKind, OffsetPick, OperationKind, Size, Step, Until,
 };
 
-/// The largest read or write.
-pub(super) const MAX_IO: u64 = 1 << 30;
-/// The size of an extended attribute unless it is given, and the largest (Linux' XATTR_SIZE_MAX).
-pub(super) const XATTR: u64 = 64;
-pub(super) const MAX_XATTR: u64 = 64 << 10;
 /// The most entries an io_uring has, and more than any server takes.
 const MAX_DEPTH: u32 = 32_768;
-
-/// Whether a text may be the name of a fileset, group or label.
-pub(super) fn is_name(text: &str) -> bool {
-    (1..=64).contains(&text.len())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
-}
 
 impl Compiler<'_> {
     pub(super) fn check_filesets(&mut self) {

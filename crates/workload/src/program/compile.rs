@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::check::{MAX_IO, MAX_XATTR, XATTR, is_name};
+use super::limits::{MAX_IO, MAX_XATTR, XATTR, is_name};
 use super::{
     Access, Effect, GroupProgram, Instruction, MAX_HANDLES, MAX_LOOPS, Meeting, OpenFlags, Operation, Program,
 };

@@ -1,7 +1,7 @@
 //! Compiling what workers do together: meetings and counters.
 
-use super::check::is_name;
 use super::compile::{Compiler, Section, place_of};
+use super::limits::is_name;
 use super::{GroupProgram, Instruction, Meeting};
 use crate::model::Step;
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hdrhistogram::Histogram;
 
 use super::Slot;
-use crate::engine::OperationError;
+use crate::operation_error::OperationError;
 use crate::recording::{
     EncodedHistogram, IntervalStats, OperationStats, SeriesKey, SeriesRecording, latency_histogram,
 };

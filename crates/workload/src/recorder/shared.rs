@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use super::{Collector, Slot, Spot, Timing, describe, next_interval};
 use crate::clock::{Clock, Ticks};
-use crate::engine::OperationError;
+use crate::operation_error::OperationError;
 use crate::recording::{TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::model::{LockKind, OperationKind};
-use crate::program::OpenFlags;
+use crate::program::flags::OpenFlags;
 
 /// No path, handle or thread.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -26,6 +27,14 @@ pub struct Plan {
     pub left_out: BTreeMap<LeftOut, u64>,
     /// Time from the first to the last replayed call's start, as recorded.
     pub span_ns: u64,
+}
+
+/// A plan, and how fast it is carried out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayProgram {
+    pub plan: Arc<Plan>,
+    /// How much faster than recorded; infinite for as fast as possible.
+    pub speed: f64,
 }
 
 /// Why a call of a trace is not replayed, and its name.

@@ -14,7 +14,7 @@ use super::world::World;
 use super::{ReplayError, TraceError};
 use crate::files::{FileTable, PathBuffer, Picked};
 use crate::model::{OperationKind, Sharing};
-use crate::program::OpenFlags;
+use crate::program::flags::OpenFlags;
 use crate::recording::{NO_FILE, TraceRecord};
 
 pub(super) fn read(path: &Path) -> Result<Plan, ReplayError> {

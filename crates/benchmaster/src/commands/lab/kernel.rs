@@ -5,7 +5,7 @@ use benchmaster_lab::{Kernel, KernelOrigin};
 
 use super::ask;
 use crate::cli::{KernelBuildArgs, KernelCommand, KernelListArgs};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(super) fn kernel(command: &KernelCommand) -> Result<Status> {

@@ -12,7 +12,8 @@ use benchmaster_lab::lab::{Lab, LabError};
 use benchmaster_lab::{KnfsdConfig, LabConfig, ServerKind, supervisor};
 
 use crate::cli::{ExecArgs, GuestArgs, LabArgs, LabCommand, LogsArgs, NameArgs, SupervisorArgs, UpArgs};
-use crate::commands::{Failure, Result, Status, virtual_time};
+use crate::commands::virtual_time;
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 pub(crate) fn lab(args: &LabArgs) -> Result<Status> {

@@ -6,11 +6,11 @@ use std::fs;
 use benchmaster_lab::kernel::{self, Architecture};
 use benchmaster_lab::qemu::{self, Qemu};
 use benchmaster_lab::uml::Uml;
-use benchmaster_lab::{BackEnd, Backend, KernelChoice, backend, root};
+use benchmaster_lab::{BackEnd, Backend, KernelChoice, choice, root};
 
 use super::{ask, kernel::origin};
 use crate::cli::SetupArgs;
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 use crate::output;
 
 /// Gets what machines are made of, and says what runs them.
@@ -43,7 +43,7 @@ pub(super) fn setup(args: &SetupArgs) -> Result<Status> {
         };
         let _ = writeln!(text, "{:<9} {works}", back_end.back_end());
     }
-    let chosen = backend::choose(None, &KernelChoice::Packaged, &mut |_| {}).map_err(Failure::failed)?;
+    let chosen = choice::choose(None, &KernelChoice::Packaged, &mut |_| {}).map_err(Failure::failed)?;
     let _ = writeln!(text, "machines run on {}", BackEnd::to_string(&chosen.back_end()));
     output::print(&text)?;
     Ok(Status::Fine)

@@ -9,7 +9,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 
 use super::{attached, failure};
 use crate::cli::ShellArgs;
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 
 /// The terminal as it was, which it becomes again when this is dropped.
 struct Raw(Termios);

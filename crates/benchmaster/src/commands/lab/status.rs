@@ -6,7 +6,7 @@ use benchmaster_lab::lab::Lab;
 use benchmaster_lab::{LabFacts, LabStatus, MachineState};
 
 use crate::cli::StatusArgs;
-use crate::commands::{Result, Status};
+use crate::failure::{Result, Status};
 use crate::output;
 
 pub(super) fn status(args: &StatusArgs) -> Result<Status> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use benchmaster_telemetry::mountstats::{Mountstats, NfsMount, read_mount_of};
 
-use crate::commands::{Failure, Result};
+use crate::failure::{Failure, Result};
 
 /// The kernel's statistics or a file like them, of all mounts or of one.
 pub(super) struct Source {

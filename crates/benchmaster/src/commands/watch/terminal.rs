@@ -15,7 +15,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::keyboard::{Typed, typed};
-use crate::commands::{Failure, Result, Status};
+use crate::failure::{Failure, Result, Status};
 
 /// The other screen of the terminal, without a cursor; and back.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
@@ -36,7 +36,6 @@ const INTERVALS: [Duration; 8] = [
 
 /// What a terminal shows.
 pub(super) trait View {
-    /// Takes a reading.
     fn read(&mut self) -> Result<()>;
     /// Does what a key is for.
     fn key(&mut self, key: Key) -> Action;

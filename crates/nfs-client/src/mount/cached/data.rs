@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use super::{MOST_DIRTY, Mount, Node, PAGE, parts};
 use crate::cache::Pages;
-use crate::mount::file::{File, Slot};
+use crate::mount::file::File;
 use crate::mount::lanes;
+use crate::mount::node::Slot;
 use crate::protocol::{NfsResult, Protocol};
 use crate::types::Stability;
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{Mount, Node, parts};
 use crate::cache::Name;
 use crate::error::NfsError;
-use crate::mount::file::Slot;
+use crate::mount::node::Slot;
 use crate::mount::{Client, ClientFile};
 use crate::protocol::{NfsResult, Protocol};
 use crate::types::Handle;

@@ -6,7 +6,7 @@ use super::{Mount, Node, parts};
 use crate::cache::Lock;
 use crate::counters::Event;
 use crate::delay::{Delay, DelayPolicy};
-use crate::mount::file::Slot;
+use crate::mount::node::Slot;
 use crate::protocol::{NfsResult, Protocol};
 use crate::types::{LockKind, Range};
 

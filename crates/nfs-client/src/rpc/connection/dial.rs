@@ -12,10 +12,11 @@ use benchmaster_nfs_proto::xdr::{Bulk, Encoder};
 use rustix::net::{SendFlags, send};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Connection, Link, Message};
+use super::{Connection, Link};
 use crate::counters::Event;
 use crate::reactor::EventFlags;
 use crate::rpc::Transport;
+use crate::rpc::outgoing::Message;
 use crate::rpc::pending::State;
 
 /// Pause before the second attempt in a row; doubled for each further one.

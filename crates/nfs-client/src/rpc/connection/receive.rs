@@ -13,8 +13,9 @@ use rustix::net::{RecvFlags, recv};
 use super::{Connection, Decode};
 use crate::counters::Event;
 use crate::rpc::Transport;
+use crate::rpc::connection::PendingCall;
 use crate::rpc::incoming::{FRONT, Incoming, LANDING, Landing, Next, Taken};
-use crate::rpc::pending::{PendingCall, State};
+use crate::rpc::pending::State;
 
 impl Connection {
     /// Takes the reply of a call, if it is here.

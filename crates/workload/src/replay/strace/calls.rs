@@ -4,7 +4,7 @@ use super::line::{decorated, find, number, string};
 use super::place::joined;
 use super::process::{Descriptor, Target, shares};
 use super::{Call, Done, Flags, OperationKind, Outcome, Tracer, Why, known};
-use crate::program::OpenFlags;
+use crate::program::flags::OpenFlags;
 
 mod names;
 

@@ -1,6 +1,6 @@
 //! Lines of `strace -f -ttt -T`.
 
-use crate::engine::errno_named;
+use crate::operation_error::errno_named;
 
 /// What a line says.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use std::net::Ipv4Addr;
 
 use super::*;
-use crate::state::nlm::{NlmLock, NlmOutcome, NlmOwner, NlmRange, NlmWaiter, Route};
+use crate::state::nlm::NlmOutcome;
+use crate::state::nlm_lock::{NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
 
 fn owner(svid: i32) -> NlmOwner {
     NlmOwner { host: (*b"old").into(), oh: (*b"process").into(), svid }

@@ -5,7 +5,7 @@ use super::super::place::joined;
 use super::super::process::Target;
 use super::super::{Call, Done, Flags, OperationKind, Tracer, Why};
 use super::{Object, field, mode};
-use crate::program::OpenFlags;
+use crate::program::flags::OpenFlags;
 
 impl Tracer<'_> {
     /// A call on one name.

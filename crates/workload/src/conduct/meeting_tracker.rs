@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::Attendance;
 
-/// The roll of all meetings of a workload, as the one that all processes of a run tell keeps it.
+/// The attendance at all meetings of a workload, as the one that all processes of a run tell keeps it.
 #[derive(Debug, Clone, Default)]
-pub struct Roll {
+pub struct MeetingTracker {
     /// Whether each process has workers at all.
     processes: Vec<bool>,
     meetings: BTreeMap<u16, Meeting>,
@@ -29,7 +29,7 @@ pub struct Assembled {
     pub processes: Vec<usize>,
 }
 
-impl Roll {
+impl MeetingTracker {
     /// For processes that have workers or do not.
     pub fn new(has_workers: impl Iterator<Item = bool>) -> Self {
         Self { processes: has_workers.collect(), meetings: BTreeMap::new() }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_meeting_is_held_when_all_that_have_not_left_are_there() {
-        let mut roll = Roll::new([true, false, true, true].into_iter());
+        let mut roll = MeetingTracker::new([true, false, true, true].into_iter());
         let held =
             |time, processes: &[usize]| Some(Assembled { meeting: 3, time, processes: processes.to_vec() });
         assert_eq!(roll.note(0, 3, Attendance::Here(1)), None);
