@@ -99,6 +99,7 @@ fn means_of_ratios_are_held_against_geometric_ones() {
 }
 
 #[test]
+#[ignore = "full tier: thousands of treatments"]
 fn what_is_missing_is_reported() {
     let mut results = study_results(7, 2, 3);
     assert!(broken(&results, 11), "a directory has no bound");

@@ -155,7 +155,7 @@ fn value(estimate: &Estimate, unit: Unit, level: &str) -> String {
     }
 }
 
-/// What the factors do: those that matter with their effects, and those that cannot be told from noise.
+/// What the factors do: those that matter with their effects, and those that cannot be separated from noise.
 fn what_changes(analysis: &Analysis) -> Option<String> {
     if analysis.effects_on != analysis.primary_response {
         return None;
@@ -258,7 +258,7 @@ fn ratio(ratio: f64) -> String {
     format::fixed(ratio, decimals)
 }
 
-/// Whether the best treatment can be told apart from the next.
+/// Whether the best treatment can be separated from the next.
 fn next_best(found: &[Found<'_>], most: &str, confidence: f64) -> Option<String> {
     let values = |r: &ResponseSummary| -> Vec<f64> {
         r.values.iter().filter(|v| !v.excluded).map(|v| v.value).collect()

@@ -132,7 +132,7 @@ fn effects_in_standard_order_are_all_there_with_their_intervals() {
     assert_eq!(first, ["E file_size", "B storage", "C sync", "F delay"]);
 }
 
-/// Figure 6 of paper 004: the fraction D=AB, E=AC, F=BC. Each estimate is named with what it cannot be told from.
+/// Figure 6 of paper 004: the fraction D=AB, E=AC, F=BC. Each estimate is named with what it cannot be separated from.
 #[test]
 fn effects_of_a_fraction_have_the_names_of_their_aliases() {
     let figures = figures(&made_up::fraction());

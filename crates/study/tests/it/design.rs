@@ -114,7 +114,7 @@ fn effects_of_interest_are_marked_and_judged() {
         design
             .warnings
             .iter()
-            .any(|warning| warning.contains("storage × latency (BF) cannot be told from sync (C)")),
+            .any(|warning| warning.contains("storage × latency (BF) cannot be separated from sync (C)")),
         "{:?}",
         design.warnings
     );

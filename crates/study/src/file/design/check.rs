@@ -101,7 +101,7 @@ fn keys(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic)) {
     if design.resolution.is_some_and(|resolution| resolution < 3) {
         report(
             "resolution",
-            Diagnostic::error("below resolution 3, main effects cannot be told from each other")
+            Diagnostic::error("below resolution 3, main effects cannot be separated from each other")
                 .help("write 3, 4 or 5; 4 keeps main effects clear of interactions of two factors"),
         );
     }

@@ -156,7 +156,7 @@ fn of_rows(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec<Str
         let (term, other) = (facts.words.both(&set(&term.factors)), facts.words.both(&set(other)));
         let screening = if design.kind == "plackett-burman" { "screening only: " } else { "" };
         let how = if correlation > 1.0 - 1e-6 {
-            "cannot all be told from".to_owned()
+            "cannot all be separated from".to_owned()
         } else {
             format!("are mixed up in part (correlation up to {}) with", decimals(correlation, 2))
         };
@@ -184,7 +184,7 @@ fn of_interest(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec
         let aliases: Vec<_> = aliases.iter().map(|alias| facts.words.both_of(alias.term)).collect();
         if !aliases.is_empty() {
             warnings.push(format!(
-                "the effect of interest {} cannot be told from {}",
+                "the effect of interest {} cannot be separated from {}",
                 facts.words.both_of(of),
                 short_list(&aliases, NAMED)
             ));
@@ -247,7 +247,7 @@ fn of_blocks(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec<S
     let lost = names(&mut all.iter().filter(|of| interest.contains(of)));
     if !lost.is_empty() {
         warnings.push(format!(
-            "blocks are confounded with what is of interest: {} cannot be told from differences between blocks",
+            "blocks are confounded with what is of interest: {} cannot be separated from differences between blocks",
             short_list(&lost, NAMED)
         ));
     }

@@ -1,4 +1,4 @@
-//! Which effects can be told apart.
+//! Which effects can be separated.
 
 use std::collections::{BTreeSet, HashMap};
 

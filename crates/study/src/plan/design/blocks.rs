@@ -46,7 +46,8 @@ pub(crate) fn blocks(facts: &Facts<'_>) -> Option<BlockDescription> {
     let letters = |terms: &[Term]| terms.iter().map(|&term| term::letters(term)).collect::<Vec<_>>();
     if !input.confounded.is_empty() {
         let names: Vec<_> = input.confounded.iter().map(|&term| facts.words.both_of(term)).collect();
-        text += &format!("; what cannot be told from differences between blocks: {}", short_list(&names, 8));
+        text +=
+            &format!("; what cannot be separated from differences between blocks: {}", short_list(&names, 8));
     }
     Some(BlockDescription {
         kind: kind.to_owned(),

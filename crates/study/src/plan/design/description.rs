@@ -41,7 +41,7 @@ pub struct DesignDescription {
     pub generalised_resolution: Option<f64>,
     /// Interactions of so many factors are listed below.
     pub max_order: u32,
-    /// Sets of effects that cannot be told apart, of a regular design: the mean's first, then by order. Effects alone in
+    /// Sets of effects that cannot be separated, of a regular design: the mean's first, then by order. Effects alone in
     /// their chain are there too.
     pub chains: Vec<AliasChain>,
     /// Chains that are left out because there are too many.
@@ -162,7 +162,7 @@ pub struct TermDescription {
     /// Whether it was named as being of interest.
     pub interest: bool,
     /// Terms it is mixed up with: main effects and interactions of two factors first, then the others, of both the worst
-    /// first. All that cannot be told from it, and of the others the 32 worst of each kind at most.
+    /// first. All that cannot be separated from it, and of the others the 32 worst of each kind at most.
     pub aliases: Vec<PartialAlias>,
     /// Terms it is mixed up with that are not listed.
     pub aliases_left_out: u64,
@@ -175,7 +175,7 @@ pub struct PartialAlias {
     pub term: String,
     /// By the names of the factors.
     pub name: String,
-    /// Largest correlation of their columns: ±1 when they cannot be told apart at all.
+    /// Largest correlation of their columns: ±1 when they cannot be separated at all.
     pub correlation: f64,
 }
 
@@ -294,7 +294,7 @@ pub struct BlockDescription {
     pub names: Vec<String>,
     /// Interactions whose signs say in which block a treatment is.
     pub generators: Vec<String>,
-    /// All interactions that cannot be told from differences between blocks, each with its aliases up to `max_order`.
+    /// All interactions that cannot be separated from differences between blocks, each with its aliases up to `max_order`.
     pub confounded: Vec<String>,
     /// Per row of the sign table its block, when blocks are confounded.
     pub of_row: Option<Vec<u32>>,

@@ -346,7 +346,7 @@ impl DesignDescription {
             self.render_terms(out, form);
             return;
         }
-        let _ = writeln!(out, "\naliases (what is joined by = cannot be told apart; * of interest)");
+        let _ = writeln!(out, "\naliases (what is joined by = cannot be separated; * of interest)");
         for order in 0..=self.max_order {
             let of_order: Vec<_> = self.chains.iter().filter(|chain| chain.order == order).collect();
             for chain in of_order.iter().take(if form.all { usize::MAX } else { CHAINS }) {
@@ -383,7 +383,7 @@ impl DesignDescription {
         if !troubled.is_empty() {
             let _ = writeln!(
                 out,
-                "\npartial aliases (correlation of the columns; ±1: cannot be told apart; * of interest)"
+                "\npartial aliases (correlation of the columns; ±1: cannot be separated; * of interest)"
             );
         }
         for term in troubled.iter().take(most) {

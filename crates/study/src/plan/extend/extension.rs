@@ -26,7 +26,7 @@ pub enum Extension {
     Fold(Vec<u32>),
     /// Half of them, with the levels of this factor exchanged.
     Semifold(u32),
-    /// The fewest treatments found with which these effects can be told from all others of up to two factors.
+    /// The fewest treatments found with which these effects can be separated from all others of up to two factors.
     Resolve(Vec<Term>),
 }
 
@@ -65,13 +65,13 @@ pub enum ExtendError {
     NoEffect { problem: String },
     /// All is known already.
     #[error(
-        "{effects} can already be told from all other effects of one and two factors: nothing has to be added"
+        "{effects} can already be separated from all other effects of one and two factors: nothing has to be added"
     )]
     NothingToResolve { effects: String },
     /// The treatments would be those that were run.
     #[error(
         "exchanging the levels of {factors} gives the treatments that were run before: more replicates, but nothing that \
-         could not be told apart; name other factors"
+         could not be separated; name other factors"
     )]
     SameTreatments { factors: String },
     /// `exclude` forbids all of them.
