@@ -241,7 +241,7 @@ fn effects_are_resolved_by_few_treatments() {
     assert!(!term.aliases.iter().any(|(_, correlation)| correlation.abs() > 0.999), "{term:?}");
     let clear = self::plan(3, &[], "");
     let nothing = clear.extend(&Extension::resolve("f0*f1", &clear).unwrap(), now()).unwrap_err().to_string();
-    assert!(nothing.contains("can already be told"), "{nothing}");
+    assert!(nothing.contains("can already be separated"), "{nothing}");
     let error = Extension::resolve("f0*f9", &plan).unwrap_err().to_string();
     assert!(error.contains("`f9`"), "{error}");
 }
