@@ -21,6 +21,8 @@ pub(crate) struct Reporter {
     quiet: bool,
     study: String,
     directory: PathBuf,
+    /// What goes on with the study if it is stopped.
+    again: String,
     primary: String,
     estimate: Estimate,
     /// Runs planned as far as it is known: more may be added while intervals are not tight.
@@ -34,7 +36,7 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    pub(crate) fn new(plan: &Plan, directory: &Path, quiet: bool) -> Self {
+    pub(crate) fn new(plan: &Plan, directory: &Path, again: &str, quiet: bool) -> Self {
         let estimate = plan.estimate();
         let terminal = std::io::stderr().is_terminal() && !quiet;
         let bar = terminal.then(|| {
@@ -51,6 +53,7 @@ impl Reporter {
             quiet,
             study: plan.study.name.clone(),
             directory: directory.into(),
+            again: again.into(),
             primary: plan.study.primary_response.clone(),
             planned: estimate.runs_min,
             estimate,
@@ -105,10 +108,10 @@ impl Reporter {
     pub(crate) fn stored(&self) -> Option<String> {
         let directory = self.directory.display();
         Some(match self.stored? {
-            0 => format!("no run was finished; the same command begins again in `{directory}`"),
+            0 => format!("no run was finished; {} begins again in `{directory}`", self.again),
             n => {
                 let runs = format::plural(n as usize, "finished run");
-                format!("{runs} kept in `{directory}`; the same command goes on from there")
+                format!("{runs} kept in `{directory}`; {} goes on from there", self.again)
             }
         })
     }

@@ -271,6 +271,8 @@ impl MountOptions {
     /// When there is no such option, or the value is not right for it. What options mean together is looked at by
     /// [`Self::check`].
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        // What mount.nfs calls it.
+        let name = if matches!(name, "vers" | "nfsvers") { "version" } else { name };
         let Some(&(option, name)) = Field::ALL.iter().find(|(_, known)| *known == name) else {
             return Err(OptionError::Unknown { name: name.to_owned() });
         };

@@ -30,7 +30,7 @@ pub use far_end::{FarEnd, Served, serve};
 pub use result::{
     CONFIDENCE, Direction, Estimate, Flow, Latency, NetworkProbe, NullData, Repetition, RpcProbe, Throughput,
 };
-pub use rpc::rpc_null;
+pub use rpc::{answers, rpc_null};
 pub use tcp_info::TcpSample;
 
 /// Most connections of one test.

@@ -41,7 +41,7 @@ pub fn rpc_null(target: SocketAddr, n: u32) -> Result<RpcProbe, ProbeError> {
         }
         connects.push(times);
         let Some(socket) = last else { continue };
-        let mut server = Server { target, socket, xid: u32::from(repetition) << 16 };
+        let mut server = Server { target, socket, xid: u32::from(repetition) << 16, patience: PATIENCE };
         version = server.version(version)?;
         let times = (0..part).map(|_| server.null(version).map(microseconds));
         calls.push(times.collect::<Result<Vec<f64>, _>>()?);
@@ -55,10 +55,21 @@ pub fn rpc_null(target: SocketAddr, n: u32) -> Result<RpcProbe, ProbeError> {
     })
 }
 
+/// Whether an NFS server answers at an address: connects and calls NULL once. Any reply of ONC RPC will do.
+///
+/// # Errors
+/// When nobody listens, nothing is said for `patience`, or what is said is no reply.
+pub fn answers(target: SocketAddr, patience: Duration) -> Result<(), ProbeError> {
+    let (socket, _) = handshake::connect(target, patience)?;
+    Server { target, socket, xid: 0, patience }.call(3).map(|_| ())
+}
+
 struct Server {
     target: SocketAddr,
     socket: TcpStream,
     xid: u32,
+    /// How long a reply is waited for.
+    patience: Duration,
 }
 
 impl Server {
@@ -117,7 +128,7 @@ impl Server {
 
     /// Sends a call and reads a record; `None` for what is no record of one fragment.
     fn exchange(&mut self, call: &[u8]) -> io::Result<Option<Vec<u8>>> {
-        self.socket.set_read_timeout(Some(PATIENCE))?;
+        self.socket.set_read_timeout(Some(self.patience))?;
         self.socket.write_all(call)?;
         let (mut buffer, mut filled) = (vec![0; record::HEADER + LONGEST_REPLY], 0);
         loop {

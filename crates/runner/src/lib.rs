@@ -303,8 +303,9 @@ fn printed(output: &str) -> String {
 /// # Errors
 /// See [`RunError`]. Nothing is created when the target is missing or the directory holds another study.
 pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Result<Outcome, RunError> {
-    if !Store::exists(request.directory) {
-        check_targets(request.plan)?;
+    let is_new = !Store::exists(request.directory);
+    if is_new {
+        check_targets(request.plan, observe)?;
     }
     let mut store = open_store(request)?;
     let staged;
@@ -320,7 +321,9 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
         observe(Happening::AlreadyComplete { done: earlier.runs.len() as u32 });
         return Ok(Outcome::Complete);
     }
-    check_targets(request.plan)?;
+    if !is_new {
+        check_targets(request.plan, observe)?;
+    }
     let failed = earlier.runs.iter().filter(|run| run.failure.is_some()).count() as u64;
     let mut watched = Watched::begin(request.plan, request.directory, earlier.runs.len() as u64, failed);
     let mut tell = |happening: Happening<'_>| {

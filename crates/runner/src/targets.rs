@@ -2,30 +2,32 @@
 
 use benchmaster_record::results::ServedBy;
 use std::collections::BTreeMap;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io;
+use std::net::ToSocketAddrs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use benchmaster_nfs_client::mount::MountError;
 use benchmaster_nfs_client::options::MountOptions;
 use benchmaster_nfs_client::rpc::Transport;
+use benchmaster_probe::ProbeError;
 use benchmaster_record::results::{ServiceRecord, StudyResults};
 use benchmaster_telemetry::Environment;
 use benchmaster_telemetry::environment::TargetEnvironment;
 use benchmaster_workload::area::{AreaError, scratch_directory, try_mount};
 use benchmaster_workload::target::{NfsTarget, Target};
 
-use super::RunError;
 use super::services::Services;
 use super::setup::Mount;
+use super::{Happening, RunError};
 use benchmaster_study::plan::Plan;
 use benchmaster_study::settings::{Settings, TargetKind};
 
-/// How long a server has to take a connection before anything is made for a study of it.
-const CONNECT: Duration = Duration::from_secs(10);
+/// How long a server has to take a connection, and then to say anything, before anything is made for a study of it.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Whether every target is a directory, or an export that can be mounted.
-pub(super) fn check_targets(plan: &Plan) -> Result<(), RunError> {
+pub(super) fn check_targets(plan: &Plan, observe: &mut dyn FnMut(Happening<'_>)) -> Result<(), RunError> {
     let mut mounted = Vec::new();
     for treatment in plan.all_treatments() {
         let settings = &treatment.settings;
@@ -38,6 +40,11 @@ pub(super) fn check_targets(plan: &Plan) -> Result<(), RunError> {
             TargetKind::External(_) => {
                 let options = super::services::options(settings)?;
                 if !mounted.contains(&options) {
+                    observe(Happening::Note(&format!(
+                        "connecting to {}:{}",
+                        options.host,
+                        options.nfs_port()
+                    )));
                     answers(&options)?;
                     try_mount(&NfsTarget::new(options.clone()))?;
                     mounted.push(options);
@@ -49,7 +56,7 @@ pub(super) fn check_targets(plan: &Plan) -> Result<(), RunError> {
     Ok(())
 }
 
-/// Whether anybody listens. A client that mounts waits longer: for a server that restarts, for example.
+/// Whether a server listens and answers. A client that mounts waits longer: for a server that restarts, for example.
 fn answers(options: &MountOptions) -> Result<(), RunError> {
     // A name without address is told by mounting.
     let addresses = (options.host.as_str(), options.nfs_port()).to_socket_addrs();
@@ -58,15 +65,29 @@ fn answers(options: &MountOptions) -> Result<(), RunError> {
     }
     let mut failed = None;
     for address in addresses.into_iter().flatten() {
-        match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(_) => return Ok(()),
+        match benchmaster_probe::answers(address, PATIENCE) {
+            Ok(()) => return Ok(()),
             Err(error) => failed = Some(error),
         }
     }
+    let Some(error) = failed else { return Ok(()) };
     let server = format!("{}:{}", options.host, options.nfs_port());
-    let fix = "start the server, or give its port as nfs://server:PORT/export";
-    let unreachable = |error| AreaError::Mount(MountError::Connect { server, error, fix }).into();
-    failed.map_or(Ok(()), |error| Err(unreachable(error)))
+    let start = "start the server, or give its port as nfs://server:PORT/export";
+    let other = "check that it is an NFS server";
+    let silent = || {
+        io::Error::other(format!("it takes the connection, and says nothing for {} s", PATIENCE.as_secs()))
+    };
+    let (error, fix) = match error {
+        ProbeError::Connect { source, .. } => (source, start),
+        ProbeError::Io { source, .. } if is_timeout(source.kind()) => (silent(), other),
+        ProbeError::Io { source, .. } => (source, other),
+        error => (io::Error::other(error), other),
+    };
+    Err(AreaError::Mount(MountError::Connect { server, error, fix }).into())
+}
+
+fn is_timeout(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 /// Whether a treatment's target can be looked at from this process before the first run.

@@ -5,19 +5,46 @@ use benchmaster_units::TimeSpan;
 /// How long each workload that runs for a time is measured, unless told otherwise.
 pub const QUICK_DURATION: TimeSpan = TimeSpan::seconds(3);
 
+/// What a text names that says what to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetForm {
+    /// `nfs://SERVER/EXPORT`: over the wire.
+    Url,
+    /// `SERVER:/EXPORT`: the kernel mounts it.
+    Export,
+    /// A directory.
+    Path,
+}
+
+impl TargetForm {
+    /// The form of a text.
+    pub fn of(text: &str) -> Self {
+        let parts = text.split_once(':');
+        match parts {
+            _ if text.starts_with("nfs://") => Self::Url,
+            Some((host, path)) if !host.contains('/') && path.starts_with('/') => Self::Export,
+            _ => Self::Path,
+        }
+    }
+}
+
 /// The quick battery on a directory (`{scratch}` for a temporary one) or an export (`nfs://{server}/export` for the
-/// embedded server's), as the text of a study file. `duration` is how long each workload that runs for a time is
+/// embedded server's, `server:/export` for one that the kernel mounts), as the text of a study file. `duration` is how long each workload that runs for a time is
 /// measured; [`QUICK_DURATION`] if absent.
 pub fn quick(target: &str, duration: Option<TimeSpan>) -> String {
-    let (key, run) = if target.starts_with("nfs://") {
-        ("url", "")
-    } else {
-        (
-            "path",
-            "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n",
-        )
+    let form = TargetForm::of(target);
+    let run = match form {
+        TargetForm::Url => "",
+        TargetForm::Export | TargetForm::Path => {
+            "[run]\ncache = \"fadvise\"               # reads should come from the file system, not from this host's page cache\n\n"
+        }
     };
     let target = toml::Value::String(target.to_owned());
+    let target = match form {
+        TargetForm::Url => format!("url = {target}"),
+        TargetForm::Export => format!("mount = {{ source = {target} }}"),
+        TargetForm::Path => format!("path = {target}"),
+    };
     let duration = duration.unwrap_or(QUICK_DURATION);
     format!(
         r#"# The quick battery: the basic workloads, scaled to about two minutes in all.
@@ -26,7 +53,7 @@ name = "quick"
 description = "Standard battery: sequential and random reads and writes, write latency, small files, metadata."
 
 [target]
-{key} = {target}
+{target}
 
 {run}[design]
 replicates = 5

@@ -1,5 +1,6 @@
 //! Options that change what a study file says.
 
+use benchmaster_study::battery::TargetForm;
 use benchmaster_study::file::{Override, OverrideError};
 use clap::Args;
 
@@ -36,18 +37,11 @@ impl ChangeArgs {
     /// When a `--set` is not of the form `KEY=VALUE`.
     pub(crate) fn overrides(&self) -> Result<Vec<Override>, OverrideError> {
         let scale = self.scale.map(|scale| Override::parse(&format!("study.scale={scale}")));
-        let target = self.target.as_deref().map(|target| {
-            let exported = target
-                .split_once(':')
-                .is_some_and(|(host, path)| !host.contains('/') && path.starts_with('/'));
-            if exported && !target.starts_with("nfs://") {
-                // A TOML text in the form that JSON has as well.
-                Override::parse(&format!("target.mount={{ source = {target:?} }}"))
-            } else if target.starts_with("nfs://") {
-                Override::text("target.url", target)
-            } else {
-                Override::text("target.path", target)
-            }
+        let target = self.target.as_deref().map(|target| match TargetForm::of(target) {
+            // A TOML text in the form that JSON has as well.
+            TargetForm::Export => Override::parse(&format!("target.mount={{ source = {target:?} }}")),
+            TargetForm::Url => Override::text("target.url", target),
+            TargetForm::Path => Override::text("target.path", target),
         });
         let section = self.lab.iter().map(|_| Ok(Override::section("lab")));
         let lab = self.lab.iter().flatten().map(|text| Override::parse(&format!("lab.{text}")));

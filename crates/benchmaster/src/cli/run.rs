@@ -52,7 +52,7 @@ pub(crate) struct ExpectArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunCommon {
-    /// Results directory [default: results/NAME, the name of the study]
+    /// Results directory [default: results/NAME of the study; for `quick`, results/quick-TARGET-TIME]
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
     /// Print the analysis as JSON instead of the summary
@@ -66,7 +66,8 @@ pub(crate) struct RunCommon {
 /// Measure a directory or an NFS export in about two minutes
 ///
 /// The standard battery: sequential and random reads and writes, write latency, file creation, small files and metadata, five times each. The
-/// target keeps nothing of it. `--print` shows the battery as a study file to start from.
+/// target keeps nothing of it. Each time is measured anew, into a directory of its own; `-o` names one, and resumes what was
+/// interrupted there. `--print` shows the battery as a study file to start from.
 ///
 /// A directory is measured by system calls. A URL is measured over the wire by Benchmaster's own client, without root and
 /// without a mount; options of the mount follow a `?` (version, nconnect, rsize, ...; see docs/study-file.md).
@@ -78,7 +79,8 @@ Examples:
   benchmaster quick 'nfs://filer/vol1?version=3' -o results/v3
   benchmaster quick --print /mnt/nfs > my.toml")]
 pub(crate) struct QuickArgs {
-    /// What to measure: a directory, usually a mount point, or nfs://SERVER/EXPORT [default: the embedded server]
+    /// What to measure: a directory, usually a mount point, nfs://SERVER/EXPORT, or SERVER:/EXPORT, which the kernel
+    /// mounts [default: the embedded server]
     pub(crate) target: Option<PathBuf>,
     /// How long each workload that runs for a time is measured [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]

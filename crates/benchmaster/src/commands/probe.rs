@@ -5,12 +5,12 @@ use std::time::Duration;
 use benchmaster_probe::{self, Direction, NullDataConfig, ProbeConfig, ProbeError, ServeConfig, Token};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkArgs, ProbeRpcArgs};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
+use crate::signals;
 
 mod text;
 
@@ -32,7 +32,7 @@ fn serve(args: &ProbeNetworkArgs) -> Result<Status> {
         )));
     }
     // Before the first thread: signals are then handled here alone.
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(Failure::failed)?;
+    let mut signals = Signals::new(signals::ending()).map_err(Failure::failed)?;
     let token = token(args)?;
     if token.is_none() && !args.listen.ip().is_loopback() {
         output::note(

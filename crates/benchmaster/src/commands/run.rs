@@ -11,14 +11,13 @@ use benchmaster_lab::virtual_time as lab_virtual_time;
 use benchmaster_record::results::Replication;
 use benchmaster_runner::{self as runner, Outcome, Request, RunError};
 use benchmaster_store::{CreateError, LockError, OpenError, Store};
-use benchmaster_study::battery;
+use benchmaster_study::battery::{self, TargetForm};
 use benchmaster_study::plan::{Plan, screening};
 use benchmaster_study::settings::{SERVER, TargetSettings};
 use benchmaster_units::format::plural;
 use benchmaster_workload::area::AreaError;
 use benchmaster_workload::execute::ExecuteError;
-use jiff::Timestamp;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use jiff::{Timestamp, Zoned};
 use signal_hook::flag;
 
 use crate::cli::{QuickArgs, RunArgs, RunCommon};
@@ -29,6 +28,10 @@ use crate::commands::{load_study, mistakes, parse, plan_of, virtual_time};
 use crate::failure::{Failure, Result, Status, is_no_place};
 use crate::output;
 use crate::progress::Reporter;
+use crate::signals;
+
+/// What goes on with a study that was stopped.
+const SAME: &str = "the same command";
 
 pub(crate) fn run(args: &RunArgs) -> Result<Status> {
     let mut file = load_study(&args.study, &args.change)?;
@@ -46,7 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
              in `[lab]`"
         )));
     }
-    carry_out(&plan, &args.common)
+    carry_out(&plan, &results_directory(&plan, &args.common), SAME, &args.common)
 }
 
 /// The same in a guest whose clock moves only when everything waits.
@@ -68,7 +71,7 @@ fn on_virtual_time(plan: &Plan, args: &RunArgs) -> Result<Status> {
     virtual_time::run(plan, &directory, args.common.quiet, &stop)?;
     let status = match passing {
         Some(_) => Status::Fine,
-        None => conclude(Outcome::Complete, &directory, args.common.json)?,
+        None => conclude(Outcome::Complete, &directory, SAME, args.common.json)?,
     };
     match virtual_time::expect(plan, &directory, &args.expect)? {
         Status::Fine => Ok(status),
@@ -87,13 +90,39 @@ pub(crate) fn quick(args: &QuickArgs) -> Result<Status> {
         output::print(&text)?;
         return Ok(Status::Fine);
     }
-    carry_out(&plan_of(&parse("the quick battery", &text)?)?, &args.common)
+    let plan = plan_of(&parse("the quick battery", &text)?)?;
+    let (directory, again) = match &args.common.output {
+        Some(directory) => (directory.clone(), SAME.to_owned()),
+        None => {
+            let directory = quick_directory(&target, &Zoned::now());
+            let again = format!("{SAME} with `-o {}`", directory.display());
+            (directory, again)
+        }
+    };
+    carry_out(&plan, &directory, &again, &args.common)
+}
+
+/// Results of their own for each time: a name from the target and the time, with a number where there are such already.
+fn quick_directory(target: &str, now: &Zoned) -> PathBuf {
+    let name = target.strip_prefix("nfs://").unwrap_or(target);
+    let name = name.split_once('?').map_or(name, |(name, _)| name).replace(SERVER, "embedded");
+    let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-");
+    // Names of files have at most 255 bytes; the end of a path tells more than its beginning.
+    let name = &name[name.len().saturating_sub(100)..];
+    let first = Path::new("results").join(format!("quick-{name}-{}", now.strftime("%Y%m%d-%H%M")));
+    let numbered = (2..).map(|number| PathBuf::from(format!("{}-{number}", first.display())));
+    std::iter::once(first.clone()).chain(numbered).find(|path| !path.exists()).unwrap_or(first)
 }
 
 /// The embedded server's export, a URL as it is, a directory as an absolute path.
 fn quick_target(target: Option<&Path>) -> Result<String> {
     let Some(target) = target else { return Ok(format!("nfs://{SERVER}/export")) };
-    if let Some(url) = target.to_str().filter(|text| text.starts_with("nfs://")) {
+    let form = target.to_str().map(|text| (text, TargetForm::of(text)));
+    if let Some((text, TargetForm::Export)) = form {
+        return Ok(text.to_owned());
+    }
+    if let Some((url, TargetForm::Url)) = form {
         // A mistake in it would else be shown in a file that the user has not written.
         let settings = TargetSettings { url: Some(url.to_owned()), ..TargetSettings::default() };
         settings.mount_options("127.0.0.1").map_err(|mistake| {
@@ -107,27 +136,27 @@ fn quick_target(target: Option<&Path>) -> Result<String> {
     path.to_str().map(str::to_owned).ok_or_else(not_utf8)
 }
 
-fn carry_out(plan: &Plan, common: &RunCommon) -> Result<Status> {
-    let directory = results_directory(plan, common);
+/// `again` is what goes on with the study if it is stopped.
+fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> Result<Status> {
     // While there is one thread. Where it is refused, the networks that need it say so, or a relay takes their place.
     let _ = runner::prepare_process(plan);
     let stop = stop_flag().map_err(Failure::failed)?;
     let command = std::env::args().collect::<Vec<_>>().join(" ");
-    let request = Request { plan, directory: &directory, command: &command, stop: &stop };
+    let request = Request { plan, directory: directory, command: &command, stop: &stop };
     loop {
-        let mut reporter = Reporter::new(plan, &directory, common.quiet);
+        let mut reporter = Reporter::new(plan, directory, again, common.quiet);
         let outcome = runner::run(&request, &mut |happening| reporter.take(&happening));
         reporter.finish();
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) => return Err(Failure { consequence: reporter.stored(), ..failure(error) }),
         };
-        if outcome == Outcome::Stopped || !add_stage(plan, &directory)? {
+        if outcome == Outcome::Stopped || !add_stage(plan, directory)? {
             // The host prints what a guest on virtual time found: it gets the results.
             return if lab_virtual_time::is_inside() {
                 Ok(Status::Fine)
             } else {
-                conclude(outcome, &directory, common.json)
+                conclude(outcome, directory, again, common.json)
             };
         }
     }
@@ -163,10 +192,10 @@ fn add_stage(plan: &Plan, directory: &Path) -> Result<bool> {
     Ok(true)
 }
 
-fn conclude(outcome: Outcome, directory: &Path, json: bool) -> Result<Status> {
+fn conclude(outcome: Outcome, directory: &Path, again: &str, json: bool) -> Result<Status> {
     let results = load(directory)?;
     if outcome == Outcome::Stopped && results.runs.is_empty() {
-        output::note("interrupted before the first run was done; the same command begins again");
+        output::note(&format!("interrupted before the first run was done; {again} begins again"));
         return Ok(Status::Interrupted);
     }
     let (analysis, diagnosis) = found(directory, &results);
@@ -179,9 +208,9 @@ fn conclude(outcome: Outcome, directory: &Path, json: bool) -> Result<Status> {
         print_summary(directory, &results, &analysis, &diagnosis, written)?;
     }
     if outcome == Outcome::Stopped {
-        output::note(
-            "interrupted: the run in flight is lost, all others are stored; the same command resumes",
-        );
+        output::note(&format!(
+            "interrupted: the run in flight is lost, all others are stored; {again} resumes"
+        ));
     }
     report?;
     Ok(match outcome {
@@ -190,10 +219,10 @@ fn conclude(outcome: Outcome, directory: &Path, json: bool) -> Result<Status> {
     })
 }
 
-/// SIGINT and SIGTERM stop the study; a second one ends the process at once.
+/// A signal that ends commands stops the study; a second one ends the process at once.
 fn stop_flag() -> std::io::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in signals::ending() {
         flag::register_conditional_shutdown(signal, 130, stop.clone())?;
         flag::register(signal, stop.clone())?;
     }
@@ -222,4 +251,23 @@ fn failure(error: RunError) -> Failure {
         _ => false,
     };
     if input { Failure::wrong_input(error) } else { Failure::failed(error) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_results_of_quick_are_named_after_target_and_time() {
+        let now: Zoned = "2026-11-23T03:27:59+01:00[Europe/Berlin]".parse().unwrap();
+        let name = |target: &str| quick_directory(target, &now).display().to_string();
+        assert_eq!(name("/mnt/nfs"), "results/quick-mnt-nfs-20261123-0327");
+        assert_eq!(
+            name("nfs://filer.site:2050/vol1?version=3"),
+            "results/quick-filer-site-2050-vol1-20261123-0327"
+        );
+        assert_eq!(name("filer:/vol1"), "results/quick-filer-vol1-20261123-0327");
+        assert_eq!(name("nfs://{server}/export"), "results/quick-embedded-export-20261123-0327");
+        assert!(name(&"/über/straße".repeat(100)).len() < 200);
+    }
 }

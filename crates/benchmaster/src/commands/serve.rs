@@ -10,19 +10,21 @@ use std::thread;
 
 use anyhow::Context;
 use benchmaster_nfs_server::{Server, ServerConfig};
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 
 use crate::cli::ServeArgs;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
+use crate::signals;
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
     let config = config(args)?;
     log(args);
     // Before the first thread: signals are then handled here alone.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGUSR1]).map_err(Failure::failed)?;
+    let mut signals =
+        Signals::new(signals::ending().into_iter().chain([SIGUSR1])).map_err(Failure::failed)?;
     let exports: Vec<_> = config.exports.iter().map(|export| export.path.clone()).collect();
     let server = Arc::new(Server::start(config).map_err(Failure::wrong_input)?);
     let socket = match &args.stats_socket {

@@ -14,12 +14,13 @@ use benchmaster_netem::network::{CongestionError, Means, Network, NetworkConfig,
 use benchmaster_netem::wire::{DirectionReport, Report};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
-use signal_hook::consts::{SIGCHLD, SIGINT, SIGTERM};
+use signal_hook::consts::SIGCHLD;
 use signal_hook::iterator::Signals;
 
 use crate::cli::{NetworkMeans, WireArgs};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
+use crate::signals;
 
 /// How long a server gets to end, and to begin listening.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -27,7 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Runs commands over an emulated network, or waits for SIGINT or SIGTERM.
 pub(crate) fn wire(args: &WireArgs) -> Result<Status> {
     // Before the first thread: signals are then handled here alone, and the user namespace is that of the process.
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGCHLD]).map_err(Failure::failed)?;
+    let mut signals =
+        Signals::new(signals::ending().into_iter().chain([SIGCHLD])).map_err(Failure::failed)?;
     let in_user_namespace = match privilege() {
         Privilege::Direct => false,
         Privilege::UserNamespace => {

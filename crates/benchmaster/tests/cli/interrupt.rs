@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM.
+//! SIGINT, SIGTERM and SIGHUP.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn one_short_one_long() -> Place {
 
 #[test]
 fn a_signal_stops_the_study_which_can_be_resumed() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let place = one_short_one_long();
         let mut running = Running::start(place.command(&["run", "long.toml"]));
         running.wait_for("[1/4]");

@@ -203,9 +203,25 @@ struct OnTerminal {
 }
 
 impl OnTerminal {
-    fn start(mut command: Command) -> Self {
+    fn start(command: Command) -> Self {
+        let started = Self::start_unread(command);
+        let mut screen = started.keyboard.try_clone().unwrap();
+        let sink = Arc::clone(&started.seen);
+        // Ends with the test: the terminal's other end is closed then.
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = screen.read(&mut buffer) {
+                sink.0.lock().unwrap().extend_from_slice(&buffer[..n]);
+                sink.1.notify_all();
+            }
+        });
+        started
+    }
+
+    /// The same without a reader of what it shows.
+    fn start_unread(mut command: Command) -> Self {
         use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&controller).unwrap();
         unlockpt(&controller).unwrap();
         let name = ptsname(&controller, Vec::new()).unwrap();
@@ -216,19 +232,8 @@ impl OnTerminal {
         command.env("TERM", "xterm-256color").stdin(end()).stdout(end()).stderr(end());
         let child = Watching(command.spawn().unwrap());
         drop(command);
-        let keyboard = File::from(controller);
-        let mut screen = keyboard.try_clone().unwrap();
         let seen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
-        let sink = Arc::clone(&seen);
-        // Ends with the test: the terminal's other end is closed then.
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(n @ 1..) = screen.read(&mut buffer) {
-                sink.0.lock().unwrap().extend_from_slice(&buffer[..n]);
-                sink.1.notify_all();
-            }
-        });
-        Self { child, keyboard, terminal, before, seen }
+        Self { child, keyboard: File::from(controller), terminal, before, seen }
     }
 
     /// Waits until a text stands on the screen, or a sequence was sent to it.
@@ -308,6 +313,25 @@ fn the_terminal_is_given_back_at_every_end() {
     fs::remove_file(place.path("mountstats")).unwrap();
     view.wait_for("error: cannot read `mountstats`");
     assert_eq!(view.end(), Some(2));
+}
+
+/// A terminal window that is closed, or a connection that is lost: nobody sends a signal.
+#[test]
+fn a_terminal_that_is_gone_ends_the_view() {
+    let place = mountstats();
+    let mut view = OnTerminal::start_unread(place.command(&WATCH));
+    let mut shown = Vec::new();
+    while !String::from_utf8_lossy(&shown).contains("NFS mounts of ") {
+        let mut buffer = [0; 4096];
+        let length = view.keyboard.read(&mut buffer).unwrap();
+        shown.extend_from_slice(&buffer[..length]);
+    }
+    drop((view.keyboard, view.terminal));
+    let deadline = Instant::now() + PATIENCE;
+    while view.child.0.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it did not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]

@@ -127,20 +127,59 @@ fn a_server_that_serve_runs_is_measured_by_its_url() {
     let quick =
         place.run(&["quick", &format!("nfs://{address}/export?version=3"), "--duration", "20ms", "-q"]);
     assert_eq!(quick.status.code(), Some(0), "{}", transcript(&quick));
-    assert_eq!(place.results("results/quick").runs.len(), 5);
+    let names = place.list("results");
+    let quick = names.iter().find(|name| name.starts_with("quick-127-0-0-1-")).expect("its results");
+    assert_eq!(place.results(&format!("results/{quick}")).runs.len(), 5);
     drop(server);
 }
 
 #[test]
 #[ignore = "full tier: minutes of measuring"]
-fn quick_without_a_target_measures_the_embedded_server() {
+fn quick_measures_each_time_and_the_embedded_server_without_a_target() {
     let place = Place::in_memory();
     let output = place.run(&["quick", "--duration", "20ms", "-q"]);
     assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
-    let results = place.results("results/quick");
+    // Another target is measured in a directory of its own, and the same one again.
+    let output = place.run(&["quick", "target", "--duration", "20ms", "-q"]);
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+    let output = place.run(&["quick", "target", "--duration", "20ms", "-q"]);
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+    let names = place.list("results");
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert!(names.iter().all(|name| place.results(&format!("results/{name}")).runs.len() == 5));
+    let embedded = names.iter().find(|name| name.starts_with("quick-embedded-export-")).expect("its results");
+    let results = place.results(&format!("results/{embedded}"));
     assert!(results.runs.iter().all(|run| run.service.as_ref().unwrap().server == ServedBy::Embedded));
     let printed = place.run(&["quick", "--print", "--duration", "1s"]);
     snapshot("quick_print_embedded", &place, &transcript(&printed));
+}
+
+/// A firewall, or another service on the port.
+#[test]
+fn a_server_that_says_nothing_is_told_at_once() {
+    let place = Place::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut running = Running::start(place.command(&["quick", &format!("nfs://{address}/export")]));
+    running.wait_for(&format!("connecting to {address}"));
+    let (status, _, told) = running.end();
+    assert_eq!(status.code(), Some(2), "{told}");
+    assert!(told.contains("it takes the connection, and says nothing for 4 s"), "{told}");
+    drop(listener);
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let web = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut socket, _) = listener.accept().unwrap();
+        let _ = socket.read(&mut [0; 100]);
+        let _ = socket.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+    });
+    let output = place.run(&["quick", &format!("nfs://{address}/export")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("check that it is an NFS server"), "{}", stderr(&output));
+    web.join().unwrap();
+    assert_eq!(place.list("."), ["target", "tmp"]);
 }
 
 #[test]

@@ -218,7 +218,7 @@ mistakes! {
     path_and_url: with("path = \"/mnt/nfs\"", "path = \"/mnt/nfs\"\nurl = \"nfs://server/export\"");
     url_of_another_kind: wire("").replace("nfs://{server}/export", "http://{server}/export");
     url_without_server: wire("").replace("nfs://{server}/export", "nfs:///export");
-    url_with_an_unknown_option: wire("").replace("{server}/export", "{server}/export?vers=3");
+    url_with_an_unknown_option: wire("").replace("{server}/export", "{server}/export?versoin=3");
     url_with_a_bad_value: wire("").replace("{server}/export", "{server}/export?version=5");
     url_with_another_placeholder: wire("").replace("{server}", "{filer}");
     option_of_wrong_value: wire("").replace("\"64KiB\"\n", "\"1M\"\n");

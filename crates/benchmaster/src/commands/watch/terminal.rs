@@ -11,11 +11,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::stdio::{stdin, stdout};
 use rustix::termios::{OptionalActions, Termios, Winsize, tcgetattr, tcgetwinsize, tcsetattr};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 use super::keyboard::{Typed, typed};
 use crate::failure::{Failure, Result, Status};
+use crate::signals;
 
 /// The other screen of the terminal, without a cursor; and back.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[2J";
@@ -94,7 +94,7 @@ fn size() -> io::Result<(u16, u16)> {
 /// Shows a view until `q`, the end of the terminal, or SIGINT, SIGTERM or SIGHUP.
 pub(super) fn run(view: &mut dyn View, every: Duration) -> Result<Status> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in signals::ending() {
         flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
     }
     // An error of the first reading is printed on the terminal as it was.
