@@ -177,7 +177,7 @@ impl Reporter {
             Some(length) => format!("{:.0} of {:.0} s", progress.elapsed.as_secs_f64(), length.as_secs_f64()),
             None => format!("{:.0} s", progress.elapsed.as_secs_f64()),
         };
-        let done = match (progress.bytes, progress.operations) {
+        let done = match (progress.done.bytes, progress.done.operations) {
             (0, 0) => String::new(),
             (0, operations) => format!(", {} operations", format::count(operations)),
             (bytes, _) => format!(", {}", format::bytes(bytes as f64)),
@@ -238,12 +238,13 @@ impl Reporter {
 /// The process of clients that has done least, of more than one: all others wait for it.
 fn slowest(clients: &[ClientProgress]) -> String {
     let working = |client: &&ClientProgress| client.state == ClientState::Working;
-    let least = clients.iter().filter(working).min_by_key(|client| (client.bytes, client.operations));
+    let least =
+        clients.iter().filter(working).min_by_key(|client| (client.done.bytes, client.done.operations));
     match least.filter(|_| clients.len() > 1) {
         None => String::new(),
         Some(client) => {
-            let done = match client.bytes {
-                0 => format!("{} operations", format::count(client.operations)),
+            let done = match client.done.bytes {
+                0 => format!("{} operations", format::count(client.done.operations)),
                 bytes => format::bytes(bytes as f64),
             };
             format!("; {} clients, slowest {} with {done}", clients.len(), client.name)

@@ -15,6 +15,7 @@ use std::time::Duration;
 use benchmaster_frames::FrameError;
 use benchmaster_record::phase::Phase;
 use benchmaster_workload::conduct::{Attendance, Share, Start, Step};
+use benchmaster_workload::execute::Done;
 use benchmaster_workload::target::{NfsTarget, Target};
 use serde::{Deserialize, Serialize};
 
@@ -169,8 +170,7 @@ pub(crate) struct PhaseProgress {
     pub(crate) elapsed: Duration,
     /// Of the phase, if it is limited by time.
     pub(crate) length: Option<Duration>,
-    pub(crate) operations: u64,
-    pub(crate) bytes: u64,
+    pub(crate) done: Done,
 }
 
 /// What became of a job that failed.
@@ -278,8 +278,7 @@ mod tests {
             phase: Phase::Verify,
             elapsed: Duration::from_nanos(1),
             length: None,
-            operations: u64::MAX,
-            bytes: 0,
+            done: Done { operations: u64::MAX, bytes: 0, errors: 1 },
         };
         let messages = [
             Message::Call(Request::Hello(hello)),

@@ -151,14 +151,10 @@ pub struct Rates {
     pub interval_s: f64,
     /// Operations completed per second.
     pub operations_per_s: f64,
-    /// Bytes read per second.
-    pub read_bytes_per_s: f64,
-    /// Bytes written per second.
-    pub written_bytes_per_s: f64,
+    /// Bytes read and written per second.
+    pub bytes_per_s: f64,
     /// Operations that failed, per second.
     pub errors_per_s: f64,
-    /// Mean latency of the operations in microseconds; none when there were none.
-    pub mean_latency_us: Option<f64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -269,8 +269,7 @@ impl Crew {
                     let client = ClientProgress {
                         name: host.clone(),
                         host: host.clone(),
-                        operations: progress.operations,
-                        bytes: progress.bytes,
+                        done: progress.done,
                         ..ClientProgress::default()
                     };
                     observe(Moment::Progress(progress, &[client]));
@@ -292,8 +291,7 @@ impl Crew {
                         |(member, (name, host)): (&MemberProgress, &(String, String))| ClientProgress {
                             name: name.clone(),
                             host: host.clone(),
-                            operations: member.operations,
-                            bytes: member.bytes,
+                            done: member.done,
                             state: match member.state {
                                 MemberState::Working => ClientState::Working,
                                 MemberState::Waiting => ClientState::Waiting,

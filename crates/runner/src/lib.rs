@@ -26,7 +26,7 @@ use benchmaster_store::trace::TraceError;
 use benchmaster_store::{CreateError, LoadError, OpenError, Store, WriteError};
 use benchmaster_telemetry::Environment;
 use benchmaster_workload::area::{AreaError, new_id};
-use benchmaster_workload::execute::{ExecuteError, Progress};
+use benchmaster_workload::execute::{Done, ExecuteError, Progress};
 use jiff::{Timestamp, Zoned};
 
 use self::live::Watched;
@@ -117,10 +117,8 @@ pub struct ClientProgress {
     pub name: String,
     /// Its host.
     pub host: String,
-    /// Operations finished in the present phase.
-    pub operations: u64,
-    /// Bytes moved in it.
-    pub bytes: u64,
+    /// What it did in the present phase so far.
+    pub done: Done,
     /// What it does.
     pub state: ClientState,
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use benchmaster_record::live::{Client, ClientState, Live, Rates, Run, Session};
 use benchmaster_store::live;
+use benchmaster_workload::execute::Done;
 
 use super::{Happening, Outcome, RunError};
 use benchmaster_study::plan::Plan;
@@ -20,7 +21,7 @@ pub(super) struct Watched {
     directory: PathBuf,
     written: Instant,
     /// Operations at the last state of this phase, and when that was.
-    last: Option<(Instant, u64)>,
+    last: Option<(Instant, Done)>,
     began: Instant,
     stored_before: u64,
 }
@@ -86,8 +87,9 @@ impl Watched {
                         (super::ClientState::Done, _) => ClientState::Done,
                         (super::ClientState::Failed, _) => ClientState::Failed,
                     },
-                    operations: client.operations,
-                    bytes: client.bytes,
+                    operations: client.done.operations,
+                    bytes: client.done.bytes,
+                    errors: client.done.errors,
                     ..Client::default()
                 };
                 if self.written.elapsed() >= EVERY {
@@ -129,16 +131,17 @@ impl Watched {
             return;
         }
         let now = Instant::now();
-        if let Some((then, operations)) = self.last {
+        if let Some((then, before)) = self.last {
             let interval_s = now.duration_since(then).as_secs_f64().max(1e-9);
             let per_s = |now: u64, then: u64| now.saturating_sub(then) as f64 / interval_s;
             self.live.rates = Some(Rates {
                 interval_s,
-                operations_per_s: per_s(progress.operations, operations),
-                ..Rates::default()
+                operations_per_s: per_s(progress.done.operations, before.operations),
+                bytes_per_s: per_s(progress.done.bytes, before.bytes),
+                errors_per_s: per_s(progress.done.errors, before.errors),
             });
         }
-        self.last = Some((now, progress.operations));
+        self.last = Some((now, progress.done));
     }
 
     /// The session is over.

@@ -57,7 +57,7 @@ impl Study {
         }
         if let Some(rates) = &live.rates {
             remember(&mut self.operations, rates.operations_per_s);
-            remember(&mut self.bytes, rates.read_bytes_per_s + rates.written_bytes_per_s);
+            remember(&mut self.bytes, rates.bytes_per_s);
         }
         for (client, rates) in live.clients.iter().zip(&self.clients) {
             if let Some(rate) = rates.operations_per_s {
@@ -123,8 +123,8 @@ impl Study {
                 parts.push(format!("{workload}{} {:.1}{length} s", run.phase, run.phase_elapsed_s));
             }
             if let Some(rates) = &live.rates {
-                let bytes = rates.read_bytes_per_s + rates.written_bytes_per_s;
-                parts.push(format!("{} ops/s, {}B/s", short(rates.operations_per_s), spaced(bytes)));
+                let bytes = spaced(rates.bytes_per_s);
+                parts.push(format!("{} ops/s, {bytes}B/s", short(rates.operations_per_s)));
             }
             let errors: u64 = live.clients.iter().map(|client| client.errors).fold(0, u64::saturating_add);
             let n = live.clients.len();

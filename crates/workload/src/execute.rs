@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use benchmaster_telemetry::clock::is_virtual;
+use serde::{Deserialize, Serialize};
 
 use crate::area::{AreaError, Location, Preparation, Ready, WorkArea};
 use crate::cache::{self, CacheControl, CacheError};
@@ -64,12 +65,31 @@ pub struct Progress {
     pub elapsed: Duration,
     /// Its length, if it is limited by time.
     pub length: Option<Duration>,
-    /// Operations finished so far (a little behind).
-    pub operations: u64,
-    /// Bytes moved so far (a little behind).
-    pub bytes: u64,
+    /// What was done so far (a little behind).
+    pub done: Done,
     /// What this moment is, when it is one at which counters of others are to be read.
     pub edge: Option<Edge>,
+}
+
+/// What workers did in a phase so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Done {
+    /// Operations finished.
+    pub operations: u64,
+    /// Bytes moved.
+    pub bytes: u64,
+    /// Operations that failed; they are not among [`Self::operations`].
+    pub errors: u64,
+}
+
+impl std::iter::Sum for Done {
+    fn sum<I: Iterator<Item = Self>>(parts: I) -> Self {
+        parts.fold(Self::default(), |a, b| Self {
+            operations: a.operations + b.operations,
+            bytes: a.bytes + b.bytes,
+            errors: a.errors + b.errors,
+        })
+    }
 }
 
 /// A moment of a run.
@@ -216,8 +236,7 @@ impl Execution<'_> {
             phase,
             elapsed: Duration::from_nanos(self.clock.nanos(since, self.clock.now())),
             length: None,
-            operations: 0,
-            bytes,
+            done: Done { bytes, ..Done::default() },
             edge: None,
         }
     }
@@ -241,8 +260,7 @@ impl Execution<'_> {
                 phase: Phase::Prepare,
                 elapsed,
                 length: None,
-                operations: 0,
-                bytes,
+                done: Done { bytes, ..Done::default() },
                 edge: None,
             });
         });

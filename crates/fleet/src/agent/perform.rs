@@ -135,8 +135,7 @@ fn phase_progress(progress: &Progress) -> PhaseProgress {
         phase: progress.phase,
         elapsed: progress.elapsed,
         length: progress.length,
-        operations: progress.operations,
-        bytes: progress.bytes,
+        done: progress.done,
     }
 }
 

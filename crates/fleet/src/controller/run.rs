@@ -8,7 +8,7 @@ use benchmaster_record::recording::{Recording, TraceRecord};
 use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::conduct::{Assembled, Attendance, MeetingTracker, Share, Start, Step};
-use benchmaster_workload::execute::{Edge, Progress};
+use benchmaster_workload::execute::{Done, Edge, Progress};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 
@@ -50,10 +50,8 @@ pub struct FleetProgress<'a> {
 /// How far an agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemberProgress {
-    /// Operations finished in this phase so far.
-    pub operations: u64,
-    /// Bytes moved.
-    pub bytes: u64,
+    /// What it did in this phase so far.
+    pub done: Done,
     pub state: MemberState,
     phase: Phase,
     elapsed: Duration,
@@ -171,8 +169,7 @@ impl Fleet {
         let round_trip = self.behind.iter().map(|behind| behind.clock.round_trip).max().unwrap_or_default();
         let each = DELIVERY_EACH * u32::try_from(agents.len()).unwrap_or(u32::MAX);
         let idle = MemberProgress {
-            operations: 0,
-            bytes: 0,
+            done: Done::default(),
             phase: Phase::Prepare,
             state: MemberState::Working,
             elapsed: Duration::ZERO,
@@ -353,9 +350,9 @@ impl Running<'_, '_> {
             Report::Ready { phase, lead } => return self.waits(index, Point::Start(phase), lead),
             Report::Trace(TraceBatch(records)) => return self.record(index, records),
             Report::Attended { meeting, attendance } => self.attended(index, meeting, attendance),
-            Report::Progress(PhaseProgress { phase, elapsed, length, operations, bytes }) => {
+            Report::Progress(PhaseProgress { phase, elapsed, length, done }) => {
                 let state = self.progress[index].state;
-                self.progress[index] = MemberProgress { operations, bytes, state, phase, elapsed, length };
+                self.progress[index] = MemberProgress { done, state, phase, elapsed, length };
             }
             Report::Performed(performed) => self.end(index, Some(Outcome::Performed(performed))),
             Report::Observed(observations) => self.end(index, Some(Outcome::Observed(observations))),
@@ -437,8 +434,7 @@ impl Running<'_, '_> {
             phase: behind.map_or(Phase::Prepare, |member| member.phase),
             elapsed: behind.map_or(Duration::ZERO, |member| member.elapsed),
             length: behind.and_then(|member| member.length),
-            operations: self.progress.iter().map(|member| member.operations).sum(),
-            bytes: self.progress.iter().map(|member| member.bytes).sum(),
+            done: self.progress.iter().map(|member| member.done).sum(),
             edge,
         };
         (self.observe)(FleetProgress { total, members: &self.progress });

@@ -93,6 +93,7 @@ impl Text {
 
     /// A paragraph of at most this number of lines; where it is longer, it is cut after a word, and that is seen.
     pub(super) fn clipped(&mut self, indent: &str, paragraph: &str, lines: usize) {
+        let lines = if self.options.clip { lines } else { usize::MAX };
         let text = clip(&self.plain(paragraph), self.options.width, indent, lines, self.ellipsis());
         self.out += &text;
     }
@@ -100,6 +101,7 @@ impl Text {
     /// The same with the indent before the first line too.
     pub(super) fn clipped_after(&mut self, indent: &str, paragraph: &str, lines: usize) {
         let width = self.options.width.saturating_sub(indent.len());
+        let lines = if self.options.clip { lines } else { usize::MAX };
         let text = clip(&self.plain(paragraph), width, "", lines, self.ellipsis());
         text.lines().for_each(|line| self.out += &format!("{indent}{line}\n"));
     }

@@ -45,10 +45,8 @@ fn state(second: u64, clients: u64) -> Live {
         rates: Some(Rates {
             interval_s: 1.0,
             operations_per_s: (4_000 + second * second % 97 * 40) as f64,
-            read_bytes_per_s: 0.0,
-            written_bytes_per_s: 262.1e6,
+            bytes_per_s: 262.1e6,
             errors_per_s: 1.0,
-            mean_latency_us: Some(1_234.0),
         }),
         messages: vec![
             Message { at_ms: START - 90_000, text: "run 7 stored: write.throughput 251 MB/s".into() },

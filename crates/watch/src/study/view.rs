@@ -325,20 +325,10 @@ fn rates_line(label: Line, rates: &Rates) -> Line {
     } else {
         String::new()
     };
-    let latency = rates.mean_latency_us.map_or_else(String::new, |us| format!(", latency {}", time(us)));
-    let (read, written) = (spaced(rates.read_bytes_per_s), spaced(rates.written_bytes_per_s));
     label
         .then(format!("{} ops/s", short(rates.operations_per_s)))
         .then_styled(errors, BAD)
-        .then(format!(", read {read}B/s, written {written}B/s{latency}"))
-}
-
-fn time(us: f64) -> String {
-    match us {
-        ..1e3 => format!("{us:.0} µs"),
-        ..1e6 => format!("{} ms", short(us / 1e3)),
-        _ => format!("{} s", short(us / 1e6)),
-    }
+        .then(format!(", {}B/s", spaced(rates.bytes_per_s)))
 }
 
 /// The latest messages, with the time of day in UTC.

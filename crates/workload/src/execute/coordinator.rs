@@ -135,10 +135,10 @@ impl Coordinator<'_> {
 
     /// Tells of the beginning or end of the measured phase.
     fn edge(&mut self, edge: Edge) {
-        let (operations, bytes) = self.context.collector.progress();
+        let done = self.context.collector.progress();
         let edge = Some(edge);
         let (elapsed, length) = (Duration::ZERO, None);
-        (self.observe)(Progress { phase: Phase::Measure, elapsed, length, operations, bytes, edge });
+        (self.observe)(Progress { phase: Phase::Measure, elapsed, length, done, edge });
     }
 
     /// Lets the workers into the next phase, which begins everywhere at the same instant, late enough for all of them to
@@ -191,10 +191,10 @@ impl Coordinator<'_> {
                     return Err(ExecuteError::Stopped);
                 }
             }
-            let (operations, bytes) = self.context.collector.progress();
+            let done = self.context.collector.progress();
             let elapsed = Duration::from_nanos(clock.nanos(began, clock.now()));
             let (phase, length) = (phase.phase, phase.length);
-            (self.observe)(Progress { phase, elapsed, length, operations, bytes, edge: None });
+            (self.observe)(Progress { phase, elapsed, length, done, edge: None });
         }
         if options.stop.load(Ordering::Relaxed) { Err(ExecuteError::Stopped) } else { Ok(()) }
     }

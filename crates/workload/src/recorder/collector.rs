@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hdrhistogram::Histogram;
 
 use super::Slot;
+use crate::execute::Done;
 use crate::operation_error::OperationError;
 use crate::recording::{
     EncodedHistogram, IntervalStats, OperationStats, SeriesKey, SeriesRecording, latency_histogram,
@@ -27,6 +28,7 @@ pub(crate) struct Collector {
     inner: Mutex<Inner>,
     operations: AtomicU64,
     bytes: AtomicU64,
+    errors: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -119,12 +121,15 @@ impl Collector {
             open_loop,
             operations: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
         }
     }
 
-    /// Operations and bytes up to the last full interval of each worker.
-    pub(crate) fn progress(&self) -> (u64, u64) {
-        (self.operations.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    /// What was done up to the last full interval of each worker.
+    pub(crate) fn progress(&self) -> Done {
+        let [operations, bytes, errors] =
+            [&self.operations, &self.bytes, &self.errors].map(|count| count.load(Ordering::Relaxed));
+        Done { operations, bytes, errors }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -136,7 +141,7 @@ impl Collector {
     pub(super) fn take(&self, interval: u32, slots: &mut [Slot]) {
         let mut inner = self.lock();
         let inner = &mut *inner;
-        let (mut operations, mut bytes) = (0, 0);
+        let mut done = Done::default();
         for (at, slot) in slots.iter_mut().enumerate().filter(|(_, slot)| !slot.is_empty()) {
             let series = inner.interval(interval, self.series.len());
             series[at].get_or_insert_with(Accumulated::new).add(slot);
@@ -144,13 +149,15 @@ impl Collector {
             if let Some(service) = &slot.service {
                 service.add_to(&mut inner.service[at]);
             }
-            operations += slot.latency.len();
-            bytes += slot.bytes;
+            done.operations += slot.latency.len();
+            done.bytes += slot.bytes;
+            done.errors += slot.errors;
             slot.clear();
         }
         inner.close_down_to(OPEN_INTERVALS);
-        self.operations.fetch_add(operations, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.operations.fetch_add(done.operations, Ordering::Relaxed);
+        self.bytes.fetch_add(done.bytes, Ordering::Relaxed);
+        self.errors.fetch_add(done.errors, Ordering::Relaxed);
     }
 
     /// Counts a failed operation by its error.
