@@ -212,6 +212,7 @@ pub fn download(
         }
         let tree = temporary.path().join(&name);
         run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&tree), packages)?;
+        links_inside(&tree, 0).map_err(of(&tree))?;
         let package = name.split('_').next().unwrap_or(&name);
         remove_versions(&place, package).map_err(of(&place))?;
         let end = place.join(&name);
@@ -219,6 +220,25 @@ pub fn download(
     }
     tell("packages unpacked");
     Trees::now()
+}
+
+/// Makes the absolute links of an unpacked package relative: they mean files of the package, and would be followed on the
+/// host. `depth` is how far a directory is below the package's root.
+fn links_inside(directory: &Path, depth: usize) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let (path, kind) = (entry.path(), entry.file_type()?);
+        if kind.is_dir() {
+            links_inside(&path, depth + 1)?;
+        } else if kind.is_symlink()
+            && let Ok(inside) = fs::read_link(&path)?.strip_prefix("/")
+        {
+            let to_root: PathBuf = std::iter::repeat_n("..", depth).collect();
+            fs::remove_file(&path)?;
+            std::os::unix::fs::symlink(to_root.join(inside), &path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what was unpacked of a package.
@@ -282,6 +302,30 @@ mod tests {
         assert!(!trees.unpacked(&shell));
         assert!(trees.library("libc.so.6", &shell).is_some());
         assert!(trees.program("no-such-program-here").is_none());
+    }
+
+    /// Debian 12's kmod has `sbin/depmod -> /bin/kmod`, which a host without kmod does not have.
+    #[test]
+    fn links_of_a_package_stay_in_it() {
+        let tree = tempfile::tempdir().unwrap();
+        let path = |name: &str| tree.path().join(name);
+        for directory in ["bin", "sbin", "usr/lib/deep"] {
+            fs::create_dir_all(path(directory)).unwrap();
+        }
+        fs::write(path("bin/only-here"), "program").unwrap();
+        let link = |to: &str, from: &str| std::os::unix::fs::symlink(to, path(from)).unwrap();
+        link("/bin/only-here", "sbin/depmod");
+        link("/bin/only-here", "usr/lib/deep/link");
+        link("../bin/only-here", "sbin/relative");
+        link("/nowhere", "dangling");
+        links_inside(tree.path(), 0).unwrap();
+        for name in ["sbin/depmod", "usr/lib/deep/link", "sbin/relative"] {
+            assert_eq!(fs::read_to_string(path(name)).unwrap(), "program", "{name}");
+        }
+        assert_eq!(fs::read_link(path("sbin/relative")).unwrap(), Path::new("../bin/only-here"));
+        assert_eq!(fs::read_link(path("dangling")).unwrap(), Path::new("nowhere"));
+        let trees = Trees { roots: vec![tree.path().to_owned()] };
+        assert_eq!(trees.program("depmod"), Some(path("sbin/depmod")));
     }
 
     #[test]
