@@ -35,8 +35,10 @@ fn asked(results: &StudyResults, analysis: &Analysis, factor: fn(&FactorRecord) 
         };
     }
     let factors: Vec<String> = results.study.factors.iter().map(factor).collect();
+    let workloads = results.study.workloads.len();
     match factors.as_slice() {
-        [] => format!("What is {response}?"),
+        [] if workloads > 1 => format!("How fast is the target in each of {workloads} workloads?"),
+        [] => format!("How high is {response}?"),
         factors => format!("How does {response} depend on {}?", list(factors)),
     }
 }

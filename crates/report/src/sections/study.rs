@@ -25,7 +25,11 @@ pub(crate) fn document(
     let told = answer::answer(analysis);
     let more = answer::more(stored, analysis, &told);
     let facts = overview::facts(stored, analysis);
-    let sections = vec![
+    let treatments =
+        Section::new("treatments", if study.factors.is_empty() { "Results" } else { "Treatments" })
+            .brief(results::results(stored, analysis))
+            .full([results::replicates(analysis)]);
+    let mut sections = vec![
         Section::new("result", "Answer")
             .unlisted()
             .brief([Block::Answer(told)])
@@ -34,9 +38,7 @@ pub(crate) fn document(
             .brief([Block::Fold("Where and how it was measured".into(), vec![Block::List(facts)])]),
         found,
         validity::section(stored, analysis, &problems),
-        Section::new("treatments", "Treatments")
-            .brief(results::results(stored, analysis))
-            .full([results::replicates(analysis)]),
+        treatments,
         load::section(analysis, of_load),
         effects::section(analysis, of_effects),
         Section::new("clients", "Clients and network")
@@ -49,6 +51,13 @@ pub(crate) fn document(
         plan(stored),
         reproduce(stored),
     ];
+    // Without anything to compare the numbers are the answer.
+    if study.factors.is_empty()
+        && let Some(at) = sections.iter().position(|section| section.id == "treatments")
+    {
+        let results = sections.remove(at);
+        sections.insert(1, results);
+    }
     Document { kind: "Benchmaster report", title: study.name.clone(), lead, sections }
 }
 

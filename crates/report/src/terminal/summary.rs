@@ -37,7 +37,9 @@ pub fn summary(
         [] => String::new(),
         names => format!(" Also measured: {}.", names.join(", ")),
     };
-    head.clipped("", &format!("{}{also}", answer::short_question(results, analysis)), 2);
+    // As many lines as a table of the most rows leaves.
+    let lines = if analysis.treatments.len() < ROWS { 2 } else { 1 };
+    head.clipped("", &format!("{}{also}", answer::short_question(results, analysis)), lines);
     for sentence in answer::answer(analysis) {
         head.clipped("  ", &sentence, 4);
     }
@@ -95,14 +97,30 @@ fn asked<'a>(results: &'a StudyResults, analysis: &Analysis) -> Option<&'a Workl
     workloads.iter().find(|workload| of(&workload.name)).or(workloads.first())
 }
 
-/// The workloads that the table of several treatments does not have.
-fn others<'a>(results: &'a StudyResults, analysis: &Analysis) -> Vec<&'a str> {
+/// The workloads that the table of several treatments does not have, each with the range of its means.
+fn others(results: &StudyResults, analysis: &Analysis) -> Vec<String> {
+    if analysis.treatments.len() == 1 {
+        return Vec::new();
+    }
     let asked = asked(results, analysis).map(|workload| workload.name.as_str());
     let names = results.study.workloads.iter().map(|workload| workload.name.as_str());
-    match analysis.treatments.len() {
-        1 => Vec::new(),
-        _ => names.filter(|name| Some(*name) != asked).collect(),
-    }
+    let others = names.filter(|name| Some(*name) != asked);
+    let range = |workload: &str| {
+        let (name, unit) = overview::rates(&results.study, analysis, workload).into_iter().next()?;
+        let means =
+            analysis.treatments.iter().filter_map(|t| Some(t.response(&name)?.estimate.as_ref()?.mean));
+        let means: Vec<f64> = means.collect();
+        let low = means.iter().copied().reduce(f64::min)?;
+        let high = means.iter().copied().reduce(f64::max)?;
+        let scale = format::Scale::common(unit, means);
+        let [low, high] = [low, high].map(|mean| format::rounded(mean, None, unit, scale));
+        Some(if low == high {
+            format!("{name} {}", high.text(true))
+        } else {
+            format!("{name} {} to {}", low.value, high.text(true))
+        })
+    };
+    others.map(|workload| range(workload).unwrap_or_else(|| workload.to_owned())).collect()
 }
 
 /// All treatments; of many the best and the worst by the primary response, and what is missing.
