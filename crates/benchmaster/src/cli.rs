@@ -79,15 +79,16 @@ pub(crate) enum Command {
     Watch(WatchArgs),
     Agent(AgentArgs),
     Lab(LabArgs),
-    #[command(hide = true)]
+    // Names that no command is mistaken for.
+    #[command(hide = true, name = "__supervisor")]
     LabSupervisor(SupervisorArgs),
-    #[command(hide = true)]
+    #[command(hide = true, name = "__guest")]
     Guest(GuestArgs),
     Import(ImportArgs),
     Workloads(WorkloadsArgs),
     Generate(GenerateArgs),
     /// Do a part of a lab on virtual time: what the program starts itself with there
-    #[command(hide = true)]
+    #[command(hide = true, name = "__virtual-time-part")]
     VirtualTimePart {
         /// The part
         arguments: Vec<String>,

@@ -23,9 +23,9 @@ fn main() -> ExitCode {
 
 fn run(words: &[&str]) -> Result<(), Box<dyn Error>> {
     match words {
-        ["lab-supervisor", stage] => Ok(supervisor::run(stage.parse()?)?),
-        ["guest"] => match guest::process_1()? {},
-        ["guest", "--serve", address] => Ok(guest::serve(address.parse()?)?),
+        ["__supervisor", stage] => Ok(supervisor::run(stage.parse()?)?),
+        ["__guest"] => match guest::process_1()? {},
+        ["__guest", "--serve", address] => Ok(guest::serve(address.parse()?)?),
         ["up", rest @ ..] => {
             let end = rest.iter().position(|word| *word == "--").unwrap_or(rest.len());
             let (options, commands) = rest.split_at(end);

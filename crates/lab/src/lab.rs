@@ -120,7 +120,7 @@ impl Lab {
         Self::up_with(config, &program()?, &mut |_| false, tell)
     }
 
-    /// Brings a lab up whose supervisor is `program` (this program's file, which serves `lab-supervisor` and
+    /// Brings a lab up whose supervisor is `program` (this program's file, which serves `__supervisor` and
     /// `guest`). `consent` is asked before packages are installed.
     ///
     /// # Errors

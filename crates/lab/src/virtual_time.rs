@@ -17,7 +17,7 @@ mod part;
 use std::time::Duration;
 
 /// The hidden command of this program that does a [`Part`].
-pub const COMMAND: &str = "virtual-time-part";
+pub const COMMAND: &str = "__virtual-time-part";
 /// What the controller calls its own program where others have it.
 pub const PROGRAM: &str = "/benchmaster";
 /// Where the guest has the share.

@@ -29,6 +29,14 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// The message with its help, without the place.
+    pub fn sentence(&self) -> String {
+        match &self.help {
+            Some(help) => format!("{} ({help})", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// An error without span, label or help.
     pub fn error(message: impl Into<String>) -> Self {
         Self {

@@ -65,6 +65,9 @@ pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'
     if let Some(found) = meant.clone().find_map(|meant| candidates.iter().find(|c| **c == meant)) {
         return Some(found);
     }
+    if let Some(whole) = candidates.iter().find(|candidate| abbreviates(&plain(written), candidate)) {
+        return Some(whole);
+    }
     let distance = |candidate: &&str| strsim::damerau_levenshtein(&plain(written), &plain(candidate));
     candidates
         .iter()
@@ -72,6 +75,16 @@ pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'
         .filter(|(distance, candidate)| *distance <= candidate.len().max(written.len()).max(3) / 3)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// Whether a word consists of beginnings of all words of a name, in order: `seqwrite` of `sequential-write`.
+fn abbreviates(written: &str, name: &str) -> bool {
+    let Some((first, rest)) = name.split_once(['-', '_']) else {
+        return written.len() > 1 && name.starts_with(written);
+    };
+    // Every beginning of the first word that `written` has; the others must be in what is left.
+    let shared = written.bytes().zip(first.bytes()).take_while(|(a, b)| a == b).count();
+    (2..=shared).any(|at| written.get(at..).is_some_and(|left| abbreviates(left, rest)))
 }
 
 /// Whether `written` is `key` or likely a misspelling of it.
@@ -112,6 +125,14 @@ mod tests {
         assert_eq!(meant("runtime"), Some("duration"));
         assert_eq!(meant("file"), Some("files"));
         assert_eq!(meant("colour"), None);
+        let workloads =
+            ["sequential-read", "sequential-write", "random-read", "small-file-read", "mail-server"];
+        let meant = |written| nearest(written, workloads);
+        assert_eq!(meant("seqwrite"), Some("sequential-write"));
+        assert_eq!(meant("seq_rd"), None);
+        assert_eq!(meant("rand-read"), Some("random-read"));
+        assert_eq!(meant("smfiread"), Some("small-file-read"));
+        assert_eq!(meant("server"), None);
         assert_eq!(suggest("colour", "keys", ["a", "b"]), "keys: `a`, `b`");
     }
 }

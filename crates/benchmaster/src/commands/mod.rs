@@ -31,10 +31,9 @@ pub(crate) mod virtual_time;
 pub(crate) mod watch;
 pub(crate) mod wire;
 
-/// Reads and plans a study file; prints its warnings.
+/// Reads and plans a study file.
 pub(crate) fn load_plan(path: &Path, change: &ChangeArgs) -> Result<Plan> {
-    let file = load_study(path, change)?;
-    plan_of(&file)
+    plan_of(&load_study(path, change)?)
 }
 
 /// Reads a study file, with the changes of the command line.
@@ -47,11 +46,14 @@ pub(crate) fn load_study(path: &Path, change: &ChangeArgs) -> Result<StudyFile> 
 }
 
 pub(crate) fn plan_of(file: &StudyFile) -> Result<Plan> {
-    let plan = Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| mistakes(&found))?;
+    Plan::from_study(file, env!("CARGO_PKG_VERSION")).map_err(|found| mistakes(&found))
+}
+
+/// Prints the warnings of a study file.
+pub(crate) fn print_warnings(plan: &Plan) {
     if !plan.warnings.is_empty() {
         output::note(plan.warnings.render(output::color(&io::stderr())).trim_end());
     }
-    Ok(plan)
 }
 
 /// Parses the text of a study that this program made itself.

@@ -24,7 +24,7 @@ use crate::cli::{QuickArgs, RunArgs, RunCommon};
 use crate::commands::results::{
     found, is_wrong_directory, load, print_json, print_summary, status, write_report_into,
 };
-use crate::commands::{load_study, mistakes, parse, plan_of, virtual_time};
+use crate::commands::{load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
 use crate::failure::{Failure, Result, Status, is_no_place};
 use crate::output;
 use crate::progress::Reporter;
@@ -40,6 +40,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
     }
     let mut plan = plan_of(&file)?;
     plan.study.design_details.screen = args.screen;
+    if !args.common.quiet {
+        print_warnings(&plan);
+    }
     if virtual_time::is_wanted(&plan)? {
         return on_virtual_time(&plan, args);
     }

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
     /// Started by hand.
-    #[error("`benchmaster guest` is process 1 of a machine of the lab; this is process {0}")]
+    #[error("`benchmaster __guest` is process 1 of a machine of the lab; this is process {0}")]
     NotFirst(u32),
     /// A file system could not be mounted.
     #[error("cannot mount {what} at {at}: {source}")]
@@ -50,7 +50,7 @@ pub enum InitError {
     ServerEnded(String),
 }
 
-/// Does what process 1 of a guest does: sets the machine up, starts the control server (`program guest --serve`), and waits for
+/// Does what process 1 of a guest does: sets the machine up, starts the control server (`program __guest --serve`), and waits for
 /// processes without a parent.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub fn process_1() -> Result<Infallible, InitError> {
     let boot = serde_json::to_vec(&steps).map_err(io::Error::from);
     boot.and_then(|boot| fs::write(BOOT, boot)).map_err(system("cannot write the times of the boot"))?;
     let address = SocketAddr::from((control.address, PORT));
-    let server = command("/proc/self/exe").args(["guest", "--serve", &address.to_string()]).spawn();
+    let server = command("/proc/self/exe").args(["__guest", "--serve", &address.to_string()]).spawn();
     Err(reap(&server.map_err(system("cannot start the control server"))?))
 }
 

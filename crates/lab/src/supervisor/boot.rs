@@ -285,7 +285,7 @@ fn start_processes(plan: &Plan, networks: &Networks) -> Result<Vec<Running>, Fai
         let output = File::create(&console)?;
         let mut command = Command::new("/proc/self/exe");
         command
-            .args(["guest", "--serve", &address.to_string()])
+            .args(["__guest", "--serve", &address.to_string()])
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output);

@@ -99,7 +99,7 @@ fn next(stage: Stage, prepare: impl FnOnce(&mut Command)) -> Result<Child, Failu
         let mut command = Command::new("/proc/self/exe");
         command
             .arg0("benchmaster")
-            .args(["lab-supervisor", stage.name()])
+            .args(["__supervisor", stage.name()])
             .stdin(inherited(rustix::stdio::stdin())?)
             .stdout(inherited(rustix::stdio::stdout())?)
             .stderr(inherited(rustix::stdio::stderr())?)
@@ -133,7 +133,7 @@ fn first() -> Result<(), Failure> {
 /// The command that is the first process of a supervisor.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
-    command.args(["lab-supervisor", Stage::Outside.name()]);
+    command.args(["__supervisor", Stage::Outside.name()]);
     // What the user's shell has set is nothing to the lab, but where things are.
     command.env_clear();
     for name in ["PATH", "HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "TMPDIR", "LANG"] {

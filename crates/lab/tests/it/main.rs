@@ -16,10 +16,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["lab-supervisor", stage] => ended(supervisor::run(stage.parse().unwrap())),
-        ["guest"] if std::env::var_os(machines::guest::TEST).is_some() => machines::guest::main(),
-        ["guest"] => ended(guest::process_1().map(drop)),
-        ["guest", "--serve", address] => ended(guest::serve(address.parse().unwrap())),
+        ["__supervisor", stage] => ended(supervisor::run(stage.parse().unwrap())),
+        ["__guest"] if std::env::var_os(machines::guest::TEST).is_some() => machines::guest::main(),
+        ["__guest"] => ended(guest::process_1().map(drop)),
+        ["__guest", "--serve", address] => ended(guest::serve(address.parse().unwrap())),
         ["hold", name, back_end] => labs::crashes::hold(name, back_end.parse().unwrap()),
         _ => {
             let trials = labs::trials().into_iter().chain(machines::trials());

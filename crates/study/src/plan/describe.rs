@@ -18,6 +18,7 @@ use super::design::{
 use super::estimate::Estimate;
 use super::setup::{self, LocalEmulation, PlannedNetwork, PlannedStep};
 use super::study::Plan;
+use crate::diagnostics::Diagnostic;
 use crate::response_names::response_names;
 use benchmaster_analysis::schedule::first_runs;
 
@@ -282,7 +283,7 @@ impl Plan {
             treatments: study.treatments.iter().map(|treatment| treatment.label.clone()).collect(),
             runs: runs.collect(),
             estimate: self.estimate(),
-            warnings: self.warnings.list().iter().map(|warning| warning.message.clone()).collect(),
+            warnings: self.warnings.list().iter().map(Diagnostic::sentence).collect(),
         }
     }
 }
