@@ -32,7 +32,7 @@ pub struct Sample {
     pub bootstrap: Option<BootstrapSummary>,
     /// Bootstrap intervals of the median.
     pub bootstrap_median: Option<BootstrapSummary>,
-    /// Where the values become steady, in their order (MSER-5); `None` for fewer than 10 values.
+    /// Where the values become steady, in their order (MSER-5); `None` for fewer than 50 values.
     pub steady: Option<Steady>,
     /// Changes of the level in the order of the values, when asked for.
     pub changes: Option<ChangesSummary>,

@@ -3,4 +3,5 @@
 mod coverage;
 mod model;
 mod model_properties;
+mod steady;
 mod vectors;
