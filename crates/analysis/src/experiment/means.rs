@@ -89,10 +89,10 @@ impl Fitted<'_> {
         }
         pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
         pairs.truncate(Experiment::MOST_INTERACTIONS);
-        pairs.into_iter().map(|(_, pair)| self.interaction(&pair, effects)).collect()
+        pairs.into_iter().map(|(_, pair)| self.interaction(&pair)).collect()
     }
 
-    fn interaction(&self, pair: &Term, effects: &[TermEstimate]) -> Result<InteractionMeans, StatsError> {
+    fn interaction(&self, pair: &Term) -> Result<InteractionMeans, StatsError> {
         let prepared = self.prepared;
         let [a, b] = [pair[0], pair[1]];
         let size = |factor: usize| prepared.present[factor].len();
@@ -116,14 +116,8 @@ impl Fitted<'_> {
             }
             cells.push(line);
         }
-        let letters = prepared.letters(pair);
-        let own: Vec<_> = effects.iter().filter(|e| e.term == letters).collect();
-        let table_p = if let [one] = own[..] { one.p } else { self.term_p(pair) };
-        let significant = match own[..] {
-            [] => None,
-            [one] => one.significant,
-            _ => table_p.map(|p| p < 1.0 - self.fit.confidence),
-        };
+        let place = self.fit.terms.iter().position(|term| term == pair);
+        let decision = place.map(|place| self.judgement.terms[place]).unwrap_or_default();
         let letter = |factor: usize| prepared.letters(&vec![factor]);
         Ok(InteractionMeans {
             factors: [a, b].map(|f| prepared.factor_name(f).to_owned()),
@@ -131,16 +125,9 @@ impl Fitted<'_> {
             first: prepared.level_names(a),
             second: prepared.level_names(b),
             cells,
-            p: table_p,
-            significant,
+            p: decision.p_family,
+            significant: decision.matters,
         })
-    }
-
-    fn term_p(&self, wanted: &Term) -> Option<f64> {
-        use benchmaster_stats::model::{Source, SumOfSquares};
-        let place = self.fit.terms.iter().position(|t| t == wanted)?;
-        let table = self.fit.anova(SumOfSquares::III);
-        table.rows.iter().find(|row| row.source == Source::Term(place))?.p
     }
 
     /// The corners of the three two-level factors that take part in most of the variation.

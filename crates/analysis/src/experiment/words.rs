@@ -7,13 +7,13 @@ use super::estimate::p_text;
 use benchmaster_units::format::{Scale, decimals_for, fixed, percent, plural, rounded};
 
 use super::ranged::Ranged;
-use super::result::{ErrorKind, Experiment, InteractionMeans, LevelMean, MeanCell, ScaleUsed, TermEstimate};
+use super::result::{
+    ErrorKind, Experiment, InteractionMeans, LevelMean, MeanCell, ResidualCheck, ScaleUsed, TermEstimate,
+};
 use super::sample::{Sample, TwoGroups};
 
 /// The most terms that get a sentence of their own.
 const MOST_SENTENCES: usize = 8;
-/// Effects from which on a term matters only with Holm's correction: one in twenty would by chance.
-const MANY_EFFECTS: usize = 20;
 /// The most names in one list.
 const MOST_NAMES: usize = 12;
 
@@ -23,19 +23,23 @@ pub(super) fn sentences(experiment: &Experiment) -> Vec<String> {
     all.push(scale(experiment));
     let terms = judged(experiment);
     all.extend(which_matter(experiment, &terms));
+    all.extend(checks(experiment, |check| check.name == "order"));
     all.extend(each_effect(experiment, &terms));
-    all.extend(if experiment.effects_total > MANY_EFFECTS {
-        Some("All other effects cannot be distinguished from noise.".to_owned())
-    } else {
-        noise(&terms)
-    });
+    all.extend(noise(&terms));
     all.push(how_sure(experiment));
+    all.extend(blocks(experiment));
     all.extend(cannot_separate(experiment));
     all.extend(experiment.groups.iter().flat_map(groups));
     all.extend(experiment.lack_of_fit.iter().map(|test| test.sentence.clone()));
     all.extend(experiment.curvature.iter().map(|test| test.sentence.clone()));
-    all.extend(experiment.residuals.checks.iter().filter(|c| !c.fine).map(|c| c.sentence.clone()));
+    all.extend(checks(experiment, |check| check.name != "order"));
     all
+}
+
+/// What the residuals and the order of the runs speak against.
+fn checks(experiment: &Experiment, which: impl Fn(&ResidualCheck) -> bool) -> Vec<String> {
+    let failed = experiment.residuals.checks.iter().filter(|check| !check.fine && which(check));
+    failed.map(|check| check.sentence.clone()).collect()
 }
 
 /// A term with what was decided about it.
@@ -54,22 +58,11 @@ struct Judged<'a> {
 
 /// The terms, those that explain most first.
 fn judged(experiment: &Experiment) -> Vec<Judged<'_>> {
-    let level = 1.0 - experiment.confidence;
     let lines = experiment.anova.lines.iter().filter(|line| line.kind == "term" && line.df > 0);
     let mut terms: Vec<(f64, Judged<'_>)> = lines
         .map(|line| {
             let own: Vec<_> = experiment.effects.iter().filter(|e| e.term == line.term).collect();
             let order = own.first().map_or(1, |e| e.order);
-            let single = if let [one] = own[..] { one.significant } else { None };
-            // Without an F, in unreplicated designs, a term matters when one of its contrasts does.
-            let any = own.iter().filter_map(|e| e.significant).reduce(|a, b| a | b);
-            let matters = if experiment.effects_total > MANY_EFFECTS {
-                own.iter().filter_map(|e| e.p_holm).map(|p| p < level).reduce(|a, b| a | b)
-            } else {
-                None
-            };
-            let matters = matters.or(single).or(line.p.map(|p| p < level)).or(any);
-            let p = line.p.or_else(|| own.iter().filter_map(|e| e.p).reduce(f64::min));
             (
                 line.sum_of_squares,
                 Judged {
@@ -77,8 +70,8 @@ fn judged(experiment: &Experiment) -> Vec<Judged<'_>> {
                     name: &line.name,
                     shown: line.name.clone(),
                     order,
-                    matters,
-                    p,
+                    matters: line.matters,
+                    p: line.p_holm,
                     percent: line.variation_percent,
                     coefficients: own,
                 },
@@ -182,8 +175,16 @@ fn which_matter(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String>
         return Some(format!("The largest effects are {largest}; their uncertainty is unknown."));
     }
     let matter: Vec<&Judged<'_>> = terms.iter().filter(|t| t.matters == Some(true)).collect();
+    let judged = terms.iter().filter(|t| t.matters.is_some()).count();
+    if matter.is_empty() && judged > 0 {
+        return Some(if experiment.error.sst == 0.0 {
+            "Every run gave the same value: nothing has an effect.".into()
+        } else {
+            "No factor and no interaction can be distinguished from noise.".into()
+        });
+    }
     if matter.is_empty() {
-        return Some("No factor and no interaction can be distinguished from noise.".into());
+        return None;
     }
     let share: f64 = matter.iter().filter_map(|t| t.percent).sum();
     let names: Vec<_> = matter.iter().map(|t| with_share(t)).collect();
@@ -191,11 +192,7 @@ fn which_matter(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String>
         (1, _) | (_, true) => String::new(),
         _ => format!(" (together {share:.1} % of the variation)"),
     };
-    let many = match experiment.effects_total {
-        n if n > MANY_EFFECTS => format!(", with Holm's correction over all {n} effects"),
-        _ => String::new(),
-    };
-    Some(format!("What matters{many}: {}{together}.", list(&names)))
+    Some(format!("What matters: {}{together}.", list(&names)))
 }
 
 fn with_share(term: &Judged<'_>) -> String {
@@ -317,6 +314,7 @@ fn depends(experiment: &Experiment, means: &InteractionMeans) -> Option<String> 
 
 fn noise(terms: &[Judged<'_>]) -> Option<String> {
     let quiet: Vec<_> = terms.iter().filter(|t| t.matters == Some(false)).map(|t| t.shown.clone()).collect();
+    let quiet = if terms.iter().any(|t| t.matters == Some(true)) { quiet } else { Vec::new() };
     (!quiet.is_empty()).then(|| format!("Indistinguishable from noise: {}.", list(&quiet)))
 }
 
@@ -330,31 +328,35 @@ fn how_sure(experiment: &Experiment) -> String {
         format!(", the standard deviation of a run is {}{log}", number(s, None, unit))
     });
     let family = {
-        let tested = match experiment.effects.iter().filter(|e| e.p.is_some()).count() {
-            0 => 0,
-            _ => experiment.effects_total,
-        };
-        let held = experiment
-            .effects
-            .iter()
-            .filter(|e| e.p_holm.is_some_and(|p| p < 1.0 - experiment.confidence))
-            .count();
-        match tested {
+        let judged = experiment.anova.lines.iter().filter(|line| line.p_holm.is_some()).count();
+        match judged {
             0 | 1 => String::new(),
-            _ => format!(" Of {tested} tests together, Holm's correction keeps {held} at this level."),
+            _ => format!(
+                " The {judged} terms are judged together, by F tests with Holm's correction: with no effect at all, one or \
+                 more of them would seem to matter in at most {} of experiments.",
+                percent(1.0 - experiment.confidence)
+            ),
         }
     };
+    if error.s_e == Some(0.0) && error.sse == 0.0 {
+        return "How sure: runs of the same treatment gave exactly the same value, so what differs is a fact of these runs \
+                and no estimate."
+            .into();
+    }
     match error.kind {
         ErrorKind::None => format!("How sure: {}.", error.no_interval.as_deref().unwrap_or("not known")),
         ErrorKind::Lenth => match experiment.lenth {
             Some(lenth) => format!(
-                "How sure: each treatment has one run, so effects are compared with the smallest ones by Lenth's method: a full \
-                 effect 2q beyond ME = {} differs from noise ({level}, one effect by itself), beyond SME = {} also when all {} \
-                 are looked at together (half effects q: {} and {}).",
-                plain(lenth.me),
-                plain(lenth.sme),
+                "How sure: each treatment has one run, so effects are compared with the smallest ones by Lenth's method: with no \
+                 effect at all, the largest full effect 2q of {} stays below {} in {level} of experiments (half effect q: {}); \
+                 what is larger matters. An effect that was named beforehand needs ME = {} (q: {}); Lenth's approximation of \
+                 the margin for all together is SME = {} (q: {}).",
                 lenth.effects,
+                plain(lenth.simultaneous),
+                plain(lenth.simultaneous_half),
+                plain(lenth.me),
                 plain(lenth.me_half),
+                plain(lenth.sme),
                 plain(lenth.sme_half)
             ),
             None => "How sure: by Lenth's method.".into(),
@@ -385,6 +387,27 @@ fn how_sure(experiment: &Experiment) -> String {
             }
         ),
     }
+}
+
+/// Whether means are for the blocks of the experiment or for others like them.
+fn blocks(experiment: &Experiment) -> Option<String> {
+    let deviation = experiment.design.block_deviation?;
+    let unit = if experiment.is_log() { None } else { experiment.unit };
+    let log = if experiment.is_log() { " on the log scale" } else { "" };
+    let between = match deviation > 0.0 {
+        true => {
+            format!(
+                "differ with a standard deviation of {}{log} beyond that of the runs",
+                number(deviation, None, unit)
+            )
+        }
+        false => "differ by no more than the runs in them".into(),
+    };
+    Some(format!(
+        "The {} blocks {between}. Effects are estimated within blocks; intervals of means and predictions are for further \
+         blocks like these, a further run being in one of its own.",
+        experiment.design.blocks
+    ))
 }
 
 fn cannot_separate(experiment: &Experiment) -> Vec<String> {
