@@ -21,6 +21,12 @@ impl Fitted<'_> {
         around(estimate.value, estimate.half_width).map(|interval| interval.map(|end| self.back(end)))
     }
 
+    /// The interval of a mean: where the unit is known, the response is a rate, a time or a count, and never below 0.
+    fn mean_interval(&self, estimate: &Estimate) -> Option<[f64; 2]> {
+        let least = if self.prepared.table.unit.is_some() { 0.0 } else { f64::NEG_INFINITY };
+        self.back_interval(estimate).map(|[low, high]| [low.max(least.min(high)), high])
+    }
+
     /// Means at the levels of every factor.
     pub(super) fn level_means(&self) -> Result<Vec<LevelMeans>, StatsError> {
         (0..self.prepared.active.len()).map(|factor| self.levels_of(factor)).collect()
@@ -64,7 +70,7 @@ impl Fitted<'_> {
                 value: values.and_then(|v| {
                     v.get(if is_own { level } else { numbers[level as usize] } as usize).copied()
                 }),
-                cell: MeanCell { n, mean: Some(self.back(at.value)), interval: self.back_interval(&at) },
+                cell: MeanCell { n, mean: Some(self.back(at.value)), interval: self.mean_interval(&at) },
                 effect: Some(at.value - mean.value),
                 effect_standard_error: effect.standard_error,
                 effect_interval: around(effect.value, effect.half_width),
@@ -111,7 +117,7 @@ impl Fitted<'_> {
                 line.push(MeanCell {
                     n,
                     mean: known.then(|| self.back(at.value)),
-                    interval: self.back_interval(&at).filter(|_| known),
+                    interval: self.mean_interval(&at).filter(|_| known),
                 });
             }
             cells.push(line);
@@ -203,9 +209,9 @@ impl Fitted<'_> {
             label: prepared.label(levels),
             runs,
             value: self.back(at.value),
-            interval: self.back_interval(&at),
+            interval: self.mean_interval(&at),
             future_runs,
-            future_interval: future.as_ref().and_then(|f| self.back_interval(f)),
+            future_interval: future.as_ref().and_then(|f| self.mean_interval(f)),
             jain_interval: self.jain(at.value, future_runs),
             asked,
         })

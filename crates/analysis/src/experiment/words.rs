@@ -3,8 +3,11 @@
 use benchmaster_design::term::{Term, factors, order, parse_letters};
 use benchmaster_record::results::Unit;
 
+use benchmaster_stats::bootstrap::LEAST_RELIABLE;
+use benchmaster_stats::steady::{MSER_BATCH, MSER_LEAST};
+
 use super::estimate::p_text;
-use benchmaster_units::format::{Scale, decimals_for, fixed, percent, plural, rounded};
+use benchmaster_units::format::{Scale, decimals_for, fixed, percent, plain, plural, rounded};
 
 use super::ranged::Ranged;
 use super::result::{
@@ -505,16 +508,30 @@ fn groups(found: &TwoGroups) -> Vec<String> {
 pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> {
     let level = percent(confidence);
     let mut all = Vec::new();
-    all.push(match sample.interval {
-        Some([low, high]) => format!(
-            "The mean of {} is {} ({level} interval {} to {}, Student's t with {} degrees of freedom).",
+    let mean = if sample.log { "geometric mean" } else { "mean" };
+    all.push(match (sample.interval, sample.correlation) {
+        (Some([low, high]), None) => format!(
+            "The {mean} of {} is {} ({level} interval {} to {}, Student's t with {} degrees of freedom{}).",
             plural(sample.n, "value"),
             plain(sample.mean),
             plain(low),
             plain(high),
-            sample.n - 1
+            sample.n - 1,
+            if sample.log { ", of the logarithms" } else { "" }
         ),
-        None => format!("One value, {}: it tells nothing about the spread between runs.", plain(sample.mean)),
+        (Some([low, high]), Some(found)) => format!(
+            "The {mean} of {} is {} ({level} interval {} to {}). Each value resembles the one before (correlation {:.2}, p {}), \
+             so that they say no more about the mean than {} independent ones, and the interval takes that into account; \
+             all other intervals take values as independent and are too narrow.",
+            plural(sample.n, "value"),
+            plain(sample.mean),
+            plain(low),
+            plain(high),
+            found.lag_1,
+            p_text(found.p),
+            plain(found.effective_n),
+        ),
+        (None, _) => format!("One value, {}: it tells nothing about the spread between runs.", plain(sample.mean)),
     });
     if sample.missing > 0 {
         all.push(format!(
@@ -538,9 +555,10 @@ pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> 
             }
         ),
     });
-    if let Some(boot) = &sample.bootstrap {
+    if let Some(boot) = sample.bootstrap.as_ref().filter(|_| sample.correlation.is_none()) {
         match (boot.reliable, boot.bca) {
-            (false, _) => all.push("Bootstrap intervals are unreliable with fewer than 8 values.".into()),
+            (false, _) => all
+                .push(format!("Bootstrap intervals are unreliable with fewer than {LEAST_RELIABLE} values.")),
             (true, Some([low, high])) => all.push(format!(
                 "The bootstrap interval of the mean (BCa, {} resamples) is {} to {}.",
                 boot.resamples,
@@ -558,6 +576,12 @@ pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> 
             }
             (false, _) => "The values do not become steady in their first half (MSER-5).".into(),
         });
+    }
+    if sample.steady.is_none() && sample.n > MSER_BATCH {
+        all.push(format!(
+            "{} are too few to decide whether they are steady (MSER-5 needs {MSER_LEAST}).",
+            plural(sample.n, "value")
+        ));
     }
     if let Some(changes) = &sample.changes {
         for change in &changes.points {
@@ -614,10 +638,6 @@ fn ratio(value: Ranged) -> String {
 
 fn number(value: f64, half_width: Option<f64>, unit: Option<Unit>) -> String {
     rounded(value, half_width, unit.unwrap_or(Unit::Count), None).text(true)
-}
-
-fn plain(value: f64) -> String {
-    fixed(value, decimals_for(value, 4))
 }
 
 fn list(names: &[String]) -> String {
