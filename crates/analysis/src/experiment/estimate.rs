@@ -135,7 +135,9 @@ impl<'a> Fitted<'a> {
         let (standard_error, half_width, t, p) = match lenth {
             Some(margin) => {
                 let t = (margin.pse > 0.0).then(|| size.copysign(own.value) / margin.pse);
-                (Some(margin.pse * per_unit), Some(margin.me * per_unit), t, margin.p(size))
+                // Of few effects Lenth's approximation is wider than what the largest of all needs.
+                let single = margin.me.min(margin.simultaneous);
+                (Some(margin.pse * per_unit), Some(single * per_unit), t, margin.p(size))
             }
             None => (own.standard_error, own.half_width, own.t, own.p),
         };

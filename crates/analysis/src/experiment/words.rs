@@ -352,8 +352,8 @@ fn how_sure(experiment: &Experiment) -> String {
             Some(lenth) => format!(
                 "How sure: each treatment has one run, so effects are compared with the smallest ones by Lenth's method: with no \
                  effect at all, the largest full effect 2q of {} stays below {} in {level} of experiments (half effect q: {}); \
-                 what is larger matters. An effect that was named beforehand needs ME = {} (q: {}); Lenth's approximation of \
-                 the margin for all together is SME = {} (q: {}).",
+                 what is larger matters. Lenth's own approximations are ME = {} for one effect named beforehand (q: {}) and \
+                 SME = {} for all together (q: {}).",
                 lenth.effects,
                 plain(lenth.simultaneous),
                 plain(lenth.simultaneous_half),

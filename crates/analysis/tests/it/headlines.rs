@@ -75,7 +75,7 @@ const NOISE: [(&str, &[u32], u32, Option<u32>); 8] = [
 
 /// Share of analyses of noise in which something matters, in percent.
 fn false_headlines(levels: &[u32], replicates: u32, max_order: Option<u32>, trials: u32) -> f64 {
-    let mut draw = Generator::new(u64::from(replicates) + levels.len() as u64, "noise");
+    let mut draw = Generator::new(10 * u64::from(replicates) + levels.len() as u64, "noise");
     let options = Options { max_order, ..plain() };
     let mut alarms = 0u32;
     for _ in 0..trials {
