@@ -158,9 +158,16 @@ fn simulated_p(fit: &Fit, w: f64, of: impl Fn(&[f64]) -> Vec<f64>) -> Option<Res
     if high - low < 1e-9 || fit.n * columns * SIMULATED > MOST_WORK {
         return None;
     }
+    // Errors are dealt in the order of the responses, so that the order of the rows plays no part.
+    let size =
+        (0..fit.n).fold(f64::MIN_POSITIVE, |a: f64, i| a.max((fit.fitted[i] + fit.residuals[i]).abs()));
+    let whole = |value: f64| (value * 1e10).round() as i64;
+    let mut places: Vec<usize> = (0..fit.n).collect();
+    places.sort_by_key(|&i| (whole((fit.fitted[i] + fit.residuals[i]) / size), whole(fit.leverage[i])));
     let mut generator = Generator::new(fit.n as u64, "normality of residuals");
+    let mut errors = vec![0.0; fit.n];
     let mut one = || -> Result<bool, StatsError> {
-        let errors: Vec<f64> = (0..fit.n).map(|_| generator.normal()).collect();
+        places.iter().for_each(|&i| errors[i] = generator.normal());
         Ok(shapiro_wilk(&of(&fit.residualise(&errors)?))?.0 <= w)
     };
     let smaller = (0..SIMULATED).try_fold(0, |sum, _| Ok(sum + usize::from(one()?)));

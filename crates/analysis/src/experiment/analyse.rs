@@ -6,6 +6,7 @@ use benchmaster_stats::model::{self, Data, Fit, Term, contrasts, fit};
 use benchmaster_stats::residual;
 use benchmaster_stats::t_two_sided_p;
 use benchmaster_stats::transform::{ScaleChoice as FoundScale, choose_scale};
+use benchmaster_units::format;
 
 use super::estimate::{Fitted, lenth_of, lenth_summary, p_text};
 use super::prepare::Prepared;
@@ -267,8 +268,8 @@ fn residuals(prepared: &Prepared<'_>, fit: &Fit, confidence: f64) -> ResidualSum
     let mut no_checks = None;
     let mut checks = Vec::new();
     // Where the order goes with a factor, nothing can be said about drift.
-    let with_order = order.iter().flat_map(|order| order_of(prepared, order, confidence)).collect::<Vec<_>>();
-    if !with_order.is_empty() {
+    let with_order = order.as_ref().and_then(|order| order_of(prepared, order, confidence));
+    if with_order.is_some() {
         found.retain(|(name, check)| {
             *name != "drift" || check.as_ref().is_ok_and(|c| c.verdict == residual::Verdict::Suspicious)
         });
@@ -295,25 +296,27 @@ fn residuals(prepared: &Prepared<'_>, fit: &Fit, confidence: f64) -> ResidualSum
     ResidualSummary { runs, runs_total, no_checks: no_checks.filter(|_| checks.is_empty()), checks }
 }
 
-/// A check that fails for each factor that was changed in the order of the runs.
-fn order_of(prepared: &Prepared<'_>, order: &[f64], confidence: f64) -> Vec<ResidualCheck> {
+/// A check that fails when factors were changed in the order of the runs.
+fn order_of(prepared: &Prepared<'_>, order: &[f64], confidence: f64) -> Option<ResidualCheck> {
     let found = residual::confounded_with_order(&prepared.data, order, confidence).unwrap_or_default();
-    let one = |confounded: residual::Confounded| {
-        let factor = prepared.factor_name(confounded.factor);
-        ResidualCheck {
-            name: "order",
-            test: "F of the run order".into(),
-            statistic: confounded.share,
-            p: confounded.p,
-            fine: false,
-            sentence: format!(
-                "The order of the runs is confounded with {factor} ({:.0} % of its variation, p {}): a drift in the course of \
-                 the experiment would look like an effect of {factor}, and nothing in these runs separates the two; run the \
-                 treatments in random order.",
-                100.0 * confounded.share,
-                p_text(confounded.p)
-            ),
-        }
+    let p = found.iter().map(|confounded| confounded.p).reduce(f64::min)?;
+    let one = |confounded: &residual::Confounded| {
+        let name = prepared.factor_name(confounded.factor);
+        format!("{name} ({:.0} % of its variation)", 100.0 * confounded.share)
     };
-    found.into_iter().map(one).collect()
+    let names: Vec<_> = found.iter().map(one).collect();
+    Some(ResidualCheck {
+        name: "order",
+        test: "F of the run order".into(),
+        statistic: found.iter().map(|confounded| confounded.share).sum(),
+        p,
+        fine: false,
+        sentence: format!(
+            "The order of the runs is confounded with {}, p {}: a drift in the course of the experiment would look like an \
+             effect of {}, and nothing in these runs separates the two; run the treatments in random order.",
+            format::list(&names),
+            p_text(p),
+            if names.len() == 1 { "it" } else { "these" }
+        ),
+    })
 }

@@ -28,7 +28,7 @@ pub(super) fn sentences(experiment: &Experiment) -> Vec<String> {
     all.extend(which_matter(experiment, &terms));
     all.extend(checks(experiment, |check| check.name == "order"));
     all.extend(each_effect(experiment, &terms));
-    all.extend(noise(&terms));
+    all.extend(noise(experiment, &terms));
     all.push(how_sure(experiment));
     all.extend(blocks(experiment));
     all.extend(cannot_separate(experiment));
@@ -315,10 +315,11 @@ fn depends(experiment: &Experiment, means: &InteractionMeans) -> Option<String> 
     ))
 }
 
-fn noise(terms: &[Judged<'_>]) -> Option<String> {
+fn noise(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String> {
     let quiet: Vec<_> = terms.iter().filter(|t| t.matters == Some(false)).map(|t| t.shown.clone()).collect();
     let quiet = if terms.iter().any(|t| t.matters == Some(true)) { quiet } else { Vec::new() };
-    (!quiet.is_empty()).then(|| format!("Indistinguishable from noise: {}.", list(&quiet)))
+    let what = if is_exact(experiment) { "Without any effect" } else { "Indistinguishable from noise" };
+    (!quiet.is_empty()).then(|| format!("{what}: {}.", list(&quiet)))
 }
 
 fn how_sure(experiment: &Experiment) -> String {
@@ -341,7 +342,7 @@ fn how_sure(experiment: &Experiment) -> String {
             ),
         }
     };
-    if error.s_e == Some(0.0) && error.sse == 0.0 {
+    if is_exact(experiment) {
         return "How sure: runs of the same treatment gave exactly the same value, so what differs is a fact of these runs \
                 and no estimate."
             .into();
@@ -390,6 +391,11 @@ fn how_sure(experiment: &Experiment) -> String {
             }
         ),
     }
+}
+
+/// Whether runs of the same treatment gave the same value.
+fn is_exact(experiment: &Experiment) -> bool {
+    experiment.error.s_e == Some(0.0) && experiment.error.sse == 0.0
 }
 
 /// Whether means are for the blocks of the experiment or for others like them.
@@ -529,7 +535,7 @@ pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> 
             plain(high),
             found.lag_1,
             p_text(found.p),
-            plain(found.effective_n),
+            fixed(found.effective_n, decimals_for(found.effective_n, 2)),
         ),
         (None, _) => format!("One value, {}: it tells nothing about the spread between runs.", plain(sample.mean)),
     });
@@ -621,7 +627,10 @@ pub(super) fn equation(scale: ScaleUsed, coefficients: &[TermEstimate]) -> Strin
 
 fn amount(value: Ranged, unit: Option<Unit>) -> String {
     let unit = unit.unwrap_or(Unit::Count);
-    let Some([low, high]) = value.interval else { return rounded(value.value, None, unit, None).text(true) };
+    // Where runs of the same treatment are equal, an effect has no uncertainty.
+    let Some([low, high]) = value.interval.filter(|[low, high]| low < high) else {
+        return rounded(value.value, None, unit, None).text(true);
+    };
     let half = (high - low) / 2.0;
     let scale = Scale::of(unit, value.value.abs().max(half));
     let value = rounded(value.value, Some(half), unit, Some(scale));
@@ -631,13 +640,15 @@ fn amount(value: Ranged, unit: Option<Unit>) -> String {
 }
 
 fn ratio(value: Ranged) -> String {
-    let Some([low, high]) = value.interval else { return plain(value.value) };
+    let Some([low, high]) = value.interval.filter(|[low, high]| low < high) else {
+        return plain(value.value);
+    };
     let decimals = decimals_for((high - low) / 2.0, 2);
     format!("{} ({} to {})", fixed(value.value, decimals), fixed(low, decimals), fixed(high, decimals))
 }
 
 fn number(value: f64, half_width: Option<f64>, unit: Option<Unit>) -> String {
-    rounded(value, half_width, unit.unwrap_or(Unit::Count), None).text(true)
+    rounded(value, half_width.filter(|h| *h > 0.0), unit.unwrap_or(Unit::Count), None).text(true)
 }
 
 fn list(names: &[String]) -> String {

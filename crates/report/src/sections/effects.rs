@@ -117,7 +117,7 @@ fn effect_table(found: &Experiment) -> Table {
     if log {
         head.push("#ratio low to high|1");
     }
-    head.extend(["#t|6", "#p|3", "#p, all terms|2", "#variation|1", "differs from 0"]);
+    head.extend(["#t|6", "#p|2", "#variation|1", "differs from 0"]);
     let mut table = Table::new(format!("Effects on {}", found.response), &head);
     for term in shown {
         let show = |value: f64, half| Cell::amount(value, half, unit, scale);
@@ -134,7 +134,6 @@ fn effect_table(found: &Experiment) -> Table {
         }
         row.extend([
             Cell::fixed(term.t, 2),
-            Cell::p(term.p),
             Cell::p(term.p_holm),
             percent_cell(term.variation_percent),
             Cell::text(differs(term)),
@@ -149,8 +148,8 @@ fn effect_table(found: &Experiment) -> Table {
     let margin =
         if found.error.df == 0 && found.lenth.is_some() { " by Lenth's margin of error" } else { "" };
     table.note = format!(
-        "±: {} interval{margin}, for each effect by itself. Differs from 0: p of its term, adjusted for all terms together, \
-         is at most {}.{log}{more}",
+        "±: {} interval{margin}, for each effect by itself. p: of its term, adjusted for all terms together; up to {} \
+         it differs from 0.{log}{more}",
         format::percent(found.confidence),
         format::percent(1.0 - found.confidence)
     );
@@ -165,7 +164,7 @@ fn variation_table(found: &Experiment) -> Table {
         "#mean square|4",
         "#F",
         "#p",
-        "#p, all terms|1",
+        "#adjusted p|1",
         "#share|2",
         "#ω²|5",
     ];
@@ -281,6 +280,7 @@ fn differs(effect: &TermEstimate) -> &'static str {
     match effect.significant {
         Some(true) => "yes",
         Some(false) if effect.term_matters == Some(true) => "only together with its other parts",
+        Some(false) if effect.half_width == Some(0.0) => "no",
         Some(false) => "not distinguishable from noise",
         None => "unknown (no interval)",
     }
