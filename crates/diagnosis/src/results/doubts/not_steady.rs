@@ -17,6 +17,9 @@ use crate::words::time;
 const LEAST: usize = 5;
 /// p value of the halves.
 const LEVEL: f64 = 0.01;
+/// A stall at the end from which on the run does not count: longer than a busy scheduler, or a CPU quota with its period of
+/// 100 ms, holds a process back.
+const STALL_NS: f64 = 2e8;
 /// Difference of the halves, of the mean.
 const DIFFERENCE: f64 = 0.1;
 
@@ -34,7 +37,7 @@ const EXPLANATION: Explanation = Explanation {
     title: "The rate had not settled",
     mechanism: "Caches fill, data move from fast to slow media, backlogs grow: a rate that still rises or falls belongs to no lasting state, and a longer run gives \
                 another one.",
-    formula: "found when no operation was completed in the second half of the measured phase, with 10 or more before; or when the run's check failed (MSER-5's best cut lies at \
+    formula: "found when no operation was completed in the second half of the measured phase, for 200 ms or more, with 10 or more operations before; or when the run's check failed (MSER-5's best cut lies at \
               the middle and the batches of the two halves differ, Mann-Whitney p ≤ 0.01; or the five-round rule of SNIA fails and the rounds differ by more than their intervals, \
               F test, p ≤ 0.01), and the intervals of \
               both halves after the cut differ: Mann-Whitney p < 0.01, with a shift of ≥ 10 % of the mean, and 5 intervals or more in each half; in doubt = |shift| / 2 \
@@ -133,9 +136,13 @@ fn check(s: Subject<'_>) -> Option<Check> {
         }
         Course::Stalled { operations, until_ns } => {
             let (until, length) = (until_ns as f64, s.recording.length_ns as f64);
+            let (severity, follows) = if length - until >= STALL_NS {
+                (Severity::Invalid, "are no measurement of a rate, and the run does not count")
+            } else {
+                (Severity::Warning, "say little of the rate: the run is too short")
+            };
             let message = format!(
-                "Nothing was completed after {} of {}: the {operations} operations before are no measurement of a rate, and \
-                 the run does not count.",
+                "Nothing was completed after {} of {}: the {operations} operations before {follows}.",
                 time(until),
                 time(length)
             );
@@ -143,7 +150,7 @@ fn check(s: Subject<'_>) -> Option<Check> {
                 Evidence::number("operations", operations as f64),
                 Evidence::number("until_share", until / length),
             ];
-            return failed(s, RULE.kind, Severity::Invalid, message, evidence);
+            return failed(s, RULE.kind, severity, message, evidence);
         }
         Course::Steady | Course::Unknown => {}
     }
