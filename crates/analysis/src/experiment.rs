@@ -19,7 +19,7 @@ mod words;
 
 pub use analyse::analyze;
 pub use benchmaster_stats::model::CENTRE;
-pub use groups::sample;
+pub use groups::{SampleOptions, sample};
 pub use ranged::Ranged;
 pub use result::{
     AliasChain, AnovaLine, AnovaTable, BoxCoxPoint, Cube, CubeCorner, DesignSummary, ErrorKind, ErrorSummary,
@@ -28,8 +28,8 @@ pub use result::{
     ScaleChoice, ScaleUsed, TermEstimate, TestSummary,
 };
 pub use sample::{
-    BootstrapSummary, ChangeSummary, ChangesSummary, Group, RankSummary, Sample, Steady, TwoGroups,
-    WelchSummary,
+    BootstrapSummary, ChangeSummary, ChangesSummary, Group, RankSummary, Sample, SampleCorrelation, Steady,
+    TwoGroups, WelchSummary,
 };
 pub use table::{
     ExperimentError, Options, Polynomial, PredictionRequest, SumsOfSquares, Table, TableFactor, TableRow,

@@ -1,6 +1,7 @@
 //! From a recording to the numbers that are analysed: the warm-up cut, the part that counts, the responses.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::phase::Phase;
@@ -8,7 +9,7 @@ use benchmaster_record::recording::{
     OperationStats, Recording, RpcRecording, RpcRow, SeriesRecording, StopReason, latency_histogram,
 };
 use benchmaster_record::results::{Response, Unit};
-use benchmaster_stats::steady::mser5;
+use benchmaster_stats::steady::{MSER_LEAST, mser5};
 use hdrhistogram::Histogram;
 
 /// The part of a recording that counts.
@@ -28,7 +29,9 @@ pub fn counted(recording: &Recording) -> Counted {
         return all;
     }
     let (first, end) = ((recording.cut_ns / recording.interval_ns) as u32, common_end(recording));
-    if first < end {
+    // Whole intervals without a completion, while there were some: the totals are what is known of the rate.
+    let nothing = !completes(recording, first..end) && recording.series.iter().any(|s| s.total.count > 0);
+    if first < end && !nothing {
         Counted {
             intervals: Some((first, end)),
             seconds: f64::from(end - first) * recording.interval_ns as f64 / 1e9,
@@ -36,6 +39,12 @@ pub fn counted(recording: &Recording) -> Counted {
     } else {
         all
     }
+}
+
+/// Whether an operation was completed in these intervals.
+fn completes(recording: &Recording, range: Range<u32>) -> bool {
+    let intervals = recording.series.iter().flat_map(|s| &s.intervals);
+    intervals.filter(|i| range.contains(&i.index)).any(|i| i.stats.count > 0)
 }
 
 /// The number of whole intervals during which every worker that was limited by time was at work.
@@ -63,25 +72,71 @@ pub fn keep_warm_up(recording: &mut Recording) {
     recording.cut_reason = "nothing was cut, as the study asks".into();
 }
 
-/// Cuts the warm-up off by MSER-5. Returns whether the rule found a steady state; `None` when it could not be applied.
-pub fn cut_warm_up(recording: &mut Recording) -> Option<bool> {
+/// What the course of a workload says about its rate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Course {
+    /// Nothing was asked, or there was too little to judge.
+    Unknown,
+    /// The rate became steady.
+    Steady,
+    /// It did not.
+    NotSteady,
+    /// Nothing was completed any more in the second half: the run stood still until its end, so that it has no rate.
+    Stalled {
+        /// Operations completed before.
+        operations: u64,
+        /// When the last of them was, from the common start.
+        until_ns: u64,
+    },
+}
+
+/// Completions from which an empty second half is no chance: one that each of them misses with probability ½.
+const STALL_OPERATIONS: u64 = 10;
+
+/// Cuts the warm-up off by MSER-5.
+pub fn cut_warm_up(recording: &mut Recording) -> Course {
     recording.cut_ns = 0;
     if !recording.timed {
         recording.cut_reason = "nothing was cut: a fixed amount of work is measured whole".into();
-        return None;
+        return Course::Unknown;
     }
     let series = progress_series(recording);
+    if let Some((operations, until_ns)) = stall(recording, series.len()) {
+        recording.cut_reason =
+            "nothing was cut: no operation was completed in the second half of the measured phase".into();
+        return Course::Stalled { operations, until_ns };
+    }
     let Some(mser) = mser5(&series) else {
-        recording.cut_reason = format!("nothing was cut: {} intervals are too few for MSER-5", series.len());
-        return None;
+        recording.cut_reason = format!(
+            "nothing was cut: MSER-5 decides from {MSER_LEAST} intervals or more, and there are {}",
+            series.len()
+        );
+        return Course::Unknown;
     };
-    if mser.steady {
+    let left = mser.truncate_samples as u32..series.len() as u32;
+    if mser.steady && mser.truncate_samples > 0 && !completes(recording, left) {
+        recording.cut_reason =
+            "nothing was cut: all operations were completed before the cut of MSER-5".into();
+        Course::Unknown
+    } else if mser.steady {
         recording.cut_ns = mser.truncate_samples as u64 * recording.interval_ns;
         recording.cut_reason = format!("MSER-5 cut {} of {} intervals", mser.truncate_samples, series.len());
+        Course::Steady
     } else {
         recording.cut_reason = "nothing was cut: MSER-5 found no steady state".into();
+        Course::NotSteady
     }
-    Some(mser.steady)
+}
+
+/// Completed operations and the end of the last interval that has one, when the second half of the intervals is empty.
+/// MSER-5 would take such a half for a perfectly steady state, and cut away all that was measured.
+fn stall(recording: &Recording, intervals: usize) -> Option<(u64, u64)> {
+    let filled = recording.series.iter().flat_map(|s| &s.intervals).filter(|i| i.stats.count > 0);
+    let filled = filled.filter(|i| (i.index as usize) < intervals);
+    let (operations, last) =
+        filled.fold((0, 0), |(sum, last), i| (sum + i.stats.count, last.max(i.index as usize)));
+    (operations >= STALL_OPERATIONS && last < intervals / 2)
+        .then(|| (operations, (last as u64 + 1) * recording.interval_ns))
 }
 
 /// The part of one series that counts: its sums, and its latencies as a histogram.
@@ -276,17 +331,39 @@ mod tests {
             recording
         };
         let mut ramp = shaped(&|i| if i < 10 { i * 10 } else { 100 + (i % 5) });
-        assert_eq!(cut_warm_up(&mut ramp), Some(true));
+        assert_eq!(cut_warm_up(&mut ramp), Course::Steady);
         assert_eq!(
             (ramp.cut_ns, ramp.cut_reason.as_str()),
             (10_000_000_000, "MSER-5 cut 10 of 60 intervals")
         );
         let mut drift = shaped(&|i| 1000 + i * 100);
-        assert_eq!(cut_warm_up(&mut drift), Some(false));
+        assert_eq!(cut_warm_up(&mut drift), Course::NotSteady);
         assert_eq!(drift.cut_ns, 0);
+        // A stall that lasts until the end is no steady state, whether few or many intervals come before it.
+        for (before, lasts) in [(24, 60), (3, 60), (24, 48), (2, 12)] {
+            let mut stalled = shaped(&|i| if i < before { 50 + i % 3 } else { 0 });
+            stalled.length_ns = lasts * 1_000_000_000;
+            let Course::Stalled { operations, until_ns } = cut_warm_up(&mut stalled) else {
+                panic!("{before} of {lasts}: {}", stalled.cut_reason)
+            };
+            assert_eq!(
+                (operations, until_ns),
+                ((0..before).map(|i| 50 + i % 3).sum(), before * 1_000_000_000)
+            );
+            assert!(responses(&stalled, &[])[0].value > 0.0);
+        }
+        // Three operations may all fall into the first half by chance: no verdict, and no rate of 0 either.
+        let mut few = shaped(&|i| u64::from(i < 3));
+        assert_eq!((cut_warm_up(&mut few), few.cut_ns), (Course::Unknown, 0));
+        few.cut_ns = 10_000_000_000;
+        assert!(responses(&few, &[]).iter().any(|r| r.name.ends_with(".operations") && r.value > 0.0));
+        let mut shorter = shaped(&|i| if (20..60).contains(&i) { 50 } else { 0 });
+        assert_eq!(cut_warm_up(&mut shorter), Course::Steady);
+        assert_eq!(shorter.cut_ns, 20_000_000_000);
         let mut short = shaped(&|i| i);
-        short.length_ns = 8_000_000_000;
-        assert_eq!(cut_warm_up(&mut short), None);
+        short.length_ns = 49_000_000_000;
+        assert_eq!(cut_warm_up(&mut short), Course::Unknown);
+        assert!(short.cut_reason.contains("50 intervals or more, and there are 49"), "{}", short.cut_reason);
     }
 
     #[test]

@@ -296,6 +296,11 @@ impl Cell {
         Self::number(format::rounded(value, half_width, unit, scale).text(true), value)
     }
 
+    /// The mean of a quantity that is never negative.
+    pub(crate) fn estimate(mean: f64, half_width: Option<f64>, unit: Unit, scale: Option<Scale>) -> Self {
+        Self::number(format::estimate(mean, half_width, unit, scale), mean)
+    }
+
     pub(crate) fn marked(self, severity: Option<Severity>) -> Self {
         Self { style: severity.map_or(Style::Plain, Style::Marked), ..self }
     }

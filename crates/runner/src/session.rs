@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use benchmaster_analysis::derived;
-use benchmaster_analysis::responses::{cut_warm_up, keep_warm_up, responses};
+use benchmaster_analysis::responses::{Course, cut_warm_up, keep_warm_up, responses};
 use benchmaster_analysis::schedule::{Next, ScheduledRun, is_interrupted, next, primary, values};
 use benchmaster_record::results::{
     NetworkAchieved, RetryRecord, RunKey, RunRecord, StudyRecord, StudyResults,
@@ -299,11 +299,11 @@ impl<'a> Runner<'a> {
                     (_, None) => self.achieved(&reached),
                 };
             }
-            let steady = match settings.run.cut {
+            let course = match settings.run.cut {
                 Cut::Mser5 => cut_warm_up(&mut recording),
                 Cut::None => {
                     keep_warm_up(&mut recording);
-                    None
+                    Course::Unknown
                 }
             };
             let (service, server) =
@@ -312,7 +312,7 @@ impl<'a> Runner<'a> {
             let environment = self.environments.values().next().unwrap_or(&unknown);
             let lab = lab.as_ref();
             let subject =
-                Subject { workload, recording: &recording, environment, steady, service, server, lab };
+                Subject { workload, recording: &recording, environment, course, service, server, lab };
             run.checks.extend(validity::check(subject));
             run.events.extend(events(&recording));
             if let Some(what) = &recording.corruption {

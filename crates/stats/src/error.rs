@@ -29,6 +29,12 @@ pub enum StatsError {
         /// The statistic.
         what: &'static str,
     },
+    /// The values are so small that their squares vanish.
+    #[error("the values of {what} are too small to be squared; use a smaller unit")]
+    Underflow {
+        /// The statistic.
+        what: &'static str,
+    },
     /// A value that is not positive, where only such have a meaning.
     #[error("value {} of {what} is {value}; only positive numbers have a logarithm", index + 1)]
     NotPositive {

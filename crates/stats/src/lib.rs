@@ -25,6 +25,7 @@ pub mod random;
 pub mod rank;
 pub mod ratio;
 pub mod residual;
+pub mod series;
 pub mod share;
 pub mod steady;
 pub mod stopping;

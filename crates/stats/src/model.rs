@@ -7,10 +7,12 @@
 //! aliased.
 
 mod anova;
+mod blocks;
 mod coding;
 mod columns;
 mod data;
 mod fit;
+mod judge;
 mod linear;
 mod matrix;
 mod qr;
@@ -18,9 +20,11 @@ mod reduce;
 mod strata;
 
 pub use anova::{Anova, AnovaRow, Source, SumOfSquares, anova};
+pub use blocks::BlockSpread;
 pub use coding::{Contrast, contrasts};
 pub use data::{CENTRE, Data, Factor, Term, all_terms};
 pub use fit::{Aliased, AliasedWith, Coefficient, Fit, fit};
+pub use judge::{Decision, Judgement, Rule, judge};
 pub use linear::Estimate;
-pub use reduce::{Reduced, Rule, hierarchy, judge, reduce};
+pub use reduce::{Reduced, hierarchy, reduce};
 pub use strata::{ErrorStratum, LackOfFit, Stratum};

@@ -10,7 +10,8 @@ use crate::quantile::normal_quantile;
 /// How a p value was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
-    /// From the exact distribution of the statistic: fewer than 50 values in each sample, no two alike.
+    /// From the exact distribution of the statistic over all ways to divide the values: fewer than 50 values in each sample
+    /// if no two are alike, no more than 50 in both together if some are.
     Exact,
     /// By the normal distribution with correction for ties and for continuity (½).
     Normal,
@@ -64,6 +65,11 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> Result<MannWhitney, StatsError> {
         // Without ties U is a whole number.
         let at = u as usize;
         let (p_less, p_greater) = (distribution.at_most(at), distribution.at_least(at));
+        let p_two_sided = (2.0 * p_less.min(p_greater)).min(1.0);
+        return Ok(MannWhitney { u, method: Method::Exact, p_two_sided, p_greater, p_less, smallest_p });
+    }
+    if n + m <= MOST_TIED {
+        let (p_less, p_greater) = samples.tied_tails();
         let p_two_sided = (2.0 * p_less.min(p_greater)).min(1.0);
         return Ok(MannWhitney { u, method: Method::Exact, p_two_sided, p_greater, p_less, smallest_p });
     }
@@ -126,6 +132,9 @@ pub fn smallest_p(n: usize, m: usize) -> f64 {
     (2.0 * (-ln_binomial((n + m) as u64, n as u64)).exp()).min(1.0)
 }
 
+/// Values of both samples up to which ties are counted out exactly.
+const MOST_TIED: usize = 50;
+
 struct Samples<'a> {
     a: &'a [f64],
     b: &'a [f64],
@@ -145,6 +154,32 @@ impl<'a> Samples<'a> {
         let half_pairs: usize =
             self.a.iter().map(|x| b.partition_point(|y| y < x) + b.partition_point(|y| y <= x)).sum();
         half_pairs as f64 / 2.0
+    }
+
+    /// P(U ≤ u) and P(U ≥ u) over all ways to divide these values, some of them alike, into samples of these sizes. Twice
+    /// the ranks of tied values are whole numbers, so that sums of them can be counted.
+    fn tied_tails(&self) -> (f64, f64) {
+        let mut all = [self.a, self.b].concat();
+        all.sort_unstable_by(f64::total_cmp);
+        let twice_rank = |value: f64| {
+            all.partition_point(|&other| other < value) + all.partition_point(|&other| other <= value) + 1
+        };
+        let own: usize = self.a.iter().map(|&value| twice_rank(value)).sum();
+        let largest: usize = all.iter().rev().take(self.a.len()).map(|&value| twice_rank(value)).sum();
+        // ways[k][s]: choices of k values with s as the sum of their ranks, twice.
+        let mut ways = vec![vec![0.0f64; largest + 1]; self.a.len() + 1];
+        ways[0][0] = 1.0;
+        for rank in all.iter().map(|&value| twice_rank(value)) {
+            for chosen in (1..ways.len()).rev() {
+                let (fewer, more) = ways.split_at_mut(chosen);
+                for sum in rank..=largest {
+                    more[0][sum] += fewer[chosen - 1][sum - rank];
+                }
+            }
+        }
+        let counts = &ways[self.a.len()];
+        let total: f64 = counts.iter().sum();
+        (counts[..=own].iter().sum::<f64>() / total, counts[own..].iter().sum::<f64>() / total)
     }
 
     fn exact(&self) -> bool {
@@ -291,16 +326,33 @@ mod tests {
         close(large.at_most(1200) + large.at_most(49 * 49 - 1201), 1.0);
     }
 
-    /// By hand: a = 1, 2, 2, 5 and b = 2, 6, 7: U = 0 + ½ + ½ + 1 = 2; ties of three: Σ(t³ − t) = 24;
-    /// σ² = 12/12·(8 − 24/42) = 52/7; z = −(2 − 6 + ½)/σ.
+    /// By hand: a = 1, 2, 2, 5 and b = 2, 6, 7 have the ranks 1 3 3 5 and 3 6 7, so that U = 2. Of the 35 choices of four
+    /// ranks from 1 3 3 3 5 6 7, these have a sum of no more than 12: 1 3 3 3 (1 way) and 1 3 3 5 (3 ways).
     #[test]
-    fn ties_are_corrected_for() {
-        let found = mann_whitney(&[1.0, 2.0, 2.0, 5.0], &[2.0, 6.0, 7.0]).unwrap();
-        assert_eq!((found.u, found.method), (2.0, Method::Normal));
-        let z = 3.5 / (52f64 / 7.0).sqrt();
-        close(found.p_two_sided, 2.0 * normal_upper(z));
-        close(found.p_less, normal_upper(z));
-        close(found.p_greater, normal_upper(-4.5 / (52f64 / 7.0).sqrt()));
+    fn ties_are_counted_out() {
+        let (a, b) = ([1.0, 2.0, 2.0, 5.0], [2.0, 6.0, 7.0]);
+        let found = mann_whitney(&a, &b).unwrap();
+        assert_eq!((found.u, found.method), (2.0, Method::Exact));
+        close(found.p_less, 4.0 / 35.0);
+        close(found.p_greater, 34.0 / 35.0);
+        close(found.p_two_sided, 8.0 / 35.0);
+        // Three equal values against three others: 1 of the 20 divisions is as extreme, on either side.
+        let constants = mann_whitney(&[5.0; 3], &[6.0; 3]).unwrap();
+        close(constants.p_two_sided, 0.1);
+        assert!(constants.p_two_sided >= constants.smallest_p - 1e-12);
+    }
+
+    /// The same values seven times: σ² = nm/12·(N + 1 − Σ(t³ − t)/(N(N − 1))) with groups of 7, 21, 7, 7, 7.
+    #[test]
+    fn many_ties_are_corrected_for() {
+        let (a, b) = ([1.0, 2.0, 2.0, 5.0].repeat(7), [2.0, 6.0, 7.0].repeat(9));
+        let found = mann_whitney(&a, &b).unwrap();
+        assert_eq!(found.method, Method::Normal);
+        let (u, tied) = (63.0 * 2.0, [7.0, 23.0, 7.0, 9.0, 9.0].iter().map(|t: &f64| t.powi(3) - t).sum());
+        close(found.u, u);
+        let z = (u - 378.0 + 0.5) / sigma(28, 27, tied);
+        close(found.p_two_sided, 2.0 * normal_upper(-z));
+        close(found.p_less, normal_upper(-z));
     }
 
     #[test]

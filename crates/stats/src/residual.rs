@@ -8,8 +8,10 @@ use std::fmt;
 use crate::association::{correlation, ranks};
 use crate::descriptive::sorted;
 use crate::error::{StatsError, check_values};
-use crate::model::Fit;
+use crate::model::{Data, Fit, Source, SumOfSquares, all_terms, fit};
+use crate::multiple::holm;
 use crate::quantile::{normal_quantile, normal_upper_p, t_two_sided_p};
+use crate::random::Generator;
 
 /// Below this p value a check is suspicious.
 pub const SUSPICIOUS_P: f64 = 0.05;
@@ -124,18 +126,58 @@ pub(crate) fn shown_p(p: f64) -> String {
     if p < 0.0005 { "p < 0.0005".into() } else { format!("p = {p:.3}") }
 }
 
-/// Whether the residuals of a model look normal. Runs that the model fits whatever they are, such as the only run of a
+/// Whether the residuals of a model look normal, each divided by sqrt(1 − leverage), so that they vary alike. Runs that the model fits whatever they are, such as the only run of a
 /// treatment in a model of all treatments, have none.
+///
+/// Residuals are dependent, as many as there are runs with the freedom of the error alone. Where the leverages are equal that
+/// hardly matters; where they are not, the p value is the share of normal errors whose residuals by the same model have
+/// as small a W.
 pub fn normality(fit: &Fit) -> Result<Check, StatsError> {
     enough(fit)?;
-    let residuals: Vec<f64> = free(fit).map(|i| fit.residuals[i]).collect();
+    let of = |residuals: &[f64]| -> Vec<f64> {
+        free(fit).map(|i| residuals[i] / (1.0 - fit.leverage[i]).sqrt()).collect()
+    };
+    let residuals = of(&fit.residuals);
     if residuals.len() <= MOST_FOR_W {
         let (w, p) = shapiro_wilk(&residuals)?;
+        let p = match simulated_p(fit, w, of) {
+            Some(simulated) => simulated?,
+            None => p,
+        };
         return Ok(Check::new(Subject::Normality, Test::ShapiroWilk, w, p, None));
     }
     let (a, p) = anderson_darling(&residuals)?;
     Ok(Check::new(Subject::Normality, Test::AndersonDarling, a, p, None))
 }
+
+/// The simulated p value of W; `None` where the leverages are equal, or the model is too large to be fitted so often.
+fn simulated_p(fit: &Fit, w: f64, of: impl Fn(&[f64]) -> Vec<f64>) -> Option<Result<f64, StatsError>> {
+    let leverages = || free(fit).map(|i| fit.leverage[i]);
+    let (low, high) = leverages().fold((1.0f64, 0.0f64), |(low, high), h| (low.min(h), high.max(h)));
+    let columns = fit.n - fit.df_error;
+    if high - low < 1e-9 || fit.n * columns * SIMULATED > MOST_WORK {
+        return None;
+    }
+    // Errors are dealt in the order of the responses, so that the order of the rows plays no part.
+    let size =
+        (0..fit.n).fold(f64::MIN_POSITIVE, |a: f64, i| a.max((fit.fitted[i] + fit.residuals[i]).abs()));
+    let whole = |value: f64| (value * 1e10).round() as i64;
+    let mut places: Vec<usize> = (0..fit.n).collect();
+    places.sort_by_key(|&i| (whole((fit.fitted[i] + fit.residuals[i]) / size), whole(fit.leverage[i])));
+    let mut generator = Generator::new(fit.n as u64, "normality of residuals");
+    let mut errors = vec![0.0; fit.n];
+    let mut one = || -> Result<bool, StatsError> {
+        places.iter().for_each(|&i| errors[i] = generator.normal());
+        Ok(shapiro_wilk(&of(&fit.residualise(&errors)?))?.0 <= w)
+    };
+    let smaller = (0..SIMULATED).try_fold(0, |sum, _| Ok(sum + usize::from(one()?)));
+    Some(smaller.map(|smaller| (smaller + 1) as f64 / (SIMULATED + 1) as f64))
+}
+
+/// Simulated samples of normal errors.
+const SIMULATED: usize = 1_999;
+/// Products (runs × columns × samples) beyond which nothing is simulated.
+const MOST_WORK: usize = 500_000_000;
 
 /// Whether the residuals spread more, or less, where the fitted value is large.
 ///
@@ -165,6 +207,54 @@ pub fn drift(fit: &Fit, order: &[f64]) -> Result<Check, StatsError> {
         order.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), &o| (a.min(o), b.max(o)));
     let (t, moved) = (slope.value / error, slope.value * (last - first));
     Ok(Check::new(Subject::Drift, Test::RunOrder, t, t_two_sided_p(t, df), Some(moved)))
+}
+
+/// A factor that was changed in the order of the runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Confounded {
+    /// Its number.
+    pub factor: usize,
+    /// Share of the variation of the order (within blocks) that it explains.
+    pub share: f64,
+    /// p value of this under random order, with Holm's correction over the factors.
+    pub p: f64,
+}
+
+/// Below this p value the order of the runs was not random. It is asked of every experiment, so it is a rare accident.
+const NOT_RANDOM_P: f64 = 0.01;
+/// Share of the variation of the order below which a factor is not confounded with it in any way that matters.
+const LEAST_SHARE: f64 = 0.1;
+
+/// The factors that go with the order of the runs. A drift in the course of the experiment would be taken for an effect of
+/// these, and the residuals know nothing of it.
+///
+/// The order is analysed like a response, with the blocks and whole plots of the design: under random order, F tests hold.
+pub fn confounded_with_order(
+    data: &Data,
+    order: &[f64],
+    confidence: f64,
+) -> Result<Vec<Confounded>, StatsError> {
+    check_values("a check of the run order", order, data.y.len())?;
+    let ordered = Data { y: order.to_vec(), ..data.clone() };
+    let fitted = fit(&ordered, &all_terms(data.factors.len(), 1), confidence)?;
+    let table = fitted.anova(SumOfSquares::III);
+    let blocks = table.rows.iter().filter(|row| row.source == Source::Blocks).map(|row| row.sum_of_squares);
+    let variation = table.sst - blocks.sum::<f64>();
+    let rows: Vec<_> = table
+        .rows
+        .iter()
+        .filter_map(|row| {
+            let Source::Term(term) = row.source else { return None };
+            let df = fitted.errors.iter().find(|e| e.stratum == row.stratum).map_or(0, |e| e.df);
+            // An order that the factors explain completely leaves no error.
+            let exact = (df > 0 && row.df > 0).then_some(if row.sum_of_squares > 0.0 { 0.0 } else { 1.0 });
+            let p = row.p.or(exact)?;
+            Some((*fitted.terms[term].first()?, row.sum_of_squares / variation, p))
+        })
+        .collect();
+    let adjusted = holm(&rows.iter().map(|(.., p)| *p).collect::<Vec<_>>());
+    let found = rows.into_iter().zip(adjusted).map(|((factor, share, _), p)| Confounded { factor, share, p });
+    Ok(found.filter(|c| c.p < NOT_RANDOM_P && c.share >= LEAST_SHARE).collect())
 }
 
 /// Too few degrees of freedom say nothing about a distribution.
@@ -285,7 +375,7 @@ fn anderson_darling(values: &[f64]) -> Result<(f64, f64), StatsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Data, Factor, all_terms, fit};
+    use crate::model::Factor;
 
     /// Evenly mixed numbers between 0 and 1.
     fn mixed(n: usize, modulus: usize) -> Vec<f64> {

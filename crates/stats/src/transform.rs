@@ -5,7 +5,7 @@
 use std::fmt;
 
 use crate::error::{StatsError, check_confidence};
-use crate::model::{Data, Fit, Term, fit, judge};
+use crate::model::{Data, Fit, SumOfSquares, Term, fit, judge};
 use crate::quantile::normal_quantile;
 use crate::residual::{Verdict, shown_p, spread};
 
@@ -176,8 +176,11 @@ pub fn choose_scale(data: &Data, terms: &[Term], confidence: f64) -> Result<Scal
     if let Some(found) = box_cox.as_ref().filter(|found| no_worse && !found.plausible.contains(&1.0)) {
         reasons.push(Reason::BoxCox { best: found.best });
     }
-    let interactions =
-        |fit: &Fit| judge(fit).1.iter().zip(&fit.terms).filter(|(m, t)| **m && t.len() > 1).count();
+    let interactions = |fit: &Fit| {
+        let judgement = judge(fit, SumOfSquares::III);
+        let own = fit.terms.iter().enumerate().filter(|(_, term)| term.len() > 1);
+        own.filter(|(place, _)| judgement.keeps(*place)).count()
+    };
     let (of_plain, of_log) = (interactions(&plain), interactions(&log));
     if of_plain > 0 && of_log == 0 && no_worse {
         reasons.push(Reason::InteractionsVanish { plain: of_plain });

@@ -120,6 +120,13 @@ pub fn rounded(value: f64, half_width: Option<f64>, unit: Unit, scale: Option<Sc
     let scale = scale.unwrap_or_else(|| Scale::of(unit, value));
     let value = value / scale.divisor;
     let half_width = half_width.map(|h| h / scale.divisor).filter(|h| h.is_finite());
+    let magnitude = half_width.map_or(value.abs(), |h| h.max(value.abs()));
+    if let Some(exponent) = exponent(magnitude).filter(|_| scale.unit.is_empty() && unit != Unit::Ratio) {
+        let part = |v: f64| v / 10f64.powi(exponent);
+        let decimals = half_width.filter(|h| *h > 0.0).map_or(3, |h| decimals_for(part(h), 2));
+        let text = |v: f64| format!("{}e{exponent}", fixed(part(v), decimals));
+        return Rounded { value: text(value), half_width: half_width.map(text), unit: scale.unit };
+    }
     let decimals = match half_width {
         Some(h) if h > 0.0 => decimals_for(h, 2),
         _ if unit == Unit::Count && value.fract() == 0.0 => 0,
@@ -132,6 +139,36 @@ pub fn rounded(value: f64, half_width: Option<f64>, unit: Unit, scale: Option<Sc
         half_width: half_width.map(|h| fixed(h, decimals)),
         unit: scale.unit,
     }
+}
+
+/// The mean of a quantity that is never negative, such as a rate or a time: `512.3 ± 4.1 MB/s`, and where the interval
+/// would reach below 0, its ends: `780 (0 to 2689) MB/s`.
+pub fn estimate(mean: f64, half_width: Option<f64>, unit: Unit, scale: Option<Scale>) -> String {
+    let shown = rounded(mean, half_width, unit, scale);
+    match half_width.filter(|h| h.is_finite() && *h > mean && mean >= 0.0) {
+        None => shown.text(true),
+        Some(half_width) => {
+            let scale = Some(scale.unwrap_or_else(|| Scale::of(unit, mean)));
+            let upper = rounded(mean + half_width, Some(half_width), unit, scale).value;
+            let unit = if shown.unit.is_empty() { String::new() } else { format!(" {}", shown.unit) };
+            format!("{} (0 to {upper}){unit}", shown.value)
+        }
+    }
+}
+
+/// A number without a unit, to four significant digits: `12.35`, `1.275e-9`.
+pub fn plain(value: f64) -> String {
+    match exponent(value.abs()) {
+        Some(exponent) => format!("{}e{exponent}", fixed(value / 10f64.powi(exponent), 3)),
+        None => fixed(value, decimals_for(value, 4)),
+    }
+}
+
+/// The power of ten that a number without a unit is written with: none from 0.0001 to 10^15.
+fn exponent(magnitude: f64) -> Option<i32> {
+    let outside = magnitude.is_finite() && magnitude > 0.0 && !(1e-4..1e15).contains(&magnitude);
+    // 9.9996 to four digits is 10.00, which has the next exponent; 10^-308 has no reciprocal.
+    outside.then(|| (magnitude.log10() + 2.17e-5).floor().max(-300.0) as i32)
 }
 
 /// Decimals that show a number to so many significant digits: 0 to 9.
@@ -308,6 +345,32 @@ mod tests {
         assert_eq!(text(1.2345e9, 3.4e5, Unit::BytesPerSecond), "1.23450 ± 0.00034 GB/s");
         assert_eq!(text(0.98765, 0.0123, Unit::Ratio), "0.988 ± 0.012");
         assert_eq!(text(1.0, 1e-12, Unit::Ratio), "1.0000 ± 0.0000");
+    }
+
+    #[test]
+    fn very_small_and_very_large_numbers_have_an_exponent() {
+        assert_eq!(text(1.284e-9, 2.7e-10, Unit::Count), "1.28e-9 ± 0.27e-9");
+        assert_eq!(text(1e100, None, Unit::Count), "1.000e100");
+        assert_eq!(text(-3e-7, 5e-6, Unit::Count), "-0.3e-6 ± 5.0e-6");
+        assert_eq!(
+            (plain(1.2e-9), plain(1e100), plain(0.0)),
+            ("1.200e-9".into(), "1.000e100".into(), "0".into())
+        );
+        assert_eq!(
+            (plain(9.99996e-5), plain(1e-4), plain(5e14)),
+            ("1.000e-4".into(), "0.0001000".into(), "500000000000000".into())
+        );
+        assert_eq!((plain(5e-324).len() < 20, plain(f64::MAX)), (true, "1.798e308".into()));
+    }
+
+    #[test]
+    fn a_rate_is_never_below_zero() {
+        let rate = |mean, half| estimate(mean, half, Unit::BytesPerSecond, None);
+        assert_eq!(rate(512_345_678.0, Some(4_123_000.0)), "512.3 ± 4.1 MB/s");
+        assert_eq!(rate(780e6, Some(1909e6)), "780 (0 to 2689) MB/s");
+        assert_eq!(rate(0.0, Some(0.0)), "0 ± 0 B/s");
+        assert_eq!(rate(87e6, None), "87.00 MB/s");
+        assert_eq!(estimate(-2.0, Some(3.0), Unit::Count, None), "-2.0 ± 3.0");
     }
 
     #[test]

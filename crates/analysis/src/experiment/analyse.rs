@@ -6,12 +6,13 @@ use benchmaster_stats::model::{self, Data, Fit, Term, contrasts, fit};
 use benchmaster_stats::residual;
 use benchmaster_stats::t_two_sided_p;
 use benchmaster_stats::transform::{ScaleChoice as FoundScale, choose_scale};
+use benchmaster_units::format;
 
 use super::estimate::{Fitted, lenth_of, lenth_summary, p_text};
 use super::prepare::Prepared;
 use super::result::{
-    BoxCoxPoint, Experiment, FactorCoding, ReducedSummary, ResidualCheck, ResidualSummary, RunResidual,
-    ScaleChoice, ScaleUsed, TestSummary,
+    BoxCoxPoint, DesignSummary, Experiment, FactorCoding, ReducedSummary, ResidualCheck, ResidualSummary,
+    RunResidual, ScaleChoice, ScaleUsed, TestSummary,
 };
 use super::table::{ExperimentError, Options, Table, TableFactor, Transform};
 use super::terms::{Shape, check_size, largest_order};
@@ -36,7 +37,7 @@ pub fn analyze(table: &Table, options: &Options) -> Result<Experiment, Experimen
     // What is shown is the model with all terms, unless the smaller one was asked for.
     let smaller = reduced.as_ref().filter(|_| options.reduced);
     let shown = smaller.map_or(&full, |reduced| &reduced.fit);
-    let of = |fit| Fitted { prepared: &prepared, shape: &shape, fit, scale: scale.used };
+    let of = |fit| Fitted::new(&prepared, &shape, fit, scale.used, options.sums_of_squares);
     let fitted = of(shown);
     let lenth_shown = if smaller.is_some() { None } else { lenth };
     let (mean, effects) = fitted.coefficients(lenth_shown.as_ref());
@@ -53,10 +54,13 @@ pub fn analyze(table: &Table, options: &Options) -> Result<Experiment, Experimen
         balanced: is_balanced(&prepared, &shape),
         confidence: options.confidence,
         factors: codings(&prepared),
-        design: shape.summary(&prepared),
+        design: DesignSummary {
+            block_deviation: shown.block_spread().map(|blocks| blocks.variance.max(0.0).sqrt()),
+            ..shape.summary(&prepared)
+        },
         mean,
         effects_total: effects.len(),
-        anova: fitted.anova(options.sums_of_squares),
+        anova: fitted.anova(),
         error: fitted.error(pooled, lenth_shown.as_ref()),
         lenth: lenth.as_ref().map(lenth_summary),
         aliases: shape.chains(&prepared, &shown.terms),
@@ -64,7 +68,7 @@ pub fn analyze(table: &Table, options: &Options) -> Result<Experiment, Experimen
         reduced,
         lack_of_fit: fitted.lack_of_fit(),
         curvature: bend(shown, log),
-        residuals: residuals(&prepared, shown),
+        residuals: residuals(&prepared, shown, options.confidence),
         main_effects: fitted.level_means()?,
         interactions: fitted.interactions(&effects)?,
         cube: fitted.cube(&effects)?,
@@ -240,7 +244,7 @@ fn bend(fit: &Fit, log: bool) -> Option<TestSummary> {
     })
 }
 
-fn residuals(prepared: &Prepared<'_>, fit: &Fit) -> ResidualSummary {
+fn residuals(prepared: &Prepared<'_>, fit: &Fit, confidence: f64) -> ResidualSummary {
     let rows = &prepared.table.rows;
     let mut runs: Vec<RunResidual> = prepared
         .source
@@ -263,6 +267,13 @@ fn residuals(prepared: &Prepared<'_>, fit: &Fit) -> ResidualSummary {
     }
     let mut no_checks = None;
     let mut checks = Vec::new();
+    // Where the order goes with a factor, nothing can be said about drift.
+    let with_order = order.as_ref().and_then(|order| order_of(prepared, order, confidence));
+    if with_order.is_some() {
+        found.retain(|(name, check)| {
+            *name != "drift" || check.as_ref().is_ok_and(|c| c.verdict == residual::Verdict::Suspicious)
+        });
+    }
     for (name, check) in found {
         match check {
             Ok(check) => checks.push(ResidualCheck {
@@ -276,10 +287,36 @@ fn residuals(prepared: &Prepared<'_>, fit: &Fit) -> ResidualSummary {
             Err(problem) => no_checks = no_checks.or(Some(problem.to_string())),
         }
     }
+    checks.extend(with_order);
     if order.is_some() {
         runs.sort_by_key(|run| run.order);
     }
     let runs_total = runs.len();
     runs.truncate(Experiment::MOST_RESIDUALS);
     ResidualSummary { runs, runs_total, no_checks: no_checks.filter(|_| checks.is_empty()), checks }
+}
+
+/// A check that fails when factors were changed in the order of the runs.
+fn order_of(prepared: &Prepared<'_>, order: &[f64], confidence: f64) -> Option<ResidualCheck> {
+    let found = residual::confounded_with_order(&prepared.data, order, confidence).unwrap_or_default();
+    let p = found.iter().map(|confounded| confounded.p).reduce(f64::min)?;
+    let one = |confounded: &residual::Confounded| {
+        let name = prepared.factor_name(confounded.factor);
+        format!("{name} ({:.0} % of its variation)", 100.0 * confounded.share)
+    };
+    let names: Vec<_> = found.iter().map(one).collect();
+    Some(ResidualCheck {
+        name: "order",
+        test: "F of the run order".into(),
+        statistic: found.iter().map(|confounded| confounded.share).sum(),
+        p,
+        fine: false,
+        sentence: format!(
+            "The order of the runs is confounded with {}, p {}: a drift in the course of the experiment would look like an \
+             effect of {}, and nothing in these runs separates the two; run the treatments in random order.",
+            format::list(&names),
+            p_text(p),
+            if names.len() == 1 { "it" } else { "these" }
+        ),
+    })
 }

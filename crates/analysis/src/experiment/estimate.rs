@@ -2,7 +2,10 @@
 
 use benchmaster_design::term;
 use benchmaster_stats::lenth::{Lenth, lenth};
-use benchmaster_stats::model::{Anova, Coefficient, ErrorStratum, Fit, Source, Stratum, SumOfSquares, Term};
+use benchmaster_stats::model::{
+    Anova, Coefficient, Contrast, Decision, ErrorStratum, Fit, Judgement, Source, Stratum, SumOfSquares,
+    Term, judge,
+};
 use benchmaster_stats::multiple::holm;
 
 use super::prepare::Prepared;
@@ -20,7 +23,13 @@ pub(super) struct Fitted<'a> {
     pub(super) shape: &'a Shape,
     pub(super) fit: &'a Fit,
     pub(super) scale: ScaleUsed,
+    /// Which terms matter.
+    pub(super) judgement: Judgement,
+    pub(super) sums_of_squares: SumOfSquares,
 }
+
+/// Contrasts of a polynomial up to this degree are listed; what higher ones explain is in the analysis of variance.
+const HIGHEST_DEGREE: u32 = 4;
 
 /// The interval around a value.
 pub(super) fn around(value: f64, half_width: Option<f64>) -> Option<[f64; 2]> {
@@ -45,13 +54,30 @@ pub(super) fn lenth_summary(found: &Lenth) -> LenthSummary {
         pse: 2.0 * found.pse,
         me: 2.0 * found.me,
         sme: 2.0 * found.sme,
+        simultaneous: 2.0 * found.simultaneous,
         pse_half: found.pse,
         me_half: found.me,
         sme_half: found.sme,
+        simultaneous_half: found.simultaneous,
     }
 }
 
-impl Fitted<'_> {
+impl<'a> Fitted<'a> {
+    pub(super) fn new(
+        prepared: &'a Prepared<'a>,
+        shape: &'a Shape,
+        fit: &'a Fit,
+        scale: ScaleUsed,
+        asked: Option<SumsOfSquares>,
+    ) -> Self {
+        let sums_of_squares = match asked {
+            Some(SumsOfSquares::I) => SumOfSquares::I,
+            Some(SumsOfSquares::II) => SumOfSquares::II,
+            Some(SumsOfSquares::III) | None => SumOfSquares::III,
+        };
+        Self { prepared, shape, fit, scale, judgement: judge(fit, sums_of_squares), sums_of_squares }
+    }
+
     /// The mean, and all other coefficients, those that explain most first.
     pub(super) fn coefficients(&self, lenth: Option<&Lenth>) -> (Option<TermEstimate>, Vec<TermEstimate>) {
         let fit = self.fit;
@@ -66,14 +92,35 @@ impl Fitted<'_> {
                 effects.push(estimate)
             }
         }
-        let p: Vec<f64> = effects.iter().filter_map(|e| e.p).collect();
-        if p.len() == effects.len() {
-            for (effect, adjusted) in effects.iter_mut().zip(holm(&p)) {
-                effect.p_holm = Some(adjusted);
-            }
-        }
+        self.decide(&mut effects);
+        effects.retain(|effect| !effect.beyond);
         effects.sort_by(|a, b| b.sum_of_squares.total_cmp(&a.sum_of_squares));
         (mean, effects)
+    }
+
+    /// What was decided about each coefficient: as about its term, and of several in a term those that stand out by
+    /// themselves too (Holm within the term).
+    fn decide(&self, effects: &mut [TermEstimate]) {
+        let own = self.fit.coefficients.iter().filter(|c| !self.fit.terms[c.term].is_empty());
+        let terms: Vec<usize> = own.map(|c| c.term).collect();
+        let mut start = 0;
+        for group in terms.chunk_by(|a, b| a == b) {
+            let effects = &mut effects[start..start + group.len()];
+            start += group.len();
+            let decision = self.judgement.terms[group[0]];
+            let within = holm(&effects.iter().map(|e| e.p.unwrap_or(f64::NAN)).collect::<Vec<_>>());
+            let several = effects.len() > 1;
+            for (effect, within) in effects.iter_mut().zip(within) {
+                effect.p_holm =
+                    decision.p_family.map(|family| if several { family.max(within) } else { family });
+                effect.term_matters = decision.matters;
+                let stands_out = match effect.p {
+                    Some(_) => within <= 1.0 - self.fit.confidence,
+                    None => effect.sum_of_squares > 0.0,
+                };
+                effect.significant = decision.matters.map(|matters| matters && (!several || stands_out));
+            }
+        }
     }
 
     fn estimate(&self, own: &Coefficient, lenth: Option<&Lenth>, shares: bool) -> TermEstimate {
@@ -88,7 +135,9 @@ impl Fitted<'_> {
         let (standard_error, half_width, t, p) = match lenth {
             Some(margin) => {
                 let t = (margin.pse > 0.0).then(|| size.copysign(own.value) / margin.pse);
-                (Some(margin.pse * per_unit), Some(margin.me * per_unit), t, margin.p(size))
+                // Of few effects Lenth's approximation is wider than what the largest of all needs.
+                let single = margin.me.min(margin.simultaneous);
+                (Some(margin.pse * per_unit), Some(single * per_unit), t, margin.p(size))
             }
             None => (own.standard_error, own.half_width, own.t, own.p),
         };
@@ -125,14 +174,18 @@ impl Fitted<'_> {
             sum_of_squares: own.sum_of_squares,
             variation_percent: percent(own.sum_of_squares)
                 .filter(|_| !is_mean && shares && (two_level || single)),
-            significant: half_width.map(|h| own.value.abs() > h),
+            significant: None,
+            term_matters: None,
+            beyond: own
+                .parts
+                .iter()
+                .any(|part| matches!(part, Contrast::Polynomial(degree) if *degree > HIGHEST_DEGREE)),
             aliased_with: self.shape.aliased_with(prepared, model_term),
         }
     }
 
     /// Whether a coefficient shares its term with none that it is correlated with: polynomials do, levels do not.
     fn is_alone(&self, own: &Coefficient) -> bool {
-        use benchmaster_stats::model::Contrast;
         own.parts.iter().all(|part| !matches!(part, Contrast::Level(_)))
             || own.parts.iter().zip(&self.fit.terms[own.term]).all(|(part, &factor)| {
                 !matches!(part, Contrast::Level(_)) || self.prepared.data.factors[factor].levels == 2
@@ -140,12 +193,8 @@ impl Fitted<'_> {
     }
 
     /// The analysis of variance, terms in the order of the model.
-    pub(super) fn anova(&self, asked: Option<SumsOfSquares>) -> AnovaTable {
-        let kind = match asked {
-            Some(SumsOfSquares::I) => SumOfSquares::I,
-            Some(SumsOfSquares::II) => SumOfSquares::II,
-            Some(SumsOfSquares::III) | None => SumOfSquares::III,
-        };
+    pub(super) fn anova(&self) -> AnovaTable {
+        let kind = self.sums_of_squares;
         let table = self.fit.anova(kind);
         let mut lines: Vec<AnovaLine> = Vec::new();
         for row in &table.rows {
@@ -159,6 +208,10 @@ impl Fitted<'_> {
                 Source::Curvature => "curvature",
             };
             let error = table.errors.iter().find(|e| e.stratum == row.stratum);
+            let decision = match row.source {
+                Source::Term(term) if row.df > 0 => self.judgement.terms[term],
+                _ => Decision::default(),
+            };
             lines.push(AnovaLine {
                 kind,
                 term: model_term.map_or(String::new(), |t| self.prepared.letters(t)),
@@ -169,6 +222,8 @@ impl Fitted<'_> {
                 f: row.f,
                 error_df: error.filter(|_| row.f.is_some()).map(|e| e.df as u32),
                 p: row.p,
+                p_holm: decision.p_family,
+                matters: decision.matters,
                 variation_percent: row.eta_squared.map(|share| 100.0 * share),
                 omega_squared: row.omega_squared,
             });
@@ -199,6 +254,8 @@ impl Fitted<'_> {
             f: None,
             error_df: None,
             p: None,
+            p_holm: None,
+            matters: None,
             variation_percent: (sst > 0.0).then(|| 100.0 * sum_of_squares / sst),
             omega_squared: None,
         };

@@ -3,13 +3,13 @@
 use benchmaster_stats::bootstrap::{self, bootstrap};
 use benchmaster_stats::change::{EDivisive, e_divisive};
 use benchmaster_stats::rank::{Method, cliffs_delta, hodges_lehmann, mann_whitney};
-use benchmaster_stats::{StatsError, interval, mean, median, ratio, steady};
+use benchmaster_stats::{StatsError, interval, mean, median, ratio, series, steady};
 
 use super::prepare::Prepared;
 use super::ranged::Ranged;
 use super::sample::{
-    BootstrapSummary, ChangeSummary, ChangesSummary, Group, RankSummary, Sample, Steady, TwoGroups,
-    WelchSummary,
+    BootstrapSummary, ChangeSummary, ChangesSummary, Group, RankSummary, Sample, SampleCorrelation, Steady,
+    TwoGroups, WelchSummary,
 };
 use super::words;
 
@@ -18,17 +18,82 @@ const MOST_RESAMPLED: usize = 20_000;
 /// Pairs of values beyond which ranks are not compared.
 const MOST_PAIRS: usize = 25_000_000;
 
-/// Summarises one sample, `values` being in their order. Bootstraps draw from `seed`.
+/// How to summarise a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SampleOptions {
+    /// Confidence level of every interval.
+    pub confidence: f64,
+    /// Seed of the bootstraps.
+    pub seed: u64,
+    /// Whether to look for changes of the level.
+    pub changes: bool,
+    /// Whether to analyse the natural logarithm.
+    pub log: bool,
+}
+
+/// Summarises one sample, `values` being in their order.
 ///
 /// # Errors
-/// Without values, with values that are not finite, and with a confidence level that is not one.
-pub fn sample(
-    values: &[f64],
-    missing: usize,
-    confidence: f64,
-    seed: u64,
-    with_changes: bool,
-) -> Result<Sample, StatsError> {
+/// Without values, with values that are not finite (or not positive, for the logarithm), and with a confidence level that is
+/// not one.
+pub fn sample(values: &[f64], missing: usize, options: &SampleOptions) -> Result<Sample, StatsError> {
+    let SampleOptions { confidence, .. } = *options;
+    let mut summary = if options.log {
+        if let Some(index) = values.iter().position(|v| v.is_nan() || *v <= 0.0) {
+            return Err(StatsError::NotPositive { what: "the sample", index, value: values[index] });
+        }
+        let logarithms: Vec<f64> = values.iter().map(|v| v.ln()).collect();
+        multiplied(of_sample(&logarithms, missing, options)?)
+    } else {
+        of_sample(values, missing, options)?
+    };
+    summary.sentences = words::sample_sentences(&summary, confidence);
+    Ok(summary)
+}
+
+/// A summary of logarithms, in the unit of the values.
+fn multiplied(of_logarithms: Sample) -> Sample {
+    let ends = |interval: [f64; 2]| interval.map(f64::exp);
+    let boot = |boot: BootstrapSummary| BootstrapSummary {
+        percentile: ends(boot.percentile),
+        basic: ends(boot.basic),
+        normal: ends(boot.normal),
+        bca: boot.bca.map(ends),
+        ..boot
+    };
+    let level = |change: ChangeSummary| ChangeSummary {
+        mean_before: change.mean_before.exp(),
+        mean_after: change.mean_after.exp(),
+        relative: (change.mean_after - change.mean_before).exp_m1(),
+        ..change
+    };
+    let correlation = of_logarithms.correlation;
+    Sample {
+        log: true,
+        mean: of_logarithms.mean.exp(),
+        interval: of_logarithms.interval.map(ends),
+        correlation: correlation
+            .map(|c| SampleCorrelation { student_interval: c.student_interval.map(ends), ..c }),
+        // A geometric mean of 1 is no hypothesis that anybody has.
+        t: None,
+        p: None,
+        min: of_logarithms.min.exp(),
+        max: of_logarithms.max.exp(),
+        median: of_logarithms.median.exp(),
+        median_interval: of_logarithms.median_interval.map(ends),
+        bootstrap: of_logarithms.bootstrap.map(boot),
+        bootstrap_median: of_logarithms.bootstrap_median.map(boot),
+        changes: of_logarithms.changes.map(|changes| ChangesSummary {
+            points: changes.points.into_iter().map(level).collect(),
+            rejected: changes.rejected.map(level),
+            ..changes
+        }),
+        ..of_logarithms
+    }
+}
+
+fn of_sample(values: &[f64], missing: usize, options: &SampleOptions) -> Result<Sample, StatsError> {
+    let SampleOptions { confidence, seed, changes: with_changes, .. } = *options;
     let found = interval::mean_interval(values, confidence)?;
     let middle = interval::median_interval(values, confidence)?;
     let n = values.len();
@@ -47,13 +112,22 @@ pub fn sample(
         cut: m.truncate_samples,
         statistic: m.statistic,
     });
-    let mut summary = Sample {
+    let student = found.lower().zip(found.upper()).map(|(l, u)| [l, u]);
+    let correlated = series::series_mean(values, confidence)?;
+    Ok(Sample {
         n,
         missing,
+        log: false,
         mean: found.mean,
         standard_deviation: found.standard_deviation,
         standard_error,
-        interval: found.lower().zip(found.upper()).map(|(l, u)| [l, u]),
+        interval: correlated.map(|c| [c.interval.0, c.interval.1]).or(student),
+        correlation: correlated.map(|c| SampleCorrelation {
+            lag_1: c.correlation,
+            p: c.p,
+            effective_n: c.effective_n,
+            student_interval: student,
+        }),
         df: (n > 1).then_some(n as u32 - 1),
         t,
         p: t.map(|t| benchmaster_stats::t_two_sided_p(t, (n - 1) as f64)),
@@ -66,9 +140,7 @@ pub fn sample(
         steady,
         changes,
         sentences: Vec::new(),
-    };
-    summary.sentences = words::sample_sentences(&summary, confidence);
-    Ok(summary)
+    })
 }
 
 fn boot_summary(found: &bootstrap::Bootstrap) -> BootstrapSummary {

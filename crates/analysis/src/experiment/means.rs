@@ -21,6 +21,12 @@ impl Fitted<'_> {
         around(estimate.value, estimate.half_width).map(|interval| interval.map(|end| self.back(end)))
     }
 
+    /// The interval of a mean: where the unit is known, the response is a rate, a time or a count, and never below 0.
+    fn mean_interval(&self, estimate: &Estimate) -> Option<[f64; 2]> {
+        let least = if self.prepared.table.unit.is_some() { 0.0 } else { f64::NEG_INFINITY };
+        self.back_interval(estimate).map(|[low, high]| [low.max(least.min(high)), high])
+    }
+
     /// Means at the levels of every factor.
     pub(super) fn level_means(&self) -> Result<Vec<LevelMeans>, StatsError> {
         (0..self.prepared.active.len()).map(|factor| self.levels_of(factor)).collect()
@@ -64,7 +70,7 @@ impl Fitted<'_> {
                 value: values.and_then(|v| {
                     v.get(if is_own { level } else { numbers[level as usize] } as usize).copied()
                 }),
-                cell: MeanCell { n, mean: Some(self.back(at.value)), interval: self.back_interval(&at) },
+                cell: MeanCell { n, mean: Some(self.back(at.value)), interval: self.mean_interval(&at) },
                 effect: Some(at.value - mean.value),
                 effect_standard_error: effect.standard_error,
                 effect_interval: around(effect.value, effect.half_width),
@@ -89,10 +95,10 @@ impl Fitted<'_> {
         }
         pairs.sort_by(|a, b| b.0.total_cmp(&a.0));
         pairs.truncate(Experiment::MOST_INTERACTIONS);
-        pairs.into_iter().map(|(_, pair)| self.interaction(&pair, effects)).collect()
+        pairs.into_iter().map(|(_, pair)| self.interaction(&pair)).collect()
     }
 
-    fn interaction(&self, pair: &Term, effects: &[TermEstimate]) -> Result<InteractionMeans, StatsError> {
+    fn interaction(&self, pair: &Term) -> Result<InteractionMeans, StatsError> {
         let prepared = self.prepared;
         let [a, b] = [pair[0], pair[1]];
         let size = |factor: usize| prepared.present[factor].len();
@@ -111,19 +117,13 @@ impl Fitted<'_> {
                 line.push(MeanCell {
                     n,
                     mean: known.then(|| self.back(at.value)),
-                    interval: self.back_interval(&at).filter(|_| known),
+                    interval: self.mean_interval(&at).filter(|_| known),
                 });
             }
             cells.push(line);
         }
-        let letters = prepared.letters(pair);
-        let own: Vec<_> = effects.iter().filter(|e| e.term == letters).collect();
-        let table_p = if let [one] = own[..] { one.p } else { self.term_p(pair) };
-        let significant = match own[..] {
-            [] => None,
-            [one] => one.significant,
-            _ => table_p.map(|p| p < 1.0 - self.fit.confidence),
-        };
+        let place = self.fit.terms.iter().position(|term| term == pair);
+        let decision = place.map(|place| self.judgement.terms[place]).unwrap_or_default();
         let letter = |factor: usize| prepared.letters(&vec![factor]);
         Ok(InteractionMeans {
             factors: [a, b].map(|f| prepared.factor_name(f).to_owned()),
@@ -131,16 +131,9 @@ impl Fitted<'_> {
             first: prepared.level_names(a),
             second: prepared.level_names(b),
             cells,
-            p: table_p,
-            significant,
+            p: decision.p_family,
+            significant: decision.matters,
         })
-    }
-
-    fn term_p(&self, wanted: &Term) -> Option<f64> {
-        use benchmaster_stats::model::{Source, SumOfSquares};
-        let place = self.fit.terms.iter().position(|t| t == wanted)?;
-        let table = self.fit.anova(SumOfSquares::III);
-        table.rows.iter().find(|row| row.source == Source::Term(place))?.p
     }
 
     /// The corners of the three two-level factors that take part in most of the variation.
@@ -216,9 +209,9 @@ impl Fitted<'_> {
             label: prepared.label(levels),
             runs,
             value: self.back(at.value),
-            interval: self.back_interval(&at),
+            interval: self.mean_interval(&at),
             future_runs,
-            future_interval: future.as_ref().and_then(|f| self.back_interval(f)),
+            future_interval: future.as_ref().and_then(|f| self.mean_interval(f)),
             jain_interval: self.jain(at.value, future_runs),
             asked,
         })

@@ -132,8 +132,10 @@ pub struct DesignSummary {
     pub defining_words: Vec<String>,
     /// Resolution of a regular fraction.
     pub resolution: Option<u32>,
-    /// Blocks, whose differences are taken out of the error.
+    /// Blocks, whose differences are taken out of the error. They are random: means and predictions are for others like them.
     pub blocks: usize,
+    /// Standard deviation between blocks beyond that of the runs in them; on the scale used.
+    pub block_deviation: Option<f64>,
     pub whole_plots: usize,
     pub centre_points: usize,
 }
@@ -207,14 +209,21 @@ pub struct TermEstimate {
     pub t: Option<f64>,
     /// Two-sided p value.
     pub p: Option<f64>,
-    /// The same, adjusted by Holm over all coefficients but the mean.
+    /// The p value of its term, adjusted for all terms that are judged together; of several coefficients of a term, that or
+    /// its own adjusted within the term, whichever is larger.
     pub p_holm: Option<f64>,
     /// Variation the coefficient explains after all others.
     pub sum_of_squares: f64,
     /// Share of the total variation in percent; `None` for the mean and where shares do not add up.
     pub variation_percent: Option<f64>,
-    /// Whether it differs from 0: its interval excludes 0, or it is beyond Lenth's ME. `None` when nothing can be said.
+    /// Whether it differs from 0: `p_holm` is at most 1 − confidence; where the error is exactly 0, whether it is not
+    /// exactly 0. `None` when nothing can be said.
     pub significant: Option<bool>,
+    /// Whether its term matters. A term of several coefficients may matter while none of them stands out by itself.
+    pub term_matters: Option<bool>,
+    /// A polynomial of too high a degree to be listed.
+    #[serde(skip)]
+    pub(super) beyond: bool,
     /// Terms that the estimate cannot be distinguished from, with signs, such as `-CD`; up to order 3.
     pub aliased_with: Vec<String>,
 }
@@ -250,6 +259,11 @@ pub struct AnovaLine {
     /// Degrees of freedom of the error it is compared with.
     pub error_df: Option<u32>,
     pub p: Option<f64>,
+    /// The same of a term, adjusted for all terms that are judged together (Holm). From Lenth's method where there is no
+    /// error to compare with.
+    pub p_holm: Option<f64>,
+    /// Whether a term matters: `p_holm` is at most 1 − confidence; where the error is exactly 0, whether it explains anything.
+    pub matters: Option<bool>,
     /// Allocation of variation: share of the total sum of squares, in percent (η² in percent).
     pub variation_percent: Option<f64>,
     /// ω², the share of the variation in the population, less biased than η².
@@ -315,14 +329,17 @@ pub struct LenthSummary {
     pub pse: f64,
     /// Margin of error of a single effect.
     pub me: f64,
-    /// Simultaneous margin of error, for all effects together.
+    /// Simultaneous margin of error, for all effects together, by Lenth's approximation.
     pub sme: f64,
+    /// What the largest of as many effects of noise stays below, by simulation. This one decides what matters.
+    pub simultaneous: f64,
     /// The three for half effects.
     pub pse_half: f64,
     /// Margin of error of a half effect.
     pub me_half: f64,
     /// Simultaneous margin of error of half effects.
     pub sme_half: f64,
+    pub simultaneous_half: f64,
 }
 
 /// What one estimate is the sum of.
@@ -498,9 +515,9 @@ pub struct InteractionMeans {
     pub second: Vec<String>,
     /// Per level of the first factor, per level of the second.
     pub cells: Vec<Vec<MeanCell>>,
-    /// p value of the interaction, where it is in the model.
+    /// p value of the interaction, adjusted for all terms that are judged together; where it is in the model.
     pub p: Option<f64>,
-    /// Whether the interaction differs from 0.
+    /// Whether the interaction matters.
     pub significant: Option<bool>,
 }
 

@@ -10,14 +10,19 @@ pub struct Sample {
     pub n: usize,
     /// Values that are missing.
     pub missing: usize,
+    /// Whether the logarithm was analysed: the mean is then the geometric one, and its intervals are those of the mean
+    /// logarithm; standard deviation and standard error are of the natural logarithms.
+    pub log: bool,
     pub mean: f64,
     /// Standard deviation; `None` for one value.
     pub standard_deviation: Option<f64>,
     /// Standard error of the mean.
     pub standard_error: Option<f64>,
-    /// Student's interval of the mean.
+    /// Interval of the mean: Student's, or where values resemble the ones before, one that takes that into account.
     pub interval: Option<[f64; 2]>,
-    /// Degrees of freedom of the interval.
+    /// How values resemble the ones before; `None` when they look independent, or are fewer than 20.
+    pub correlation: Option<SampleCorrelation>,
+    /// Degrees of freedom of Student's interval.
     pub df: Option<u32>,
     /// Student's t of a mean of 0.
     pub t: Option<f64>,
@@ -32,12 +37,25 @@ pub struct Sample {
     pub bootstrap: Option<BootstrapSummary>,
     /// Bootstrap intervals of the median.
     pub bootstrap_median: Option<BootstrapSummary>,
-    /// Where the values become steady, in their order (MSER-5); `None` for fewer than 10 values.
+    /// Where the values become steady, in their order (MSER-5); `None` for fewer than 50 values.
     pub steady: Option<Steady>,
     /// Changes of the level in the order of the values, when asked for.
     pub changes: Option<ChangesSummary>,
     /// The answer in words.
     pub sentences: Vec<String>,
+}
+
+/// Values that resemble the ones before.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct SampleCorrelation {
+    /// Correlation of each value with the one before.
+    pub lag_1: f64,
+    /// Probability of as large a correlation of independent values.
+    pub p: f64,
+    /// Number of independent values that say as much about the mean.
+    pub effective_n: f64,
+    /// Student's interval, which takes values as independent.
+    pub student_interval: Option<[f64; 2]>,
 }
 
 /// Intervals by resampling.

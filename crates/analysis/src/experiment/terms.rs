@@ -138,6 +138,7 @@ impl Shape {
             defining_words: words.unwrap_or_default().into_iter().map(signed).collect(),
             resolution: fraction.and_then(Fraction::resolution),
             blocks: count(&prepared.data.block),
+            block_deviation: None,
             whole_plots: count(&prepared.data.whole_plot),
             centre_points: prepared.centre_points,
         }

@@ -3,17 +3,20 @@
 use benchmaster_design::term::{Term, factors, order, parse_letters};
 use benchmaster_record::results::Unit;
 
+use benchmaster_stats::bootstrap::LEAST_RELIABLE;
+use benchmaster_stats::steady::{MSER_BATCH, MSER_LEAST};
+
 use super::estimate::p_text;
-use benchmaster_units::format::{Scale, decimals_for, fixed, percent, plural, rounded};
+use benchmaster_units::format::{Scale, decimals_for, fixed, percent, plain, plural, rounded};
 
 use super::ranged::Ranged;
-use super::result::{ErrorKind, Experiment, InteractionMeans, LevelMean, MeanCell, ScaleUsed, TermEstimate};
+use super::result::{
+    ErrorKind, Experiment, InteractionMeans, LevelMean, MeanCell, ResidualCheck, ScaleUsed, TermEstimate,
+};
 use super::sample::{Sample, TwoGroups};
 
 /// The most terms that get a sentence of their own.
 const MOST_SENTENCES: usize = 8;
-/// Effects from which on a term matters only with Holm's correction: one in twenty would by chance.
-const MANY_EFFECTS: usize = 20;
 /// The most names in one list.
 const MOST_NAMES: usize = 12;
 
@@ -23,19 +26,23 @@ pub(super) fn sentences(experiment: &Experiment) -> Vec<String> {
     all.push(scale(experiment));
     let terms = judged(experiment);
     all.extend(which_matter(experiment, &terms));
+    all.extend(checks(experiment, |check| check.name == "order"));
     all.extend(each_effect(experiment, &terms));
-    all.extend(if experiment.effects_total > MANY_EFFECTS {
-        Some("All other effects cannot be distinguished from noise.".to_owned())
-    } else {
-        noise(&terms)
-    });
+    all.extend(noise(experiment, &terms));
     all.push(how_sure(experiment));
+    all.extend(blocks(experiment));
     all.extend(cannot_separate(experiment));
     all.extend(experiment.groups.iter().flat_map(groups));
     all.extend(experiment.lack_of_fit.iter().map(|test| test.sentence.clone()));
     all.extend(experiment.curvature.iter().map(|test| test.sentence.clone()));
-    all.extend(experiment.residuals.checks.iter().filter(|c| !c.fine).map(|c| c.sentence.clone()));
+    all.extend(checks(experiment, |check| check.name != "order"));
     all
+}
+
+/// What the residuals and the order of the runs speak against.
+fn checks(experiment: &Experiment, which: impl Fn(&ResidualCheck) -> bool) -> Vec<String> {
+    let failed = experiment.residuals.checks.iter().filter(|check| !check.fine && which(check));
+    failed.map(|check| check.sentence.clone()).collect()
 }
 
 /// A term with what was decided about it.
@@ -54,22 +61,11 @@ struct Judged<'a> {
 
 /// The terms, those that explain most first.
 fn judged(experiment: &Experiment) -> Vec<Judged<'_>> {
-    let level = 1.0 - experiment.confidence;
     let lines = experiment.anova.lines.iter().filter(|line| line.kind == "term" && line.df > 0);
     let mut terms: Vec<(f64, Judged<'_>)> = lines
         .map(|line| {
             let own: Vec<_> = experiment.effects.iter().filter(|e| e.term == line.term).collect();
             let order = own.first().map_or(1, |e| e.order);
-            let single = if let [one] = own[..] { one.significant } else { None };
-            // Without an F, in unreplicated designs, a term matters when one of its contrasts does.
-            let any = own.iter().filter_map(|e| e.significant).reduce(|a, b| a | b);
-            let matters = if experiment.effects_total > MANY_EFFECTS {
-                own.iter().filter_map(|e| e.p_holm).map(|p| p < level).reduce(|a, b| a | b)
-            } else {
-                None
-            };
-            let matters = matters.or(single).or(line.p.map(|p| p < level)).or(any);
-            let p = line.p.or_else(|| own.iter().filter_map(|e| e.p).reduce(f64::min));
             (
                 line.sum_of_squares,
                 Judged {
@@ -77,8 +73,8 @@ fn judged(experiment: &Experiment) -> Vec<Judged<'_>> {
                     name: &line.name,
                     shown: line.name.clone(),
                     order,
-                    matters,
-                    p,
+                    matters: line.matters,
+                    p: line.p_holm,
                     percent: line.variation_percent,
                     coefficients: own,
                 },
@@ -182,8 +178,16 @@ fn which_matter(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String>
         return Some(format!("The largest effects are {largest}; their uncertainty is unknown."));
     }
     let matter: Vec<&Judged<'_>> = terms.iter().filter(|t| t.matters == Some(true)).collect();
+    let judged = terms.iter().filter(|t| t.matters.is_some()).count();
+    if matter.is_empty() && judged > 0 {
+        return Some(if experiment.error.sst == 0.0 {
+            "Every run gave the same value: nothing has an effect.".into()
+        } else {
+            "No factor and no interaction can be distinguished from noise.".into()
+        });
+    }
     if matter.is_empty() {
-        return Some("No factor and no interaction can be distinguished from noise.".into());
+        return None;
     }
     let share: f64 = matter.iter().filter_map(|t| t.percent).sum();
     let names: Vec<_> = matter.iter().map(|t| with_share(t)).collect();
@@ -191,11 +195,7 @@ fn which_matter(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String>
         (1, _) | (_, true) => String::new(),
         _ => format!(" (together {share:.1} % of the variation)"),
     };
-    let many = match experiment.effects_total {
-        n if n > MANY_EFFECTS => format!(", with Holm's correction over all {n} effects"),
-        _ => String::new(),
-    };
-    Some(format!("What matters{many}: {}{together}.", list(&names)))
+    Some(format!("What matters: {}{together}.", list(&names)))
 }
 
 fn with_share(term: &Judged<'_>) -> String {
@@ -315,9 +315,11 @@ fn depends(experiment: &Experiment, means: &InteractionMeans) -> Option<String> 
     ))
 }
 
-fn noise(terms: &[Judged<'_>]) -> Option<String> {
+fn noise(experiment: &Experiment, terms: &[Judged<'_>]) -> Option<String> {
     let quiet: Vec<_> = terms.iter().filter(|t| t.matters == Some(false)).map(|t| t.shown.clone()).collect();
-    (!quiet.is_empty()).then(|| format!("Indistinguishable from noise: {}.", list(&quiet)))
+    let quiet = if terms.iter().any(|t| t.matters == Some(true)) { quiet } else { Vec::new() };
+    let what = if is_exact(experiment) { "Without any effect" } else { "Indistinguishable from noise" };
+    (!quiet.is_empty()).then(|| format!("{what}: {}.", list(&quiet)))
 }
 
 fn how_sure(experiment: &Experiment) -> String {
@@ -330,31 +332,35 @@ fn how_sure(experiment: &Experiment) -> String {
         format!(", the standard deviation of a run is {}{log}", number(s, None, unit))
     });
     let family = {
-        let tested = match experiment.effects.iter().filter(|e| e.p.is_some()).count() {
-            0 => 0,
-            _ => experiment.effects_total,
-        };
-        let held = experiment
-            .effects
-            .iter()
-            .filter(|e| e.p_holm.is_some_and(|p| p < 1.0 - experiment.confidence))
-            .count();
-        match tested {
+        let judged = experiment.anova.lines.iter().filter(|line| line.p_holm.is_some()).count();
+        match judged {
             0 | 1 => String::new(),
-            _ => format!(" Of {tested} tests together, Holm's correction keeps {held} at this level."),
+            _ => format!(
+                " The {judged} terms are judged together, by F tests with Holm's correction: with no effect at all, one or \
+                 more of them would seem to matter in at most {} of experiments.",
+                percent(1.0 - experiment.confidence)
+            ),
         }
     };
+    if is_exact(experiment) {
+        return "How sure: runs of the same treatment gave exactly the same value, so what differs is a fact of these runs \
+                and no estimate."
+            .into();
+    }
     match error.kind {
         ErrorKind::None => format!("How sure: {}.", error.no_interval.as_deref().unwrap_or("not known")),
         ErrorKind::Lenth => match experiment.lenth {
             Some(lenth) => format!(
-                "How sure: each treatment has one run, so effects are compared with the smallest ones by Lenth's method: a full \
-                 effect 2q beyond ME = {} differs from noise ({level}, one effect by itself), beyond SME = {} also when all {} \
-                 are looked at together (half effects q: {} and {}).",
-                plain(lenth.me),
-                plain(lenth.sme),
+                "How sure: each treatment has one run, so effects are compared with the smallest ones by Lenth's method: with no \
+                 effect at all, the largest full effect 2q of {} stays below {} in {level} of experiments (half effect q: {}); \
+                 what is larger matters. Lenth's own approximations are ME = {} for one effect named beforehand (q: {}) and \
+                 SME = {} for all together (q: {}).",
                 lenth.effects,
+                plain(lenth.simultaneous),
+                plain(lenth.simultaneous_half),
+                plain(lenth.me),
                 plain(lenth.me_half),
+                plain(lenth.sme),
                 plain(lenth.sme_half)
             ),
             None => "How sure: by Lenth's method.".into(),
@@ -385,6 +391,32 @@ fn how_sure(experiment: &Experiment) -> String {
             }
         ),
     }
+}
+
+/// Whether runs of the same treatment gave the same value.
+fn is_exact(experiment: &Experiment) -> bool {
+    experiment.error.s_e == Some(0.0) && experiment.error.sse == 0.0
+}
+
+/// Whether means are for the blocks of the experiment or for others like them.
+fn blocks(experiment: &Experiment) -> Option<String> {
+    let deviation = experiment.design.block_deviation?;
+    let unit = if experiment.is_log() { None } else { experiment.unit };
+    let log = if experiment.is_log() { " on the log scale" } else { "" };
+    let between = match deviation > 0.0 {
+        true => {
+            format!(
+                "differ with a standard deviation of {}{log} beyond that of the runs",
+                number(deviation, None, unit)
+            )
+        }
+        false => "differ by no more than the runs in them".into(),
+    };
+    Some(format!(
+        "The {} blocks {between}. Effects are estimated within blocks; intervals of means and predictions are for further \
+         blocks like these, a further run being in one of its own.",
+        experiment.design.blocks
+    ))
 }
 
 fn cannot_separate(experiment: &Experiment) -> Vec<String> {
@@ -482,16 +514,30 @@ fn groups(found: &TwoGroups) -> Vec<String> {
 pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> {
     let level = percent(confidence);
     let mut all = Vec::new();
-    all.push(match sample.interval {
-        Some([low, high]) => format!(
-            "The mean of {} is {} ({level} interval {} to {}, Student's t with {} degrees of freedom).",
+    let mean = if sample.log { "geometric mean" } else { "mean" };
+    all.push(match (sample.interval, sample.correlation) {
+        (Some([low, high]), None) => format!(
+            "The {mean} of {} is {} ({level} interval {} to {}, Student's t with {} degrees of freedom{}).",
             plural(sample.n, "value"),
             plain(sample.mean),
             plain(low),
             plain(high),
-            sample.n - 1
+            sample.n - 1,
+            if sample.log { ", of the logarithms" } else { "" }
         ),
-        None => format!("One value, {}: it tells nothing about the spread between runs.", plain(sample.mean)),
+        (Some([low, high]), Some(found)) => format!(
+            "The {mean} of {} is {} ({level} interval {} to {}). Each value resembles the one before (correlation {:.2}, p {}), \
+             so that they say no more about the mean than {} independent ones, and the interval takes that into account; \
+             all other intervals take values as independent and are too narrow.",
+            plural(sample.n, "value"),
+            plain(sample.mean),
+            plain(low),
+            plain(high),
+            found.lag_1,
+            p_text(found.p),
+            fixed(found.effective_n, decimals_for(found.effective_n, 2)),
+        ),
+        (None, _) => format!("One value, {}: it tells nothing about the spread between runs.", plain(sample.mean)),
     });
     if sample.missing > 0 {
         all.push(format!(
@@ -515,9 +561,10 @@ pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> 
             }
         ),
     });
-    if let Some(boot) = &sample.bootstrap {
+    if let Some(boot) = sample.bootstrap.as_ref().filter(|_| sample.correlation.is_none()) {
         match (boot.reliable, boot.bca) {
-            (false, _) => all.push("Bootstrap intervals are unreliable with fewer than 8 values.".into()),
+            (false, _) => all
+                .push(format!("Bootstrap intervals are unreliable with fewer than {LEAST_RELIABLE} values.")),
             (true, Some([low, high])) => all.push(format!(
                 "The bootstrap interval of the mean (BCa, {} resamples) is {} to {}.",
                 boot.resamples,
@@ -535,6 +582,12 @@ pub(super) fn sample_sentences(sample: &Sample, confidence: f64) -> Vec<String> 
             }
             (false, _) => "The values do not become steady in their first half (MSER-5).".into(),
         });
+    }
+    if sample.steady.is_none() && sample.n > MSER_BATCH {
+        all.push(format!(
+            "{} are too few to decide whether they are steady (MSER-5 needs {MSER_LEAST}).",
+            plural(sample.n, "value")
+        ));
     }
     if let Some(changes) = &sample.changes {
         for change in &changes.points {
@@ -574,7 +627,10 @@ pub(super) fn equation(scale: ScaleUsed, coefficients: &[TermEstimate]) -> Strin
 
 fn amount(value: Ranged, unit: Option<Unit>) -> String {
     let unit = unit.unwrap_or(Unit::Count);
-    let Some([low, high]) = value.interval else { return rounded(value.value, None, unit, None).text(true) };
+    // Where runs of the same treatment are equal, an effect has no uncertainty.
+    let Some([low, high]) = value.interval.filter(|[low, high]| low < high) else {
+        return rounded(value.value, None, unit, None).text(true);
+    };
     let half = (high - low) / 2.0;
     let scale = Scale::of(unit, value.value.abs().max(half));
     let value = rounded(value.value, Some(half), unit, Some(scale));
@@ -584,17 +640,15 @@ fn amount(value: Ranged, unit: Option<Unit>) -> String {
 }
 
 fn ratio(value: Ranged) -> String {
-    let Some([low, high]) = value.interval else { return plain(value.value) };
+    let Some([low, high]) = value.interval.filter(|[low, high]| low < high) else {
+        return plain(value.value);
+    };
     let decimals = decimals_for((high - low) / 2.0, 2);
     format!("{} ({} to {})", fixed(value.value, decimals), fixed(low, decimals), fixed(high, decimals))
 }
 
 fn number(value: f64, half_width: Option<f64>, unit: Option<Unit>) -> String {
-    rounded(value, half_width, unit.unwrap_or(Unit::Count), None).text(true)
-}
-
-fn plain(value: f64) -> String {
-    fixed(value, decimals_for(value, 4))
+    rounded(value, half_width.filter(|h| *h > 0.0), unit.unwrap_or(Unit::Count), None).text(true)
 }
 
 fn list(names: &[String]) -> String {

@@ -140,22 +140,34 @@ pub fn table(results: &StudyResults, response: &str) -> Table {
         hard_to_change: study.design_details.hard_to_change.contains(&(number as u32)),
     });
     let (mut rows, mut unit) = (Vec::new(), None);
+    let value = |run: &RunRecord| {
+        let found = run.responses.iter().find(|r| r.name == response);
+        found.filter(|r| r.value.is_finite()).map(|r| (r.value, r.unit))
+    };
+    // A treatment counts with all its runs or with none: which of them have a percentile depends on how fast they were.
+    let incomplete: Vec<u32> = results
+        .runs
+        .iter()
+        .filter(|run| counts(run) && value(run).is_none())
+        .map(|run| run.key.treatment)
+        .collect();
     let mut left_out: Vec<LeftOut> = Vec::new();
     for run in &results.runs {
         let Some(treatment) = study.treatments.iter().find(|t| t.index == run.key.treatment) else {
             continue;
         };
-        let found = run.responses.iter().find(|r| r.name == response);
-        match found.filter(|r| counts(run) && r.value.is_finite()) {
-            Some(found) => {
-                unit = unit.or(Some(found.unit));
-                rows.push(row(study, treatment, run, found.value));
+        match value(run).filter(|_| counts(run) && !incomplete.contains(&run.key.treatment)) {
+            Some((value, own)) => {
+                unit = unit.or(Some(own));
+                rows.push(row(study, treatment, run, value));
             }
             None => {
                 let reason = if run.failure.is_some() {
                     "failed"
                 } else if is_invalid(run) {
                     "a check found the run invalid"
+                } else if value(run).is_some() {
+                    "other runs of the treatment have no value"
                 } else {
                     "no value"
                 };
@@ -194,8 +206,12 @@ fn levels(
     let corners = study.treatments.iter().zip(treatments).filter(|(record, _)| !record.centre);
     let cells: Vec<_> = corners
         .map(|(record, summary)| {
-            let values =
-                summary.response(response).into_iter().flat_map(|r| &r.values).filter(|v| !v.excluded);
+            let values = summary
+                .response(response)
+                .filter(|r| r.estimate.is_some())
+                .into_iter()
+                .flat_map(|r| &r.values)
+                .filter(|v| !v.excluded);
             Cell { levels: &record.levels, values: values.map(|v| v.value).collect() }
         })
         .collect();

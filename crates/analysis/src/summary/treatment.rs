@@ -61,7 +61,7 @@ pub struct FailedRun {
 pub struct ResponseSummary {
     pub name: String,
     pub unit: Unit,
-    /// Mean over the runs that count.
+    /// Mean over the runs that count: over all of them, or none when some have no value.
     pub estimate: Option<Estimate>,
     /// Why there is no mean.
     pub no_estimate: Option<String>,
@@ -124,6 +124,7 @@ const OUTLIERS_FROM: usize = 6;
 
 /// Every response of a treatment's runs, in the order in which they first appear.
 fn responses(runs: &[&RunRecord], confidence: f64) -> Vec<ResponseSummary> {
+    let counting = runs.iter().filter(|run| counts(run)).count();
     let mut all: Vec<ResponseSummary> = Vec::new();
     let mut places = BTreeMap::new();
     for run in runs {
@@ -145,6 +146,11 @@ fn responses(runs: &[&RunRecord], confidence: f64) -> Vec<ResponseSummary> {
     for response in &mut all {
         let counted: Vec<f64> = response.values.iter().filter(|v| !v.excluded).map(|v| v.value).collect();
         match Estimate::of(&counted, confidence) {
+            // Which runs have a high percentile depends on how fast they were: a mean over those alone is biased.
+            Ok(_) if counted.len() < counting => {
+                response.no_estimate =
+                    Some(format!("only {} of {counting} runs have it, and not by chance", counted.len()));
+            }
             Ok(estimate) => response.estimate = Some(estimate),
             Err(_) if counted.is_empty() => response.no_estimate = Some("no run counts".into()),
             Err(problem) => response.no_estimate = Some(problem.to_string()),

@@ -1,3 +1,4 @@
 //! Tests of the crate's public interface, in one binary.
 
 mod compare;
+mod headlines;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::anyhow;
 use benchmaster_analysis::experiment::{
-    self, Experiment, LeftOut, Options, Polynomial, PredictionRequest, Sample, ScaleUsed, SumsOfSquares,
-    Table, TableFactor, TableRow, Transform,
+    self, Experiment, LeftOut, Options, Polynomial, PredictionRequest, Sample, SampleOptions, ScaleUsed,
+    SumsOfSquares, Table, TableFactor, TableRow, Transform,
 };
 use benchmaster_report::terminal;
 use serde::Serialize;
@@ -63,8 +63,13 @@ pub(crate) fn analyze(path: &Path, args: &AnalyzeArgs) -> Result<Status> {
     };
     if roles.factors.is_empty() {
         let values: Vec<f64> = values.into_iter().flatten().collect();
-        let (seed, changes) = (args.columns.seed, args.columns.changes);
-        let sample = experiment::sample(&values, missing, options.confidence, seed, changes);
+        let sample_options = SampleOptions {
+            confidence: options.confidence,
+            seed: args.columns.seed,
+            changes: args.columns.changes,
+            log: options.transform == Transform::Log,
+        };
+        let sample = experiment::sample(&values, missing, &sample_options);
         answer.sample = Some(sample.map_err(|error| refused(error.into()))?);
     } else {
         let factors = roles.factors(&csv, &args.columns.levels)?;

@@ -1,5 +1,6 @@
 //! What a validity check is: one rule per kind, with its explanation, its remedy and the finding that follows from it.
 
+use benchmaster_analysis::responses::Course;
 use benchmaster_record::environment::Environment;
 use benchmaster_record::model::Workload;
 use benchmaster_record::recording::Recording;
@@ -22,8 +23,8 @@ pub struct Subject<'a> {
     pub recording: &'a Recording,
     /// The host that did it.
     pub environment: &'a Environment,
-    /// Whether MSER-5 found a steady state; `None` when it was not asked or had too little to judge.
-    pub steady: Option<bool>,
+    /// What MSER-5 found, when it was asked.
+    pub course: Course,
     /// Who served it and what lay between, if the target is an export.
     pub service: Option<&'a ServiceRecord>,
     /// What the embedded server, or the kernel's of a lab, did meanwhile.

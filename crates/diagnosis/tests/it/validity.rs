@@ -9,6 +9,7 @@ use benchmaster_record::results::Emulator;
 use benchmaster_record::results::ServedBy;
 use std::collections::BTreeMap;
 
+use benchmaster_analysis::responses::Course;
 use benchmaster_diagnosis::validity::machines::LabLook;
 use benchmaster_diagnosis::validity::{Subject, check, remedy};
 use benchmaster_record::environment::Environment;
@@ -33,7 +34,7 @@ struct Case {
     workload: Workload,
     recording: Recording,
     environment: Environment,
-    steady: Option<bool>,
+    course: Course,
     service: Option<ServiceRecord>,
     server: Option<ServerUse>,
     lab: Option<LabLook>,
@@ -132,7 +133,15 @@ impl Case {
             ..Environment::default()
         };
         let workload = spec.expand("w").unwrap();
-        Self { workload, recording, environment, steady: Some(true), service: None, server: None, lab: None }
+        Self {
+            workload,
+            recording,
+            environment,
+            course: Course::Steady,
+            service: None,
+            server: None,
+            lab: None,
+        }
     }
 
     /// The same on an external server's export, every operation by one RPC.
@@ -188,7 +197,7 @@ impl Case {
             workload: &self.workload,
             recording: &self.recording,
             environment: &self.environment,
-            steady: self.steady,
+            course: self.course,
             service: self.service.as_ref(),
             server: self.server.as_ref(),
             lab: self.lab.as_ref(),
@@ -391,8 +400,30 @@ fn clocks_and_noise() {
 
 #[test]
 fn rates_that_do_not_settle() {
-    let (id, severity, _) = provoked(Read, |case| case.steady = Some(false));
+    let (id, severity, _) = provoked(Read, |case| case.course = Course::NotSteady);
     assert_eq!((id, severity), (CheckKind::NotSteady, Severity::Warning));
+    let stalled = Course::Stalled { operations: 1334, until_ns: 24 * SECOND };
+    let (id, severity, message) = provoked(Read, |case| case.course = stalled);
+    assert_eq!((id, severity), (CheckKind::NotSteady, Severity::Invalid));
+    assert!(
+        message.starts_with("Nothing was completed after 24 s of 60 s: the 1334 operations"),
+        "{message}"
+    );
+    // In a run of 40 ms the scheduler alone can do that.
+    let short = |case: &mut Case| {
+        case.course = Course::Stalled { operations: 40, until_ns: 15_000_000 };
+        case.recording.length_ns = 40_000_000;
+    };
+    let mut case = Case::clean(Read);
+    short(&mut case);
+    let found = case.checks().into_iter().find(|check| check.kind == CheckKind::NotSteady).unwrap();
+    assert_eq!(found.severity, Severity::Warning, "{found:?}");
+    // Intervals that scatter range over more than 20 % in rounds of 12, and tell nothing of a change.
+    let mut scattered = Case::clean(Read);
+    for interval in &mut scattered.recording.series[0].intervals {
+        interval.stats.bytes = 65_536_000 * u64::from(interval.index * 7919 % 13);
+    }
+    assert_eq!(scattered.checks(), []);
     let drift = |case: &mut Case| {
         for interval in &mut case.recording.series[0].intervals {
             interval.stats.bytes += u64::from(interval.index) * 500_000;

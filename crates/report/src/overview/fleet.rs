@@ -6,7 +6,7 @@ use benchmaster_record::results::{NetworkRecord, StudyResults, Unit};
 use benchmaster_stats::fairness::jain;
 
 use super::counted_runs;
-use crate::format::{self, rounded};
+use crate::format;
 
 /// One agent over the runs of a treatment that count.
 pub(crate) struct AgentSummary<'a> {
@@ -167,7 +167,7 @@ pub(crate) fn start_line(results: &StudyResults, analysis: &Analysis) -> Option<
     };
     Some(format!(
         "{clients} clients started within {} of each other ({how_many}; error bound {})",
-        rounded(starts.spread.mean, starts.spread.half_width, Unit::Nanoseconds, None).text(true),
+        format::estimate(starts.spread.mean, starts.spread.half_width, Unit::Nanoseconds, None),
         text(starts.bound_ns)
     ))
 }

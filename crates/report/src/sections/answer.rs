@@ -147,7 +147,7 @@ fn either(names: &[String]) -> String {
 
 /// `5.1 ± 0.2 MB/s (95 %, n = 5)`; without the level where it was told just before.
 fn value(estimate: &Estimate, unit: Unit, level: &str) -> String {
-    let shown = rounded(estimate.mean, estimate.half_width, unit, None).text(true);
+    let shown = format::estimate(estimate.mean, estimate.half_width, unit, None);
     let n = unbroken(&format!("n = {}", estimate.n));
     let level = if level.is_empty() { String::new() } else { format!("{}, ", unbroken(level)) };
     let shown = unbroken(&shown);
@@ -193,8 +193,8 @@ fn of_experiment(experiment: &Experiment) -> Option<(Vec<String>, Vec<String>)> 
         line.map_or(0.0, |line| line.sum_of_squares)
     };
     let differs = |means: &LevelMeans| {
-        let own = experiment.effects.iter().filter(|effect| effect.term == means.letter);
-        own.filter_map(|effect| effect.significant).reduce(|a, b| a | b)
+        let own = experiment.anova.lines.iter().find(|line| line.kind == "term" && line.term == means.letter);
+        own.and_then(|line| line.matters)
     };
     let mut factors: Vec<&LevelMeans> = experiment.main_effects.iter().collect();
     factors.sort_by(|a, b| explained(b).total_cmp(&explained(a)));

@@ -211,7 +211,7 @@ fn baselines(results: &StudyResults) -> Option<Table> {
             let rest = [
                 Cell::text(&f.direction),
                 Cell::count(f.flows as usize),
-                Cell::amount(f.throughput, f.half_width, Unit::BytesPerSecond, None),
+                Cell::estimate(f.throughput, f.half_width, Unit::BytesPerSecond, None),
                 Cell::fixed(f.fairness, 3),
                 f.retransmissions.map_or_else(Cell::none, |n| Cell::count(n as usize)),
                 Cell::count(f.count as usize),

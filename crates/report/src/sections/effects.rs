@@ -134,7 +134,7 @@ fn effect_table(found: &Experiment) -> Table {
         }
         row.extend([
             Cell::fixed(term.t, 2),
-            Cell::p(term.p),
+            Cell::p(term.p_holm),
             percent_cell(term.variation_percent),
             Cell::text(differs(term)),
         ]);
@@ -147,7 +147,12 @@ fn effect_table(found: &Experiment) -> Table {
     };
     let margin =
         if found.error.df == 0 && found.lenth.is_some() { " by Lenth's margin of error" } else { "" };
-    table.note = format!("±: {} interval{margin}.{log}{more}", format::percent(found.confidence));
+    table.note = format!(
+        "±: {} interval{margin}, for each effect by itself. p: of its term, adjusted for all terms together; up to {} \
+         it differs from 0.{log}{more}",
+        format::percent(found.confidence),
+        format::percent(1.0 - found.confidence)
+    );
     table
 }
 
@@ -159,6 +164,7 @@ fn variation_table(found: &Experiment) -> Table {
         "#mean square|4",
         "#F",
         "#p",
+        "#adjusted p|1",
         "#share|2",
         "#ω²|5",
     ];
@@ -172,6 +178,7 @@ fn variation_table(found: &Experiment) -> Table {
             line.mean_square.map_or_else(Cell::none, size),
             Cell::fixed(line.f, 4),
             Cell::p(line.p),
+            Cell::p(line.p_holm),
             percent_cell(line.variation_percent),
             Cell::fixed(line.omega_squared, 4),
         ]);
@@ -272,6 +279,8 @@ fn ranged(value: f64, interval: Option<[f64; 2]>, unit: Unit) -> String {
 fn differs(effect: &TermEstimate) -> &'static str {
     match effect.significant {
         Some(true) => "yes",
+        Some(false) if effect.term_matters == Some(true) => "only together with its other parts",
+        Some(false) if effect.half_width == Some(0.0) => "no",
         Some(false) => "not distinguishable from noise",
         None => "unknown (no interval)",
     }

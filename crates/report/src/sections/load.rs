@@ -32,7 +32,7 @@ fn points(load: &LoadAnalysis, curve: &CurveSummary) -> Table {
     let caption = format!("Load curve of {}{place}", load.workload);
     let mut table = Table::new(caption, &head);
     let estimate = |estimate: &Option<Estimate>, unit| match estimate {
-        Some(estimate) => Cell::amount(estimate.mean, estimate.half_width, unit, None),
+        Some(estimate) => Cell::estimate(estimate.mean, estimate.half_width, unit, None),
         None => Cell::none(),
     };
     for point in &curve.points {

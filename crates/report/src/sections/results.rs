@@ -137,7 +137,7 @@ fn estimate_cell(response: Option<&ResponseSummary>, scale: Option<Scale>) -> Ce
 }
 
 pub(crate) fn show(estimate: &Estimate, unit: Unit, scale: Option<Scale>) -> Cell {
-    let mut text = rounded(estimate.mean, estimate.half_width, unit, scale).text(true);
+    let mut text = format::estimate(estimate.mean, estimate.half_width, unit, scale);
     if estimate.no_interval.is_some() {
         text += " (no interval)";
     }

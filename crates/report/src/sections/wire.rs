@@ -7,7 +7,7 @@ use benchmaster_record::results::Unit;
 
 use super::by_treatment;
 use crate::document::{Cell, Table};
-use crate::format::{self, rounded};
+use crate::format;
 use crate::overview;
 
 /// Calls of the measured phase per client: a row per treatment, a column per kind of call.
@@ -121,11 +121,11 @@ fn table(analysis: &Analysis, workload: &str, phase: Phase) -> Table {
 fn counted(mean: f64, half_width: Option<f64>) -> Cell {
     let text = match half_width.filter(|width| *width > 0.0) {
         None if mean.fract() == 0.0 => format::count(mean as u64),
-        half_width => rounded(mean, half_width, Unit::Count, None).text(true),
+        half_width => format::estimate(mean, half_width, Unit::Count, None),
     };
     Cell::number(text, mean)
 }
 
 fn time(estimate: Option<&Estimate>) -> Cell {
-    estimate.map_or_else(Cell::none, |e| Cell::amount(e.mean, e.half_width, Unit::Nanoseconds, None))
+    estimate.map_or_else(Cell::none, |e| Cell::estimate(e.mean, e.half_width, Unit::Nanoseconds, None))
 }

@@ -82,7 +82,7 @@ fn an_unreplicated_design_has_lenths_margins() {
     let pareto = &figure(&figures, "effects-sizes")["views"][0];
     let marks = pareto["marks"].as_array().unwrap();
     assert_eq!((marks[0][1].as_str(), marks[1][1].as_str()), (Some("ME"), Some("SME")));
-    for (mark, margin) in marks.iter().zip([lenth.me, lenth.sme]) {
+    for (mark, margin) in marks.iter().zip([lenth.me.min(lenth.simultaneous), lenth.simultaneous]) {
         assert!((mark[0].as_f64().unwrap() / margin - 1.0).abs() < 1e-9);
     }
     let labels = figure(&figures, "effects-half-normal")["views"][0]["lines"][0]["labels"].to_string();

@@ -95,6 +95,8 @@ impl Fit {
             let error = self.errors.iter().find(|e| e.stratum == stratum);
             let runs = self.errors.last().and_then(|e| e.mean_square);
             let (sum_of_squares, df) = plain[i];
+            let sum_of_squares =
+                if sum_of_squares <= df as f64 * self.core.rounding { 0.0 } else { sum_of_squares };
             let mean_square = (df > 0).then(|| sum_of_squares / df as f64);
             let mse = error.and_then(|e| e.mean_square);
             let ratio = |ms: f64, error: f64| (error > 0.0).then(|| ms / error);

@@ -63,10 +63,18 @@ pub fn all_terms(factors: usize, max_order: usize) -> Vec<Term> {
     terms
 }
 
+/// Below this the squares of rounding errors (1e-16 of the values) can no longer be represented, and what is only rounding
+/// could not be recognised.
+const SMALLEST: f64 = 1e-130;
+
 /// Refuses data that cannot be analysed, with the place of the fault.
 pub(super) fn check(data: &Data, terms: &[Term]) -> Result<(), StatsError> {
     const WHAT: &str = "a linear model";
     check_values(WHAT, &data.y, 1)?;
+    let largest = data.y.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    if largest > 0.0 && largest < SMALLEST {
+        return Err(StatsError::Underflow { what: WHAT });
+    }
     let runs = data.y.len();
     let columns = [
         ("rows of levels", Some(data.rows.len())),

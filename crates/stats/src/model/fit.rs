@@ -1,11 +1,12 @@
 //! Fitting a model.
 
+use super::blocks::Blocks;
 use super::coding::Contrast;
 use super::columns::{Column, Layout, blocks, contrast_name, is_centre};
 use super::data::{Data, Term, check};
 use super::matrix::{Matrix, norm_squared};
 use super::qr::Qr;
-use super::strata::{ErrorStratum, Plots, Strata, Stratum};
+use super::strata::{ErrorStratum, Plots, Strata, Stratum, exact_zero, rounding};
 use crate::error::{StatsError, check_confidence};
 use crate::interval::t_factor;
 use crate::quantile::t_two_sided_p;
@@ -65,6 +66,10 @@ pub(super) struct Core {
     pub(super) strata: Vec<Stratum>,
     /// R⁻ᵀXᵀ of the plain decomposition: the transpose of its orthonormal columns.
     pub(super) basis: Matrix,
+    /// How much blocks vary; `None` without blocks, and without an error to compare them with.
+    pub(super) blocks: Option<Blocks>,
+    /// The largest sum of squares that may be nothing but rounding.
+    pub(super) rounding: f64,
 }
 
 /// A fit in which the runs of a whole plot are known to be alike.
@@ -162,18 +167,25 @@ pub fn fit(data: &Data, terms: &[Term], confidence: f64) -> Result<Fit, StatsErr
     plain.whiten(&mut basis);
     let strata = Strata::new(data, &x, &plain, &basis);
 
-    let run_error = strata.error(Stratum::SubPlot).or_else(|| strata.error(Stratum::Runs));
+    let run_error = strata.error(Stratum::SubPlot).or_else(|| strata.error(Stratum::Runs)).copied();
     let s_e = run_error.and_then(|e| e.mean_square).map(f64::sqrt);
     let weighted = strata.plots.and_then(|plots| Weighted::new(plots, &x, &data.y));
     let in_use = weighted.as_ref().map_or(&plain, |weighted| &weighted.qr);
-    let (values, inverse) = (in_use.coefficients(), in_use.inverse());
+    let (mut values, inverse) = (in_use.coefficients(), in_use.inverse());
+    let rounding = rounding(&data.y);
+    for (place, value) in values.iter_mut().enumerate() {
+        // A coefficient that explains no more than rounding is 0, and not an effect that an error of 0 would make certain.
+        if value.powi(2) <= rounding * inverse.row_norm_squared(place) {
+            *value = 0.0;
+        }
+    }
     let fitted = x.times(&values);
     let residuals: Vec<_> = data.y.iter().zip(&fitted).map(|(y, f)| y - f).collect();
     let leverage = basis.columns().map(|column| norm_squared(column).min(1.0)).collect();
 
     let n = data.y.len();
     let mean = data.y.iter().sum::<f64>() / n as f64;
-    let sst: f64 = data.y.iter().map(|y| (y - mean).powi(2)).sum();
+    let sst = exact_zero(data.y.iter().map(|y| (y - mean).powi(2)).sum(), &data.y);
     if !(data.y.iter().map(|y| y * y).sum::<f64>()).is_finite() {
         return Err(StatsError::Overflow { what: "a linear model" });
     }
@@ -181,7 +193,22 @@ pub fn fit(data: &Data, terms: &[Term], confidence: f64) -> Result<Fit, StatsErr
     let sse: f64 = strata.errors.iter().map(|e| e.sum_of_squares).sum();
     let adjusted = (df_error > 0 && sst > 0.0).then(|| 1.0 - sse / df_error as f64 / (sst / (n - 1) as f64));
     let errors = strata.errors;
-    let core = Core { layout, plain, weighted, values, inverse, strata: strata.of_column, basis };
+    let random = blocks.as_ref().zip(run_error).and_then(|(groups, error)| {
+        let is_block = |place: &usize| layout.columns[plain.kept[*place]] == Column::Block;
+        let places: Vec<usize> = (0..plain.rank()).filter(is_block).collect();
+        Blocks::new(groups, &places, in_use, &x, weighted.as_ref().map(|w| &w.plots), error)
+    });
+    let core = Core {
+        layout,
+        plain,
+        weighted,
+        values,
+        inverse,
+        strata: strata.of_column,
+        basis,
+        blocks: random,
+        rounding,
+    };
     let mut fit = Fit {
         terms: core.layout.terms.clone(),
         confidence,
@@ -215,17 +242,20 @@ fn coefficients(fit: &Fit) -> Vec<Coefficient> {
         let mut one = vec![0.0; core.values.len()];
         one[place] = 1.0;
         let value = core.values[place];
-        let standard_error = fit.variance(&one).map(|variance| variance.total().sqrt());
+        let variance = fit.variance(&one);
+        let standard_error = variance.map(|variance| variance.total().sqrt());
         let t = standard_error.filter(|&s| s > 0.0).map(|s| value / s);
+        // The mean of random blocks has degrees of freedom of its own.
+        let df = variance.map_or(df_error as f64, |variance| variance.df());
         found.push(Coefficient {
             term: *term,
             parts: parts.clone(),
             contrast: contrast_name(parts),
             value,
             standard_error,
-            half_width: standard_error.map(|s| t_factor(fit.confidence, df_error as f64) * s),
+            half_width: standard_error.map(|s| t_factor(fit.confidence, df) * s),
             t,
-            p: t.map(|t| t_two_sided_p(t, df_error as f64)),
+            p: t.map(|t| t_two_sided_p(t, df)),
             sum_of_squares: plain_sum_of_squares(core, place),
             stratum,
             df_error,
@@ -236,13 +266,14 @@ fn coefficients(fit: &Fit) -> Vec<Coefficient> {
 
 /// What a column explains when it enters last, by least squares without weights.
 fn plain_sum_of_squares(core: &Core, place: usize) -> f64 {
-    match &core.weighted {
+    let sum = match &core.weighted {
         None => core.values[place].powi(2) / core.inverse.row_norm_squared(place),
         Some(_) => {
             let (values, inverse) = (core.plain.coefficients(), core.plain.inverse());
             values[place].powi(2) / inverse.row_norm_squared(place)
         }
-    }
+    };
+    if sum <= core.rounding { 0.0 } else { sum }
 }
 
 fn aliased(core: &Core) -> Vec<Aliased> {

@@ -1,5 +1,6 @@
 //! Questions to a fitted model: contrasts, predictions, means of levels.
 
+use super::blocks::Blocks;
 use super::columns::Column;
 use super::fit::{Fit, Weighted};
 use super::matrix::{Matrix, add_scaled, dot, norm_squared};
@@ -20,28 +21,47 @@ pub struct Estimate {
     pub df: Option<f64>,
 }
 
-/// The variance of a combination of coefficients, by the error it comes from.
+/// The variance of a combination of coefficients, by the error it comes from: each part with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Variance {
+    blocks: (f64, usize),
     whole_plot: (f64, usize),
     runs: (f64, usize),
 }
 
 impl Variance {
-    pub(super) fn total(self) -> f64 {
-        self.whole_plot.0 + self.runs.0
+    fn parts(self) -> [(f64, usize); 3] {
+        [self.blocks, self.whole_plot, self.runs]
     }
 
-    /// Satterthwaite's degrees of freedom; those of the one error there is when the other has no part.
-    fn df(self) -> f64 {
-        match (self.whole_plot, self.runs) {
-            ((0.0, 0), (_, df)) | ((_, df), (0.0, 0)) => df as f64,
-            ((0.0, a), (0.0, b)) => a.min(b) as f64,
-            ((a, da), (b, db)) => {
-                let share = |v: f64, df: usize| if v > 0.0 { v * v / df as f64 } else { 0.0 };
-                self.total().powi(2) / (share(a, da) + share(b, db))
-            }
+    pub(super) fn total(self) -> f64 {
+        self.parts().iter().map(|(variance, _)| variance).sum::<f64>().max(0.0)
+    }
+
+    /// Satterthwaite's degrees of freedom; those of the one error there is when the others have no part. Where nothing
+    /// varies, the fewest.
+    pub(super) fn df(self) -> f64 {
+        let parts = self.parts();
+        let squares: f64 = parts.iter().filter(|(v, _)| *v != 0.0).map(|(v, df)| v * v / *df as f64).sum();
+        match squares > 0.0 {
+            true => self.total().powi(2) / squares,
+            false => parts.iter().map(|(_, df)| *df).filter(|df| *df > 0).min().unwrap_or(0) as f64,
         }
+    }
+
+    /// Adds `of_mean` times the variance between blocks: so much of their mean square, and so much less of the error that
+    /// their mean square has in it.
+    fn with_blocks(mut self, blocks: &Blocks, of_mean: f64) -> Self {
+        let share = of_mean / blocks.per_variance;
+        self.blocks = (share * blocks.mean_square, blocks.df);
+        let error = share * blocks.error;
+        let part = if self.whole_plot.1 > 0 { &mut self.whole_plot } else { &mut self.runs };
+        part.0 -= error;
+        // Rounding must not leave a trace of an error that cancels.
+        if part.0.abs() < 1e-9 * error {
+            part.0 = 0.0;
+        }
+        self
     }
 }
 
@@ -56,12 +76,12 @@ impl Fit {
                 .ok_or(StatsError::NoSuchCoefficient { coefficient, coefficients: places.len() })?;
             combination[*place] += weight;
         }
-        Ok(self.estimate(&combination, 0.0))
+        Ok(self.estimate(&combination, None))
     }
 
-    /// The response predicted for a combination of levels, as the mean of this many further runs (each in a whole plot of
-    /// its own, if there are plots), or of infinitely many (`None`); over all blocks. Aliased contrasts are taken as
-    /// 0: see [`Fit::predictable`].
+    /// The response predicted for a combination of levels, as the mean of this many further runs (in one further block, if
+    /// there are blocks, and each in a whole plot of its own, if there are plots), or of infinitely many in as many blocks
+    /// (`None`). Aliased contrasts are taken as 0: see [`Fit::predictable`].
     pub fn predict(&self, levels: &[u32], future_runs: Option<u32>) -> Result<Estimate, StatsError> {
         self.check_levels(levels)?;
         let combination = self.row(|factor| Some(levels[factor]));
@@ -69,7 +89,7 @@ impl Fit {
         let ratio = self.core.weighted.as_ref().map_or(0.0, |weighted| weighted.plots.ratio.max(0.0));
         let single = self.s_e.map_or(0.0, |s_e| s_e * s_e) * (1.0 + ratio);
         let future = future_runs.map_or(0.0, |m| single / f64::from(m.max(1)));
-        Ok(self.estimate(&combination, future))
+        Ok(self.estimate(&combination, future_runs.map(|_| future)))
     }
 
     /// How far the mean of all other runs is from that of the centre points, each averaged over the blocks: the sum of
@@ -79,7 +99,7 @@ impl Fit {
         let place = self.core.plain.kept.iter().position(|&column| columns[column] == Column::Centre)?;
         let mut combination = vec![0.0; self.core.values.len()];
         combination[place] = -1.0;
-        Some(self.estimate(&combination, 0.0))
+        Some(self.estimate(&combination, None))
     }
 
     /// Whether a prediction for these levels needs no aliased contrast to be 0.
@@ -99,7 +119,7 @@ impl Fit {
             self.check_level(factor, level)?;
         }
         let level = |factor: usize| levels.iter().find(|(f, _)| *f == factor).map(|(_, level)| *level);
-        Ok(self.estimate(&self.row(level), 0.0))
+        Ok(self.estimate(&self.row(level), None))
     }
 
     /// The coefficient that a number per run would have as one more column of the model, such as a temperature or a time
@@ -173,12 +193,19 @@ impl Fit {
         }
     }
 
-    /// A combination of the kept columns' coefficients, and a further variance of independent runs.
-    fn estimate(&self, combination: &[f64], future: f64) -> Estimate {
+    /// A combination of the kept columns' coefficients, and a further variance of independent runs in a further block.
+    fn estimate(&self, combination: &[f64], future: Option<f64>) -> Estimate {
         let value = dot(combination, &self.core.values);
-        let variance = self.variance(combination).map(|mut variance| {
-            variance.runs.0 += future;
-            variance
+        let of_mean = self.mean_weight(combination).powi(2);
+        let variance = self.variance_within(combination).map(|mut variance| {
+            variance.runs.0 += future.unwrap_or(0.0);
+            match &self.core.blocks {
+                None => variance,
+                Some(blocks) => {
+                    let own = of_mean / blocks.count as f64 + future.map_or(0.0, |_| of_mean);
+                    if own > 0.0 { variance.with_blocks(blocks, own) } else { variance }
+                }
+            }
         });
         let standard_error = variance.map(|v| v.total().sqrt());
         let df = variance.map(Variance::df);
@@ -186,8 +213,25 @@ impl Fit {
         Estimate { value, standard_error, half_width, df }
     }
 
-    /// The variance of a combination of the kept columns' coefficients; `None` when an error that it needs is unknown.
+    /// How much of the mean a combination has in it.
+    fn mean_weight(&self, combination: &[f64]) -> f64 {
+        // The mean is the first column, and never aliased.
+        combination.first().copied().unwrap_or(0.0)
+    }
+
+    /// The variance of a combination of the kept columns' coefficients, with that of random blocks where the mean is part
+    /// of it; `None` when an error that it needs is unknown.
     pub(super) fn variance(&self, combination: &[f64]) -> Option<Variance> {
+        let own = self.mean_weight(combination).powi(2);
+        let within = self.variance_within(combination)?;
+        Some(match &self.core.blocks {
+            Some(blocks) if own > 0.0 => within.with_blocks(blocks, own / blocks.count as f64),
+            _ => within,
+        })
+    }
+
+    /// The same for the blocks as they were.
+    fn variance_within(&self, combination: &[f64]) -> Option<Variance> {
         let core = &self.core;
         let part = |stratum: Stratum| {
             let own = combination.iter().zip(&core.strata).map(|(c, s)| if *s == stratum { *c } else { 0.0 });
@@ -213,16 +257,16 @@ impl Fit {
         if core.weighted.is_none() {
             // Each part of a balanced design by its own mean square.
             let parts = ((whole_ms * scaled(&whole), whole_df), (sub_ms * scaled(&sub), sub_df));
-            return Some(Variance { whole_plot: parts.0, runs: parts.1 });
+            return Some(Variance { whole_plot: parts.0, runs: parts.1, ..Variance::default() });
         }
         // With weights everything is on the scale of runs within plots.
         let (ms, df) = error(Stratum::SubPlot)?;
         let (total, of_plots) = (ms * scaled(combination), ms * scaled(&whole));
         if whole_df == 0 {
-            return Some(Variance { whole_plot: (0.0, 0), runs: (total, df) });
+            return Some(Variance { runs: (total, df), ..Variance::default() });
         }
         let of_runs = if sub_df == 0 { (0.0, 0) } else { ((total - of_plots).max(0.0), df) };
-        Some(Variance { whole_plot: (total - of_runs.0, whole_df), runs: of_runs })
+        Some(Variance { whole_plot: (total - of_runs.0, whole_df), runs: of_runs, ..Variance::default() })
     }
 }
 

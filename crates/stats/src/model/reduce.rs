@@ -2,27 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::anova::{Source, SumOfSquares};
+use super::anova::SumOfSquares;
 use super::data::{Data, Term};
-use super::fit::{Coefficient, Fit, fit};
+use super::fit::{Fit, fit};
+use super::judge::{Rule, judge};
 use super::strata::Stratum;
 use crate::error::StatsError;
-use crate::lenth::lenth;
-
-/// How it was decided which terms matter.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rule {
-    /// The F test against the error of the stratum, type III.
-    FTest,
-    /// No error is left in the stratum, so by Lenth's margin of error over its contrasts, each scaled like the half
-    /// effect of a two-level factor.
-    Lenth {
-        /// The margin, on the scale of half effects.
-        margin: f64,
-    },
-    /// There are too few contrasts for either: all terms are kept.
-    None,
-}
 
 /// A model without the terms that do not matter.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,42 +43,18 @@ pub fn hierarchy(terms: &[Term]) -> Vec<Term> {
 /// Drops all terms that do not matter at the confidence level, but keeps those that are contained in one that does.
 pub fn reduce(data: &Data, terms: &[Term], confidence: f64) -> Result<Reduced, StatsError> {
     let full = fit(data, terms, confidence)?;
-    let (rules, matters) = judge(&full);
-    let own = || full.terms.iter().zip(&matters).skip(1);
-    let significant: Vec<_> = own().filter(|(_, matters)| **matters).map(|(term, _)| term.clone()).collect();
+    let judgement = judge(&full, SumOfSquares::III);
+    let own = || full.terms.iter().enumerate().skip(1);
+    let kept = own().filter(|(place, _)| judgement.keeps(*place));
+    let significant: Vec<_> = kept.map(|(_, term)| term.clone()).collect();
     let closed = hierarchy(&significant);
     let by_hierarchy: Vec<_> = closed.iter().filter(|term| !significant.contains(term)).cloned().collect();
-    let dropped = own().map(|(term, _)| term).filter(|term| !closed.contains(term)).cloned().collect();
-    Ok(Reduced { rules, significant, by_hierarchy, dropped, fit: fit(data, &closed, confidence)? })
-}
-
-/// Which terms of a fit matter at its confidence level, and by which rule in each stratum. The mean never counts.
-pub fn judge(fit: &Fit) -> (Vec<(Stratum, Rule)>, Vec<bool>) {
-    let table = fit.anova(SumOfSquares::III);
-    let mut rules = Vec::new();
-    let mut matters = vec![false; fit.terms.len()];
-    for error in &fit.errors {
-        let rows = table.rows.iter().filter(|row| row.stratum == error.stratum);
-        if error.df > 0 {
-            rules.push((error.stratum, Rule::FTest));
-            for row in rows {
-                let Source::Term(term) = row.source else { continue };
-                // Against an error of 0 everything matters that is more than rounding.
-                let without_error = row.sum_of_squares > 1e-20 * fit.sst;
-                matters[term] = row.df > 0 && row.p.map_or(without_error, |p| p <= 1.0 - fit.confidence);
-            }
-            continue;
-        }
-        let own = |c: &&Coefficient| c.stratum == error.stratum && !fit.terms[c.term].is_empty();
-        let contrasts = fit.coefficients.iter().filter(own);
-        let sizes: Vec<_> =
-            contrasts.map(|c| (c.term, (c.sum_of_squares / fit.corners as f64).sqrt())).collect();
-        let alone: Vec<_> = sizes.iter().map(|(_, size)| *size).collect();
-        let margin = lenth(&alone, fit.confidence).ok().map(|margin| margin.me);
-        rules.push((error.stratum, margin.map_or(Rule::None, |margin| Rule::Lenth { margin })));
-        for (term, size) in sizes {
-            matters[term] |= margin.is_none_or(|margin| size > margin);
-        }
-    }
-    (rules, matters)
+    let dropped = own().map(|(_, term)| term).filter(|term| !closed.contains(term)).cloned().collect();
+    Ok(Reduced {
+        rules: judgement.rules,
+        significant,
+        by_hierarchy,
+        dropped,
+        fit: fit(data, &closed, confidence)?,
+    })
 }

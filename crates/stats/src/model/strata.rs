@@ -180,9 +180,14 @@ fn error(stratum: Stratum, sse: f64, df: usize, pure_error: (f64, usize)) -> Err
 }
 
 /// A sum of squares that is nothing but the rounding of `y` is 0.
-fn exact_zero(sum: f64, y: &[f64]) -> f64 {
-    let rounding = 8.0 * f64::EPSILON * y.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
-    if sum <= y.len() as f64 * rounding * rounding { 0.0 } else { sum }
+pub(super) fn exact_zero(sum: f64, y: &[f64]) -> f64 {
+    if sum <= rounding(y) { 0.0 } else { sum }
+}
+
+/// The largest sum of squares that may be nothing but the rounding of `y`.
+pub(super) fn rounding(y: &[f64]) -> f64 {
+    let one = 8.0 * f64::EPSILON * y.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+    y.len() as f64 * one * one
 }
 
 #[cfg(test)]

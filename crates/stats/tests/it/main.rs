@@ -3,4 +3,6 @@
 mod coverage;
 mod model;
 mod model_properties;
+mod series;
+mod steady;
 mod vectors;

@@ -1,9 +1,9 @@
 //! A rate that had not settled.
 
-use benchmaster_analysis::responses::{counted, progress_series};
+use benchmaster_analysis::responses::{Course, counted, progress_series};
 use benchmaster_record::results::{Check, CheckKind, Severity};
 use benchmaster_stats::rank::{hodges_lehmann, mann_whitney};
-use benchmaster_stats::steady::snia_last_rounds;
+use benchmaster_stats::steady::{ROUNDS_LEVEL, snia_last_rounds};
 use benchmaster_stats::{mean, median};
 
 use crate::diagnosis::Verdict;
@@ -11,11 +11,15 @@ use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, EvidenceUnit, Finding, Plot, Remedy, Test, TestInterval};
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
+use crate::words::time;
 
 /// Intervals of each half.
 const LEAST: usize = 5;
 /// p value of the halves.
 const LEVEL: f64 = 0.01;
+/// A stall at the end from which on the run does not count: longer than a busy scheduler, or a CPU quota with its period of
+/// 100 ms, holds a process back.
+const STALL_NS: f64 = 2e8;
 /// Difference of the halves, of the mean.
 const DIFFERENCE: f64 = 0.1;
 
@@ -23,7 +27,7 @@ pub(crate) static RULE: Rule = Rule {
     kind: CheckKind::NotSteady,
     explanation: EXPLANATION,
     check,
-    remedy: |_| remedy(),
+    remedy: |check| if check.severity == Severity::Invalid { stall_remedy() } else { remedy() },
     finding: Follows::Detector(detect),
 };
 
@@ -33,7 +37,9 @@ const EXPLANATION: Explanation = Explanation {
     title: "The rate had not settled",
     mechanism: "Caches fill, data move from fast to slow media, backlogs grow: a rate that still rises or falls belongs to no lasting state, and a longer run gives \
                 another one.",
-    formula: "found when the run's check failed (MSER-5 finds no warm-up to cut within the first half, or the five-round rule of SNIA fails), and the intervals of \
+    formula: "found when no operation was completed in the second half of the measured phase, for 200 ms or more, with 10 or more operations before; or when the run's check failed (MSER-5's best cut lies at \
+              the middle and the batches of the two halves differ, Mann-Whitney p ≤ 0.01; or the five-round rule of SNIA fails and the rounds differ by more than their intervals, \
+              F test, p ≤ 0.01), and the intervals of \
               both halves after the cut differ: Mann-Whitney p < 0.01, with a shift of ≥ 10 % of the mean, and 5 intervals or more in each half; in doubt = |shift| / 2 \
               relative to the mean",
     source: "the check `not-steady`; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics (2000); SNIA Solid State Storage Performance \
@@ -46,6 +52,16 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     }
     let Some(check) = stored(measured, RULE.kind) else { return Verdict::Clear };
+    if check.severity == Severity::Invalid {
+        let number = |name: &str| check.number(name);
+        let evidence = [
+            number("operations").map(|n| Evidence::number("operations completed", n)),
+            number("until_share")
+                .map(|share| Evidence::number("share of the time in which they were", share)),
+        ];
+        let stalled = Finding::new(&EXPLANATION, Confidence::Certain, check.message.clone(), stall_remedy());
+        return Verdict::Found(stalled.with(evidence.into_iter().flatten()).shown_by(Plot::Time));
+    }
     let rates = progress_series(recording);
     let first = (recording.cut_ns / recording.interval_ns.max(1)) as usize;
     let rates: Vec<f64> = rates
@@ -113,14 +129,35 @@ fn check(s: Subject<'_>) -> Option<Check> {
     if !s.recording.timed {
         return None;
     }
-    if s.steady == Some(false) {
-        let message = "The rate had not settled: MSER-5 finds no warm-up to cut within the first half.";
-        return failed(s, RULE.kind, Severity::Warning, message.into(), []);
+    match s.course {
+        Course::NotSteady => {
+            let message = "The rate had not settled: MSER-5 finds no warm-up to cut within the first half.";
+            return failed(s, RULE.kind, Severity::Warning, message.into(), []);
+        }
+        Course::Stalled { operations, until_ns } => {
+            let (until, length) = (until_ns as f64, s.recording.length_ns as f64);
+            let (severity, follows) = if length - until >= STALL_NS {
+                (Severity::Invalid, "are no measurement of a rate, and the run does not count")
+            } else {
+                (Severity::Warning, "say little of the rate: the run is too short")
+            };
+            let message = format!(
+                "Nothing was completed after {} of {}: the {operations} operations before {follows}.",
+                time(until),
+                time(length)
+            );
+            let evidence = [
+                Evidence::number("operations", operations as f64),
+                Evidence::number("until_share", until / length),
+            ];
+            return failed(s, RULE.kind, severity, message, evidence);
+        }
+        Course::Steady | Course::Unknown => {}
     }
     let (first, _) = counted(s.recording).intervals?;
     let series = progress_series(s.recording);
-    let rounds = snia_last_rounds(series.get(first as usize..)?, 5)?;
-    if rounds.steady {
+    let (rounds, p) = snia_last_rounds(series.get(first as usize..)?, 5)?;
+    if rounds.steady || p > ROUNDS_LEVEL {
         return None;
     }
     let message = format!(
@@ -139,4 +176,13 @@ fn remedy() -> Remedy {
     Remedy::new("Measure longer, or add a warm-up, until the plot over time is level.")
         .by("warm_up = \"30s\"   # and a longer `duration`, in the workload")
         .confirmed_by("the same study with `duration` as a factor: the response must not depend on it")
+}
+
+fn stall_remedy() -> Remedy {
+    Remedy::new(
+        "Find what the client waited for until the end: a call without a reply, a flush, a lock. To measure such stalls \
+         as part of the rate, run many times longer than one of them.",
+    )
+    .by("duration = \"60s\"   # in the workload")
+    .confirmed_by("the plot over time: operations are completed until its end")
 }

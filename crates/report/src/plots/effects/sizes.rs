@@ -60,8 +60,8 @@ impl Measure {
             let place = |value: f64| about.told.change_place(value);
             return Self {
                 kind: Kind::Full,
-                margin: Some(place(lenth.me)),
-                simultaneous: Some(place(lenth.sme)),
+                margin: Some(place(lenth.me.min(lenth.simultaneous))),
+                simultaneous: Some(place(lenth.simultaneous)),
                 error: Some(place(lenth.pse)),
             };
         }
@@ -108,21 +108,20 @@ impl Measure {
         let level = about.level();
         match (self.kind, self.simultaneous) {
             (Kind::Full, Some(_)) => format!(
-                "Full effects 2q. The design is not replicated: the dashed lines are Lenth's margins of error at \
-                 {level}, ME for one effect chosen in advance, SME for all effects simultaneously."
+                "Full effects 2q. The design is not replicated: the dashed lines are margins of error at {level} by Lenth's \
+                 method, ME for one effect chosen in advance, SME for the largest of all effects, which decides what matters."
             ),
             (Kind::Full, None) if self.margin.is_some() => format!(
-                "Full effects 2q. The dashed line is the half width of their {level} Student-t interval: effects \
-                 that \
-                 reach beyond it differ from 0."
+                "Full effects 2q. The dashed line is the half width of their {level} Student-t interval, for an effect chosen \
+                 in advance; the colours say which differ from 0 when all terms are judged together."
             ),
             (Kind::Full, None) => {
                 "Full effects 2q, without a margin: the scatter of runs cannot be estimated.".into()
             }
             (Kind::Multiples, _) => format!(
                 "Effects have different errors or more than two levels, so each coefficient (of two levels: the half \
-                 effect q) is divided by the half width of its {level} Student-t interval: beyond the dashed line, at \
-                 1, it differs from 0."
+                 effect q) is divided by the half width of its {level} Student-t interval. The dashed line, at 1, is for an \
+                 effect chosen in advance; the colours say which differ from 0 when all terms are judged together."
             ),
             (Kind::Roots, _) => {
                 "Roots of sums of squares, which compare contrasts of different kinds; without a margin, as the \
@@ -334,8 +333,8 @@ fn in_order(about: &About<'_>, shown: Shown) -> Option<View> {
     };
     let ticks = effects.iter().enumerate().map(|(place, e)| (place as f64, short_label(e))).collect();
     let margin = experiment.lenth.as_ref().map(|lenth| match shown {
-        Shown::Full => lenth.me,
-        Shown::Half | Shown::Coefficients => lenth.me_half,
+        Shown::Full => lenth.me.min(lenth.simultaneous),
+        Shown::Half | Shown::Coefficients => lenth.me_half.min(lenth.simultaneous_half),
     });
     let marks =
         margin.map(|m| about.told.change_place(m)).map(|m| [(m, "ME".to_owned()), (-m, String::new())]);
