@@ -72,7 +72,7 @@ impl Exports {
         let others = exports().filter(|export| export.path != "/");
         let pseudo = (!exports().any(|export| export.path == "/")).then(|| ("/", true, FsConfig::default()));
         let options = |export: &ExportConfig| FsConfig {
-            limit: export.limit,
+            limit: Some(export.limit.unwrap_or(config.memory / 2)),
             null_data: config.null_data,
             change_granularity: config.change_granularity,
         };

@@ -10,7 +10,7 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::entry::{BY_PARENT, Delegation, End, Entry, Recall, What, check_seqid};
+use super::entry::{BY_PARENT, Delegation, End, Entry, Opener, Recall, What, check_seqid};
 use super::file::Files;
 use super::{ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
@@ -51,6 +51,8 @@ pub(crate) struct Wish {
     pub(crate) want: Want,
     /// Modes of the OPEN (or 0).
     pub(crate) access: u8,
+    /// User of the request.
+    pub(crate) uid: u32,
     /// Whether the caller may write the file.
     pub(crate) may_write: bool,
 }
@@ -96,7 +98,7 @@ impl Files {
         let mut busy = false;
         for (at, client) in conflicting {
             if clients.is_courtesy(client, now) {
-                self.drop_client(clients, client, effects);
+                self.revoke_delegation(clients, at, now, effects);
             } else {
                 busy = true;
                 self.begin_recall(at, truncate, now, effects);
@@ -247,10 +249,10 @@ impl Files {
                 continue;
             };
             let (client, Some(recall)) = (*client, &mut delegation.recall) else { continue };
-            if clients.is_courtesy(client, now) {
-                // Somebody waits for it.
-                self.drop_client(clients, client, effects);
-            } else if now.saturating_duration_since(recall.since) >= self.lease {
+            // A client that let its lease run out loses what somebody waits for, and no more: it learns of that when it
+            // comes back.
+            let over = now.saturating_duration_since(recall.since) >= self.lease;
+            if over || clients.is_courtesy(client, now) {
                 self.revoke_delegation(clients, at, now, effects);
             } else if recall.retry.is_some_and(|retry| retry <= now) {
                 recall.retry = None;
@@ -329,7 +331,8 @@ impl Files {
 
     fn add_delegation(&mut self, wish: &Wish, write: bool) -> Stateid4 {
         let file = self.record_or_new(wish.file);
-        let what = What::Delegation(Delegation { write, revoked: false, recall: None });
+        let opener = Opener::new(wish.uid);
+        let what = What::Delegation(Delegation { opener, write, revoked: false, recall: None });
         let at = self.add_state(Entry { client: wish.client, file, seqid: 1, v40: wish.v40, what });
         let holdings = self.holdings.entry(wish.client).or_default();
         holdings.delegated += 1;
@@ -372,6 +375,9 @@ impl Files {
     fn revoke_delegation(&mut self, clients: &mut Clients, at: u32, now: Instant, effects: &mut Effects) {
         let Some(Entry { client, v40, .. }) = self.states.get(at) else { return };
         let (client, v40) = (*client, *v40);
+        if clients.owner(client).is_none() {
+            return self.purge_client(client, effects);
+        }
         if let Some(holdings) = self.holdings.get_mut(&client) {
             holdings.counts.revoked += 1;
             holdings.recall_failed = Some(now);

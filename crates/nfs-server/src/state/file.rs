@@ -12,6 +12,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::{Arena, NONE};
 use super::contention::Contention;
+use super::nlm_lock::NlmHost;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
 use super::owner::{OwnerId, OwnerKind, Owners};
 use super::{ClientId, Effect, Effects};
@@ -43,7 +44,7 @@ pub struct Files {
     pub(super) idle: VecDeque<(Instant, OwnerId)>,
     pub(super) contention: Contention,
     /// Owners of NLM locks by host.
-    pub(super) nlm_hosts: HashMap<Box<[u8]>, Vec<u32>>,
+    pub(super) nlm_hosts: HashMap<NlmHost, Vec<u32>>,
     /// NLM owners are in no client's list.
     pub(super) nlm_owners: u32,
     /// Counts of clients that are gone.
@@ -55,8 +56,8 @@ pub struct Files {
 pub struct IoRight {
     /// Whose open, lock or delegation it is; `None` for the special stateids.
     pub client: Option<ClientId>,
-    /// Whether the caller's permission on the file itself must be checked (special stateids).
-    pub check_permission: bool,
+    /// The user who may without being checked, as OPEN checked that one. All others need the file's own permission.
+    pub opener: Option<u32>,
 }
 
 /// Numbers of things held.
@@ -118,7 +119,7 @@ impl Files {
             if (write || stateid == Stateid4::ANONYMOUS) && self.denied(file, write) {
                 return Err(Nfsstat4::LOCKED);
             }
-            return Ok(IoRight { client: None, check_permission: true });
+            return Ok(IoRight { client: None, opener: None });
         }
         let at = self.find(minor, client, &stateid, Some(file))?;
         let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
@@ -144,7 +145,21 @@ impl Files {
         if !allowed {
             return Err(Nfsstat4::OPENMODE);
         }
-        Ok(IoRight { client: Some(entry.client), check_permission: false })
+        let opener = match (&entry.what, open) {
+            (What::Delegation(delegation), _) => delegation.opener.uid(),
+            (_, open) => open.and_then(|open| open.opener.uid()),
+        };
+        Ok(IoRight { client: Some(entry.client), opener })
+    }
+
+    /// The user in whose name the open behind an open or lock state was made.
+    pub(crate) fn opener_uid(&self, at: u32) -> Option<u32> {
+        match &self.states.get(at)?.what {
+            What::Open(open) => open.opener.uid(),
+            What::Lock(lock) => self.opener_uid(lock.open),
+            What::Delegation(delegation) => delegation.opener.uid(),
+            What::Closed { .. } => None,
+        }
     }
 
     /// Whether deny modes of NFSv4 opens forbid this I/O to requests without open state (NFS v2 and v3, special

@@ -52,7 +52,7 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
         DelegClaim4::Previous(_) => clients.may_reclaim(client)?,
         DelegClaim4::Fh => clients.may_claim(client)?,
     }
-    let wish = Wish { client, v40: false, file, want, access: 0, may_write };
+    let wish = Wish { client, v40: false, file, want, access: 0, uid: c.who.uid, may_write };
     let now = c.now.instant;
     let promise = match (attr.kind, args.claim) {
         (Kind::Directory, _) => Promise::Refused(OpenNoneDelegation4::IsDir),

@@ -82,7 +82,9 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
         if size > attrs::MAX_FILE_SIZE {
             return Err(Nfsstat4::FBIG.into());
         }
-        size_checked = !c.check_io(stateid, file, true)?.check_permission;
+        let right = c.check_io(stateid, file, true)?;
+        // Who may by its open needs no permission of the file, nor does the owner (it could give it to itself).
+        size_checked = right.client.is_some() && (right.opener == Some(c.who.uid) || attr.uid == c.who.uid);
     } else if c.client.is_none() && !stateid.is_special() {
         // Only to learn whose delegation need not be recalled: without a size the stateid has no other use.
         c.learn_client(stateid, file);
@@ -191,8 +193,11 @@ pub(crate) fn lookupp(c: &mut Compound<'_>) -> OpResult {
 fn parent(c: &Compound<'_>) -> Result<FileId, Failure> {
     let dir = c.file()?;
     let (_, _, attr) = c.look(dir)?;
-    if attr.kind != Kind::Directory {
-        return Err(Nfsstat4::NOTDIR.into());
+    match attr.kind {
+        Kind::Directory => {}
+        // RFC 8881 §15.2; RFC 7530 §16.14.4 has NOTDIR only.
+        Kind::Symlink if c.minor > 0 => return Err(Nfsstat4::SYMLINK.into()),
+        _ => return Err(Nfsstat4::NOTDIR.into()),
     }
     if !permits(&attr, c.who, right::EXECUTE) {
         return Err(Nfsstat4::ACCESS.into());

@@ -151,10 +151,11 @@ fn lock_new(
         if client != ClientId(locker.lock_owner.clientid) {
             return Err(Nfsstat4::BAD_STATEID.into());
         }
-        match tables.files.known_lock_owner(client, name, at) {
-            // With a state of its own the owner has to use that (RFC 7530 §16.10.5).
-            Some((_, true)) => return Err(Nfsstat4::BAD_SEQID.into()),
-            Some((owner, false)) => match tables.files.lock_turn(owner, locker.lock_seqid)? {
+        match tables.files.known_lock_owner(client, name) {
+            // An owner that is known goes on with its sequence, be it with a lock on this very file: after another OPEN
+            // of the file clients begin with the open's stateid again. Anything but its next number is BAD_SEQID
+            // (RFC 7530 §16.10.5).
+            Some(owner) => match tables.files.lock_turn(owner, locker.lock_seqid)? {
                 // A repetition would repeat the open owner's number, too.
                 SeqidCheck::Replay(_) => return Err(Nfsstat4::BAD_SEQID.into()),
                 SeqidCheck::Run => lock_owner = Some(owner),
@@ -182,6 +183,8 @@ fn place(
     seqid: u32,
 ) -> Result<OwnerId, Failure> {
     let range = Range::new(args.offset, args.length).ok_or(Nfsstat4::INVAL)?;
+    let file = c.file()?;
+    c.check_user(tables.files.opener_uid(at), file, args.locktype.is_write())?;
     let Tables { clients, files } = tables;
     if args.reclaim {
         clients.may_reclaim(client)?;

@@ -253,7 +253,7 @@ fn run_open(
     }
 
     fs.hold(node)?;
-    let (stateid, new) = files.open(c.minor == 0, owner, found.file, share);
+    let (stateid, new) = files.open(c.minor == 0, owner, found.file, share, c.who.uid);
     if !new {
         fs.release(node);
     }
@@ -267,6 +267,7 @@ fn run_open(
         file: found.file,
         want,
         access: share.access,
+        uid: c.who.uid,
         may_write: may_write(c, &found),
     };
     let promise = match args.claim {

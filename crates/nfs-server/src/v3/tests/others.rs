@@ -17,6 +17,7 @@ fn delegate(client: &testing::Client<'_>, file: &[u8], write: bool) {
         v40: false,
         file,
         want: Want::Any,
+        uid: 0,
         access: 1,
         may_write: true,
     };
@@ -78,7 +79,7 @@ fn deny_modes_of_others_are_kept() {
     {
         let files = &mut server.state.write().files;
         let owner = files.open_owner(ClientId(holder.clientid), b"owner");
-        files.open(false, owner, id, Share { access: READ, deny: WRITE });
+        files.open(false, owner, id, Share { access: READ, deny: WRITE }, 0);
     }
     assert!(caller.read(&file, 0, 1).is_ok());
     assert_eq!(caller.write(&file, 0, b"x").status(), Nfsstat3::ACCES);

@@ -261,6 +261,37 @@ fn what_is_not_returned_is_revoked() {
     }
 }
 
+/// A client that slept through its lease loses the delegation that is in somebody's way, not its session and opens.
+#[test]
+fn a_sleeping_client_loses_the_delegation_and_keeps_its_session() {
+    for minor in [0, 1] {
+        let server = delegating();
+        let (mut one, mut two) = two(&server, minor);
+        known(&mut one);
+        known(&mut two);
+        let opened = one.open("file", R, 0);
+        let held = opened.delegation.unwrap().0;
+        assert_eq!(two.try_open("file", W, 0).err(), Some(Nfsstat4::DELAY));
+        pass(LEASE + Duration::from_secs(1), &mut [&mut two]);
+        let now = two.c.now;
+        one.c.now = now;
+        two.open("file", W, 0);
+        let expected = if minor == 0 { Nfsstat4::EXPIRED } else { Nfsstat4::DELEG_REVOKED };
+        assert_eq!(one.read("file", held), expected);
+        assert_eq!(one.read("file", opened.stateid), Nfsstat4::OK, "the open stays");
+        if minor == 0 {
+            continue;
+        }
+        let sequence = one.c.sequence();
+        let results = one.c.plain(&[sequence]);
+        let Resop::Sequence(Ok(ok)) = results.last() else { panic!("{results:?}") };
+        assert_ne!(ok.status_flags & SEQ_STATUS_RECALLABLE_STATE_REVOKED, 0);
+        let free = Argop::FreeStateid(FreeStateidArgs { stateid: held });
+        assert_eq!(one.c.run(&[free]).status(), Nfsstat4::OK);
+        assert_eq!(one.read("file", held), Nfsstat4::BAD_STATEID);
+    }
+}
+
 #[test]
 fn contended_files_are_not_delegated_again_at_once() {
     let server = delegating();
