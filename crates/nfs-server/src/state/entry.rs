@@ -72,6 +72,8 @@ pub(super) struct Delegation {
     pub(super) opener: Opener,
     /// Whether it is one for writing.
     pub(super) write: bool,
+    /// Whether its holder keeps the times of the file, too (RFC 9754).
+    pub(super) times: bool,
     /// Whether it was taken back; kept until the client frees the stateid (4.1).
     pub(super) revoked: bool,
     pub(super) recall: Option<Box<Recall>>,

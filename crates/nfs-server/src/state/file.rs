@@ -14,6 +14,7 @@ use super::arena::{Arena, NONE};
 use super::contention::Contention;
 use super::nlm_lock::NlmHost;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
+use super::held::Held;
 use super::owner::{OwnerId, OwnerKind, Owners};
 use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
@@ -43,6 +44,8 @@ pub struct Files {
     /// 4.0 owners to look at when they have not been heard of for a lease.
     pub(super) idle: VecDeque<(Instant, OwnerId)>,
     pub(super) contention: Contention,
+    /// What delegated files looked like.
+    pub(super) held: HashMap<u32, Held>,
     /// Owners of NLM locks by host.
     pub(super) nlm_hosts: HashMap<NlmHost, Vec<u32>>,
     /// NLM owners are in no client's list.
@@ -94,6 +97,7 @@ impl Files {
             waiting: BTreeSet::new(),
             idle: VecDeque::new(),
             contention: Contention::default(),
+            held: HashMap::new(),
             nlm_hosts: HashMap::new(),
             nlm_owners: NONE,
             past: DelegationCounts::default(),

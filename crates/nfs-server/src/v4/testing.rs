@@ -207,6 +207,7 @@ impl<'s> Client<'s> {
             reply,
             effects: &mut self.effects,
             injected: None,
+            may_wait: false,
         })
     }
 

@@ -4,6 +4,7 @@ use benchmaster_nfs_proto::v2;
 use benchmaster_nfs_proto::xdr::Encoder;
 
 use super::*;
+use crate::state::held::Seen;
 use crate::call::Refusal;
 use crate::state::delegation::{Want, Wish};
 use crate::state::open::Share;
@@ -20,6 +21,8 @@ fn delegate(client: &testing::Client<'_>, file: &[u8], write: bool) {
         uid: 0,
         access: 1,
         may_write: true,
+        times: false,
+        seen: Seen::from(&client.server.exports.file(file).and_then(|(fs, node)| fs.attr(node)).unwrap()),
     };
     let mut tables = client.server.state.write();
     let tables = &mut *tables;

@@ -177,7 +177,7 @@ fn what_is_wanted_is_weighed() {
 }
 
 #[test]
-fn any_look_of_others_recalls_a_write_delegation() {
+fn the_opens_of_others_recall_a_write_delegation() {
     let server = delegating();
     let (mut one, mut two) = two(&server, 1);
     let opened = one.open("file", RW | WANT_WRITE_DELEG, 0);
@@ -185,9 +185,10 @@ fn any_look_of_others_recalls_a_write_delegation() {
     assert_eq!(one.write("file", held), Nfsstat4::OK);
     assert_eq!(one.at("file", getattr(&[fattr4::SIZE])).status(), Nfsstat4::OK);
     assert_eq!(one.callbacks(), []);
-    assert_eq!(two.at("file", getattr(&[fattr4::SIZE])).status(), Nfsstat4::DELAY);
-    assert_eq!(two.callbacks(), [recall(&one, held, false)]);
     assert_eq!(two.try_open("file", R, 0).err(), Some(Nfsstat4::DELAY));
+    assert_eq!(two.callbacks(), [recall(&one, held, false)]);
+    assert_eq!(two.at("file", getattr(&[fattr4::SIZE])).status(), Nfsstat4::DELAY);
+    assert_eq!(two.callbacks(), [], "recalled already");
     // The holder opens by its delegation what it had open, and returns it.
     let cur = OpenClaim4::DelegateCur(OpenClaimDelegateCur4 { delegate_stateid: held, file: "file".into() });
     assert_eq!(one.open_in("/export", cur, Openflag4::NoCreate, W, 0).status(), Nfsstat4::OK);
