@@ -20,7 +20,7 @@ pub struct Export {
     pub path: String,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// Whether this is the pseudo file system: not configured, cannot be mounted by MOUNT.
+    /// Whether this is the pseudo file system: not configured, not listed by MOUNT.
     pub pseudo: bool,
     /// File system behind it.
     pub fs: FileSystem,
@@ -167,7 +167,7 @@ impl Exports {
         self.root_of(0)
     }
 
-    /// The exports a client may mount: path and root, in the order of their numbers.
+    /// The exports that MOUNT lists: path and root, in the order of their numbers.
     pub fn mountable(&self) -> impl Iterator<Item = (&str, FileId)> {
         let numbered = self.list.iter().zip(0..);
         numbered

@@ -3,9 +3,7 @@
 //! Locks live in the table that NFSv4 uses too ([`crate::state`]). A lock that had to wait is granted by a call to the
 //! client's own lock manager: [`callback`].
 
-use benchmaster_nfs_proto::nlm::{
-    self as proto, Netobj, NlmStats, Notify, Proc, Res, ShareArgs, ShareRes,
-};
+use benchmaster_nfs_proto::nlm::{self as proto, Netobj, NlmStats, Notify, Proc, Res, ShareArgs, ShareRes};
 use benchmaster_nfs_proto::xdr::Encoder;
 use proto::v4::{CancelArgs, LockArgs, TestArgs, TestReply, UnlockArgs};
 

@@ -151,9 +151,7 @@ pub(super) fn answer(message: &[u8], what: &What, sequenced: bool) -> CallbackRe
     let sequence = if sequenced { next() } else { Some(Nfsstat4::OK) };
     match sequence {
         // Not even CB_SEQUENCE: the compound as such was refused.
-        None => {
-            CallbackReply::Compound { sequence: compound.status, operation: None, attributes: None }
-        }
+        None => CallbackReply::Compound { sequence: compound.status, operation: None, attributes: None },
         Some(Nfsstat4::OK) => {
             let operation = next();
             let operation = operation.or((compound.status != Nfsstat4::OK).then_some(compound.status));

@@ -520,13 +520,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     }
 
     /// The client executed the callback, with this status.
-    fn executed(
-        &mut self,
-        job: Job,
-        status: Nfsstat4,
-        attributes: Option<HolderAttributes>,
-        now: Instant,
-    ) {
+    fn executed(&mut self, job: Job, status: Nfsstat4, attributes: Option<HolderAttributes>, now: Instant) {
         match status {
             Nfsstat4::DELAY => self.again(job, now + DELAY),
             // The reply that granted the delegation may still be on its way.

@@ -473,7 +473,8 @@ impl Data {
 
 impl Many {
     fn page(&self, index: u64) -> Option<&Page> {
-        let written = self.leaves.get(&(index / LEAF)).and_then(|leaf| leaf.pages.get((index % LEAF) as usize));
+        let written =
+            self.leaves.get(&(index / LEAF)).and_then(|leaf| leaf.pages.get((index % LEAF) as usize));
         match written {
             Some(Some(page)) => Some(page),
             _ => self.reserved.end(index).map(|_| page::zeros()),

@@ -357,8 +357,8 @@ mod tests {
     use benchmaster_nfs_proto::rpc;
 
     use super::*;
-    use crate::state::nlm_lock::NlmHost;
     use crate::handle::FileId;
+    use crate::state::nlm_lock::NlmHost;
     use crate::state::nlm_lock::{NlmOwner, NlmRange};
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -425,7 +425,11 @@ mod tests {
     }
 
     fn waiter(version: u32) -> NlmWaiter {
-        let owner = NlmOwner { host: NlmHost { address: [127, 0, 0, 1].into(), name: b"client"[..].into() }, oh: b"77@client"[..].into(), svid: 77 };
+        let owner = NlmOwner {
+            host: NlmHost { address: [127, 0, 0, 1].into(), name: b"client"[..].into() },
+            oh: b"77@client"[..].into(),
+            svid: 77,
+        };
         let range = NlmRange { offset: 10, len: u64::MAX };
         let file = FileId { export: 1, ino: 2, generation: 3 };
         NlmWaiter {

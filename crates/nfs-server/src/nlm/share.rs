@@ -39,12 +39,7 @@ impl Shares {
             return false;
         }
         held.retain(|other| !other.is(&host, share));
-        held.push(ShareEntry {
-            host,
-            oh: share.oh.0.into(),
-            mode: share.mode,
-            access: share.access,
-        });
+        held.push(ShareEntry { host, oh: share.oh.0.into(), mode: share.mode, access: share.access });
         true
     }
 

@@ -140,8 +140,7 @@ fn a_machine_that_restarted_loses_its_locks() {
     let unlock = UnlockArgs { cookie: COOKIE.into(), alock: a };
     stranger.call((proto::PROGRAM, serve), (4, Proc::UNLOCK.0), &unlock);
     assert_eq!(caller.granted(), [0; 0]);
-    assert_eq!(
-        caller.call((nsm_proto::PROGRAM, nsm::serve), (1, nsm_proto::Proc::NOTIFY.0), &notify), b"");
+    assert_eq!(caller.call((nsm_proto::PROGRAM, nsm::serve), (1, nsm_proto::Proc::NOTIFY.0), &notify), b"");
     assert_eq!(caller.granted(), [1]);
     assert_eq!(caller.lock(a, true, false), NlmStats::DENIED);
     caller.call((proto::PROGRAM, serve), (4, Proc::FREE_ALL.0), &Notify { name: "b".into(), state: 0 });

@@ -338,7 +338,8 @@ impl Files {
     fn add_delegation(&mut self, wish: &Wish, write: bool) -> Stateid4 {
         let file = self.record_or_new(wish.file);
         let opener = Opener::new(wish.uid);
-        let what = What::Delegation(Delegation { opener, write, times: wish.times, revoked: false, recall: None });
+        let what =
+            What::Delegation(Delegation { opener, write, times: wish.times, revoked: false, recall: None });
         let at = self.add_state(Entry { client: wish.client, file, seqid: 1, v40: wish.v40, what });
         let holdings = self.holdings.entry(wish.client).or_default();
         holdings.delegated += 1;

@@ -12,9 +12,9 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::{Arena, NONE};
 use super::contention::Contention;
-use super::nlm_lock::NlmHost;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
 use super::held::Held;
+use super::nlm_lock::NlmHost;
 use super::owner::{OwnerId, OwnerKind, Owners};
 use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
@@ -28,6 +28,8 @@ pub struct Files {
     pub(super) boot: u32,
     pub(super) lease: Duration,
     pub(super) delegations: bool,
+    /// Most states and owners of all clients, of which one client may have half.
+    most: usize,
     pub(super) write_delegations: bool,
     pub(super) states: Arena<Entry, 3>,
     pub(super) files: Arena<FileRecord, 0>,
@@ -63,6 +65,10 @@ pub struct IoRight {
     pub opener: Option<u32>,
 }
 
+/// A state or owner takes about a KiB with its file and names; they may take a sixteenth of the memory.
+const MEMORY_PER_STATE: u64 = 16 << 10;
+const LEAST_STATES: usize = 4096;
+
 /// Numbers of things held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FileCounts {
@@ -85,6 +91,7 @@ impl Files {
             boot,
             lease: config.lease,
             delegations: config.delegations,
+            most: usize::try_from(config.memory / MEMORY_PER_STATE).unwrap_or(usize::MAX).max(LEAST_STATES),
             write_delegations: config.write_delegations,
             states: Arena::new(),
             files: Arena::new(),
@@ -180,6 +187,12 @@ impl Files {
     /// Whether a client holds any delegation (RENEW: CB_PATH_DOWN).
     pub fn client_has_delegations(&self, client: ClientId) -> bool {
         self.holdings.get(&client).is_some_and(|holdings| holdings.delegated > 0)
+    }
+
+    /// Whether a client may hold more than it does: what all hold takes a share of the memory only.
+    pub(crate) fn has_room(&self, client: ClientId) -> bool {
+        let own = self.holdings.get(&client).map_or(0, |holdings| holdings.live as usize);
+        self.states.len() + self.owners.len() < self.most && own < self.most / 2
     }
 
     /// Drops all that a client holds.

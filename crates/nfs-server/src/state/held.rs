@@ -135,8 +135,8 @@ impl Files {
         held.asked = None;
         let Some(answer) = answer else { return self.begin_recall(at, false, now, effects) };
         let size = answer.size.unwrap_or(held.granted.size);
-        held.modified |= size != held.granted.size
-            || answer.change.is_some_and(|change| change != held.granted.change);
+        held.modified |=
+            size != held.granted.size || answer.change.is_some_and(|change| change != held.granted.change);
         let (atime, mtime) = held.vet((answer.atime, answer.mtime));
         let shown = Answer { size, modified: held.modified, atime, mtime, first: true };
         held.answer = Some((now, shown));

@@ -2,8 +2,8 @@
 
 use benchmaster_nfs_proto::v4::{
     ACL_SUPPORT_ALLOW, ACL_SUPPORT_DENY, AttrError, Attributes, Bitmap4, ChangeAttrType4,
-    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, OpenArguments4, Settime4, Specdata4,
-    V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
+    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, OpenArguments4, Settime4,
+    Specdata4, V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
 };
 use benchmaster_nfs_proto::xdr::Encoder;
 

@@ -7,6 +7,7 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::Opaque;
 
 use super::io_ops::check_kind;
+use super::open_ops::too_much;
 use super::{Compound, Failure, OpResult};
 use crate::fs::Kind;
 use crate::handle::FileId;
@@ -53,7 +54,10 @@ pub(crate) fn lockt(c: &mut Compound<'_>, args: LocktArgs<'_>) -> OpResult {
     let server = c.server;
     let tables = &mut *server.state.write();
     let client = c.client_of(tables, args.owner.clientid)?;
-    tables.clients.may_claim(client)?;
+    // It claims nothing: only locks that are not reclaimed yet make its answer uncertain.
+    if tables.clients.in_grace() {
+        return Err(Nfsstat4::GRACE.into());
+    }
     let request = LockRequest {
         client,
         owner: args.owner.owner.0,
@@ -186,6 +190,9 @@ fn place(
     let file = c.file()?;
     c.check_user(tables.files.opener_uid(at), file, args.locktype.is_write())?;
     let Tables { clients, files } = tables;
+    if !files.has_room(client) {
+        return Err(too_much(c.minor));
+    }
     if args.reclaim {
         clients.may_reclaim(client)?;
     } else {

@@ -5,10 +5,10 @@ use std::hash::Hasher as _;
 use benchmaster_nfs_proto::v4::{
     Bitmap4, ChangeInfo4, CloseArgs, CloseOk, Component4, Createhow4, Nfsstat4, OPEN_RESULT_CONFIRM,
     OPEN_RESULT_LOCKTYPE_POSIX, OPEN_RESULT_MAY_NOTIFY_LOCK, OPEN_RESULT_NO_OPEN_STATEID,
-    OPEN_RESULT_PRESERVE_UNLINKED, OpenArgs,
-    OpenClaim4, OpenConfirmArgs, OpenConfirmOk, OpenDelegationType4, OpenDowngradeArgs, OpenDowngradeOk,
-    OpenOk, Openflag4, Opnum, SHARE_ACCESS_BOTH, SHARE_DENY_BOTH, Stateid4, WANT_DELEG_MASK,
-    WANT_DELEG_TIMESTAMPS, WANT_OPEN_XOR_DELEGATION, WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, fattr4,
+    OPEN_RESULT_PRESERVE_UNLINKED, OpenArgs, OpenClaim4, OpenConfirmArgs, OpenConfirmOk, OpenDelegationType4,
+    OpenDowngradeArgs, OpenDowngradeOk, OpenOk, Openflag4, Opnum, SHARE_ACCESS_BOTH, SHARE_DENY_BOTH,
+    Stateid4, WANT_DELEG_MASK, WANT_DELEG_TIMESTAMPS, WANT_OPEN_XOR_DELEGATION,
+    WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, fattr4,
 };
 
 use super::attrs::{self, Purpose};
@@ -43,6 +43,9 @@ pub(crate) fn open(c: &mut Compound<'_>, args: OpenArgs<'_>) -> OpResult {
         let outcome = run_open(c, tables, current, owner, client, &args);
         tables.files.abandon_owner(owner);
         return outcome;
+    }
+    if !tables.files.has_room(client) {
+        return Err(too_much(c.minor));
     }
     let (owner, turn) = tables.files.open_turn(client, name, args.seqid, now, c.effects)?;
     c.in_turn(tables, owner, turn, args.seqid, Opnum::OPEN, |c, tables| {
@@ -193,6 +196,11 @@ impl Compound<'_> {
     }
 }
 
+/// What a client is told that holds as much as it may: to come back when it holds less.
+pub(crate) fn too_much(minor: u32) -> Failure {
+    if minor == 0 { Nfsstat4::RESOURCE.into() } else { Nfsstat4::DELAY.into() }
+}
+
 /// The file of an OPEN.
 struct OpenTarget {
     file: FileId,
@@ -254,6 +262,9 @@ fn run_open(
         fs.set_attr(c.who, node, &set, None, true, c.now.wall)?;
     }
 
+    if !files.has_room(client) {
+        return Err(too_much(c.minor));
+    }
     fs.hold(node)?;
     let (stateid, new) = files.open(c.minor == 0, owner, found.file, share, c.who.uid);
     if !new {

@@ -326,9 +326,9 @@ fn the_holder_of_a_write_delegation_answers_for_the_file() {
     let clientid = holder.clientid;
     let reply = holder.run(&open(clientid, 0, SHARE_ACCESS_BOTH | WANT_WRITE_DELEG, true));
     let fh = handle(&reply);
-    let granted = results(&reply).1.iter().any(
-        |result| matches!(result, Resop::Open(Ok(OpenOk { delegation: OpenDelegation4::Write(_), .. }))),
-    );
+    let granted = results(&reply).1.iter().any(|result| {
+        matches!(result, Resop::Open(Ok(OpenOk { delegation: OpenDelegation4::Write(_), .. })))
+    });
     assert!(granted, "a write delegation");
     let look = [
         Argop::Putfh(PutfhArgs { object: fh[..].into() }),

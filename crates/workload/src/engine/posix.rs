@@ -272,7 +272,8 @@ impl Files for PosixEngine<'_> {
     async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
         let mut value = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
         let at = self.entry(path)?;
-        Ok(fs::lgetxattr(at.absolute().as_c_str(), XATTR_NAME, &mut value[..]).map(|(value, _)| value.len())?)
+        Ok(fs::lgetxattr(at.absolute().as_c_str(), XATTR_NAME, &mut value[..])
+            .map(|(value, _)| value.len())?)
     }
 
     async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {

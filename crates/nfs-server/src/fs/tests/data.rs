@@ -246,7 +246,11 @@ fn files_and_names_are_bounded_and_given_back() {
     assert!(fill(&long, 3) <= LIMIT / 300);
     // A name that is moved, or replaces another, leaves nothing behind.
     for n in 0..50_000 {
-        let (from, to) = if n % 2 == 0 { (b"first".as_slice(), long.as_bytes()) } else { (long.as_bytes(), b"first".as_slice()) };
+        let (from, to) = if n % 2 == 0 {
+            (b"first".as_slice(), long.as_bytes())
+        } else {
+            (long.as_bytes(), b"first".as_slice())
+        };
         fs.rename(&root, fs.root(), from, fs.root(), to, at(4)).unwrap();
         if n % 1000 == 0 {
             make("first", NewFile::Regular).unwrap();

@@ -101,7 +101,10 @@ mod tests {
     #[test]
     fn all_sessions_together_stay_within_the_share_and_shrink_before_they_are_refused() {
         let mut budget = ReplyBudget::new(8 << 30);
-        assert_eq!(budget.offer(ClientId(1), Kept { slots: 64, reply: 3000 }).map(|kept| kept.slots), Some(64));
+        assert_eq!(
+            budget.offer(ClientId(1), Kept { slots: 64, reply: 3000 }).map(|kept| kept.slots),
+            Some(64)
+        );
         let (count, last) = fill(&mut budget, |session| session);
         assert!(count > 500, "{count}");
         assert!(last.slots <= 16 && last.reply == SHORTEST, "{last:?}");

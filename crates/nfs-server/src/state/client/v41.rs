@@ -10,8 +10,8 @@ use benchmaster_nfs_proto::v4::{
     Nfsstat4, SEQ_STATUS_RESTART_RECLAIM_NEEDED, Sessionid4, Verifier4,
 };
 
-use super::record::{Kind, Principal, Sessioned};
 use super::budget::Kept;
+use super::record::{Kind, Principal, Sessioned};
 use super::{ClientId, Clients, NewRecord, kept};
 use crate::state::backchannel::{BackChannel, BackConnection, Credential};
 use crate::state::file::Files;
@@ -177,7 +177,8 @@ impl Clients {
         if state.sessions.len() >= MAX_SESSIONS {
             return Err(Nfsstat4::NOSPC);
         }
-        let wanted = Kept { slots: fore_chan_attrs.maxrequests, reply: fore_chan_attrs.maxresponsesize_cached };
+        let wanted =
+            Kept { slots: fore_chan_attrs.maxrequests, reply: fore_chan_attrs.maxresponsesize_cached };
         let kept = loop {
             match self.replies.offer(id, wanted) {
                 Some(kept) => break kept,

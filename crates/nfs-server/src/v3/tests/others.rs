@@ -4,9 +4,9 @@ use benchmaster_nfs_proto::v2;
 use benchmaster_nfs_proto::xdr::Encoder;
 
 use super::*;
-use crate::state::held::Seen;
 use crate::call::Refusal;
 use crate::state::delegation::{Want, Wish};
+use crate::state::held::Seen;
 use crate::state::open::Share;
 use crate::state::{ClientId, Effect, Effects};
 

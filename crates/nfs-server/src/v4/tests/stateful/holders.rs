@@ -74,7 +74,8 @@ fn the_holder_of_a_write_delegation_is_asked_before_others_are_told() {
     two.c.wait(Duration::from_secs(2));
     look(&mut two).unwrap_err();
     two.callbacks();
-    let recall = Effect::Recall { client: one.id(), stateid: held, file: one.c.id("/export/file"), truncate: false };
+    let recall =
+        Effect::Recall { client: one.id(), stateid: held, file: one.c.id("/export/file"), truncate: false };
     assert_eq!(answer(&one, held, None), [recall]);
     assert_eq!(look(&mut two), Err(Nfsstat4::DELAY));
     assert_eq!(two.callbacks(), []);
@@ -88,8 +89,7 @@ fn the_holder_of_a_delegation_with_times_keeps_them() {
     let (mut one, mut two) = (Holder::new(&server, 2, 1), Holder::new(&server, 2, 2));
     let before = look(&mut one).unwrap();
     let claim = OpenClaim4::Null("file".into());
-    let results =
-        one.open_in("/export", claim, Openflag4::NoCreate, WRITER | WANT_DELEG_TIMESTAMPS, 0);
+    let results = one.open_in("/export", claim, Openflag4::NoCreate, WRITER | WANT_DELEG_TIMESTAMPS, 0);
     let Resop::Open(Ok(opened)) = results.last() else { panic!("{results:?}") };
     let OpenDelegation4::WriteAttrs(write) = opened.delegation else { panic!("{opened:?}") };
     let (held, stateid) = (write.stateid, opened.stateid);
