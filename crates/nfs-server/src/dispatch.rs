@@ -175,6 +175,9 @@ impl Program {
             };
         }
         let datagram = peer.outbox.is_none();
+        if datagram && !server.config.udp {
+            return Err(RpcReply::ProgUnavail);
+        }
         match (program, version) {
             (v3::PROGRAM, nfs2::VERSION) => Ok(Self::Nfs2),
             (v3::PROGRAM, v3::VERSION) => Ok(Self::Nfs3),

@@ -155,16 +155,15 @@ fn lock_new(
         if client != ClientId(locker.lock_owner.clientid) {
             return Err(Nfsstat4::BAD_STATEID.into());
         }
-        match tables.files.known_lock_owner(client, name) {
-            // An owner that is known goes on with its sequence, be it with a lock on this very file: after another OPEN
-            // of the file clients begin with the open's stateid again. Anything but its next number is BAD_SEQID
-            // (RFC 7530 §16.10.5).
-            Some(owner) => match tables.files.lock_turn(owner, locker.lock_seqid)? {
+        // An owner that is known goes on with its sequence, be it with a lock on this very file: after another OPEN of
+        // the file clients begin with the open's stateid again. Anything but its next number is BAD_SEQID (RFC 7530
+        // §16.10.5).
+        if let Some(owner) = tables.files.known_lock_owner(client, name) {
+            match tables.files.lock_turn(owner, locker.lock_seqid)? {
                 // A repetition would repeat the open owner's number, too.
                 SeqidCheck::Replay(_) => return Err(Nfsstat4::BAD_SEQID.into()),
                 SeqidCheck::Run => lock_owner = Some(owner),
-            },
-            None => {}
+            }
         }
         lock_owner = Some(place(c, tables, at, client, name, args, locker.lock_seqid)?);
         Ok(())
