@@ -28,7 +28,7 @@ pub struct Files {
     pub(super) boot: u32,
     pub(super) lease: Duration,
     pub(super) delegations: bool,
-    /// Most states and owners of all clients, of which one client may have half.
+    /// Most states and owners of all clients; one client may have a quarter as many states.
     most: usize,
     pub(super) write_delegations: bool,
     pub(super) states: Arena<Entry, 3>,
@@ -192,7 +192,7 @@ impl Files {
     /// Whether a client may hold more than it does: what all hold takes a share of the memory only.
     pub(crate) fn has_room(&self, client: ClientId) -> bool {
         let own = self.holdings.get(&client).map_or(0, |holdings| holdings.live as usize);
-        self.states.len() + self.owners.len() < self.most && own < self.most / 2
+        self.states.len() + self.owners.len() < self.most && own < self.most / 4
     }
 
     /// Drops all that a client holds.
