@@ -1,5 +1,6 @@
 //! Text to the terminal: results on standard output, everything else on standard error.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use benchmaster_report::terminal::TextOptions;
@@ -8,6 +9,7 @@ use crate::failure::{Failure, Status};
 
 /// Prints results. A reader that has gone away (`| head`) is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let text = harmless(text, color(&io::stdout()));
     let mut out = io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match out
@@ -33,7 +35,44 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// Prints a line that is no result.
 pub(crate) fn note(text: &str) {
     // A closed standard error leaves no way to report this.
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", harmless(text, color(&io::stderr())));
+}
+
+/// Text without characters that a terminal obeys, which names and paths may contain: they are shown as `\u001b`, which JSON
+/// reads back. Line
+/// breaks and tabs stay, and colours where they are wanted.
+fn harmless(text: &str, color: bool) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    let mut rest = text;
+    while let Some(at) = rest.find(obeyed) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let colour = color.then(|| colour_at(rest)).flatten();
+        match (colour, rest.chars().next()) {
+            (Some(length), _) => {
+                shown.push_str(&rest[..length]);
+                rest = &rest[length..];
+            }
+            (None, Some(c)) => {
+                shown.push_str(&format!("\\u{:04x}", u32::from(c)));
+                rest = &rest[c.len_utf8()..];
+            }
+            (None, None) => break,
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// Length of the sequence that sets colours (`ESC [ numbers m`) with which text begins.
+fn colour_at(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\x1b[")?;
+    let end = numbers.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    numbers[end..].starts_with('m').then_some(2 + end + 1)
 }
 
 /// Prints why a command failed, and what that means for the user.
@@ -85,4 +124,21 @@ pub(crate) fn text_options() -> TextOptions {
 
 fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size().map(|(columns, _)| columns.0.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_move_no_cursor() {
+        let title = "target \x1b]0;owned\x07 \x1b[2J\u{9b}31m\rx";
+        let expected = "target \\u001b]0;owned\\u0007 \\u001b[2J\\u009b31m\\u000dx";
+        assert_eq!(harmless(title, true), expected);
+        assert_eq!(harmless(title, false), expected);
+        let coloured = "\x1b[1;31mbad\x1b[0m\n\tgood";
+        assert_eq!(harmless(coloured, true), coloured);
+        assert_eq!(harmless(coloured, false), "\\u001b[1;31mbad\\u001b[0m\n\tgood");
+        assert!(matches!(harmless("ordinary: µ ± ─", false), Cow::Borrowed(_)));
+    }
 }

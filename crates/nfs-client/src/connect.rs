@@ -56,6 +56,9 @@ pub struct Connect {
     pub lock_delay: DelayPolicy,
 }
 
+/// Least that a server is taken to read and write at a time.
+const SMALLEST: u32 = 1024;
+
 impl Connect {
     /// An export of the server at `address`; for user 0 over one TCP connection, with Linux' times (`timeo=600`,
     /// `retrans=2`).
@@ -89,9 +92,11 @@ impl Connect {
             Transport::Tcp => u32::MAX,
             Transport::Udp => LARGEST_DATAGRAM,
         };
+        // A server that says less takes more all the same, as Linux has it: with a byte at a time nothing would end.
+        let most = most.max(SMALLEST);
         let wanted = match asked {
             0 if preferred == 0 => most,
-            0 => preferred,
+            0 => preferred.max(SMALLEST),
             asked => asked,
         };
         wanted.min(most).min(limit)
@@ -113,6 +118,8 @@ mod tests {
         assert_eq!(tcp.size(0, 65_536, 1 << 20), 65_536);
         assert_eq!(tcp.size(0, 4 << 20, 4 << 20), 1 << 20);
         assert_eq!(tcp.size(0, 0, 8192), 8192);
+        assert_eq!((tcp.size(0, 1, 1), tcp.size(0, 0, 1), tcp.size(4096, 1, 1)), (1024, 1024, 1024));
+        assert_eq!(tcp.size(512, 4096, 4096), 512, "asked for");
         assert_eq!(tcp.size(4096, 65_536, 1 << 20), 4096);
         assert_eq!(tcp.size(2 << 20, 65_536, 4 << 20), 2 << 20);
         assert_eq!(tcp.size(2 << 20, 65_536, 1 << 20), 1 << 20);

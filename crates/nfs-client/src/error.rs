@@ -36,6 +36,9 @@ pub enum NfsError {
     /// The version or the server cannot do it.
     #[error("{0}")]
     Unsupported(&'static str),
+    /// The server lists a directory on and on.
+    #[error("the directory has more than {0} entries")]
+    TooManyEntries(usize),
     /// The state of the open file or lock was lost and could not be reclaimed.
     #[error("the state of the file was lost ({0})")]
     StateLost(&'static str),
@@ -66,6 +69,7 @@ impl NfsError {
             Self::Rpc(RpcError::ProcedureUnavailable { .. }) | Self::Unsupported(_) => libc::EOPNOTSUPP,
             Self::Rpc(_) | Self::Nonsense(_) | Self::StateLost(_) => libc::EIO,
             Self::NameTooLong => libc::ENAMETOOLONG,
+            Self::TooManyEntries(_) => libc::EOVERFLOW,
             Self::V2(status) => errno_of(status.0),
             Self::V3(status) => errno_of(status.0),
             Self::V4(status) => errno_of(status.0),

@@ -33,6 +33,8 @@ pub(crate) struct Call<'r> {
     pub(crate) effects: &'r mut Effects,
     /// NFS only: do not execute the procedure, this is its status.
     pub(crate) injected: Option<u32>,
+    /// Whether the call may be put aside for a moment and executed again.
+    pub(crate) may_wait: bool,
 }
 
 /// Why there are no results. Whatever was appended to the reply is to be taken back.
@@ -176,6 +178,7 @@ pub(crate) mod testing {
                 reply: &mut reply,
                 effects: &mut self.effects,
                 injected: self.injected,
+                may_wait: false,
             });
             (served, reply.copy_since(mark))
         }

@@ -1,4 +1,4 @@
-//! Calls from the server to its clients: CB_NULL, CB_RECALL, CB_NOTIFY_LOCK.
+//! Calls from the server to its clients: CB_NULL, CB_RECALL, CB_GETATTR, CB_NOTIFY_LOCK.
 //!
 //! Clients with sessions are called over connections of their own (RFC 8881 §2.10.3.1), clients of 4.0 over one that
 //! the server opens (RFC 7530 §3.3.3). One background thread does it all ([`Callbacks::run`]), so that no serving
@@ -64,9 +64,11 @@ impl Callbacks {
         })
     }
 
-    /// Takes a callback to be sent: [`Effect::Recall`], [`Effect::Probe`], [`Effect::NotifyLock`]; others are none.
+    /// Takes a callback to be sent: [`Effect::Recall`], [`Effect::Probe`], [`Effect::NotifyLock`],
+    /// [`Effect::GetAttributes`]; others are none.
     pub fn submit(&self, effect: Effect) {
-        if matches!(effect, Effect::Recall { .. } | Effect::Probe(_) | Effect::NotifyLock { .. }) {
+        use Effect::{GetAttributes, NotifyLock, Probe, Recall};
+        if matches!(effect, Recall { .. } | Probe(_) | NotifyLock { .. } | GetAttributes { .. }) {
             self.push(Input::Effect(effect));
         }
     }

@@ -43,6 +43,12 @@ pub struct ServerConfig {
     pub state: Option<PathBuf>,
     /// Whether user 0 acts as nobody (`root_squash`).
     pub root_squash: bool,
+    /// Whether NFS, MOUNT and NLM are served over UDP. Whoever forges a sender's address can make a reply many times as
+    /// long as its request go there.
+    pub udp: bool,
+    /// Bytes of memory of the host: what clients can make the server keep is a share of it. An export without a limit
+    /// of its own takes half of it.
+    pub memory: u64,
 }
 
 /// An export as configured.
@@ -52,7 +58,7 @@ pub struct ExportConfig {
     pub path: String,
     /// Whether changes are refused with ROFS.
     pub read_only: bool,
-    /// Bytes of data after which writes get NOSPC.
+    /// Bytes of data after which writes get NOSPC; half of the memory where it is absent.
     pub limit: Option<u64>,
 }
 
@@ -110,6 +116,8 @@ impl Default for ServerConfig {
             seed: 0,
             state: None,
             root_squash: false,
+            udp: true,
+            memory: crate::memory::of_host(),
         }
     }
 }

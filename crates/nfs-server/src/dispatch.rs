@@ -31,6 +31,8 @@ pub struct Conversation {
     /// The next call has most likely the credential of the last, byte for byte.
     caller: Option<Box<Caller>>,
     calls: u64,
+    /// Whether a message may be handled again later ([`Disposition::Again`]).
+    pub may_wait: bool,
 }
 
 /// In whose name a call comes.
@@ -91,6 +93,9 @@ pub enum Disposition {
     Drop,
     /// Close the connection, unsent.
     Disconnect,
+    /// Take it back, and handle the message again in a moment: it waits for another client's answer. Only where
+    /// [`Conversation::may_wait`] says so.
+    Again,
 }
 
 /// Shortest call: six words, credential and verifier without bodies.
@@ -110,7 +115,8 @@ pub fn handle(
     match d.get::<Message<'_>>() {
         Ok(Message::Call(call)) => {
             conversation.calls += 1;
-            Request { server, peer, message, now, call, args: d }.handle(conversation, reply)
+            let may_wait = conversation.may_wait;
+            Request { server, peer, message, now, call, args: d, may_wait }.handle(conversation, reply)
         }
         Ok(Message::Reply { .. }) => {
             server.callbacks.reply(peer.connection, message);
@@ -169,6 +175,9 @@ impl Program {
             };
         }
         let datagram = peer.outbox.is_none();
+        if datagram && !server.config.udp {
+            return Err(RpcReply::ProgUnavail);
+        }
         match (program, version) {
             (v3::PROGRAM, nfs2::VERSION) => Ok(Self::Nfs2),
             (v3::PROGRAM, v3::VERSION) => Ok(Self::Nfs3),
@@ -205,6 +214,7 @@ struct Request<'r> {
     now: Moment,
     call: CallHeader<'r>,
     args: Decoder<'r>,
+    may_wait: bool,
 }
 
 impl Request<'_> {
@@ -253,11 +263,14 @@ impl Request<'_> {
             }
         };
         reply.corrupt(decision.corrupt);
-        let decision = decision.and(self.execute(program, caller, decision.error, slot, reply));
-        disposition(decision)
+        match self.execute(program, caller, decision.error, slot, reply) {
+            Some(suffered) => disposition(decision.and(suffered)),
+            None => Disposition::Again,
+        }
     }
 
-    /// Executes the call, keeps its reply where that is due, and counts it. Returns what its operations suffer (v4).
+    /// Executes the call, keeps its reply where that is due, and counts it. Returns what its operations suffer (v4);
+    /// `None`: it has to be executed again.
     fn execute(
         &self,
         program: Program,
@@ -265,7 +278,7 @@ impl Request<'_> {
         injected: Option<u32>,
         slot: Option<Slot>,
         reply: &mut Reply,
-    ) -> Decision {
+    ) -> Option<Decision> {
         let (server, call, who) = (self.server, &self.call, &caller.who);
         let began = server.clock.raw();
         let mut effects = Effects::new();
@@ -274,6 +287,7 @@ impl Request<'_> {
         let results = reply.mark();
         let mut decision = Decision::default();
         let mut keep = slot.is_some();
+        let mut again = false;
         let header = SHORTEST_CALL + padded(call.cred.body.0.len()) + padded(call.verf.body.0.len());
         let mut call = Call {
             server,
@@ -288,13 +302,14 @@ impl Request<'_> {
             reply,
             effects: &mut effects,
             injected,
+            may_wait: self.may_wait,
         };
         let served = match program {
             Program::Nfs2 => v2::serve(&mut call),
             Program::Nfs3 => nfs3::serve(&mut call),
             Program::Nfs4 => v4::serve(&mut call).map(|done| {
                 decision = done.injected;
-                keep = done.cache;
+                (keep, again) = (done.cache, done.again);
                 first_word(call.reply, results)
             }),
             Program::Mount => crate::mount::serve(&mut call),
@@ -316,6 +331,9 @@ impl Request<'_> {
                 .finish(slot, keep.then_some(|out: &mut Vec<u8>| reply.copy_since_into(start, out)));
         }
         server.apply(&mut effects);
+        if again {
+            return None;
+        }
         let sample = Sample {
             received: self.message.len() as u64,
             sent: reply.encoder.len_since(start) as u64,
@@ -323,7 +341,7 @@ impl Request<'_> {
             error: served != Ok(0),
         };
         server.statistics.record(caller.client, program.operation(self.call.procedure), sample);
-        decision
+        Some(decision)
     }
 
     fn refuse(&self, reply: &mut Reply, refusal: RpcReply<'_>) -> Disposition {

@@ -20,7 +20,7 @@ pub struct Export {
     pub path: String,
     /// Whether changes are refused.
     pub read_only: bool,
-    /// Whether this is the pseudo file system: not configured, cannot be mounted by MOUNT.
+    /// Whether this is the pseudo file system: not configured, not listed by MOUNT.
     pub pseudo: bool,
     /// File system behind it.
     pub fs: FileSystem,
@@ -72,7 +72,7 @@ impl Exports {
         let others = exports().filter(|export| export.path != "/");
         let pseudo = (!exports().any(|export| export.path == "/")).then(|| ("/", true, FsConfig::default()));
         let options = |export: &ExportConfig| FsConfig {
-            limit: export.limit,
+            limit: Some(export.limit.unwrap_or(config.memory / 2)),
             null_data: config.null_data,
             change_granularity: config.change_granularity,
         };
@@ -167,7 +167,7 @@ impl Exports {
         self.root_of(0)
     }
 
-    /// The exports a client may mount: path and root, in the order of their numbers.
+    /// The exports that MOUNT lists: path and root, in the order of their numbers.
     pub fn mountable(&self) -> impl Iterator<Item = (&str, FileId)> {
         let numbered = self.list.iter().zip(0..);
         numbered

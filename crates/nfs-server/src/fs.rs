@@ -25,6 +25,7 @@ mod inode;
 mod namespace;
 mod page;
 mod rename;
+mod runs;
 mod space;
 mod table;
 mod types;
@@ -92,6 +93,7 @@ impl FileSystem {
         root.set_mode(mode);
         // The table is empty: its first number is free.
         let _ = fs.table.restore(fs.root.ino, root);
+        fs.space.restore(0, space::of_file(b""));
         fs
     }
 
@@ -116,11 +118,12 @@ impl FileSystem {
     pub fn stat(&self) -> FsStat {
         let files = self.table.used();
         let total_bytes = self.space.limit();
+        let free_files = self.space.free_files().min((CAPACITY - 1).saturating_sub(files));
         FsStat {
             total_bytes,
             free_bytes: total_bytes.saturating_sub(self.space.used()),
-            total_files: CAPACITY - 1,
-            free_files: (CAPACITY - 1).saturating_sub(files),
+            total_files: files.saturating_add(free_files),
+            free_files,
             used_files: files,
         }
     }

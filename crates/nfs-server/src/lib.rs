@@ -35,6 +35,7 @@ pub mod stats;
 mod call;
 mod drc;
 mod mailbox;
+mod memory;
 mod mount;
 mod nlm;
 mod portmap;

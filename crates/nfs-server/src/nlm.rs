@@ -3,9 +3,7 @@
 //! Locks live in the table that NFSv4 uses too ([`crate::state`]). A lock that had to wait is granted by a call to the
 //! client's own lock manager: [`callback`].
 
-use benchmaster_nfs_proto::nlm::{
-    self as proto, CallerName, Netobj, NlmStats, Notify, Proc, Res, ShareArgs, ShareRes,
-};
+use benchmaster_nfs_proto::nlm::{self as proto, Netobj, NlmStats, Notify, Proc, Res, ShareArgs, ShareRes};
 use benchmaster_nfs_proto::xdr::Encoder;
 use proto::v4::{CancelArgs, LockArgs, TestArgs, TestReply, UnlockArgs};
 
@@ -15,7 +13,7 @@ use crate::handle::FileId;
 use crate::shared::Shared;
 use crate::state::Effects;
 use crate::state::nlm::NlmOutcome;
-use crate::state::nlm_lock::{NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
+use crate::state::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
 
 mod args;
 pub(crate) mod callback;
@@ -70,7 +68,7 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Served {
         }
         Proc::FREE_ALL => {
             let args: Notify<'_> = call.args()?;
-            free_all(call.server, args.name.0, call.effects);
+            free_all(call, args.name.0);
             Ok(0)
         }
         _ => Err(Refusal::ProcUnavail),
@@ -84,10 +82,15 @@ pub(crate) fn tick(server: &Shared, effects: &mut Effects) {
     }
 }
 
-/// Forgets all locks and shares of a machine.
-fn free_all(server: &Shared, host: &[u8], effects: &mut Effects) {
-    server.state.write().files.nlm_free_all(host, effects);
-    server.shares.free_all(host);
+/// Forgets all locks and shares of a machine that says this of itself: those that came from the same address.
+fn free_all(call: &mut Call<'_>, name: &[u8]) {
+    let host = host(call, name);
+    call.server.state.write().files.nlm_free_all(&host, call.effects);
+    call.server.shares.free_all(&host);
+}
+
+fn host(call: &Call<'_>, name: &[u8]) -> NlmHost {
+    NlmHost { address: call.peer.address.ip().to_canonical(), name: name.into() }
 }
 
 fn test(call: &mut Call<'_>, args: &TestArgs<'_>) -> u32 {
@@ -134,6 +137,7 @@ fn lock(call: &mut Call<'_>, args: &LockArgs<'_>) -> Result<NlmStats, NlmStats> 
         NlmOutcome::Blocked => NlmStats::BLOCKED,
         NlmOutcome::Deadlock => NlmStats::DEADLCK,
         NlmOutcome::Grace => NlmStats::DENIED_GRACE_PERIOD,
+        NlmOutcome::NoLocks => NlmStats::DENIED_NOLOCKS,
     })
 }
 
@@ -158,7 +162,7 @@ fn unlock(call: &mut Call<'_>, args: &UnlockArgs<'_>) -> Result<NlmStats, NlmSta
 fn share(call: &mut Call<'_>, args: &ShareArgs<'_>, take: bool) -> Result<NlmStats, NlmStats> {
     let file = file(call, args.share.fh)?;
     if !take {
-        call.server.shares.release(file, &args.share);
+        call.server.shares.release(file, &host(call, args.share.caller_name.0), &args.share);
         return Ok(NlmStats::GRANTED);
     }
     let in_grace = call.server.state.read().clients.in_grace();
@@ -168,7 +172,7 @@ fn share(call: &mut Call<'_>, args: &ShareArgs<'_>, take: bool) -> Result<NlmSta
     let files = &call.server.state.read().files;
     let denied = share::reads(args.share.access) && files.denied(file, false)
         || share::writes(args.share.access) && files.denied(file, true);
-    if denied || !call.server.shares.take(file, &args.share) {
+    if denied || !call.server.shares.take(file, host(call, args.share.caller_name.0), &args.share) {
         return Err(NlmStats::DENIED);
     }
     Ok(NlmStats::GRANTED)
@@ -193,12 +197,9 @@ fn described(call: &Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> R
     if len != u64::MAX && offset.checked_add(len).is_none() {
         return Err(NlmStats::FBIG);
     }
-    let owner = owner(alock.caller_name, alock.oh, alock.svid);
+    let host = host(call, alock.caller_name.0);
+    let owner = NlmOwner { host, oh: alock.oh.0.into(), svid: alock.svid };
     Ok(NlmLock { file: file(call, alock.fh)?, owner, range: NlmRange { offset, len }, exclusive })
-}
-
-fn owner(host: CallerName<'_>, oh: Netobj<'_>, svid: i32) -> NlmOwner {
-    NlmOwner { host: host.0.into(), oh: oh.0.into(), svid }
 }
 
 fn file(call: &Call<'_>, handle: Netobj<'_>) -> Result<FileId, NlmStats> {

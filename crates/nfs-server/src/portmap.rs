@@ -25,6 +25,13 @@ struct Service {
     udp: bool,
 }
 
+impl Service {
+    /// Whether it is served over UDP, where that is switched on or off; the portmapper always is.
+    fn is_on_udp(&self, udp: bool) -> bool {
+        self.udp && (udp || self.program == PROGRAM)
+    }
+}
+
 const fn service(program: u32, version: u32, udp: bool) -> Service {
     Service { program, version, udp }
 }
@@ -59,11 +66,13 @@ fn portmapper(call: &mut Call<'_>) -> Served {
         }
         PmapProc::GETPORT => {
             let asked: Mapping = call.args()?;
-            let port = find(asked.prog, asked.vers, asked.prot, false).map_or(0, |found| port(call, found));
+            let udp = call.server.config.udp;
+            let port =
+                find(asked.prog, asked.vers, asked.prot, false, udp).map_or(0, |found| port(call, found));
             call.reply.encoder.put(&u32::from(port));
         }
         PmapProc::DUMP => {
-            for (service, prot) in registrations() {
+            for (service, prot) in registrations(call.server.config.udp) {
                 let (prog, vers) = (service.program, service.version);
                 let mapping = Mapping { prog, vers, prot, port: port(call, service).into() };
                 call.reply.encoder.put(&true);
@@ -88,7 +97,7 @@ fn rpcbind(call: &mut Call<'_>) -> Served {
         RpcbProc::GETADDR => getaddr(call, false)?,
         RpcbProc::GETVERSADDR if call.version == VERSION_4 => getaddr(call, true)?,
         RpcbProc::DUMP => {
-            for (service, prot) in registrations() {
+            for (service, prot) in registrations(call.server.config.udp) {
                 let address = address(call, service);
                 let (netid, text) = (address.netid(prot).unwrap_or_default(), address.to_string());
                 let (prog, vers) = (service.program, service.version);
@@ -102,7 +111,8 @@ fn rpcbind(call: &mut Call<'_>) -> Served {
         RpcbProc::GETADDRLIST if call.version == VERSION_4 => {
             let asked: Rpcb<'_> = call.args()?;
             let exact = |service: &Service| service.program == asked.prog && service.version == asked.vers;
-            for (service, prot) in registrations().filter(|(service, _)| exact(service)) {
+            for (service, prot) in registrations(call.server.config.udp).filter(|(service, _)| exact(service))
+            {
                 let address = address(call, service);
                 let text = address.to_string();
                 let entry = RpcbEntry {
@@ -152,24 +162,24 @@ fn getaddr(call: &mut Call<'_>, exact: bool) -> Result<(), Refusal> {
         _ if call.peer.outbox.is_some() => IPPROTO_TCP,
         _ => IPPROTO_UDP,
     };
-    let found = find(asked.prog, asked.vers, prot, exact);
+    let found = find(asked.prog, asked.vers, prot, exact, call.server.config.udp);
     let text = found.map(|service| address(call, service).to_string()).unwrap_or_default();
     call.reply.encoder.opaque(text.as_bytes());
     Ok(())
 }
 
 /// The program in this version; otherwise, unless `exact`, in any: calling it will tell which there are.
-fn find(program: u32, version: u32, prot: u32, exact: bool) -> Option<&'static Service> {
+fn find(program: u32, version: u32, prot: u32, exact: bool, udp: bool) -> Option<&'static Service> {
     let served = |service: &&Service| {
-        service.program == program && (prot == IPPROTO_TCP || prot == IPPROTO_UDP && service.udp)
+        service.program == program && (prot == IPPROTO_TCP || prot == IPPROTO_UDP && service.is_on_udp(udp))
     };
     let all = || SERVICES.iter().filter(served);
     all().find(|service| service.version == version).or_else(|| all().next().filter(|_| !exact))
 }
 
-fn registrations() -> impl Iterator<Item = (&'static Service, u32)> {
-    SERVICES.iter().flat_map(|service| {
-        let udp = service.udp.then_some((service, IPPROTO_UDP));
+fn registrations(udp: bool) -> impl Iterator<Item = (&'static Service, u32)> {
+    SERVICES.iter().flat_map(move |service| {
+        let udp = service.is_on_udp(udp).then_some((service, IPPROTO_UDP));
         std::iter::once((service, IPPROTO_TCP)).chain(udp)
     })
 }
@@ -235,6 +245,14 @@ mod tests {
         let list: PmapList<'_> = decode(&results);
         let has = |vers, prot| list.iter().any(|m| m == Mapping { prog: NFS, vers, prot, port: 2345 });
         assert!(has(2, IPPROTO_UDP) && has(3, IPPROTO_TCP) && has(4, IPPROTO_TCP) && !has(4, IPPROTO_UDP));
+        let mut silent = testing::server(ServerConfig { udp: false, ..Default::default() });
+        silent.address = server.address;
+        let mut other = Caller::new(&silent, 0);
+        for (prot, port) in [(IPPROTO_TCP, 2345), (IPPROTO_UDP, 0)] {
+            let asked = Mapping { prog: NFS, vers: 3, prot, port: 0 };
+            let found: u32 = decode(&other.call((PROGRAM, serve), (2, PmapProc::GETPORT.0), &asked));
+            assert_eq!(found, port, "{asked:?}");
+        }
         let mapping = Mapping { prog: 1, vers: 1, prot: 6, port: 1 };
         assert!(!decode::<bool>(&caller.call((PROGRAM, serve), (2, PmapProc::SET.0), &mapping)));
         assert!(!decode::<bool>(&caller.call((PROGRAM, serve), (2, PmapProc::UNSET.0), &mapping)));

@@ -14,7 +14,7 @@ use crate::exports::{ExportError, Exports};
 use crate::fs::{FileSystem, ImageError, Time, image};
 
 const MAGIC: [u8; 8] = *b"bmnfsdat";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Magic and version.
 const HEADER: u64 = 12;
 /// CRC-32 of what comes between.

@@ -29,6 +29,7 @@ mod arena;
 mod contention;
 mod entry;
 mod grace;
+pub mod held;
 pub(crate) mod interval;
 pub(crate) mod owner;
 pub(crate) mod ranges;
@@ -77,6 +78,18 @@ pub enum Effect {
         file: FileId,
         /// Whether the file is about to be truncated to nothing.
         truncate: bool,
+    },
+    /// Ask the holder of a write delegation for what it knows better (CB_GETATTR); answered by
+    /// [`Files::attributes_answered`].
+    GetAttributes {
+        /// Client that holds the delegation.
+        client: ClientId,
+        /// Stateid of the delegation.
+        stateid: Stateid4,
+        /// Delegated file.
+        file: FileId,
+        /// Whether it keeps the times, too.
+        times: bool,
     },
     /// Probe the callback path of a 4.0 client (CB_NULL); answered by [`Clients::callback_probed`].
     Probe(ClientId),

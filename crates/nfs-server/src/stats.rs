@@ -53,18 +53,41 @@ pub struct Statistics {
     pub transport: Transport,
     shards: Vec<Mutex<Shard>>,
     clients: RwLock<Registry>,
+    /// How many histograms there are for single clients.
+    histograms: AtomicUsize,
 }
 
 #[derive(Default)]
 struct Registry {
     by_name: HashMap<(IpAddr, Box<[u8]>), ClientIndex>,
     names: Vec<(IpAddr, Box<[u8]>)>,
+    /// How many names an address has, and the last of them.
+    by_address: HashMap<IpAddr, (usize, ClientIndex)>,
 }
 
-#[derive(Default)]
+/// Beyond this number, clients share the last number: a flood of names must not take memory without end.
+const MOST_CLIENTS: usize = 2048;
+/// Beyond this number, names of one address share that address's last number.
+const MOST_NAMES: usize = 256;
+/// Most histograms of single clients' operations, of 16 KiB each. Those that come later are in the sum of all only.
+const MOST_HISTOGRAMS: usize = 4096;
+
 struct Shard {
     /// By client index − 1; operations by their index.
     clients: Vec<Option<PerOperation>>,
+    /// Service times of those that have no histogram of their own, by operation.
+    others: Box<[Option<Box<Histogram<u32>>>]>,
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self { clients: Vec::new(), others: none() }
+    }
+}
+
+/// Nothing for any operation.
+fn none<T>() -> Box<[Option<T>]> {
+    std::iter::repeat_with(|| None).take(Operation::COUNT).collect()
 }
 
 /// Counts of a client's operations, those that it has used.
@@ -78,16 +101,20 @@ struct Counts {
     received: u64,
     sent: u64,
     nanos: u64,
-    service: Histogram<u32>,
+    /// `None` where there are too many of them.
+    service: Option<Box<Histogram<u32>>>,
 }
 
 /// Longest service time recorded; longer ones count as this.
 const MAX_SERVICE: Duration = Duration::from_secs(100);
 
+#[allow(clippy::expect_used, reason = "the bounds are constants, and a test makes one")]
+fn histogram() -> Box<Histogram<u32>> {
+    Box::new(Histogram::new_with_bounds(1, MAX_SERVICE.as_nanos() as u64, 2).expect("valid bounds"))
+}
+
 impl Counts {
-    #[allow(clippy::expect_used, reason = "the bounds are constants, and a test makes one")]
-    fn new() -> Self {
-        let service = Histogram::new_with_bounds(1, MAX_SERVICE.as_nanos() as u64, 2).expect("valid bounds");
+    fn new(service: Option<Box<Histogram<u32>>>) -> Self {
         Self { count: 0, errors: 0, received: 0, sent: 0, nanos: 0, service }
     }
 
@@ -97,8 +124,12 @@ impl Counts {
         self.received += other.received;
         self.sent += other.sent;
         self.nanos += other.nanos;
-        // Same bounds: cannot fail; if it did, the count would still be right.
-        let _ = self.service.add(&other.service);
+        match (&mut self.service, &other.service) {
+            // Same bounds: cannot fail; if it did, the count would still be right.
+            (Some(sum), Some(other)) => drop(sum.add(&**other)),
+            (sum @ None, Some(other)) => *sum = Some(other.clone()),
+            (_, None) => {}
+        }
     }
 }
 
@@ -122,68 +153,89 @@ impl Statistics {
             transport: Transport::default(),
             shards: (0..threads.max(1)).map(|_| Mutex::default()).collect(),
             clients: RwLock::default(),
+            histograms: AtomicUsize::new(0),
         }
     }
 
     /// The number of a client; a new one gets the next.
     pub fn client(&self, address: IpAddr, machine: &[u8]) -> ClientIndex {
-        /// Beyond this number, clients share the last number: a flood of names must not take memory without end.
-        const MOST_CLIENTS: usize = 10_000;
         let known = self.clients.read().find(address, machine);
-        known.unwrap_or_else(|| {
-            let mut registry = self.clients.write();
-            if let Some(index) = registry.find(address, machine) {
-                return index;
-            }
-            if registry.names.len() >= MOST_CLIENTS {
-                return ClientIndex(MOST_CLIENTS as u32);
-            }
-            let index = ClientIndex(registry.names.len() as u32 + 1);
-            registry.names.push((address, machine.into()));
-            registry.by_name.insert((address, machine.into()), index);
-            index
-        })
+        known.unwrap_or_else(|| self.clients.write().find_or_add(address, machine))
     }
 
     /// Adds one execution of an operation.
     #[inline]
     pub fn record(&self, client: ClientIndex, operation: Operation, sample: Sample) {
         let mut shard = self.shards[shard_of_this_thread() % self.shards.len()].lock();
-        let counts = shard.counts(client, operation);
+        let Shard { clients, others } = &mut *shard;
+        let counts = counts_of(clients, client, operation, || {
+            let taken = self.histograms.fetch_add(1, Ordering::Relaxed);
+            (taken < MOST_HISTOGRAMS).then(histogram)
+        });
         let nanos = sample.service.as_nanos() as u64;
         counts.count += 1;
         counts.errors += u64::from(sample.error);
         counts.received += sample.received;
         counts.sent += sample.sent;
         counts.nanos += nanos;
-        counts.service.saturating_record(nanos.max(1));
+        let service = match &mut counts.service {
+            Some(own) => own,
+            None => others[operation.index()].get_or_insert_with(histogram),
+        };
+        service.saturating_record(nanos.max(1));
     }
 
-    /// Counts of every client and operation seen, shards added up.
-    fn totals(&self) -> Vec<Vec<(Operation, Counts)>> {
-        let clients = self.clients.read().names.len();
-        let mut totals: Vec<Vec<Option<Box<Counts>>>> = vec![vec![None; Operation::COUNT]; clients];
+    /// Counts of one client's operations, shards added up. No shard is locked for longer than that takes.
+    fn of_client(&self, client: usize) -> Vec<(Operation, Counts)> {
+        let mut sums: Box<[Option<Counts>]> = none();
         for shard in &self.shards {
-            for (total, client) in totals.iter_mut().zip(&shard.lock().clients) {
-                for (sum, counts) in total.iter_mut().zip(client.iter().flatten()) {
-                    match (sum, counts) {
-                        (Some(sum), Some(counts)) => sum.add(counts),
-                        (sum @ None, Some(counts)) => *sum = Some(counts.clone()),
-                        (_, None) => {}
-                    }
+            let shard = shard.lock();
+            let Some(counts) = shard.clients.get(client).and_then(Option::as_ref) else { continue };
+            for (sum, counts) in sums.iter_mut().zip(counts) {
+                match (sum, counts) {
+                    (Some(sum), Some(counts)) => sum.add(counts),
+                    (sum @ None, Some(counts)) => *sum = Some((**counts).clone()),
+                    (_, None) => {}
                 }
             }
         }
-        let named = |(index, counts): (usize, Option<Box<Counts>>)| {
-            counts.map(|counts| (Operation::of_index(index), *counts))
-        };
-        totals.into_iter().map(|client| client.into_iter().enumerate().filter_map(named).collect()).collect()
+        let named = |(index, counts): (usize, Option<Counts>)| Some((Operation::of_index(index), counts?));
+        sums.into_iter().enumerate().filter_map(named).collect()
+    }
+
+    /// Adds the service times of those without a histogram of their own.
+    fn add_others(&self, sums: &mut [Option<Counts>]) {
+        for shard in &self.shards {
+            for (sum, other) in sums.iter_mut().zip(&shard.lock().others) {
+                if let (Some(sum), Some(other)) = (sum, other) {
+                    sum.add(&Counts::new(Some(other.clone())));
+                }
+            }
+        }
     }
 }
 
 impl Registry {
     fn find(&self, address: IpAddr, machine: &[u8]) -> Option<ClientIndex> {
         self.by_name.get(&Name(address, machine)).copied()
+    }
+
+    fn find_or_add(&mut self, address: IpAddr, machine: &[u8]) -> ClientIndex {
+        if let Some(index) = self.find(address, machine) {
+            return index;
+        }
+        let (names, last) = self.by_address.get(&address).copied().unwrap_or((0, ClientIndex(0)));
+        if names >= MOST_NAMES {
+            return last;
+        }
+        if self.names.len() >= MOST_CLIENTS {
+            return ClientIndex(MOST_CLIENTS as u32);
+        }
+        let index = ClientIndex(self.names.len() as u32 + 1);
+        self.names.push((address, machine.into()));
+        self.by_name.insert((address, machine.into()), index);
+        self.by_address.insert(address, (names + 1, index));
+        index
     }
 }
 
@@ -197,17 +249,20 @@ impl hashbrown::Equivalent<(IpAddr, Box<[u8]>)> for Name<'_> {
     }
 }
 
-impl Shard {
-    #[inline]
-    fn counts(&mut self, client: ClientIndex, operation: Operation) -> &mut Counts {
-        let index = client.0.saturating_sub(1) as usize;
-        if self.clients.len() <= index {
-            self.clients.resize_with(index + 1, || None);
-        }
-        let operations = self.clients[index]
-            .get_or_insert_with(|| std::iter::repeat_with(|| None).take(Operation::COUNT).collect());
-        operations[operation.index()].get_or_insert_with(|| Box::new(Counts::new()))
+/// Counts of an operation of a client; those of a new one have the histogram that `service` gives.
+#[inline]
+fn counts_of(
+    clients: &mut Vec<Option<PerOperation>>,
+    client: ClientIndex,
+    operation: Operation,
+    service: impl FnOnce() -> Option<Box<Histogram<u32>>>,
+) -> &mut Counts {
+    let index = client.0.saturating_sub(1) as usize;
+    if clients.len() <= index {
+        clients.resize_with(index + 1, || None);
     }
+    let operations = clients[index].get_or_insert_with(none);
+    operations[operation.index()].get_or_insert_with(|| Box::new(Counts::new(service())))
 }
 
 fn shard_of_this_thread() -> usize {
@@ -249,8 +304,46 @@ mod tests {
         for n in 0..20_000u32 {
             statistics.client(HERE, &n.to_be_bytes());
         }
-        assert_eq!(statistics.client(HERE, b"another"), ClientIndex(10_000));
-        assert_eq!(statistics.clients.read().names.len(), 10_000);
+        assert_eq!(statistics.client(HERE, b"another"), ClientIndex(MOST_NAMES as u32));
+        let address = |n: u32| IpAddr::V4(Ipv4Addr::from(0x0a00_0000 + n));
+        let first = statistics.client(address(0), b"a");
+        assert_eq!(first, ClientIndex(MOST_NAMES as u32 + 1), "names of one host leave room for others");
+        for n in 0..20_000u32 {
+            statistics.client(address(n), b"a");
+        }
+        assert_eq!(statistics.client(address(20_000), b"a"), ClientIndex(MOST_CLIENTS as u32));
+        assert_eq!(statistics.clients.read().names.len(), MOST_CLIENTS);
+        assert_eq!(statistics.client(address(0), b"a"), first);
+    }
+
+    /// Counts stay exact, and so does the histogram of all clients together.
+    #[test]
+    fn histograms_are_bounded_and_none_is_lost_from_the_sum() {
+        let statistics = Statistics::new(2);
+        let operations: Vec<_> = (0..22).map(|n| Operation::V3(Proc3(n))).collect();
+        let clients = MOST_CLIENTS as u32;
+        for n in 0..clients {
+            let client = statistics.client(IpAddr::V4(Ipv4Addr::from(n)), b"");
+            for operation in &operations {
+                let service = Duration::from_nanos(1000);
+                statistics.record(client, *operation, Sample { service, ..Sample::default() });
+            }
+        }
+        let kept = |shard: &Mutex<Shard>| {
+            let shard = shard.lock();
+            let own = shard.clients.iter().flatten().flatten().flatten().filter(|it| it.service.is_some());
+            own.count() + shard.others.iter().flatten().count()
+        };
+        let histograms: usize = statistics.shards.iter().map(kept).sum();
+        assert!(histograms <= MOST_HISTOGRAMS + 2 * operations.len(), "{histograms}");
+        let report = statistics.report(Duration::from_secs(1), StateReport::default(), Vec::new());
+        assert_eq!((report.clients.len(), report.operations.len()), (MOST_CLIENTS, operations.len()));
+        for operation in &report.operations {
+            let times: u64 = operation.service.histogram.iter().map(|(_, count)| count).sum();
+            assert_eq!((operation.ops, times), (u64::from(clients), u64::from(clients)));
+        }
+        let last = &report.clients[MOST_CLIENTS - 1].operations[0];
+        assert_eq!((last.ops, last.service.total_ns, last.service.histogram.len()), (1, 1000, 0));
     }
 
     #[test]
@@ -269,12 +362,13 @@ mod tests {
                 });
             }
         });
-        let totals = statistics.totals();
-        let [(operation, counts)] = totals[0].as_slice() else { panic!("{totals:?}") };
+        let totals = statistics.of_client(0);
+        let [(operation, counts)] = totals.as_slice() else { panic!("{totals:?}") };
         assert_eq!((*operation, counts.count, counts.errors), (read, 8000, 8));
         assert_eq!((counts.received, counts.sent), (800_000, 8000 * 4096));
-        assert_eq!(counts.service.len(), 8000);
-        let median = counts.service.value_at_quantile(0.5);
+        let service = counts.service.as_ref().unwrap();
+        assert_eq!(service.len(), 8000);
+        let median = service.value_at_quantile(0.5);
         assert!((1480..=1520).contains(&median), "{median}");
     }
 
@@ -284,6 +378,6 @@ mod tests {
         let client = statistics.client(HERE, b"a");
         let sample = Sample { service: Duration::from_secs(7200), ..Sample::default() };
         statistics.record(client, Operation::Compound, sample);
-        assert_eq!(statistics.totals()[0][0].1.service.len(), 1);
+        assert_eq!(statistics.of_client(0)[0].1.service.as_ref().unwrap().len(), 1);
     }
 }

@@ -56,6 +56,9 @@ pub(crate) struct Done {
     pub(crate) cache: bool,
     /// Which client it was, as far as the operations named it.
     pub(crate) client: Option<ClientId>,
+    /// Whether it waits for the holder of a delegation, and is to be executed again: nothing was changed, and its slot
+    /// is as it was.
+    pub(crate) again: bool,
 }
 
 /// Length of the header of an accepted RPC reply with an empty verifier, which precedes the results: sizes of sessions
@@ -94,10 +97,12 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Result<Done, Refusal> {
                 reply: &mut *call.reply,
                 effects: &mut *call.effects,
                 non_idempotent: false,
+                may_wait: call.may_wait,
+                waits: false,
             };
             compound::run(&mut c, &compound);
             let cache = c.non_idempotent && c.minor == 0;
-            Ok(Done { injected: c.injected, cache, client: c.client })
+            Ok(Done { injected: c.injected, cache, client: c.client, again: c.waits })
         }
         _ => Err(Refusal::ProcUnavail),
     }
@@ -145,6 +150,10 @@ pub(crate) struct Compound<'r> {
     /// Whether an operation changed something that a repetition would change again (decides on the duplicate request
     /// cache of 4.0).
     pub(crate) non_idempotent: bool,
+    /// Whether the request may be put aside for a moment and executed again.
+    pub(crate) may_wait: bool,
+    /// Whether it has to be.
+    pub(crate) waits: bool,
 }
 
 /// The longest reply, RPC header included, and what is said when it does not suffice.

@@ -9,6 +9,9 @@ pub enum OperationError {
     /// Fewer bytes than asked for, before the end of the file.
     #[error("only {done} of {asked} bytes were moved")]
     Short { asked: usize, done: usize },
+    /// The server lists a directory on and on.
+    #[error("the directory has more than {0} entries")]
+    TooManyEntries(usize),
     /// It succeeded, and in the trace that is replayed it did not.
     #[error("it succeeded, and failed when it was recorded: {}", std::io::Error::from_raw_os_error(*recorded))]
     Succeeded {
@@ -22,6 +25,7 @@ impl OperationError {
     pub fn name(self) -> String {
         match self {
             Self::Short { .. } => "short".into(),
+            Self::TooManyEntries(_) => "too many entries".into(),
             Self::Succeeded { .. } => "unexpected success".into(),
             Self::Os(number) => errno_name(number).map_or_else(|| format!("errno {number}"), str::to_owned),
         }
@@ -31,6 +35,7 @@ impl OperationError {
     pub fn number(self) -> u16 {
         match self {
             Self::Short { .. } | Self::Succeeded { .. } => libc::EIO as u16,
+            Self::TooManyEntries(_) => libc::EOVERFLOW as u16,
             Self::Os(number) => u16::try_from(number).unwrap_or(u16::MAX),
         }
     }
@@ -46,7 +51,9 @@ impl From<OperationError> for std::io::Error {
     fn from(error: OperationError) -> Self {
         match error {
             OperationError::Os(number) => Self::from_raw_os_error(number),
-            OperationError::Short { .. } | OperationError::Succeeded { .. } => Self::other(error),
+            OperationError::Short { .. }
+            | OperationError::Succeeded { .. }
+            | OperationError::TooManyEntries(_) => Self::other(error),
         }
     }
 }

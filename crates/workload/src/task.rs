@@ -179,7 +179,8 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
 
     /// Takes one stream of the worker through all phases.
     pub(crate) async fn run(&self, mut lane: Lane<File>) {
-        let engine = NfsEngine::new(&self.thread.reactor, &self.client.mount);
+        let run = self.thread.run;
+        let engine = NfsEngine::new(&self.thread.reactor, &self.client.mount).until(run.deadlines);
         let measured = self.phases(&engine, &mut lane).await;
         if let Err(error) = lane.close_all(&engine, self.worker.context.tables).await {
             self.counter.borrow_mut().error(format!("close: {error}"));

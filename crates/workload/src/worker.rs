@@ -170,18 +170,18 @@ impl<E: Engine> Drive for Blocking<E> {
 
 struct OnRing<'a> {
     ring: Ring,
-    root: BorrowedFd<'a>,
+    engine: PosixEngine<'a>,
     lanes: Vec<Lane<OwnedFd>>,
 }
 
 impl Drive for OnRing<'_> {
     fn drive(&mut self, part: &Part<'_>, record: &RefCell<Recorder<'_>>) -> Result<Outcome, String> {
-        let (ring, root) = (&self.ring, self.root);
+        let (ring, posix) = (&self.ring, self.engine);
         let stream = |(number, lane)| {
             Box::pin(async move {
                 // SAFETY: the stream is polled by `ring.run` below as number `number`, lanes await every future of the
                 // engine where they make it, and the streams are dropped after `ring.run`.
-                let engine = unsafe { UringEngine::new(ring, number, PosixEngine::new(root)) };
+                let engine = unsafe { UringEngine::new(ring, number, posix) };
                 part.run(lane, &engine, record).await
             })
         };
@@ -195,8 +195,8 @@ impl Drive for OnRing<'_> {
     }
 
     fn close_all(&mut self, tables: &[Arc<FileTable>]) -> Result<(), String> {
-        let engine = PosixEngine::new(self.root);
-        let close = |lane: &mut Lane<OwnedFd>| block_on(lane.close_all(&engine, tables));
+        let engine = &self.engine;
+        let close = |lane: &mut Lane<OwnedFd>| block_on(lane.close_all(engine, tables));
         self.lanes.iter_mut().map(close).fold(Ok(()), Result::and).map_err(|error| format!("close: {error}"))
     }
 }
@@ -216,16 +216,17 @@ impl Worker<'_> {
             let stream = Stream::new(self.run.workers_before + self.number, number, depth);
             Lane::new(self.run.seed, stream, self.group.max_io, buffer, b"").on_stage(stage.clone())
         };
+        let makes_links = stage.as_ref().is_some_and(|stage| stage.run.plan.makes_links());
+        let engine = if makes_links { PosixEngine::beneath(root) } else { PosixEngine::new(root) };
         match self.group.io {
             IoMethod::Sync => {
-                let engine = PosixEngine::new(root);
                 let lane = lane(0);
                 self.phases(&mut Blocking { engine, lane }, reports)
             }
             IoMethod::IoUring => match Ring::new(depth) {
                 Ok(ring) => {
                     let lanes = (0..depth).map(lane).collect();
-                    self.phases(&mut OnRing { ring, root, lanes }, reports)
+                    self.phases(&mut OnRing { ring, engine, lanes }, reports)
                 }
                 Err(error) => {
                     let text = format!(

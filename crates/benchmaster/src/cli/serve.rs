@@ -36,6 +36,9 @@ pub(crate) struct ServeArgs {
     /// Allow an address that other hosts can reach; users are believed whatever they say they are
     #[arg(long)]
     pub(crate) allow_remote: bool,
+    /// Serve NFS v2 and v3 over UDP where other hosts can reach it, too; on loopback addresses it always is
+    #[arg(long)]
+    pub(crate) udp: bool,
     /// Answer as portmapper too [default with the option: port 111 of the same address]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, value_parser = portmap_address)]
     pub(crate) portmap: Option<Option<SocketAddr>>,

@@ -83,6 +83,8 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         seed: args.seed,
         state: args.state.clone(),
         root_squash: args.root_squash,
+        udp: args.udp || remote.is_none(),
+        memory: defaults.memory,
     })
 }
 

@@ -49,7 +49,7 @@ impl Client {
                 return Err(NfsError::Nonsense("an empty directory page that is not the last"));
             }
             if entries > MOST_ENTRIES {
-                return Err(NfsError::Unsupported("the directory has too many entries"));
+                return Err(NfsError::TooManyEntries(MOST_ENTRIES));
             }
         }
     }

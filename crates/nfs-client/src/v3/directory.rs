@@ -37,7 +37,7 @@ impl Names {
             return Ok(false);
         }
         if self.listed.len() >= MOST_ENTRIES {
-            return Err(NfsError::Unsupported("the directory has too many entries"));
+            return Err(NfsError::TooManyEntries(MOST_ENTRIES));
         }
         self.listed.push(hash);
         Ok(true)

@@ -12,6 +12,7 @@ use crate::error::NfsError;
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
 use crate::types::{Entry, Handle};
+use crate::v3::directory::MOST_ENTRIES;
 
 /// Bytes asked for at a time.
 const PAGE: u32 = 128 << 10;
@@ -25,7 +26,7 @@ impl Inner {
     ) -> NfsResult<()> {
         let maxcount = self.limits.get().max_read.clamp(512, PAGE);
         let attr_request = if plus { attrs::OF_ENTRIES } else { attrs::OF_NAMES };
-        let (mut cookie, mut cookieverf) = (0, [0; 8]);
+        let (mut cookie, mut cookieverf, mut count) = (0, [0; 8], 0);
         loop {
             let args = ReaddirArgs { cookie, cookieverf, dircount: maxcount / 2, maxcount, attr_request };
             let (verifier, entries, eof) = self
@@ -48,7 +49,7 @@ impl Inner {
                 .await?;
             let last = cookie;
             for entry in Chain::<'_, Entry4<'_>>::Wire(&entries).iter() {
-                cookie = entry.cookie;
+                (cookie, count) = (entry.cookie, count + 1);
                 if matches!(entry.name.0, b"." | b"..") {
                     continue;
                 }
@@ -71,6 +72,9 @@ impl Inner {
                 } else {
                     Err(NfsError::Nonsense("a directory listing that makes no progress"))
                 };
+            }
+            if count > MOST_ENTRIES {
+                return Err(NfsError::TooManyEntries(MOST_ENTRIES));
             }
             cookieverf = verifier;
         }

@@ -2,15 +2,17 @@
 
 use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, RpcReply};
 use benchmaster_nfs_proto::v4::{
-    CbArgop, CbCompoundHeader, CbNotifyLockArgs, CbRecallArgs, CbResop, CbSequenceArgs, CompoundRes,
-    LockOwner4, NFS_CB, Nfsstat4, PROC_COMPOUND, PROC_NULL, ReferringCall4, ReferringCallList4, Sessionid4,
-    Stateid4,
+    Attributes, Bitmap4, CbArgop, CbCompoundHeader, CbGetattrArgs, CbNotifyLockArgs, CbRecallArgs, CbResop,
+    CbSequenceArgs, CompoundRes, Fattr4, LockOwner4, NFS_CB, Nfsstat4, Nfstime4, PROC_COMPOUND, PROC_NULL,
+    ReferringCall4, ReferringCallList4, Sessionid4, Stateid4, fattr4,
 };
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder, List};
 
+use crate::fs::Time;
 use crate::handle::{self, FileId};
 use crate::state::ClientId;
 use crate::state::backchannel::{BackClaim, Credential};
+use crate::state::held::HolderAttributes;
 
 /// A callback to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub(super) enum What {
     Null,
     /// To return a delegation.
     Recall { stateid: Stateid4, file: FileId, truncate: bool },
+    /// For the attributes of a file that it has a write delegation on, perhaps with its times.
+    GetAttributes { stateid: Stateid4, file: FileId, times: bool },
     /// That a lock may be free.
     NotifyLock { file: FileId, owner: Vec<u8> },
 }
@@ -53,7 +57,12 @@ pub(super) enum CallbackReply {
     /// CB_NULL was answered.
     Alive,
     /// CB_COMPOUND: status of CB_SEQUENCE (OK in 4.0, which has none), and of the operation where it was executed.
-    Compound { sequence: Nfsstat4, operation: Option<Nfsstat4> },
+    Compound {
+        sequence: Nfsstat4,
+        operation: Option<Nfsstat4>,
+        /// What CB_GETATTR returned.
+        attributes: Option<HolderAttributes>,
+    },
 }
 
 /// A CB_NULL call.
@@ -102,6 +111,11 @@ pub(super) fn compound(
             let (stateid, truncate) = (*stateid, *truncate);
             e.put(&CbArgop::Recall(CbRecallArgs { stateid, truncate, fh: fh.as_slice().into() }));
         }
+        What::GetAttributes { file, times, .. } => {
+            let fh = handle::encode(instance, *file);
+            let attr_request = if *times { KNOWN_BY_HOLDER } else { KNOWN_BY_HOLDER & SIZE_AND_CHANGE };
+            e.put(&CbArgop::Getattr(CbGetattrArgs { fh: fh.as_slice().into(), attr_request }));
+        }
         What::NotifyLock { file, owner } => {
             let fh = handle::encode(instance, *file);
             let lock_owner = LockOwner4 { clientid: client.0, owner: owner.as_slice().into() };
@@ -126,18 +140,43 @@ pub(super) fn answer(message: &[u8], what: &What, sequenced: bool) -> CallbackRe
         return CallbackReply::Alive;
     }
     let Ok(mut compound) = d.get::<CompoundRes<'_>>() else { return CallbackReply::Refused };
-    let mut next =
-        || compound.results.take::<CbResop<'_>>().and_then(Result::ok).map(|result| result.status());
+    let mut attributes = None;
+    let mut next = || {
+        let result = compound.results.take::<CbResop<'_>>().and_then(Result::ok)?;
+        if let CbResop::Getattr(Ok(found)) = &result {
+            attributes = holder_attributes(&found.obj_attributes);
+        }
+        Some(result.status())
+    };
     let sequence = if sequenced { next() } else { Some(Nfsstat4::OK) };
     match sequence {
         // Not even CB_SEQUENCE: the compound as such was refused.
-        None => CallbackReply::Compound { sequence: compound.status, operation: None },
+        None => CallbackReply::Compound { sequence: compound.status, operation: None, attributes: None },
         Some(Nfsstat4::OK) => {
-            let operation = next().or((compound.status != Nfsstat4::OK).then_some(compound.status));
-            CallbackReply::Compound { sequence: Nfsstat4::OK, operation }
+            let operation = next();
+            let operation = operation.or((compound.status != Nfsstat4::OK).then_some(compound.status));
+            CallbackReply::Compound { sequence: Nfsstat4::OK, operation, attributes }
         }
-        Some(sequence) => CallbackReply::Compound { sequence, operation: None },
+        Some(sequence) => CallbackReply::Compound { sequence, operation: None, attributes: None },
     }
+}
+
+/// What the holder of a write delegation knows better.
+const SIZE_AND_CHANGE: Bitmap4 = Bitmap4::of(&[fattr4::CHANGE, fattr4::SIZE]);
+const KNOWN_BY_HOLDER: Bitmap4 =
+    Bitmap4::of(&[fattr4::CHANGE, fattr4::SIZE, fattr4::TIME_DELEG_ACCESS, fattr4::TIME_DELEG_MODIFY]);
+
+fn holder_attributes(found: &Fattr4<'_>) -> Option<HolderAttributes> {
+    let found = Attributes::decode(found).ok()?;
+    let time = |time: Nfstime4| {
+        (time.nseconds < 1_000_000_000).then_some(Time { seconds: time.seconds, nanos: time.nseconds })
+    };
+    Some(HolderAttributes {
+        change: found.change,
+        size: found.size,
+        atime: found.time_deleg_access.and_then(time),
+        mtime: found.time_deleg_modify.and_then(time),
+    })
 }
 
 fn header(e: &mut Encoder, xid: u32, to: Address<'_>, procedure: u32) {

@@ -17,6 +17,7 @@ use super::dial::Dials;
 use super::message::{self, Address, CallbackReply, Frame, What};
 use super::{Callbacks, Input};
 use crate::state::backchannel::{BackClaim, BackConnection, Credential};
+use crate::state::held::HolderAttributes;
 use crate::state::session::Session;
 use crate::state::{ClientId, ConnectionId, Effect, Effects, State, Tables};
 
@@ -32,6 +33,8 @@ const DELAY: Duration = Duration::from_millis(100);
 const MAX_RACES: u32 = 5;
 /// Between repetitions of such a callback.
 const RACE: Duration = Duration::from_millis(250);
+/// How long a client may take to answer CB_GETATTR.
+const ANSWER: Duration = Duration::from_secs(2);
 /// How often an unanswered CB_NULL is sent over a dialled connection.
 const MAX_PROBES: u32 = 2;
 
@@ -168,6 +171,9 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             Effect::Recall { client, stateid, file, truncate } => {
                 (client, What::Recall { stateid, file, truncate })
             }
+            Effect::GetAttributes { client, stateid, file, times } => {
+                (client, What::GetAttributes { stateid, file, times })
+            }
             Effect::NotifyLock { client, file, owner } => (client, What::NotifyLock { file, owner }),
             Effect::Probe(client) => {
                 // There may be a path now for what waits.
@@ -181,7 +187,10 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         if self.waiting.iter().chain(flying).any(|job| job.client == client && job.is_for(&what)) {
             return;
         }
-        let deadline = now + self.callbacks.timing.job;
+        // Somebody waits for attributes: before long the delegation is recalled instead.
+        let asks = matches!(what, What::GetAttributes { .. });
+        let job = self.callbacks.timing.job;
+        let deadline = now + if asks { job.min(ANSWER) } else { job };
         self.waiting.push_back(Job { client, what, not_before: now, deadline, attempts: 0, bound: None });
     }
 
@@ -291,14 +300,21 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             session.set_flags(SEQ_STATUS_BACKCHANNEL_FAULT, true);
             session.back().lock().release(*claim, false);
         }
-        self.recall_answered(&job, Nfsstat4::CB_PATH_DOWN, now);
+        self.answer(&job, Nfsstat4::CB_PATH_DOWN, None, now);
     }
 
-    fn recall_answered(&mut self, job: &Job, status: Nfsstat4, now: Instant) {
-        if let What::Recall { stateid, .. } = job.what {
-            let mut tables = self.state.write();
-            let Tables { clients, files } = &mut *tables;
-            files.recall_answered(clients, job.client, stateid, status, now, &mut self.effects);
+    fn answer(&mut self, job: &Job, status: Nfsstat4, attributes: Option<HolderAttributes>, now: Instant) {
+        let (client, effects) = (job.client, &mut self.effects);
+        match job.what {
+            What::Recall { stateid, .. } => {
+                let Tables { clients, files } = &mut *self.state.write();
+                files.recall_answered(clients, client, stateid, status, now, effects);
+            }
+            What::GetAttributes { stateid, .. } => {
+                let answer = attributes.filter(|_| status == Nfsstat4::OK);
+                self.state.write().files.attributes_answered(client, stateid, answer, now, effects);
+            }
+            What::Null | What::NotifyLock { .. } => {}
         }
     }
 
@@ -320,7 +336,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
                     job.not_before = now + NO_PATH;
                     self.waiting.push_back(job);
                 }
-                Sent::Never(job) => self.recall_answered(&job, Nfsstat4::CB_PATH_DOWN, now),
+                Sent::Never(job) => self.answer(&job, Nfsstat4::CB_PATH_DOWN, None, now),
             }
         }
     }
@@ -491,12 +507,12 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         match answer {
             CallbackReply::Refused => self.lost(flight, now),
             CallbackReply::Alive => self.report_path(client, true),
-            CallbackReply::Compound { sequence: Nfsstat4::OK, operation } => {
+            CallbackReply::Compound { sequence: Nfsstat4::OK, operation, attributes } => {
                 if let Path::Session(session, Some(claim), _) = &flight.path {
                     session.back().lock().release(*claim, true);
                 }
                 self.report_path(client, true);
-                self.executed(flight.job, operation.unwrap_or(Nfsstat4::OK), now);
+                self.executed(flight.job, operation.unwrap_or(Nfsstat4::OK), attributes, now);
                 self.hurry(client, now);
             }
             CallbackReply::Compound { sequence, .. } => self.not_executed(flight, sequence, now),
@@ -504,7 +520,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     }
 
     /// The client executed the callback, with this status.
-    fn executed(&mut self, job: Job, status: Nfsstat4, now: Instant) {
+    fn executed(&mut self, job: Job, status: Nfsstat4, attributes: Option<HolderAttributes>, now: Instant) {
         match status {
             Nfsstat4::DELAY => self.again(job, now + DELAY),
             // The reply that granted the delegation may still be on its way.
@@ -512,8 +528,8 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
                 self.again(job, now + RACE)
             }
             // Executed before; its reply was lost.
-            Nfsstat4::RETRY_UNCACHED_REP => self.recall_answered(&job, Nfsstat4::OK, now),
-            status => self.recall_answered(&job, status, now),
+            Nfsstat4::RETRY_UNCACHED_REP => self.answer(&job, Nfsstat4::OK, None, now),
+            status => self.answer(&job, status, attributes, now),
         }
     }
 
@@ -522,7 +538,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         let Flight { mut job, path, .. } = flight;
         let Path::Session(session, Some(claim), connection) = path else {
             // A 4.0 client that does not take the compound.
-            self.recall_answered(&job, status, now);
+            self.answer(&job, status, None, now);
             return;
         };
         match status {
@@ -562,7 +578,7 @@ impl Job {
     /// The delegation it is about.
     fn delegation(&self) -> Option<[u8; 12]> {
         match &self.what {
-            What::Recall { stateid, .. } => Some(stateid.other),
+            What::Recall { stateid, .. } | What::GetAttributes { stateid, .. } => Some(stateid.other),
             _ => None,
         }
     }

@@ -71,6 +71,33 @@ impl FileSystem {
         }
     }
 
+    /// Sets times that the holder of a delegation knows, no later than now. A new time of the data is one of the
+    /// attributes, too; `modified`: the data changed, at whatever time.
+    pub fn set_delegated_times(
+        &self,
+        file: Node,
+        atime: Option<Time>,
+        mtime: Option<Time>,
+        modified: bool,
+        now: Time,
+    ) -> Result<Attr, FsError> {
+        let mut inode = self.table.write(file)?;
+        let now = self.clock.time(now);
+        if let Some(mtime) = mtime.map(|mtime| mtime.min(now)) {
+            if Time::from(inode.mtime) != mtime {
+                let ctime = mtime.max(inode.ctime.into());
+                inode.attributes_changed(self.clock, ctime);
+            }
+            inode.mtime = mtime.into();
+        } else if modified {
+            inode.data_changed(self.clock, now);
+        }
+        if let Some(atime) = atime {
+            inode.atime = atime.min(now).into();
+        }
+        Ok(inode.attr(file.ino))
+    }
+
     pub(super) fn apply_times(&self, inode: &mut Inode, set: &SetAttr, now: Time) {
         let value = |time: SetTime| match time {
             SetTime::Now => self.clock.time(now).into(),

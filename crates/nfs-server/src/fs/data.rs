@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::page::{self, PAGE, PAGE_U64, Page, PageSlice};
+use super::runs::Runs;
 use super::{FsError, SeekKind};
 
 /// Largest size of a file.
@@ -33,6 +34,8 @@ enum Pages {
 #[derive(Debug, Default)]
 struct Many {
     leaves: BTreeMap<u64, Box<Leaf>>,
+    /// Pages that are reserved and were not written since: they read as zeros and have no place in a leaf.
+    reserved: Runs,
     used: u64,
 }
 
@@ -180,7 +183,7 @@ impl Data {
         self.remove(whole);
     }
 
-    /// How many bytes of memory [`Data::allocate`] of `range` will take more.
+    /// How many bytes [`Data::allocate`] of `range` will take more.
     pub(super) fn allocate_needs(&self, range: Range<u64>) -> u64 {
         let last = range.end / PAGE_U64;
         let tail = (range.end % PAGE_U64) as usize;
@@ -191,7 +194,13 @@ impl Data {
         }
         let mut pages = first..last + u64::from(tail > 0);
         let mut held = 0;
-        while let Some((index, page)) = self.next_page(pages.clone()) {
+        if let Pages::Many(many) = &self.pages {
+            held += many.reserved.count(first..last) * PAGE_U64;
+            if tail > 0 && many.reserved.end(last).is_some() {
+                held += page::tight(tail) as u64;
+            }
+        }
+        while let Some((index, page)) = self.next_written(pages.clone()) {
             let most = if index == last { page::tight(tail) } else { PAGE };
             held += page.len().min(most) as u64;
             pages.start = index + 1;
@@ -199,19 +208,61 @@ impl Data {
         needs.saturating_sub(held)
     }
 
-    /// Fills the holes in `range` with pages, without memory of their own until they are written. Extends the file.
+    /// Reserves the holes in `range`: whole pages without memory until they are written. Extends the file.
     pub(super) fn allocate(&mut self, range: Range<u64>) {
-        for (index, part) in parts(range.clone()) {
-            let len = page::tight(part.end);
-            let page = match self.page(index) {
-                Some(page) if page.len() >= len => continue,
-                Some(page) => page::build(len, page, 0, &[]),
-                None if len == PAGE => page::zeros().clone(),
-                None => page::zeroed(len),
+        // A page that is needed to its end is whole.
+        let (first, last) = (range.start / PAGE_U64, range.end / PAGE_U64);
+        let tail = (range.end % PAGE_U64) as usize;
+        let mut at = first;
+        while at < last {
+            let next = self.next_written(at..last).map(|(index, page)| (index, page.len()));
+            let (end, short) = next.map_or((last, false), |(index, len)| (index, len < PAGE));
+            self.reserve(at..end);
+            if short && let Some(page) = self.page(end) {
+                let whole = page::build(PAGE, page, 0, &[]);
+                self.insert(end, whole);
+            }
+            at = end + 1;
+        }
+        if tail > 0 {
+            let len = page::tight(tail);
+            let page = match self.page(last) {
+                Some(page) if page.len() >= len => None,
+                Some(page) => Some(page::build(len, page, 0, &[])),
+                None if len == PAGE => {
+                    self.reserve(last..last + 1);
+                    None
+                }
+                None => Some(page::zeroed(len)),
             };
-            self.insert(index, page);
+            if let Some(page) = page {
+                self.insert(last, page);
+            }
         }
         self.size = self.size.max(range.end);
+    }
+
+    /// Reserves pages none of which is written.
+    pub(super) fn reserve(&mut self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
+        self.change_many(|many| {
+            many.used -= many.reserved.remove(range.clone()) * PAGE_U64;
+            many.used += (range.end - range.start) * PAGE_U64;
+            many.reserved.insert(range);
+        });
+    }
+
+    /// Whether any page of these was written.
+    pub(super) fn is_written(&self, range: Range<u64>) -> bool {
+        self.next_written(range).is_some()
+    }
+
+    /// The runs of reserved pages, for saving.
+    pub(super) fn reserved(&self) -> impl Iterator<Item = Range<u64>> {
+        let many = if let Pages::Many(many) = &self.pages { Some(many) } else { None };
+        many.into_iter().flat_map(|many| many.reserved.iter())
     }
 
     /// First data or hole at or after `offset`.
@@ -223,11 +274,17 @@ impl Data {
         let here = self.page(index).is_some_and(|page| part.start < page.len());
         Ok(match what {
             SeekKind::Data if here => Some(offset),
-            SeekKind::Data => self.next_page(index + 1..u64::MAX).map(|(index, _)| index * PAGE_U64),
+            SeekKind::Data => self.next_page(index + 1..u64::MAX).map(|index| index * PAGE_U64),
             SeekKind::Hole if !here => Some(offset),
             SeekKind::Hole => {
-                while self.page(index).is_some_and(|page| page.len() == PAGE) {
-                    index += 1;
+                loop {
+                    if let Some(end) = self.reserved_to(index) {
+                        index = end;
+                    } else if self.page(index).is_some_and(|page| page.len() == PAGE) {
+                        index += 1;
+                    } else {
+                        break;
+                    }
                 }
                 let held = self.page(index).map_or(0, |page| page.len() as u64);
                 Some((index * PAGE_U64 + held).min(self.size))
@@ -235,11 +292,11 @@ impl Data {
         })
     }
 
-    /// References to the data in `range` (which is within the file), without the holes.
+    /// References to the data in `range` (which is within the file), without the holes and what is reserved only.
     pub(super) fn pieces(&self, range: Range<u64>) -> Vec<Piece> {
         let mut out = Vec::new();
         let mut pages = range.start / PAGE_U64..range.end.div_ceil(PAGE_U64);
-        while let Some((index, page)) = self.next_page(pages.clone()) {
+        while let Some((index, page)) = self.next_written(pages.clone()) {
             pages.start = index + 1;
             let start = index * PAGE_U64;
             let from = range.start.saturating_sub(start) as usize;
@@ -305,18 +362,36 @@ impl Data {
         }
     }
 
-    /// All pages, in order.
+    /// All pages that were written, in order.
     pub(super) fn pages(&self) -> impl Iterator<Item = (u64, &Page)> {
         let mut pages = 0..u64::MAX;
         std::iter::from_fn(move || {
-            let (index, page) = self.next_page(pages.clone())?;
+            let (index, page) = self.next_written(pages.clone())?;
             pages.start = index + 1;
             Some((index, page))
         })
     }
 
-    /// The first page whose number is in `range`.
-    fn next_page(&self, range: Range<u64>) -> Option<(u64, &Page)> {
+    /// The first page in `range`, written or reserved.
+    fn next_page(&self, range: Range<u64>) -> Option<u64> {
+        let written = self.next_written(range.clone()).map(|(index, _)| index);
+        let reserved = match &self.pages {
+            Pages::Many(many) => many.reserved.first(range),
+            _ => None,
+        };
+        written.into_iter().chain(reserved).min()
+    }
+
+    /// The end of the reserved run that a page is in.
+    fn reserved_to(&self, index: u64) -> Option<u64> {
+        match &self.pages {
+            Pages::Many(many) => many.reserved.end(index),
+            _ => None,
+        }
+    }
+
+    /// The first page whose number is in `range` and that was written.
+    fn next_written(&self, range: Range<u64>) -> Option<(u64, &Page)> {
         match &self.pages {
             _ if range.is_empty() => None,
             Pages::None => None,
@@ -338,9 +413,7 @@ impl Data {
         match &self.pages {
             Pages::None => None,
             Pages::One(page) => (index == 0).then_some(page),
-            Pages::Many(many) => {
-                many.leaves.get(&(index / LEAF))?.pages.get((index % LEAF) as usize)?.as_ref()
-            }
+            Pages::Many(many) => many.page(index),
         }
     }
 
@@ -349,6 +422,9 @@ impl Data {
             Pages::None => None,
             Pages::One(page) => (index == 0).then_some(page),
             Pages::Many(many) => {
+                if many.reserved.end(index).is_some() {
+                    many.insert(index, page::zeros().clone());
+                }
                 many.leaves.get_mut(&(index / LEAF))?.pages.get_mut((index % LEAF) as usize)?.as_mut()
             }
         }
@@ -358,16 +434,23 @@ impl Data {
     pub(super) fn insert(&mut self, index: u64, page: Page) {
         match &mut self.pages {
             Pages::None | Pages::One(_) if index == 0 => self.pages = Pages::One(page),
-            Pages::Many(many) => many.insert(index, page),
-            pages => {
-                let mut many = Box::<Many>::default();
-                if let Pages::One(first) = std::mem::take(pages) {
-                    many.insert(0, first);
-                }
-                many.insert(index, page);
-                *pages = Pages::Many(many);
-            }
+            _ => self.change_many(|many| many.insert(index, page)),
         }
+    }
+
+    /// Changes the map of a large file, which the file becomes.
+    fn change_many(&mut self, change: impl FnOnce(&mut Many)) {
+        let mut many = match std::mem::take(&mut self.pages) {
+            Pages::None => Box::default(),
+            Pages::One(first) => {
+                let mut many = Box::<Many>::default();
+                many.insert(0, first);
+                many
+            }
+            Pages::Many(many) => many,
+        };
+        change(&mut many);
+        self.pages = Pages::Many(many);
     }
 
     /// Drops the pages with numbers in `range`.
@@ -379,7 +462,7 @@ impl Data {
             Pages::One(_) if range.start == 0 => self.pages = Pages::None,
             Pages::Many(many) => {
                 many.remove(range);
-                if many.leaves.is_empty() {
+                if many.leaves.is_empty() && many.reserved.is_empty() {
                     self.pages = Pages::None;
                 }
             }
@@ -389,7 +472,19 @@ impl Data {
 }
 
 impl Many {
+    fn page(&self, index: u64) -> Option<&Page> {
+        let written =
+            self.leaves.get(&(index / LEAF)).and_then(|leaf| leaf.pages.get((index % LEAF) as usize));
+        match written {
+            Some(Some(page)) => Some(page),
+            _ => self.reserved.end(index).map(|_| page::zeros()),
+        }
+    }
+
     fn insert(&mut self, index: u64, page: Page) {
+        if !self.reserved.is_empty() {
+            self.used -= self.reserved.remove(index..index + 1) * PAGE_U64;
+        }
         let leaf = self
             .leaves
             .entry(index / LEAF)
@@ -404,6 +499,7 @@ impl Many {
     }
 
     fn remove(&mut self, range: Range<u64>) {
+        self.used -= self.reserved.remove(range.clone()) * PAGE_U64;
         let mut empty = Vec::new();
         for (number, leaf) in self.leaves.range_mut(range.start / LEAF..=(range.end - 1) / LEAF) {
             let base = number * LEAF;

@@ -58,8 +58,9 @@ impl FileSystem {
         ensure((2..=CAPACITY).contains(&end), "impossible number of files")?;
         for ino in 1..end {
             let inode = load_inode(&fs, input)?;
-            fs.space.restore(inode.regular().map_or(0, Data::used));
-            fs.space.restore(inode.extra.as_ref().map_or(0, |extra| extra.cost()));
+            let data = inode.regular().map_or(0, Data::used);
+            let extra = inode.extra.as_ref().map_or(0, |extra| extra.cost());
+            fs.space.restore(data + extra, inode.names_cost());
             ensure(fs.table.restore(ino, inode).is_ok(), "impossible file number")?;
         }
         fs.check_links(end)?;
@@ -227,6 +228,11 @@ fn save_data(out: &mut dyn Write, data: &Data) -> io::Result<()> {
             put_bytes(out, page)?;
         }
     }
+    put_u64(out, u64::MAX)?;
+    for run in data.reserved() {
+        put_u64(out, run.start)?;
+        put_u64(out, run.end)?;
+    }
     put_u64(out, u64::MAX)
 }
 
@@ -238,7 +244,7 @@ fn load_data(input: &mut dyn Read) -> Result<Data, ImageError> {
     loop {
         let index = get_u64(input)?;
         if index == u64::MAX {
-            return Ok(data);
+            return load_reserved(input, data);
         }
         ensure(index >= least && index < data.size.div_ceil(PAGE_U64), "data out of place")?;
         least = index + 1;
@@ -257,6 +263,22 @@ fn load_data(input: &mut dyn Read) -> Result<Data, ImageError> {
         let rest = usize::try_from(held).ok().and_then(|held| page.get(held..)).unwrap_or_default();
         ensure(rest.iter().all(|byte| *byte == 0), "data after the end of a file")?;
         data.insert(index, page);
+    }
+}
+
+/// The runs of pages that are reserved, none of which was written.
+fn load_reserved(input: &mut dyn Read, mut data: Data) -> Result<Data, ImageError> {
+    let (mut least, pages) = (0, data.size.div_ceil(PAGE_U64));
+    loop {
+        let start = get_u64(input)?;
+        if start == u64::MAX {
+            return Ok(data);
+        }
+        let end = get_u64(input)?;
+        ensure(start >= least && start < end && end <= pages, "reserved space out of place")?;
+        ensure(!data.is_written(start..end), "reserved space that is written")?;
+        least = end;
+        data.reserve(start..end);
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::data::Data;
 use super::directory::Directory;
 use super::extra::Extra;
-use super::{Attr, FsError, Kind, Node, Time};
+use super::{Attr, FsError, Kind, Node, Time, space};
 use crate::cred::Credentials;
 
 /// Mode bits that hand over rights.
@@ -154,6 +154,22 @@ impl Inode {
             birth: self.birth.into(),
             change: self.change,
         }
+    }
+
+    /// What the file and, of a directory, the names in it count.
+    pub(super) fn names_cost(&self) -> u64 {
+        match &self.body {
+            Body::Free => 0,
+            Body::Directory(dir) => {
+                space::of_file(b"") + dir.after(0).map(|entry| space::of_name(entry.name)).sum::<u64>()
+            }
+            _ => self.file_cost(),
+        }
+    }
+
+    /// What the file alone counts.
+    pub(super) fn file_cost(&self) -> u64 {
+        space::of_file(if let Body::Symlink(target) = &self.body { target } else { b"" })
     }
 
     /// Notes that attributes changed.

@@ -8,7 +8,7 @@ use super::inode::{Body, Inode, SET_GROUP, STICKY};
 use super::table::WriteGuard;
 use super::{
     Attr, Changed, Created, DirEntry, FileSystem, FsError, Kind, LINK_MAX, Linked, NAME_MAX, NewFile, Node,
-    PATH_MAX, RemoveKind, Removed, SetAttr, Time, access, permits,
+    PATH_MAX, RemoveKind, Removed, SetAttr, Time, access, permits, space,
 };
 use crate::cred::Credentials;
 
@@ -73,7 +73,14 @@ impl FileSystem {
             return Err(FsError::TooLarge);
         }
         let attr = self.first_attr(who, &before, &body, set)?;
-        let (node, mut inode) = self.table.allocate()?;
+        let text = if let Body::Symlink(target) = &body { &target[..] } else { b"" };
+        let cost = space::of_file(text) + space::of_name(name);
+        self.space.reserve_names(cost)?;
+        let allocated = self.table.allocate();
+        if allocated.is_err() {
+            self.space.release_names(cost);
+        }
+        let (node, mut inode) = allocated?;
         let directory = matches!(body, Body::Directory(_));
         let time = self.clock.time(now).into();
         *inode = Inode {
@@ -162,6 +169,7 @@ impl FileSystem {
         if target.nlink >= LINK_MAX {
             return Err(FsError::TooManyLinks);
         }
+        self.space.reserve_names(space::of_name(name))?;
         target.nlink += 1;
         target.attributes_changed(self.clock, now);
         parent.directory_mut()?.insert(&self.hasher, name, file);
@@ -192,6 +200,7 @@ impl FileSystem {
             _ => false,
         };
         parent.directory_mut()?.remove(&self.hasher, name);
+        self.space.release_names(space::of_name(name));
         parent.nlink -= u32::from(directory);
         parent.data_changed(self.clock, now);
         inode.nlink = if directory { 0 } else { inode.nlink.saturating_sub(1) };
@@ -327,8 +336,10 @@ impl FileSystem {
         }
         let data = inode.regular().map_or(0, Data::used);
         let extra = inode.extra.as_ref().map_or(0, |extra| extra.cost());
+        let file = inode.file_cost();
         let body = self.table.free(ino, inode);
         self.space.release(data + extra);
+        self.space.release_names(file);
         Some(body)
     }
 }

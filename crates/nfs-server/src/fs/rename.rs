@@ -2,7 +2,7 @@
 
 use super::inode::{Body, Inode};
 use super::namespace::{check_new, check_removable, may_change, may_remove, need};
-use super::{Changed, FileSystem, FsError, Node, Renamed, Time, access};
+use super::{Changed, FileSystem, FsError, Node, Renamed, Time, access, space};
 use crate::cred::Credentials;
 
 impl FileSystem {
@@ -127,8 +127,13 @@ impl FileSystem {
             need(&moved, who, access::WRITE)?;
         }
 
+        // The new name takes the place of the old one, unless it is there already.
+        if other.is_none() {
+            self.space.reserve_names(space::of_name(new_name))?;
+        }
         // Changes: from here on nothing fails.
         guards[from_at].directory_mut()?.remove(&self.hasher, name);
+        self.space.release_names(space::of_name(name));
         let entries = guards[to_at].directory_mut()?;
         let cookie = entries.find(&self.hasher, new_name).map(|found| found.cookie);
         match cookie {

@@ -6,6 +6,8 @@ use std::net::IpAddr;
 use parking_lot::Mutex;
 
 pub(super) const MOST_MOUNTS: usize = 10_000;
+/// Most of one host.
+pub(super) const MOST_OF_HOST: usize = 256;
 
 /// Hosts and the paths that they mounted.
 #[derive(Debug, Default)]
@@ -16,7 +18,8 @@ pub(crate) struct Mounts {
 impl Mounts {
     pub(super) fn add(&self, host: IpAddr, path: &[u8]) {
         let mut list = self.list.lock();
-        if list.len() < MOST_MOUNTS {
+        let own = list.range((host, Box::default())..).take_while(|(other, _)| *other == host).count();
+        if list.len() < MOST_MOUNTS && own < MOST_OF_HOST {
             list.insert((host, path.into()));
         }
     }

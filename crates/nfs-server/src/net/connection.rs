@@ -63,6 +63,16 @@ impl Holding {
         self.referred -= reply.len() - encoded;
     }
 
+    /// A request is put aside: its reply will come.
+    pub(super) fn expect(&mut self) {
+        self.replies += 1;
+    }
+
+    /// What was put aside goes on.
+    pub(super) fn resume(&mut self) {
+        self.replies -= 1;
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.replies == 0
     }

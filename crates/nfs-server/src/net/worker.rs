@@ -47,6 +47,13 @@ const STOP_WAIT: Duration = Duration::from_millis(300);
 /// Most datagrams answered in a row.
 const DATAGRAMS: usize = 64;
 
+/// How often, and for how long, a request that waits for another client's answer is handled again; then it is told to
+/// come back later. As Linux's server waits for CB_GETATTR, and a little longer.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+const WAIT_AT_MOST: Duration = Duration::from_millis(50);
+/// Most requests that wait.
+const MOST_WAITING: usize = 256;
+
 const MAILBOX: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 /// Listeners count down from here,
@@ -68,9 +75,21 @@ pub(crate) struct Worker {
     connections: Vec<ConnectionSlot>,
     free: Vec<u32>,
     delayed: DelayedReplies,
+    /// Requests that wait for another client's answer, in the order in which they came.
+    waiting: VecDeque<Waiting>,
     reply: Reply,
     buffer: Vec<u8>,
     spare: Vec<u8>,
+}
+
+/// A request that is handled again until it waits no more, or has waited long enough.
+#[derive(Debug)]
+struct Waiting {
+    due: Instant,
+    until: Instant,
+    /// Of its connection.
+    token: u64,
+    message: Vec<u8>,
 }
 
 /// A place in the table of connections; its number changes with every use, so that nothing meant for one connection
@@ -118,6 +137,7 @@ impl Worker {
             connections: Vec::new(),
             free: Vec::new(),
             delayed: DelayedReplies::default(),
+            waiting: VecDeque::new(),
             reply: Reply::new(),
             buffer: vec![0; RECEIVE],
             spare: Vec::new(),
@@ -355,6 +375,7 @@ impl Worker {
         let limit = self.shared.config.max_io as usize + RECORD_SPARE;
         let mut spare = std::mem::take(&mut self.spare);
         let (mut requests, mut sent) = (0, 0);
+        conversation.may_wait = self.waiting.len() < MOST_WAITING;
         let control = input.process(data, limit, &mut spare, &mut |message| {
             let mark = record::begin(&mut self.reply.encoder);
             match dispatch::handle(&self.shared, peer, conversation, message, &mut self.reply, now) {
@@ -375,6 +396,13 @@ impl Worker {
                     self.reply.rollback(mark);
                 }
                 Disposition::Drop => self.reply.rollback(mark),
+                Disposition::Again => {
+                    self.reply.rollback(mark);
+                    held.expect();
+                    let (due, until) = (now.instant + LOOK_AGAIN, now.instant + WAIT_AT_MOST);
+                    self.waiting.push_back(Waiting { due, until, token, message: message.to_vec() });
+                    conversation.may_wait = self.waiting.len() < MOST_WAITING;
+                }
                 Disposition::Disconnect => {
                     self.reply.rollback(mark);
                     return Control::Close;
@@ -421,12 +449,51 @@ impl Worker {
         connection.output.send(&connection.socket, &mut self.reply) != Flushed::Broken
     }
 
+    /// Handles requests again that wait for other clients.
+    fn look_again(&mut self) {
+        let now = Moment::now();
+        for _ in 0..self.waiting.len() {
+            let Some(mut waiting) = self.waiting.pop_front() else { return };
+            if waiting.due > now.instant {
+                self.waiting.push_back(waiting);
+                continue;
+            }
+            let Some(index) = self.index_of(waiting.token) else { continue };
+            let Some(mut connection) = self.connections[index].connection.take() else { continue };
+            let Connection { peer, conversation, .. } = &mut *connection;
+            conversation.may_wait = now.instant < waiting.until;
+            let mark = record::begin(&mut self.reply.encoder);
+            let shared = &self.shared;
+            let handled =
+                dispatch::handle(shared, peer, conversation, &waiting.message, &mut self.reply, now);
+            // Received once, however often it is handled.
+            conversation.take_calls();
+            if handled == Disposition::Again {
+                self.reply.rollback(mark);
+                waiting.due = now.instant + LOOK_AGAIN;
+                self.waiting.push_back(waiting);
+                self.connections[index].connection = Some(connection);
+                continue;
+            }
+            connection.held.resume();
+            if handled == Disposition::Send {
+                record::end(&mut self.reply.encoder, mark);
+            } else {
+                self.reply.rollback(mark);
+            }
+            let sent = connection.output.send(&connection.socket, &mut self.reply);
+            let open = sent != Flushed::Broken && handled != Disposition::Disconnect;
+            self.put_back(index, connection, open);
+        }
+    }
+
     /// Sends replies whose time has come.
     fn release_delayed(&mut self) {
         let mut count = [0; 8];
         // How often the timer went off does not matter.
         let _ = rustix::io::read(&self.timer, &mut count);
         self.timer_at = None;
+        self.look_again();
         let now = Instant::now();
         let mut due: VecDeque<(Destination, Reply)> = std::iter::from_fn(|| self.delayed.pop(now)).collect();
         while let Some((destination, reply)) = due.pop_front() {
@@ -453,9 +520,9 @@ impl Worker {
         }
     }
 
-    /// Sets the timer for the first delayed reply.
+    /// Sets the timer for the first delayed reply or waiting request.
     fn set_timer(&mut self) {
-        let due = self.delayed.due();
+        let due = self.delayed.due().into_iter().chain(self.waiting.front().map(|waiting| waiting.due)).min();
         if due == self.timer_at || due.is_none() {
             return;
         }

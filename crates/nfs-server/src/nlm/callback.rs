@@ -109,7 +109,7 @@ impl LockCallbacks {
         };
         let mut e = Encoder::new();
         let alock = v4::Lock {
-            caller_name: lock.owner.host[..].into(),
+            caller_name: lock.owner.host.name[..].into(),
             fh: waiter.handle[..].into(),
             oh: lock.owner.oh[..].into(),
             svid: lock.owner.svid,
@@ -358,6 +358,7 @@ mod tests {
 
     use super::*;
     use crate::handle::FileId;
+    use crate::state::nlm_lock::NlmHost;
     use crate::state::nlm_lock::{NlmOwner, NlmRange};
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -424,7 +425,11 @@ mod tests {
     }
 
     fn waiter(version: u32) -> NlmWaiter {
-        let owner = NlmOwner { host: b"client"[..].into(), oh: b"77@client"[..].into(), svid: 77 };
+        let owner = NlmOwner {
+            host: NlmHost { address: [127, 0, 0, 1].into(), name: b"client"[..].into() },
+            oh: b"77@client"[..].into(),
+            svid: 77,
+        };
         let range = NlmRange { offset: 10, len: u64::MAX };
         let file = FileId { export: 1, ino: 2, generation: 3 };
         NlmWaiter {

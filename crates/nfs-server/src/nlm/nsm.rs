@@ -29,7 +29,7 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Served {
         Proc::SIMU_CRASH => {}
         Proc::NOTIFY => {
             let args: StatChge<'_> = call.args()?;
-            super::free_all(call.server, args.mon_name.0, call.effects);
+            super::free_all(call, args.mon_name.0);
         }
         _ => return Err(Refusal::ProcUnavail),
     }

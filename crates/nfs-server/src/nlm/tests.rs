@@ -132,6 +132,14 @@ fn a_machine_that_restarted_loses_its_locks() {
     assert_eq!(caller.lock(a, true, false), NlmStats::GRANTED);
     assert_eq!(caller.lock(b, true, true), NlmStats::BLOCKED);
     let notify = nsm_proto::StatChge { mon_name: "a".into(), state: 3 };
+    // A stranger that takes the name's locks away, by whatever call, takes its own only.
+    let mut stranger = Caller::new(&server, 0);
+    stranger.peer.address = ([127, 0, 0, 9], 700).into();
+    stranger.call((nsm_proto::PROGRAM, nsm::serve), (1, nsm_proto::Proc::NOTIFY.0), &notify);
+    stranger.call((proto::PROGRAM, serve), (4, Proc::FREE_ALL.0), &Notify { name: "a".into(), state: 0 });
+    let unlock = UnlockArgs { cookie: COOKIE.into(), alock: a };
+    stranger.call((proto::PROGRAM, serve), (4, Proc::UNLOCK.0), &unlock);
+    assert_eq!(caller.granted(), [0; 0]);
     assert_eq!(caller.call((nsm_proto::PROGRAM, nsm::serve), (1, nsm_proto::Proc::NOTIFY.0), &notify), b"");
     assert_eq!(caller.granted(), [1]);
     assert_eq!(caller.lock(a, true, false), NlmStats::DENIED);

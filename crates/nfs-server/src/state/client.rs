@@ -17,12 +17,14 @@ use super::session::{Session, Sessions};
 use super::{COURTESY, ClientId, Effects};
 use crate::config::ServerConfig;
 
+mod budget;
 mod record;
 #[cfg(test)]
 mod tests;
 mod v40;
 mod v41;
 
+use budget::{Kept, ReplyBudget};
 pub use record::{CallbackTarget, Principal};
 use record::{Client, Kind};
 pub use v40::{ClidInUse, SetClientId};
@@ -32,6 +34,8 @@ pub use v41::{CreateSession, ExchangeId, Exchanged};
 const MAX_CLIENTS: usize = 65_536;
 /// Most records not yet confirmed; the oldest makes room (RFC 7530 §16.34.5).
 const MAX_UNCONFIRMED: usize = 4096;
+/// Most clients kept though their lease ran out; the one that was silent longest makes room.
+const MAX_COURTESY: usize = 1024;
 /// Most ids remembered as expired.
 const MAX_EXPIRED: usize = 65_536;
 
@@ -52,7 +56,7 @@ pub struct Clients {
     expired: HashSet<ClientId>,
     expired_order: VecDeque<ClientId>,
     sessions: Arc<Sessions>,
-    total_slots: usize,
+    replies: ReplyBudget,
     grace: Grace,
     next_scan: Instant,
 }
@@ -94,7 +98,7 @@ impl Clients {
             expired: HashSet::new(),
             expired_order: VecDeque::new(),
             sessions,
-            total_slots: 0,
+            replies: ReplyBudget::new(config.memory),
             grace: Grace::new(now, config.lease, known),
             next_scan: now,
         }
@@ -119,6 +123,13 @@ impl Clients {
             .map(Client::id)
             .collect();
         for id in gone {
+            self.expire(files, id, effects);
+        }
+        let silent = |client: &&Client| client.confirmed && client.lease.age(now) > self.lease;
+        let mut silent: Vec<_> =
+            self.by_id.values().filter(silent).map(|client| (client.lease.age(now), client.id())).collect();
+        silent.sort_unstable_by_key(|(age, _)| *age);
+        for (_, id) in silent.into_iter().skip(MAX_COURTESY) {
             self.expire(files, id, effects);
         }
         for client in self.by_id.values() {
@@ -334,7 +345,7 @@ impl Clients {
         let Some(mut client) = self.by_id.remove(&id) else { return false };
         if let Kind::Session(state) = &mut client.kind {
             for session in state.sessions.drain(..) {
-                self.total_slots = self.total_slots.saturating_sub(session.slot_count());
+                self.replies.give_back(id, kept(&session));
                 session.kill();
                 self.sessions.remove(&session.id());
             }
@@ -412,6 +423,11 @@ impl Client {
         }
         self.lease.set_flags(SEQ_STATUS_CB_PATH_DOWN, !any);
     }
+}
+
+/// What a session keeps of replies.
+fn kept(session: &Session) -> Kept {
+    Kept { slots: session.slot_count() as u32, reply: session.limits().max_reply_cached }
 }
 
 fn session_path_up(session: &Session) -> bool {

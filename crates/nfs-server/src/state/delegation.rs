@@ -2,7 +2,7 @@
 //!
 //! A read delegation is granted to who opens for reading only, while no client has the file open for writing, when
 //! callbacks reach the client. A write delegation is granted when the server is configured so or the client asks for
-//! one, while no other client has the file open. Others' GETATTR recalls write delegations: CB_GETATTR is not used.
+//! one, while no other client has the file open. Others' GETATTR asks the holder ([`super::held`]).
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +10,9 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::entry::{BY_PARENT, Delegation, End, Entry, Recall, What, check_seqid};
+use super::entry::{BY_PARENT, Delegation, End, Entry, Opener, Recall, What, check_seqid};
 use super::file::Files;
+use super::held::Seen;
 use super::{ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
@@ -51,8 +52,14 @@ pub(crate) struct Wish {
     pub(crate) want: Want,
     /// Modes of the OPEN (or 0).
     pub(crate) access: u8,
+    /// User of the request.
+    pub(crate) uid: u32,
     /// Whether the caller may write the file.
     pub(crate) may_write: bool,
+    /// Whether the client would keep the file's times (RFC 9754).
+    pub(crate) times: bool,
+    /// The file as it is now.
+    pub(crate) seen: Seen,
 }
 
 impl Files {
@@ -96,7 +103,7 @@ impl Files {
         let mut busy = false;
         for (at, client) in conflicting {
             if clients.is_courtesy(client, now) {
-                self.drop_client(clients, client, effects);
+                self.revoke_delegation(clients, at, now, effects);
             } else {
                 busy = true;
                 self.begin_recall(at, truncate, now, effects);
@@ -247,10 +254,10 @@ impl Files {
                 continue;
             };
             let (client, Some(recall)) = (*client, &mut delegation.recall) else { continue };
-            if clients.is_courtesy(client, now) {
-                // Somebody waits for it.
-                self.drop_client(clients, client, effects);
-            } else if now.saturating_duration_since(recall.since) >= self.lease {
+            // A client that let its lease run out loses what somebody waits for, and no more: it learns of that when it
+            // comes back.
+            let over = now.saturating_duration_since(recall.since) >= self.lease;
+            if over || clients.is_courtesy(client, now) {
                 self.revoke_delegation(clients, at, now, effects);
             } else if recall.retry.is_some_and(|retry| retry <= now) {
                 recall.retry = None;
@@ -263,6 +270,7 @@ impl Files {
     /// Takes a delegation out of what stands in the way on its file.
     pub(super) fn leave_file(&mut self, at: u32, effects: &mut Effects) {
         self.recalled.remove(&at);
+        self.held.remove(&at);
         let Some(file) = self.states.get(at).map(|entry| entry.file) else { return };
         if let Some(record) = self.files.get_mut(file) {
             self.states.unlink(BY_PARENT, &mut record.delegations, at);
@@ -329,15 +337,18 @@ impl Files {
 
     fn add_delegation(&mut self, wish: &Wish, write: bool) -> Stateid4 {
         let file = self.record_or_new(wish.file);
-        let what = What::Delegation(Delegation { write, revoked: false, recall: None });
+        let opener = Opener::new(wish.uid);
+        let what =
+            What::Delegation(Delegation { opener, write, times: wish.times, revoked: false, recall: None });
         let at = self.add_state(Entry { client: wish.client, file, seqid: 1, v40: wish.v40, what });
         let holdings = self.holdings.entry(wish.client).or_default();
         holdings.delegated += 1;
         holdings.counts.granted += 1;
+        self.hold_attributes(at, wish.seen);
         self.stateid(at)
     }
 
-    fn begin_recall(&mut self, at: u32, truncate: bool, now: Instant, effects: &mut Effects) {
+    pub(super) fn begin_recall(&mut self, at: u32, truncate: bool, now: Instant, effects: &mut Effects) {
         let Some(Entry { what: What::Delegation(delegation), client, file, .. }) = self.states.get_mut(at)
         else {
             return;
@@ -369,9 +380,18 @@ impl Files {
     }
 
     /// Takes a delegation from its holder. A client of 4.1 learns of it by status flags and FREE_STATEID.
-    fn revoke_delegation(&mut self, clients: &mut Clients, at: u32, now: Instant, effects: &mut Effects) {
+    pub(super) fn revoke_delegation(
+        &mut self,
+        clients: &mut Clients,
+        at: u32,
+        now: Instant,
+        effects: &mut Effects,
+    ) {
         let Some(Entry { client, v40, .. }) = self.states.get(at) else { return };
         let (client, v40) = (*client, *v40);
+        if clients.owner(client).is_none() {
+            return self.purge_client(client, effects);
+        }
         if let Some(holdings) = self.holdings.get_mut(&client) {
             holdings.counts.revoked += 1;
             holdings.recall_failed = Some(now);

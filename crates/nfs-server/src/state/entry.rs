@@ -41,11 +41,39 @@ pub(super) enum What {
     },
 }
 
+/// The user in whose name a state was made; nobody's where several had a part in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Opener(u32);
+
+impl Opener {
+    /// Stands for several users. It is no user id: to `chown` it means "leave as it is".
+    const SEVERAL: u32 = u32::MAX;
+
+    pub(super) fn new(uid: u32) -> Self {
+        Self(uid)
+    }
+
+    /// The user, if it is one.
+    pub(super) fn uid(self) -> Option<u32> {
+        (self.0 != Self::SEVERAL).then_some(self.0)
+    }
+
+    /// This user has a part in it, too.
+    pub(super) fn join(&mut self, uid: u32) {
+        if self.0 != uid {
+            self.0 = Self::SEVERAL;
+        }
+    }
+}
+
 /// A delegation that the client holds.
 #[derive(Debug)]
 pub(super) struct Delegation {
+    pub(super) opener: Opener,
     /// Whether it is one for writing.
     pub(super) write: bool,
+    /// Whether its holder keeps the times of the file, too (RFC 9754).
+    pub(super) times: bool,
     /// Whether it was taken back; kept until the client frees the stateid (4.1).
     pub(super) revoked: bool,
     pub(super) recall: Option<Box<Recall>>,
@@ -63,6 +91,7 @@ pub(super) struct Recall {
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) owner: u32,
+    pub(super) opener: Opener,
     pub(super) access: u8,
     pub(super) deny: u8,
     /// Which combinations were opened, one bit each (RFC 7530 §16.19.4).

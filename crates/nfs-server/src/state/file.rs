@@ -13,6 +13,8 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use super::arena::{Arena, NONE};
 use super::contention::Contention;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
+use super::held::Held;
+use super::nlm_lock::NlmHost;
 use super::owner::{OwnerId, OwnerKind, Owners};
 use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
@@ -26,6 +28,8 @@ pub struct Files {
     pub(super) boot: u32,
     pub(super) lease: Duration,
     pub(super) delegations: bool,
+    /// Most states and owners of all clients; one client may have a quarter as many states.
+    most: usize,
     pub(super) write_delegations: bool,
     pub(super) states: Arena<Entry, 3>,
     pub(super) files: Arena<FileRecord, 0>,
@@ -42,8 +46,10 @@ pub struct Files {
     /// 4.0 owners to look at when they have not been heard of for a lease.
     pub(super) idle: VecDeque<(Instant, OwnerId)>,
     pub(super) contention: Contention,
+    /// What delegated files looked like.
+    pub(super) held: HashMap<u32, Held>,
     /// Owners of NLM locks by host.
-    pub(super) nlm_hosts: HashMap<Box<[u8]>, Vec<u32>>,
+    pub(super) nlm_hosts: HashMap<NlmHost, Vec<u32>>,
     /// NLM owners are in no client's list.
     pub(super) nlm_owners: u32,
     /// Counts of clients that are gone.
@@ -55,9 +61,13 @@ pub struct Files {
 pub struct IoRight {
     /// Whose open, lock or delegation it is; `None` for the special stateids.
     pub client: Option<ClientId>,
-    /// Whether the caller's permission on the file itself must be checked (special stateids).
-    pub check_permission: bool,
+    /// The user who may without being checked, as OPEN checked that one. All others need the file's own permission.
+    pub opener: Option<u32>,
 }
+
+/// A state or owner takes about a KiB with its file and names; they may take a sixteenth of the memory.
+const MEMORY_PER_STATE: u64 = 16 << 10;
+const LEAST_STATES: usize = 4096;
 
 /// Numbers of things held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,6 +91,7 @@ impl Files {
             boot,
             lease: config.lease,
             delegations: config.delegations,
+            most: usize::try_from(config.memory / MEMORY_PER_STATE).unwrap_or(usize::MAX).max(LEAST_STATES),
             write_delegations: config.write_delegations,
             states: Arena::new(),
             files: Arena::new(),
@@ -93,6 +104,7 @@ impl Files {
             waiting: BTreeSet::new(),
             idle: VecDeque::new(),
             contention: Contention::default(),
+            held: HashMap::new(),
             nlm_hosts: HashMap::new(),
             nlm_owners: NONE,
             past: DelegationCounts::default(),
@@ -118,7 +130,7 @@ impl Files {
             if (write || stateid == Stateid4::ANONYMOUS) && self.denied(file, write) {
                 return Err(Nfsstat4::LOCKED);
             }
-            return Ok(IoRight { client: None, check_permission: true });
+            return Ok(IoRight { client: None, opener: None });
         }
         let at = self.find(minor, client, &stateid, Some(file))?;
         let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
@@ -144,7 +156,21 @@ impl Files {
         if !allowed {
             return Err(Nfsstat4::OPENMODE);
         }
-        Ok(IoRight { client: Some(entry.client), check_permission: false })
+        let opener = match (&entry.what, open) {
+            (What::Delegation(delegation), _) => delegation.opener.uid(),
+            (_, open) => open.and_then(|open| open.opener.uid()),
+        };
+        Ok(IoRight { client: Some(entry.client), opener })
+    }
+
+    /// The user in whose name the open behind an open or lock state was made.
+    pub(crate) fn opener_uid(&self, at: u32) -> Option<u32> {
+        match &self.states.get(at)?.what {
+            What::Open(open) => open.opener.uid(),
+            What::Lock(lock) => self.opener_uid(lock.open),
+            What::Delegation(delegation) => delegation.opener.uid(),
+            What::Closed { .. } => None,
+        }
     }
 
     /// Whether deny modes of NFSv4 opens forbid this I/O to requests without open state (NFS v2 and v3, special
@@ -161,6 +187,12 @@ impl Files {
     /// Whether a client holds any delegation (RENEW: CB_PATH_DOWN).
     pub fn client_has_delegations(&self, client: ClientId) -> bool {
         self.holdings.get(&client).is_some_and(|holdings| holdings.delegated > 0)
+    }
+
+    /// Whether a client may hold more than it does: what all hold takes a share of the memory only.
+    pub(crate) fn has_room(&self, client: ClientId) -> bool {
+        let own = self.holdings.get(&client).map_or(0, |holdings| holdings.live as usize);
+        self.states.len() + self.owners.len() < self.most && own < self.most / 4
     }
 
     /// Drops all that a client holds.

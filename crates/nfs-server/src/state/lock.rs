@@ -17,7 +17,7 @@ use super::{ClientId, Effect, Effects};
 use crate::handle::FileId;
 
 /// Waiting requests per file that are remembered. Others poll, only less fairly.
-const MAX_WAITERS: usize = 4096;
+pub(super) const MAX_WAITERS: usize = 4096;
 /// How long a lock is kept for a client that was notified by CB_NOTIFY_LOCK.
 const NOTIFIED: Duration = Duration::from_secs(5);
 
@@ -90,11 +90,9 @@ impl Files {
         }
     }
 
-    /// A lock owner that is known, and whether it has a lock state on the file of the open `at`.
-    pub(crate) fn known_lock_owner(&self, client: ClientId, name: &[u8], at: u32) -> Option<(OwnerId, bool)> {
-        let owner = self.owners.find(client, OwnerKind::Lock, name)?;
-        let file = self.states.get(at)?.file;
-        Some((self.owners.id(owner), self.state_of(owner, file).is_some()))
+    /// A lock owner that is known.
+    pub(crate) fn known_lock_owner(&self, client: ClientId, name: &[u8]) -> Option<OwnerId> {
+        self.owners.find(client, OwnerKind::Lock, name).map(|owner| self.owners.id(owner))
     }
 
     /// Whether a request of a 4.0 lock owner is its next one.

@@ -1,13 +1,14 @@
 //! Locks of NLM clients (NFS v2 and v3): what `nlm` asks of the table that they share with NFSv4.
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use super::arena::NONE;
 use super::client::Clients;
 use super::file::Files;
 use super::interval::Range;
-use super::lock::Standing;
-use super::nlm_lock::{NlmLock, NlmOwner, NlmRange, NlmWaiter};
+use super::lock::{MAX_WAITERS, Standing};
+use super::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmRange, NlmWaiter};
 use super::owner::{NlmPart, Owner, OwnerKind};
 use super::waiter::{LockHolder, Offer, Waiter, Who};
 use super::{ClientId, Effects};
@@ -40,7 +41,12 @@ pub enum NlmOutcome {
     Deadlock,
     /// Not now: the grace period lasts (or, for a reclaim, is over).
     Grace,
+    /// The machine has too many owners of locks.
+    NoLocks,
 }
+
+/// Most owners of locks of a machine.
+const MAX_OWNERS: usize = 65_536;
 
 impl Files {
     /// The lock that is in the way, if any (TEST).
@@ -64,6 +70,9 @@ impl Files {
     ) -> NlmOutcome {
         if reclaim != clients.in_grace() {
             return NlmOutcome::Grace;
+        }
+        if self.nlm_is_full(&lock.owner) {
+            return NlmOutcome::NoLocks;
         }
         let range = Range::from(lock.range);
         let owner = self.nlm_owner(&lock.owner).unwrap_or(NONE);
@@ -96,7 +105,7 @@ impl Files {
         let waiting = locks.waiters.iter().any(|waiter| waiter.is_for(&lock));
         match wait {
             Some(_) if waiting => NlmOutcome::Blocked,
-            Some(wait) => {
+            Some(wait) if locks.waiters.len() < MAX_WAITERS => {
                 locks.waiters.push_back(Waiter {
                     who: Who::Nlm(Box::new(wait)),
                     range,
@@ -107,11 +116,17 @@ impl Files {
                 self.waiting.insert(file);
                 NlmOutcome::Blocked
             }
-            None => {
+            _ => {
                 self.forget_file(file);
                 NlmOutcome::Denied
             }
         }
+    }
+
+    /// Whether a machine has as many owners of locks as it may.
+    fn nlm_is_full(&self, owner: &NlmOwner) -> bool {
+        self.nlm_owner(owner).is_none()
+            && self.nlm_hosts.get(&owner.host).is_some_and(|owners| owners.len() >= MAX_OWNERS)
     }
 
     /// Takes a waiting request back; `false` when none like it waits (it may have been granted).
@@ -145,8 +160,8 @@ impl Files {
     }
 
     /// Drops all locks and waiting requests of a machine: it restarted.
-    pub fn nlm_free_all(&mut self, host: &[u8], effects: &mut Effects) {
-        self.drop_waiters(|who| matches!(who, Who::Nlm(waiter) if *waiter.lock.owner.host == *host), effects);
+    pub fn nlm_free_all(&mut self, host: &NlmHost, effects: &mut Effects) {
+        self.drop_waiters(|who| matches!(who, Who::Nlm(waiter) if waiter.lock.owner.host == *host), effects);
         for owner in self.nlm_hosts.get(host).cloned().unwrap_or_default() {
             let files =
                 self.owners.get(owner).and_then(|owner| owner.nlm.as_ref()).map(|nlm| nlm.files.clone());
@@ -203,10 +218,16 @@ impl Files {
 impl NlmOwner {
     /// The parts as one name, each as long as it is.
     fn key(&self) -> Vec<u8> {
-        let mut key = Vec::with_capacity(8 + self.host.len() + self.oh.len());
+        let NlmHost { address, name } = &self.host;
+        let address = match address.to_canonical() {
+            IpAddr::V4(address) => address.to_ipv6_mapped(),
+            IpAddr::V6(address) => address,
+        };
+        let mut key = Vec::with_capacity(24 + name.len() + self.oh.len());
+        key.extend_from_slice(&address.octets());
         key.extend_from_slice(&self.svid.to_be_bytes());
-        key.extend_from_slice(&(self.host.len() as u32).to_be_bytes());
-        key.extend_from_slice(&self.host);
+        key.extend_from_slice(&(name.len() as u32).to_be_bytes());
+        key.extend_from_slice(name);
         key.extend_from_slice(&self.oh);
         key
     }

@@ -4,11 +4,20 @@ use std::net::IpAddr;
 
 use crate::handle::FileId;
 
+/// A machine with NLM: its name is its own word, so that it counts only together with the address of its calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NlmHost {
+    /// Where its calls come from.
+    pub address: IpAddr,
+    /// What it calls itself (`caller_name`, `mon_name`).
+    pub name: Box<[u8]>,
+}
+
 /// A process of an NLM client that owns locks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NlmOwner {
-    /// Name of the client's machine (`caller_name`): FREE_ALL and SM_NOTIFY drop all its locks.
-    pub host: Box<[u8]>,
+    /// Machine of the client: FREE_ALL and SM_NOTIFY from it drop all its locks.
+    pub host: NlmHost,
     /// Lock owner (`oh`), opaque.
     pub oh: Box<[u8]>,
     /// Process id of the owner on the client.

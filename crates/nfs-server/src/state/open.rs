@@ -6,7 +6,7 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Opnum, Stateid4};
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::entry::{BY_PARENT, End, Entry, FileRecord, Open, What, check_seqid};
+use super::entry::{BY_PARENT, End, Entry, FileRecord, Open, Opener, What, check_seqid};
 use super::file::Files;
 use super::owner::{Owner, OwnerId, OwnerKind, Replay, SeqidCheck};
 use super::{ClientId, Effects};
@@ -162,9 +162,16 @@ impl Files {
         self.purge_client(client, effects);
     }
 
-    /// Opens a file for an owner, or opens it wider; all checks are done. Says whether the open is new: then it keeps
-    /// one hold of the file, for which [`super::Effect::Release`] comes at its end.
-    pub(crate) fn open(&mut self, v40: bool, owner: OwnerId, file: FileId, share: Share) -> (Stateid4, bool) {
+    /// Opens a file for an owner in the name of user `uid`, or opens it wider; all checks are done. Says whether the
+    /// open is new: then it keeps one hold of the file, for which [`super::Effect::Release`] comes at its end.
+    pub(crate) fn open(
+        &mut self,
+        v40: bool,
+        owner: OwnerId,
+        file: FileId,
+        share: Share,
+        uid: u32,
+    ) -> (Stateid4, bool) {
         let Share { access, deny } = share;
         let client = self.owners.get(owner.at).map_or(ClientId(0), |owner| owner.client);
         let file = self.record_or_new(file);
@@ -174,6 +181,7 @@ impl Files {
             let more = Share { access: access & !open.access, deny: deny & !open.deny };
             open.access |= access;
             open.deny |= deny;
+            open.opener.join(uid);
             open.combinations |= combination(share);
             if let Some(record) = self.files.get_mut(file) {
                 record.count(more.access, more.deny, 1);
@@ -183,7 +191,8 @@ impl Files {
         if let Some(record) = self.files.get_mut(file) {
             record.count(access, deny, 1);
         }
-        let open = Open { owner: owner.at, access, deny, combinations: combination(share), locks: NONE };
+        let (owner, opener, combinations) = (owner.at, Opener::new(uid), combination(share));
+        let open = Open { owner, opener, access, deny, combinations, locks: NONE };
         let at = self.add_state(Entry { client, file, seqid: 1, v40, what: What::Open(open) });
         (self.stateid(at), true)
     }

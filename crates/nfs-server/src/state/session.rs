@@ -348,6 +348,14 @@ impl SlotGuard {
         // Else dropping the guard does what is left.
     }
 
+    /// The request is put aside, to be executed again: the slot is as if it had not come.
+    pub fn take_back(mut self) {
+        self.finished = true;
+        if let Some(slot) = self.session.slot(self.slot) {
+            slot.take_back();
+        }
+    }
+
     fn release(&self, keep: Option<impl FnOnce(&mut Vec<u8>)>) {
         if let Some(slot) = self.session.slot(self.slot) {
             slot.release(keep);

@@ -127,6 +127,14 @@ impl Slot {
         }
     }
 
+    /// As if the request in execution had not come. The reply before it, which its coming has acknowledged, is gone.
+    pub(super) fn take_back(&self) {
+        let mut state = self.state.lock();
+        state.running = false;
+        state.sequence = state.sequence.wrapping_sub(1);
+        state.kept = if state.sequence == 0 { Kept::Never } else { Kept::Nothing };
+    }
+
     /// As if the request with this number had been answered.
     #[cfg(test)]
     pub(super) fn set_sequence(&self, sequence: u32) {

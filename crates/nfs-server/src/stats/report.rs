@@ -1,5 +1,6 @@
 //! Statistics as they are shown: JSON for programs, and the lines of Linux's `/proc/net/rpc/nfsd`.
 
+use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 
 use benchmaster_nfs_proto::v2::Proc2;
@@ -113,7 +114,8 @@ pub struct OperationReport {
     pub service: ServiceTime,
 }
 
-/// Service times in nanoseconds, percentiles to two digits.
+/// Service times in nanoseconds, percentiles to two digits. Percentiles are 0 and the histogram is empty for operations
+/// of single clients beyond 4,096 such pairs; the sums of all clients have all of them.
 #[derive(Debug, Clone, Serialize)]
 pub struct ServiceTime {
     /// Sum of service times, in nanoseconds.
@@ -136,7 +138,8 @@ pub struct ServiceTime {
 
 impl OperationReport {
     fn new(operation: Operation, counts: &Counts) -> Self {
-        let at = |quantile| counts.service.value_at_quantile(quantile);
+        let times = counts.service.as_deref();
+        let at = |quantile| times.map_or(0, |times| times.value_at_quantile(quantile));
         let service = ServiceTime {
             total_ns: counts.nanos,
             mean_ns: counts.nanos as f64 / counts.count.max(1) as f64,
@@ -144,10 +147,10 @@ impl OperationReport {
             p90_ns: at(0.9),
             p99_ns: at(0.99),
             p999_ns: at(0.999),
-            max_ns: counts.service.max(),
-            histogram: counts
-                .service
-                .iter_recorded()
+            max_ns: times.map_or(0, |times| times.max()),
+            histogram: times
+                .into_iter()
+                .flat_map(|times| times.iter_recorded())
                 .map(|bucket| (bucket.value_iterated_to(), bucket.count_since_last_iteration()))
                 .collect(),
         };
@@ -171,26 +174,27 @@ impl Statistics {
         state: StateReport,
         injected: Vec<(String, u64)>,
     ) -> Report {
-        let per_client = self.totals();
+        let names = self.clients.read().names.clone();
         let mut sums: Vec<Option<Counts>> = vec![None; Operation::COUNT];
-        for (operation, counts) in per_client.iter().flatten() {
-            match &mut sums[operation.index()] {
-                Some(sum) => sum.add(counts),
-                none => *none = Some(counts.clone()),
+        let client = |(index, (address, machine)): (usize, &(IpAddr, Box<[u8]>))| {
+            let operations = self.of_client(index);
+            for (operation, counts) in &operations {
+                match &mut sums[operation.index()] {
+                    Some(sum) => sum.add(counts),
+                    none => *none = Some(counts.clone()),
+                }
             }
-        }
-        let all = |(index, counts): (usize, &Option<Counts>)| {
-            counts.as_ref().map(|counts| OperationReport::new(Operation::of_index(index), counts))
-        };
-        let names = self.clients.read();
-        let client = |(index, operations): (usize, Vec<(Operation, Counts)>)| {
-            let (address, machine) = &names.names[index];
             ClientReport {
                 client: index as u32 + 1,
                 address: address.to_string(),
                 machine: String::from_utf8_lossy(machine).into_owned(),
                 operations: operations.iter().map(|(op, counts)| OperationReport::new(*op, counts)).collect(),
             }
+        };
+        let clients = names.iter().enumerate().map(client).collect();
+        self.add_others(&mut sums);
+        let all = |(index, counts): (usize, &Option<Counts>)| {
+            counts.as_ref().map(|counts| OperationReport::new(Operation::of_index(index), counts))
         };
         let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
         let transport = &self.transport;
@@ -209,7 +213,7 @@ impl Statistics {
             state,
             injected,
             operations: sums.iter().enumerate().filter_map(all).collect(),
-            clients: per_client.into_iter().enumerate().map(client).collect(),
+            clients,
             nfsd: Vec::new(),
         };
         report.nfsd = report.nfsd_lines();
@@ -251,7 +255,7 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::Ipv4Addr;
     use std::time::Duration;
 
     use super::super::Sample;

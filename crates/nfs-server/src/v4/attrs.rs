@@ -2,8 +2,8 @@
 
 use benchmaster_nfs_proto::v4::{
     ACL_SUPPORT_ALLOW, ACL_SUPPORT_DENY, AttrError, Attributes, Bitmap4, ChangeAttrType4,
-    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, Settime4, Specdata4,
-    V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
+    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, OpenArguments4, Settime4,
+    Specdata4, V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
 };
 use benchmaster_nfs_proto::xdr::Encoder;
 
@@ -71,7 +71,27 @@ const SUPPORTED: Bitmap4 = Bitmap4::of(&[
     fattr4::CHANGE_ATTR_TYPE,
     fattr4::MODE_UMASK,
     fattr4::XATTR_SUPPORT,
+    fattr4::TIME_DELEG_ACCESS,
+    fattr4::TIME_DELEG_MODIFY,
+    fattr4::OPEN_ARGUMENTS,
 ]);
+
+/// Times that the holder of a delegation sets (RFC 9754 §5).
+const DELEGATED_TIMES: Bitmap4 = Bitmap4::of(&[fattr4::TIME_DELEG_ACCESS, fattr4::TIME_DELEG_MODIFY]);
+
+/// What OPEN takes (RFC 9754 §3). Wants are not remembered, and no delegation outlives a client's restart.
+const OPEN_ARGUMENTS: OpenArguments4 = OpenArguments4 {
+    // READ, WRITE, BOTH.
+    share_access: Bitmap4::of(&[1, 2, 3]),
+    // NONE, READ, WRITE, BOTH.
+    share_deny: Bitmap4::of(&[0, 1, 2, 3]),
+    // ANY_DELEG, NO_DELEG, CANCEL, DELEG_TIMESTAMPS, OPEN_XOR_DELEGATION.
+    share_access_want: Bitmap4::of(&[3, 4, 5, 20, 21]),
+    // NULL, PREVIOUS, DELEGATE_CUR, FH, DELEG_CUR_FH.
+    open_claim: Bitmap4::of(&[0, 1, 2, 4, 5]),
+    // UNCHECKED4, GUARDED4, EXCLUSIVE4, EXCLUSIVE4_1.
+    create_mode: Bitmap4::of(&[0, 1, 2, 3]),
+};
 
 /// What can be set at all.
 const SETTABLE: Bitmap4 = Bitmap4::of(&[
@@ -85,6 +105,8 @@ const SETTABLE: Bitmap4 = Bitmap4::of(&[
     fattr4::TIME_MODIFY_SET,
     fattr4::MODE_SET_MASKED,
     fattr4::MODE_UMASK,
+    fattr4::TIME_DELEG_ACCESS,
+    fattr4::TIME_DELEG_MODIFY,
 ]);
 
 /// Attributes of the whole file system, which need a look at its counters.
@@ -121,7 +143,20 @@ pub(crate) fn supported(minor: u32) -> Bitmap4 {
 /// Attributes that an exclusive create of 4.1 can set at once (`suppattr_exclcreat`): the verifier has a place of its
 /// own, so all.
 pub(crate) fn exclusive_create(minor: u32) -> Bitmap4 {
-    SETTABLE & supported(minor)
+    SETTABLE & supported(minor) & !DELEGATED_TIMES
+}
+
+/// Times of the holder of a delegation: of access, and of the last change of data.
+pub(crate) type DelegatedTimes = (Option<Time>, Option<Time>);
+
+/// The times of a delegation's holder in attributes to be set, if any are.
+pub(crate) fn delegated_times(attrs: &Fattr4<'_>) -> Result<Option<DelegatedTimes>, Failure> {
+    if !attrs.attrmask.intersects(&DELEGATED_TIMES) {
+        return Ok(None);
+    }
+    let given = Attributes::decode(attrs).map_err(AttrError::status)?;
+    let (access, modify) = (given.time_deleg_access.map(to_time), given.time_deleg_modify.map(to_time));
+    Ok(Some((access.transpose()?, modify.transpose()?)))
 }
 
 const fn intersection(a: &Bitmap4, b: &Bitmap4) -> Bitmap4 {
@@ -241,6 +276,7 @@ impl<'a> View<'a> {
             fattr4::CLONE_BLKSIZE => e.put(&1u32),
             fattr4::SPACE_FREED => e.put(&if attr.nlink > 1 { 0 } else { attr.used }),
             fattr4::CHANGE_ATTR_TYPE => e.put(&ChangeAttrType4::MonotonicIncr),
+            fattr4::OPEN_ARGUMENTS => e.put(&OPEN_ARGUMENTS),
             // Of SUPPORTED only the write-only ones are left, which `check_readable` keeps out.
             _ => {}
         }
@@ -321,7 +357,10 @@ pub(crate) fn to_set(attrs: &Fattr4<'_>, minor: u32, purpose: Purpose) -> Result
         return Err(Nfsstat4::INVAL.into());
     }
     let given = Attributes::decode(attrs).map_err(AttrError::status)?;
-    if given.size.is_some() && matches!(purpose, Purpose::NewObject | Purpose::NewLink) {
+    let existing = matches!(purpose, Purpose::Existing { .. });
+    if given.size.is_some() && matches!(purpose, Purpose::NewObject | Purpose::NewLink)
+        || attrs.attrmask.intersects(&DELEGATED_TIMES) && !existing
+    {
         return Err(Nfsstat4::INVAL.into());
     }
     let before = match purpose {

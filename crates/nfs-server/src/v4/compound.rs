@@ -89,8 +89,10 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
         c.reply.encoder.patch_u32(count_at, results);
     }
     c.reply.encoder.patch_u32(c.start, status.0);
-    if let Some(slot) = slot {
-        slot.finish(c.reply, c.start, results);
+    match slot {
+        Some(slot) if c.waits => slot.take_back(),
+        Some(slot) => slot.finish(c.reply, c.start, results),
+        None => {}
     }
 }
 

@@ -4,7 +4,7 @@
 use benchmaster_nfs_proto::v4::{
     Acetype4, DelegClaim4, DelegreturnArgs, Nfsace4, Nfsstat4, OpenDelegation4, OpenDelegationType4,
     OpenNoneDelegation4, OpenReadDelegation4, OpenWriteDelegation4, SHARE_ACCESS_BOTH, SpaceLimit4, Stateid4,
-    WANT_ANY_DELEG, WANT_CANCEL, WANT_DELEG_MASK, WANT_NO_DELEG, WANT_NO_PREFERENCE,
+    WANT_ANY_DELEG, WANT_CANCEL, WANT_DELEG_MASK, WANT_DELEG_TIMESTAMPS, WANT_NO_DELEG, WANT_NO_PREFERENCE,
     WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_READ_DELEG, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, WANT_WRITE_DELEG,
     WantDelegationArgs,
 };
@@ -13,6 +13,7 @@ use super::{Compound, OpResult};
 use crate::fs::{Kind, access as right, permits};
 use crate::state::Tables;
 use crate::state::delegation::{Want, Wish};
+use crate::state::held::Seen;
 
 /// DELEGRETURN (RFC 7530 §16.6, RFC 8881 §18.6).
 pub(crate) fn delegreturn(c: &mut Compound<'_>, args: DelegreturnArgs) -> OpResult {
@@ -35,11 +36,12 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
         | WANT_DELEG_MASK
         | WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL
         | WANT_PUSH_DELEG_WHEN_UNCONTENDED;
+    let known = if c.minor >= 2 { KNOWN | WANT_DELEG_TIMESTAMPS } else { KNOWN };
     let file = c.file()?;
     let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
     let want = match want(args.want) {
         Some(Want::NoPreference | Want::Nothing) | None => return Err(Nfsstat4::INVAL.into()),
-        _ if args.want & !KNOWN != 0 => return Err(Nfsstat4::INVAL.into()),
+        _ if args.want & !known != 0 => return Err(Nfsstat4::INVAL.into()),
         Some(want) => want,
     };
     let (fs, node, attr) = c.look(file)?;
@@ -52,7 +54,9 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
         DelegClaim4::Previous(_) => clients.may_reclaim(client)?,
         DelegClaim4::Fh => clients.may_claim(client)?,
     }
-    let wish = Wish { client, v40: false, file, want, access: 0, may_write };
+    let times = c.minor >= 2 && args.want & WANT_DELEG_TIMESTAMPS != 0;
+    let seen = Seen::from(&attr);
+    let wish = Wish { client, v40: false, file, want, access: 0, uid: c.who.uid, may_write, times, seen };
     let now = c.now.instant;
     let promise = match (attr.kind, args.claim) {
         (Kind::Directory, _) => Promise::Refused(OpenNoneDelegation4::IsDir),
@@ -64,11 +68,11 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
             let write = kind == OpenDelegationType4::Write;
             fs.hold(node)?;
             let (stateid, recall) = files.redelegate(clients, &wish, write, now, c.effects);
-            Promise::Granted { stateid, write, recall }
+            Promise::Granted { stateid, write, times, recall }
         }
         _ if !permits(&attr, c.who, right::READ) => Promise::Refused(OpenNoneDelegation4::Resource(false)),
         _ => match files.delegate(clients, &wish, now, || fs.hold(node).is_ok()) {
-            Ok((stateid, write)) => Promise::Granted { stateid, write, recall: false },
+            Ok((stateid, write)) => Promise::Granted { stateid, write, times, recall: false },
             Err(why) => Promise::Refused(why),
         },
     };
@@ -87,6 +91,8 @@ pub(crate) enum Promise {
         stateid: Stateid4,
         /// Whether it is one for writing.
         write: bool,
+        /// Whether its holder keeps the file's times.
+        times: bool,
         /// Whether it has to be returned at once.
         recall: bool,
     },
@@ -105,15 +111,15 @@ impl Promise {
         const OPAQUE_EMPTY: benchmaster_nfs_proto::v4::Utf8<'static> =
             benchmaster_nfs_proto::xdr::Opaque(&[]);
         match *self {
-            Self::Granted { stateid, write: false, recall } => {
-                OpenDelegation4::Read(OpenReadDelegation4 { stateid, recall, permissions: NOBODY })
+            Self::Granted { stateid, write: false, times, recall } => {
+                let read = OpenReadDelegation4 { stateid, recall, permissions: NOBODY };
+                if times { OpenDelegation4::ReadAttrs(read) } else { OpenDelegation4::Read(read) }
             }
-            Self::Granted { stateid, write: true, recall } => OpenDelegation4::Write(OpenWriteDelegation4 {
-                stateid,
-                recall,
-                space_limit: SpaceLimit4::Size(u64::MAX),
-                permissions: NOBODY,
-            }),
+            Self::Granted { stateid, write: true, times, recall } => {
+                let space_limit = SpaceLimit4::Size(u64::MAX);
+                let write = OpenWriteDelegation4 { stateid, recall, space_limit, permissions: NOBODY };
+                if times { OpenDelegation4::WriteAttrs(write) } else { OpenDelegation4::Write(write) }
+            }
             Self::Refused(why) if reasons => OpenDelegation4::NoneExt(why),
             Self::None if reasons => OpenDelegation4::NoneExt(OpenNoneDelegation4::Resource(false)),
             Self::Refused(_) | Self::None => OpenDelegation4::None,

@@ -10,9 +10,10 @@ use benchmaster_nfs_proto::v4::{
 use super::attrs::{self, Purpose, View};
 use super::names::check_name;
 use super::{Compound, Failure, OpResult};
-use crate::fs::{FsError, Kind, access as right, permits};
+use crate::fs::{Attr, FsError, Kind, access as right, permits};
 use crate::handle::{self, FileId};
-use crate::state::Conflict;
+use crate::state::held::{Answer, Asked};
+use crate::state::{Conflict, Tables};
 
 /// ACCESS (RFC 7530 §16.1, RFC 8881 §18.1, RFC 8276 §8.5).
 pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
@@ -57,10 +58,12 @@ pub(crate) fn getattr(c: &mut Compound<'_>, args: GetattrArgs) -> OpResult {
     let file = c.file()?;
     attrs::check_readable(args.attr_request, c.minor)?;
     // 4.0 does not say whose GETATTR it is, and the holder of a delegation may well ask.
-    if c.client.is_some() && attrs::concern_delegations(args.attr_request) {
-        c.check_conflict(file, Conflict::Read)?;
-    }
-    let (_, _, attr) = c.look(file)?;
+    let asks = c.client.is_some() && attrs::concern_delegations(args.attr_request);
+    let shown = if asks { c.ask_holder(file)? } else { None };
+    let attr = match shown {
+        Some(attr) => attr,
+        None => c.look(file)?.2,
+    };
     View::new(c.server, c.minor, file.export, args.attr_request).put(&mut c.reply.encoder, file, &attr);
     Ok(())
 }
@@ -82,15 +85,58 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
         if size > attrs::MAX_FILE_SIZE {
             return Err(Nfsstat4::FBIG.into());
         }
-        size_checked = !c.check_io(stateid, file, true)?.check_permission;
+        let right = c.check_io(stateid, file, true)?;
+        // Who may by its open needs no permission of the file, nor does the owner (it could give it to itself).
+        size_checked = right.client.is_some() && (right.opener == Some(c.who.uid) || attr.uid == c.who.uid);
     } else if c.client.is_none() && !stateid.is_special() {
         // Only to learn whose delegation need not be recalled: without a size the stateid has no other use.
         c.learn_client(stateid, file);
+    }
+    if let Some(times) = attrs::delegated_times(&args.obj_attributes)? {
+        let write = times.1.is_some();
+        let right = c.check_io(stateid, file, write)?;
+        c.check_user(right.opener, file, write)?;
+        let tables = c.server.state.read();
+        let (atime, mtime) = tables.files.holders_times(c.minor, c.client, &stateid, file, times)?;
+        drop(tables);
+        fs.set_delegated_times(node, atime, mtime, false, c.now.wall)?;
     }
     c.check_conflict(file, Conflict::Change)?;
     fs.set_attr(c.who, node, &set, None, size_checked, c.now.wall)?;
     c.reply.encoder.put(&args.obj_attributes.attrmask);
     Ok(())
+}
+
+impl Compound<'_> {
+    /// Attributes of a file that another client has a write delegation on, as its holder knows them: DELAY until it
+    /// has answered. `None`: nobody knows better than the server.
+    fn ask_holder(&mut self, file: FileId) -> Result<Option<Attr>, Failure> {
+        // Most files have no delegation: look before locking for change.
+        if !self.server.config.delegations || !self.server.state.read().files.delegated(file) {
+            return Ok(None);
+        }
+        let asked = {
+            let Tables { clients, files } = &mut *self.server.state.write();
+            files.ask_holder(clients, file, self.client, self.now.instant, self.effects)
+        };
+        let answer = match asked {
+            Asked::Nobody => return Ok(None),
+            Asked::Waits => {
+                // The holder answers at once as a rule: sooner than the client would come back.
+                self.waits = self.may_wait && self.session.is_some() && !self.non_idempotent;
+                return Err(Nfsstat4::DELAY.into());
+            }
+            Asked::Holder(answer) => answer,
+        };
+        let (fs, node, attr) = self.look(file)?;
+        let attr = if answer.first {
+            let Answer { atime, mtime, modified, .. } = answer;
+            fs.set_delegated_times(node, atime, mtime, modified, self.now.wall)?
+        } else {
+            attr
+        };
+        Ok(Some(Attr { size: answer.size, ..attr }))
+    }
 }
 
 /// VERIFY (RFC 7530 §16.35, RFC 8881 §18.31).
@@ -191,8 +237,11 @@ pub(crate) fn lookupp(c: &mut Compound<'_>) -> OpResult {
 fn parent(c: &Compound<'_>) -> Result<FileId, Failure> {
     let dir = c.file()?;
     let (_, _, attr) = c.look(dir)?;
-    if attr.kind != Kind::Directory {
-        return Err(Nfsstat4::NOTDIR.into());
+    match attr.kind {
+        Kind::Directory => {}
+        // RFC 8881 §15.2; RFC 7530 §16.14.4 has NOTDIR only.
+        Kind::Symlink if c.minor > 0 => return Err(Nfsstat4::SYMLINK.into()),
+        _ => return Err(Nfsstat4::NOTDIR.into()),
     }
     if !permits(&attr, c.who, right::EXECUTE) {
         return Err(Nfsstat4::ACCESS.into());

@@ -109,21 +109,38 @@ impl Compound<'_> {
         self.client = right.ok().and_then(|right| right.client);
     }
 
-    /// Establishes the right to read or write the data of `file`: by the stateid, or for the special ones by the
-    /// caller's permission, and after delegations in the way are recalled.
+    /// Establishes the right to read or write the data of `file`: by the stateid, and the caller's own permission where
+    /// it is not the one who opened; after delegations in the way of a special stateid are recalled.
     pub(crate) fn authorize(&mut self, stateid: Stateid4, file: FileId, write: bool) -> OpResult {
         if stateid.is_special() {
             let (_, _, attr) = self.look(file)?;
             check_kind(attr.kind)?;
-            let wanted = if write { right::WRITE } else { right::READ };
-            if !permits(&attr, self.who, wanted) {
+            if !permits(&attr, self.who, wanted(write)) {
                 return Err(Nfsstat4::ACCESS.into());
             }
         }
         let right = self.check_io(stateid, file, write)?;
-        if right.check_permission {
-            self.check_conflict(file, if write { Conflict::Change } else { Conflict::Read })?;
+        if right.client.is_none() {
+            return self.check_conflict(file, if write { Conflict::Change } else { Conflict::Read });
         }
-        Ok(())
+        self.check_user(right.opener, file, write)
     }
+
+    /// Whoever learned a stateid could use it: who did not open needs the permission of the file itself (RFC 7530
+    /// §16.36.4, RFC 8881 §18.32.4), but the owner, who could give it to itself.
+    #[inline]
+    pub(crate) fn check_user(&self, opener: Option<u32>, file: FileId, write: bool) -> OpResult {
+        if opener == Some(self.who.uid) {
+            return Ok(());
+        }
+        let (_, _, attr) = self.look(file)?;
+        if attr.uid == self.who.uid || permits(&attr, self.who, wanted(write)) {
+            return Ok(());
+        }
+        Err(Nfsstat4::ACCESS.into())
+    }
+}
+
+fn wanted(write: bool) -> u32 {
+    if write { right::WRITE } else { right::READ }
 }

@@ -7,6 +7,7 @@ use benchmaster_nfs_proto::v4::{
 use benchmaster_nfs_proto::xdr::Opaque;
 
 use super::io_ops::check_kind;
+use super::open_ops::too_much;
 use super::{Compound, Failure, OpResult};
 use crate::fs::Kind;
 use crate::handle::FileId;
@@ -53,7 +54,10 @@ pub(crate) fn lockt(c: &mut Compound<'_>, args: LocktArgs<'_>) -> OpResult {
     let server = c.server;
     let tables = &mut *server.state.write();
     let client = c.client_of(tables, args.owner.clientid)?;
-    tables.clients.may_claim(client)?;
+    // It claims nothing: only locks that are not reclaimed yet make its answer uncertain.
+    if tables.clients.in_grace() {
+        return Err(Nfsstat4::GRACE.into());
+    }
     let request = LockRequest {
         client,
         owner: args.owner.owner.0,
@@ -151,15 +155,15 @@ fn lock_new(
         if client != ClientId(locker.lock_owner.clientid) {
             return Err(Nfsstat4::BAD_STATEID.into());
         }
-        match tables.files.known_lock_owner(client, name, at) {
-            // With a state of its own the owner has to use that (RFC 7530 §16.10.5).
-            Some((_, true)) => return Err(Nfsstat4::BAD_SEQID.into()),
-            Some((owner, false)) => match tables.files.lock_turn(owner, locker.lock_seqid)? {
+        // An owner that is known goes on with its sequence, be it with a lock on this very file: after another OPEN of
+        // the file clients begin with the open's stateid again. Anything but its next number is BAD_SEQID (RFC 7530
+        // §16.10.5).
+        if let Some(owner) = tables.files.known_lock_owner(client, name) {
+            match tables.files.lock_turn(owner, locker.lock_seqid)? {
                 // A repetition would repeat the open owner's number, too.
                 SeqidCheck::Replay(_) => return Err(Nfsstat4::BAD_SEQID.into()),
                 SeqidCheck::Run => lock_owner = Some(owner),
-            },
-            None => {}
+            }
         }
         lock_owner = Some(place(c, tables, at, client, name, args, locker.lock_seqid)?);
         Ok(())
@@ -182,7 +186,12 @@ fn place(
     seqid: u32,
 ) -> Result<OwnerId, Failure> {
     let range = Range::new(args.offset, args.length).ok_or(Nfsstat4::INVAL)?;
+    let file = c.file()?;
+    c.check_user(tables.files.opener_uid(at), file, args.locktype.is_write())?;
     let Tables { clients, files } = tables;
+    if !files.has_room(client) {
+        return Err(too_much(c.minor));
+    }
     if args.reclaim {
         clients.may_reclaim(client)?;
     } else {

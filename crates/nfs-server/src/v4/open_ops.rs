@@ -4,9 +4,10 @@ use std::hash::Hasher as _;
 
 use benchmaster_nfs_proto::v4::{
     Bitmap4, ChangeInfo4, CloseArgs, CloseOk, Component4, Createhow4, Nfsstat4, OPEN_RESULT_CONFIRM,
-    OPEN_RESULT_LOCKTYPE_POSIX, OPEN_RESULT_MAY_NOTIFY_LOCK, OPEN_RESULT_PRESERVE_UNLINKED, OpenArgs,
-    OpenClaim4, OpenConfirmArgs, OpenConfirmOk, OpenDelegationType4, OpenDowngradeArgs, OpenDowngradeOk,
-    OpenOk, Openflag4, Opnum, SHARE_ACCESS_BOTH, SHARE_DENY_BOTH, WANT_DELEG_MASK,
+    OPEN_RESULT_LOCKTYPE_POSIX, OPEN_RESULT_MAY_NOTIFY_LOCK, OPEN_RESULT_NO_OPEN_STATEID,
+    OPEN_RESULT_PRESERVE_UNLINKED, OpenArgs, OpenClaim4, OpenConfirmArgs, OpenConfirmOk, OpenDelegationType4,
+    OpenDowngradeArgs, OpenDowngradeOk, OpenOk, Openflag4, Opnum, SHARE_ACCESS_BOTH, SHARE_DENY_BOTH,
+    Stateid4, WANT_DELEG_MASK, WANT_DELEG_TIMESTAMPS, WANT_OPEN_XOR_DELEGATION,
     WANT_PUSH_DELEG_WHEN_UNCONTENDED, WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL, fattr4,
 };
 
@@ -18,6 +19,7 @@ use crate::fs::{Attr, FsError, Kind, NewFile, Node, SetAttr, access as right, pe
 use crate::handle::FileId;
 use crate::reply::ReplyMark;
 use crate::state::delegation::{Want, Wish};
+use crate::state::held::Seen;
 use crate::state::open::Share;
 use crate::state::owner::{OwnerId, OwnerKind, Replay, SeqidCheck};
 use crate::state::{ClientId, Conflict, Tables};
@@ -41,6 +43,9 @@ pub(crate) fn open(c: &mut Compound<'_>, args: OpenArgs<'_>) -> OpResult {
         let outcome = run_open(c, tables, current, owner, client, &args);
         tables.files.abandon_owner(owner);
         return outcome;
+    }
+    if !tables.files.has_room(client) {
+        return Err(too_much(c.minor));
     }
     let (owner, turn) = tables.files.open_turn(client, name, args.seqid, now, c.effects)?;
     c.in_turn(tables, owner, turn, args.seqid, Opnum::OPEN, |c, tables| {
@@ -68,7 +73,7 @@ pub(crate) fn open_confirm(c: &mut Compound<'_>, args: OpenConfirmArgs) -> OpRes
 /// OPEN_DOWNGRADE (RFC 7530 §16.19, RFC 8881 §18.18).
 pub(crate) fn open_downgrade(c: &mut Compound<'_>, args: OpenDowngradeArgs) -> OpResult {
     with_open(c, args.open_stateid, args.seqid, Opnum::OPEN_DOWNGRADE, |c, tables, at| {
-        let (share, _) = share(c.minor, args.share_access, args.share_deny)?;
+        let Modes { share, .. } = modes(c.minor, args.share_access, args.share_deny)?;
         let open_stateid = tables.files.downgrade(at, share)?;
         c.reply.encoder.put(&OpenDowngradeOk { open_stateid });
         c.set_stateid(open_stateid);
@@ -89,7 +94,7 @@ pub(crate) fn close(c: &mut Compound<'_>, args: CloseArgs) -> OpResult {
 /// Runs an operation on an open: in 4.0 in its owner's sequence.
 fn with_open(
     c: &mut Compound<'_>,
-    stateid: benchmaster_nfs_proto::v4::Stateid4,
+    stateid: Stateid4,
     seqid: u32,
     op: Opnum,
     run: impl FnOnce(&mut Compound<'_>, &mut Tables, u32) -> OpResult,
@@ -191,6 +196,11 @@ impl Compound<'_> {
     }
 }
 
+/// What a client is told that holds as much as it may: to come back when it holds less.
+pub(crate) fn too_much(minor: u32) -> Failure {
+    if minor == 0 { Nfsstat4::RESOURCE.into() } else { Nfsstat4::DELAY.into() }
+}
+
 /// The file of an OPEN.
 struct OpenTarget {
     file: FileId,
@@ -213,7 +223,7 @@ fn run_open(
     client: ClientId,
     args: &OpenArgs<'_>,
 ) -> OpResult {
-    let (share, want) = share(c.minor, args.share_access, args.share_deny)?;
+    let Modes { share, want, times, only_one } = modes(c.minor, args.share_access, args.share_deny)?;
     let reclaim = matches!(args.claim, OpenClaim4::Previous(_));
     match args.claim {
         OpenClaim4::DelegatePrev(_) | OpenClaim4::DelegPrevFh => return Err(Nfsstat4::NOTSUPP.into()),
@@ -252,8 +262,11 @@ fn run_open(
         fs.set_attr(c.who, node, &set, None, true, c.now.wall)?;
     }
 
+    if !files.has_room(client) {
+        return Err(too_much(c.minor));
+    }
     fs.hold(node)?;
-    let (stateid, new) = files.open(c.minor == 0, owner, found.file, share);
+    let (stateid, new) = files.open(c.minor == 0, owner, found.file, share, c.who.uid);
     if !new {
         fs.release(node);
     }
@@ -261,13 +274,19 @@ fn run_open(
         files.set_confirmed(owner);
     }
     let confirmed = files.is_confirmed(owner);
+    let attr = fs.attr(node)?;
+    let may_read = found.created || permits(&attr, c.who, right::READ);
     let wish = Wish {
         client,
         v40: c.minor == 0,
         file: found.file,
         want,
         access: share.access,
+        // Under a delegation its holder reads, too: unchecked only where OPEN would let it.
+        uid: if may_read { c.who.uid } else { u32::MAX },
         may_write: may_write(c, &found),
+        times,
+        seen: Seen::from(&attr),
     };
     let promise = match args.claim {
         OpenClaim4::Previous(OpenDelegationType4::None | OpenDelegationType4::NoneExt) => Promise::None,
@@ -275,45 +294,78 @@ fn run_open(
             let write = matches!(kind, OpenDelegationType4::Write | OpenDelegationType4::WriteAttrs);
             fs.hold(node)?;
             let (stateid, recall) = files.redelegate(clients, &wish, write, now, c.effects);
-            Promise::Granted { stateid, write, recall }
+            Promise::Granted { stateid, write, times, recall }
         }
         // The client is about to return the one it has.
         OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => Promise::None,
         _ if !confirmed => Promise::None,
         _ => match files.delegate(clients, &wish, now, || fs.hold(node).is_ok()) {
-            Ok((stateid, write)) => Promise::Granted { stateid, write, recall: false },
+            Ok((stateid, write)) => Promise::Granted { stateid, write, times, recall: false },
             Err(why) => Promise::Refused(why),
         },
     };
     deleg_ops::note(c, &promise);
+    // Instead of an open, if the delegation allows all that the open would, and denies no more.
+    let replaced = match promise {
+        Promise::Granted { stateid, write, recall: false, .. }
+            if only_one && new && share.deny == 0 && (write || share.access & WRITE == 0) =>
+        {
+            Some(stateid)
+        }
+        _ => None,
+    };
+    if replaced.is_some() {
+        let at = files.find_open(c.minor, Some(client), &stateid, found.file)?;
+        files.close(at, c.effects)?;
+    }
+    let returned = if replaced.is_some() { Stateid4::ANONYMOUS } else { stateid };
     let rflags = OPEN_RESULT_LOCKTYPE_POSIX
+        | if replaced.is_some() { OPEN_RESULT_NO_OPEN_STATEID } else { 0 }
         | if confirmed { 0 } else { OPEN_RESULT_CONFIRM }
         | if c.minor > 0 { OPEN_RESULT_PRESERVE_UNLINKED | OPEN_RESULT_MAY_NOTIFY_LOCK } else { 0 };
     c.reply.encoder.put(&OpenOk {
-        stateid,
+        stateid: returned,
         cinfo: found.cinfo,
         rflags,
         attrset: found.attrset,
-        delegation: promise.encode(c.minor > 0 && args.share_access & WANTS != 0),
+        delegation: promise.encode(c.minor > 0 && args.share_access & (WANTS | WANTS_OF_42) != 0),
     });
     c.set_current(found.file);
-    c.set_stateid(stateid);
+    c.set_stateid(replaced.unwrap_or(stateid));
     Ok(())
 }
 
-/// Flags by which a client of 4.1 says what delegation it wants.
+/// Flags by which a client says what delegation it wants: of 4.1, and of 4.2 (RFC 9754).
 const WANTS: u32 = WANT_DELEG_MASK | WANT_SIGNAL_DELEG_WHEN_RESRC_AVAIL | WANT_PUSH_DELEG_WHEN_UNCONTENDED;
+const WANTS_OF_42: u32 = WANT_DELEG_TIMESTAMPS | WANT_OPEN_XOR_DELEGATION;
+
+/// What `share_access` and `share_deny` say.
+struct Modes {
+    share: Share,
+    want: Want,
+    /// Whether a delegation should be one with times.
+    times: bool,
+    /// Whether a delegation takes the place of the open.
+    only_one: bool,
+}
 
 /// Modes and wanted delegation of OPEN and OPEN_DOWNGRADE; INVAL where they are none (RFC 7530 §16.16.6, RFC 8881
 /// §18.16.4).
-fn share(minor: u32, access: u32, deny: u32) -> Result<(Share, Want), Failure> {
-    let wants = if minor > 0 { access & WANTS } else { 0 };
+fn modes(minor: u32, access: u32, deny: u32) -> Result<Modes, Failure> {
+    let wants = access
+        & match minor {
+            0 => 0,
+            1 => WANTS,
+            _ => WANTS | WANTS_OF_42,
+        };
     let access = access & !wants;
-    let want = deleg_ops::want(wants);
-    match (access, deny, want) {
-        (1..=SHARE_ACCESS_BOTH, 0..=SHARE_DENY_BOTH, Some(want)) => {
-            Ok((Share { access: access as u8, deny: deny as u8 }, want))
-        }
+    match (access, deny, deleg_ops::want(wants)) {
+        (1..=SHARE_ACCESS_BOTH, 0..=SHARE_DENY_BOTH, Some(want)) => Ok(Modes {
+            share: Share { access: access as u8, deny: deny as u8 },
+            want,
+            times: wants & WANT_DELEG_TIMESTAMPS != 0,
+            only_one: wants & WANT_OPEN_XOR_DELEGATION != 0,
+        }),
         _ => Err(Nfsstat4::INVAL.into()),
     }
 }

@@ -119,6 +119,10 @@ fn range<'r>(
     Ok(Range { from: server.exports.file(from)?, to: c.for_change(to)?, count })
 }
 
+/// Most bytes that one COPY shares between files of an export, and copies between exports.
+const MOST_SHARED: u64 = 16 << 30;
+const MOST_COPIED: u64 = 64 << 20;
+
 /// COPY within this server, done before the answer (RFC 7862 §15.2).
 pub(crate) fn copy(c: &mut Compound<'_>, args: CopyArgs<'_>) -> OpResult {
     if !args.source_server.is_empty() {
@@ -129,7 +133,10 @@ pub(crate) fn copy(c: &mut Compound<'_>, args: CopyArgs<'_>) -> OpResult {
     }
     let stateids = (args.src_stateid, args.dst_stateid);
     let Range { from, to, count } = range(c, stateids, (args.src_offset, args.dst_offset), args.count)?;
-    let copied = if std::ptr::eq(from.0, to.0) {
+    let within = std::ptr::eq(from.0, to.0);
+    // One request holds no others up: the client asks for the rest (RFC 7862 §15.2.3).
+    let count = count.min(if within { MOST_SHARED } else { MOST_COPIED });
+    let copied = if within {
         let (fs, now) = (from.0, c.now.wall);
         if count == 0 {
             0

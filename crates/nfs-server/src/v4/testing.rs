@@ -24,7 +24,8 @@ use crate::outbox::Outbox;
 use crate::peer::Peer;
 use crate::reply::Reply;
 use crate::shared::{Identity, Shared};
-use crate::state::{ConnectionId, Effects};
+use crate::state::open::Share;
+use crate::state::{ClientId, ConnectionId, Effects};
 use crate::stats::ClientIndex;
 
 /// What all test servers call themselves.
@@ -206,6 +207,7 @@ impl<'s> Client<'s> {
             reply,
             effects: &mut self.effects,
             injected: None,
+            may_wait: false,
         })
     }
 
@@ -219,6 +221,13 @@ impl<'s> Client<'s> {
         let found = self.server.exports.walk(&Credentials::root(), path.as_bytes());
         found.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
+}
+
+/// Opens the root of the exports for a client, behind the protocol's back.
+pub(crate) fn open_something(server: &Shared, client: ClientId) {
+    let files = &mut server.state.write().files;
+    let owner = files.open_owner(client, b"owner");
+    files.open(false, owner, server.exports.root(), Share { access: 1, deny: 0 }, 0);
 }
 
 /// Results of a compound.

@@ -97,7 +97,8 @@ impl Peer {
         let mut d = Decoder::new(&message);
         let header: CallHeader<'_> = d.get().unwrap();
         assert_eq!((header.program, header.version), (PROGRAM, NFS_CB));
-        let mut call = Callback { xid: header.xid, minor: 0, ident: 0, sequence: None, recall: None };
+        let mut call =
+            Callback { xid: header.xid, minor: 0, ident: 0, sequence: None, recall: None, asked: None };
         if header.procedure == PROC_NULL {
             return call;
         }
@@ -109,6 +110,7 @@ impl Peer {
                 CbArgop::Sequence(args) => {
                     call.sequence = Some((args.sessionid, args.slotid, args.sequenceid))
                 }
+                CbArgop::Getattr(args) => call.asked = Some(args.attr_request),
                 CbArgop::Recall(args) => call.recall = Some((args.stateid, args.fh.0.to_vec())),
                 other => panic!("{other:?}"),
             }
@@ -120,7 +122,7 @@ impl Peer {
     fn answer(&mut self, call: &Callback) {
         self.send(|e| {
             put_reply(e, call.xid, RpcReply::Success(OpaqueAuth::NONE));
-            if call.recall.is_none() {
+            if call.recall.is_none() && call.asked.is_none() {
                 return;
             }
             let count = 1 + u32::from(call.sequence.is_some());
@@ -134,12 +136,19 @@ impl Peer {
                     target_highest_slotid: 0,
                 })));
             }
-            e.put(&CbResop::Recall(Ok(())));
+            if call.asked.is_none() {
+                return e.put(&CbResop::Recall(Ok(())));
+            }
+            let held = Attributes { change: Some(1 << 40), size: Some(4321), ..Attributes::default() };
+            let mut attrs = Encoder::new();
+            held.encode_masked(&mut attrs, Bitmap4::of(&[fattr4::CHANGE, fattr4::SIZE]));
+            let obj_attributes: Fattr4<'_> = Decoder::new(attrs.buffer()).get().unwrap();
+            e.put(&CbResop::Getattr(Ok(CbGetattrOk { obj_attributes })));
         });
     }
 }
 
-/// CB_NULL, or CB_COMPOUND with CB_RECALL.
+/// CB_NULL, or CB_COMPOUND with CB_RECALL or CB_GETATTR.
 #[derive(Debug, PartialEq)]
 struct Callback {
     xid: u32,
@@ -147,6 +156,8 @@ struct Callback {
     ident: u32,
     sequence: Option<([u8; 16], u32, u32)>,
     recall: Option<(Stateid4, Vec<u8>)>,
+    /// Attributes that CB_GETATTR asks for.
+    asked: Option<Bitmap4>,
 }
 
 /// Results of a COMPOUND in order.
@@ -302,6 +313,64 @@ fn a_delegation_is_recalled_over_the_clients_own_connection() {
     holder.peer.answer(&recall);
     give_back(&mut holder, &fh, delegation);
     writer.open_at_last();
+    server.stop().unwrap();
+}
+
+/// A GETATTR of another client waits for the holder's answer, on a server with one thread, and others do not wait.
+#[test]
+fn the_holder_of_a_write_delegation_answers_for_the_file() {
+    let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+    let server = Server::start(ServerConfig { listen, threads: 1, ..ServerConfig::default() }).unwrap();
+    let mut holder = Client::new(server.address(), "holder");
+    let mut reader = Client::new(server.address(), "reader");
+    let clientid = holder.clientid;
+    let reply = holder.run(&open(clientid, 0, SHARE_ACCESS_BOTH | WANT_WRITE_DELEG, true));
+    let fh = handle(&reply);
+    let granted = results(&reply).1.iter().any(|result| {
+        matches!(result, Resop::Open(Ok(OpenOk { delegation: OpenDelegation4::Write(_), .. })))
+    });
+    assert!(granted, "a write delegation");
+    let look = [
+        Argop::Putfh(PutfhArgs { object: fh[..].into() }),
+        Argop::Getattr(GetattrArgs { attr_request: Bitmap4::of(&[fattr4::SIZE]) }),
+    ];
+    std::thread::scope(|scope| {
+        let answering = scope.spawn(|| {
+            let call = holder.peer.call();
+            assert_eq!(call.asked, Some(Bitmap4::of(&[fattr4::CHANGE, fattr4::SIZE])));
+            // The request is put aside, not the server.
+            let start = Instant::now();
+            while start.elapsed() < Duration::from_millis(5) {
+                holder.flags();
+            }
+            holder.peer.answer(&call);
+            // While nobody answers, the client is told to come back.
+            holder.peer.call()
+        });
+        let mut size = || {
+            let reply = reader.run(&look);
+            let (status, all) = results(&reply);
+            match all.last() {
+                Some(Resop::Getattr(Ok(got))) => Ok(Attributes::decode(&got.obj_attributes).unwrap().size),
+                _ => Err(status),
+            }
+        };
+        let start = Instant::now();
+        let first = loop {
+            match size() {
+                // Where the holder's thread got no processor in time.
+                Err(Nfsstat4::DELAY) => assert!(start.elapsed() < PATIENCE),
+                first => break first,
+            }
+        };
+        assert_eq!(first, Ok(Some(4321)));
+        std::thread::sleep(Duration::from_millis(1100));
+        let start = Instant::now();
+        assert_eq!(size(), Err(Nfsstat4::DELAY));
+        assert!(start.elapsed() >= Duration::from_millis(40), "{:?}", start.elapsed());
+        let again = answering.join().unwrap();
+        assert!(again.asked.is_some());
+    });
     server.stop().unwrap();
 }
 

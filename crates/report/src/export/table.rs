@@ -128,12 +128,39 @@ impl Values {
     /// A value as text that reads back as the same value; empty for none.
     fn field(&self, row: usize) -> String {
         match self {
-            Self::Text(values) => values[row].clone(),
+            Self::Text(values) => values[row].as_deref().map(inert),
             Self::Unsigned(values) => values[row].map(|value| value.to_string()),
             Self::Signed(values) => values[row].map(|value| value.to_string()),
             Self::Real(values) => values[row].map(|value| value.to_string()),
             Self::Flag(values) => values[row].map(|value| value.to_string()),
         }
         .unwrap_or_default()
+    }
+}
+
+/// Text that a spreadsheet takes as text: what begins as a formula does and is no number gets an apostrophe before it.
+fn inert(text: &str) -> String {
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
+    if formula { format!("'{text}") } else { text.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_no_formulas() {
+        for (text, cell) in [
+            ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("+1+1", "'+1+1"),
+            ("-x", "'-x"),
+            ("-1.5", "-1.5"),
+            ("+3", "+3"),
+            ("a=b", "a=b"),
+            ("", ""),
+        ] {
+            assert_eq!(inert(text), cell);
+        }
     }
 }

@@ -4,6 +4,10 @@
 //! Paths begin at the export, so that they begin with the working directory. `direct` has no meaning: without the client's
 //! cache every read and write goes to the server anyway.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_client::error::NfsError;
@@ -25,18 +29,43 @@ use crate::together::Bell;
 pub(crate) struct NfsEngine<'a> {
     reactor: &'a Reactor,
     mount: &'a Mount,
+    /// Ends of the phases; 0 once the run is stopped.
+    ends: &'a [AtomicU64],
 }
 
 impl<'a> NfsEngine<'a> {
     /// An engine on a mounted export. Its futures are to be polled by `reactor`, which is the mount's.
     pub(crate) fn new(reactor: &'a Reactor, mount: &'a Mount) -> Self {
-        Self { reactor, mount }
+        Self { reactor, mount, ends: &[] }
     }
+
+    /// The same in a run that can be stopped: one of these is set to 0 then.
+    pub(crate) fn until(self, ends: &'a [AtomicU64]) -> Self {
+        Self { ends, ..self }
+    }
+}
+
+/// Carries out an operation that a server can draw out without end: it ends with the run, with EINTR.
+async fn unless_stopped<T>(
+    ends: &[AtomicU64],
+    operation: impl Future<Output = Result<T, NfsError>>,
+) -> Result<T, OperationError> {
+    let mut operation = pin!(operation);
+    poll_fn(|context| {
+        if ends.iter().any(|end| end.load(Ordering::Relaxed) == 0) {
+            return Poll::Ready(Err(OperationError::Os(libc::EINTR)));
+        }
+        operation.as_mut().poll(context).map(|result| Ok(result?))
+    })
+    .await
 }
 
 impl From<NfsError> for OperationError {
     fn from(error: NfsError) -> Self {
-        Self::Os(error.errno())
+        match error {
+            NfsError::TooManyEntries(most) => Self::TooManyEntries(most),
+            error => Self::Os(error.errno()),
+        }
     }
 }
 
@@ -110,7 +139,7 @@ impl Files for NfsEngine<'_> {
 
     async fn readdir(&self, path: &PathBuffer) -> Result<usize, OperationError> {
         let mut count = 0;
-        self.mount.readdir(path.bytes(), &mut |_| count += 1).await?;
+        unless_stopped(self.ends, self.mount.readdir(path.bytes(), &mut |_| count += 1)).await?;
         Ok(count)
     }
 
@@ -204,7 +233,7 @@ impl Files for NfsEngine<'_> {
                 without.push(entry.name.to_vec());
             }
         };
-        self.mount.readdir_plus(path.bytes(), &mut visit).await?;
+        unless_stopped(self.ends, self.mount.readdir_plus(path.bytes(), &mut visit)).await?;
         // Version 2 has no attributes in lists, and other servers may leave some out.
         for name in without {
             self.mount.stat(&[path.bytes(), b"/", &name].concat()).await?;
@@ -250,5 +279,33 @@ impl Engine for NfsEngine<'_> {
         instruction: &Instruction,
     ) -> Outcome {
         lane.replay(job, instruction).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    #[test]
+    fn a_listing_without_end_ends_with_the_run() {
+        let ends = [AtomicU64::new(u64::MAX), AtomicU64::new(5)];
+        let pages = Cell::new(0);
+        let endless = poll_fn(|_| {
+            pages.set(pages.get() + 1);
+            Poll::<Result<(), NfsError>>::Pending
+        });
+        let mut listing = pin!(unless_stopped(&ends, endless));
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..10 {
+            assert!(listing.as_mut().poll(&mut context).is_pending());
+        }
+        ends[0].store(0, Ordering::Relaxed);
+        let stopped = Poll::Ready(Err(OperationError::Os(libc::EINTR)));
+        assert_eq!((listing.as_mut().poll(&mut context), pages.get()), (stopped, 10));
+        let many = OperationError::from(NfsError::TooManyEntries(7));
+        assert_eq!(many.to_string(), "the directory has more than 7 entries");
     }
 }

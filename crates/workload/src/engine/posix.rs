@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, IntoRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use rustix::fs::{
@@ -20,6 +20,12 @@ use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
 use crate::together::Bell;
 
+mod beneath;
+#[cfg(test)]
+mod tests;
+
+use beneath::Found;
+
 /// O_DSYNC. What rustix calls so is O_SYNC on Linux, which flushes metadata as well.
 const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
 
@@ -34,12 +40,19 @@ const COPY_AT_ONCE: usize = 1 << 30;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PosixEngine<'a> {
     root: BorrowedFd<'a>,
+    /// Whether the tree has symbolic links that may lead out of it.
+    has_links: bool,
 }
 
 impl<'a> PosixEngine<'a> {
     /// An engine on an open directory.
     pub(crate) fn new(root: BorrowedFd<'a>) -> Self {
-        Self { root }
+        Self { root, has_links: false }
+    }
+
+    /// An engine on an open directory that no path leaves, whatever links are made in it. Paths cost a system call more.
+    pub(crate) fn beneath(root: BorrowedFd<'a>) -> Self {
+        Self { root, has_links: true }
     }
 
     pub(crate) fn open_file(
@@ -65,7 +78,26 @@ impl<'a> PosixEngine<'a> {
         for (wanted, flag) in chosen {
             bits.set(flag, bits.contains(flag) || wanted);
         }
-        retry(|| fs::openat(self.root, path.as_c_str(), bits, Mode::from_raw_mode(0o644)))
+        self.open_at(path, bits, Mode::from_raw_mode(0o644))
+    }
+
+    fn open_at(&self, path: &PathBuffer, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+        if self.has_links {
+            return beneath::open(self.root, path, flags, mode);
+        }
+        retry(|| fs::openat(self.root, path.as_c_str(), flags, mode))
+    }
+
+    /// Where a path is, for calls that do not follow a link at its end.
+    #[inline]
+    fn entry<'p>(&'p self, path: &'p PathBuffer) -> Result<Found<'p>, Errno> {
+        if self.has_links { Found::entry(self.root, path) } else { Ok(Found::plain(self.root, path)) }
+    }
+
+    /// What a path leads to, for calls that follow links.
+    #[inline]
+    fn object<'p>(&'p self, path: &'p PathBuffer) -> Result<Found<'p>, Errno> {
+        if self.has_links { Found::object(self.root, path) } else { Ok(Found::plain(self.root, path)) }
     }
 }
 
@@ -77,7 +109,7 @@ impl PosixEngine<'_> {
         visit: impl Fn(&OwnedFd, &CStr) -> Result<(), Errno>,
     ) -> Result<usize, OperationError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = retry(|| fs::openat(self.root, path.as_c_str(), flags, Mode::empty()))?;
+        let directory = self.open_at(path, flags, Mode::empty())?;
         let mut buffer = [MaybeUninit::<u8>::uninit(); 32 << 10];
         let mut entries = fs::RawDir::new(directory.as_fd(), &mut buffer);
         let mut count = 0;
@@ -89,16 +121,6 @@ impl PosixEngine<'_> {
             count += 1;
         }
         Ok(count)
-    }
-
-    /// A path that needs no open directory to begin at: system calls for extended attributes take none.
-    fn absolute(&self, path: &PathBuffer) -> PathBuffer {
-        let mut full = PathBuffer::new();
-        full.push(b"/proc/self/fd/");
-        full.push_number(self.root.as_raw_fd().unsigned_abs().into(), 1);
-        full.push(b"/");
-        full.push(path.bytes());
-        full
     }
 }
 
@@ -143,16 +165,19 @@ impl Files for PosixEngine<'_> {
     }
 
     async fn stat(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        fs::statat(self.root, path.as_c_str(), AtFlags::SYMLINK_NOFOLLOW)?;
+        let at = self.entry(path)?;
+        fs::statat(&at, at.name(), AtFlags::SYMLINK_NOFOLLOW)?;
         Ok(())
     }
 
     async fn rename(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        Ok(fs::renameat(self.root, from.as_c_str(), self.root, to.as_c_str())?)
+        let (from, to) = (self.entry(from)?, self.entry(to)?);
+        Ok(fs::renameat(&from, from.name(), &to, to.name())?)
     }
 
     async fn unlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(fs::unlinkat(self.root, path.as_c_str(), AtFlags::empty())?)
+        let at = self.entry(path)?;
+        Ok(fs::unlinkat(&at, at.name(), AtFlags::empty())?)
     }
 
     async fn readdir(&self, path: &PathBuffer) -> Result<usize, OperationError> {
@@ -160,12 +185,15 @@ impl Files for PosixEngine<'_> {
     }
 
     async fn mkdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(fs::mkdirat(self.root, path.as_c_str(), Mode::from_raw_mode(0o755))?)
+        let at = self.entry(path)?;
+        Ok(fs::mkdirat(&at, at.name(), Mode::from_raw_mode(0o755))?)
     }
 
     async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(fs::unlinkat(self.root, path.as_c_str(), AtFlags::REMOVEDIR)?)
+        let at = self.entry(path)?;
+        Ok(fs::unlinkat(&at, at.name(), AtFlags::REMOVEDIR)?)
     }
+
     async fn truncate(&self, handle: &OwnedFd, size: u64) -> Result<(), OperationError> {
         Ok(retry(|| fs::ftruncate(handle, size))?)
     }
@@ -188,32 +216,38 @@ impl Files for PosixEngine<'_> {
     }
 
     async fn chmod(&self, path: &PathBuffer, mode: u32) -> Result<(), OperationError> {
-        Ok(fs::chmodat(self.root, path.as_c_str(), Mode::from_raw_mode(mode), AtFlags::empty())?)
+        let at = self.object(path)?;
+        Ok(fs::chmodat(&at, at.name(), Mode::from_raw_mode(mode), AtFlags::empty())?)
     }
 
     async fn utimes(&self, path: &PathBuffer) -> Result<(), OperationError> {
         let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
         let times = Timestamps { last_access: now, last_modification: now };
-        Ok(fs::utimensat(self.root, path.as_c_str(), &times, AtFlags::empty())?)
+        let at = self.object(path)?;
+        Ok(fs::utimensat(&at, at.name(), &times, AtFlags::empty())?)
     }
 
     async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
         let wanted = Access::READ_OK | Access::WRITE_OK;
-        Ok(fs::accessat(self.root, path.as_c_str(), wanted, AtFlags::empty())?)
+        let at = self.object(path)?;
+        Ok(fs::accessat(&at, at.name(), wanted, AtFlags::empty())?)
     }
 
     async fn symlink(&self, target: &[u8], path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(fs::symlinkat(target, self.root, path.as_c_str())?)
+        let at = self.entry(path)?;
+        Ok(fs::symlinkat(target, &at, at.name())?)
     }
 
     async fn readlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
         let mut target = [MaybeUninit::<u8>::uninit(); 4096];
-        fs::readlinkat_raw(self.root, path.as_c_str(), &mut target[..])?;
+        let at = self.entry(path)?;
+        fs::readlinkat_raw(&at, at.name(), &mut target[..])?;
         Ok(())
     }
 
     async fn link(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        Ok(fs::linkat(self.root, from.as_c_str(), self.root, to.as_c_str(), AtFlags::empty())?)
+        let (from, to) = (self.entry(from)?, self.entry(to)?);
+        Ok(fs::linkat(&from, from.name(), &to, to.name(), AtFlags::empty())?)
     }
 
     async fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
@@ -231,24 +265,26 @@ impl Files for PosixEngine<'_> {
     }
 
     async fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> Result<(), OperationError> {
-        let path = self.absolute(path);
-        Ok(fs::lsetxattr(path.as_c_str(), XATTR_NAME, value, XattrFlags::empty())?)
+        let at = self.entry(path)?;
+        Ok(fs::lsetxattr(at.absolute().as_c_str(), XATTR_NAME, value, XattrFlags::empty())?)
     }
 
     async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
         let mut value = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
-        let path = self.absolute(path);
-        Ok(fs::lgetxattr(path.as_c_str(), XATTR_NAME, &mut value[..]).map(|(value, _)| value.len())?)
+        let at = self.entry(path)?;
+        Ok(fs::lgetxattr(at.absolute().as_c_str(), XATTR_NAME, &mut value[..])
+            .map(|(value, _)| value.len())?)
     }
 
     async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {
         let mut names = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
-        let path = self.absolute(path);
-        Ok(fs::llistxattr(path.as_c_str(), &mut names[..]).map(|(names, _)| names.len())?)
+        let at = self.entry(path)?;
+        Ok(fs::llistxattr(at.absolute().as_c_str(), &mut names[..]).map(|(names, _)| names.len())?)
     }
 
     async fn remove_xattr(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(fs::lremovexattr(self.absolute(path).as_c_str(), XATTR_NAME)?)
+        let at = self.entry(path)?;
+        Ok(fs::lremovexattr(at.absolute().as_c_str(), XATTR_NAME)?)
     }
 
     async fn readdir_stat(&self, path: &PathBuffer) -> Result<usize, OperationError> {

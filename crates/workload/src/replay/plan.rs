@@ -223,6 +223,11 @@ impl Paths {
 }
 
 impl Plan {
+    /// Whether it makes symbolic links, of which nobody knows where they lead.
+    pub(crate) fn makes_links(&self) -> bool {
+        self.calls.iter().any(|call| call.kind == Some(OperationKind::Symlink))
+    }
+
     /// Threads, each of which a worker replays.
     pub fn threads(&self) -> usize {
         self.threads.len()

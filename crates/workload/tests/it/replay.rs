@@ -149,6 +149,52 @@ fn a_program_does_what_it_did_over_nfs() {
     }
 }
 
+/// A directory `/w` that is really there: what a replay must not touch.
+#[test]
+fn links_of_a_trace_lead_nowhere_out_of_the_replay() {
+    let real = tempfile::tempdir().unwrap();
+    let home = real.path().join("proj");
+    std::fs::create_dir_all(home.join("keep/d")).unwrap();
+    std::fs::write(home.join("real.txt"), "precious").unwrap();
+    std::fs::write(home.join("keep/d/f1"), "precious").unwrap();
+    let text = r#"7 1.00 symlink("HOME/real.txt", "current") = 0 <0.1>
+7 1.01 openat(AT_FDCWD, "current", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3 <0.1>
+7 1.02 write(3, "new content\n", 12) = 12 <0.1>
+7 1.03 close(3) = 0 <0.1>
+7 1.04 unlink("current") = 0 <0.1>
+7 1.05 stat("HOME/keep/d/f1", {st_mode=S_IFREG|0644, st_size=8, ...}) = 0 <0.1>
+7 1.06 symlink("HOME/keep/d", "dir") = 0 <0.1>
+7 1.07 unlink("dir/f1") = 0 <0.1>
+7 1.08 mkdir("dir/newdir", 0777) = 0 <0.1>
+7 1.09 symlink("/etc/passwd", "secret") = 0 <0.1>
+7 1.10 mkdir("a", 0777) = 0 <0.1>
+7 1.101 mkdir("a/b", 0777) = 0 <0.1>
+7 1.102 mkdir("a/b/c", 0777) = 0 <0.1>
+7 1.103 mkdir("a/b/c/d", 0777) = 0 <0.1>
+7 1.11 symlink("../../../../elsewhere", "a/b/c/d/l") = 0 <0.1>
+7 1.12 rename("a/b/c/d/l", "moved") = 0 <0.1>
+7 1.13 openat(AT_FDCWD, "moved", O_WRONLY|O_CREAT, 0666) = 3 <0.1>
+7 1.14 close(3) = 0 <0.1>
+"#
+    .replace("HOME", home.to_str().unwrap());
+    let traced = Traced::new(&text);
+    let workload = replay_of(&traced.path(), MAX, home.to_str());
+    let mut bench = Bench::new();
+    let recording = bench.try_run(&workload).unwrap();
+    let facts = facts(&recording);
+    let left: Vec<_> = facts.left_out.iter().collect();
+    assert!(left.len() == 1 && left[0].0.contains("symlink to elsewhere") && *left[0].1 == 1, "{left:?}");
+    assert_eq!(facts.differing, 2, "the open through the link that was moved, and its close");
+    let replayed = |path: &str| bench.path(&format!("again/c0/{path}"));
+    assert_eq!(std::fs::metadata(replayed("real.txt")).unwrap().len(), 12, "the link's target in the replay");
+    assert!(replayed("keep/d/newdir").is_dir() && !replayed("keep/d/f1").exists());
+    let read = |path: &str| std::fs::read_to_string(home.join(path)).unwrap();
+    assert_eq!((read("real.txt"), read("keep/d/f1")), ("precious".into(), "precious".into()));
+    assert_eq!(std::fs::read_dir(home.join("keep/d")).unwrap().count(), 1);
+    assert!(!home.parent().unwrap().join("elsewhere").exists());
+    assert!(!bench.path("../elsewhere").exists() && !bench.path("../../elsewhere").exists());
+}
+
 #[test]
 fn calls_that_end_otherwise_than_recorded_are_counted_and_named() {
     let traced = Traced::new(

@@ -168,3 +168,96 @@ fn a_large_directory_is_listed_while_it_changes() {
     }
     assert_eq!(fs.lookup(&root, fs.root(), b"some name 50000").err(), Some(FsError::NotFound));
 }
+
+/// Space is reserved by the run, not by the page: neither time nor memory grows with it.
+#[test]
+fn reserving_a_huge_range_costs_nothing_per_page() {
+    const TIB: u64 = 1 << 40;
+    let (fs, root) = (new_fs(), Credentials::root());
+    let (one, two) = (file(&fs, b"one"), file(&fs, b"two"));
+    let begun = std::time::Instant::now();
+    for _ in 0..10 {
+        assert_eq!(fs.allocate(&root, one, 0, TIB, at(3)).unwrap().after.size, TIB);
+        assert_eq!(fs.attr(one).unwrap().used, TIB);
+        assert_eq!(fs.seek(one, 5, SeekKind::Hole), Ok(Some(TIB)));
+        assert_eq!(fs.seek(one, TIB / 2, SeekKind::Data), Ok(Some(TIB / 2)));
+        assert_eq!(fs.write(&root, two, 0, b"x", at(4)).err(), Some(FsError::NoSpace), "all is promised");
+        fs.write(&root, one, TIB / 2, b"in the middle", at(4)).unwrap();
+        fs.write(&root, one, TIB - 1, b"x", at(4)).unwrap();
+        fs.copy_range(&root, one, TIB / 2, two, 0, 5, at(4)).unwrap_err();
+        assert_eq!(fs.attr(one).unwrap().used, TIB, "what is written takes the place of what was reserved");
+        assert_eq!(fs.allocate(&root, one, 0, TIB, at(5)).unwrap().after.used, TIB);
+        fs.deallocate(&root, one, 0, TIB / 4, at(5)).unwrap();
+        assert_eq!((fs.attr(one).unwrap().used, fs.stat().free_bytes), (TIB / 4 * 3, TIB / 4));
+        let cut = SetAttr { size: Some(TIB / 2 + 7), ..SetAttr::default() };
+        fs.set_attr(&root, one, &cut, None, false, at(6)).unwrap();
+        let mut out = Vec::new();
+        let read = fs.read(one, TIB / 2 - 3, 100, &mut out, at(7)).unwrap();
+        let bytes: Vec<u8> = out.iter().flat_map(|slice| slice.as_slice().to_vec()).collect();
+        assert_eq!((read.len, &bytes[..]), (10, &b"\0\0\0in the "[..]));
+        let cut = SetAttr { size: Some(0), ..SetAttr::default() };
+        fs.set_attr(&root, one, &cut, None, false, at(6)).unwrap();
+        assert_eq!(fs.stat().free_bytes, TIB);
+    }
+    // By the page it takes seconds each time.
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
+}
+
+/// Files, names and links count, too: apart from the data, and as much as that may take.
+#[test]
+fn files_and_names_are_bounded_and_given_back() {
+    const LIMIT: u64 = 16 << 20;
+    let (fs, root) = (limited(LIMIT), Credentials::root());
+    let make = |name: &str, new: NewFile<'_>| {
+        fs.create(&root, fs.root(), name.as_bytes(), new, &SetAttr::default(), None, at(2))
+    };
+    let fill = |name: &str, kind: u8| {
+        let (mut count, target) = (0u64, [b'x'; 4000]);
+        loop {
+            let name = format!("{name}{count}");
+            let made = match kind {
+                0 => make(&name, NewFile::Regular).map(drop),
+                1 => make(&name, NewFile::Symlink(&target)).map(drop),
+                2 => make(&name, NewFile::Directory).map(drop),
+                _ => {
+                    let (first, _) = fs.lookup(&root, fs.root(), b"first").unwrap();
+                    fs.link(&root, first, fs.root(), name.as_bytes(), at(2)).map(drop)
+                }
+            };
+            match made {
+                Ok(()) => count += 1,
+                Err(error) => {
+                    assert_eq!(error, FsError::NoSpace);
+                    break;
+                }
+            }
+        }
+        for n in 0..count {
+            fs.remove(&root, fs.root(), format!("{name}{n}").as_bytes(), RemoveKind::Any, at(3)).unwrap();
+        }
+        count
+    };
+    make("first", NewFile::Regular).unwrap();
+    let before = fs.stat();
+    assert_eq!(before.free_bytes, LIMIT);
+    let long = "n".repeat(240);
+    assert!(fill("f", 0) <= LIMIT / 512 && fill(&long, 0) <= LIMIT / 800);
+    assert!(fill("l", 1) <= LIMIT / 4096 && fill("d", 2) <= LIMIT / 512);
+    assert!(fill(&long, 3) <= LIMIT / 300);
+    // A name that is moved, or replaces another, leaves nothing behind.
+    for n in 0..50_000 {
+        let (from, to) = if n % 2 == 0 {
+            (b"first".as_slice(), long.as_bytes())
+        } else {
+            (long.as_bytes(), b"first".as_slice())
+        };
+        fs.rename(&root, fs.root(), from, fs.root(), to, at(4)).unwrap();
+        if n % 1000 == 0 {
+            make("first", NewFile::Regular).unwrap();
+        }
+        if n % 1000 == 1 {
+            fs.lookup(&root, fs.root(), b"first").unwrap();
+        }
+    }
+    assert_eq!(fs.stat(), before);
+}

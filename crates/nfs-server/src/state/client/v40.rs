@@ -40,13 +40,17 @@ impl Clients {
         effects: &mut Effects,
     ) -> Result<(ClientId, Verifier4), ClidInUse> {
         let mut confirmed = self.owner_records(0, args.owner).confirmed;
-        // Another principal may have the name of a client whose lease ran out.
         if let Some(id) = confirmed
             && self.by_id.get(&id).is_some_and(|client| client.principal != principal)
-            && self.is_courtesy(id, now)
         {
-            self.expire(files, id, effects);
-            confirmed = None;
+            // Another principal may have the name of a client whose lease ran out, or that has nothing to lose: that
+            // one's record goes when the new one is confirmed.
+            if self.is_courtesy(id, now) {
+                self.expire(files, id, effects);
+                confirmed = None;
+            } else if !files.client_has_state(id) {
+                confirmed = None;
+            }
         }
         let confirm = self.next_verifier();
         let mut update = None;
@@ -103,6 +107,11 @@ impl Clients {
         if client.principal != principal {
             return Err(Nfsstat4::CLID_INUSE);
         }
+        if !client.confirmed && self.name_in_use(files, id, principal, now) {
+            return Err(Nfsstat4::CLID_INUSE);
+        }
+        let Some(client) = self.by_id.get_mut(&id) else { return Err(Nfsstat4::STALE_CLIENTID) };
+        let Kind::Setclientid(state) = &mut client.kind else { return Err(Nfsstat4::STALE_CLIENTID) };
         if !client.confirmed {
             self.confirm(files, id, now, effects);
         } else if let Some((callback, _)) = state.update.take_if(|_| updates) {
@@ -115,6 +124,15 @@ impl Clients {
         }
         effects.push(Effect::Probe(id));
         Ok(())
+    }
+
+    /// Whether another principal's client of the same name has opened something since SETCLIENTID.
+    fn name_in_use(&self, files: &Files, id: ClientId, principal: Principal, now: Instant) -> bool {
+        let owner = self.by_id.get(&id).map(|client| client.owner.as_slice()).unwrap_or_default();
+        let Some(other) = self.owner_records(0, owner).confirmed else { return false };
+        self.by_id.get(&other).is_some_and(|client| client.principal != principal)
+            && files.client_has_state(other)
+            && !self.is_courtesy(other, now)
     }
 
     /// RENEW: CB_PATH_DOWN (after renewing) when the client holds delegations that cannot be recalled.

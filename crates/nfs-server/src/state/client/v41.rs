@@ -10,8 +10,9 @@ use benchmaster_nfs_proto::v4::{
     Nfsstat4, SEQ_STATUS_RESTART_RECLAIM_NEEDED, Sessionid4, Verifier4,
 };
 
+use super::budget::Kept;
 use super::record::{Kind, Principal, Sessioned};
-use super::{ClientId, Clients, NewRecord};
+use super::{ClientId, Clients, NewRecord, kept};
 use crate::state::backchannel::{BackChannel, BackConnection, Credential};
 use crate::state::file::Files;
 use crate::state::session::{Limits, MIN_REPLY, MIN_REQUEST, Session};
@@ -27,8 +28,6 @@ const MAX_CACHED: u32 = 16 << 10;
 const MAX_OPERATIONS: u32 = 256;
 /// Most sessions of a client.
 const MAX_SESSIONS: usize = 64;
-/// Most slots of all sessions.
-const MAX_TOTAL_SLOTS: usize = 2 << 20;
 /// Bytes of a CB_COMPOUND of CB_SEQUENCE and CB_RECALL: RPC header with AUTH_NONE 40, CB_COMPOUND 16, CB_SEQUENCE 44
 /// and 32 of a referring call, CB_RECALL 60.
 const MIN_BACK_REQUEST: u32 = 192;
@@ -82,9 +81,9 @@ impl Clients {
         now: Instant,
         effects: &mut Effects,
     ) -> Result<Exchanged, Nfsstat4> {
-        // The flag of RFC 7862 §14.1 is not one of 4.1.
-        let defined = if args.minor < 2 { EXCHGID_MASK_A & !EXCHGID_SUPP_FENCE_OPS } else { EXCHGID_MASK_A };
-        if args.flags & !defined != 0 {
+        // RFC 8881 §18.35.1 defines these flags of a request, whatever the minor version: fencing by operations
+        // (RFC 7862 §14.1) is not served, and as Linux's server does, its bit is refused.
+        if args.flags & !(EXCHGID_MASK_A & !EXCHGID_SUPP_FENCE_OPS) != 0 {
             return Err(Nfsstat4::INVAL);
         }
         let update = args.flags & EXCHGID_UPD_CONFIRMED_REC_A != 0;
@@ -172,13 +171,25 @@ impl Clients {
         if args.flags & !known != 0 {
             return Err(Nfsstat4::INVAL);
         }
-        let fore_chan_attrs = self.fore_attributes(&args.fore_chan_attrs)?;
+        let mut fore_chan_attrs = self.fore_attributes(&args.fore_chan_attrs)?;
         let back_chan_attrs = back_attributes(&args.back_chan_attrs)?;
         let credential = Credential::choose(&args.sec_parms)?;
-        let slots = fore_chan_attrs.maxrequests;
-        if state.sessions.len() >= MAX_SESSIONS || self.total_slots + slots as usize > MAX_TOTAL_SLOTS {
+        if state.sessions.len() >= MAX_SESSIONS {
             return Err(Nfsstat4::NOSPC);
         }
+        let wanted =
+            Kept { slots: fore_chan_attrs.maxrequests, reply: fore_chan_attrs.maxresponsesize_cached };
+        let kept = loop {
+            match self.replies.offer(id, wanted) {
+                Some(kept) => break kept,
+                // Those who let their leases run out keep replies that nobody will ask for.
+                None if self.make_room(files, now, effects) => {}
+                None => return Err(Nfsstat4::NOSPC),
+            }
+        };
+        let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
+        let slots = kept.slots;
+        (fore_chan_attrs.maxrequests, fore_chan_attrs.maxresponsesize_cached) = (slots, kept.reply);
         let limits = Limits {
             max_request: fore_chan_attrs.maxrequestsize,
             max_reply: fore_chan_attrs.maxresponsesize,
@@ -201,7 +212,7 @@ impl Clients {
         if !client.confirmed {
             self.confirm(files, id, now, effects);
         }
-        self.total_slots += slots as usize;
+        self.replies.take(id, kept);
         self.sessions.insert(session.clone());
         let client = self.by_id.get_mut(&id).ok_or(Nfsstat4::SERVERFAULT)?;
         client.lease.renew(now);
@@ -230,7 +241,7 @@ impl Clients {
         }
         session.kill();
         self.sessions.remove(id);
-        self.total_slots = self.total_slots.saturating_sub(session.slot_count());
+        self.replies.give_back(session.client(), kept(&session));
         if let Some(client) = self.by_id.get_mut(&session.client()) {
             if let Kind::Session(state) = &mut client.kind {
                 state.sessions.retain(|known| known.id() != *id);

@@ -6,6 +6,7 @@ use benchmaster_nfs_proto::xdr::Encoder;
 use super::*;
 use crate::call::Refusal;
 use crate::state::delegation::{Want, Wish};
+use crate::state::held::Seen;
 use crate::state::open::Share;
 use crate::state::{ClientId, Effect, Effects};
 
@@ -17,8 +18,11 @@ fn delegate(client: &testing::Client<'_>, file: &[u8], write: bool) {
         v40: false,
         file,
         want: Want::Any,
+        uid: 0,
         access: 1,
         may_write: true,
+        times: false,
+        seen: Seen::from(&client.server.exports.file(file).and_then(|(fs, node)| fs.attr(node)).unwrap()),
     };
     let mut tables = client.server.state.write();
     let tables = &mut *tables;
@@ -78,7 +82,7 @@ fn deny_modes_of_others_are_kept() {
     {
         let files = &mut server.state.write().files;
         let owner = files.open_owner(ClientId(holder.clientid), b"owner");
-        files.open(false, owner, id, Share { access: READ, deny: WRITE });
+        files.open(false, owner, id, Share { access: READ, deny: WRITE }, 0);
     }
     assert!(caller.read(&file, 0, 1).is_ok());
     assert_eq!(caller.write(&file, 0, b"x").status(), Nfsstat3::ACCES);

@@ -68,7 +68,9 @@ fn lookupp_goes_up_and_out_of_an_export() {
         }
         assert_eq!(c.run(&[Argop::Putrootfh, Argop::Lookupp]).status(), Nfsstat4::NOENT);
         for path in ["/export/file", "/export/link", "/export/sock"] {
-            assert_eq!(c.run_at(path, &[Argop::Lookupp]).status(), Nfsstat4::NOTDIR, "{path}");
+            let link = path == "/export/link" && c.minor > 0;
+            let expected = if link { Nfsstat4::SYMLINK } else { Nfsstat4::NOTDIR };
+            assert_eq!(c.run_at(path, &[Argop::Lookupp]).status(), expected, "{path}");
         }
     }
     expect(&server, "", &[Argop::Lookupp], [Nfsstat4::NOFILEHANDLE; 3]);

@@ -7,6 +7,7 @@ use crate::state::{ClientId, Effect};
 
 mod delegations;
 mod grace;
+mod holders;
 mod locks;
 mod nlm;
 mod opens;

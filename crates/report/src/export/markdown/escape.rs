@@ -3,7 +3,8 @@
 /// Text within a paragraph or an item of a list. Line breaks become blanks.
 pub(super) fn text(words: &str) -> String {
     let mut escaped = String::with_capacity(words.len());
-    let line: Vec<char> = words.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
+    let line: Vec<char> =
+        printable(&words.split_whitespace().collect::<Vec<_>>().join(" ")).chars().collect();
     for (at, &c) in line.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|at| line.get(at));
         let within_a_word = [before, line.get(at + 1)].iter().all(|c| c.is_some_and(|c| c.is_alphanumeric()));
@@ -25,7 +26,7 @@ pub(super) fn text(words: &str) -> String {
 
 /// Code within a paragraph.
 pub(super) fn code(words: &str) -> String {
-    let line = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = printable(&words.split_whitespace().collect::<Vec<_>>().join(" "));
     if line.is_empty() {
         return String::new();
     }
@@ -44,7 +45,13 @@ pub(super) fn code_cell(words: &str) -> String {
 /// A block of code.
 pub(super) fn fenced(language: &str, block: &str) -> String {
     let fence = "`".repeat((longest_run(block) + 1).max(3));
-    format!("{fence}{language}\n{block}\n{fence}")
+    format!("{fence}{language}\n{}\n{fence}", printable(block))
+}
+
+/// Text without characters that a terminal obeys, but line breaks and tabs.
+fn printable(text: &str) -> String {
+    let show = |c: char| if c.is_control() && !matches!(c, '\n' | '\t') { '\u{fffd}' } else { c };
+    text.chars().map(show).collect()
 }
 
 /// The most backticks in a row.

@@ -57,6 +57,34 @@ impl Where {
         };
         (inner.len() <= LONGEST).then(|| inner.to_vec())
     }
+
+    /// The text of a symbolic link at `link` (absolute and normal) in the replay: what is inside is named from the
+    /// link's directory; `None` when the link leads out of what is replayed.
+    pub(super) fn link_target(&self, link: &[u8], target: &[u8]) -> Option<Vec<u8>> {
+        let end = link.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        let directory = &link[..end];
+        let inner = self.inside(&joined(directory, target))?;
+        if !target.starts_with(b"/") {
+            // The replay's root has other directories above it: not even on its way may the link leave it.
+            let mut deep = depth(&self.inside(directory)?);
+            for part in target.split(|byte| *byte == b'/') {
+                deep = match part {
+                    b"" | b"." => deep,
+                    b".." => deep.checked_sub(1)?,
+                    _ => deep + 1,
+                };
+            }
+            return Some(target.to_vec());
+        }
+        let mut relative = b"../".repeat(depth(&self.inside(directory)?));
+        relative.extend_from_slice(&inner);
+        Some(if relative.is_empty() { b".".to_vec() } else { relative })
+    }
+}
+
+/// Number of directories in a relative path.
+fn depth(path: &[u8]) -> usize {
+    path.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count()
 }
 
 /// What a path is below another one; empty when it is the same.
@@ -114,5 +142,26 @@ mod tests {
         assert_eq!((data.inside(b"/data/px"), data.start()), (None, &b"/data/p"[..]));
         assert_eq!(data.inside(&[b"/data/p/".as_slice(), &[b'x'; 300]].concat()), None);
         assert_eq!(Where::new(None, Some("x")).unwrap_err().path, "cwd");
+    }
+
+    #[test]
+    fn links_lead_to_what_is_replayed_or_are_left_out() {
+        let place = Where::new(Some("/home/p"), None).unwrap();
+        for (link, target, expected) in [
+            ("/home/p/current", "/home/p/real.txt", Some("real.txt")),
+            ("/home/p/a/b/l", "/home/p/keep/d", Some("../../keep/d")),
+            ("/home/p/a/l", "/home/p", Some("../")),
+            ("/home/p/l", "/home/p", Some(".")),
+            ("/home/p/l", "real.txt", Some("real.txt")),
+            ("/home/p/a/l", "../x/./y", Some("../x/./y")),
+            ("/home/p/l", "x/../y", Some("x/../y")),
+            ("/home/p/a/l", "../../q", None),
+            ("/home/p/a/l", "../../p/x", None),
+            ("/home/p/l", "/etc/passwd", None),
+            ("/home/p/l", "/home/pp", None),
+        ] {
+            let found = place.link_target(link.as_bytes(), target.as_bytes());
+            assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{link} -> {target}");
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! SETCLIENTID and SETCLIENTID_CONFIRM by the cases of RFC 7530 §16.33.5 and §16.34.5.
 
 use super::*;
+use crate::handle::FileId;
+use crate::state::open::Share;
 
 const STALE: Result<(), Nfsstat4> = Err(Nfsstat4::STALE_CLIENTID);
 
@@ -39,6 +41,14 @@ impl World {
         let set = self.set(owner, verifier, 7).unwrap();
         self.confirm40(set, 7).unwrap();
         set.0
+    }
+
+    /// An open of the client; its place.
+    fn open_for(&mut self, id: ClientId) -> u32 {
+        let owner = self.files.open_owner(id, b"owner");
+        let file = FileId { export: 0, ino: 5, generation: 1 };
+        let (stateid, _) = self.files.open(false, owner, file, Share { access: 1, deny: 0 }, 7);
+        self.files.find_open(1, Some(id), &stateid, file).unwrap()
     }
 
     fn renew40(&self, id: ClientId, uid: u32) -> Result<(), Nfsstat4> {
@@ -137,13 +147,25 @@ fn the_name_of_a_live_client_is_not_for_others() {
     let mut w = World::new();
     let id = w.client40("a", 1);
     let in_use = ClidInUse::By(b"tcp".to_vec(), b"127.0.0.1.0.1".to_vec());
+    let early = w.set("a", 1, 8).unwrap();
+    let open = w.open_for(id);
     for verifier in [1, 2] {
         assert_eq!(w.set("a", verifier, 8), Err(in_use.clone()));
     }
-    w.pass(LEASE + Duration::from_secs(1));
+    assert_eq!(w.confirm40(early, 8), Err(Nfsstat4::CLID_INUSE), "opened something since");
+    assert_eq!(w.clients.check(id), Ok(()));
+    // With its last open the name is free again: the old record goes with the confirmation of the new one.
+    w.files.close(open, &mut w.effects).unwrap();
     let other = w.set("a", 1, 8).unwrap();
-    assert_eq!(w.clients.check(id), Err(Nfsstat4::EXPIRED), "its lease ran out");
+    assert_eq!(w.clients.check(id), Ok(()));
     assert_eq!(w.confirm40(other, 8), Ok(()));
+    assert_eq!(w.clients.check(id), STALE);
+    let id = other.0;
+    w.open_for(id);
+    w.pass(LEASE + Duration::from_secs(1));
+    let other = w.set("a", 1, 7).unwrap();
+    assert_eq!(w.clients.check(id), Err(Nfsstat4::EXPIRED), "its lease ran out");
+    assert_eq!(w.confirm40(other, 7), Ok(()));
 }
 
 #[test]

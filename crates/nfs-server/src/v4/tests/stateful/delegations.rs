@@ -177,7 +177,7 @@ fn what_is_wanted_is_weighed() {
 }
 
 #[test]
-fn any_look_of_others_recalls_a_write_delegation() {
+fn the_opens_of_others_recall_a_write_delegation() {
     let server = delegating();
     let (mut one, mut two) = two(&server, 1);
     let opened = one.open("file", RW | WANT_WRITE_DELEG, 0);
@@ -185,9 +185,10 @@ fn any_look_of_others_recalls_a_write_delegation() {
     assert_eq!(one.write("file", held), Nfsstat4::OK);
     assert_eq!(one.at("file", getattr(&[fattr4::SIZE])).status(), Nfsstat4::OK);
     assert_eq!(one.callbacks(), []);
-    assert_eq!(two.at("file", getattr(&[fattr4::SIZE])).status(), Nfsstat4::DELAY);
-    assert_eq!(two.callbacks(), [recall(&one, held, false)]);
     assert_eq!(two.try_open("file", R, 0).err(), Some(Nfsstat4::DELAY));
+    assert_eq!(two.callbacks(), [recall(&one, held, false)]);
+    assert_eq!(two.at("file", getattr(&[fattr4::SIZE])).status(), Nfsstat4::DELAY);
+    assert_eq!(two.callbacks(), [], "recalled already");
     // The holder opens by its delegation what it had open, and returns it.
     let cur = OpenClaim4::DelegateCur(OpenClaimDelegateCur4 { delegate_stateid: held, file: "file".into() });
     assert_eq!(one.open_in("/export", cur, Openflag4::NoCreate, W, 0).status(), Nfsstat4::OK);
@@ -257,6 +258,37 @@ fn what_is_not_returned_is_revoked() {
         let free = Argop::FreeStateid(FreeStateidArgs { stateid: held });
         assert_eq!(one.c.run(&[free]).status(), Nfsstat4::OK);
         assert_eq!(flags(&mut one.c), 0);
+        assert_eq!(one.read("file", held), Nfsstat4::BAD_STATEID);
+    }
+}
+
+/// A client that slept through its lease loses the delegation that is in somebody's way, not its session and opens.
+#[test]
+fn a_sleeping_client_loses_the_delegation_and_keeps_its_session() {
+    for minor in [0, 1] {
+        let server = delegating();
+        let (mut one, mut two) = two(&server, minor);
+        known(&mut one);
+        known(&mut two);
+        let opened = one.open("file", R, 0);
+        let held = opened.delegation.unwrap().0;
+        assert_eq!(two.try_open("file", W, 0).err(), Some(Nfsstat4::DELAY));
+        pass(LEASE + Duration::from_secs(1), &mut [&mut two]);
+        let now = two.c.now;
+        one.c.now = now;
+        two.open("file", W, 0);
+        let expected = if minor == 0 { Nfsstat4::EXPIRED } else { Nfsstat4::DELEG_REVOKED };
+        assert_eq!(one.read("file", held), expected);
+        assert_eq!(one.read("file", opened.stateid), Nfsstat4::OK, "the open stays");
+        if minor == 0 {
+            continue;
+        }
+        let sequence = one.c.sequence();
+        let results = one.c.plain(&[sequence]);
+        let Resop::Sequence(Ok(ok)) = results.last() else { panic!("{results:?}") };
+        assert_ne!(ok.status_flags & SEQ_STATUS_RECALLABLE_STATE_REVOKED, 0);
+        let free = Argop::FreeStateid(FreeStateidArgs { stateid: held });
+        assert_eq!(one.c.run(&[free]).status(), Nfsstat4::OK);
         assert_eq!(one.read("file", held), Nfsstat4::BAD_STATEID);
     }
 }

@@ -209,6 +209,25 @@ fn an_owner_upgrades_downgrades_and_splits_its_locks() {
     unlock(&mut one, "file", hole, 0, u64::MAX).unwrap();
 }
 
+/// Open, lock, open wider by the same owner, lock again through the open: the lock owner goes on counting.
+#[test]
+fn a_lock_of_40_is_upgraded_through_an_open_that_was_widened() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 0, 1);
+    let open = c.open("file", R, 0).stateid;
+    let seqid = c.next();
+    let first = lock_result(&mut c, "file", open, seqid, "l", 0, LockType4::Read, 0, 10).unwrap();
+    let wider = c.open("file", W, 0).stateid;
+    let seqid = c.next();
+    let second = lock_result(&mut c, "file", wider, seqid, "l", 1, LockType4::Write, 0, 10).unwrap();
+    assert_eq!((second.other, second.seqid), (first.other, first.seqid + 1));
+    let unlocked = unlock_with(&mut c, "file", second, 2, 0, 10).unwrap();
+    let narrower = c.downgrade("file", wider, R, 0).unwrap();
+    let seqid = c.next();
+    let third = lock_result(&mut c, "file", narrower, seqid, "l", 3, LockType4::Read, 0, 10).unwrap();
+    assert_eq!(third.seqid, unlocked.seqid + 1);
+}
+
 #[test]
 fn lock_owners_of_40_have_sequences_of_their_own() {
     let server = server_without_delegations();
@@ -223,11 +242,13 @@ fn lock_owners_of_40_have_sequences_of_their_own() {
         lock_result(&mut c, "file", open, seqid + 2, "l", 6, w, 0, 10),
         Err((Nfsstat4::BAD_SEQID, None))
     );
-    // An owner with a lock stateid has to use it (RFC 7530 §16.10.5).
-    assert_eq!(
-        lock_result(&mut c, "file", open, seqid + 1, "l", 6, w, 0, 10),
-        Err((Nfsstat4::BAD_SEQID, None))
-    );
+    // An owner with a lock stateid goes on with its own number, also where it begins with the open once more.
+    for number in [5, 7] {
+        assert_eq!(
+            lock_result(&mut c, "file", open, seqid + 1, "l", number, w, 0, 10),
+            Err((Nfsstat4::BAD_SEQID, None))
+        );
+    }
     let second = lock_more(&mut c, "file", first, 6, w, 20, 10).unwrap();
     assert_eq!(lock_more(&mut c, "file", first, 6, w, 20, 10), Ok(second));
     assert_eq!(lock_more(&mut c, "file", second, 8, w, 40, 10), Err((Nfsstat4::BAD_SEQID, None)));

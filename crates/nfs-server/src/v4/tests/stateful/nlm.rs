@@ -4,10 +4,14 @@ use std::net::Ipv4Addr;
 
 use super::*;
 use crate::state::nlm::NlmOutcome;
-use crate::state::nlm_lock::{NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
+use crate::state::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
+
+fn host() -> NlmHost {
+    NlmHost { address: [127, 0, 0, 1].into(), name: (*b"old").into() }
+}
 
 fn owner(svid: i32) -> NlmOwner {
-    NlmOwner { host: (*b"old").into(), oh: (*b"process").into(), svid }
+    NlmOwner { host: host(), oh: (*b"process").into(), svid }
 }
 
 fn lock_of(c: &Holder<'_>, svid: i32, offset: u64, len: u64, exclusive: bool) -> NlmLock {
@@ -54,7 +58,7 @@ fn either_stands_in_the_way_of_the_other() {
         drop(tables);
         assert!(locks::lock(&mut c, "file", open, "l3", LockType4::Write, 5, 3).is_ok());
         assert_eq!(locks::lock(&mut c, "file", open, "l4", LockType4::Write, 8, 1), Err(Nfsstat4::DENIED));
-        server.state.write().files.nlm_free_all(b"old", &mut Vec::new());
+        server.state.write().files.nlm_free_all(&host(), &mut Vec::new());
         assert!(locks::lock(&mut c, "file", open, "l5", LockType4::Write, 8, 1).is_ok());
         let mut tables = server.state.write();
         let tables = &mut *tables;
@@ -74,7 +78,7 @@ fn waiting_is_taken_back_and_ends_with_the_host() {
     assert!(server.state.write().files.nlm_cancel(&second));
     assert!(!server.state.write().files.nlm_cancel(&second));
     assert_eq!(ask(&mut c, second, true), NlmOutcome::Blocked);
-    server.state.write().files.nlm_free_all(b"old", &mut c.c.effects);
+    server.state.write().files.nlm_free_all(&host(), &mut c.c.effects);
     assert_eq!(c.callbacks(), []);
     assert_eq!(server.state.read().files.counts(), Default::default());
 }

@@ -285,3 +285,32 @@ fn clients_whose_lease_ran_out_give_way() {
         two.close("file", new.stateid).unwrap();
     }
 }
+
+/// A client that opens without end is told to come back, and leaves room for others.
+#[test]
+fn opens_and_locks_of_a_client_are_bounded() {
+    for (minor, full) in [(0, Nfsstat4::RESOURCE), (1, Nfsstat4::DELAY)] {
+        let config = ServerConfig { delegations: false, memory: 1 << 20, ..ServerConfig::default() };
+        let server = populated_with(config);
+        let (mut c, mut other) = (Holder::new(&server, minor, 1), Holder::new(&server, minor, 2));
+        let (mut opened, mut last) = (0, None);
+        let refused = loop {
+            (c.owner, c.seqid) = (format!("owner {opened}"), 0);
+            match c.try_open("file", R, 0) {
+                Ok(open) => last = Some((open.stateid, c.owner.clone(), c.seqid)),
+                Err(status) => break status,
+            }
+            opened += 1;
+        };
+        assert_eq!(refused, full);
+        assert!((500..4096).contains(&opened), "{opened}");
+        let theirs = other.open("file", R, 0);
+        // A closed one makes room.
+        let (stateid, owner, seqid) = last.unwrap();
+        (c.owner, c.seqid) = (owner, seqid);
+        c.close("file", stateid).unwrap();
+        (c.owner, c.seqid) = ("another".into(), 0);
+        c.open("file", R, 0);
+        other.close("file", theirs.stateid).unwrap();
+    }
+}

@@ -181,3 +181,67 @@ fn stateids_are_tested_and_freed() {
     assert_eq!(c.close("file", now), Ok(Stateid4::INVALID));
     assert_eq!(test(&mut c, &[now]), [bad]);
 }
+
+/// A stateid is no key: who did not open needs the file's own permission, whichever operation names it.
+#[test]
+fn io_with_the_stateid_of_another_user_takes_the_permission_of_the_file() {
+    let server = server_without_delegations();
+    for minor in [0, 1, 2] {
+        let mut c = Holder::new(&server, minor, 1);
+        let name = format!("private {minor}");
+        make_file(&c.c, "/export", &name, b"0123456789");
+        let private = Attrs::none().with(fattr4::MODE, &0o600u32).with(fattr4::OWNER, &Utf8::from("1000"));
+        assert_eq!(c.at(&name, setattr(&private)).status(), Nfsstat4::OK);
+        c.c.who = user(1000);
+        let stateid = c.open(&name, RW, 0).stateid;
+        let size = Attrs::none().with(fattr4::SIZE, &4u64);
+        let cut = Argop::Setattr(SetattrArgs { stateid, obj_attributes: size.get() });
+        let all = |c: &mut Holder<'_>| {
+            let mut all = vec![c.read(&name, stateid), c.write(&name, stateid), c.at(&name, cut).status()];
+            if minor == 2 {
+                let range = (0, 2);
+                let allocate = AllocateArgs { stateid, offset: range.0, length: range.1 };
+                let seek = SeekArgs { stateid, offset: 0, what: DataContent4::DATA };
+                let plus = ReadPlusArgs { stateid, offset: 0, count: 4 };
+                all.push(c.at(&name, Argop::Allocate(allocate)).status());
+                all.push(c.at(&name, Argop::Seek(seek)).status());
+                all.push(c.at(&name, Argop::ReadPlus(plus)).status());
+            }
+            all
+        };
+        let fine = |statuses: &[Nfsstat4]| statuses.iter().all(|status| *status == Nfsstat4::OK);
+        assert!(fine(&all(&mut c)), "{minor}");
+        c.c.who = user(2000);
+        let statuses = all(&mut c);
+        assert!(statuses.iter().all(|status| *status == Nfsstat4::ACCESS), "{minor}: {statuses:?}");
+        // What the file grants is granted, reading or writing for themselves.
+        c.c.who = user(1000);
+        let mode = |mode: u32| Attrs::none().with(fattr4::MODE, &mode);
+        assert_eq!(c.at(&name, setattr(&mode(0o604))).status(), Nfsstat4::OK);
+        c.c.who = user(2000);
+        assert_eq!((c.read(&name, stateid), c.write(&name, stateid)), (Nfsstat4::OK, Nfsstat4::ACCESS));
+        // The opener goes on, whatever the mode has become; so do root and the owner.
+        c.c.who = Credentials::root();
+        assert_eq!(c.at(&name, setattr(&mode(0))).status(), Nfsstat4::OK);
+        for uid in [1000, 0] {
+            c.c.who = if uid == 0 { Credentials::root() } else { user(uid) };
+            assert!(fine(&all(&mut c)), "{minor} {uid}");
+        }
+    }
+}
+
+/// An open that two users had a part in is neither's.
+#[test]
+fn an_open_that_was_widened_by_another_user_is_nobodys() {
+    let server = server_without_delegations();
+    let mut c = Holder::new(&server, 1, 1);
+    let owned = Attrs::none().with(fattr4::MODE, &0o642u32).with(fattr4::OWNER, &Utf8::from("7"));
+    assert_eq!(c.at("file", setattr(&owned)).status(), Nfsstat4::OK);
+    c.c.who = user(2000);
+    c.open("file", W, 0);
+    c.c.who = Credentials { gid: 0, ..user(1000) };
+    let stateid = c.open("file", R, 0).stateid;
+    assert_eq!((c.read("file", stateid), c.write("file", stateid)), (Nfsstat4::OK, Nfsstat4::ACCESS));
+    c.c.who = user(2000);
+    assert_eq!((c.read("file", stateid), c.write("file", stateid)), (Nfsstat4::ACCESS, Nfsstat4::OK));
+}

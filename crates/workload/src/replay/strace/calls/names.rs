@@ -26,11 +26,15 @@ impl Tracer<'_> {
     }
 
     pub(super) fn symlink(&mut self, d: &Done<'_>, directory: Option<usize>, name: usize) {
-        // What it says is kept as it is.
-        let target = string(d.argument(0)).map(|target| self.world.path(&target));
-        self.named(d, OperationKind::Symlink, directory, name, |call| {
-            call.other = target.unwrap_or(call.object)
-        });
+        let Some((path, absolute)) = self.path(d, directory, name) else {
+            return self.left_out(Why::Elsewhere, d.name);
+        };
+        let target = string(d.argument(0)).and_then(|target| self.place.link_target(&absolute, &target));
+        let Some(target) = target else {
+            return self.left_out(Why::Unsupported, &format!("{} to elsewhere", d.name));
+        };
+        let other = self.world.path(&target);
+        self.world.call(d.thread, Call { other, ..d.call(OperationKind::Symlink, path) });
     }
 
     pub(super) fn two_names(
