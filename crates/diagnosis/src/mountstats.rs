@@ -5,6 +5,7 @@
 
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::explanation::Explanation;
+use crate::remedy;
 
 mod attributes;
 mod cached;
@@ -93,6 +94,9 @@ pub fn diagnose(observed: &[Observed]) -> Diagnosis {
         let found = compare(observed);
         diagnosis.clear.extend((found.is_empty() && observed.len() > 1).then_some(explanation.id));
         diagnosis.findings.extend(found);
+    }
+    for finding in &mut diagnosis.findings {
+        finding.remedy = finding.remedy.clone().fit(&remedy::Setup::of_mounts());
     }
     diagnosis.sort();
     diagnosis

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::share;
 
 /// Shortest wait of a version 4 client, in seconds (`NFS4_POLL_RETRY_MIN`).
@@ -56,10 +56,11 @@ fn detect(observed: &Observed) -> Verdict {
             of: CostOf::CallTime,
             estimate: format!("at least {delays} times {wait} s"),
         }),
+        also: Vec::new(),
         remedy: Remedy::new(
             "If several clients write the same files, delegations are recalled repeatedly: a server without delegations is then faster. Otherwise find out what the server waits for.",
         )
-        .by("sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
+        .by(Need::LinuxServer, "sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
         .confirmed_by("the built-in workload `delegation-recall` shows the wait per conflict"),
     })
 }

@@ -4,7 +4,7 @@ use benchmaster_stats::share::at_least;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::validity::rule::stored;
@@ -81,7 +81,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 percent(part)
             ),
             Remedy::new("Mend the loss: it is on the way between client and server, or in a queue of one of them that is too short.")
-                .by("nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPLossProbes; ip -s link; ethtool -S DEVICE | grep -i drop")
+                .by(Need::EmulatedNetwork, "--set network.loss=0%")
+                .by(Need::RealNetwork, "nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPLossProbes; ip -s link; ethtool -S DEVICE | grep -i drop")
                 .confirmed_by("`benchmaster probe network HOST` shows losses without NFS; the same study with `[network] loss = \"0%\"` where it was emulated"),
         )
         .with([

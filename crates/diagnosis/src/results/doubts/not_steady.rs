@@ -8,7 +8,9 @@ use benchmaster_stats::{mean, median};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, EvidenceUnit, Finding, Plot, Remedy, Test, TestInterval};
+use crate::finding::{
+    Confidence, CostOf, Evidence, EvidenceUnit, Finding, Need, Plot, Remedy, Test, TestInterval,
+};
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 
@@ -137,6 +139,6 @@ fn check(s: Subject<'_>) -> Option<Check> {
 
 fn remedy() -> Remedy {
     Remedy::new("Measure longer, or add a warm-up, until the plot over time is level.")
-        .by("warm_up = \"30s\"   # and a longer `duration`, in the workload")
+        .by(Need::Anywhere, "warm_up = \"30s\"   # and a longer `duration`, in the workload")
         .confirmed_by("the same study with `duration` as a factor: the response must not depend on it")
 }

@@ -5,7 +5,7 @@ use benchmaster_stats::median;
 use super::tools::time;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::conditions::tcp_stalls::stood_still;
 use crate::results::limits::laws::pauses;
@@ -95,7 +95,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             Confidence::Likely,
             what,
             Remedy::new("Look at what the server, or the way to it, did at these times: garbage collection, snapshots, a failover, writing a cache out. Its log and its counters have the times.")
-                .by("journalctl --since=-1h   # on the server; `benchmaster probe network HOST` tells whether the network stood still")
+                .by(Need::ServerHost, "journalctl --since=-1h   # on the server; `benchmaster probe network HOST` tells whether the network stood still")
                 .confirmed_by("a longer run of the same workload with `trace = true`: whether they come at regular times"),
         )
         .with([
