@@ -33,6 +33,9 @@ pub struct Finding {
     pub also: Vec<Also>,
 }
 
+/// Costs below it are shown as 0.0 %.
+const NEGLIGIBLE: f64 = 0.0005;
+
 /// Another workload in which a condition was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Also {
@@ -50,6 +53,17 @@ impl Finding {
     /// What it takes, from 0 to 1; 0 where that is not known.
     pub(crate) fn share(&self) -> f64 {
         self.cost.as_ref().map_or(0.0, |cost| cost.share)
+    }
+
+    /// Whether it costs next to nothing, as far as that is known.
+    pub(crate) fn is_negligible(&self) -> bool {
+        self.cost.as_ref().is_some_and(|cost| cost.share < NEGLIGIBLE && !cost.is_at_least())
+    }
+
+    /// Without a cost that would be shown as 0.0 %: one that is known to be at least so much.
+    pub(crate) fn without_nothing(mut self) -> Self {
+        self.cost = self.cost.filter(|cost| cost.share >= NEGLIGIBLE);
+        self
     }
 
     /// The workloads in which it was found; none for what is about whole runs or the study.
@@ -232,6 +246,13 @@ pub struct Cost {
     pub of: CostOf,
     /// How it was estimated.
     pub estimate: String,
+}
+
+impl Cost {
+    /// Whether it may be more.
+    fn is_at_least(&self) -> bool {
+        self.estimate.starts_with("at least")
+    }
 }
 
 /// What a [`Cost`] is a share of.

@@ -95,7 +95,9 @@ pub fn diagnose(observed: &[Observed]) -> Diagnosis {
         diagnosis.clear.extend((found.is_empty() && observed.len() > 1).then_some(explanation.id));
         diagnosis.findings.extend(found);
     }
+    diagnosis.findings.retain(|finding| !finding.is_negligible());
     for finding in &mut diagnosis.findings {
+        *finding = finding.clone().without_nothing();
         finding.remedy = finding.remedy.clone().fit(&remedy::Setup::of_mounts());
     }
     diagnosis.sort();

@@ -3,7 +3,7 @@
 //! A detector of runs looks at one workload of one run; what it finds in several runs becomes one finding, with means over
 //! runs. A detector of studies looks at all runs together, without their samples, which may be larger than memory.
 
-mod account;
+pub(crate) mod account;
 pub(crate) mod conditions;
 pub(crate) mod doubts;
 pub(crate) mod limits;

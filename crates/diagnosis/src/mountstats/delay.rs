@@ -5,7 +5,7 @@ use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
-use crate::words::share;
+use crate::words::{plural, share};
 
 /// Shortest wait of a version 4 client, in seconds (`NFS4_POLL_RETRY_MIN`).
 const V4_WAIT: f64 = 0.1;
@@ -40,7 +40,8 @@ fn detect(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: EXPLANATION.id,
         what: format!(
-            "The server answered {delays} times {} that the client should come again later; each such wait is {wait} s or more.",
+            "The server answered {} {} that the client should come again later; each such wait is {wait} s or more.",
+            plural(delays as usize, "time"),
             observed.period()
         ),
         at: None,        tests: Vec::new(),

@@ -163,18 +163,25 @@ fn round_trip(measured: &Measured<'_>) -> Option<f64> {
     }
 }
 
-/// Round trips that a call of this kind takes: more than one where TCP's first windows do not hold it.
+/// The most round trips that a call of this kind takes: one for each of TCP's windows that its bytes fill, each twice as
+/// large as that before, if the connection begins anew.
 pub(crate) fn trips(row: &RpcRow) -> f64 {
     let each = row.bytes_sent.max(row.bytes_received) as f64 / row.ops.max(1) as f64;
-    1.0 + (1.0 + each / FIRST_WINDOW).log2()
+    (1.0 + each / FIRST_WINDOW).log2().max(1.0)
 }
 
 fn of_nfs(phase: &RpcPhase) -> impl Iterator<Item = &RpcRow> {
     phase.rows.iter().filter(|row| row.ops > 0)
 }
 
+/// One round trip for each call.
 fn on_the_way(phase: &RpcPhase, round_trip: f64) -> f64 {
-    of_nfs(phase).map(|row| (row.ops as f64 * trips(row) * round_trip).min(row.rtt_ns as f64)).sum()
+    of_nfs(phase).map(|row| (row.ops as f64 * round_trip).min(row.rtt_ns as f64)).sum()
+}
+
+/// The most that calls can have waited for further windows of TCP.
+fn windows(phase: &RpcPhase, round_trip: f64) -> f64 {
+    of_nfs(phase).map(|row| row.ops as f64 * (trips(row) - 1.0) * round_trip).sum()
 }
 
 /// Time of the bytes on the links whose bandwidth the study sets.
@@ -197,11 +204,14 @@ fn divide(
     let lossy = measured.network().is_some_and(|network| network.loss > 0.0);
     if let Some(own) = own_time(measured) {
         open.take(Part::Server, own);
-        // Everything is on this host: what links do not hold up, and losses do not, its processors do.
-        let waits = full || lossy || used.as_ref().is_some_and(|used| used.share() > NO_QUEUE);
+        // Everything is on this host: what links do not hold up, and losses do not, its processors do. How fast an emulation
+        // without a limit is depends on the processors as well.
+        let waits = lossy || used.as_ref().is_some_and(|used| used.is_declared() && used.share() > NO_QUEUE);
+        open.take(Part::Unknown, if waits { 0.0 } else { windows(phase, round_trip) });
         open.take(if waits { Part::NetworkQueue } else { Part::Host }, open.left);
         return None;
     }
+    open.take(Part::Unknown, windows(phase, round_trip));
     if full {
         open.take(Part::NetworkQueue, open.left);
         return None;

@@ -99,7 +99,8 @@ impl Merge {
                 continue;
             };
             let looked = looked.into_iter().flatten().map(|(_, runs)| runs).sum();
-            diagnosis.findings.extend(together(of.1, found, places, looked));
+            let finding = together(of.1, found, places, looked).filter(|finding| !finding.is_negligible());
+            diagnosis.findings.extend(finding.map(Finding::without_nothing));
         }
         let found: Vec<&str> = diagnosis.findings.iter().map(|finding| finding.id).collect();
         let clear = self.looked.keys().map(|(id, _)| *id).filter(|id| !found.contains(id));

@@ -138,7 +138,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         Finding::new(
             &RULE.explanation,
             Confidence::Certain,
-            format!("The server answered {waits} times that it was in its grace period; each time the call was retried after {PAUSE} s or more."),
+            format!(
+                "The server answered {} that it was in its grace period; each time the call was retried after {PAUSE} s or more.",
+                plural(waits as usize, "time")
+            ),
             out_of_grace(),
         )
         .with([Evidence::number("answers that it is in its grace period", waits as f64)])

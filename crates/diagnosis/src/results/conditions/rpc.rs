@@ -11,6 +11,7 @@ use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::mountstats;
+use crate::results::phenomena::standstill::stopped;
 use crate::validity::rule::{
     Consequence, Failed, Follows, Rule, Subject, any, failed, nothing, stored, with_rpcs,
 };
@@ -190,7 +191,7 @@ const RECONNECTED: Consequence = Consequence {
     could: with_rpcs,
     worth: any,
     numbers: &[("reconnects", "connections re-established")],
-    cost: nothing,
+    cost: |failed| Some((stopped(failed.measured)?, CostOf::Time, "time in which no operation ended")),
     plot: Some(Plot::Time),
 };
 

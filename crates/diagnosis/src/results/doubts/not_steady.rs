@@ -13,6 +13,7 @@ use crate::finding::{
 };
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
+use crate::words::rate;
 
 /// Intervals of each half.
 const LEAST: usize = 5;
@@ -76,11 +77,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let middle = |half: &[f64]| median(half).unwrap_or(0.0);
     let word = if moved > 0.0 { "rose" } else { "fell" };
-    let what = format!(
-        "The rate {word} by {:.0} % of its mean from the first to the second half of what was measured, and had not settled when it ended.",
-        moved.abs() * 100.0
-    );
     let bytes = recording.series.iter().any(|series| series.total.bytes > 0);
+    let told =
+        |half: &[f64]| if bytes { rate(middle(half)) } else { format!("{:.0} operations/s", middle(half)) };
+    let what = format!(
+        "The rate {word} from {} to {}, the medians of the first and the second half of what was measured, and had not settled when it ended.",
+        told(before),
+        told(after)
+    );
     let unit = if bytes { EvidenceUnit::BytesPerSecond } else { EvidenceUnit::PerSecond };
     let mut evidence = vec![
         Evidence::new("median rate of the first half", middle(before), unit),

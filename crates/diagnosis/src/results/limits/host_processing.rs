@@ -44,12 +44,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let used = Processors::of(measured);
     let emulated = measured.network().is_some_and(|network| network.is_emulated());
     let wire = if emulated { ", the emulated network" } else { "" };
+    let delay = match account.ns(Part::Path) / calls {
+        0.0 => "no delay".to_owned(),
+        delay => format!("{} of delay", time(delay)),
+    };
     let mut what = format!(
-        "{} of the time of calls is processing on this host, {} for each: the server's own code takes {} of a call, and the study asks for {} of delay.",
+        "{} of the time of calls is processing on this host, {} for each: the server's own code takes {} of a call, and the study asks for {delay}.",
         percent(part),
         time(account.ns(Part::Host) / calls),
         time(account.ns(Part::Server) / calls),
-        time(account.ns(Part::Path) / calls)
     );
     what += &format!(
         " Clients, server{wire} and recording used {:.2} of {} processors.",

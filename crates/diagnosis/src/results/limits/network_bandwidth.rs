@@ -56,6 +56,11 @@ impl Usage {
         self.rate / self.capacity
     }
 
+    /// Whether the capacity is one that the study sets.
+    pub(in crate::results) fn is_declared(&self) -> bool {
+        self.emulated
+    }
+
     /// Whether the capacity was used up.
     pub(in crate::results) fn is_limit(&self) -> bool {
         self.share() >= FULL && !self.is_beyond()

@@ -74,12 +74,12 @@ fn clustered(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Findin
     }
     let label = &series.key.label;
     let what = format!(
-        "{} of the calls of {label} take about 40 ms, and hardly any 20 to 38: they wait for a delayed acknowledgement.",
+        "{} of the calls of {label} take about 40 ms, and hardly any 20 to 38, as those do that wait for a delayed acknowledgement; a server that takes as long looks the same.",
         percent(part)
     );
     let lost = within as f64 * 40e6;
     Some(
-        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+        Finding::new(&EXPLANATION, Confidence::Possible, what, remedy())
             .with([
                 Evidence::number("calls of 38.5 to 48.5 ms", within as f64),
                 Evidence::number("calls of 20 to 38.5 ms", before as f64),
