@@ -3,7 +3,7 @@
 //! A call waits on its client until it is sent, is on its way, waits in the queues of the network, is served, and comes
 //! back. Counters tell some of this exactly, some of it within bounds. What remains is called unknown, and is nobody's.
 
-use benchmaster_record::recording::{RpcPhase, RpcRow};
+use benchmaster_record::recording::{RpcPhase, RpcRow, RpcSource};
 use serde::Serialize;
 
 use crate::diagnosis::Spent;
@@ -14,6 +14,8 @@ use crate::results::limits::network_bandwidth::{Usage, frames, usage};
 const LEAST_CALLS: u64 = 20;
 /// Bytes that TCP sends in the first round trip after a pause (RFC 6928); it doubles them in each that follows.
 const FIRST_WINDOW: f64 = 10.0 * 1448.0;
+/// Bytes of a segment: what takes no time to speak of on a link of any speed.
+const SEGMENT: f64 = 1448.0;
 /// Use of a link up to which nothing to speak of waits in front of it: half of M/M/1's mean queue of ρ² / (1 − ρ) at 0.5.
 const NO_QUEUE: f64 = 0.5;
 /// How near TCP's round trip is to that of the calls when acknowledgements come with the replies, and tell of no network.
@@ -35,7 +37,7 @@ pub enum Part {
     NetworkQueue,
     /// On the server.
     Server,
-    /// Processing on the one host that has client, server and emulated network.
+    /// Processing on the clients' host: of the clients, and of server and emulated network where they are there as well.
     Host,
     /// What the counters do not divide.
     Unknown,
@@ -108,8 +110,9 @@ impl Account {
             return Some(open.close(calls.ops, Some(NO_ROUND_TRIP)));
         };
         open.take(Part::Path, on_the_way(phase, round_trip));
-        open.take(Part::Transmission, transmission(measured, phase));
-        let missing = divide(measured, phase, &calls, round_trip, &mut open);
+        let used = usage(measured);
+        open.take(Part::Transmission, transmission(measured, phase, used.as_ref()));
+        let missing = divide(measured, phase, used.as_ref(), round_trip, &mut open);
         Some(open.close(calls.ops, missing))
     }
 }
@@ -184,39 +187,41 @@ fn windows(phase: &RpcPhase, round_trip: f64) -> f64 {
     of_nfs(phase).map(|row| row.ops as f64 * (trips(row) - 1.0) * round_trip).sum()
 }
 
-/// Time of the bytes on the links whose bandwidth the study sets.
-fn transmission(measured: &Measured<'_>, phase: &RpcPhase) -> f64 {
-    let Some(bits) = measured.network().and_then(|network| network.bandwidth) else { return 0.0 };
+/// Time of the bytes on links of a known capacity: what the study sets, or what raw TCP reached.
+fn transmission(measured: &Measured<'_>, phase: &RpcPhase, used: Option<&Usage>) -> f64 {
+    let declared = measured.network().and_then(|network| network.bandwidth).map(|bits| bits as f64 / 8.0);
+    let Some(capacity) = declared.or(used.map(Usage::capacity)) else { return 0.0 };
     let bytes = |row: &RpcRow| (row.bytes_sent + row.bytes_received) as f64;
-    of_nfs(phase).map(bytes).sum::<f64>() * frames(measured) / (bits as f64 / 8.0).max(1.0) * 1e9
+    let frames = if declared.is_some() { frames(measured) } else { 1.0 };
+    of_nfs(phase).map(bytes).sum::<f64>() * frames / capacity.max(1.0) * 1e9
 }
 
 /// Divides what is left between network, server and host, as far as counters allow. Returns what would tell more.
 fn divide(
     measured: &Measured<'_>,
     phase: &RpcPhase,
-    calls: &RpcRow,
+    used: Option<&Usage>,
     round_trip: f64,
     open: &mut Open,
 ) -> Option<&'static str> {
-    let used = usage(measured);
-    let full = used.as_ref().is_some_and(|used| used.is_limit());
+    let full = used.is_some_and(|used| used.is_limit());
     let lossy = measured.network().is_some_and(|network| network.loss > 0.0);
     if let Some(own) = own_time(measured) {
         open.take(Part::Server, own);
         // Everything is on this host: what links do not hold up, and losses do not, its processors do. How fast an emulation
         // without a limit is depends on the processors as well.
-        let waits = lossy || used.as_ref().is_some_and(|used| used.is_declared() && used.share() > NO_QUEUE);
+        let waits = lossy || used.is_some_and(|used| used.is_declared() && used.share() > NO_QUEUE);
         open.take(Part::Unknown, if waits { 0.0 } else { windows(phase, round_trip) });
         open.take(if waits { Part::NetworkQueue } else { Part::Host }, open.left);
         return None;
     }
+    open.take(Part::Host, clients_work(measured));
     open.take(Part::Unknown, windows(phase, round_trip));
     if full {
         open.take(Part::NetworkQueue, open.left);
         return None;
     }
-    let Some(most) = most_queued(measured, phase, calls, round_trip, used.as_ref().map(Usage::share)) else {
+    let Some(most) = most_queued(measured, phase, round_trip, used.map(Usage::share)) else {
         return Some(NO_BOUND);
     };
     if used.is_none()
@@ -230,9 +235,15 @@ fn divide(
     (open.left > 0.0 && most > 0.0 || open.parts[Part::Unknown as usize] > 0.0).then_some(NO_BOUND)
 }
 
-/// What calls with more bytes than TCP's first window take beyond the way.
+/// CPU time of the user-space clients, which is in the round trips of their calls.
+fn clients_work(measured: &Measured<'_>) -> f64 {
+    let own = measured.rpcs().filter(|(rpc, _)| rpc.source == RpcSource::Client);
+    own.map_or(0.0, |(rpc, _)| (rpc.client_cpu_ns.0 + rpc.client_cpu_ns.1) as f64)
+}
+
+/// What calls with more bytes than a segment take beyond the way.
 fn of_large_calls(phase: &RpcPhase, round_trip: f64) -> f64 {
-    let large = |row: &&RpcRow| row.bytes_sent.max(row.bytes_received) as f64 > FIRST_WINDOW * row.ops as f64;
+    let large = |row: &&RpcRow| row.bytes_sent.max(row.bytes_received) as f64 > SEGMENT * row.ops as f64;
     let beyond = |row: &RpcRow| (row.rtt_ns as f64 - row.ops as f64 * trips(row) * round_trip).max(0.0);
     of_nfs(phase).filter(large).map(beyond).sum()
 }
@@ -249,13 +260,8 @@ pub(crate) fn own_time(measured: &Measured<'_>) -> Option<f64> {
 }
 
 /// The most that calls can have waited in the network's queues: the least of the bounds that there are.
-fn most_queued(
-    measured: &Measured<'_>,
-    phase: &RpcPhase,
-    calls: &RpcRow,
-    round_trip: f64,
-    used: Option<f64>,
-) -> Option<f64> {
+fn most_queued(measured: &Measured<'_>, phase: &RpcPhase, round_trip: f64, used: Option<f64>) -> Option<f64> {
+    let calls = &phase.total();
     let lossy = measured.network().is_some_and(|network| network.loss > 0.0);
     let emulated = measured.network().is_some_and(|network| network.is_emulated());
     // Links that nothing bounds, or that are hardly used, have no queues.

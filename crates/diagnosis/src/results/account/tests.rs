@@ -15,6 +15,7 @@ fn made(server: ServedBy, rtt_ns: u64) -> Made {
     (row.ops, row.transmissions, row.queue_ns) = (1000, 1000, 0);
     (row.rtt_ns, row.execute_ns) = (1000 * rtt_ns, 1000 * rtt_ns);
     (row.bytes_sent, row.bytes_received) = (0, 0);
+    made.recording().rpc.as_mut().unwrap().client_cpu_ns = (0, 0);
     let service = made.run().service.as_mut().unwrap();
     service.server = server;
     (service.network.base_rtt_ns, service.network.bandwidth, service.network.loss) = (None, None, 0.0);
@@ -77,6 +78,10 @@ fn of_other_servers_the_most_that_the_network_can_have_held_is_not_theirs() {
     let silent = account(&real(32_000_000.0));
     assert_eq!(silent.ns(Part::Server), 0.0);
     assert!(silent.missing.is_some() && silent.share(Part::Unknown) > 0.9, "{silent:?}");
+    // What the clients' threads work is not the server's either.
+    let mut worked = real(3_000_000.0);
+    worked.recording().rpc.as_mut().unwrap().client_cpu_ns = (10_000_000_000, 0);
+    assert!((account(&worked).ns(Part::Host) - 10e9).abs() < 1e3);
     // Nor does a network that was not measured, of calls with many bytes.
     let mut large = real(3_000_000.0);
     large.rows()[0].bytes_received = 1000 << 20;

@@ -56,6 +56,11 @@ impl Usage {
         self.rate / self.capacity
     }
 
+    /// Bytes per second that the network is capable of.
+    pub(in crate::results) fn capacity(&self) -> f64 {
+        self.capacity
+    }
+
     /// Whether the capacity is one that the study sets.
     pub(in crate::results) fn is_declared(&self) -> bool {
         self.emulated

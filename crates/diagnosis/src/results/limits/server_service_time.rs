@@ -36,10 +36,10 @@ const EXPLANATION: Explanation = Explanation {
                 Which operations take it says what to look at: COMMIT and stable WRITEs wait for disks and journals, READs for disks, \
                 LOOKUP, GETATTR, OPEN and CREATE for directories, inodes and what the server keeps of its clients.",
     formula: "server's part of the account of the calls' time: what the embedded server counts itself (time in its code and injected delays); of others round trip − way there \
-              and back (that of the emulation, of the baseline, or the shortest of tcp_info; for each call one) − further round trips for what TCP's first windows do not hold (at most log2(1 + bytes / 14,480) in all) − bytes / emulated bandwidth − the most that can have waited in the network: nothing where its links are used up to 50 % or have no limit, else the least of TCP's \
+              and back (that of the emulation, of the baseline, or the shortest of tcp_info; for each call one) − further round trips for what TCP's first windows do not hold (at most log2(1 + bytes / 14,480) in all) − bytes / bandwidth (emulated, or of the baseline) − the CPU time of the user-space clients − the most that can have waited in the network: nothing where its links are used up to 50 % or have no limit, else the least of TCP's \
               mean round trip beyond the shortest and of what the quickest kind of call takes. Found when that is ≥ 30 % of the calls' execute times \
               and ≥ 0.5 ms on average (3 ms on a noisy host), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
-              round trips, or a finding about the server's own processors, disk, journal or threads explains it better. Possible only where calls of more than 14,480 bytes go over a network \
+              round trips, or a finding about the server's own processors, disk, journal or threads explains it better. Possible only where calls of more than 1,448 bytes go over a network \
               that was not measured. Cost = that share",
     source: "columns rtt and execute of mountstats; paper 000 §5 and paper 003 §3 (latency divided into client, network and server); \
              response time law R = N/X − Z (Jain 1991, §33.4)",
@@ -245,6 +245,7 @@ mod tests {
             row.execute_ns = row.rtt_ns;
             (row.bytes_sent, row.bytes_received) = (0, 0);
         }
+        made.recording().rpc.as_mut().unwrap().client_cpu_ns = (0, 0);
         made.run().service.as_mut().unwrap().server = ServedBy::Knfsd;
         let network = &mut made.run().service.as_mut().unwrap().network;
         (network.base_rtt_ns, network.bandwidth, network.loss) = (None, None, 0.0);
