@@ -23,8 +23,9 @@ mod recovery;
 mod retransmission;
 pub(crate) mod rule;
 mod sizes;
+mod slow_operation;
 
-const DETECTORS: [Detector; 18] = [
+const DETECTORS: [Detector; 19] = [
     attributes::DETECTOR,
     cached::DETECTOR,
     commits::DETECTOR,
@@ -43,6 +44,7 @@ const DETECTORS: [Detector; 18] = [
     MAJOR_TIMEOUT,
     sizes::OPTIONS,
     sizes::SMALL_READS,
+    slow_operation::DETECTOR,
 ];
 
 const COMPARISONS: [Comparison; 2] = [clients::UNEQUAL, clients::SLOW];
