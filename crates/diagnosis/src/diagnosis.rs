@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::finding::Finding;
+pub use crate::results::Part;
 
 /// What was looked for and found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -45,6 +46,19 @@ pub struct Limiting {
     pub limit: Option<Explained>,
     /// What explains something as well, the most first.
     pub contributing: Vec<Explained>,
+    /// Where the time of its calls goes, in the order in which a call has it: parts that add up to 1. Empty where calls were
+    /// not counted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub account: Vec<Spent>,
+}
+
+/// A part of the time of calls.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spent {
+    /// Which.
+    pub part: Part,
+    /// Its share, from 0 to 1: mean over runs.
+    pub share: f64,
 }
 
 /// How much a limit explains.

@@ -5,6 +5,7 @@ pub use benchmaster_record::results::{Evidence, EvidenceUnit};
 use serde::Serialize;
 
 use crate::explanation::Explanation;
+pub use crate::remedy::{Need, Remedy, Setup};
 
 /// A condition that was found, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,12 +28,48 @@ pub struct Finding {
     pub cost: Option<Cost>,
     /// What to do.
     pub remedy: Remedy,
+    /// Other workloads in which it was found, the dearest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Also>,
+}
+
+/// Costs below it are shown as 0.0 %.
+const NEGLIGIBLE: f64 = 0.0005;
+
+/// Another workload in which a condition was found.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Also {
+    /// The workload.
+    pub workload: String,
+    /// What it is there, in a sentence with its numbers.
+    pub what: String,
+    /// Where it was found there, in words.
+    pub place: String,
+    /// What it takes there, from 0 to 1.
+    pub share: Option<f64>,
 }
 
 impl Finding {
     /// What it takes, from 0 to 1; 0 where that is not known.
     pub(crate) fn share(&self) -> f64 {
         self.cost.as_ref().map_or(0.0, |cost| cost.share)
+    }
+
+    /// Whether it costs next to nothing, as far as that is known.
+    pub(crate) fn is_negligible(&self) -> bool {
+        self.cost.as_ref().is_some_and(|cost| cost.share < NEGLIGIBLE && !cost.is_at_least())
+    }
+
+    /// Without a cost that would be shown as 0.0 %: one that is known to be at least so much.
+    pub(crate) fn without_nothing(mut self) -> Self {
+        self.cost = self.cost.filter(|cost| cost.share >= NEGLIGIBLE);
+        self
+    }
+
+    /// The workloads in which it was found; none for what is about whole runs or the study.
+    pub fn workloads(&self) -> impl Iterator<Item = &str> {
+        let at = self.at.as_ref().and_then(|at| at.workload.as_deref());
+        at.into_iter().chain(self.also.iter().map(|also| also.workload.as_str()))
     }
 
     /// A finding in stored results, without evidence yet; where it was found is added by who looks at all runs.
@@ -52,6 +89,7 @@ impl Finding {
             confidence,
             cost: None,
             remedy,
+            also: Vec::new(),
         }
     }
 
@@ -210,6 +248,13 @@ pub struct Cost {
     pub estimate: String,
 }
 
+impl Cost {
+    /// Whether it may be more.
+    fn is_at_least(&self) -> bool {
+        self.estimate.starts_with("at least")
+    }
+}
+
 /// What a [`Cost`] is a share of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -242,35 +287,5 @@ impl CostOf {
             Self::Time => "of the measured time",
             Self::Result => "of the reported numbers in doubt",
         }
-    }
-}
-
-/// What to do about a condition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Remedy {
-    /// In words.
-    pub text: String,
-    /// A command or an option, as it is to be written.
-    pub command: Option<String>,
-    /// What to measure to confirm it.
-    pub confirm: Option<String>,
-}
-
-impl Remedy {
-    /// Advice in words.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), command: None, confirm: None }
-    }
-
-    /// With a command or option.
-    #[must_use]
-    pub fn by(self, command: impl Into<String>) -> Self {
-        Self { command: Some(command.into()), ..self }
-    }
-
-    /// With what would confirm it.
-    #[must_use]
-    pub fn confirmed_by(self, confirm: impl Into<String>) -> Self {
-        Self { confirm: Some(confirm.into()), ..self }
     }
 }

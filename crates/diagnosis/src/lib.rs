@@ -20,6 +20,7 @@ pub mod finding;
 pub mod lints;
 mod measured;
 pub mod mountstats;
+mod remedy;
 pub mod results;
 pub mod validity;
 mod words;

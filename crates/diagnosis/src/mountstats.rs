@@ -5,6 +5,7 @@
 
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::explanation::Explanation;
+use crate::remedy;
 
 mod attributes;
 mod cached;
@@ -22,8 +23,9 @@ mod recovery;
 mod retransmission;
 pub(crate) mod rule;
 mod sizes;
+mod slow_operation;
 
-const DETECTORS: [Detector; 18] = [
+const DETECTORS: [Detector; 19] = [
     attributes::DETECTOR,
     cached::DETECTOR,
     commits::DETECTOR,
@@ -42,6 +44,7 @@ const DETECTORS: [Detector; 18] = [
     MAJOR_TIMEOUT,
     sizes::OPTIONS,
     sizes::SMALL_READS,
+    slow_operation::DETECTOR,
 ];
 
 const COMPARISONS: [Comparison; 2] = [clients::UNEQUAL, clients::SLOW];
@@ -93,6 +96,11 @@ pub fn diagnose(observed: &[Observed]) -> Diagnosis {
         let found = compare(observed);
         diagnosis.clear.extend((found.is_empty() && observed.len() > 1).then_some(explanation.id));
         diagnosis.findings.extend(found);
+    }
+    diagnosis.findings.retain(|finding| !finding.is_negligible());
+    for finding in &mut diagnosis.findings {
+        *finding = finding.clone().without_nothing();
+        finding.remedy = finding.remedy.clone().fit(&remedy::Setup::of_mounts());
     }
     diagnosis.sort();
     diagnosis

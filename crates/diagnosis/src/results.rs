@@ -3,6 +3,7 @@
 //! A detector of runs looks at one workload of one run; what it finds in several runs becomes one finding, with means over
 //! runs. A detector of studies looks at all runs together, without their samples, which may be larger than memory.
 
+pub(crate) mod account;
 pub(crate) mod conditions;
 pub(crate) mod doubts;
 pub(crate) mod limits;
@@ -13,12 +14,16 @@ mod slope;
 #[cfg(test)]
 pub(crate) mod testing;
 
+use std::collections::BTreeMap;
+
 use benchmaster_analysis::{Analysis, analyze};
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 
 use crate::diagnosis::{Absent, Diagnosis};
 use crate::explanation::Explanation;
 
+use self::account::Account;
+pub use self::account::Part;
 use self::merge::Merge;
 pub use self::rule::Whole;
 use self::rule::{Compared, Comparison, Detector, Judge};
@@ -65,6 +70,7 @@ pub fn found(results: &StudyResults, details: &dyn Details) -> (Analysis, Diagno
 pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Details) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
     let mut merge = Merge::default();
+    let mut accounts: BTreeMap<(String, u32), Vec<Account>> = BTreeMap::new();
     for run in &results.runs {
         let read = details.whole(run).unwrap_or_else(|why| {
             let shown = format!("treatment {}, replicate {}", run.key.treatment, run.key.replicate + 1);
@@ -74,6 +80,9 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
         let run = read.as_ref().unwrap_or(run);
         for recording in &run.recordings {
             let measured = Measured::new(results, run, recording, details);
+            if let (None, Some(account)) = (&run.failure, Account::of(&measured)) {
+                accounts.entry((recording.workload.clone(), run.key.treatment)).or_default().push(account);
+            }
             for judge in judges().filter(|judge| !fails_for_another_reason(run, judge.explanation())) {
                 merge.add(judge.explanation(), &measured, judge.judge(&measured));
             }
@@ -82,7 +91,12 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
     merge.finish(results, &mut diagnosis);
     let whole = Whole { results, analysis };
     for Comparison { explanation, compare } in comparisons() {
-        let Compared { found, unknown, irrelevant } = compare(&whole);
+        let Compared { mut found, unknown, irrelevant } = compare(&whole);
+        for finding in &mut found {
+            if let Some(setup) = rule::setup(results, finding) {
+                finding.remedy = finding.remedy.clone().fit(&setup);
+            }
+        }
         if found.is_empty() && unknown.is_none() && !irrelevant {
             diagnosis.clear.push(explanation.id);
         }
@@ -95,6 +109,12 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
         explanations().find(|explanation| explanation.id == id).map(|explanation| explanation.group)
     };
     limits::choice::choose(&whole, &mut diagnosis, &group_of);
+    for limiting in &mut diagnosis.limits {
+        let of_runs = accounts.get(&(limiting.workload.clone(), limiting.treatment));
+        limiting.account = of_runs.map(|of_runs| account::shares(of_runs)).unwrap_or_default();
+    }
+    let of_all_runs: Vec<&str> = comparisons().map(|comparison| comparison.explanation.id).collect();
+    merge::over_workloads(&mut diagnosis.findings, &of_all_runs);
     diagnosis
 }
 

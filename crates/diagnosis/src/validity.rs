@@ -14,6 +14,7 @@ pub mod machines;
 mod network;
 mod replay;
 pub(crate) mod rule;
+mod stable;
 
 use benchmaster_record::results::{Check, CheckKind};
 
@@ -37,6 +38,7 @@ pub(crate) fn rule(kind: CheckKind) -> &'static Rule {
         CheckKind::FileSystemFull => &data::FILE_SYSTEM_FULL,
         CheckKind::CachedReads => &data::CACHED_READS,
         CheckKind::UnflushedWrites => &data::UNFLUSHED_WRITES,
+        CheckKind::UnstableWrites => &stable::UNSTABLE_WRITES,
         CheckKind::BurstAndFlush => &burst::BURST_AND_FLUSH,
         CheckKind::GeneratorLimit => &generator::RULE,
         CheckKind::CpuLimit => &client_cpu::RULE,

@@ -232,8 +232,20 @@ fn host_use(parts: &[Part]) -> HostUse {
         trace_stall_ns: uses().map(|host| host.trace_stall_ns).sum(),
         free_before: lead.and_then(|host| host.free_before),
         free_after: lead.and_then(|host| host.free_after),
+        read_ahead_kib: uses().filter_map(|host| host.read_ahead_kib).min(),
+        written_back: written_back(parts),
         null_rate: uses().filter_map(|host| host.null_rate).reduce(f64::min),
     }
+}
+
+/// Processes of one host see the same counter.
+fn written_back(parts: &[Part]) -> Option<u64> {
+    let mut by_host: BTreeMap<&str, u64> = BTreeMap::new();
+    for part in parts {
+        let host = by_host.entry(part.host.as_str()).or_default();
+        *host = (*host).max(part.performed.recording.host.written_back?);
+    }
+    (!by_host.is_empty()).then(|| by_host.values().sum())
 }
 
 fn phases(parts: &[Part]) -> Vec<PhaseTiming> {

@@ -257,6 +257,11 @@ pub struct HostUse {
     pub free_before: Option<u64>,
     /// See `free_before`.
     pub free_after: Option<u64>,
+    /// Largest readahead in KiB of the target's mount when the measured phase began, after caches and hooks; `None` where it
+    /// has none.
+    pub read_ahead_kib: Option<u64>,
+    /// Bytes that the kernel wrote from its page cache to disks and servers meanwhile, of the whole host.
+    pub written_back: Option<u64>,
     /// Operations per second and worker that the executor alone reaches with the same flow (null engine).
     pub null_rate: Option<f64>,
 }

@@ -185,6 +185,12 @@ pub struct RunParameters {
     pub server_bandwidth: Option<f64>,
     /// Whether the server grants read delegations; `None` where the study does not start the server.
     pub delegations: Option<bool>,
+    /// Slots that the clients of this program ask for; `None` for the kernel's.
+    #[serde(default)]
+    pub slots_asked: Option<u32>,
+    /// Slots that the embedded server grants; `None` for others.
+    #[serde(default)]
+    pub slots_granted: Option<u32>,
     /// Its workloads in full, in the order in which it does them.
     pub workloads: Vec<(String, Workload)>,
 }
@@ -222,6 +228,9 @@ pub struct ServerUse {
     pub replayed: u64,
     /// CPU time of the server's threads, user and kernel together; `None` when it is not known.
     pub cpu_ns: Option<u64>,
+    /// Time for which replies were held back on demand, summed; `None` where that is not known.
+    #[serde(default)]
+    pub held_ns: Option<u64>,
     /// What was executed, by protocol and operation.
     pub operations: Vec<ServerOperation>,
 }

@@ -30,6 +30,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
                 estimate: "transmissions over calls".into(),
             }),
             remedy,
+            also: Vec::new(),
         }
     };
     Diagnosis {
@@ -39,7 +40,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
                 "3 of 25 calls were sent again.",
                 Some(0.12),
                 Confidence::Likely,
-                Remedy::new("Look for loss | congestion.").by("ethtool -S eth0"),
+                Remedy::new("Look for loss | congestion.").fitted_with("ethtool -S eth0"),
             ),
             finding(
                 "queue",
@@ -47,7 +48,7 @@ pub(crate) fn diagnosis() -> Diagnosis {
                 Some(0.05),
                 Confidence::Certain,
                 Remedy::new("Use more slots.")
-                    .by("nfs.max_session_slots=256")
+                    .fitted_with("nfs.max_session_slots=256")
                     .confirmed_by("studies/lab-versions.toml"),
             ),
             finding(

@@ -7,7 +7,9 @@ mod wire;
 use benchmaster_analysis::adaptive::Answer;
 use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 use benchmaster_record::recording::Recording;
-use benchmaster_record::results::{Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit};
+use benchmaster_record::results::{
+    Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit, WorkloadRecord,
+};
 
 pub(crate) use self::fleet::{agents, network_text, start_line, starts};
 pub(crate) use self::wire::{
@@ -28,6 +30,8 @@ pub(crate) fn rates(study: &StudyRecord, analysis: &Analysis, workload: &str) ->
     let counts_files = study.workloads.iter().any(|w| {
         w.name == workload && matches!(w.use_name.as_str(), "file-creation" | "small-file-read" | "metadata")
     });
+    let files = created(study, workload).map(|label| format!("{label}.operations"));
+    let is_of_files = |name: &str| files.as_deref() == Some(short_name(name, workload));
     let mut found: Vec<(String, Unit, bool)> = Vec::new();
     for response in analysis.treatments.iter().flat_map(|t| &t.responses) {
         let Some(what) = response.name.strip_prefix(workload).and_then(|rest| rest.strip_prefix('.')) else {
@@ -35,7 +39,7 @@ pub(crate) fn rates(study: &StudyRecord, analysis: &Analysis, workload: &str) ->
         };
         let is_primary = response.name == analysis.primary_response;
         let is_rate = matches!(response.unit, Unit::BytesPerSecond | Unit::OperationsPerSecond);
-        if !is_primary && (what.contains('.') || !is_rate) {
+        if !is_primary && !is_of_files(&response.name) && (what.contains('.') || !is_rate) {
             continue;
         }
         let moves = response.values.iter().any(|v| v.value != 0.0);
@@ -45,7 +49,8 @@ pub(crate) fn rates(study: &StudyRecord, analysis: &Analysis, workload: &str) ->
         }
     }
     let rank = |(name, unit, moves): &(String, Unit, bool)| {
-        (*name != analysis.primary_response, !moves, (*unit == Unit::BytesPerSecond) == counts_files)
+        let bytes = (*unit == Unit::BytesPerSecond) == counts_files;
+        (*name != analysis.primary_response, !is_of_files(name), !moves, bytes)
     };
     found.sort_by_key(rank);
     let idle = |(_, unit, moves): &(String, Unit, bool)| *unit == Unit::BytesPerSecond && !moves;
@@ -58,10 +63,17 @@ pub(crate) fn short_name<'a>(response: &'a str, workload: &str) -> &'a str {
     response.strip_prefix(workload).and_then(|rest| rest.strip_prefix('.')).unwrap_or(response)
 }
 
-/// The latency table of the series that does a workload's main work: the one that moves most bytes, else the most
-/// frequent one.
+/// The label of the operation whose rate is that of the files that a workload creates.
+fn created<'a>(study: &StudyRecord, workload: &str) -> Option<&'a str> {
+    let creates = |one: &WorkloadRecord| one.name == workload && one.use_name == "file-creation";
+    study.workloads.iter().any(creates).then_some("create")
+}
+
+/// The latency table of the operation that a workload's headline counts; where that counts several, of the one that moves
+/// most bytes, else of the most frequent one.
 pub(crate) fn main_latency<'a>(
     results: &StudyResults,
+    analysis: &Analysis,
     treatment: &'a TreatmentSummary,
     workload: &str,
 ) -> Option<&'a LatencySummary> {
@@ -75,11 +87,13 @@ pub(crate) fn main_latency<'a>(
             .map(|s| s.total.bytes)
             .sum()
     };
+    let headline = rates(&results.study, analysis, workload).into_iter().next();
+    let label = headline.as_ref().and_then(|(name, _)| Some(short_name(name, workload).split_once('.')?.0));
     treatment
         .latencies
         .iter()
         .filter(|l| l.workload == workload && l.kind != LatencyKind::Service)
-        .max_by_key(|l| (bytes(l), l.count))
+        .max_by_key(|l| (Some(l.series.label.as_str()) == label, bytes(l), l.count))
 }
 
 /// Bytes or operations per second of each interval of a recording; an interval without an operation is 0. A last

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use benchmaster_nfs_server::Server;
 use benchmaster_nfs_server::arrivals::Arrival;
+use benchmaster_nfs_server::inject::Rule;
 use benchmaster_nfs_server::stats::{OperationReport, Report};
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{ServerOperation, ServerUse};
@@ -59,8 +60,24 @@ impl Reading {
             connections: now.connections - then.connections,
             replayed: now.replayed - then.replayed,
             cpu_ns: self.cpu_ns.zip(later.cpu_ns).map(|(then, now)| now.saturating_sub(then)),
+            held_ns: self.held_ns(later),
             operations: operations.collect(),
         }
+    }
+
+    /// For how long rules of injection held replies back until `later`.
+    fn held_ns(&self, later: &Self) -> Option<u64> {
+        let held = |(text, struck): &(String, u64)| {
+            let before = self.report.injected.iter().find(|(other, _)| other == text);
+            let struck = struck - before.map_or(0, |(_, struck)| *struck);
+            let each = text.parse::<Rule>().ok()?.held();
+            match (struck, each) {
+                (0, _) => Some(0),
+                (_, None) => None,
+                (struck, Some(each)) => Some(struck.saturating_mul(each.as_nanos() as u64)),
+            }
+        };
+        later.report.injected.iter().map(held).sum()
     }
 }
 

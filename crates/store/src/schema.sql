@@ -158,6 +158,8 @@ CREATE TABLE recordings (
     trace_stall_ns INTEGER NOT NULL,
     free_before_bytes INTEGER,
     free_after_bytes INTEGER,
+    read_ahead_kib INTEGER,
+    written_back_bytes INTEGER,
     null_rate REAL,
     verified_bytes INTEGER,
     corruption TEXT,
@@ -343,6 +345,7 @@ CREATE TABLE server_use (
     connections INTEGER NOT NULL,
     replayed INTEGER NOT NULL,
     cpu_ns INTEGER,
+    held_ns INTEGER,
     PRIMARY KEY (run_id, ordinal),
     UNIQUE (run_id, workload)
 ) STRICT, WITHOUT ROWID;
@@ -508,6 +511,8 @@ CREATE TABLE agents (
     trace_stall_ns INTEGER NOT NULL,
     free_before_bytes INTEGER,
     free_after_bytes INTEGER,
+    read_ahead_kib INTEGER,
+    written_back_bytes INTEGER,
     null_rate REAL,
     PRIMARY KEY (recording_id, ordinal)
 ) STRICT, WITHOUT ROWID;

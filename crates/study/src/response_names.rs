@@ -68,7 +68,8 @@ pub fn throughputs_until(spec: &WorkloadSpec) -> &'static [(&'static str, Operat
 }
 
 /// The response that a study is about when it does not say so: throughput for the workloads that move data for its own
-/// sake, flow operations for Filebench's, Bonnie's own for its columns, else operations per second.
+/// sake, files created per second, flow operations for Filebench's, Bonnie's own for its columns, else operations per
+/// second.
 pub fn default_response(name: &str, spec: &WorkloadSpec) -> String {
     let data = matches!(
         spec,
@@ -88,6 +89,8 @@ pub fn default_response(name: &str, spec: &WorkloadSpec) -> String {
             BonnieColumn::CharRead | BonnieColumn::BlockRead => "read.throughput",
             BonnieColumn::Seeks => "seek.operations",
         },
+        // A file is created once, however many writes it takes.
+        WorkloadSpec::FileCreation(_) => "create.operations",
         _ if data => "throughput",
         _ if flow => "flow_operations",
         _ => "operations",
@@ -125,6 +128,10 @@ mod tests {
         assert_eq!(default_response("w", &metadata), "w.operations");
         let known = names(&metadata);
         assert!(known.contains(&"w.rename.operations".into()) && !known.contains(&"w.throughput".into()));
+
+        let create = WorkloadSpec::FileCreation(Default::default());
+        assert_eq!(default_response("w", &create), "w.create.operations");
+        assert!(names(&create).contains(&"w.create.operations".into()));
 
         let latency = names(&WorkloadSpec::WriteLatency(Default::default()));
         for name in

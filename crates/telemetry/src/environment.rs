@@ -90,7 +90,7 @@ pub fn target_environment(path: &Path) -> Option<TargetEnvironment> {
     let mounts = mountinfo::parse(&String::from_utf8_lossy(&mounts));
     let mount = mountinfo::mount_of(&mounts, &real)?;
     let space = free_bytes(&real).ok()?;
-    let read_ahead = word(Path::new("/sys/class/bdi").join(&mount.device).join("read_ahead_kb"));
+    let read_ahead = read_ahead_of(&mount.device);
     Some(TargetEnvironment {
         path: absolute.display().to_string(),
         mount_point: mount.mount_point.display().to_string(),
@@ -101,8 +101,19 @@ pub fn target_environment(path: &Path) -> Option<TargetEnvironment> {
         total_bytes: space.total,
         free_bytes: space.free,
         free_files: space.free_files,
-        read_ahead_kib: read_ahead.and_then(|kib| kib.parse().ok()),
+        read_ahead_kib: read_ahead,
     })
+}
+
+/// Largest readahead in KiB of the mount on which `path` lies; `None` where it has none.
+pub fn read_ahead_kib(path: &Path) -> Option<u64> {
+    let mounts = fs::read("/proc/self/mountinfo").ok()?;
+    let mounts = mountinfo::parse(&String::from_utf8_lossy(&mounts));
+    read_ahead_of(&mountinfo::mount_of(&mounts, &path.canonicalize().ok()?)?.device)
+}
+
+fn read_ahead_of(device: &str) -> Option<u64> {
+    word(Path::new("/sys/class/bdi").join(device).join("read_ahead_kb"))?.parse().ok()
 }
 
 fn virtualization(cpuinfo: Option<&str>) -> Option<String> {

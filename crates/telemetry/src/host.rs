@@ -22,6 +22,18 @@ pub struct CpuTimes {
     pub steal: u64,
 }
 
+/// Bytes that the kernel has written from its page cache since the start of the system, to disks and to servers
+/// (`nr_written` of `/proc/vmstat`).
+pub fn written_back_bytes() -> io::Result<u64> {
+    read_and_parse("/proc/vmstat", written_pages)
+        .map(|pages| pages.saturating_mul(rustix::param::page_size() as u64))
+}
+
+/// Pages that were written, by the text of `/proc/vmstat`.
+fn written_pages(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("nr_written "))?.trim().parse().ok()
+}
+
 impl CpuTimes {
     /// Reads `/proc/stat`.
     pub fn read() -> io::Result<Self> {

@@ -106,6 +106,8 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
             trace_stall_ns: 0,
             free_before: Some(900 << 30),
             free_after: Some((900 << 30) - (4 << 30)),
+            read_ahead_kib: Some(128),
+            written_back: Some(4 << 30),
             null_rate: Some(2.1e7),
         },
         error_details: vec![],
@@ -264,6 +266,7 @@ pub(super) fn server_use(workload: &str, rpc: &RpcRecording) -> ServerUse {
         connections: 1,
         replayed: measured.iter().map(|row| row.timeouts).sum(),
         cpu_ns: Some(rpc.client_cpu_ns.0 + rpc.client_cpu_ns.1),
+        held_ns: Some(0),
         operations: measured.iter().map(operation).collect(),
     }
 }

@@ -180,6 +180,14 @@ impl WorkArea {
         self.space(shared).ok().map(|(_, free)| free)
     }
 
+    /// Largest readahead of the target's mount in KiB, as it is now; `None` where it has none.
+    pub(crate) fn read_ahead_kib(&self) -> Option<u64> {
+        match &self.place {
+            Location::Directory(directory) => directory.read_ahead_kib(),
+            Location::Nfs(_) => None,
+        }
+    }
+
     /// Bytes of the target, and those free.
     fn space(&self, shared: &SharedMount) -> Result<(u64, u64), AreaError> {
         match &self.place {

@@ -222,6 +222,7 @@ struct Prepared {
     filesets: Vec<FilesetFacts>,
     null_rate: Option<f64>,
     free_before: Option<u64>,
+    read_ahead_kib: Option<u64>,
 }
 
 /// Boundaries of phases that the coordinator of the workers does not see.
@@ -291,7 +292,8 @@ impl Execution<'_> {
                 free
             }
         };
-        Ok(Prepared { ready, cache, filesets, null_rate, free_before })
+        let read_ahead_kib = self.area.read_ahead_kib();
+        Ok(Prepared { ready, cache, filesets, null_rate, free_before, read_ahead_kib })
     }
 
     /// Operations per second of the executor alone. On virtual time it takes none, and a replay runs no flow.
@@ -351,7 +353,7 @@ impl Execution<'_> {
         (free_after, rpc): (Option<u64>, Option<RpcRecording>),
     ) -> Recording {
         let Self { workload, program, options, clock, .. } = *self;
-        let Prepared { cache, filesets, null_rate, free_before, .. } = prepared;
+        let Prepared { cache, filesets, null_rate, free_before, read_ahead_kib, .. } = prepared;
         let start = ran.window.start;
         // One of the two differences is 0.
         let relative =
@@ -399,7 +401,7 @@ impl Execution<'_> {
             phases,
             filesets,
             cache,
-            host: HostUse { free_before, free_after, null_rate, ..ran.host },
+            host: HostUse { free_before, free_after, null_rate, read_ahead_kib, ..ran.host },
             error_details: collected.details,
             verified_bytes: program.verify_block.map(|_| collected.verified),
             corruption: collected.corruption,

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share};
 
 /// Fewer calls say little.
@@ -60,13 +60,13 @@ fn detect(observed: &Observed) -> Verdict {
         Some(_) => (
             Confidence::Certain,
             Remedy::new("Leave the option out where no other client changes the files, or where applications lock what they share.")
-                .by("mount -o remount,ac   # or without actimeo=; a value such as actimeo=60 suits files that seldom change"),
+                .by(Need::KernelClient, "mount -o remount,ac   # or without actimeo=; a value such as actimeo=60 suits files that seldom change"),
         ),
         None => (
             Confidence::Possible,
             Remedy::new("Many opens or stats of files that were known already: a longer attribute time helps for stats, `nocto` for opens of files \
                          that no other client writes, and delegations (version 4) for both.")
-                .by("mount -o actimeo=60   # or nocto, for read-only data"),
+                .by(Need::KernelClient, "mount -o actimeo=60   # or nocto, for read-only data"),
         ),
     };
     Verdict::Found(Finding {
@@ -91,6 +91,7 @@ fn detect(observed: &Observed) -> Verdict {
             of: CostOf::CallTime,
             estimate: "execute time of GETATTR and ACCESS".into(),
         }),
+        also: Vec::new(),
         remedy: remedy.confirmed_by(
             "the same workload with `actimeo` as a factor: `[factors.actimeo] parameter = \"target.mount\"`",
         ),

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share, size};
 
 /// Less says nothing of throughput.
@@ -53,8 +53,9 @@ fn detect(observed: &Observed) -> Verdict {
         ],
         confidence: Confidence::Certain,
         cost: None,
+        also: Vec::new(),
         remedy: Remedy::new("In production this is what the cache is for. When throughput of the network or server is to be measured: empty the cache, mount \
                              again, or read past it.")
-            .by("echo 3 > /proc/sys/vm/drop_caches   # or O_DIRECT; in a study `[run] cache = \"remount\"`"),
+            .by(Need::KernelClient, "echo 3 > /proc/sys/vm/drop_caches   # or O_DIRECT; in a study `[run] cache = \"remount\"`"),
     })
 }

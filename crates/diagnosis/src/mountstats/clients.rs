@@ -3,7 +3,7 @@
 use super::observed::Observed;
 use super::rule::Comparison;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Evidence, Finding, Need, Remedy};
 
 /// Calls of one operation that a mean is made of.
 const LEAST_CALLS: u64 = 500;
@@ -66,6 +66,7 @@ fn unequal(device: &str, observed: &[Observed]) -> Option<Finding> {
         )],
         confidence: Confidence::Certain,
         cost: None,
+        also: Vec::new(),
         remedy: Remedy::new("Mount alike, or take the difference as a factor of the study."),
     })
 }
@@ -136,8 +137,9 @@ fn compare_round_trips(observed: &[Observed]) -> Vec<Finding> {
         evidence,
         confidence: Confidence::Likely,
         cost: None,
+        also: Vec::new(),
         remedy: Remedy::new("Compare its link, its path and its connection's losses with another client's.")
-            .by("ss -tin dst SERVER; ethtool DEVICE")
+            .by(Need::RealNetwork, "ss -tin dst SERVER; ethtool DEVICE")
             .confirmed_by("`benchmaster probe` from both clients"),
     };
     slow.into_iter().map(finding).collect()

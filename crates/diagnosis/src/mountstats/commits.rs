@@ -59,6 +59,7 @@ fn detect(observed: &Observed) -> Verdict {
         ],
         confidence: Confidence::Certain,
         cost: Some(Cost { share: part, of: CostOf::CallTime, estimate: "execute time of COMMIT".into() }),
+        also: Vec::new(),
         remedy: Remedy::new("Let applications write more before they close or fsync files; a server with a log in fast or battery-backed memory answers COMMIT sooner.")
             .confirmed_by("the built-in workload `write-latency` with and without `fsync` shows what a COMMIT costs here"),
     })

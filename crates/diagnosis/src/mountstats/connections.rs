@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Evidence, Finding, Need, Remedy};
 use crate::words::percent;
 
 /// Seconds without calls after which the client closes a connection itself (`XS_IDLE_DISC_TO`).
@@ -54,8 +54,9 @@ fn detect_reconnects(observed: &Observed) -> Verdict {
         ],
         confidence: Confidence::Likely,
         cost: None,
+        also: Vec::new(),
         remedy: Remedy::new("Firewalls and address translators that forget connections, servers that were started again, and networks that are cut are the usual causes.")
-            .by("dmesg -T | grep -i nfs; ss -tno dst SERVER"),
+            .by(Need::KernelClient, "dmesg -T | grep -i nfs; ss -tno dst SERVER"),
     })
 }
 
@@ -97,8 +98,9 @@ fn detect_imbalance(observed: &Observed) -> Verdict {
             .collect(),
         confidence: Confidence::Possible,
         cost: None,
+        also: Vec::new(),
         remedy: Remedy::new("Compare the connections' round trips, windows and losses; another port number can take another path.")
-            .by("ss -tin dst SERVER")
+            .by(Need::KernelClient, "ss -tin dst SERVER")
             .confirmed_by("`benchmaster probe HOST` with several flows"),
     })
 }

@@ -4,8 +4,8 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
-use crate::words::share;
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
+use crate::words::{plural, share};
 
 /// Shortest wait of a version 4 client, in seconds (`NFS4_POLL_RETRY_MIN`).
 const V4_WAIT: f64 = 0.1;
@@ -40,7 +40,8 @@ fn detect(observed: &Observed) -> Verdict {
     Verdict::Found(Finding {
         id: EXPLANATION.id,
         what: format!(
-            "The server answered {delays} times {} that the client should come again later; each such wait is {wait} s or more.",
+            "The server answered {} {} that the client should come again later; each such wait is {wait} s or more.",
+            plural(delays as usize, "time"),
             observed.period()
         ),
         at: None,        tests: Vec::new(),
@@ -56,10 +57,11 @@ fn detect(observed: &Observed) -> Verdict {
             of: CostOf::CallTime,
             estimate: format!("at least {delays} times {wait} s"),
         }),
+        also: Vec::new(),
         remedy: Remedy::new(
             "If several clients write the same files, delegations are recalled repeatedly: a server without delegations is then faster. Otherwise find out what the server waits for.",
         )
-        .by("sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
+        .by(Need::LinuxServer, "sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
         .confirmed_by("the built-in workload `delegation-recall` shows the wait per conflict"),
     })
 }

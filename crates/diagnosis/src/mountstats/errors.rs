@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share};
 use benchmaster_telemetry::mountstats::Operation;
 
@@ -95,6 +95,7 @@ fn detect(observed: &Observed) -> Verdict {
             .collect(),
         confidence,
         cost: None,
+        also: Vec::new(),
         remedy,
     })
 }
@@ -105,5 +106,5 @@ pub(crate) fn trace_errors() -> Remedy {
         "The kernel's trace events give the error of each call; state errors (BADSESSION, EXPIRED) point to a restarted \
          server, or to clients that share one client id.",
     )
-    .by("trace-cmd record -e nfs4:nfs4_read -e nfs4:nfs4_write -e sunrpc:rpc_task_end sleep 10")
+    .by(Need::KernelClient, "trace-cmd record -e nfs4:nfs4_read -e nfs4:nfs4_write -e sunrpc:rpc_task_end sleep 10")
 }

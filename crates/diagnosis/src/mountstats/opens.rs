@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share};
 
 pub(crate) const LEAST_CALLS: u64 = 500;
@@ -70,9 +70,10 @@ fn detect(observed: &Observed) -> Verdict {
             of: CostOf::CallTime,
             estimate: "execute time of these operations".into(),
         }),
+        also: Vec::new(),
         remedy: Remedy::new("Keep files open, or let the server delegate them (Linux servers do where no other client writes the file and the callback channel works). \
                              For read-only trees of small files version 3 makes fewer calls.")
-            .by("sysctl fs.leases-enable=1   # on a Linux server")
+            .by(Need::LinuxServer, "sysctl fs.leases-enable=1   # on a Linux server")
             .confirmed_by("`studies/paper001-delegations.toml` compares versions with and without delegations"),
     })
 }

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share};
 
 /// Share of the time of calls from which on it is told.
@@ -18,7 +18,7 @@ const SYNC: Explanation = Explanation {
     title: "Every write waits for the server",
     mechanism: "With `sync` (and with `noac`) write() returns only when the server has the data on stable storage: nothing is gathered, and one call is outstanding per \
                 writer.",
-    formula: "found when the mount has `sync` or `noac`, and WRITEs are ≥ 10 % of the execute time; cost = that share",
+    formula: "found when the mount has `sync` or `noac`, and WRITEs are ≥ 10 % of the execute time; cost at most = that share",
     source: "nfs(5), \"The sync mount option\"",
 };
 
@@ -45,11 +45,16 @@ fn detect_sync(observed: &Observed) -> Verdict {
             Evidence::bytes("bytes of a WRITE", write.bytes_sent as f64 / write.ops as f64),
         ],
         confidence: Confidence::Certain,
-        cost: Some(Cost { share: part, of: CostOf::CallTime, estimate: "execute time of WRITE".into() }),
+        cost: Some(Cost {
+            share: part,
+            of: CostOf::CallTime,
+            estimate: "at most: execute time of WRITE".into(),
+        }),
+        also: Vec::new(),
         remedy: Remedy::new(
             "Leave it out; applications that need stable data ask for it with fsync or O_SYNC.",
         )
-        .by("mount -o remount,async"),
+        .by(Need::KernelClient, "mount -o remount,async"),
     })
 }
 
@@ -88,6 +93,7 @@ fn detect_soft(observed: &Observed) -> Verdict {
         ],
         confidence: if timeouts > 0 { Confidence::Likely } else { Confidence::Possible },
         cost: None,
-        remedy: Remedy::new("Use `hard` for whatever is written.").by("mount -o hard"),
+        also: Vec::new(),
+        remedy: Remedy::new("Use `hard` for whatever is written.").by(Need::KernelClient, "mount -o hard"),
     })
 }

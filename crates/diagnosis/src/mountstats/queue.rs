@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share};
 
 /// Fewer calls say little.
@@ -66,16 +66,16 @@ fn detect(observed: &Observed) -> Verdict {
         (true, _) => (
             "for a slot of the connection's table",
             Remedy::new("Let the table grow, or use more connections.")
-                .by("sysctl sunrpc.tcp_max_slot_table_entries=65536; mount -o nconnect=8"),
+                .by(Need::KernelClient, "sysctl sunrpc.tcp_max_slot_table_entries=65536; mount -o nconnect=8"),
         ),
         (false, true) => (
             "for a slot of the session or for the socket",
             Remedy::new("Give the session more slots, as far as the server grants them (its memory decides); more connections share the work of sending.")
-                .by("options nfs max_session_slots=180   # in /etc/modprobe.d; or mount -o nconnect=8"),
+                .by(Need::KernelClient, "options nfs max_session_slots=180   # in /etc/modprobe.d; or mount -o nconnect=8"),
         ),
         (false, false) => (
             "for the socket",
-            Remedy::new("More connections share the work of sending.").by("mount -o nconnect=8"),
+            Remedy::new("More connections share the work of sending.").by(Need::KernelClient, "mount -o nconnect=8"),
         ),
     };
     Verdict::Found(Finding {
@@ -93,6 +93,7 @@ fn detect(observed: &Observed) -> Verdict {
             of: CostOf::CallTime,
             estimate: "queue / execute time, of all operations".into(),
         }),
+        also: Vec::new(),
         remedy: remedy.confirmed_by(
             "a load curve over workers (`[load] curve = \"closed\"`): the rate stays, and the latency grows, from as many on as there are slots",
         ),

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share, size};
 
 /// Less says little.
@@ -56,8 +56,9 @@ fn detect_waste(observed: &Observed) -> Verdict {
         ],
         confidence: Confidence::Possible,
         cost: Some(Cost { share: part, of: CostOf::WireBytes, estimate: "1 − read by applications / read from the server".into() }),
+        also: Vec::new(),
         remedy: Remedy::new("For random reads make the readahead smaller, or let applications tell (`posix_fadvise(POSIX_FADV_RANDOM)`).")
-            .by("echo 16 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
+            .by(Need::KernelClient, "echo 16 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
             .confirmed_by("`studies/paper000-random-read.toml` reports both throughputs"),
     })
 }
@@ -100,6 +101,7 @@ fn detect_rewritten(observed: &Observed) -> Verdict {
             of: CostOf::WireBytes,
             estimate: "1 − written by applications / written to the server".into(),
         }),
+        also: Vec::new(),
         remedy: Remedy::new(
             "Look whether files are written through mmap, whether records are smaller than a page, and whether the server was restarted.",
         ),

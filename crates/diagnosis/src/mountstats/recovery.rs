@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::plural;
 use crate::words::share;
 
@@ -60,6 +60,7 @@ fn detect(observed: &Observed) -> Verdict {
             of: CostOf::CallTime,
             estimate: "at least the time of the calls of the recovery".into(),
         }),
+        also: Vec::new(),
         remedy: remedy(),
     })
 }
@@ -67,6 +68,6 @@ fn detect(observed: &Observed) -> Verdict {
 /// What to do about lost state.
 pub(crate) fn remedy() -> Remedy {
     Remedy::new("See whether the server was started again, whether clients share a name (`shared-client-id`), and whether a client was silent for longer than a lease.")
-        .by("journalctl -k --grep 'nfsd|NFS' --since TIME; cat /proc/fs/nfsd/clients/*/info   # on a Linux server")
+        .by(Need::LinuxServer, "journalctl -k --grep 'nfsd|NFS' --since TIME; cat /proc/fs/nfsd/clients/*/info   # on a Linux server")
         .confirmed_by("trace events nfs4:nfs4_state_mgr and nfs4:nfs4_sequence_done of the client name the error")
 }

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::{percent, share};
 
 /// Fewer are what any network does now and then.
@@ -73,10 +73,11 @@ fn detect(observed: &Observed) -> Verdict {
         evidence,
         confidence: Confidence::Certain,
         cost,
+        also: Vec::new(),
         remedy: Remedy::new(
             "Look for lost packets on the way (TCP's counters on both sides), and for times at which the server did not answer.",
         )
-        .by("nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
+        .by(Need::KernelClient, "nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
         .confirmed_by("`benchmaster probe HOST` measures the network's loss and round trips without NFS"),
     })
 }
@@ -113,9 +114,10 @@ fn detect_major(observed: &Observed) -> Verdict {
         evidence: vec![Evidence::number("major timeouts", timeouts as f64)],
         confidence: Confidence::Certain,
         cost: None,
+        also: Vec::new(),
         remedy: Remedy::new(
             "The server, or the way to it, was away: its own log and that of the network say when.",
         )
-        .by("dmesg -T | grep -E 'nfs: server .* (not responding|OK)'"),
+        .by(Need::KernelClient, "dmesg -T | grep -E 'nfs: server .* (not responding|OK)'"),
     })
 }

@@ -4,7 +4,7 @@ use super::observed::Observed;
 use super::rule::Detector;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
 use crate::words::{share, size};
 
 /// What Linux clients and servers use with each other.
@@ -61,8 +61,10 @@ fn detect_options(observed: &Observed) -> Verdict {
         evidence,
         confidence: Confidence::Likely,
         cost: None,
+        also: Vec::new(),
         remedy: Remedy::new("Mount without these options; if they stay small, the server limits them.")
-            .by("mount -o rsize=1048576,wsize=1048576; cat /proc/fs/nfsd/max_block_size   # the second on a Linux server")
+            .by(Need::OwnClient, "--set target.rsize=1MiB --set target.wsize=1MiB")
+            .by(Need::KernelClient, "mount -o rsize=1048576,wsize=1048576; cat /proc/fs/nfsd/max_block_size   # the second on a Linux server")
             .confirmed_by("the same workload with `rsize` and `wsize` as factors"),
     })
 }
@@ -117,8 +119,12 @@ fn detect_small_reads(observed: &Observed) -> Verdict {
             of: CostOf::CallTime,
             estimate: "execute time of READ: at most all of it".into(),
         }),
+        also: Vec::new(),
         remedy: Remedy::new("If files are read from start to end, make the readahead larger.")
-            .by("echo 15360 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb   # 15 · rsize")
+            .by(
+                Need::KernelClient,
+                "echo 15360 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb   # 15 · rsize",
+            )
             .confirmed_by("the same workload with another `read_ahead_kb`"),
     })
 }

@@ -135,6 +135,36 @@ fn found(client: Client) -> Finding {
 }
 
 #[test]
+fn a_kind_of_call_that_is_slow_beside_the_others_is_named() {
+    // 16 KiB each: 45 ms, where others take 0.4 ms.
+    let slow = |mean_ms: u64| {
+        Client::new().with(
+            "READ",
+            [2_100, 2_100, 0, 400_000, 2_100 * 16_384, 20, 2_100 * mean_ms, 2_100 * mean_ms + 40, 0],
+        )
+    };
+    let named = |client: Client| {
+        let findings = of(&[client]).findings.into_iter();
+        findings.into_iter().find(|finding| finding.id == "slow-operation").unwrap()
+    };
+    let found = named(slow(45));
+    assert!(
+        found.what.starts_with("Each READ takes 45 ms until its reply, where GETATTR takes 333 µs"),
+        "{}",
+        found.what
+    );
+    assert_eq!(found.confidence, Confidence::Possible, "a link may be as slow");
+    let small = Client::new().with("OPEN", [2_000, 2_000, 0, 600_000, 800_000, 1, 40_000, 40_100, 0]);
+    let small = named(small);
+    assert_eq!(small.confidence, Confidence::Likely);
+    assert!(small.remedy.command.unwrap().starts_with("iostat"));
+    // A MiB takes 84 ms at 100 Mbit/s.
+    let large = Client::new().with("READ", [900, 900, 0, 1000, 900 * MIB, 0, 45_000, 45_000, 0]);
+    assert!(!ids(large).contains(&"slow-operation"));
+    assert!(!ids(slow(1)).contains(&"slow-operation"));
+}
+
+#[test]
 fn nothing_is_found_where_nothing_is_wrong() {
     let diagnosis = of(&[Client::new()]);
     assert_eq!(diagnosis.findings, []);
@@ -259,7 +289,8 @@ fn commits_opens_and_synchronous_writes_cost_their_own_time() {
         |ops, ms| ids(Client::new().with("WRITE", writes).with("COMMIT", [ops, ops, 0, 0, 0, 0, ms, ms, 0]));
     assert_eq!(slow(20, 9_775), ["commits"]);
     assert_eq!(slow(19, 9_775), [""; 0]);
-    assert_eq!(slow(20, 9_770), [""; 0]);
+    // Half a second each is long whatever their share.
+    assert_eq!(slow(20, 9_770), ["slow-operation"]);
     let opens = Client { opens: 40_000, ..Client::new() }
         .with("OPEN", [40_000, 40_000, 0, 0, 0, 10, 8_000, 8_100, 0])
         .with("CLOSE", [40_000, 40_000, 0, 0, 0, 10, 8_000, 8_100, 0]);

@@ -5,13 +5,14 @@ pub(crate) mod client_cpu;
 mod delegation_wait;
 mod emulated_delay;
 pub(crate) mod generator;
+mod host_processing;
 pub(super) mod laws;
 mod lock_wait;
 pub(super) mod network_bandwidth;
 mod packet_loss;
 mod server_cpu;
 mod server_disk;
-mod server_journal;
+pub(super) mod server_journal;
 mod server_service_time;
 mod server_threads;
 pub(crate) mod slots;
@@ -34,6 +35,7 @@ pub(super) const DETECTORS: &[Detector] = &[
     delegation_wait::DETECTOR,
     emulated_delay::DETECTOR,
     server_service_time::DETECTOR,
+    host_processing::DETECTOR,
     think_time::DETECTOR,
     laws::DETECTOR,
 ];

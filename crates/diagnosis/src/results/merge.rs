@@ -9,10 +9,10 @@ use benchmaster_stats::share::at_least;
 
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::explanation::Explanation;
-use crate::finding::{AtTreatment, Evidence, Finding};
+use crate::finding::{Also, AtTreatment, Evidence, Finding};
 use crate::measured::Measured;
 use crate::results::rule::label;
-use crate::words::plural;
+use crate::words::{percent, plural};
 
 /// How often a test finds something in a run where nothing is, at most.
 const BY_CHANCE: f64 = 0.02;
@@ -91,7 +91,7 @@ impl Merge {
                     label: label(results, treatment),
                     runs: found.iter().map(|(run, _)| *run).collect(),
                     of: looked.and_then(|looked| looked.get(&treatment)).copied().unwrap_or(found.len()),
-                    cost: mean(found.iter().filter_map(|(_, one)| Some(one.cost.as_ref()?.share))),
+                    cost: typical(found).and_then(|(_, one)| Some(one.cost.as_ref()?.share)),
                 })
                 .collect();
             places.sort_by(|a, b| b.cost.unwrap_or(0.0).total_cmp(&a.cost.unwrap_or(0.0)));
@@ -99,7 +99,8 @@ impl Merge {
                 continue;
             };
             let looked = looked.into_iter().flatten().map(|(_, runs)| runs).sum();
-            diagnosis.findings.extend(together(of.1, found, places, looked));
+            let finding = together(of.1, found, places, looked).filter(|finding| !finding.is_negligible());
+            diagnosis.findings.extend(finding.map(Finding::without_nothing));
         }
         let found: Vec<&str> = diagnosis.findings.iter().map(|finding| finding.id).collect();
         let clear = self.looked.keys().map(|(id, _)| *id).filter(|id| !found.contains(id));
@@ -126,6 +127,41 @@ fn more_than_chance(found: usize, runs: usize) -> bool {
     at_least(found as u64, runs as u64, BY_CHANCE) <= LEVEL
 }
 
+/// The run whose cost is in the middle.
+fn typical(found: &[(RunKey, Finding)]) -> Option<&(RunKey, Finding)> {
+    let middle = median(&found.iter().map(|(_, one)| one.share()).collect::<Vec<_>>())?;
+    let from_middle = |finding: &Finding| (finding.share() - middle).abs();
+    found.iter().min_by(|(_, a), (_, b)| from_middle(a).total_cmp(&from_middle(b)))
+}
+
+/// Makes findings of one condition in several workloads one finding with a list: the costliest speaks. Those that compare
+/// all runs stay apart, since each is of factors of its own.
+pub(super) fn over_workloads(findings: &mut Vec<Finding>, apart: &[&str]) {
+    let mut kept: Vec<Finding> = Vec::new();
+    for finding in std::mem::take(findings) {
+        let workload = finding.at.as_ref().and_then(|at| at.workload.clone());
+        let same = |one: &&mut Finding| one.id == finding.id && one.workloads().next().is_some();
+        let first = kept.iter_mut().find(same).filter(|_| !apart.contains(&finding.id));
+        match (first, workload) {
+            (Some(first), Some(workload)) => first.also.push(Also {
+                workload,
+                share: finding.cost.as_ref().map(|cost| cost.share),
+                what: finding.what,
+                place: finding.place,
+            }),
+            _ => kept.push(finding),
+        }
+    }
+    for finding in kept.iter_mut().filter(|finding| !finding.also.is_empty()) {
+        let cost =
+            |also: &Also| also.share.map_or_else(String::new, |share| format!(" ({})", percent(share)));
+        let list: Vec<String> =
+            finding.also.iter().map(|also| format!("{}{}", also.place, cost(also))).collect();
+        finding.place += &format!("; also {}", list.join("; "));
+    }
+    *findings = kept;
+}
+
 /// One finding of those of the runs of a treatment: the sentence of the run whose cost is in the middle, and means of the numbers.
 fn together(
     workload: String,
@@ -133,13 +169,9 @@ fn together(
     places: Vec<AtTreatment>,
     looked: usize,
 ) -> Option<Finding> {
-    let middle = median(&found.iter().map(|(_, one)| one.share()).collect::<Vec<_>>())?;
-    let from_middle = |finding: &Finding| (finding.share() - middle).abs();
-    let (shown, typical) = found.iter().min_by(|(_, a), (_, b)| from_middle(a).total_cmp(&from_middle(b)))?;
+    // One cost wherever it is shown: that of the run that the sentence is about.
+    let (shown, typical) = typical(found)?;
     let mut finding = typical.clone();
-    if let Some(cost) = &mut finding.cost {
-        cost.share = mean(found.iter().map(|(_, one)| one.share()))?;
-    }
     for evidence in &mut finding.evidence {
         let same = |other: &&Evidence| (&other.name, other.unit) == (&evidence.name, evidence.unit);
         let of_runs = found.iter().filter_map(|(_, one)| one.evidence.iter().find(same));
@@ -164,10 +196,6 @@ fn place(workload: &str, runs: usize, looked: usize, places: &[AtTreatment]) -> 
         [one] => format!("{place}, all with {}", one.label),
         [first, ..] => format!("{place}, in {} treatments, most in {}", places.len(), first.label),
     }
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    benchmaster_stats::mean(&values.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ mod single_pages;
 mod slots;
 mod small_calls;
 mod spikes;
-mod standstill;
+pub(super) mod standstill;
 mod tools;
 mod versions;
 mod winners;

@@ -5,7 +5,7 @@ use benchmaster_record::results::StudyResults;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::Explanation;
-use crate::finding::Finding;
+use crate::finding::{Finding, Setup};
 use crate::measured::Measured;
 use crate::validity::rule::Rule;
 
@@ -27,7 +27,19 @@ pub(crate) struct Detector {
 /// A detector, or the rule of a validity check.
 pub(crate) trait Judge {
     fn explanation(&self) -> &Explanation;
-    fn judge(&self, measured: &Measured<'_>) -> Verdict;
+    /// What it says of a workload of a run.
+    fn look(&self, measured: &Measured<'_>) -> Verdict;
+
+    /// The same with a remedy that fits the run.
+    fn judge(&self, measured: &Measured<'_>) -> Verdict {
+        match self.look(measured) {
+            Verdict::Found(mut finding) => {
+                finding.remedy = finding.remedy.fit(&Setup::of(measured));
+                Verdict::Found(finding)
+            }
+            other => other,
+        }
+    }
 }
 
 impl Judge for Detector {
@@ -35,7 +47,7 @@ impl Judge for Detector {
         self.explanation
     }
 
-    fn judge(&self, measured: &Measured<'_>) -> Verdict {
+    fn look(&self, measured: &Measured<'_>) -> Verdict {
         (self.detect)(measured)
     }
 }
@@ -45,7 +57,7 @@ impl Judge for Rule {
         &self.explanation
     }
 
-    fn judge(&self, measured: &Measured<'_>) -> Verdict {
+    fn look(&self, measured: &Measured<'_>) -> Verdict {
         Rule::judge(self, measured)
     }
 }
@@ -64,6 +76,13 @@ pub(crate) struct Compared {
     pub(crate) unknown: Option<String>,
     /// There is nothing of the kind to compare.
     pub(crate) irrelevant: bool,
+}
+
+/// The set-up that a finding of all runs is about: that of the first run in which it was found, else of the first of all.
+pub(crate) fn setup(results: &StudyResults, finding: &Finding) -> Option<Setup> {
+    let shown = finding.at.as_ref().and_then(|at| at.shown);
+    let run = results.runs.iter().find(|run| Some(run.key) == shown).or(results.runs.first())?;
+    Some(Setup::of_run(run))
 }
 
 /// What a treatment is called: its label, or its number where the study does not know it.

@@ -10,7 +10,7 @@ use benchmaster_stats::burst::{BurstAndFlush, Stretch, burst_and_flush as find};
 
 use super::rule::{Consequence, Follows, Rule, Subject, failed, when};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 use crate::words::{percent, rate};
 
 /// Seconds: shorter stalls wait for a server or a processor, and not for a cache to be written out.
@@ -33,7 +33,7 @@ pub(crate) static BURST_AND_FLUSH: Rule = Rule {
         let period = check.number("period_s").filter(|period| *period > 0.0);
         let longer = period.map_or(String::new(), |period| format!(", at least {:.0} s", period * 10.0));
         Remedy::new(format!("Measure what reaches the server: with `sync`, or with a flush in the flow, or over ten whole cycles{longer}. For steadier writes let the client start writing out earlier."))
-            .by("sysctl vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456   # on the client")
+            .by(Need::Anywhere, "sysctl vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456   # on the client")
             .confirmed_by("`studies/paper000-unsynchronised-write.toml`; the same workload with `sync = \"o_sync\"`")
     },
     finding: Follows::Finding(Consequence {
@@ -66,6 +66,12 @@ const ENOUGH_CYCLES: usize = 5;
 
 /// Whether the workload's unsynchronised writes went in bursts with stalls between them.
 fn burst_and_flush(s: Subject<'_>) -> Option<Check> {
+    // A client that keeps nothing sends each write before it ends.
+    if s.service
+        .is_some_and(|service| service.url.starts_with("nfs://") && !service.url.contains("cache=linux"))
+    {
+        return None;
+    }
     let labels: BTreeSet<(&str, &str)> = s
         .workload
         .groups
@@ -130,7 +136,7 @@ fn describe(s: Subject<'_>, pattern: &BurstAndFlush, seconds: f64) -> Option<Che
 
 /// The labels of a group's writes that nothing makes stable: their handle is opened without O_SYNC, O_DSYNC and O_DIRECT,
 /// and the flow never flushes.
-fn unsynchronised(group: &Workers) -> impl Iterator<Item = &str> {
+pub(super) fn unsynchronised(group: &Workers) -> impl Iterator<Item = &str> {
     const STABLE: [OpenFlag; 3] = [OpenFlag::Sync, OpenFlag::Dsync, OpenFlag::Direct];
     let handle = |step: &Step| step.handle.clone().unwrap_or_default();
     let mut stable: BTreeMap<String, bool> = BTreeMap::new();
@@ -154,7 +160,10 @@ fn interval_sums(
     labels: &BTreeSet<(&str, &str)>,
     of: fn(&IntervalStats) -> u64,
 ) -> Vec<f64> {
-    let mut sums = vec![0.0; progress_series(recording).len()];
+    // Workers that are done write nothing, and wait for nothing.
+    let done = recording.workers.iter().map(|worker| worker.end_ns).min().unwrap_or(recording.length_ns);
+    let whole = (done / recording.interval_ns.max(1)) as usize;
+    let mut sums = vec![0.0; progress_series(recording).len().min(whole)];
     let series =
         recording.series.iter().filter(|series| labels.contains(&(&*series.key.group, &*series.key.label)));
     for interval in series.flat_map(|series| &series.intervals) {

@@ -7,7 +7,7 @@ use super::rule::{
     when,
 };
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 use crate::words::percent;
 
 pub(crate) static CLOCK_STEP: Rule = Rule {
@@ -24,7 +24,7 @@ pub(crate) static CLOCK_STEP: Rule = Rule {
     check: clock_step,
     remedy: |_| {
         Remedy::new("Let the time service settle before runs, and slew instead of stepping.")
-            .by("chronyc tracking; chronyc waitsync")
+            .by(Need::Anywhere, "chronyc tracking; chronyc waitsync")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -62,7 +62,7 @@ pub(crate) static CLOCK_DRIFT: Rule = Rule {
     check: clock_drift,
     remedy: |_| {
         Remedy::new("Measure on a host whose time-stamp counter has a constant speed, and do not migrate virtual machines during a run.")
-            .by("cat /sys/devices/system/clocksource/clocksource0/current_clocksource; grep -o 'constant_tsc\\|nonstop_tsc' /proc/cpuinfo | sort | uniq -c")
+            .by(Need::Anywhere, "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; grep -o 'constant_tsc\\|nonstop_tsc' /proc/cpuinfo | sort | uniq -c")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -118,7 +118,7 @@ pub(crate) static UNALIGNED_START: Rule = Rule {
     check: unaligned_start,
     remedy: |_| {
         Remedy::new("Use a warm-up, so that all clients are running when the measured phase begins; or measure so long that the spread does not matter. Keep the clients' processors idle before the start.")
-            .by("warm_up = \"5s\"   # in the workload; or a longer `duration`")
+            .by(Need::Anywhere, "warm_up = \"5s\"   # in the workload; or a longer `duration`")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -219,7 +219,7 @@ pub(crate) static AGENT_CLOCK_DRIFT: Rule = Rule {
         source: "the check `agent-clock-drift`; RFC 5905, section 10",
     },
     check: agent_clock_drift,
-    remedy: |_| Remedy::new("Run a time service on all clients.").by("chronyc tracking"),
+    remedy: |_| Remedy::new("Run a time service on all clients.").by(Need::Anywhere, "chronyc tracking"),
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
         could: |measured| match several(measured) {

@@ -5,7 +5,7 @@ use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
 
 use super::rule::{Consequence, Follows, Rule, Subject, always, any, failed, nothing, when};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 use crate::words::percent;
 
 pub(crate) static TOO_FEW_OPERATIONS: Rule = Rule {
@@ -21,7 +21,7 @@ pub(crate) static TOO_FEW_OPERATIONS: Rule = Rule {
     check: too_few_operations,
     remedy: |_| {
         Remedy::new("Measure longer, or do more work in each run.")
-            .by("duration = \"60s\"   # in the workload; or more files, bytes or iterations")
+            .by(Need::Anywhere, "duration = \"60s\"   # in the workload; or more files, bytes or iterations")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -58,7 +58,7 @@ pub(crate) static UNEVEN_FINISH: Rule = Rule {
     check: uneven_finish,
     remedy: |_| {
         Remedy::new("Let all workers work for a time instead of an amount of work, so that they end together; if the amount must be fixed, report the slowest worker.")
-            .by("duration = \"60s\"   # instead of `bytes`, `files` or `iterations` in the workload")
+            .by(Need::Anywhere, "duration = \"60s\"   # instead of `bytes`, `files` or `iterations` in the workload")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -110,7 +110,7 @@ pub(crate) static TRACE_STALL: Rule = Rule {
     check: trace_stall,
     remedy: |_| {
         Remedy::new("Put the results on a faster disk, away from what is measured, or run without a trace.")
-            .by("benchmaster run STUDY.toml -o /dev/shm/results   # or `trace = false`")
+            .by(Need::Anywhere, "benchmaster run STUDY.toml -o /dev/shm/results   # or `trace = false`")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,

@@ -9,7 +9,7 @@ use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
 
 use super::rule::{Consequence, Follows, Rule, Subject, all_of_it, always, any, failed, when};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 use crate::words::{percent, size};
 
 /// Runs that failed by it are compared by [`crate::results::doubts::failed`].
@@ -33,7 +33,7 @@ pub(crate) static CORRUPTION: Rule = Rule {
 
 pub(crate) fn keep_and_read_again() -> Remedy {
     Remedy::new("Keep the files, and read the same blocks from another client: this shows whether the data are wrong on the server or were changed on the way.")
-        .by("benchmaster run STUDY.toml -o AGAIN   # with `verify = true` in the workload")
+        .by(Need::Anywhere, "benchmaster run STUDY.toml -o AGAIN   # with `verify = true` in the workload")
         .confirmed_by("the same study with `sec=krb5i`, which protects data on the wire")
 }
 
@@ -56,7 +56,7 @@ pub(crate) static ERRORS: Rule = Rule {
     check: errors,
     remedy: |_| {
         Remedy::new("The text of the first error names the file and the reason. Errors that belong to the workload (a name that may be missing) can be allowed by its flow.")
-            .by("benchmaster analyze DIR; dmesg -T | grep -i nfs")
+            .by(Need::Anywhere, "benchmaster analyze DIR; dmesg -T | grep -i nfs")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -106,7 +106,7 @@ pub(crate) static FILE_SYSTEM_FULL: Rule = Rule {
     check: file_system_full,
     remedy: |_| {
         Remedy::new("Free some space, or let the workload write less (`file_size`, `bytes`).")
-            .by("df -h TARGET; df -i TARGET")
+            .by(Need::Anywhere, "df -h TARGET; df -i TARGET")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -170,7 +170,7 @@ pub(crate) static CACHED_READS: Rule = Rule {
     remedy: |_| {
         Remedy::new("To measure the server, read more than fits into memory, bypass the cache, or empty it before each run. To measure the cache, declare it with \
                      `claims`: the result is then no longer in doubt.")
-            .by("direct = true   # or a larger `file_size`, [run] cache = \"remount\", `cache=off` in an nfs:// URL, or claims = \"cache\"")
+            .by(Need::Anywhere, "direct = true   # or a larger `file_size`, [run] cache = \"remount\", `cache=off` in an nfs:// URL, or claims = \"cache\"")
             .confirmed_by("the same study with `direct = true`; studies/paper002-file-size.toml shows where the cache ends")
     },
     finding: Follows::Finding(Consequence {
@@ -186,10 +186,8 @@ pub(crate) static CACHED_READS: Rule = Rule {
         ],
         cost: |failed| {
             let cached = failed.number("cached_share")?;
-            // What is read again is cached by then.
-            let again = failed.number("passes").map_or(0.0, |passes| 1.0 - 1.0 / passes.max(1.0));
             Some((
-                cached.max(again),
+                in_doubt(cached, failed.number("passes").unwrap_or(1.0)),
                 CostOf::Result,
                 "the share of the bytes read that did not come from the server, or may not have",
             ))
@@ -242,9 +240,10 @@ fn may_be_cached(s: Subject<'_>) -> Option<Check> {
     };
     let message = format!(
         "Reads may have come from this host's page cache: the data set ({}) is smaller than its memory ({}), {known}, and \
-         it was read {passes:.1} times.",
+         it was read {passes:.1} times, so that {} of the reads may have come from there.",
         size(data as f64),
-        size(memory as f64)
+        size(memory as f64),
+        percent(in_doubt(share.unwrap_or(0.0), passes))
     );
     let evidence = [
         Evidence::bytes("data_set", data as f64),
@@ -253,6 +252,11 @@ fn may_be_cached(s: Subject<'_>) -> Option<Check> {
         Evidence::number("passes", passes),
     ];
     failed(s, CheckKind::CachedReads, Severity::Warning, message, evidence)
+}
+
+/// The share of reads that a cache may have answered: what was there, and what is read again.
+fn in_doubt(cached: f64, passes: f64) -> f64 {
+    cached.max(1.0 - 1.0 / passes.max(1.0))
 }
 
 fn read(s: Subject<'_>) -> u64 {
@@ -279,7 +283,7 @@ pub(crate) static UNFLUSHED_WRITES: Rule = Rule {
     check: unflushed_writes,
     remedy: |_| {
         Remedy::new("Count the flush: write with `sync`, flush in the flow, or measure until the cache has been full most of the time.")
-            .by("sync = \"o_sync\"   # or an `fsync` step; in the workload")
+            .by(Need::Anywhere, "sync = \"o_sync\"   # or an `fsync` step; in the workload")
             .confirmed_by("studies/paper000-unsynchronised-write.toml shows the same with and without O_SYNC; `benchmaster quick` times write, flush and close apart")
     },
     finding: Follows::Finding(Consequence {

@@ -4,7 +4,7 @@ use benchmaster_record::results::{Check, CheckKind, Evidence, ServedBy, Severity
 
 use super::rule::{Consequence, Could, Follows, Rule, Subject, failed, stored, when};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 
 /// Share of the processors from which on server and clients compete for them.
 const CROWDED: f64 = 0.9;
@@ -23,7 +23,7 @@ pub(crate) static SHARED_HOST: Rule = Rule {
     check: shared_host,
     remedy: |_| {
         Remedy::new("Serve from another host, or give server and clients processors of their own.")
-            .by("benchmaster serve --allow-remote   # on another host; taskset -c 0 benchmaster serve … on this one")
+            .by(Need::EmbeddedServer, "benchmaster serve --allow-remote   # on another host; taskset -c 0 benchmaster serve … on this one")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Likely,
@@ -85,7 +85,7 @@ pub(crate) static SAMPLING_COST: Rule = Rule {
     check: sampling_cost,
     remedy: |_| {
         Remedy::new("Read counters less often, or only those that are needed.")
-            .by("[sampling] interval = \"5s\"   # or samplers = [\"cpu\", \"mountstats\"]")
+            .by(Need::Anywhere, "[sampling] interval = \"5s\"   # or samplers = [\"cpu\", \"mountstats\"]")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,

@@ -10,7 +10,7 @@ use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
 use super::machines::ClientLook;
 use super::rule::{Consequence, Follows, Rule, Subject, all_of_it, any, failed, in_lab, nothing, when};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 
 pub(crate) static SHARED_CLIENT_ID: Rule = Rule {
     kind: CheckKind::SharedClientId,
@@ -26,7 +26,7 @@ pub(crate) static SHARED_CLIENT_ID: Rule = Rule {
     check: shared_client_id,
     remedy: |_| {
         Remedy::new("Give every client a host name or `nfs.nfs4_unique_id` of its own, before the module `nfs` is loaded, and mount again.")
-            .by("echo 'options nfs nfs4_unique_id='$(cat /etc/machine-id) > /etc/modprobe.d/nfs-id.conf   # or: hostnamectl set-hostname NAME")
+            .by(Need::KernelClient, "echo 'options nfs nfs4_unique_id='$(cat /etc/machine-id) > /etc/modprobe.d/nfs-id.conf   # or: hostnamectl set-hostname NAME")
             .confirmed_by("on a Linux server, /proc/fs/nfsd/clients/*/info then has one line `name:` for each client")
     },
     finding: Follows::Finding(Consequence {
@@ -131,7 +131,7 @@ pub(crate) static LOST_WAKE_UPS: Rule = Rule {
     check: lost_wake_ups,
     remedy: |_| {
         Remedy::new("Use another back end of the lab, or leave these latencies out of conclusions on NFS.")
-            .by("[lab] back_end = \"qemu-kvm\"   # or time = \"virtual\"")
+            .by(Need::Anywhere, "[lab] back_end = \"qemu-kvm\"   # or time = \"virtual\"")
             .confirmed_by("the same study with another `back_end`")
     },
     finding: Follows::Finding(Consequence {
@@ -234,7 +234,7 @@ pub(crate) static NEIGHBOURS: Rule = Rule {
     check: neighbours,
     remedy: |_| {
         Remedy::new("Enter the server's hardware address permanently on every client.")
-            .by("ip neigh replace ADDRESS lladdr HARDWARE-ADDRESS nud permanent dev DEVICE")
+            .by(Need::Anywhere, "ip neigh replace ADDRESS lladdr HARDWARE-ADDRESS nud permanent dev DEVICE")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -296,7 +296,7 @@ pub(crate) static KERNEL_WARNING: Rule = Rule {
     check: |_| None,
     remedy: |_| {
         Remedy::new("The run's events have the lines. Repeat the run; if the warning recurs, use another version of the kernel and report it to its developers.")
-            .by("benchmaster lab kernel build VERSION")
+            .by(Need::Anywhere, "benchmaster lab kernel build VERSION")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,

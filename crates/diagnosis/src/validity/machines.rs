@@ -156,6 +156,7 @@ impl ServerLook {
             connections: since(("tcp_connections", "")),
             replayed: since(("reply_cache_hits", "")),
             cpu_ns: None,
+            held_ns: None,
             operations: operations.collect(),
         })
     }

@@ -5,7 +5,7 @@ use benchmaster_record::results::{Check, CheckKind, Emulator, Evidence, Severity
 
 use super::rule::{Consequence, Could, Failed, Follows, Rule, Subject, any, failed, nothing, when};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 use crate::words::{percent, share, size};
 
 /// Segments that TCP sends before the first acknowledgement (RFC 6928 §2), in bytes.
@@ -25,7 +25,7 @@ pub(crate) static EMULATED_NETWORK: Rule = Rule {
     check: emulated_network,
     remedy: |_| {
         Remedy::new("Emulate the network below TCP.")
-            .by("[network] means = \"wire\"   # or \"netem\"; or a [lab], whose machines have a network of their own")
+            .by(Need::EmulatedNetwork, "[network] means = \"wire\"   # or \"netem\"; or a [lab], whose machines have a network of their own")
             .confirmed_by("the same study with `means = \"wire\"`")
     },
     finding: Follows::Finding(Consequence {
@@ -83,7 +83,7 @@ pub(crate) static LATE_NETWORK: Rule = Rule {
     check: late_network,
     remedy: |_| {
         Remedy::new("Leave the emulation a processor of its own: fewer workers and clients on this host, or fewer threads of the embedded server.")
-            .by("[server] threads = 1")
+            .by(Need::EmbeddedServer, "[server] threads = 1")
             .confirmed_by("`benchmaster wire` and `benchmaster relay` print how late they were")
     },
     finding: Follows::Finding(Consequence {
@@ -177,7 +177,7 @@ pub(crate) static TCP_RETRANSMISSIONS: Rule = Rule {
     check: tcp_retransmissions,
     remedy: |_| {
         Remedy::new("Find where packets are dropped: the hosts' interfaces and softnet queues, the switch's ports, a shaper on the path.")
-            .by("nstat -az TcpRetransSegs TcpExtTCPTimeouts; ethtool -S DEVICE | grep -i -E 'drop|err'; ip -s link")
+            .by(Need::RealNetwork, "nstat -az TcpRetransSegs TcpExtTCPTimeouts; ethtool -S DEVICE | grep -i -E 'drop|err'; ip -s link")
             .confirmed_by("`benchmaster probe network HOST` shows losses without NFS")
     },
     finding: Follows::Finding(Consequence {

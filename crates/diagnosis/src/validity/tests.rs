@@ -118,7 +118,7 @@ fn a_rate_that_moved_is_not_steady() {
         made
     };
     let found = made(0.5).found(rule(CheckKind::NotSteady));
-    assert!(found.what.contains("rose by") && found.tests[0].p.unwrap() < 0.01, "{found:?}");
+    assert!(found.what.contains("rose from") && found.tests[0].p.unwrap() < 0.01, "{found:?}");
     assert_eq!(made(0.02).verdict(rule(CheckKind::NotSteady)), Verdict::Clear);
     let mut short = made(0.5);
     short.recording().cut_ns = 11_000_000_000;

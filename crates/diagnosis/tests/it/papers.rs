@@ -8,6 +8,7 @@ use benchmaster_diagnosis::finding::Finding;
 use benchmaster_diagnosis::results::{Details, diagnose};
 use benchmaster_record::results::StudyResults;
 
+mod adversary;
 mod evidence;
 mod made;
 mod paper000;

@@ -298,6 +298,47 @@ fn writes_that_did_not_reach_the_storage() {
     assert!(id == CheckKind::UnflushedWrites && message.contains("10.00 s after 60.00 s"), "{message}");
 }
 
+#[test]
+fn the_share_of_writes_on_stable_storage_is_stated() {
+    let of = |case: &mut Case, change: &dyn Fn(&mut Case)| {
+        case.recording.series[0].key.group = case.workload.groups[0].name.clone();
+        change(case);
+        case.checks().into_iter().find(|check| check.kind == CheckKind::UnstableWrites)
+    };
+    let check = |change: &dyn Fn(&mut Case)| of(&mut Case::clean(Write), change);
+    let written = Case::clean(Write).recording.series[0].total.bytes;
+    let little = check(&|case| case.recording.host.written_back = Some(written / 80)).unwrap();
+    assert_eq!(little.severity, Severity::Warning);
+    assert!(little.message.contains("(1.2 %)") || little.message.contains("(1 %)"), "{}", little.message);
+    assert!((little.number("stable_share").unwrap() - 1.0 / 80.0).abs() < 1e-6);
+    let half = check(&|case| case.recording.host.written_back = Some(written / 4 * 3)).unwrap();
+    assert_eq!(half.severity, Severity::Note);
+    // All of it, none known, memory that is the storage, and writes that are stable when they end.
+    for change in [
+        &(|case: &mut Case| case.recording.host.written_back = Some(2 * written)) as &dyn Fn(&mut Case),
+        &|case| case.recording.host.written_back = None,
+        &|case| {
+            case.recording.host.written_back = Some(0);
+            case.environment.target.as_mut().unwrap().file_system = "tmpfs".into();
+        },
+        &|case| {
+            case.recording.host.written_back = Some(0);
+            case.workload.groups[0].setup[0].flags.push(OpenFlag::Dsync);
+        },
+    ] {
+        assert_eq!(check(change), None);
+    }
+    let export = |change: &dyn Fn(&mut Case)| of(&mut Case::export(Write), change);
+    let none = export(&|_| ()).unwrap();
+    assert!(
+        none.message.contains("at most 0 B of them (0 %)") && none.message.contains("no COMMIT"),
+        "{}",
+        none.message
+    );
+    assert_eq!(export(&|case| case.service.as_mut().unwrap().url += "&sync=file"), None);
+    assert_eq!(export(&|case| case.service.as_mut().unwrap().server = ServedBy::Embedded), None);
+}
+
 /// Writes of 64 KiB: 1 GB/s for so many seconds, then nothing, until 60 s are over.
 fn bursts(case: &mut Case, burst: u32, stall: u32) {
     let series = &mut case.recording.series[0];
@@ -331,6 +372,16 @@ fn writes_in_bursts_with_stalls_between_them() {
     // One burst, and then nothing until the end.
     let once = check(Write, &|case| bursts(case, 20, 40)).unwrap();
     assert!(once.message.contains("had not ended") && once.number("period_s").is_none(), "{}", once.message);
+
+    // Workers that are done stall no more, and clients that keep nothing have no cache to flush.
+    let ended = |case: &mut Case| {
+        bursts(case, 20, 40);
+        case.recording.workers[0].end_ns = 20_000_000_000;
+    };
+    assert_eq!(check(Write, &ended), None);
+    let mut export = Case::export(Write);
+    bursts(&mut export, 3, 17);
+    assert!(export.checks().iter().all(|check| check.kind != CheckKind::BurstAndFlush));
 
     // Reads, writes that wait for the storage, and so few writes that an interval without one means nothing.
     assert_eq!(check(Read, &|case| bursts(case, 3, 17)), None);
@@ -478,7 +529,7 @@ fn what_the_client_cached_is_the_part_that_never_went_over_the_wire() {
     let checks = mounted.checks();
     let [check] = &checks[..] else { panic!("{checks:#?}") };
     assert!(check.message.contains("75 % of 3.7 GiB"), "{}", check.message);
-    assert!(remedy(check).command.unwrap().contains("remount"));
+    assert!(remedy(check).text.contains("empty it before each run"));
     let mut meant = Case::export(Read);
     meant.measure().rows[0].bytes_received = 0;
     meant.workload.claims = Claim::Cache;
@@ -559,6 +610,7 @@ fn an_embedded_server_is_noted_with_its_processor_time() {
             connections: 0,
             replayed: 0,
             cpu_ns: Some(30 * SECOND),
+            held_ns: Some(0),
             operations: Vec::new(),
         });
     });

@@ -75,6 +75,12 @@ impl InjectedError {
 }
 
 impl Rule {
+    /// How long a reply is held back whenever the rule strikes; `None` where that depends on what else is under way.
+    pub fn held(&self) -> Option<Duration> {
+        let depends = self.stall.is_some() || self.bandwidth.is_some();
+        (!depends).then(|| self.delay.unwrap_or_default())
+    }
+
     /// Whether the rule strikes by the clock, and not with a request: `disconnect every=`.
     pub(super) fn is_timer(&self) -> bool {
         self.every.is_some() && self.stall.is_none()

@@ -10,6 +10,7 @@ words! {
         FileSystemFull = "file-system-full",
         CachedReads = "cached-reads",
         UnflushedWrites = "unflushed-writes",
+        UnstableWrites = "unstable-writes",
         BurstAndFlush = "burst-and-flush",
         GeneratorLimit = "generator-limit",
         CpuLimit = "cpu-limit",

@@ -25,7 +25,7 @@ pub(super) fn fixed_columns() -> Vec<&'static str> {
     let names = "treatment label replicate position session started elapsed_ns failure severity response value unit \
                  workload group series operation timed started_unix_ns length_ns interval_ns cut_ns cut_reason \
                  cache_requested cache_done process_user_ns process_system_ns host_busy host_steal processors \
-                 clock_step_ns clock_drift trace_stall_ns free_before_bytes free_after_bytes null_rate verified_bytes \
+                 clock_step_ns clock_drift trace_stall_ns free_before_bytes free_after_bytes read_ahead_kib written_back_bytes null_rate verified_bytes \
                  corruption interval start_ns end_ns counted count bytes errors sum_ns min_ns mean_ns p50_ns p90_ns \
                  p99_ns p999_ns max_ns service_p50_ns service_p99_ns service_p999_ns service_max_ns client worker \
                  cpu_user_ns cpu_system_ns stop first_latency_ns first_start_ns last_end_ns check message evidence host \
@@ -112,6 +112,8 @@ fn recordings(results: &StudyResults) -> Table {
         .unsigned("trace_stall_ns", |(_, r)| Some(r.host.trace_stall_ns))
         .unsigned("free_before_bytes", |(_, r)| r.host.free_before)
         .unsigned("free_after_bytes", |(_, r)| r.host.free_after)
+        .unsigned("read_ahead_kib", |(_, r)| r.host.read_ahead_kib)
+        .unsigned("written_back_bytes", |(_, r)| r.host.written_back)
         .real("null_rate", |(_, r)| r.host.null_rate)
         .unsigned("verified_bytes", |(_, r)| r.verified_bytes)
         .text("corruption", |(_, r)| r.corruption.clone())

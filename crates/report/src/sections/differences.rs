@@ -134,10 +134,12 @@ fn quotient(a: Option<f64>, b: Option<f64>) -> Cell {
 
 /// Findings that appeared, that went, and that stayed.
 pub(super) fn findings(a: &Diagnosis, b: &Diagnosis) -> Vec<Block> {
-    let key = |finding: &Finding| (finding.id, finding.at.as_ref().and_then(|at| at.workload.clone()));
-    let in_other = |finding: &Finding, other: &Diagnosis| {
-        other.findings.iter().find(|one| key(one) == key(finding)).cloned()
+    let same = |a: &Finding, b: &Finding| {
+        let of_none = a.workloads().next().is_none() && b.workloads().next().is_none();
+        a.id == b.id && (of_none || a.workloads().any(|one| b.workloads().any(|other| one == other)))
     };
+    let in_other =
+        |finding: &Finding, other: &Diagnosis| other.findings.iter().find(|one| same(one, finding)).cloned();
     let head = ["finding", "what", "where", "#cost in A", "#cost in B", "remedy"];
     let mut appeared = Table::new("New: only in B", &head);
     let mut went = Table::new("Gone: only in A", &head);

@@ -27,8 +27,9 @@ pub(crate) fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<
     if let [treatment] = analysis.treatments.as_slice() {
         let rates: Vec<_> =
             workloads.iter().map(|w| overview::rates(&results.study, analysis, &w.name)).collect();
-        let mut table = Table::new("All workloads", &["workload", "response", "#mean ± half width", "#n"]);
-        extend_head(&mut table);
+        let head = ["workload", "response", "#mean ± half width", "#n", "latency of|1"];
+        let mut table = Table::new("All workloads", &head);
+        extend_head(&mut table, None);
         for (workload, rates) in workloads.iter().zip(&rates) {
             let name = rates.first().map(|(name, _)| name.as_str());
             let response = name.and_then(|n| treatment.response(n));
@@ -37,6 +38,8 @@ pub(crate) fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<
                 name.map_or_else(Cell::none, |n| Cell::name(overview::short_name(n, &workload.name))),
                 estimate_cell(response, None),
                 runs_cell(treatment, response),
+                overview::main_latency(results, analysis, treatment, &workload.name)
+                    .map_or_else(Cell::none, |latency| Cell::text(&latency.series.label)),
             ];
             extend_row(&mut row, results, analysis, treatment, &workload.name);
             table.row(row);
@@ -63,7 +66,12 @@ pub(crate) fn workload_table(
     head.push("#n".into());
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
     let mut table = Table::new(format!("{workload} ({use_name}): mean ± half width"), &head);
-    extend_head(&mut table);
+    let main = treatments.iter().find_map(|t| overview::main_latency(results, analysis, t, workload));
+    // Of several operations the percentiles name theirs.
+    let of = main.map(|main| main.series.label.as_str());
+    let is_other = |l: &LatencySummary| l.workload == workload && Some(l.series.label.as_str()) != of;
+    let several = treatments.iter().flat_map(|t| &t.latencies).any(is_other);
+    extend_head(&mut table, of.filter(|_| several));
     // The first rate stands for the workload.
     table.head.iter_mut().skip(2).take(rates.len().saturating_sub(1)).for_each(|head| head.rank = 7);
     let scales: Vec<_> = rates
@@ -83,7 +91,6 @@ pub(crate) fn workload_table(
         table.row(row);
     }
     keep_errors(&mut table);
-    let main = treatments.iter().find_map(|t| overview::main_latency(results, t, workload));
     table.note = latency_note(
         &main.map_or("the main operation".into(), |main| format!("operation {}", operation(main))),
     );
@@ -97,10 +104,13 @@ fn latency_note(of: &str) -> String {
     )
 }
 
-fn extend_head(table: &mut Table) {
-    let more =
-        Table::new("", &["#p50|2", "#p99|1", "#p99.9|4", "#max|3", "#errors|5", "over time|6", "validity"]);
-    table.head.extend(more.head);
+/// `of` names the operation whose latencies they are.
+fn extend_head(table: &mut Table, of: Option<&str>) {
+    let of = of.map_or_else(String::new, |of| format!("{of} "));
+    let latencies = [("p50", 2), ("p99", 1), ("p99.9", 4), ("max", 3)];
+    let latencies = latencies.map(|(what, rank)| format!("#{of}{what}|{rank}"));
+    let more = latencies.iter().map(String::as_str).chain(["#errors|5", "over time|6", "validity"]);
+    table.head.extend(Table::new("", &more.collect::<Vec<_>>()).head);
 }
 
 /// Errors are never left out where there are some.
@@ -119,7 +129,7 @@ fn extend_row(
     treatment: &TreatmentSummary,
     workload: &str,
 ) {
-    let latency = overview::main_latency(results, treatment, workload);
+    let latency = overview::main_latency(results, analysis, treatment, workload);
     row.extend(PERCENTILES.map(|p| Cell::time(latency.and_then(|l| l.percentile(p)).map(|ns| ns as f64))));
     let errors = treatment.errors_by_workload.get(workload).copied().unwrap_or(0);
     row.push(Cell::number(format::count(errors), errors as f64));

@@ -166,10 +166,10 @@ fn findings(text: &mut Text, diagnosis: &Diagnosis, room: usize) {
     let directory = text.options.directory.clone();
     let directory = directory.map_or_else(|| "DIR".into(), |directory| directory.display().to_string());
     // Of each condition the costliest: it may be the same in every workload.
-    let mut chosen: Vec<&Finding> = Vec::new();
-    for finding in &diagnosis.findings {
-        if chosen.len() < FINDINGS && chosen.iter().all(|one| one.id != finding.id) {
-            chosen.push(finding);
+    let mut chosen: Vec<(usize, &Finding)> = Vec::new();
+    for (number, finding) in (1..).zip(&diagnosis.findings) {
+        if chosen.len() < FINDINGS && chosen.iter().all(|(_, one)| one.id != finding.id) {
+            chosen.push((number, finding));
         }
     }
     let shown = chosen.len();
@@ -198,7 +198,7 @@ fn findings(text: &mut Text, diagnosis: &Diagnosis, room: usize) {
     text.section(&head);
     // Of what is left after an empty line and the heading.
     let each = (room.saturating_sub(2) / shown).max(2);
-    for (number, finding) in (1..).zip(chosen) {
+    for (number, finding) in chosen {
         let for_remedy = if each >= 4 { 2 } else { 1 };
         let for_sentence = (each - for_remedy).min(4);
         let cost = match for_sentence {

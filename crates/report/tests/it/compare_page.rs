@@ -24,7 +24,8 @@ fn finding(id: &'static str, share: f64) -> Finding {
         tests: vec![],
         confidence: Confidence::Likely,
         cost: Some(Cost { share, of: CostOf::Calls, estimate: "made up".into() }),
-        remedy: Remedy::new("Do this.").by("do --this"),
+        remedy: Remedy::new("Do this.").fitted_with("do --this"),
+        also: Vec::new(),
     }
 }
 

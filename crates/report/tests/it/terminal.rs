@@ -76,7 +76,8 @@ fn many_findings() -> Diagnosis {
         confidence: Confidence::Likely,
         cost: share.map(|share| Cost { share, of: CostOf::OperationTime, estimate: "waiting over all".into() }),
         remedy: Remedy::new("Look for loss on the way to the server; with several connections one of them alone would wait.")
-            .by("mount -o nconnect=4 server:/export /mnt"),
+            .fitted_with("mount -o nconnect=4 server:/export /mnt"),
+        also: Vec::new(),
     }
     };
     let ids = ["retransmission", "tcp-window", "noisy-host", "queue", "reconnect"];

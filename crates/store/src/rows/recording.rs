@@ -17,7 +17,8 @@ columns! {
     OperationStats { count, bytes, errors, sum_ns, latency = "histogram" }
     HostUse {
         process_user_ns, process_system_ns, host_busy, host_steal, processors, clock_step_ns, clock_drift,
-        trace_stall_ns, free_before = "free_before_bytes", free_after = "free_after_bytes", null_rate
+        trace_stall_ns, free_before = "free_before_bytes", free_after = "free_after_bytes",
+        read_ahead_kib, written_back = "written_back_bytes", null_rate
     }
 }
 

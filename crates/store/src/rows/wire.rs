@@ -66,7 +66,7 @@ pub(super) fn insert_service(transaction: &Transaction<'_>, id: i64, run: &RunRe
     }
     for (ordinal, used) in (0u32..).zip(&run.server_use) {
         let row = NewRow::child("run_id", id, ordinal);
-        store!(row, used, { workload, calls, connections, replayed, cpu_ns })
+        store!(row, used, { workload, calls, connections, replayed, cpu_ns, held_ns })
             .insert(transaction, "server_use")?;
         for (index, operation) in (0u32..).zip(&used.operations) {
             NewRow::child("run_id", id, index)
@@ -134,7 +134,7 @@ pub(super) fn load_server_use(connection: &Connection, run: i64) -> Result<Vec<S
     all(connection, "SELECT * FROM server_use WHERE run_id = ?1 ORDER BY ordinal", [run], |row| {
         let sql = "SELECT * FROM server_operations WHERE run_id = ?1 AND use_ordinal = ?2 ORDER BY ordinal";
         let operations = all(connection, sql, (run, row.get::<_, u32>("ordinal")?), Columns::load)?;
-        Ok(load!(row, ServerUse { workload, calls, connections, replayed, cpu_ns; operations }))
+        Ok(load!(row, ServerUse { workload, calls, connections, replayed, cpu_ns, held_ns; operations }))
     })
 }
 

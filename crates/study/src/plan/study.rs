@@ -60,6 +60,14 @@ impl PlannedTreatment {
             mtu: network.mtu,
             server_bandwidth: network.server_bandwidth.map(|bandwidth| bandwidth.0),
             delegations,
+            // The address of the server has no say in it.
+            slots_asked: settings
+                .target
+                .mount_options("127.0.0.1")
+                .ok()
+                .flatten()
+                .map(|options| options.slots),
+            slots_granted: settings.is_embedded().then_some(settings.server.slots),
             workloads: self.workloads.clone(),
         }
     }

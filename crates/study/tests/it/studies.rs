@@ -104,7 +104,7 @@ fn a_study_without_factors_has_one_treatment_with_its_name() {
     assert_eq!(plan.study.treatments.len(), 1);
     assert_eq!(plan.study.treatments[0].label, "one");
     assert_eq!((plan.study.seed, plan.study.confidence), (1, 0.95));
-    assert_eq!(plan.study.primary_response, "w.operations");
+    assert_eq!(plan.study.primary_response, "w.create.operations");
 }
 
 #[test]

@@ -111,6 +111,11 @@ impl Directory {
         Ok((space.total, space.free))
     }
 
+    /// Largest readahead of its mount in KiB; `None` where it has none.
+    pub(super) fn read_ahead_kib(&self) -> Option<u64> {
+        benchmaster_telemetry::environment::read_ahead_kib(&self.path)
+    }
+
     /// Makes the directories and files of a table.
     pub(super) fn fill(&self, filler: &Filler<'_>, observe: &mut dyn FnMut(u64)) -> Result<(), AreaError> {
         let mut path = PathBuffer::new();

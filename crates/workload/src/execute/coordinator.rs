@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use benchmaster_telemetry::clock::realtime_minus_monotonic_ns;
-use benchmaster_telemetry::host::{CpuTimes, busy_share, steal_share};
+use benchmaster_telemetry::host::{CpuTimes, busy_share, steal_share, written_back_bytes};
 use benchmaster_telemetry::process::cpu_time;
 
 use super::crew::{Assignment, Crew, Run};
@@ -204,6 +204,7 @@ impl Coordinator<'_> {
 struct Usage {
     cpu: Option<CpuTimes>,
     process: (u64, u64),
+    written_back: Option<u64>,
     wall_minus_monotonic: i64,
     clock: (Ticks, Duration),
 }
@@ -213,6 +214,7 @@ impl Usage {
         Self {
             cpu: CpuTimes::read().ok(),
             process: cpu_time(),
+            written_back: written_back_bytes().ok(),
             wall_minus_monotonic: realtime_minus_monotonic_ns(),
             clock: clock.with_kernel(),
         }
@@ -230,6 +232,7 @@ impl Usage {
             processors: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             clock_step_ns: now.wall_minus_monotonic - self.wall_minus_monotonic,
             clock_drift: clock.drift(self.clock, now.clock),
+            written_back: self.written_back.zip(now.written_back).map(|(then, now)| now.saturating_sub(then)),
             ..HostUse::default()
         }
     }

@@ -30,13 +30,13 @@ pub(super) fn of_study(results: &StudyResults, diagnosis: &Diagnosis) -> String 
         text += &indented(&format!("DAMAGED: {damage}"), "");
     }
     text += &limits(diagnosis);
-    let mut number = 0;
     for group in [Group::Doubt, Group::Limit, Group::Phenomenon, Group::Condition] {
-        let is_of =
-            |finding: &&Finding| explain(finding.id).map_or(Group::Condition, |known| known.group) == group;
+        let is_of = |(_, finding): &(usize, &Finding)| {
+            explain(finding.id).map_or(Group::Condition, |known| known.group) == group
+        };
         let mut head = format!("\n{}\n", group.words().to_uppercase());
-        for finding in diagnosis.findings.iter().filter(is_of) {
-            number += 1;
+        // Numbers are those of the costliest first, as in the summary of a run.
+        for (number, finding) in (1..).zip(&diagnosis.findings).filter(is_of) {
             text += &std::mem::take(&mut head);
             text += &format!("\n{number}. {} ({})\n", finding.id, finding.confidence.word());
             text += &of_finding(finding, true);
@@ -85,6 +85,15 @@ fn limits(diagnosis: &Diagnosis) -> String {
         let others: Vec<String> = limiting.contributing.iter().map(named).collect();
         let others = if others.is_empty() { String::new() } else { format!("   also {}", others.join(", ")) };
         text += &format!("  {:width$}  {limit}{others}\n", place(limiting));
+        let spent: Vec<String> = limiting
+            .account
+            .iter()
+            .filter(|spent| spent.share >= 0.005)
+            .map(|spent| format!("{} {}", spent.part.words(), format::percent(spent.share)))
+            .collect();
+        if !spent.is_empty() {
+            text += &indented(&format!("time of calls: {}", spent.join(", ")), "    ");
+        }
     }
     match diagnosis.limits.len() - shown.len() {
         0 => {}

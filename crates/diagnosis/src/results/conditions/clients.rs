@@ -10,7 +10,7 @@ use benchmaster_stats::{mean, median, standard_deviation, t_quantile};
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{
-    At, AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval,
+    At, AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval,
 };
 use crate::mountstats::{OWN_OPTIONS, SLOW_CLIENT, UNEQUAL_MOUNTS};
 use crate::results::rule::{Compared, Comparison, Whole, label};
@@ -153,7 +153,7 @@ fn slow_of(
             time(longer)
         ),
         Remedy::new("Compare its way to the server, link speed, losses, options and processors with those of the others; swap it with another client to see whether it is the place or the host.")
-            .by("ethtool DEVICE | grep -i speed; ss -tin dst SERVER; nstat -az TcpRetransSegs"),
+            .by(Need::RealNetwork, "ethtool DEVICE | grep -i speed; ss -tin dst SERVER; nstat -az TcpRetransSegs"),
     )
     .with([
         Evidence::number("mean latency, by the median of the others", interval.value),
@@ -285,7 +285,7 @@ fn mounts(whole: &Whole<'_>) -> Compared {
         Confidence::Certain,
         format!("Clients mount the same export in different ways: {}.", told.join("; ")),
         Remedy::new("Mount alike, or take the difference as a factor of the study.")
-            .by("target.mount = { source = \"SERVER:/EXPORT\", options = \"…\" }   # in the study: mounted alike on all clients"),
+            .by(Need::KernelClient, "target.mount = { source = \"SERVER:/EXPORT\", options = \"…\" }   # in the study: mounted alike on all clients"),
     )
     .with([Evidence::number("options that differ", told.len() as f64)])
     .shown_by(Plot::Clients);
@@ -340,7 +340,7 @@ fn hosts(whole: &Whole<'_>) -> Compared {
         Confidence::Certain,
         format!("Clients are not alike: {list}{more}."),
         Remedy::new("Use clients that are alike, or compare only those that are.")
-            .by("[clients] hosts = [\"c[1-4]\"]   # those that are alike"),
+            .by(Need::Anywhere, "[clients] hosts = [\"c[1-4]\"]   # those that are alike"),
     )
     .with([Evidence::number("differences", told.len() as f64)])
     .shown_by(Plot::Clients);

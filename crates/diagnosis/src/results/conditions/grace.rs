@@ -7,7 +7,7 @@ use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::validity::rule::{Consequence, Follows, Rule, Subject, any, failed, in_lab, stored};
 use crate::words::plural;
@@ -52,13 +52,16 @@ const IN_GRACE: Consequence = Consequence {
 fn after_a_restart() -> Remedy {
     Remedy::new("If the restart was intended, its cost is the time for which opens and locks stall: see the course over time. A shorter lease reduces it; a Linux server \
                  that also serves version 3 delays locks for the 50 s of its lock manager's own grace period. Otherwise find out who restarted the server.")
-        .by("journalctl -k --grep 'NFSD' --since TIME   # on a Linux server; echo 10 > /proc/sys/fs/nfs/nlm_grace_period before it starts")
+        .by(Need::LinuxServer, "journalctl -k --grep 'NFSD' --since TIME   # on a Linux server; echo 10 > /proc/sys/fs/nfs/nlm_grace_period before it starts")
         .confirmed_by("/proc/fs/nfsd/v4_end_grace and /proc/fs/lockd/nlm_end_grace contain Y when the grace periods are over")
 }
 
 fn out_of_grace() -> Remedy {
     Remedy::new("Start the measurement when the grace period is over, or shorten it.")
-        .by("echo 10 > /proc/fs/nfsd/nfsv4gracetime   # before nfsd starts; in a study [lab] lease = \"10s\"")
+        .by(
+            Need::LinuxServer,
+            "echo 10 > /proc/fs/nfsd/nfsv4gracetime   # before nfsd starts; in a study [lab] lease = \"10s\"",
+        )
         .confirmed_by("/proc/fs/nfsd/v4_end_grace contains Y when it is over")
 }
 
@@ -135,7 +138,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         Finding::new(
             &RULE.explanation,
             Confidence::Certain,
-            format!("The server answered {waits} times that it was in its grace period; each time the call was retried after {PAUSE} s or more."),
+            format!(
+                "The server answered {} that it was in its grace period; each time the call was retried after {PAUSE} s or more.",
+                plural(waits as usize, "time")
+            ),
             out_of_grace(),
         )
         .with([Evidence::number("answers that it is in its grace period", waits as f64)])

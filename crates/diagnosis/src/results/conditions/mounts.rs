@@ -4,7 +4,7 @@ use benchmaster_record::recording::RpcSource;
 
 use super::observed::mounts;
 use crate::diagnosis::Verdict;
-use crate::finding::{At, Finding, Plot};
+use crate::finding::{At, Finding, Need, Plot, Setup};
 use crate::measured::Measured;
 use crate::mountstats;
 use crate::mountstats::observed::Observed;
@@ -23,7 +23,17 @@ pub(super) const COMMITS: Detector = of_mounts!(mountstats::COMMITS);
 pub(super) const IMBALANCE: Detector = of_mounts!(mountstats::IMBALANCE);
 pub(super) const DELAY: Detector = of_mounts!(mountstats::DELAY);
 pub(super) const SOFT: Detector = of_mounts!(mountstats::SOFT);
-pub(super) const SYNCHRONOUS: Detector = of_mounts!(mountstats::SYNCHRONOUS);
+/// A client that keeps nothing waits for each write with and without the option.
+pub(super) const SYNCHRONOUS: Detector = Detector {
+    explanation: mountstats::SYNCHRONOUS.explanation,
+    detect: |measured| {
+        if Setup::of(measured).has(Need::NothingCached) {
+            Verdict::Irrelevant
+        } else {
+            look(measured, &mountstats::SYNCHRONOUS)
+        }
+    },
+};
 /// Only the kernel's client has a page cache out of which a page can be written twice.
 pub(super) const REWRITTEN: Detector = Detector {
     explanation: mountstats::REWRITTEN.explanation,
@@ -120,11 +130,11 @@ mod tests {
     fn options_of_the_url_are_those_of_the_mount() {
         let mut made = made("GETATTR", 900_000_000, 10_000, 0);
         made.run().service.as_mut().unwrap().url =
-            "nfs://{server}/export?version=3&sync=file&actimeo=0s".into();
+            "nfs://{server}/export?version=3&sync=file&actimeo=0s&cache=linux".into();
         assert!(made.found(&ATTRIBUTES).what.contains("kept for 0 s"));
         assert!(made.found(&SYNCHRONOUS).what.contains("has `sync`"));
         made.run().service.as_mut().unwrap().url = "nfs://{server}/export".into();
-        assert_eq!(made.verdict(&SYNCHRONOUS), Verdict::Clear);
+        assert_eq!(made.verdict(&SYNCHRONOUS), Verdict::Irrelevant, "each write waits all the same");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{share, size, time};
@@ -33,9 +33,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     };
     let Some(read) = measured.rpc("READ") else { return Verdict::Irrelevant };
-    let hosts = measured.environments().into_iter().flat_map(|hosts| hosts.values());
-    let targets = hosts.filter_map(|host| host.target.as_ref()?.read_ahead_kib);
-    let Some(ahead) = targets.min().map(|kib| kib << 10) else {
+    // A hook of the study may have changed it since the session began.
+    let Some(ahead) = measured.recording.host.read_ahead_kib.map(|kib| kib << 10) else {
         return Verdict::Unknown(
             "the readahead of the mount is not known (`read_ahead_kb` of its device in /sys/class/bdi)"
                 .into(),
@@ -65,7 +64,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 size(rpc.connection.rsize as f64)
             ),
             Remedy::new("Make the readahead as large as what is under way: rate · round trip time, or 15 · rsize as before Linux 5.4.")
-                .by("echo 15360 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb   # for good: nfsrahead in /etc/nfs.conf")
+                .by(
+                    Need::KernelClient,
+                    format!(
+                        "echo {} > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb   # 15 · rsize; for good: nfsrahead in /etc/nfs.conf",
+                        15 * rpc.connection.rsize / 1024
+                    ),
+                )
                 .confirmed_by("studies/lab-readahead.toml has the readahead as a factor"),
         )
         .with([
@@ -87,11 +92,7 @@ mod tests {
     /// READs of so many bytes that take so long, with this readahead.
     fn made(bytes: u64, rtt_ns: u64, kib: Option<u64>) -> Made {
         let mut made = Made::served().reading();
-        for session in &mut made.results.sessions {
-            for host in session.environment.values_mut() {
-                host.target.as_mut().unwrap().read_ahead_kib = kib;
-            }
-        }
+        made.recording().host.read_ahead_kib = kib;
         let read = made.rows().iter_mut().find(|row| row.operation == "READ").unwrap();
         (read.ops, read.bytes_received, read.rtt_ns) = (1000, 1000 * (bytes + 128), 1000 * rtt_ns);
         let recording = made.recording();
@@ -111,6 +112,7 @@ mod tests {
             "{}",
             found.what
         );
+        assert!(found.remedy.command.unwrap().starts_with("echo 15360 > "));
         // Over a short way, with a larger one, or at random.
         assert_eq!(made(128 << 10, 300_000, Some(128)).verdict(&DETECTOR), Verdict::Clear);
         assert_eq!(made(1 << 20, 10_000_000, Some(15_360)).verdict(&DETECTOR), Verdict::Clear);

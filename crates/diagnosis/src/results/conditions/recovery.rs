@@ -7,6 +7,7 @@ use crate::diagnosis::Verdict;
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
 use crate::measured::Measured;
 use crate::mountstats;
+use crate::results::phenomena::standstill::stopped;
 use crate::results::rule::Detector;
 use crate::words::plural;
 
@@ -55,21 +56,20 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .map(|(words, count)| Evidence::number(*words, *count as f64))
         .collect();
     evidence.push(Evidence::number("calls to make client ids and sessions", calls as f64));
-    Verdict::Found(
-        Finding::new(
-            DETECTOR.explanation,
-            Confidence::Certain,
-            format!("Clients lost their state on the server while it was measured: {told}."),
-            mountstats::after_recovery(),
-        )
-        .with(evidence)
-        .costs(
-            recovering as f64 / (took as f64).max(1.0),
-            CostOf::CallTime,
-            "at least the time of the calls of the recovery",
-        )
-        .shown_by(Plot::Time),
+    let finding = Finding::new(
+        DETECTOR.explanation,
+        Confidence::Certain,
+        format!("Clients lost their state on the server while it was measured: {told}."),
+        mountstats::after_recovery(),
     )
+    .with(evidence)
+    .shown_by(Plot::Time);
+    // All wait until it is over, those that make no call of the recovery as well.
+    let calls = recovering as f64 / (took as f64).max(1.0);
+    Verdict::Found(match stopped(measured).filter(|share| *share > calls) {
+        Some(share) => finding.costs(share, CostOf::Time, "time in which no operation ended"),
+        None => finding.costs(calls, CostOf::CallTime, "at least the time of the calls of the recovery"),
+    })
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use super::mounts::look;
 use super::observed::asked;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::mountstats;
+use crate::results::phenomena::standstill::stopped;
 use crate::validity::rule::{
     Consequence, Failed, Follows, Rule, Subject, any, failed, nothing, stored, with_rpcs,
 };
@@ -48,7 +49,7 @@ pub(crate) static CLIENT_STATE: Rule = Rule {
     },
     remedy: |_| {
         Remedy::new("The server's log at that time gives the reason for lost state: an expired lease, a restart, an administrator.")
-            .by("journalctl -k --grep nfsd --since TIME   # on a Linux server")
+            .by(Need::LinuxServer, "journalctl -k --grep nfsd --since TIME   # on a Linux server")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -79,7 +80,7 @@ pub(crate) static RETRANSMISSIONS: Rule = Rule {
     },
     remedy: |_| {
         Remedy::new("Look for lost packets on the path (TCP's counters on both sides), and for times at which the server did not answer.")
-            .by("nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
+            .by(Need::KernelClient, "nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
             .confirmed_by("`benchmaster probe network HOST` measures the network's loss and round trips without NFS")
     },
     finding: Follows::Finding(Consequence {
@@ -146,7 +147,7 @@ pub(crate) static TIMEOUTS: Rule = Rule {
     },
     remedy: |_| {
         Remedy::new("The server, or the path to it, was down: its log and that of the network show when.")
-            .by("dmesg -T | grep -E 'nfs: server .* (not responding|OK)'")
+            .by(Need::KernelClient, "dmesg -T | grep -E 'nfs: server .* (not responding|OK)'")
     },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Certain,
@@ -180,7 +181,7 @@ pub(crate) static RECONNECTS: Rule = Rule {
     },
     remedy: |_| {
         Remedy::new("The usual causes are firewalls and address translators that drop idle connections, restarted servers, and broken links.")
-            .by("dmesg -T | grep -i nfs; ss -tno dst SERVER")
+            .by(Need::KernelClient, "dmesg -T | grep -i nfs; ss -tno dst SERVER")
     },
     finding: Follows::Detector(detect_reconnects),
 };
@@ -190,7 +191,7 @@ const RECONNECTED: Consequence = Consequence {
     could: with_rpcs,
     worth: any,
     numbers: &[("reconnects", "connections re-established")],
-    cost: nothing,
+    cost: |failed| Some((stopped(failed.measured)?, CostOf::Time, "time in which no operation ended")),
     plot: Some(Plot::Time),
 };
 

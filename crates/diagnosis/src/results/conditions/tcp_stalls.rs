@@ -4,8 +4,9 @@ use benchmaster_stats::share::at_least;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
+use crate::results::account::is_loopback;
 use crate::results::rule::Detector;
 use crate::validity::rule::stored;
 use crate::words::{percent, share};
@@ -20,7 +21,7 @@ const EXPLANATION: Explanation = Explanation {
     mechanism: "A lost segment that others follow is sent again after a round trip. With one small request outstanding nothing follows: only the retransmission timeout tells, \
                 which is 200 ms at least on Linux, and twice as long each time. One loss then costs as much as hundreds of requests.",
     formula: "found when TCP sent segments again, and 3 or more operations took 200 ms or a power of two times that (within 30 ms and two round trips), where most take less \
-              than a quarter: binomial p < 0.01 against 20 % of the slow ones, which chance puts there; and at least one segment was sent again for three of them; cost = 200 ms · such operations / time of all operations",
+              than a quarter: binomial p < 0.01 against 20 % of the slow ones, which chance puts there; and at least one segment was sent again for three of them; not where the kernel counted no timeout (`TCPTimeouts`) on both ends; cost = 200 ms · such operations / time of all operations",
     source: "RFC 6298, sections 2.4 and 5.5 (Linux: TCP_RTO_MIN 200 ms); P. Sarolahti and A. Kuznetsov, Congestion control in Linux TCP (2002)",
 };
 
@@ -44,6 +45,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(again) = sent_again(measured) else {
         return Verdict::Unknown("segments that TCP sent again were not counted: `[sampling]` with the samplers `tcp_info` and `net`".into());
     };
+    if no_timeout(measured) {
+        return Verdict::Clear;
+    }
     let round_trip = measured.network().map_or(0, |network| 2 * network.delay_ns);
     let allowed = SLACK_NS + 2 * round_trip;
     let (mut stalls, mut slow, mut count) = (0, 0, 0);
@@ -81,7 +85,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 percent(part)
             ),
             Remedy::new("Mend the loss: it is on the way between client and server, or in a queue of one of them that is too short.")
-                .by("nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPLossProbes; ip -s link; ethtool -S DEVICE | grep -i drop")
+                .by(Need::EmulatedNetwork, "--set network.loss=0%")
+                .by(Need::RealNetwork, "nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPLossProbes; ip -s link; ethtool -S DEVICE | grep -i drop")
                 .confirmed_by("`benchmaster probe network HOST` shows losses without NFS; the same study with `[network] loss = \"0%\"` where it was emulated"),
         )
         .with([
@@ -99,14 +104,28 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     )
 }
 
-/// Segments sent again, by the connections under test, else by the whole host.
+/// How much a counter of all sampled hosts grew.
+fn grown(measured: &Measured<'_>, sampler: &str, metric: &str) -> Option<f64> {
+    let series = measured.recording.samples.iter().flat_map(|host| host.samples.of(sampler, metric));
+    series.filter_map(|series| measured.growth(series)).reduce(|a, b| a + b)
+}
+
+/// Whether both ends of the connections were sampled: networks that are emulated have namespaces of their own.
+fn both_ends(measured: &Measured<'_>) -> bool {
+    measured.server_host().is_some() || is_loopback(measured)
+}
+
+/// Segments sent again: by the connections under test where both ends were sampled, or else by the whole host.
 fn sent_again(measured: &Measured<'_>) -> Option<f64> {
-    let of = |sampler: &'static str, metric: &'static str| {
-        let hosts = measured.recording.samples.iter();
-        let series = hosts.flat_map(move |host| host.samples.of(sampler, metric));
-        series.filter_map(|series| measured.growth(series)).reduce(|a, b| a + b)
-    };
-    [of("tcp_info", "total_retransmitted"), of("net", "RetransSegs")].into_iter().flatten().reduce(f64::max)
+    let connections = grown(measured, "tcp_info", "total_retransmitted");
+    let both = both_ends(measured);
+    let host = grown(measured, "net", "RetransSegs").filter(|_| !both || connections.is_none());
+    connections.into_iter().chain(host).reduce(f64::max)
+}
+
+/// Whether the kernel says that no timer of a segment ran out, on all hosts that may have sent it.
+fn no_timeout(measured: &Measured<'_>) -> bool {
+    both_ends(measured) && grown(measured, "net", "TCPTimeouts") == Some(0.0)
 }
 
 /// Whether operations stood still until TCP sent lost segments again.

@@ -5,7 +5,7 @@ use benchmaster_units::ByteSize;
 use super::observed::asked;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{share, size};
@@ -103,7 +103,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             Confidence::Certain,
             format!("The server allows smaller transfers than were asked for: {}.", words.join("; ")),
             Remedy::new("Let the server allow more; a Linux server does so by itself with more memory.")
-                .by("systemctl stop nfs-server; echo 1048576 > /proc/fs/nfsd/max_block_size; systemctl start nfs-server   # [server] max_io of the embedded one")
+                .by(Need::LinuxServer, "systemctl stop nfs-server; echo 1048576 > /proc/fs/nfsd/max_block_size; systemctl start nfs-server")
+                .by(Need::EmbeddedServer, "[server] max_io = \"1MiB\"")
                 .confirmed_by("studies/lab-transfer-size.toml shows what sizes cost"),
         )
         .with(evidence)

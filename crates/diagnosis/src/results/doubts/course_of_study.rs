@@ -10,7 +10,7 @@ use benchmaster_stats::{mean, median, standard_deviation, t_two_sided_p};
 
 use crate::explanation::{Explanation, Group};
 use crate::finding::{
-    At, AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval,
+    At, AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval,
 };
 use crate::results::rule::{Compared, Comparison, Whole, label};
 use crate::results::slope::{Slope, Within};
@@ -157,7 +157,7 @@ fn drifted(
         if listed { Confidence::Possible } else { Confidence::Likely },
         format!("{response} {word} by {:.0} % from the first run to the last, whatever was varied.{order}", moved.abs() * 100.0),
         Remedy::new("Find out what changed (free space, temperature, others on server or network), and let every replicate be a block of its own, in random order.")
-            .by("[design] order = \"random\", blocks = \"replicates\"")
+            .by(Need::Anywhere, "[design] order = \"random\", blocks = \"replicates\"")
             .confirmed_by("the same study again: a drift that restarts is caused by the study itself, such as files that pile up ([run] filesets = \"fresh\")"),
     )
     .with([Evidence::number("change of the response from one run to the next", drift.slope.value.exp() - 1.0)])
@@ -251,7 +251,7 @@ fn outliers(whole: &Whole<'_>) -> Compared {
                 plural(others.len(), "run")
             ),
             Remedy::new("Compare this run's own counters and events with those of the others; it is kept unless you know why it does not belong. More replicates make one run matter less.")
-                .by("[design] replicates = { min = 5, max = 30, relative_half_width = 0.05 }"),
+                .by(Need::Anywhere, "[design] replicates = { min = 5, max = 30, relative_half_width = 0.05 }"),
         )
         .with([
             Evidence::number("response of the run, by the median of the others", distance + 1.0),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use benchmaster_record::results::{CheckKind, RunKey, RunRecord, Severity};
 
 use crate::explanation::{Explanation, Group};
-use crate::finding::{At, AtTreatment, Confidence, CostOf, Evidence, Finding, Remedy};
+use crate::finding::{At, AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Remedy};
 use crate::results::rule::{Compared, Comparison, Whole, label};
 use crate::validity::data::{CORRUPTION, keep_and_read_again, wrong_data};
 use crate::words::plural;
@@ -114,7 +114,7 @@ fn failed(whole: &Whole<'_>) -> Compared {
         Confidence::Certain,
         what,
         Remedy::new("Fix the cause and run the study again: failed runs are repeated, finished runs stay.")
-            .by("benchmaster run STUDY.toml -o DIR"),
+            .by(Need::Anywhere, "benchmaster run STUDY.toml -o DIR"),
     )
     .with([
         Evidence::number("runs that failed", failed.len() as f64),

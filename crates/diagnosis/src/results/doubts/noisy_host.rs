@@ -5,7 +5,7 @@ use benchmaster_record::results::{Check, CheckKind, Emulator, Severity};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 use crate::words::percent;
@@ -109,7 +109,7 @@ fn check(s: Subject<'_>) -> Option<Check> {
 
 fn remedy() -> Remedy {
     Remedy::new("Stop other programs on the client, or measure while it is idle; give a virtual machine processors of its own.")
-        .by("top -b -n 1 | head -20; cat /proc/pressure/cpu; grep '^cpu ' /proc/stat   # the 8th number is stolen time")
+        .by(Need::Anywhere, "top -b -n 1 | head -20; cat /proc/pressure/cpu; grep '^cpu ' /proc/stat   # the 8th number is stolen time")
         .confirmed_by("the same study on the idle host: `benchmaster compare THIS QUIET`")
 }
 

@@ -8,10 +8,12 @@ use benchmaster_stats::{mean, median};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, EvidenceUnit, Finding, Plot, Remedy, Test, TestInterval};
+use crate::finding::{
+    Confidence, CostOf, Evidence, EvidenceUnit, Finding, Need, Plot, Remedy, Test, TestInterval,
+};
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
-use crate::words::time;
+use crate::words::{rate, time};
 
 /// Intervals of each half.
 const LEAST: usize = 5;
@@ -90,11 +92,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let middle = |half: &[f64]| median(half).unwrap_or(0.0);
     let word = if moved > 0.0 { "rose" } else { "fell" };
-    let what = format!(
-        "The rate {word} by {:.0} % of its mean from the first to the second half of what was measured, and had not settled when it ended.",
-        moved.abs() * 100.0
-    );
     let bytes = recording.series.iter().any(|series| series.total.bytes > 0);
+    let told =
+        |half: &[f64]| if bytes { rate(middle(half)) } else { format!("{:.0} operations/s", middle(half)) };
+    let what = format!(
+        "The rate {word} from {} to {}, the medians of the first and the second half of what was measured, and had not settled when it ended.",
+        told(before),
+        told(after)
+    );
     let unit = if bytes { EvidenceUnit::BytesPerSecond } else { EvidenceUnit::PerSecond };
     let mut evidence = vec![
         Evidence::new("median rate of the first half", middle(before), unit),
@@ -174,7 +179,7 @@ fn check(s: Subject<'_>) -> Option<Check> {
 
 fn remedy() -> Remedy {
     Remedy::new("Measure longer, or add a warm-up, until the plot over time is level.")
-        .by("warm_up = \"30s\"   # and a longer `duration`, in the workload")
+        .by(Need::Anywhere, "warm_up = \"30s\"   # and a longer `duration`, in the workload")
         .confirmed_by("the same study with `duration` as a factor: the response must not depend on it")
 }
 
@@ -183,6 +188,6 @@ fn stall_remedy() -> Remedy {
         "Find what the client waited for until the end: a call without a reply, a flush, a lock. To measure such stalls \
          as part of the rate, run many times longer than one of them.",
     )
-    .by("duration = \"60s\"   # in the workload")
+    .by(Need::Anywhere, "duration = \"60s\"   # in the workload")
     .confirmed_by("the plot over time: operations are completed until its end")
 }

@@ -6,7 +6,7 @@ use benchmaster_record::environment::Environment;
 use benchmaster_record::results::SessionRecord;
 
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::results::rule::{Compared, Comparison, Whole};
 
 pub(super) const DETECTOR: Comparison = Comparison { explanation: &EXPLANATION, compare };
@@ -100,7 +100,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
         Confidence::Certain,
         format!("The study was resumed on hosts that had changed: {list}{more}."),
         Remedy::new("Do one of the two parts again, so that all runs are of one system; or take the difference as a factor.")
-            .by("benchmaster run STUDY.toml -o NEW")
+            .by(Need::Anywhere, "benchmaster run STUDY.toml -o NEW")
             .confirmed_by("`benchmaster compare OLD NEW` says whether the change matters"),
     )
     .with([

@@ -6,7 +6,7 @@ use benchmaster_record::recording::RpcPhase;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::conditions::observed::asked;
 use crate::results::rule::Detector;
@@ -63,7 +63,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 time(took)
             ),
             Remedy::new("Count what makes data stable: flush in the flow, write synchronously, or read the rate as that of the server's memory.")
-                .by("sync = \"fsync\"   # or \"o_sync\", in the workload")
+                .by(Need::Anywhere, "sync = \"fsync\"   # or \"o_sync\", in the workload")
                 .confirmed_by("studies/paper003-write-latency.toml times write, flush and close apart"),
         )
         .with([

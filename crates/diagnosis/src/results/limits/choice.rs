@@ -60,6 +60,7 @@ pub(in crate::results) fn choose(
                     label: treatment.label.clone(),
                     limit,
                     contributing: limits,
+                    account: Vec::new(),
                 });
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 use crate::words::{percent, share};
@@ -110,10 +110,10 @@ fn remedy(host_is_full: bool) -> Remedy {
         Remedy::new(
             "Spread the clients over more hosts, and put the server on a host of its own; or reduce the work per byte: larger `io_size`.",
         )
-        .by("hosts = [\"c[1-4]\"]   # in [clients]; see studies/fleet.toml")
+        .by(Need::Anywhere, "hosts = [\"c[1-4]\"]   # in [clients]; see studies/fleet.toml")
     } else {
         Remedy::new("Use more workers, or more clients, so that more threads share the work.")
-            .by("--set clients.count=2")
+            .by(Need::Anywhere, "--set clients.count=2")
     };
     remedy.confirmed_by(CONFIRM)
 }

@@ -5,7 +5,7 @@ use benchmaster_record::recording::RpcSource;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share};
@@ -71,7 +71,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 "Files that several clients write are better without delegations: turn them off on the server, or let clients write files of \
                  their own.",
             )
-            .by("sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
+            .by(Need::EmbeddedServer, "[server] delegations = false")
+        .by(Need::LinuxServer, "sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
             .confirmed_by("`studies/paper000-delegation-recall.toml`, or `studies/lab-delegation-recall.toml` with the kernel's client"),
         )
         .with([

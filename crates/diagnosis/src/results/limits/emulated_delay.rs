@@ -4,7 +4,7 @@ use benchmaster_record::results::NetworkRecord;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
@@ -66,7 +66,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         "Nothing, if the delay is what is studied. Else more operations at once (workers, readahead), or fewer calls for each (larger I/O, \
          delegations, caching) hide it.",
     )
-    .by("--set network.delay=0ms")
+    .by(Need::EmulatedNetwork, "--set network.delay=0ms")
     .confirmed_by("a factor `network.delay` with two levels, as in `studies/quickstart.toml`: latency grows by 2 · delay for each call");
     Verdict::Found(
         Finding::new(

@@ -2,7 +2,7 @@
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 use crate::words::share;
@@ -63,7 +63,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 
 fn remedy() -> Remedy {
     Remedy::new("Use more workers on more processors, or clients on more hosts; or larger operations.")
-        .by("--set clients.count=2")
+        .by(Need::Anywhere, "--set clients.count=2")
         .confirmed_by(
             "the same study with twice the clients: the rate doubles where the generator was the limit",
         )

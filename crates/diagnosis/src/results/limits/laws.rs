@@ -6,7 +6,7 @@ use benchmaster_stats::latency::little_law_mismatch;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::validity::rule::stored;
@@ -92,7 +92,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             percent(outside)
         ),
         Remedy::new("Look at what the workers do meanwhile: opening files that are not counted, waiting for a processor, writing a trace.")
-            .by("perf record -g -p $(pgrep -n benchmaster)")
+            .by(Need::Anywhere, "perf record -g -p $(pgrep -n benchmaster)")
             .confirmed_by("the same study with twice the workers: the rate doubles while the latencies stay"),
     );
     Verdict::Found(

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
@@ -99,7 +99,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 "Lock ranges instead of whole files, hold locks for a shorter time, or give each client files of its own; where all only \
                  read, lock for reading.",
             )
-            .by("sharing = \"private\"   # of the fileset")
+            .by(Need::Anywhere, "sharing = \"private\"   # of the fileset")
             .confirmed_by("the same study with one worker, or with private files: a lock then takes as long as an unlock (`studies/paper000-locked-read.toml`)"),
         )
         .with([

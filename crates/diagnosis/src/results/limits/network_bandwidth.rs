@@ -6,7 +6,7 @@ use benchmaster_stats::interval::mean_interval;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate};
@@ -52,8 +52,18 @@ pub(in crate::results) struct Usage {
 }
 
 impl Usage {
-    fn share(&self) -> f64 {
+    pub(in crate::results) fn share(&self) -> f64 {
         self.rate / self.capacity
+    }
+
+    /// Bytes per second that the network is capable of.
+    pub(in crate::results) fn capacity(&self) -> f64 {
+        self.capacity
+    }
+
+    /// Whether the capacity is one that the study sets.
+    pub(in crate::results) fn is_declared(&self) -> bool {
+        self.emulated
     }
 
     /// Whether the capacity was used up.
@@ -75,7 +85,7 @@ pub(super) fn segment(measured: &Measured<'_>) -> f64 {
 }
 
 /// Bytes of Ethernet frames per byte of TCP's data, without gap and preamble: emulations do not count them in what they carried.
-pub(super) fn frames(measured: &Measured<'_>) -> f64 {
+pub(in crate::results) fn frames(measured: &Measured<'_>) -> f64 {
     (segment(measured) + HEADERS + ETHERNET) / segment(measured)
 }
 
@@ -158,7 +168,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let part = usage.share();
     let confidence = if usage.emulated { Confidence::Certain } else { Confidence::Likely };
     let remedy = if usage.emulated {
-        Remedy::new("Nothing, if the bandwidth is what is studied.").by("--set network.bandwidth=10Gbit/s")
+        Remedy::new("Nothing, if the bandwidth is what is studied.")
+            .by(Need::EmulatedNetwork, "--set network.bandwidth=10Gbit/s")
     } else {
         Remedy::new(
             "Use a faster link, or several; or move fewer bytes: caches, delegations, smaller readahead for random reads.",

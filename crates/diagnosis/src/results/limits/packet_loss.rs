@@ -7,7 +7,7 @@ use super::network_bandwidth::{segment, usage};
 use super::tcp_window::{STOPPED, stopped};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
@@ -119,7 +119,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         size(moved * round_trip / 1e9)
     );
     let remedy = Remedy::new("Mend the loss. Where it cannot be: more connections, each with its own share; larger frames; or a congestion control that goes by the rate, on the host that sends.")
-        .by("nstat -az TcpRetransSegs TcpExtTCPLostRetransmit; ip -s link; mount -o nconnect=8; sysctl -w net.ipv4.tcp_congestion_control=bbr")
+        .by(Need::EmulatedNetwork, "--set network.loss=0%")
+        .by(Need::RealNetwork, "nstat -az TcpRetransSegs TcpExtTCPLostRetransmit; ip -s link; mount -o nconnect=8; sysctl -w net.ipv4.tcp_congestion_control=bbr")
         .confirmed_by("a factor `network.loss` or `network.congestion` where the network is emulated, else `target.nconnect`: the rate follows");
     Verdict::Found(
         Finding::new(&EXPLANATION, loss.confidence, what, remedy)

@@ -3,7 +3,7 @@
 use super::client_cpu::own_share;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::validity::rule::stored;
@@ -76,7 +76,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         )
     } else {
         Remedy::new("Spread the interrupts of the network over the processors; more connections help.")
-            .by("ethtool -L eth0 combined 8; mount -o nconnect=8")
+            .by(Need::RealNetwork, "ethtool -L eth0 combined 8; mount -o nconnect=8")
     };
     let evidence = [
         Evidence::number("busy share of the server's processors", busy),
@@ -107,7 +107,7 @@ fn embedded(measured: &Measured<'_>) -> Verdict {
         percent(part)
     );
     let remedy = Remedy::new("Run the server on a host of its own.")
-        .by("benchmaster serve   # there; and url = \"nfs://HOST/export\" in [target]");
+        .by(Need::EmbeddedServer, "benchmaster serve   # there; and url = \"nfs://HOST/export\" in [target]");
     let evidence = [
         Evidence::number("processors that the server took", processors),
         Evidence::number("share of this program's CPU time", part),

@@ -8,7 +8,7 @@ use benchmaster_telemetry::derived::Derived;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, time};
@@ -83,7 +83,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 "Use a faster disk or more of them, a journal on another device, more memory for what is read; or write with fewer \
                  flushes (larger `wsize`, no `sync` where data may be lost).",
             )
-            .by("iostat -x 1   # on the server, while it runs; to watch it")
+            .by(Need::ServerHost, "iostat -x 1   # on the server, while it runs; to watch it")
+            .by(Need::LocalFileSystem, "iostat -x 1   # while it runs; to watch it")
             .confirmed_by("the same study on a server with a file system in memory (`benchmaster serve`, or tmpfs): the limit goes away"),
         )
         .with([

@@ -1,10 +1,10 @@
 //! The journal of the server's file system.
 
-use benchmaster_record::samples::Series;
+use benchmaster_record::samples::{Samples, Series};
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
@@ -42,8 +42,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     let seconds = measured.seconds().max(1e-9);
     let journal = |series: &Series| {
-        let commits = measured.growth(series)?;
-        let mean = measured.mean_of(host.samples.find("jbd2", "mean_commit", &series.key.instance)?)?;
+        let (commits, mean) = commit_ns(measured, &host.samples, &series.key.instance)?;
         Some((commits, mean, series.key.instance.clone()))
     };
     let busy = |(commits, mean, _): &(f64, f64, String)| commits * mean;
@@ -84,13 +83,25 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 "Put the journal on a device of its own that is fast at small synchronous writes; let more writes share a commit; do not \
                  change sizes and times with every write (files of full size, `lazytime`).",
             )
-            .by("mke2fs -O journal_dev /dev/JOURNAL; tune2fs -J device=/dev/JOURNAL /dev/DATA")
+            .by(Need::ServerHost, "mke2fs -O journal_dev /dev/JOURNAL; tune2fs -J device=/dev/JOURNAL /dev/DATA")
+        .by(Need::LocalFileSystem, "mke2fs -O journal_dev /dev/JOURNAL; tune2fs -J device=/dev/JOURNAL /dev/DATA")
             .confirmed_by("a factor over the server's file system (ext4, xfs, tmpfs): with `lab.file_system` as in docs/lab.md"),
         )
         .with(evidence)
         .costs(part, CostOf::Time, "commits · mean time of a commit / time")
         .shown_by(Plot::Counters),
     )
+}
+
+/// Commits of a journal in the measured phase, and what one took: the kernel's mean is a moving one of the last few commits,
+/// whose mean over the phase is that of its commits.
+pub(in crate::results) fn commit_ns(
+    measured: &Measured<'_>,
+    samples: &Samples,
+    journal: &str,
+) -> Option<(f64, f64)> {
+    let commits = measured.growth(samples.find("jbd2", "transactions", journal)?)?;
+    Some((commits, measured.mean_of(samples.find("jbd2", "mean_commit", journal)?)?))
 }
 
 #[cfg(test)]

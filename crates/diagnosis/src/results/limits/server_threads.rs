@@ -2,7 +2,7 @@
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, plural, share};
@@ -78,7 +78,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 plural(threads as usize, "thread")
             ),
             Remedy::new("Start more threads; they are cheap.")
-                .by(format!("rpc.nfsd {more:.0}   # or threads={more:.0} in [nfsd] of /etc/nfs.conf"))
+                .by(
+                    Need::LinuxServer,
+                    format!("rpc.nfsd {more:.0}   # or threads={more:.0} in [nfsd] of /etc/nfs.conf"),
+                )
                 .confirmed_by(
                     "`studies/lab-server-threads.toml` with your numbers: the rate grows with the threads",
                 ),

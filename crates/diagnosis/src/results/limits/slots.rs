@@ -2,7 +2,7 @@
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
 use crate::words::{percent, share, time};
@@ -24,7 +24,6 @@ pub(crate) static RULE: Rule = Rule {
     kind: CheckKind::SlotsExhausted,
     explanation: EXPLANATION,
     check,
-    // Only the user-space client counts waits for slots.
     remedy: |_| more_slots(),
     finding: Follows::Detector(detect),
 };
@@ -104,16 +103,7 @@ fn finding(measured: &Measured<'_>, calls: &RpcRow, confidence: Confidence, sess
             slots * 1e9 / round_trip.max(1.0),
         ));
     }
-    let own = measured.rpcs().is_some_and(|(rpc, _)| rpc.source == RpcSource::Client);
-    let remedy = match (own, sessions) {
-        (true, _) => more_slots(),
-        (false, true) => Remedy::new(
-            "Give the session more slots, as far as the server grants them; more connections share the work of sending.",
-        )
-        .by("options nfs max_session_slots=180   # in /etc/modprobe.d; or mount -o nconnect=8"),
-        (false, false) => Remedy::new("Let the connection's table grow, or use more connections.")
-            .by("sysctl sunrpc.tcp_max_slot_table_entries=65536; mount -o nconnect=8"),
-    };
+    let remedy = remedy(measured, calls, sessions);
     Finding::new(
         &EXPLANATION,
         confidence,
@@ -134,8 +124,55 @@ fn finding(measured: &Measured<'_>, calls: &RpcRow, confidence: Confidence, sess
 }
 
 fn more_slots() -> Remedy {
-    Remedy::new("Ask for more slots; the server grants as many as its memory allows.")
-        .by("--set target.slots=64")
+    Remedy::new("Use more slots, or more clients, each of which has a session of its own.")
+}
+
+/// As many slots as calls wait for and hold on average, and no fewer than the workers of a client have operations at once.
+fn wanted(measured: &Measured<'_>, calls: &RpcRow, granted: u32) -> u32 {
+    let clients = measured.rpcs().map_or(1, |(rpc, _)| rpc.connection.clients.max(1));
+    let waiting = calls.queue_ns as f64 / measured.recording.length_ns.max(1) as f64 / f64::from(clients);
+    let at_once = measured.workload.map_or(0, |workload| {
+        let groups = workload.groups.iter();
+        groups.map(|group| group.workers.saturating_mul(group.queue_depth.max(1))).sum::<u32>()
+    });
+    (granted + (waiting.ceil() as u32).max(1)).max(at_once)
+}
+
+/// Who keeps the slots few is asked for more: the client that asked for no more, or the server that granted no more.
+fn remedy(measured: &Measured<'_>, calls: &RpcRow, sessions: bool) -> Remedy {
+    if !sessions {
+        return Remedy::new("Let the connection's table grow, or use more connections.")
+            .by(Need::KernelClient, "sysctl sunrpc.tcp_max_slot_table_entries=65536; mount -o nconnect=8");
+    }
+    let remedy = more_slots();
+    let Some(granted) = measured.rpcs().and_then(|(rpc, _)| rpc.connection.slots) else {
+        return remedy.by(
+            Need::KernelClient,
+            "options nfs max_session_slots=180   # in /etc/modprobe.d; or mount -o nconnect=8",
+        );
+    };
+    let wanted = wanted(measured, calls, granted);
+    let parameters = &measured.run.parameters;
+    let by_client = parameters.slots_asked.is_none_or(|asked| asked <= granted);
+    let by_server = parameters.slots_granted.is_some_and(|most| most <= granted);
+    let refused = format!("The server granted {granted} of the slots that were asked for.");
+    let clients =
+        wanted.div_ceil(granted.max(1)) * measured.rpcs().map_or(1, |(rpc, _)| rpc.connection.clients.max(1));
+    let asked = format!("--set target.slots={wanted}");
+    match (by_client, by_server) {
+        (true, true) => remedy.by(Need::OwnClient, format!("{asked} --set server.slots={wanted}")),
+        (false, true) => remedy
+            .also(Need::OwnClient, refused)
+            .by(Need::EmbeddedServer, format!("--set server.slots={wanted}")),
+        (true, false) => remedy.by(Need::OwnClient, asked),
+        (false, false) => remedy
+            .also(Need::OwnClient, refused)
+            .by(Need::OwnClient, format!("--set clients.count={clients}")),
+    }
+    .by(
+        Need::KernelClient,
+        format!("options nfs max_session_slots={wanted}   # in /etc/modprobe.d; or mount -o nconnect=8"),
+    )
 }
 
 /// While the run is made: waits that the user-space client counted.
@@ -167,6 +204,7 @@ fn check(s: Subject<'_>) -> Option<Check> {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::results::ServedBy;
 
     fn made(queue_ns: u64, rtt_ns: u64) -> Made {
         let mut made = Made::served();
@@ -186,6 +224,29 @@ mod tests {
         assert_eq!(found.confidence, Confidence::Certain);
         assert!((found.cost.unwrap().share - 0.9).abs() < 1e-9);
         assert!(found.what.contains("of 128 allowed"), "{}", found.what);
+    }
+
+    #[test]
+    fn who_keeps_the_slots_few_is_asked_for_as_many_as_are_needed() {
+        // Of 4 workers; 9 of 10 calls wait on average.
+        let command = |asked: u32, granted: u32, server: Option<u32>| {
+            let mut made = made(9_000_000, 1_000_000);
+            let length = made.recording().length_ns;
+            let rows = made.rows().len() as u64;
+            made.rows().iter_mut().for_each(|row| row.queue_ns = 90 * length / rows);
+            let service = made.run().service.as_mut().unwrap();
+            (service.server, service.url) = (ServedBy::Embedded, "nfs://{server}/export".into());
+            let connection = &mut made.recording().rpc.as_mut().unwrap().connection;
+            (connection.slots, connection.clients) = (Some(granted), 1);
+            let parameters = &mut made.run().parameters;
+            (parameters.slots_asked, parameters.slots_granted) = (Some(asked), server);
+            made.checked(CheckKind::SlotsExhausted, "write", &[("waits", 1000.0), ("queue_share", 0.9)]);
+            made.found(&RULE).remedy.command.unwrap()
+        };
+        assert_eq!(command(160, 160, Some(160)), "--set target.slots=250 --set server.slots=250");
+        assert_eq!(command(64, 64, Some(160)), "--set target.slots=154");
+        assert_eq!(command(64, 1, Some(1)), "--set server.slots=91");
+        assert_eq!(command(64, 10, None), "--set clients.count=10");
     }
 
     #[test]

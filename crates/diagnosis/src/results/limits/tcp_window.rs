@@ -6,7 +6,7 @@ use benchmaster_record::results::Emulator;
 use super::network_bandwidth::usage;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
@@ -186,7 +186,9 @@ fn finding(
     estimate: &str,
 ) -> Finding {
     let remedy = Remedy::new("Let the buffers grow to bandwidth · round trip on both ends, or use more connections.")
-        .by("mount -o nconnect=8; sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'")
+        .by(Need::OwnClient, "--set target.nconnect=4")
+        .by([Need::KernelClient, Need::RealNetwork], "mount -o nconnect=8; sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'")
+        .by(Need::KernelClient, "mount -o nconnect=8")
         .confirmed_by("a factor `target.nconnect` with the levels [1, 4]: the rate rises with the connections");
     Finding::new(&EXPLANATION, confidence, what, remedy)
         .with(evidence)

@@ -7,7 +7,7 @@ use benchmaster_telemetry::derived::mean;
 use super::tools::{digits, rate, share, size, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::limits::network_bandwidth::usage;
 use crate::results::rule::Detector;
@@ -214,7 +214,8 @@ fn waited(measured: &Measured<'_>, rtt: f64, min_rtt: f64) -> f64 {
 
 fn remedy() -> Remedy {
     Remedy::new("Let the sender see the queue: fair queueing with pacing and BBR, or Vegas in a network of one's own; else limit the window, or the bytes below TCP (BQL, TSQ).")
-        .by("sysctl net.core.default_qdisc=fq net.ipv4.tcp_congestion_control=bbr   # on the host that sends; or ip route change … cwnd lock 64")
+        .by(Need::EmulatedNetwork, "--set network.congestion=bbr")
+        .by(Need::RealNetwork, "sysctl net.core.default_qdisc=fq net.ipv4.tcp_congestion_control=bbr   # on the host that sends; or ip route change … cwnd lock 64")
         .confirmed_by("the same study after it: `rtt` in the samples falls to `min_rtt`, the throughput stays")
 }
 

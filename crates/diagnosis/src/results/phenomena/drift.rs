@@ -1,12 +1,12 @@
 //! Latency that grows while a workload runs.
 
-use benchmaster_record::recording::SeriesRecording;
+use benchmaster_record::recording::{SeriesRecording, WorkerRecording};
 use benchmaster_stats::association::correlation;
 
 use super::tools::{counted, digits, p_text, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -28,7 +28,7 @@ const EXPLANATION: Explanation = Explanation {
     title: "Calls become slower and slower while the run goes on",
     mechanism: "What a call has to do grows with what was done before it: a list of requests that is searched from its start, a queue that is filled faster than it is \
                 emptied, a directory or a file that grows. There is then no steady state, and the mean says how long was measured.",
-    formula: "mean latency of the calls of each interval after the warm-up cut (with a trace: of each of 50 equal parts of the calls), 12 or more with 10 calls each \
+    formula: "mean latency of the calls of each interval after the warm-up cut in which all workers were at work (with a trace: of each of 50 equal parts of the calls), 12 or more with 10 calls each \
               (intervals with fewer are put together); found \
               when Kendall's τ against time has p ≤ 0.0001 (Mann-Kendall), the last third's mean is ≥ 1.5 times the first third's, and a straight line explains ≥ 60 % of \
               the variation; cost = 1 − first third / mean of all",
@@ -59,9 +59,22 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 
 /// Mean latencies in nanoseconds over the run.
 fn course(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Vec<f64>> {
-    let intervals = counted(measured, series);
+    let (from, to) = together_at_work(measured);
+    let interval = measured.recording.interval_ns.max(1);
+    let whole = (from.div_ceil(interval))..(to / interval);
+    let intervals = counted(measured, series).filter(|one| whole.contains(&u64::from(one.index)));
     let means = together(intervals.map(|interval| (interval.stats.count, interval.stats.sum_ns)));
     (means.len() >= LEAST_PARTS).then_some(means).or_else(|| traced(measured, series))
+}
+
+/// From when until when all workers were at work: calls take longer as others join, which is no drift.
+fn together_at_work(measured: &Measured<'_>) -> (u64, u64) {
+    let began =
+        |worker: &WorkerRecording| worker.series.iter().filter_map(|series| series.first_start_ns).min();
+    let working = || measured.recording.workers.iter().filter(|worker| began(worker).is_some());
+    let from = working().filter_map(began).max().unwrap_or(0);
+    let to = working().map(|worker| worker.end_ns).min().unwrap_or(measured.recording.length_ns);
+    (from, to)
 }
 
 /// Mean latencies of parts with enough calls: neighbours with few are put together.
@@ -81,13 +94,16 @@ fn together(parts: impl Iterator<Item = (u64, u64)>) -> Vec<f64> {
 fn traced(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Vec<f64>> {
     const PARTS: u64 = 50;
     let number = measured.recording.series.iter().position(|other| other.key == series.key)?;
-    let cut = measured.recording.cut_ns;
-    let part = (measured.recording.length_ns.checked_sub(cut)? / PARTS).max(1);
+    let (from, to) = together_at_work(measured);
+    let cut = measured.recording.cut_ns.max(from);
+    let part = (to.checked_sub(cut)? / PARTS).max(1);
     let mut parts = [(0, 0); PARTS as usize];
     measured
         .trace(&mut |batch| {
             for call in batch.iter().filter(|call| usize::from(call.series) == number) {
-                let Some(since) = call.start_ns.checked_sub(cut) else { continue };
+                let Some(since) = call.start_ns.checked_sub(cut).filter(|_| call.start_ns < to) else {
+                    continue;
+                };
                 let (count, sum_ns) = &mut parts[(since / part).min(PARTS - 1) as usize];
                 (*count, *sum_ns) = (*count + 1, *sum_ns + call.latency_ns);
             }
@@ -117,7 +133,7 @@ fn of(measured: &Measured<'_>, series: &SeriesRecording, means: &[f64]) -> Optio
     );
     let remedy = Remedy::new("Look for what grows: the size of the file or the directory, requests that are not yet done (queue in the RPC table), dirty memory of the client. Measure with \
                               sizes fixed, and with several sizes.")
-        .by("trace = true   # in the study's workload: every call, to see with what it grows")
+        .by(Need::Anywhere, "trace = true   # in the study's workload: every call, to see with what it grows")
         .confirmed_by("`studies/paper003-write-latency.toml` writes files of 25 MB to 450 MB: latency against size");
     let test = Test { name: "Mann-Kendall, mean latencies against time".into(), p: Some(p), interval: None };
     let time_share = series.total.sum_ns as f64 / measured.operation_ns().max(1) as f64;

@@ -3,7 +3,7 @@
 use super::levels::{Axis, axes, name, placed, points, ratio};
 use super::tools::{digits, p_text};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
 use crate::results::rule::{Compared, Comparison, Whole};
 
 /// The server's throughput, and that of the calls of the client, as ratios.
@@ -94,7 +94,7 @@ fn finding(
     );
     let remedy = Remedy::new("Judge servers by what programs wait for: by the throughput until the close where they flush or close, by that of the calls where files stay open. On the client look at who holds \
                               locks while requests are sent.")
-        .by("perf lock record -a -- sleep 10; perf lock report   # on the client")
+        .by(Need::KernelClient, "perf lock record -a -- sleep 10; perf lock report   # on the client")
         .confirmed_by("`studies/paper003-fast-server.toml` and `studies/paper003-slow-server.toml`, and `benchmaster compare` of both");
     Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([

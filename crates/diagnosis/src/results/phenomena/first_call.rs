@@ -5,7 +5,7 @@ use benchmaster_record::recording::SeriesRecording;
 use super::tools::{digits, latencies, p_text, percent, share, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -91,7 +91,7 @@ fn of(measured: &Measured<'_>, number: usize, series: &SeriesRecording) -> Verdi
         p_text(p)
     );
     let remedy = Remedy::new("Leave it out: let a warm-up make the first calls, or measure so long that they do not matter; the tables show them apart.")
-        .by("warm_up = \"1s\"   # in the study's workload")
+        .by(Need::Anywhere, "warm_up = \"1s\"   # in the study's workload")
         .confirmed_by("the same study with `warm_up`: the maximum falls, the median stays; `studies/paper003-write-latency.toml`");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([

@@ -7,7 +7,7 @@ use benchmaster_record::recording::RpcSource;
 use super::tools::{all_execute_ns, digits, execute_ns, ops, percent, share, shares_files, without_rpcs};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -78,7 +78,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         rule.why
     );
     let remedy = Remedy::new(rule.remedy)
-        .by(rule.command)
+        .by(rule.needs, rule.command)
         .confirmed_by("`studies/lab-locked-read.toml`: the same with and without delegations");
     let finding = Finding::new(&EXPLANATION, rule.confidence, what, remedy)
         .with([
@@ -101,6 +101,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 struct Rule {
     why: String,
     remedy: &'static str,
+    needs: Need,
     command: &'static str,
     confidence: Confidence,
 }
@@ -110,6 +111,7 @@ fn failed(measured: &Measured<'_>) -> Rule {
         return Rule {
             why: "the study switches them off".into(),
             remedy: "Switch them on where no client writes what others read.",
+            needs: Need::Anywhere,
             command: "[server] delegations = true   # or [lab] delegations = true",
             confidence: Confidence::Certain,
         };
@@ -122,6 +124,7 @@ fn failed(measured: &Measured<'_>) -> Rule {
                 digits(confirmed)
             ),
             remedy: "Let the server's calls come through: with version 4.1 they use the client's connection; with 4.0 a firewall or address translation in between stops them.",
+            needs: Need::LinuxServer,
             command: "mount -o vers=4.1; cat /proc/fs/nfsd/clients/*/info   # on the server: `callback state: UP`",
             confidence: Confidence::Certain,
         };
@@ -139,12 +142,14 @@ fn failed(measured: &Measured<'_>) -> Rule {
         (false, true) => Rule {
             why: "all files are opened for writing".into(),
             remedy: "Open files that are only read with O_RDONLY: servers that grant read delegations alone need it.",
+            needs: Need::Anywhere,
             command: "open(path, O_RDONLY)   # in the study: leave the flags \"write\" and \"write-only\" out",
             confidence: Confidence::Likely,
         },
         (true, true) => Rule {
             why: "the files are also opened for writing".into(),
             remedy: "Keep what is written apart from what is read.",
+            needs: Need::Anywhere,
             command: "a fileset of their own for the workers that write",
             confidence: Confidence::Possible,
         },
@@ -153,6 +158,7 @@ fn failed(measured: &Measured<'_>) -> Rule {
                 "the files are opened for reading only, so the server does not grant any, or cannot call back"
                     .into(),
             remedy: "Look whether the server grants delegations, and whether its calls come through.",
+            needs: Need::LinuxServer,
             command: "sysctl fs.leases-enable; cat /proc/fs/nfsd/clients/*/info   # on a Linux server",
             confidence: Confidence::Likely,
         },

@@ -12,7 +12,9 @@ use benchmaster_stats::{hash_cast, mean, standard_deviation};
 use super::clients::rates_of;
 use super::tools::{digits, percent};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{AtTreatment, Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test, TestInterval};
+use crate::finding::{
+    AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval,
+};
 use crate::results::rule::{Compared, Comparison, Whole};
 use crate::words::plural;
 
@@ -110,7 +112,7 @@ fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
         percent(expected)
     );
     let remedy = Remedy::new("Do not judge clients by single runs. One transmit queue with fair queueing at the server ends it; more connections per client make it smaller.")
-        .by("ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
+        .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
         .confirmed_by("`benchmaster simulate hash-cast` for your number of clients and queues; `studies/paper000-hash-cast.toml` with the server's URL");
     Some(
         Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)

@@ -7,8 +7,9 @@ use benchmaster_telemetry::derived::value_at;
 use super::tools::{digits, ops, percent, share};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
+use crate::results::limits::server_journal::commit_ns;
 use crate::results::rule::Detector;
 
 const LEAST_WRITES: u64 = 200;
@@ -16,6 +17,8 @@ const LEAST_WRITES: u64 = 200;
 const LEAST_BLOCKS: f64 = 0.5;
 /// Commits that somebody waited for, for each WRITE.
 const LEAST_COMMITS: f64 = 0.02;
+/// Of a sum that is known from means in whole numbers.
+const MOST_ERROR: f64 = 0.25;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
 
@@ -25,7 +28,7 @@ const EXPLANATION: Explanation = Explanation {
     title: "Each synchronous write makes the server's journal write, too",
     mechanism: "An O_SYNC write over NFS is a WRITE with FILE_SYNC: the server makes data and metadata stable before it answers, and ext4 commits a transaction of its journal for it (inode, block \
                 map, bitmaps, commit record). A local ext4 does less, and with more clients at once one transaction serves several writes: blocks per write fall, throughput rises.",
-    formula: "blocks = growth of transactions · mean_logged_blocks of jbd2; found with 200 WRITEs or more when blocks / WRITE ≥ 0.5 and commits asked for / WRITE ≥ 0.02; cost = transactions · mean \
+    formula: "blocks = growth of transactions · (mean_logged_blocks + ½) of jbd2, whose means are cut off to whole numbers; found with 200 WRITEs or more when blocks / WRITE ≥ 0.5 and commits asked for / WRITE ≥ 0.02; cost = transactions · mean \
               time of a commit / measured time",
     source: "paper 000 §6.2, figure 10, observation 9 (2.7 journal I/Os for each NFS write with 1 client, 0.96 with 5)",
 };
@@ -54,23 +57,24 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let time_share = share(busiest.commit_ns, measured.recording.length_ns as f64);
     let what = format!(
-        "The server's journal wrote {} blocks for each WRITE, in {} transactions of {} changes each; committing took {} of the time.",
+        "The server's journal wrote {} blocks for each WRITE, in {} transactions{}; committing took {} of the time.",
         digits(blocks),
         digits(busiest.transactions),
-        digits(busiest.handles),
+        busiest.handles.map_or_else(String::new, |handles| format!(" of {} changes each", digits(handles))),
         percent(time_share)
     );
     let remedy = Remedy::new("Put the journal on a device of its own, with a write cache that survives loss of power; write more with each O_SYNC write, or flush once after many.")
-        .by("mke2fs -O journal_dev /dev/FAST && mke2fs -t ext4 -J device=/dev/FAST /dev/DATA")
+        .by(Need::ServerHost, "mke2fs -O journal_dev /dev/FAST && mke2fs -t ext4 -J device=/dev/FAST /dev/DATA")
+        .by(Need::LocalFileSystem, "mke2fs -O journal_dev /dev/FAST && mke2fs -t ext4 -J device=/dev/FAST /dev/DATA")
         .confirmed_by("`studies/lab-sequential-write.toml`: the same writes with and without O_SYNC, and by 1 to 5 clients");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([
             Evidence::number("blocks of the journal for each WRITE", blocks),
             Evidence::number("commits asked for, for each WRITE", commits),
             Evidence::number("transactions", busiest.transactions),
-            Evidence::number("changes in a transaction", busiest.handles),
             Evidence::number("WRITE", writes as f64),
         ])
+        .with(busiest.handles.map(|handles| Evidence::number("changes in a transaction", handles)))
         .costs(time_share, CostOf::Time, "transactions · mean time of a commit / measured time")
         .shown_by(Plot::Counters);
     Verdict::Found(finding)
@@ -81,14 +85,16 @@ struct Journal {
     transactions: f64,
     requested: f64,
     blocks: f64,
-    handles: f64,
+    /// Changes in a transaction, where they can be told.
+    handles: Option<f64>,
     commit_ns: f64,
 }
 
 fn journals(measured: &Measured<'_>, samples: &Samples) -> Vec<Journal> {
     let of = |instance: &str| {
         let counter = |metric: &str| measured.growth(samples.find("jbd2", metric, instance)?);
-        // The kernel tells means since the file system was mounted: their sums are taken at both ends.
+        // The kernel prints means since the file system was mounted, cut off to whole numbers: their sums at both ends have
+        // half a unit more, and are as uncertain as that.
         let sum = |metric: &str| {
             let points =
                 |metric: &str| samples.find("jbd2", metric, instance).map(|series| &series.points[..]);
@@ -98,17 +104,22 @@ fn journals(measured: &Measured<'_>, samples: &Samples) -> Vec<Journal> {
                     let (first, last) = (points.first()?.time_ns, points.last()?.time_ns);
                     value_at(points, time.clamp(first, last))
                 };
-                Some(within(count)? * within(mean)?)
+                Some((within(count)?, within(mean)?))
             };
-            Some((at(measured.recording.length_ns as i64)? - at(0)?).max(0.0))
+            let ((before, mean_before), (after, mean_after)) =
+                (at(0)?, at(measured.recording.length_ns as i64)?);
+            let sum = after * (mean_after + 0.5) - before * (mean_before + 0.5);
+            Some((sum.max(0.0), (after + before) / 2.0))
         };
         let transactions = counter("transactions").filter(|count| *count > 0.0)?;
+        let (blocks, _) = sum("mean_logged_blocks")?;
+        let handles = sum("mean_handles").filter(|(sum, error)| *error <= MOST_ERROR * *sum);
         Some(Journal {
             transactions,
             requested: counter("requested").unwrap_or(transactions),
-            blocks: sum("mean_logged_blocks")?,
-            handles: sum("mean_handles").unwrap_or(0.0) / transactions,
-            commit_ns: sum("mean_commit").unwrap_or(0.0),
+            blocks,
+            handles: handles.map(|(sum, _)| sum / transactions),
+            commit_ns: commit_ns(measured, samples, instance).map_or(0.0, |(commits, mean)| commits * mean),
         })
     };
     samples.of("jbd2", "transactions").filter_map(|series| of(&series.key.instance)).collect()
@@ -129,7 +140,7 @@ mod tests {
         made::rpcs(&mut recording, RpcSource::Kernel, "4.1", &[("WRITE", writes, 200, 0.0, 900.0)]);
         made::agents(&mut recording, 1);
         let after = 100.0 + transactions;
-        let mean = (5_000.0 + transactions * blocks) / after;
+        let mean = ((5_000.0 + transactions * blocks) / after).floor();
         let mut add = |metric: &str, kind, from: f64, to: f64| {
             made::sample(
                 &mut recording,
@@ -151,15 +162,17 @@ mod tests {
     fn blocks_of_the_measured_time_alone() {
         let Verdict::Found(found) = verdict(10_000, 5_000.0, 5.4) else { panic!() };
         assert!(
-            found.what.contains("2.70 blocks for each WRITE, in 5000 transactions of 19 changes"),
+            found.what.contains(" blocks for each WRITE, in 5000 transactions of 19.5 changes"),
             "{}",
             found.what
         );
+        // 2.7, from means that the kernel cuts off.
+        assert!((found.evidence[0].value - 2.7).abs() < 0.15, "{:?}", found.evidence);
         assert!((found.cost.unwrap().share - 5.0 / 30.0).abs() < 1e-6);
         assert_eq!(verdict(10_000, 100.0, 5.4), Verdict::Clear);
         assert_eq!(verdict(199, 5_000.0, 5.4), Verdict::Clear);
-        assert_eq!(verdict(10_000, 1_000.0, 4.9), Verdict::Clear);
-        assert!(matches!(verdict(10_000, 1_000.0, 5.1), Verdict::Found(_)));
+        assert_eq!(verdict(10_000, 1_000.0, 4.0), Verdict::Clear);
+        assert!(matches!(verdict(10_000, 1_000.0, 6.0), Verdict::Found(_)));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use benchmaster_record::recording::RpcSource;
 use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, percent, share, shares_files};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -69,7 +69,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let remedy = Remedy::new(
         "Where no other client writes these files, let the server delegate them: locks, reads and attributes are then the client's own. A server with fine times saves the READs.",
     )
-    .by("sysctl fs.leases-enable=1   # on a Linux server; mount with vers=4.1 or later")
+    .by([Need::EmbeddedServer, Need::DelegationsNotOn], "[server] delegations = true")
+    .by(Need::LinuxServer, "sysctl fs.leases-enable=1   # on a Linux server; mount with vers=4.1 or later")
     .confirmed_by("`studies/lab-locked-read.toml`: the same locks with and without delegations");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([

@@ -3,7 +3,7 @@
 use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
 use super::tools::{digits, p_text};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test, TestInterval};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test, TestInterval};
 use crate::results::rule::{Compared, Comparison, Whole};
 use benchmaster_record::results::CheckKind;
 
@@ -71,7 +71,8 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
         );
         let (better, slower) = if interval.value > 1.0 { (other, 0) } else { (0, other) };
         let remedy = Remedy::new(format!("Use {} on all hosts and switches of a network that is NFS's own; one with smaller frames in between loses or cuts all larger ones.", name(axis, better)))
-            .by("ip link set dev DEVICE mtu 9000; ping -M do -s 8972 SERVER   # the second proves the way")
+            .by(Need::EmulatedNetwork, "--set network.mtu=9000")
+            .by(Need::RealNetwork, "ip link set dev DEVICE mtu 9000; ping -M do -s 8972 SERVER   # the second proves the way")
             .confirmed_by("the same study with both sizes and a look at the processors (`cpu.busy`)");
         let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
             .with([

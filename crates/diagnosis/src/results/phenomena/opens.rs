@@ -2,8 +2,9 @@
 
 use super::tools::{all_execute_ns, execute_ns, ops, percent, share, without_rpcs};
 use crate::diagnosis::Verdict;
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING, OPENS};
+use benchmaster_record::model::OperationKind;
 use benchmaster_record::nfs::NfsVersion;
 
 use crate::measured::Measured;
@@ -29,21 +30,20 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let what =
         format!("{} of the {calls} calls open, close or lock files instead of moving data.", percent(part));
-    let remedy = Remedy::new(
-        "Keep files open, or let the server delegate them (Linux servers do where no other client writes the file and the callback channel works). For trees of small files that are only read \
-         version 3 makes fewer calls.",
-    )
-    .by("[server] delegations = true   # of the embedded server; sysctl fs.leases-enable=1 on a Linux server")
-    .confirmed_by("`studies/paper001-delegations.toml` compares versions with and without delegations");
+    let opens = ops(measured, &["OPEN", "OPEN_NOATTR", "OPEN_CONFIRM"]);
+    let locks = ops(measured, &["LOCK", "LOCKU", "LOCKT"]);
+    let created: u64 = measured.of_kind(OperationKind::Create).map(|series| series.total.count).sum();
+    let granted: u64 =
+        rpc.phases.iter().filter_map(|phase| phase.events.get("delegation-granted")).sum::<u64>()
+            + ops(measured, &["DELEGRETURN"]);
+    let remedy = remedy(around, opens, locks, created, granted)
+        .confirmed_by("`studies/paper001-delegations.toml` compares versions with and without delegations");
     let finding = Finding::new(&OPENS, Confidence::Certain, what, remedy)
         .with([
             Evidence::number("calls", calls as f64),
-            Evidence::number(
-                "OPEN and the like",
-                ops(measured, &["OPEN", "OPEN_NOATTR", "OPEN_CONFIRM"]) as f64,
-            ),
+            Evidence::number("OPEN and the like", opens as f64),
             Evidence::number("CLOSE", ops(measured, &["CLOSE", "OPEN_DOWNGRADE"]) as f64),
-            Evidence::number("LOCK, LOCKU, LOCKT", ops(measured, &["LOCK", "LOCKU", "LOCKT"]) as f64),
+            Evidence::number("LOCK, LOCKU, LOCKT", locks as f64),
         ])
         .costs(
             share(execute_ns(measured, &AROUND) as f64, all_execute_ns(measured) as f64),
@@ -54,13 +54,45 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     Verdict::Found(finding)
 }
 
+/// Only what is there can be done less often, and only what is not yet granted can be asked for.
+fn remedy(around: u64, opens: u64, locks: u64, created: u64, granted: u64) -> Remedy {
+    if created * 2 >= opens.max(1) {
+        return Remedy::new(
+            "A new file takes an OPEN and a CLOSE in version 4, with delegations as well; version 3 makes one call for it.",
+        )
+        .by(Need::OwnClient, "--set target.version=3")
+        .by(Need::KernelClient, "mount -o vers=3");
+    }
+    let text = if locks * 2 >= around {
+        "Lock less often: one lock for several accesses, or for longer."
+    } else {
+        "Keep files open for several accesses. For trees of small files that are only read version 3 makes fewer calls."
+    };
+    let remedy = Remedy::new(text);
+    if granted > 0 {
+        return remedy;
+    }
+    remedy
+        .also(
+            Need::LinuxServer,
+            "Or let the server delegate them: Linux servers do where no client writes the file and the callback channel works.",
+        )
+        .also(Need::NothingCached, "The clients keep nothing, so that no server delegates anything to them.")
+        .also([Need::EmbeddedServer, Need::DelegationsNotOn], "The server grants no delegations.")
+        .by(Need::NothingCached, "--set target.cache=linux")
+        .by([Need::EmbeddedServer, Need::DelegationsNotOn], "[server] delegations = true")
+        .by(Need::LinuxServer, "sysctl fs.leases-enable=1   # on a Linux server")
+}
+
 #[cfg(test)]
 mod tests {
-    use benchmaster_record::model::OperationKind;
     use benchmaster_record::recording::RpcSource;
+    use benchmaster_record::results::ServedBy;
 
     use super::super::made;
     use super::*;
+    use crate::finding::Setup;
+    use crate::results::testing::{Made, NoDetails};
 
     fn verdict(version: &str, opens: u64, others: u64) -> Verdict {
         let mut recording = made::recording("files", 10.0);
@@ -89,5 +121,29 @@ mod tests {
         assert_eq!(verdict("4.1", 249, 1), Verdict::Clear);
         assert_eq!(verdict("3", 1_000, 1_000), Verdict::Irrelevant);
         assert_eq!(made::judge(made::recording("files", 1.0), detect), Verdict::Irrelevant);
+    }
+
+    #[test]
+    fn what_is_on_already_and_what_would_not_help_is_not_advised() {
+        let mut made = Made::served();
+        let service = made.run().service.as_mut().unwrap();
+        (service.server, service.url) = (ServedBy::Embedded, "nfs://{server}/export?version=4.1".into());
+        made.run().parameters.delegations = Some(true);
+        let setup = |made: &Made| {
+            let run = &made.results.runs[0];
+            Setup::of(&Measured::new(&made.results, run, &run.recordings[0], &NoDetails))
+        };
+        let command = |made: &Made, created, granted| {
+            remedy(2_000, 1_000, 0, created, granted).fit(&setup(made)).command
+        };
+        assert_eq!(command(&made, 0, 0).as_deref(), Some("--set target.cache=linux"));
+        assert_eq!(command(&made, 1_000, 0).as_deref(), Some("--set target.version=3"));
+        made.run().service.as_mut().unwrap().url += "&cache=linux";
+        assert_eq!(command(&made, 0, 0), None, "all that could be on is on");
+        made.run().parameters.delegations = Some(false);
+        assert_eq!(command(&made, 0, 0).as_deref(), Some("[server] delegations = true"));
+        assert_eq!(command(&made, 0, 10), None, "granted");
+        let locks = remedy(2_000, 0, 2_000, 0, 0);
+        assert!(locks.text.starts_with("Lock less often"), "no advice on OPEN where there is none");
     }
 }

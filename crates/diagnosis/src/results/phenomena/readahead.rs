@@ -5,7 +5,7 @@ use benchmaster_record::recording::RpcSource;
 
 use super::tools::{NO_RPCS, percent, rate, share};
 use crate::diagnosis::Verdict;
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::mountstats::READAHEAD;
 use crate::results::rule::Detector;
@@ -53,7 +53,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         RpcSource::Kernel => Confidence::Likely,
     };
     let remedy = Remedy::new("For random reads make the readahead smaller, down to the size of a read but not to 0, or let applications tell (`posix_fadvise(POSIX_FADV_RANDOM)`).")
-        .by("echo 64 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
+        .by(Need::KernelClient, "echo 64 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
         .confirmed_by("`studies/lab-readahead.toml`, or `studies/paper000-random-read.toml` on the mount: both throughputs for several readaheads");
     let finding = Finding::new(&READAHEAD, confidence, what, remedy)
         .with([

@@ -7,7 +7,7 @@ use benchmaster_record::recording::{RpcSource, SeriesRecording};
 use super::tools::{latencies, ops, percent, share, time, without_rpcs};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -79,7 +79,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         time(worst.ns / worst.calls as f64)
     );
     let remedy = Remedy::new("Delegations cost where clients write what others have open: switch them off for such exports, or let each client work on files of its own.")
-        .by("sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
+        .by(Need::EmbeddedServer, "[server] delegations = false")
+        .by(Need::LinuxServer, "sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
         .confirmed_by("`studies/lab-delegation-recall.toml`: the same opens with and without delegations");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([

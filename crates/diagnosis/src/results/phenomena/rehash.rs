@@ -7,7 +7,7 @@ use super::clients::course;
 use super::tools::{digits, p_text, percent};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -124,7 +124,7 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
         p_text(change.p)
     );
     let remedy = Remedy::new("The division among clients is the network card's, not the server's or the clients': one transmit queue with fair queueing ends it.")
-        .by("ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
+        .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
         .confirmed_by("`studies/paper001-hash-cast.toml` with the server's URL, with one queue and with all");
     Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
         .with([

@@ -3,7 +3,7 @@
 use super::levels::{Axis, Slope, axes, name, placed, points, rates, slope, typical};
 use super::tools::{digits, p_text, percent};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
 use crate::results::rule::{Compared, Comparison, Whole};
 use benchmaster_record::results::CheckKind;
 
@@ -53,7 +53,7 @@ static OF_CLIENTS: Of = Of {
     remedy: || {
         Remedy::new("Limit how many clients work at once, or give the server what is fought for: memory for its cache, readahead for each stream, more disks. See which of it the findings of the \
                      largest number of clients name.")
-            .by("blockdev --setra 16384 /dev/DEVICE   # on the server: larger reads between which the disk moves")
+            .by(Need::ServerHost, "blockdev --setra 16384 /dev/DEVICE   # on the server: larger reads between which the disk moves")
             .confirmed_by("`studies/paper002-write-read.toml` before and after")
     },
 };
@@ -66,7 +66,7 @@ static OF_SIZE: Of = Of {
     more: "size of the files",
     remedy: || {
         Remedy::new("Tell results with the size of the files, and measure with files beyond all caches if it is the storage that matters; more memory moves the place where it falls.")
-            .by("file_size = \"2 × memory of client and server\"   # in the workload; run.cache = \"remount\"")
+            .by(Need::Anywhere, "file_size = \"2 × memory of client and server\"   # in the workload; run.cache = \"remount\"")
             .confirmed_by("`studies/paper002-file-size.toml` with sizes close to where it falls")
     },
 };

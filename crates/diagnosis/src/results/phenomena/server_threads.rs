@@ -5,7 +5,7 @@ use benchmaster_stats::equivalence::{Verdict, ratio_band, verdict};
 use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
 use super::tools::percent;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Remedy, Test, TestInterval};
+use crate::finding::{Confidence, Evidence, Finding, Need, Remedy, Test, TestInterval};
 use crate::results::rule::{Compared, Comparison, Whole};
 
 /// Differences that do not matter.
@@ -77,7 +77,7 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
         percent(interval.upper)
     );
     let remedy = Remedy::new("Leave the number as it is, and look at what limits. Requests that found no thread would be counted by the server.")
-        .by("cat /proc/fs/nfsd/pool_stats   # on a Linux server: `sockets-enqueued` that grows with `packets-arrived` asks for more threads")
+        .by(Need::LinuxServer, "cat /proc/fs/nfsd/pool_stats   # on a Linux server: `sockets-enqueued` that grows with `packets-arrived` asks for more threads")
         .confirmed_by("`studies/lab-server-threads.toml`, down to one thread");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([

@@ -5,7 +5,7 @@ use benchmaster_record::model::OperationKind;
 use super::tools::{all_execute_ns, digits, execute_ns, share, size, without_rpcs};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -60,7 +60,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let remedy = Remedy::new(
         "Set a readahead of at least one read; 0 does not only end reading ahead, it splits reads.",
     )
-    .by("echo 128 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
+    .by(Need::KernelClient, "echo 128 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
     .confirmed_by("`studies/lab-readahead.toml`: reads of 64 KiB with a readahead of 0 and of 128 KiB");
     let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
         .with([

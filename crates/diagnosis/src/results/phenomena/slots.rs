@@ -7,7 +7,7 @@ use benchmaster_record::results::RunRecord;
 use super::levels::{Axis, Point, axes, is_at, name, placed, points, rates, ratio, runs_at, typical};
 use super::tools::{digits, percent, rate, share};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
 use crate::results::rule::{Compared, Comparison, Whole};
 
 /// The most that the rate may rise beyond the slots.
@@ -84,7 +84,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
                 percent(queue)
             );
             let remedy = Remedy::new("Give the session more slots, as far as the server grants them; mount again under another address or with version 3 where threads need more; several clients have a session each.")
-                .by("echo 'options nfs max_session_slots=180' > /etc/modprobe.d/nfs.conf   # on the client; `slots` of our own client")
+                .by(Need::OwnClient, format!("--set target.slots={asked} --set server.slots={asked}"))
+                .by(Need::KernelClient, format!("echo 'options nfs max_session_slots={asked}' > /etc/modprobe.d/nfs.conf"))
                 .confirmed_by("`studies/paper001-file-creation.toml` with `target.slots` and `server.slots` as a factor");
             let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
                 .with([
@@ -98,7 +99,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
                     interval: Some(found),
                 })
                 .costs(queue, CostOf::CallTime, "queue / execute time of the calls beyond the slots");
-            compared.found.push(placed(whole, finding, Some(&workload.name), axis, beyond));
+            let finding = placed(whole, finding, Some(&workload.name), axis, beyond);
+            compared.found.push(with_sessions(whole, finding, &workload.name));
         }
     }
     compared
@@ -140,21 +142,41 @@ fn has_slots(whole: &Whole<'_>, axis: &Axis<'_>, point: &Point, workload: &str) 
     })
 }
 
+/// Of the treatments at the level those whose clients have sessions, each with the queue of its own calls.
+fn with_sessions(whole: &Whole<'_>, mut finding: Finding, workload: &str) -> Finding {
+    let Some(at) = &mut finding.at else { return finding };
+    at.treatments.retain_mut(|treatment| {
+        let runs = whole.results.runs.iter().filter(|run| treatment.runs.contains(&run.key));
+        let Some(queue) = queue_of(runs, workload) else { return false };
+        treatment.cost = Some(queue);
+        true
+    });
+    at.treatments.sort_by(|a, b| b.cost.unwrap_or(0.0).total_cmp(&a.cost.unwrap_or(0.0)));
+    at.shown = at.treatments.first().and_then(|treatment| treatment.runs.first()).copied();
+    finding
+}
+
 /// The share of the calls' time that they wait to be sent, at a level.
 fn queue(whole: &Whole<'_>, axis: &Axis<'_>, level: usize, workload: &str) -> f64 {
-    let rpcs = runs_at(whole, axis, level)
-        .filter(|run| counts(run))
+    queue_of(runs_at(whole, axis, level).filter(|run| counts(run)), workload).unwrap_or(0.0)
+}
+
+/// The same of runs; `None` where none of them has sessions.
+fn queue_of<'a>(runs: impl Iterator<Item = &'a RunRecord>, workload: &str) -> Option<f64> {
+    let rpcs = runs
         .flat_map(|run| &run.recordings)
         .filter(|recording| recording.workload == workload)
         .filter_map(|recording| recording.rpc.as_ref());
     let phases =
         rpcs.filter(|rpc| rpc.connection.slots.is_some()).filter_map(|rpc| rpc.phase(Phase::Measure));
     let (mut queue, mut execute) = (0.0, 0.0);
+    let mut any = false;
     for row in phases.flat_map(|phase| &phase.rows) {
+        any = true;
         queue += row.queue_ns as f64;
         execute += row.execute_ns as f64;
     }
-    share(queue, execute)
+    any.then(|| share(queue, execute))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use benchmaster_record::recording::{RpcRow, RpcSource, SeriesRecording};
 use super::tools::{all_execute_ns, digits, latencies, percent, share, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -56,7 +56,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 
 fn remedy() -> Remedy {
     Remedy::new("Neither the client nor the server may use Nagle's algorithm for RPC (TCP_NODELAY; Linux' NFS sets it, proxies and other servers may not), and quick acknowledgements help.")
-        .by("ip route change NETWORK dev DEVICE quickack 1   # on both ends")
+        .by(Need::RealNetwork, "ip route change NETWORK dev DEVICE quickack 1   # on both ends")
         .confirmed_by("`studies/lab-file-creation.toml`: creation of files of 0 and 4 KiB; the empty ones must be the faster")
 }
 
@@ -74,12 +74,12 @@ fn clustered(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Findin
     }
     let label = &series.key.label;
     let what = format!(
-        "{} of the calls of {label} take about 40 ms, and hardly any 20 to 38: they wait for a delayed acknowledgement.",
+        "{} of the calls of {label} take about 40 ms, and hardly any 20 to 38, as those do that wait for a delayed acknowledgement; a server that takes as long looks the same.",
         percent(part)
     );
     let lost = within as f64 * 40e6;
     Some(
-        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+        Finding::new(&EXPLANATION, Confidence::Possible, what, remedy())
             .with([
                 Evidence::number("calls of 38.5 to 48.5 ms", within as f64),
                 Evidence::number("calls of 20 to 38.5 ms", before as f64),

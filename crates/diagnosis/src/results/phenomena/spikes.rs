@@ -9,7 +9,7 @@ use benchmaster_stats::{mean, standard_deviation};
 use super::tools::{digits, percent, size, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -161,7 +161,7 @@ fn finding(measured: &Measured<'_>, series: u16, found: &[Found]) -> Finding {
     );
     let remedy = Remedy::new("Look for what holds as many calls or bytes: limits of requests on the client (slots, `nr_requests`, dirty pages), wsize, log or journal of the server. Give the \
                               period in calls with two sizes of calls: a limit of bytes moves, a limit of requests stays.")
-        .by("cat /proc/sys/vm/dirty_background_bytes /proc/sys/vm/dirty_bytes; nfsstat -m")
+        .by(Need::KernelClient, "cat /proc/sys/vm/dirty_background_bytes /proc/sys/vm/dirty_bytes; nfsstat -m")
         .confirmed_by("`studies/paper003-write-latency.toml` with two values of `workload.write.io_size`");
     let name = "events by chance have gaps as regular (simulated)".to_owned();
     Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)

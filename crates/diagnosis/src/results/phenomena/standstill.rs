@@ -5,7 +5,7 @@ use benchmaster_stats::median;
 use super::tools::time;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::conditions::tcp_stalls::stood_still;
 use crate::results::limits::laws::pauses;
@@ -36,13 +36,34 @@ const EXPLANATION: Explanation = Explanation {
     source: "Hoefler and Belli 2015, rule 9 (what a mean hides); intervals of the recording",
 };
 
-fn detect(measured: &Measured<'_>) -> Verdict {
+/// Times in which nothing ended.
+pub(in crate::results) struct Stops {
+    /// From which interval to which.
+    stops: Vec<(usize, usize)>,
+    /// Operations that end in an interval else.
+    usual: f64,
+    /// Their share of the time.
+    pub(in crate::results) share: f64,
+}
+
+/// Why that cannot be said.
+enum Not {
+    Irrelevant,
+    Unknown(String),
+}
+
+/// What a cause that made everything wait cost, as far as nothing ended: of the time after the warm-up cut.
+pub(in crate::results) fn stopped(measured: &Measured<'_>) -> Option<f64> {
+    stops(measured).ok().map(|stops| stops.share).filter(|share| *share > 0.0)
+}
+
+fn stops(measured: &Measured<'_>) -> Result<Stops, Not> {
     let recording = measured.recording;
     let interval = recording.interval_ns.max(1);
     let (first, end) = ((recording.cut_ns / interval) as usize, (recording.length_ns / interval) as usize);
     // Workers that pause may do so together.
     if measured.is_virtual() || measured.operations() == 0 || measured.workload.is_some_and(pauses) {
-        return Verdict::Irrelevant;
+        return Err(Not::Irrelevant);
     }
     let mut ended = vec![0_u64; end];
     for one in recording.series.iter().flat_map(|series| &series.intervals) {
@@ -52,9 +73,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let ended = ended.get(first..).unwrap_or_default();
     if ended.len() < LEAST_INTERVALS {
-        return Verdict::Unknown(format!(
+        return Err(Not::Unknown(format!(
             "{LEAST_INTERVALS} intervals tell it: ask for a shorter `run.interval`, or measure longer"
-        ));
+        )));
     }
     let others: Vec<f64> = ended.iter().filter(|count| **count > 0).map(|count| *count as f64).collect();
     let usual = median(&others).unwrap_or(0.0);
@@ -64,9 +85,19 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             (to - from) as u64 * interval >= LEAST_NS && missed >= LEAST_MISSED
         })
         .collect();
-    let Some(&(from, to)) = stops.iter().max_by_key(|(from, to)| to - from) else { return Verdict::Clear };
     let intervals: usize = stops.iter().map(|(from, to)| to - from).sum();
-    let part = share(intervals as f64, ended.len() as f64);
+    Ok(Stops { share: share(intervals as f64, ended.len() as f64), stops, usual })
+}
+
+fn detect(measured: &Measured<'_>) -> Verdict {
+    let Stops { stops, usual, share: part } = match stops(measured) {
+        Ok(stops) => stops,
+        Err(Not::Irrelevant) => return Verdict::Irrelevant,
+        Err(Not::Unknown(why)) => return Verdict::Unknown(why),
+    };
+    let interval = measured.recording.interval_ns.max(1);
+    let first = (measured.recording.cut_ns / interval) as usize;
+    let Some(&(from, to)) = stops.iter().max_by_key(|(from, to)| to - from) else { return Verdict::Clear };
     if part < LEAST_SHARE || explained(measured) {
         return Verdict::Clear;
     }
@@ -95,7 +126,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             Confidence::Likely,
             what,
             Remedy::new("Look at what the server, or the way to it, did at these times: garbage collection, snapshots, a failover, writing a cache out. Its log and its counters have the times.")
-                .by("journalctl --since=-1h   # on the server; `benchmaster probe network HOST` tells whether the network stood still")
+                .by(Need::ServerHost, "journalctl --since=-1h   # on the server; `benchmaster probe network HOST` tells whether the network stood still")
                 .confirmed_by("a longer run of the same workload with `trace = true`: whether they come at regular times"),
         )
         .with([

@@ -7,7 +7,7 @@ use benchmaster_record::phase::Phase;
 use super::levels::{Axis, Point, axes, name, placed, points, ratio, runs_at};
 use super::tools::{digits, p_text, percent, share};
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
 use crate::results::rule::{Compared, Comparison, Whole};
 
 /// Calls for each operation, as a multiple.
@@ -85,8 +85,13 @@ fn judge(
         p_text(slope.p()),
         percent(state)
     );
-    let remedy = Remedy::new("Keep files open, and let the server delegate them. Where round trips are short and many small files are opened, version 3 makes fewer calls; where they are long, compare both.")
-        .by("mount -o vers=3   # or [server] delegations = true, [lab] delegations = true")
+    let remedy = Remedy::new("Keep files open. Where round trips are short and many small files are opened, version 3 makes fewer calls; where they are long, compare both.")
+        .also(Need::DelegationsNotOn, "A server that delegates files saves most of these calls.")
+        .also(Need::NothingCached, "The clients ask for no delegations, since they keep nothing.")
+        .by([Need::EmbeddedServer, Need::DelegationsNotOn], "[server] delegations = true")
+        .by(Need::NothingCached, "--set target.cache=linux")
+        .by(Need::KernelClient, "mount -o vers=3")
+        .by(Need::OwnClient, "--set target.version=3")
         .confirmed_by("`studies/paper001-file-server.toml`, `studies/paper001-delegations.toml`");
     let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
         .with([

@@ -13,7 +13,7 @@ use super::clients::{Rates, course, rates};
 use super::tools::{digits, p_text, percent, rate};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy, Test};
+use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
 use crate::results::rule::Detector;
 
@@ -202,7 +202,7 @@ fn finding(
         p_text(p)
     );
     let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or enough connections per client that chance evens out. With TCP Vegas windows stay small and no connection loses, but not next to other congestion control.")
-        .by("ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
+        .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
         .confirmed_by("`studies/paper000-hash-cast.toml` with the server's URL; `benchmaster simulate hash-cast` shows what to expect");
     let mut evidence = vec![
         Evidence::number("clients that win", found.winners.len() as f64),

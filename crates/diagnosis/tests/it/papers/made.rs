@@ -66,7 +66,12 @@ pub fn with_parameters(results: &StudyResults) -> StudyResults {
     let plan = Plan::of_results(&results.study).ok();
     for run in results.runs.iter_mut().filter(|run| run.parameters.workloads.is_empty()) {
         let planned = plan.as_ref().and_then(|plan| plan.treatment(run.key.treatment, run.block));
-        run.parameters = planned.map(PlannedTreatment::parameters).unwrap_or_default();
+        let planned = planned.map(PlannedTreatment::parameters).unwrap_or_default();
+        if run.parameters == RunParameters::default() {
+            run.parameters = planned;
+        } else {
+            run.parameters.workloads = planned.workloads;
+        }
     }
     results
 }

@@ -318,14 +318,15 @@ fn journal_writes_of_synchronous_writes() {
         };
         add("transactions", Kind::Counter, transactions);
         add("requested", Kind::Counter, transactions);
-        add("mean_logged_blocks", Kind::Gauge, per_write * writes as f64 / transactions);
+        add("mean_logged_blocks", Kind::Gauge, (per_write * writes as f64 / transactions).floor());
         add("mean_handles", Kind::Gauge, updates);
         add("mean_commit", Kind::Gauge, 1e6);
         let results = one_run(recording);
         assert_eq!(phenomena(&results, &Traces::default()), ["journal-amplification"]);
         let diagnosis = found(&results, &Traces::default());
         let blocks = one(&diagnosis, "journal-amplification").evidence[0].value;
-        assert!((blocks - per_write).abs() < 0.01, "{blocks}");
+        // The kernel prints means in whole numbers: half a block for each transaction.
+        assert!((blocks - per_write).abs() <= 0.5 * transactions / writes as f64, "{blocks}");
     }
 }
 
