@@ -77,6 +77,7 @@ pub(crate) fn text_options() -> TextOptions {
         width: columns.or(terminal).unwrap_or(100).clamp(40, 240),
         color: color(&io::stdout()),
         unicode,
+        cut: io::stdout().is_terminal(),
         report: None,
         directory: None,
     }

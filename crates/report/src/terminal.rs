@@ -30,6 +30,8 @@ pub struct TextOptions {
     pub color: bool,
     /// Whether `±`, `µ`, lines and bars may be used; else ASCII only.
     pub unicode: bool,
+    /// Whether sentences may be cut so that a summary fits a screen.
+    pub cut: bool,
     /// Where the HTML report is, printed at the end.
     pub report: Option<PathBuf>,
     /// The results directory, for the commands that print more.
@@ -38,7 +40,7 @@ pub struct TextOptions {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { width: 80, color: false, unicode: true, report: None, directory: None }
+        Self { width: 80, color: false, unicode: true, cut: true, report: None, directory: None }
     }
 }
 
