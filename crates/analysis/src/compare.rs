@@ -9,7 +9,7 @@ mod common;
 mod conditions;
 mod history;
 
-use benchmaster_record::results::{StudyRecord, StudyResults, Unit};
+use benchmaster_record::results::{RunRecord, StudyRecord, StudyResults, Unit, WorkloadRecord};
 use benchmaster_stats::multiple::holm;
 
 use jiff::Timestamp;
@@ -26,8 +26,7 @@ pub use cell::{
 };
 pub use conditions::{Difference, Differences, differences, machines_of};
 pub use history::{
-    ChangeSummary, History, HistoryMethod, HistoryOptions, HistoryPoint, HistorySeries, Series, history,
-    series_of,
+    ChangeSummary, History, HistoryOptions, HistoryPoint, HistorySeries, Series, history, series_of,
 };
 
 /// What to compare, and how.
@@ -42,9 +41,9 @@ pub struct Options {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Responses {
-    /// The first study's primary one.
-    Primary,
-    /// All that both have.
+    /// The one that stands for each workload: of the first workload the first study's primary one.
+    Headlines,
+    /// All that both have; those that stand for workloads are corrected among themselves.
     All,
     Named(Vec<String>),
 }
@@ -66,8 +65,10 @@ pub struct Comparison {
     pub only_a: Vec<String>,
     /// Cells that only the second has.
     pub only_b: Vec<String>,
-    /// Tests over which p values are corrected (Holm).
+    /// Tests over which p values of headline responses, or of those that were asked for, are corrected (Holm).
     pub family: usize,
+    /// The same of all others.
+    pub other_family: usize,
     pub responses: Vec<ResponseComparison>,
     /// Changed when anything is, else undecided when anything is, else the same.
     pub verdict: Verdict,
@@ -91,6 +92,8 @@ pub struct Side {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ResponseComparison {
     pub response: String,
+    /// Whether it stands for a workload, or was asked for by its name.
+    pub headline: bool,
     pub unit: Unit,
     /// Which way is better; `None` for counts and ratios, of which that is not known.
     pub better: Option<Better>,
@@ -156,7 +159,7 @@ pub fn compare(
         return Err(CompareError::NoCommonCell { a: a.study.name.clone(), b: b.study.name.clone() });
     }
     let mut responses = Vec::new();
-    for (name, unit) in wanted(a, b, &options.responses)? {
+    for Wanted { name, unit, headline } in wanted(a, b, &options.responses)? {
         let cells: Vec<_> = pairs
             .iter()
             .map(|(of_a, of_b)| {
@@ -167,6 +170,7 @@ pub fn compare(
         let overall = OverallComparison::of(&cells, confidence);
         responses.push(ResponseComparison {
             response: name,
+            headline,
             unit,
             better: better(unit),
             cells,
@@ -174,7 +178,11 @@ pub fn compare(
             verdict: Verdict::Undecided,
         });
     }
-    let family = judge(&mut responses, confidence, options.band);
+    // Headlines come first: a change among them is not lost in the correction for everything else.
+    let first = responses.partition_point(|response: &ResponseComparison| response.headline);
+    let (headlines, others) = responses.split_at_mut(first);
+    let family = judge(headlines, confidence, options.band);
+    let other_family = judge(others, confidence, options.band);
     let mut comparison = Comparison {
         a: side(a),
         b: side(b),
@@ -185,6 +193,7 @@ pub fn compare(
         only_a: missing(&a.study, &b.study),
         only_b: missing(&b.study, &a.study),
         family,
+        other_family,
         verdict: Verdict::worst(responses.iter().map(|r| r.verdict)),
         responses,
         sentences: vec![],
@@ -246,33 +255,85 @@ fn known_responses(results: &StudyResults) -> Vec<(String, Unit)> {
     known
 }
 
-fn wanted(
-    a: &StudyResults,
-    b: &StudyResults,
-    responses: &Responses,
-) -> Result<Vec<(String, Unit)>, CompareError> {
+/// A response to compare.
+struct Wanted {
+    name: String,
+    unit: Unit,
+    headline: bool,
+}
+
+/// The responses to compare, headlines first.
+fn wanted(a: &StudyResults, b: &StudyResults, responses: &Responses) -> Result<Vec<Wanted>, CompareError> {
     let of_b = known_responses(b);
     let both: Vec<_> = known_responses(a).into_iter().filter(|known| of_b.contains(known)).collect();
     let named = |name: &String| {
-        both.iter().find(|(known, _)| known == name).cloned().ok_or_else(|| CompareError::NoSuchResponse {
-            name: name.clone(),
-            known: both.iter().map(|(known, _)| known.clone()).collect(),
+        let known = both.iter().find(|(known, _)| known == name).cloned();
+        known.map(|(name, unit)| Wanted { name, unit, headline: true }).ok_or_else(|| {
+            CompareError::NoSuchResponse {
+                name: name.clone(),
+                known: both.iter().map(|(known, _)| known.clone()).collect(),
+            }
         })
     };
-    match responses {
-        Responses::Primary => Ok(vec![named(&a.study.primary_response)?]),
-        Responses::All => Ok(both),
-        Responses::Named(names) => {
-            let mut found: Vec<(String, Unit)> = Vec::new();
-            for name in names {
-                let one = named(name)?;
-                if !found.contains(&one) {
-                    found.push(one);
-                }
+    let mut found: Vec<Wanted> = Vec::new();
+    if let Responses::Named(names) = responses {
+        for name in names {
+            let one = named(name)?;
+            if !found.iter().any(|known| known.name == one.name) {
+                found.push(one);
             }
-            Ok(found)
         }
+        return Ok(found);
     }
+    let primary = named(&a.study.primary_response)?;
+    let workload_of = |name: &str| name.split_once('.').map(|(workload, _)| workload.to_owned());
+    let of_primary = workload_of(&primary.name);
+    found.push(primary);
+    let others = a.study.workloads.iter().filter(|workload| Some(&workload.name) != of_primary.as_ref());
+    found.extend(others.filter_map(|workload| headline(workload, &both)));
+    if *responses == Responses::All {
+        let is_new = |(name, _): &&(String, Unit)| {
+            !found.iter().any(|one| one.name == *name || is_alike([a, b], &one.name, name))
+        };
+        let rest: Vec<_> = both.iter().filter(is_new).filter(|(name, _)| !is_set(a, name)).cloned().collect();
+        let mut once: Vec<(String, Unit)> = Vec::new();
+        for one in rest {
+            if !once.iter().any(|(known, unit)| *unit == one.1 && is_alike([a, b], known, &one.0)) {
+                once.push(one);
+            }
+        }
+        found.extend(once.into_iter().map(|(name, unit)| Wanted { name, unit, headline: false }));
+    }
+    Ok(found)
+}
+
+/// The response that stands for a workload: files per second where it makes or reads small files, else bytes per second
+/// where it moves data, else operations per second.
+fn headline(workload: &WorkloadRecord, known: &[(String, Unit)]) -> Option<Wanted> {
+    let counts_files = matches!(workload.use_name.as_str(), "file-creation" | "small-file-read" | "metadata");
+    let order = match counts_files {
+        true => ["flow_operations", "operations", "throughput"],
+        false => ["throughput", "operations", "flow_operations"],
+    };
+    let of =
+        |what: &str| known.iter().find(|(name, _)| *name == format!("{}.{what}", workload.name)).cloned();
+    order.into_iter().find_map(of).map(|(name, unit)| Wanted { name, unit, headline: true })
+}
+
+/// Whether two responses have the same value in every run of both, as `write.throughput` and `write.write.throughput` of a
+/// workload that does nothing else.
+fn is_alike(both: [&StudyResults; 2], one: &str, other: &str) -> bool {
+    let value = |run: &RunRecord, name: &str| run.responses.iter().find(|r| r.name == name).map(|r| r.value);
+    let mut runs = both.into_iter().flat_map(|results| &results.runs).filter(|run| counts(run));
+    runs.all(|run| value(run, one) == value(run, other))
+}
+
+/// Whether a response is not measured but set: the time of a workload that is limited by time.
+fn is_set(results: &StudyResults, name: &str) -> bool {
+    let Some(workload) = name.strip_suffix(".elapsed") else { return false };
+    let recordings = results.runs.iter().flat_map(|run| &run.recordings);
+    let mut of_workload = recordings.filter(|recording| recording.workload == workload).peekable();
+    of_workload.peek().is_some() && of_workload.all(|recording| recording.timed)
 }
 
 /// Corrects all p values for their number, and decides. Returns how many tests there are.
@@ -329,11 +390,15 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         judged.len(),
         exact_percent(comparison.band)
     ));
-    if comparison.family > 1 {
+    if comparison.family.max(comparison.other_family) > 1 {
         sentences.push(format!(
-            "p is corrected for {} tests (Holm): the probability of one or more false changes in all of them is at \
+            "p is corrected for {} tests{} (Holm): the probability of one or more false changes in all of them is at \
              most {}.",
             comparison.family,
+            match comparison.other_family {
+                0 => String::new(),
+                others => format!(" of headline responses, and by itself for {others} of all others"),
+            },
             exact_percent(1.0 - comparison.confidence)
         ));
     }

@@ -25,7 +25,7 @@ use self::value::watch_interval;
 
 pub(crate) use self::analyze::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
 pub(crate) use self::change::ChangeArgs;
-pub(crate) use self::compare::{ChangeMethod, CompareArgs, FailOn, FailOnHistory, HistoryArgs};
+pub(crate) use self::compare::{CompareArgs, FailOn, FailOnHistory, HistoryArgs};
 pub(crate) use self::diagnose::DiagnoseArgs;
 pub(crate) use self::extend::ExtendArgs;
 pub(crate) use self::import::{ImportArgs, ImportCommon, ImportFile, ImportFormat, ImportStrace};

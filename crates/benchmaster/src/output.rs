@@ -114,9 +114,9 @@ pub(crate) fn text_options() -> TextOptions {
         .is_none_or(|locale| locale != "C" && locale != "POSIX");
     TextOptions {
         width: columns.or(terminal).unwrap_or(100).clamp(40, 240),
-        clip: io::stdout().is_terminal(),
         color: color(&io::stdout()),
         unicode,
+        cut: io::stdout().is_terminal(),
         report: None,
         directory: None,
     }

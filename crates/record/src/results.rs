@@ -290,8 +290,13 @@ pub struct StudyResults {
 }
 
 impl StudyResults {
-    /// How often the study was interrupted: sessions that did not end by themselves or were stopped, and were followed
-    /// by another one.
+    /// How the study ended so far; `None` while it is running, and when it was killed.
+    pub fn end(&self) -> Option<SessionEnd> {
+        self.sessions.last()?.ended.map(|(_, end)| end)
+    }
+
+    /// How often the study was interrupted and resumed: sessions that did not end by themselves or were stopped, and were
+    /// followed by another one.
     pub fn interruptions(&self) -> usize {
         let earlier = self.sessions.len().saturating_sub(1);
         self.sessions[..earlier]

@@ -8,7 +8,7 @@ use benchmaster_analysis::adaptive::Answer;
 use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{
-    Check, Replication, RunRecord, Severity, StudyRecord, StudyResults, Unit, WorkloadRecord,
+    Check, Replication, RunRecord, SessionEnd, Severity, StudyRecord, StudyResults, Unit, WorkloadRecord,
 };
 
 pub(crate) use self::fleet::{agents, network_text, start_line, starts};
@@ -184,16 +184,33 @@ pub(crate) fn progress_line(results: &StudyResults, analysis: &Analysis) -> Stri
         line += &format!(", {} excluded as invalid", analysis.excluded);
     }
     line += "; ";
-    line += &interruptions(analysis.interruptions);
+    line += &interruptions(results);
     line
 }
 
-pub(crate) fn interruptions(count: usize) -> String {
-    match count {
-        0 => "never interrupted".into(),
-        1 => "interrupted once and resumed".into(),
-        n => format!("interrupted {n} times and resumed"),
-    }
+/// Whether the study went through in one go, and whether it came to its end.
+pub(crate) fn interruptions(results: &StudyResults) -> String {
+    let resumed = match results.interruptions() {
+        0 => None,
+        1 => Some("interrupted once and resumed".to_owned()),
+        n => Some(format!("interrupted {n} times and resumed")),
+    };
+    let end = match results.end() {
+        Some(SessionEnd::Complete) => return resumed.unwrap_or_else(|| "never interrupted".into()),
+        Some(SessionEnd::Stopped) => "stopped before its end",
+        Some(SessionEnd::Failed) => "ended by an error",
+        None if results.sessions.is_empty() => "never begun",
+        None => "not ended (killed, or still running)",
+    };
+    resumed.map_or_else(|| end.to_owned(), |resumed| format!("{resumed}, then {end}"))
+}
+
+/// What the scale of a study changed, for every place where its levels and texts speak of what it was scaled from.
+pub(crate) fn scale_text(study: &StudyRecord) -> Option<String> {
+    let scale = study.design_details.scale?;
+    Some(format!(
+        "Scaled by {scale}: amounts of data, numbers of files and times are {scale} of what the study file and its levels say."
+    ))
 }
 
 /// Where and how a study was measured.

@@ -26,12 +26,12 @@ pub use summary::summary;
 pub struct TextOptions {
     /// Columns that fit into a line.
     pub width: usize,
-    /// Whether a summary is cut to fit a screen. What no terminal shows is whole.
-    pub clip: bool,
     /// Whether to mark what matters by ANSI colours.
     pub color: bool,
     /// Whether `±`, `µ`, lines and bars may be used; else ASCII only.
     pub unicode: bool,
+    /// Whether sentences may be cut so that a summary fits a screen.
+    pub cut: bool,
     /// Where the HTML report is, printed at the end.
     pub report: Option<PathBuf>,
     /// The results directory, for the commands that print more.
@@ -40,7 +40,7 @@ pub struct TextOptions {
 
 impl Default for TextOptions {
     fn default() -> Self {
-        Self { width: 80, clip: true, color: false, unicode: true, report: None, directory: None }
+        Self { width: 80, color: false, unicode: true, cut: true, report: None, directory: None }
     }
 }
 

@@ -1,12 +1,10 @@
 //! Change points of a series: where its values begin to be others than before.
 //!
-//! Two methods find the places in the same way, by the energy distance of the values before and after (E-divisive,
-//! Matteson & James 2014, α = 1). [`e_divisive`] tests them by permutation; [`windowed_t_test`] does by t tests within
-//! windows, as Hunter does (Fleming et al. 2023), which needs far fewer values to reach a small p.
+//! Places are found by the energy distance of the values before and after, and tested by permutation (E-divisive, Matteson &
+//! James 2014, α = 1). For values that are independent and looked at once; for others see [`monitor`](crate::monitor).
 
 use crate::descriptive::mean;
 use crate::error::{StatsError, check_values};
-use crate::quantile::t_two_sided_p;
 use crate::random::Generator;
 
 /// A place where a series changes.
@@ -28,13 +26,6 @@ impl ChangePoint {
     /// Change relative to the mean before, such as −0.2 for a fifth less; not finite when that is 0.
     pub fn relative(&self) -> f64 {
         self.mean_after / self.mean_before - 1.0
-    }
-
-    /// The larger of the relative changes there and back, without sign: a half and a doubling are equally large.
-    fn magnitude(&self) -> f64 {
-        let ratio = self.mean_after / self.mean_before;
-        let magnitude = (ratio - 1.0).abs().max((1.0 / ratio - 1.0).abs());
-        if magnitude.is_nan() { 0.0 } else { magnitude }
     }
 }
 
@@ -142,122 +133,9 @@ pub fn best_split(values: &[f64], min_segment: usize, search_end: bool) -> Resul
     Ok(if search_end { split_with_end(values, least) } else { split(values, least) })
 }
 
-/// How Hunter's variant decides.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct WindowedTTest {
-    /// Values per window; windows overlap by half.
-    pub window: usize,
-    /// Largest p of a change point; ten times as much makes a candidate.
-    pub p_max: f64,
-    /// Changes must be larger than this, relative to the smaller of the two means.
-    pub min_relative_change: f64,
-}
-
-impl Default for WindowedTTest {
-    fn default() -> Self {
-        Self { window: 50, p_max: 0.001, min_relative_change: 0.0 }
-    }
-}
-
-/// Change points by t tests (equal variances, n − 1 in the denominators) at places found in overlapping windows: first all
-/// with a weak threshold, then the weakest is removed, and its neighbours tested again, until all have p < `p_max` and are
-/// larger than the least change.
-///
-/// # Errors
-/// As [`e_divisive`], and for a window of fewer than 2 values.
-pub fn windowed_t_test(values: &[f64], options: &WindowedTTest) -> Result<Vec<ChangePoint>, StatsError> {
-    check_series(values)?;
-    let WindowedTTest { window, p_max, min_relative_change } = *options;
-    if window < 2 {
-        return Err(StatsError::Argument {
-            what: "the window",
-            value: window as f64,
-            range: "2 values or more",
-        });
-    }
-    let weak = if p_max < 0.05 {
-        10.0 * p_max
-    } else if p_max < 0.5 {
-        2.0 * p_max
-    } else {
-        p_max
-    };
-    let mut candidates: Vec<(usize, f64)> = Vec::new();
-    let mut start = 0;
-    while start < values.len() {
-        let end = (start + window).min(values.len());
-        let mut found = Vec::new();
-        divide(values, start, end, weak, &mut found);
-        found.sort_by_key(|(index, _)| *index);
-        let last = found.last().map_or(0, |(index, _)| *index);
-        candidates.extend(found);
-        start = last.max(start + window / 2);
-    }
-    candidates.sort_by_key(|(index, _)| *index);
-    candidates.dedup_by_key(|(index, _)| *index);
-    loop {
-        let points = tested(values, &candidates);
-        let weakest = points.iter().enumerate().max_by(|a, b| a.1.p.total_cmp(&b.1.p));
-        let Some((index, point)) = weakest else { return Ok(points) };
-        if point.p >= p_max {
-            candidates.remove(index);
-            continue;
-        }
-        let smallest = points.iter().enumerate().min_by(|a, b| a.1.magnitude().total_cmp(&b.1.magnitude()));
-        match smallest {
-            Some((index, point)) if point.magnitude() <= min_relative_change => {
-                candidates.remove(index);
-            }
-            _ => return Ok(points),
-        }
-    }
-}
-
-/// Divides at the best place while its t test is below the threshold.
-fn divide(values: &[f64], start: usize, end: usize, p_max: f64, found: &mut Vec<(usize, f64)>) {
-    let Some(split) = split_with_end(&values[start..end], 1) else { return };
-    let index = start + split.index;
-    if t_test(&values[start..index], &values[index..end]) < p_max {
-        divide(values, start, index, p_max, found);
-        found.push((index, split.q));
-        divide(values, index, end, p_max, found);
-    }
-}
-
-/// The candidates with the p values between their present neighbours.
-fn tested(values: &[f64], candidates: &[(usize, f64)]) -> Vec<ChangePoint> {
-    let bound = |place: Option<usize>, missing: usize| {
-        place.and_then(|p| candidates.get(p)).map_or(missing, |(index, _)| *index)
-    };
-    let each = candidates.iter().enumerate();
-    each.map(|(place, &(index, q))| {
-        let from = bound(place.checked_sub(1), 0);
-        let to = bound(Some(place + 1), values.len());
-        let p = t_test(&values[from..index], &values[index..to]);
-        change_point(values, from, index, to, p, q)
-    })
-    .collect()
-}
-
 fn change_point(values: &[f64], from: usize, index: usize, to: usize, p: f64, q: f64) -> ChangePoint {
     let of = |part: &[f64]| mean(part).unwrap_or(f64::NAN);
     ChangePoint { index, p, q, mean_before: of(&values[from..index]), mean_after: of(&values[index..to]) }
-}
-
-/// Two-sided p of Student's test of two means. 1 for fewer than three values in all.
-fn t_test(a: &[f64], b: &[f64]) -> f64 {
-    let (Some(mean_a), Some(mean_b)) = (mean(a), mean(b)) else { return 1.0 };
-    let df = (a.len() + b.len()) as f64 - 2.0;
-    if df < 1.0 || mean_a == mean_b {
-        return 1.0;
-    }
-    let squares = |values: &[f64], mean: f64| values.iter().map(|v| (v - mean).powi(2)).sum::<f64>();
-    let variance = (squares(a, mean_a) + squares(b, mean_b)) / df;
-    if variance == 0.0 {
-        return 0.0;
-    }
-    let error = (variance * (1.0 / a.len() as f64 + 1.0 / b.len() as f64)).sqrt();
-    t_two_sided_p((mean_a - mean_b) / error, df)
 }
 
 /// The segment and place with the largest Q.
@@ -383,18 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_found_by_both_methods() {
+    fn steps_are_found() {
         let series = noisy(&[(100.0, 25), (106.0, 20), (95.0, 30)], 3);
         let places = |points: &[ChangePoint]| points.iter().map(|p| p.index).collect::<Vec<_>>();
         let found = e_divisive(&series, &EDivisive::default()).unwrap();
         assert_eq!(places(&found.points), [25, 45]);
         assert!(found.points.iter().all(|p| p.p == 0.001), "{found:?}");
         assert!(found.rejected.unwrap().p > 0.05);
-        assert!((found.points[1].relative() + 11.0 / 106.0).abs() < 0.01);
-        let found = windowed_t_test(&series, &WindowedTTest::default()).unwrap();
-        assert_eq!(places(&found), [25, 45]);
-        let large_only = WindowedTTest { min_relative_change: 0.08, ..WindowedTTest::default() };
-        assert_eq!(windowed_t_test(&series, &large_only).unwrap().len(), 1);
     }
 
     #[test]
@@ -408,7 +281,6 @@ mod tests {
         assert!(false_alarms <= 6, "{false_alarms} of 40 at a level of 5 %");
         for flat in [&[5.0; 30][..], &[5.0], &[1.0, 2.0]] {
             assert_eq!(e_divisive(flat, &EDivisive::default()).unwrap().points, []);
-            assert_eq!(windowed_t_test(flat, &WindowedTTest::default()).unwrap(), []);
         }
     }
 
@@ -417,9 +289,7 @@ mod tests {
         let series = [vec![1.0; 10], vec![2.0; 10]].concat();
         let found = e_divisive(&series, &EDivisive::default()).unwrap();
         assert_eq!((found.points.len(), found.points[0].index, found.points[0].p), (1, 10, 0.001));
-        let found = windowed_t_test(&series, &WindowedTTest::default()).unwrap();
-        assert_eq!((found.len(), found[0].index, found[0].p), (1, 10, 0.0));
-        assert_eq!((found[0].mean_before, found[0].mean_after), (1.0, 2.0));
+        assert_eq!((found.points[0].mean_before, found.points[0].mean_after), (1.0, 2.0));
     }
 
     #[test]
@@ -437,8 +307,6 @@ mod tests {
         assert!(e_divisive(&[1.0; MAX_VALUES + 1], &EDivisive::default()).is_err());
         let none = EDivisive { permutations: 0, ..EDivisive::default() };
         assert!(e_divisive(&[1.0, 2.0], &none).is_err());
-        let narrow = WindowedTTest { window: 1, ..WindowedTTest::default() };
-        assert!(windowed_t_test(&[1.0, 2.0], &narrow).is_err());
     }
 
     proptest! {

@@ -17,6 +17,7 @@ pub mod latency;
 pub mod lenth;
 pub mod levels;
 pub mod model;
+pub mod monitor;
 pub mod multiple;
 pub mod outlier;
 pub mod percentile;

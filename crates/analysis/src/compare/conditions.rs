@@ -53,6 +53,7 @@ pub fn differences(a: &StudyResults, b: &StudyResults) -> Differences {
     network(&mut found.decisive, a, b);
     machines(&mut found.decisive, a, b);
     levels(&mut found.decisive, &a.study, &b.study);
+    add(&mut found.decisive, "study.scale", scale(&a.study), scale(&b.study));
     text(&mut found, &a.study, &b.study);
     for (key, of) in NOTED {
         add(&mut found.noted, key, set(a, of), set(b, of));
@@ -85,6 +86,10 @@ const NOTED: [(&str, Property); 6] = [
 /// The distinct values of a property over all hosts and sessions.
 fn set(results: &StudyResults, of: Property) -> BTreeSet<String> {
     results.sessions.iter().flat_map(|s| s.environment.values()).filter_map(of).collect()
+}
+
+fn scale(study: &StudyRecord) -> BTreeSet<String> {
+    one(&study.design_details.scale.unwrap_or(1.0).to_string())
 }
 
 fn one(value: &str) -> BTreeSet<String> {

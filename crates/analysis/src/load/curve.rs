@@ -32,17 +32,18 @@ fn knee(points: &[LoadPoint]) -> Option<f64> {
     points.iter().max_by(|a, b| power(a).total_cmp(&power(b))).map(|point| point.load)
 }
 
-/// The area under the response time over the achieved rate, up to the peak, divided by the peak: the mean response time of a
-/// system that spends as much time at every rate. Below the lowest load its response time is taken.
+/// The overall response time of SPECstorage: the area under the response time over the achieved rate, from the first load to
+/// the peak, divided by the difference of their rates. Loads beyond the peak have no part in it, and nothing is assumed
+/// below the first; a single load has none.
 fn overall(points: &[LoadPoint]) -> Option<f64> {
-    let mut points: Vec<_> = points.to_vec();
-    points.sort_by(|a, b| a.rate.total_cmp(&b.rate));
-    let (first, peak) = (points.first()?, points.last()?.rate);
-    let mut area = first.rate * first.response;
-    for pair in points.windows(2) {
-        area += (pair[1].rate - pair[0].rate) * (pair[0].response + pair[1].response) / 2.0;
-    }
-    (peak > 0.0).then(|| area / peak)
+    let peak = points.iter().enumerate().max_by(|a, b| a.1.rate.total_cmp(&b.1.rate))?.0;
+    let points = &points[..=peak];
+    let trapezoid = |pair: &[LoadPoint]| {
+        (pair[1].rate - pair[0].rate) * f64::midpoint(pair[0].response, pair[1].response)
+    };
+    let area: f64 = points.windows(2).map(trapezoid).sum();
+    let span = points.last()?.rate - points.first()?.rate;
+    (span > 0.0).then(|| area / span)
 }
 
 /// A load with rate and response time of each of its runs.
@@ -104,7 +105,7 @@ mod tests {
     }
 
     /// A queue with one server and service time 1 ms: the response time is 1 ms/(1 − ρ), so that the power is ρ(1 − ρ)/ms²,
-    /// greatest at half the capacity; the overall response time up to ρ = 0.9 is −ln(0.1)/0.9 ms.
+    /// greatest at half the capacity; the overall response time from ρ = 0.01 to ρ = 0.9 is ln(0.99/0.1)/0.89 ms.
     #[test]
     fn knee_and_overall_response_time_of_a_queue() {
         let loads: Vec<f64> = (1..=90).map(|percent| f64::from(percent) * 10.0).collect();
@@ -115,20 +116,52 @@ mod tests {
         assert_eq!(knee.value, 500.0);
         let (low, high) = knee.interval.unwrap();
         assert!(low < 500.0 && high > 500.0 && low > 400.0 && high < 600.0, "{low} {high}");
-        let expected = -(0.1f64.ln()) / 0.9 * 1e6;
-        assert!((overall.value / expected - 1.0).abs() < 0.01, "{} {expected}", overall.value);
+        let expected = 9.9f64.ln() / 0.89 * 1e6;
+        assert!((overall.value / expected - 1.0).abs() < 1e-3, "{} {expected}", overall.value);
         let (low, high) = overall.interval.unwrap();
         assert!(low < overall.value && overall.value < high);
         assert_eq!(whole(&both, 0.95, 1).0, Some(knee), "the same seed gives the same interval");
     }
 
-    #[test]
-    fn one_run_has_no_interval() {
-        let one = Point {
-            runs: vec![Observation { achieved: 1.0, response_ns: 1.0, ..Default::default() }],
+    fn once(rate: f64, response_ns: f64) -> Point {
+        Point {
+            runs: vec![Observation { achieved: rate, response_ns, ..Default::default() }],
             ..Default::default()
-        };
-        let (knee, overall) = whole(&[(1.0, &one)], 0.95, 1);
+        }
+    }
+
+    fn overall_of(points: &[(f64, f64)]) -> Option<f64> {
+        let points: Vec<Point> = points.iter().map(|&(rate, response)| once(rate, response)).collect();
+        let loads: Vec<_> = (1..).map(f64::from).zip(&points).collect();
+        whole(&loads, 0.95, 1).1.map(|overall| overall.value)
+    }
+
+    /// By hand: (100·1 + 100·1.5 + 100·3)/300 = 550/300.
+    #[test]
+    fn the_overall_response_time_is_the_area_from_the_first_to_the_last_load_over_their_difference() {
+        let curve = [(100.0, 1.0), (200.0, 1.0), (300.0, 2.0), (400.0, 4.0)];
+        assert_eq!(overall_of(&curve), Some(550.0 / 300.0));
+        // Ten loads in equal steps, as results are published: (0.3/2 + 0.4 + 0.4 + 0.5 + 0.5 + 0.6 + 0.7 + 0.9 + 1.2 + 1.8/2)/9.
+        let responses = [0.3, 0.4, 0.4, 0.5, 0.5, 0.6, 0.7, 0.9, 1.2, 1.8];
+        let published: Vec<_> = (1..).map(|step| 1000.0 * f64::from(step)).zip(responses).collect();
+        assert!((overall_of(&published).unwrap() - 6.25 / 9.0).abs() < 1e-12);
+        // What is below the first load is not assumed: a curve that begins at half the peak is not half the area.
+        assert_eq!(overall_of(&[(500.0, 2.0), (1000.0, 4.0)]), Some(3.0));
+    }
+
+    #[test]
+    fn loads_beyond_the_peak_have_no_part_in_the_overall_response_time() {
+        let up = [(100.0, 1.0), (200.0, 1.0), (300.0, 2.0)];
+        let beyond = [&up[..], &[(250.0, 50.0)]].concat();
+        assert_eq!(overall_of(&beyond), overall_of(&up));
+        assert_eq!(overall_of(&beyond), Some(1.25));
+    }
+
+    #[test]
+    fn one_run_has_no_interval_and_one_load_no_overall_response_time() {
+        let (first, second) = (once(1.0, 1.0), once(2.0, 1.0));
+        let (knee, overall) = whole(&[(1.0, &first), (2.0, &second)], 0.95, 1);
         assert_eq!((knee.unwrap().interval, overall.unwrap().interval), (None, None));
+        assert_eq!(whole(&[(1.0, &first)], 0.95, 1).1, None);
     }
 }

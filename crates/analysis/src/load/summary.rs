@@ -41,7 +41,8 @@ pub struct CurveSummary {
     pub peak_load: Option<f64>,
     /// The load at which the rate divided by the response time is greatest.
     pub knee: Option<Knee>,
-    /// Area under the response time over the achieved rate up to the peak, divided by the peak, in nanoseconds.
+    /// Area under the response time over the achieved rate from the first load to the peak, divided by the difference of their
+    /// rates, in nanoseconds; `None` for a single load.
     pub overall_response_time: Option<WithInterval>,
     /// The loads that were run, in ascending order.
     pub points: Vec<PointSummary>,

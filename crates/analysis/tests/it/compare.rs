@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test")]
 
 use benchmaster_analysis::compare::{
-    CompareError, Comparison, Direction, HistoryMethod, HistoryOptions, Options, Responses, Verdict, compare,
+    CompareError, Comparison, Direction, HistoryOptions, HistorySeries, Options, Responses, Verdict, compare,
     differences, history, series_of,
 };
 use benchmaster_record::results::Emulator;
@@ -25,7 +25,7 @@ fn of(values: &[f64]) -> StudyResults {
 }
 
 fn compared(a: &[f64], b: &[f64], band: f64) -> Comparison {
-    let options = Options { responses: Responses::Primary, band, confidence: None };
+    let options = Options { responses: Responses::Named(vec![RESPONSE.into()]), band, confidence: None };
     compare(&of(a), &of(b), &options, false).unwrap()
 }
 
@@ -77,7 +77,7 @@ fn missing_and_invalid_runs_decide_nothing() {
     assert_eq!(verdict(&[5.0], &[7.0, 7.1]).0, Verdict::Undecided);
     let (a, mut b) = (study_results(1, 2, 3), study_results(1, 2, 3));
     b.runs.retain(|r| r.key.treatment == 0);
-    let options = Options { responses: Responses::Primary, band: 0.02, confidence: Some(0.9) };
+    let options = Options { responses: Responses::Headlines, band: 0.02, confidence: Some(0.9) };
     let found = compare(&a, &b, &options, false).unwrap();
     assert_eq!(found.confidence, 0.9);
     assert!(found.responses[0].cells[1].b.is_none());
@@ -88,7 +88,7 @@ fn missing_and_invalid_runs_decide_nothing() {
 
 #[test]
 fn what_ranks_cannot_show_is_said_of_the_sample_or_of_the_cells_with_few_runs() {
-    let options = Options { responses: Responses::Primary, band: 0.0, confidence: None };
+    let options = Options { responses: Responses::Headlines, band: 0.0, confidence: None };
     let all: StudyResults = study_results(5, 2, 30);
     let told = |b: &StudyResults| {
         let found = compare(&all, b, &options, false).unwrap();
@@ -151,7 +151,7 @@ fn what_levels_set_and_the_network_must_be_the_same() {
     let refused = compare(
         &with_network,
         &b,
-        &Options { responses: Responses::Primary, band: 0.02, confidence: None },
+        &Options { responses: Responses::Headlines, band: 0.02, confidence: None },
         false,
     );
     let message = refused.unwrap_err().to_string();
@@ -167,43 +167,72 @@ fn service(delay_ns: u64) -> ServiceRecord {
     }
 }
 
+/// Results whose runs have these values, one after the other.
+fn history_of(nights: &[&[f64]]) -> HistorySeries {
+    let results: Vec<_> = nights.iter().enumerate().map(|(i, runs)| (format!("n{i}"), of(runs))).collect();
+    let options = HistoryOptions { p_max: 0.05, min_change: 0.0 };
+    let found = history(series_of(&results, None), &options).unwrap();
+    assert_eq!(found.series.len(), 1);
+    assert_eq!(found.changed(None, false), found.count(Verdict::Changed) > 0);
+    found.series.into_iter().next().unwrap()
+}
+
 #[test]
-fn a_short_history_says_that_it_cannot_tell() {
-    let results: Vec<_> =
-        [10.0, 10.1, 20.0, 20.1].iter().enumerate().map(|(i, v)| (format!("r{i}"), of(&[*v, *v]))).collect();
-    let series = series_of(&results, None);
-    assert_eq!((series.len(), series[0].points.len(), series[0].cell.clone()), (1, 4, None));
-    let options = HistoryOptions {
-        method: HistoryMethod::EDivisive,
-        p_max: 0.05,
-        min_change: 0.0,
-        permutations: 999,
-        min_segment: 2,
-        window: 50,
-        seed: 1,
+fn a_short_history_cannot_tell_and_says_how_many_more_results_would() {
+    let nights: [&[f64]; 6] = [
+        &[1.70, 1.73, 1.76],
+        &[1.80, 1.85, 1.90],
+        &[1.82, 1.85, 1.88],
+        &[1.10, 1.18, 1.26],
+        &[1.15, 1.16, 1.17],
+        &[1.10, 1.12, 1.14],
+    ];
+    let found = history_of(&nights);
+    assert_eq!((found.verdict, found.changes.len(), found.points[3].runs), (Verdict::Undecided, 0, 3));
+    let (candidate, more) = (found.candidate.unwrap(), found.more.unwrap());
+    assert_eq!(candidate.first, "n3");
+    let sentence = &found.sentences[0];
+    assert!(sentence.starts_with("Cannot tell whether n3 is a change, by -36.3 %"), "{sentence}");
+    let further = if more == 1 { "one more result".into() } else { format!("{more} more results") };
+    assert!(sentence.contains(&format!("{further} like the last ones would show it")), "{sentence}");
+    // With them it is one.
+    let further = (0..more).map(|night| nights[3 + night % 3]);
+    let longer: Vec<&[f64]> = nights.iter().copied().chain(further).collect();
+    let found = history_of(&longer);
+    assert_eq!((found.verdict, found.changes[0].index), (Verdict::Changed, 3));
+    assert_eq!(found.changes[0].direction, Some(Direction::Worse));
+
+    let alone = history_of(&nights[..1]);
+    assert_eq!(alone.verdict, Verdict::Undecided);
+    assert_eq!(alone.sentences, ["Cannot tell: no change could be found in 1 result yet."]);
+}
+
+/// Means that differ by less than the runs inside the results vary.
+#[test]
+fn the_runs_inside_each_result_limit_what_is_a_change() {
+    let night = |level: f64, spread: f64| [level - spread, level, level + spread];
+    let series = |spread: f64| {
+        let nights: Vec<_> = (0..24)
+            .map(|n| night(if n < 12 { 10.0 } else { 10.5 } + 0.01 * f64::from(n % 3), spread))
+            .collect();
+        history_of(&nights.iter().map(|night| &night[..]).collect::<Vec<_>>())
     };
-    let found = history(series.clone(), &options).unwrap();
-    assert!(found.series[0].changes.is_empty() && found.series[0].rejected.is_some());
+    assert_eq!(series(0.02).verdict, Verdict::Changed);
+    assert_ne!(series(3.0).verdict, Verdict::Changed);
+}
+
+#[test]
+fn a_long_history_without_a_change_says_what_it_would_have_found() {
+    let nights: Vec<[f64; 1]> =
+        (0..40).map(|night| [100.0 + [0.0, 1.3, -0.8, 0.4, -1.1, 0.2, 0.9][night % 7]]).collect();
+    let found = history_of(&nights.iter().map(|night| &night[..]).collect::<Vec<_>>());
+    assert_eq!(found.verdict, Verdict::Same);
+    let smallest = found.detectable.unwrap();
+    assert!((0.005..0.1).contains(&smallest), "{smallest}");
+    let sentence = &found.sentences[0];
     assert!(
-        found.series[0].sentences.iter().any(|s| s.contains("cannot reach")),
-        "{:?}",
-        found.series[0].sentences
+        sentence.starts_with("No change found in 40 results; a change by ")
+            && sentence.ends_with("the last 7 results would have been."),
+        "{sentence}"
     );
-    assert!(!found.changed(None, false));
-    let few = HistoryOptions { permutations: 9, ..options };
-    let found = history(series.clone(), &few).unwrap();
-    assert!(
-        found.series[0].sentences.iter().any(|s| s.contains("use 20 or more")),
-        "{:?}",
-        found.series[0].sentences
-    );
-    let alone = history(series_of(&results[..1], None), &options).unwrap();
-    let sentences = &alone.series[0].sentences;
-    assert_eq!(sentences[0], "No change in 1 result.");
-    assert!(sentences[1].starts_with("1 result cannot reach p"), "{sentences:?}");
-    // The t test is certain with four.
-    let t_test = HistoryOptions { method: HistoryMethod::TTest, p_max: 0.001, ..options };
-    let found = history(series, &t_test).unwrap();
-    assert_eq!(found.series[0].changes[0].index, 2);
-    assert!(found.changed(Some(2), true) == (found.series[0].changes[0].direction == Some(Direction::Worse)));
 }

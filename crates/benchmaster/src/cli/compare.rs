@@ -15,7 +15,7 @@ use super::value::{level, part};
 #[command(after_help = "\
 Examples:
   benchmaster compare results/before results/after
-  benchmaster compare results/before results/after --band 5% --response all
+  benchmaster compare results/before results/after --band 5% --response read.operations,read.latency.p99
   benchmaster compare results/before results/after -o comparison.html
   benchmaster compare results/main results/branch --fail-on worse --json > comparison.json
 
@@ -27,7 +27,7 @@ pub(crate) struct CompareArgs {
     /// Results directory that is compared
     #[arg(value_name = "B")]
     pub(crate) b: PathBuf,
-    /// Responses to compare, or `all` [default: the primary response of A]
+    /// Responses to compare, or `all` [default: the one that stands for each workload]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) response: Vec<String>,
     /// Differences that do not matter: 2% or 0.02
@@ -65,14 +65,15 @@ pub(crate) enum FailOn {
 /// Find where a series of results changes
 ///
 /// Each results directory is one point: the mean of a response over its runs, in every cell. They are ordered by the time of
-/// their first run. Change points are found by E-divisive (energy distances, tested by permutation), or by t tests within
-/// windows, which need fewer results. With --data the series is a column of a CSV file, in the order of its rows.
+/// their first run. The series may be looked at after every result, as a nightly gate does: of series without a change, 5 %
+/// raise an alarm within 100 results, also if neighbouring results resemble each other. With --data the series is a column of
+/// a CSV file, in the order of its rows.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   benchmaster history results/nightly-*
   benchmaster history results/nightly-* -o history.html
-  benchmaster history results/nightly-* --method t-test --min-change 5% --fail-on worse --recent 7
+  benchmaster history results/nightly-* --min-change 5% --fail-on worse --recent 7
   benchmaster history --data throughput.csv --response y --json
 
 Exit status: 0 fine, 1 a change that --fail-on names, 2 wrong usage or input.")]
@@ -86,31 +87,16 @@ pub(crate) struct HistoryArgs {
     /// The response, or column of the file [default: the primary response]
     #[arg(long, value_name = "NAME")]
     pub(crate) response: Option<String>,
-    /// How change points are found
-    #[arg(long, value_enum, default_value_t = ChangeMethod::EDivisive)]
-    pub(crate) method: ChangeMethod,
-    /// Largest p of a change [default: 0.05, with t-test 0.001]
-    #[arg(long, value_name = "P", value_parser = level)]
-    pub(crate) p_max: Option<f64>,
+    /// Largest p of a change: the share of series without one that raise an alarm within 100 results
+    #[arg(long, value_name = "P", default_value = "0.05", value_parser = level)]
+    pub(crate) p_max: f64,
     /// Changes must be larger than this: 5% or 0.05
     #[arg(long, value_name = "PART", default_value = "0%", value_parser = part)]
     pub(crate) min_change: f64,
-    /// Permutations of each test (e-divisive)
-    #[arg(long, value_name = "N", default_value_t = 999, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub(crate) permutations: u32,
-    /// Fewest results between two changes (e-divisive)
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) min_segment: u32,
-    /// Results in a window (t-test)
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(2..))]
-    pub(crate) window: u32,
-    /// Seed of the permutations
-    #[arg(long, default_value_t = 0)]
-    pub(crate) seed: u64,
     /// What gives the exit status 1
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOnHistory::Never)]
     pub(crate) fail_on: FailOnHistory,
-    /// Only changes within the last N results set exit status 1 [default: all]
+    /// Only changes that one of the last N results revealed set exit status 1 [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) recent: Option<usize>,
     /// Write a page as well: every series with its changes
@@ -129,12 +115,4 @@ pub(crate) enum FailOnHistory {
     Worse,
     /// Any change
     Changed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ChangeMethod {
-    /// Energy distances, tested by permutation
-    EDivisive,
-    /// t tests within windows
-    TTest,
 }

@@ -18,7 +18,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Status> {
         }
     }
     let responses = match args.response.as_slice() {
-        [] => Responses::Primary,
+        [] => Responses::Headlines,
         [all] if all == "all" => Responses::All,
         names => Responses::Named(names.to_vec()),
     };

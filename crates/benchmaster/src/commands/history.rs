@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::anyhow;
-use benchmaster_analysis::compare::{self, HistoryMethod, HistoryOptions, HistoryPoint, Series};
+use benchmaster_analysis::compare::{self, HistoryOptions, HistoryPoint, Series};
 use benchmaster_record::results::StudyResults;
 use benchmaster_report::{html, terminal};
+use benchmaster_store::{LoadError, Store};
 
-use crate::cli::{ChangeMethod, FailOnHistory, HistoryArgs};
+use crate::cli::{FailOnHistory, HistoryArgs};
 use crate::commands::data::Csv;
-use crate::commands::results::{load, write_page};
+use crate::commands::results::{load_failure, write_page};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 
@@ -19,20 +20,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Status> {
         (Some(file), Some(response)) => vec![of_file(file, response)?],
         _ => of_directories(args)?,
     };
-    let method = match args.method {
-        ChangeMethod::EDivisive => HistoryMethod::EDivisive,
-        ChangeMethod::TTest => HistoryMethod::TTest,
-    };
-    let usual = if method == HistoryMethod::EDivisive { 0.05 } else { 0.001 };
-    let options = HistoryOptions {
-        method,
-        p_max: args.p_max.unwrap_or(usual),
-        min_change: args.min_change,
-        permutations: args.permutations as usize,
-        min_segment: args.min_segment as usize,
-        window: args.window as usize,
-        seed: args.seed,
-    };
+    let options = HistoryOptions { p_max: args.p_max, min_change: args.min_change };
     let history = compare::history(series, &options).map_err(Failure::wrong_input)?;
     if let Some(path) = &args.output {
         let page = html::history(&history).map_err(Failure::failed)?;
@@ -53,9 +41,21 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Status> {
 
 fn of_directories(args: &HistoryArgs) -> Result<Vec<Series>> {
     let mut results = Vec::with_capacity(args.directories.len());
+    let mut strays = Vec::new();
     for directory in &args.directories {
-        results.push((directory.display().to_string(), load(directory)?));
+        match Store::load(directory) {
+            Ok(found) => results.push((directory.display().to_string(), found)),
+            // A pattern such as `results/n*` matches other things as well.
+            Err(error @ LoadError::Missing(_)) => strays.push(error),
+            Err(error) => return Err(load_failure(error)),
+        }
     }
+    if results.is_empty()
+        && let Some(error) = strays.pop()
+    {
+        return Err(Failure::wrong_input(error));
+    }
+    strays.iter().for_each(|error| output::note(&format!("skipped: {error}")));
     results.sort_by_key(|(_, one)| one.runs.iter().map(|run| run.started).min());
     tell_machines(&results);
     let series = compare::series_of(&results, args.response.as_deref());
@@ -95,6 +95,7 @@ fn of_file(file: &Path, response: &str) -> Result<Series> {
         started: None,
         runs: 1,
         value,
+        error: None,
     };
     let points = values.into_iter().zip(&csv.lines).map(point).collect();
     Ok(Series { response: response.to_owned(), unit: None, cell: None, points })

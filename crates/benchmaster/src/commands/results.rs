@@ -163,11 +163,15 @@ pub(crate) fn write_page(path: &Path, page: &str) -> Result<()> {
 
 /// Reads a results directory.
 pub(crate) fn load(directory: &Path) -> Result<StudyResults> {
-    Store::load(directory).map_err(|error| match error {
+    Store::load(directory).map_err(load_failure)
+}
+
+pub(crate) fn load_failure(error: LoadError) -> Failure {
+    match error {
         LoadError::Missing(_) => Failure::wrong_input(error),
         LoadError::Database(ref database) if is_wrong_directory(database) => Failure::wrong_input(error),
         error => Failure::failed(error),
-    })
+    }
 }
 
 /// Whether a database is none that this program can use, as opposed to one that it cannot use just now.

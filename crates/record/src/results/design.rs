@@ -73,6 +73,8 @@ pub struct DesignRecord {
     pub screen: bool,
     /// The load curves that are measured: one for every treatment of the other factors.
     pub load: Option<LoadRecord>,
+    /// What amounts of data, numbers of files and times of the study file were multiplied by; `None`: they are as written.
+    pub scale: Option<f64>,
 }
 
 /// How runs are blocked.

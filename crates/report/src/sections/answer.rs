@@ -116,8 +116,7 @@ pub(crate) fn more(results: &StudyResults, analysis: &Analysis, answer: &[String
         0 => "no operation failed".into(),
         errors => format!("{} failed", format::plural(errors as usize, "operation")),
     };
-    sentences
-        .push(format!("The study was {}, and {failed}.", overview::interruptions(results.interruptions())));
+    sentences.push(format!("The study was {}, and {failed}.", overview::interruptions(results)));
     sentences
 }
 

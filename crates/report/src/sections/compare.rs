@@ -125,8 +125,13 @@ fn verdicts(comparison: &Comparison) -> Section {
     let (changed, open, same) = (tables(changed), tables(open), tables(same));
     let hint = format!(
         "A, B: mean ± half width over runs. B/A: ratio of the means with its interval. p: Welch's test of the means \
-         and the rank test, by Holm's correction for {}. Overall: mean of the cells.",
-        format::plural(comparison.family, "test")
+         and the rank test, by Holm's correction for {}{}. Overall: mean of the cells.",
+        format::plural(comparison.family, "test"),
+        match comparison.other_family {
+            0 => String::new(),
+            others =>
+                format!(" of headline responses, and for {} of all others", format::plural(others, "test")),
+        }
     );
     let groups = [("Changed", changed), ("Undecided", open), ("The same", same)];
     let mut section = Section::new("verdicts", "What changed");

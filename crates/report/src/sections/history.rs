@@ -1,7 +1,8 @@
 //! A series of results, and where it changes.
 
-use benchmaster_analysis::compare::{Direction, History, HistoryMethod, HistorySeries};
+use benchmaster_analysis::compare::{Direction, History, HistorySeries, Verdict};
 use benchmaster_record::results::{Severity, Unit};
+use benchmaster_stats::monitor::HORIZON;
 
 use crate::document::{Block, Cell, Document, Section, Table};
 use crate::format::{self, Scale};
@@ -12,11 +13,10 @@ const RESULTS: usize = 2_000;
 
 /// What changed first, then every series with its changes.
 pub(crate) fn document(history: &History) -> Document {
-    let how = match history.method {
-        HistoryMethod::EDivisive => format!("E-divisive with permutations (seed {})", history.seed),
-        HistoryMethod::TTest => "t tests within windows".into(),
-    };
-    let mut facts = vec![format!("Change points by {how}, p ≤ {}", history.p_max)];
+    let mut facts = vec![format!(
+        "p: of series without a change, this share shows one as strong within {HORIZON} results; changes have p ≤ {}",
+        history.p_max
+    )];
     if history.min_change > 0.0 {
         facts.push(format!("Changes larger than {}", format::percent(history.min_change)));
     }
@@ -29,7 +29,7 @@ pub(crate) fn document(history: &History) -> Document {
     let (changed, same): (Vec<_>, Vec<_>) =
         history.series.iter().partition(|series| !series.changes.is_empty());
     let unchanged: Vec<Block> = same.iter().flat_map(of_series).collect();
-    let unchanged = if unchanged.is_empty() || changed.is_empty() {
+    let unchanged = if unchanged.is_empty() || changed.is_empty() || history.count(Verdict::Undecided) > 0 {
         unchanged
     } else {
         vec![Block::Fold(format!("Unchanged: {} series", same.len()), unchanged)]
@@ -51,11 +51,18 @@ pub(crate) fn document(history: &History) -> Document {
 }
 
 fn answer(history: &History) -> Vec<String> {
-    let changed = history.series.iter().filter(|series| !series.changes.is_empty()).count();
-    let all = history.series.len();
-    vec![match changed {
-        0 => format!("Nothing changed in {all} series."),
-        n => format!("{n} of {all} series changed."),
+    let all = format!("{} series", history.series.len());
+    let undecided = history.count(Verdict::Undecided);
+    let open = match undecided {
+        0 => String::new(),
+        n if n == history.series.len() => {
+            return vec![format!("Cannot tell yet whether anything changed in {all}.")];
+        }
+        n => format!("; in {n} that cannot be told yet"),
+    };
+    vec![match history.count(Verdict::Changed) {
+        0 => format!("No change found in {all}{open}."),
+        n => format!("{n} of {all} changed{open}."),
     }]
 }
 

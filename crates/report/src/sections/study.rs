@@ -19,6 +19,7 @@ pub(crate) fn document(
 ) -> Document {
     let study = &stored.study;
     let mut lead: Vec<String> = study.description.iter().cloned().collect();
+    lead.extend(overview::scale_text(study));
     lead.push(answer::question(stored, analysis));
     let found = findings::section(diagnosis, &plots);
     let Plots { effects: of_effects, load: of_load, workloads, printed, problems } = plots;

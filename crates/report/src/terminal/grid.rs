@@ -1,7 +1,9 @@
 //! Lines, paragraphs and tables of plain text.
 
 use benchmaster_record::results::Severity;
-use comfy_table::{Attribute, Cell, CellAlignment, Color, ContentArrangement, Table, presets};
+use comfy_table::{
+    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
+};
 use unicode_width::UnicodeWidthStr;
 
 use super::TextOptions;
@@ -11,6 +13,7 @@ pub(super) struct Text {
     pub(super) options: TextOptions,
     out: String,
 }
+#[derive(Clone)]
 struct Column {
     name: String,
     /// The name, and the unit where all numbers have it.
@@ -33,8 +36,7 @@ impl Column {
                 && number.ends_with(|c: char| c.is_ascii_digit() || c == ')');
             is_unit.then(|| unit.to_owned())
         };
-        let missing = |cell: &&String| !matches!(cell.as_str(), "–" | "-");
-        let mut units: Vec<_> = self.cells.iter().filter(missing).map(unit).collect();
+        let mut units: Vec<_> = self.cells.iter().filter(|cell| !is_missing(cell)).map(unit).collect();
         units.dedup();
         let with_interval = self.cells.iter().any(|cell| cell.matches(' ').count() > 1);
         let widest = self.cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
@@ -91,17 +93,18 @@ impl Text {
         self.clipped(indent, paragraph, usize::MAX);
     }
 
-    /// A paragraph of at most this number of lines; where it is longer, it is cut after a word, and that is seen.
+    /// A paragraph of at most this number of lines; where it is longer, it is cut after a word, and that is seen. What is no
+    /// screen has room for all of it.
     pub(super) fn clipped(&mut self, indent: &str, paragraph: &str, lines: usize) {
-        let lines = if self.options.clip { lines } else { usize::MAX };
+        let lines = if self.options.cut { lines } else { usize::MAX };
         let text = clip(&self.plain(paragraph), self.options.width, indent, lines, self.ellipsis());
         self.out += &text;
     }
 
     /// The same with the indent before the first line too.
     pub(super) fn clipped_after(&mut self, indent: &str, paragraph: &str, lines: usize) {
+        let lines = if self.options.cut { lines } else { usize::MAX };
         let width = self.options.width.saturating_sub(indent.len());
-        let lines = if self.options.clip { lines } else { usize::MAX };
         let text = clip(&self.plain(paragraph), width, "", lines, self.ellipsis());
         text.lines().for_each(|line| self.out += &format!("{indent}{line}\n"));
     }
@@ -166,13 +169,15 @@ impl Text {
         }
     }
 
-    /// Columns fitted to the width: labels are wrapped first, then columns dropped, and those are named.
+    /// Columns fitted to the width: labels are wrapped first, then columns dropped, and those are named; then texts are
+    /// broken. A number is never broken: where the numbers alone are too wide, each row is a list of its cells.
     fn columns(&mut self, mut columns: Vec<Column>) {
         for column in &mut columns {
             column.header = self.plain(&column.header);
             column.name = column.header.clone();
             column.cells.iter_mut().for_each(|c| *c = self.plain(c));
         }
+        let whole = columns.clone();
         let mut dropped = Vec::new();
         let mut fit = Fit { gap: 2, width: None };
         let mut lines = layout(&columns, fit, false);
@@ -195,6 +200,10 @@ impl Text {
             let Some((index, _)) = worst else {
                 fit.width = Some(self.options.width);
                 lines = layout(&columns, fit, false);
+                if width_of(&lines) > self.options.width {
+                    self.listed(&whole);
+                    return;
+                }
                 break;
             };
             dropped.push(columns.remove(index).name);
@@ -216,6 +225,31 @@ impl Text {
         }
     }
 
+    /// The rows one below the other: the label, then a line for each cell that is not missing.
+    fn listed(&mut self, columns: &[Column]) {
+        let Some((label, others)) = columns.split_first() else { return };
+        let widest = others.iter().map(|column| column.name.width()).max().unwrap_or(0);
+        for (row, name) in label.cells.iter().enumerate() {
+            self.bold_line(name);
+            for column in others {
+                let Some(cell) = column.cells.get(row).filter(|cell| !is_missing(cell)) else { continue };
+                let blanks = " ".repeat(widest - column.name.width() + 2);
+                let start = self.out.len();
+                let indent = " ".repeat(widest + 4);
+                self.wrapped(
+                    &indent,
+                    &format!("{NO_BREAK}{NO_BREAK}{}{}{cell}", column.name, blanks.replace(' ', "\u{a0}")),
+                );
+                let severity = column.severities.get(row).copied().flatten();
+                if let Some(severity) = severity.filter(|_| self.options.color) {
+                    let colored =
+                        self.out[start..].replacen(cell.as_str(), &self.colored(color(severity), cell), 1);
+                    self.out.replace_range(start.., &colored);
+                }
+            }
+        }
+    }
+
     pub(super) fn colored(&self, code: &str, text: &str) -> String {
         if self.options.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
     }
@@ -227,6 +261,10 @@ impl Text {
         }
         format::ascii(text).replace('–', "-").replace("ω²", "omega^2")
     }
+}
+
+fn is_missing(cell: &str) -> bool {
+    matches!(cell, "–" | "-")
 }
 
 fn color(severity: Severity) -> &'static str {
@@ -241,12 +279,15 @@ fn color(severity: Severity) -> &'static str {
 const SENTENCES: usize = 9;
 const NO_BREAK: char = '\u{a0}';
 
+/// Words of a text column up to this width stay whole.
+const LONGEST_WORD: usize = 14;
+
 /// How close a table is set.
 #[derive(Clone, Copy)]
 struct Fit {
     /// Blanks between columns.
     gap: u16,
-    /// Break cells so that the table is no wider than this.
+    /// Break texts so that the table is no wider than this.
     width: Option<usize>,
 }
 
@@ -285,6 +326,15 @@ fn layout(columns: &[Column], fit: Fit, is_colored: bool) -> Vec<String> {
             table_column.set_padding((0, if index + 1 == columns.len() { 0 } else { fit.gap }));
             if column.right {
                 table_column.set_cell_alignment(CellAlignment::Right);
+            }
+            if fit.width.is_some() {
+                let longest =
+                    column.cells.iter().flat_map(|cell| cell.split_whitespace()).map(UnicodeWidthStr::width);
+                let longest = longest.max().unwrap_or(0).min(LONGEST_WORD) as u16;
+                table_column.set_constraint(match column.right {
+                    true => ColumnConstraint::ContentWidth,
+                    false => ColumnConstraint::LowerBoundary(Width::Fixed(longest + fit.gap)),
+                });
             }
         }
     }
@@ -368,6 +418,44 @@ mod tests {
         let dropped = text.finish();
         assert!(dropped.ends_with("(too narrow for: p99.9)\n"), "{dropped}");
         assert!(dropped.lines().all(|l| l.width() <= 38), "{dropped}");
+    }
+
+    /// `1.85 ± 0.11 MB/s` stands whole in a line, however narrow that is.
+    #[test]
+    fn numbers_stay_with_their_uncertainty_at_every_width() {
+        let mut table =
+            document::Table::new("", &["cell", "verdict", "#A", "#B", "#n|1", "#B/A", "conclusion"]);
+        let row = |cell: &str, a: &str, b: &str| {
+            let cells = [cell, "WORSE", a, b, "3 + 3", "0.640 (0.571 to 0.712)"].map(document::Cell::text);
+            cells.into_iter().chain([document::Cell::sentence("It changed.")]).collect::<Vec<_>>()
+        };
+        table.row(row("version=3 io_size=64KiB", "1845.21 ± 110.40 MB/s", "1180.02 ± 153.71 MB/s"));
+        table.row(row("version=4.1 io_size=64KiB", "98.2 ± 0.4 kB/s", "1.18 ± 0.15 MB/s"));
+        let mut listed = 0;
+        for width in 40..=200 {
+            let mut text = Text::new(&narrow(width, width % 2 == 0));
+            text.table(&table);
+            let text = text.finish();
+            for number in [
+                "1845.21 ± 110.40",
+                "1180.02 ± 153.71",
+                "98.2 ± 0.4",
+                "1.18 ± 0.15",
+                "0.640 (0.571 to 0.712)",
+            ] {
+                assert!(text.contains(number), "{width}: {number} is broken\n{text}");
+            }
+            listed += usize::from(!text.contains('─'));
+        }
+        assert!((20..100).contains(&listed), "{listed}");
+    }
+
+    #[test]
+    fn what_is_no_screen_has_every_word() {
+        let mut text = Text::new(&TextOptions { cut: false, ..narrow(20, false) });
+        text.clipped("  ", "a mean of five over all the runs of the study", 1);
+        text.clipped_after("   ", "do: this and that and more of it", 1);
+        assert!(!text.finish().contains('…'));
     }
 
     #[test]

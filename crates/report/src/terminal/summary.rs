@@ -25,7 +25,8 @@ pub fn summary(
 ) -> String {
     let mut head = Text::new(options);
     let study = &results.study;
-    head.clipped("", &format!("{}: {}", study.name, overview::progress_line(results, analysis)), 1);
+    let scaled = study.design_details.scale.map_or_else(String::new, |scale| format!(", scaled by {scale}"));
+    head.clipped("", &format!("{}{scaled}: {}", study.name, overview::progress_line(results, analysis)), 1);
     let places = overview::place_lines(results);
     if let Some(first) = places.first() {
         let others = places.len() - 1;

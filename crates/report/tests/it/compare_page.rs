@@ -3,9 +3,7 @@
 use std::fs;
 
 use benchmaster_analysis::analyze;
-use benchmaster_analysis::compare::{
-    self, HistoryMethod, HistoryOptions, HistoryPoint, Options, Responses, Series,
-};
+use benchmaster_analysis::compare::{self, HistoryOptions, HistoryPoint, Options, Responses, Series};
 
 use crate::chromium::{chromium, visit};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
@@ -62,6 +60,7 @@ fn history_page() -> String {
         label: format!("results/nightly-{n:02} <i>"),
         started: None,
         runs: 5,
+        error: None,
         value: (if n < 12 { 1e8 } else { 5e7 }) * (1.0 + 0.01 * ((n * 7 % 5) as f64 - 2.0)),
     };
     let series = Series {
@@ -70,15 +69,7 @@ fn history_page() -> String {
         cell: None,
         points: (0..24).map(point).collect(),
     };
-    let options = HistoryOptions {
-        method: HistoryMethod::EDivisive,
-        p_max: 0.05,
-        min_change: 0.0,
-        permutations: 199,
-        min_segment: 2,
-        window: 50,
-        seed: 1,
-    };
+    let options = HistoryOptions { p_max: 0.05, min_change: 0.0 };
     html::history(&compare::history(vec![series], &options).unwrap()).unwrap()
 }
 
@@ -130,7 +121,7 @@ fn what_changed_comes_first_and_findings_are_sorted() {
 #[test]
 fn a_result_does_not_differ_from_itself() {
     let results = study_results(7, 2, 4);
-    let options = Options { responses: Responses::Primary, band: 0.02, confidence: None };
+    let options = Options { responses: Responses::Headlines, band: 0.02, confidence: None };
     let comparison = compare::compare(&results, &results, &options, false).unwrap();
     let (analysis, diagnosis) = (analyze(&results), Diagnosis::default());
     let side = Compared { name: "results", results: &results, analysis: &analysis, diagnosis: &diagnosis };

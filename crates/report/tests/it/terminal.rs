@@ -42,7 +42,7 @@ fn three_levels_in_ascii_with_a_failed_run() {
     fail(&mut results.runs[4], "write: input/output error (EIO) on /mnt/data/0003");
     insta::assert_snapshot!(printed(&results, &TextOptions { unicode: false, ..options(80) }));
     // In a file or a pipe nothing is cut.
-    let whole = printed(&results, &TextOptions { clip: false, ..options(80) });
+    let whole = printed(&results, &TextOptions { cut: false, ..options(80) });
     assert!(!whole.contains('…'), "{whole}");
     assert!(printed(&results, &options(80)).contains('…'));
 }

@@ -84,6 +84,7 @@ fn make(file: &StudyFile) -> Result<Listed, Mistake> {
         goal: choice.goal.clone(),
         precision: design.precision,
         load: file.load_record.clone(),
+        scale: (file.study.scale != 1.0).then_some(file.study.scale),
         ..allowed
     };
     Ok(Listed { treatments, details })
