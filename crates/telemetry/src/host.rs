@@ -148,6 +148,12 @@ mod tests {
     const STAT: &str = "cpu  108202 7236 11893 424744 1931 7 191 3630 0 0\ncpu0 54000 3600 5900 212000 900 3 91 1800 0 0\nintr 1\n";
 
     #[test]
+    fn pages_that_were_written_are_counted() {
+        assert_eq!(written_pages("nr_dirtied 12\nnr_written 345\npgpgin 7\n"), Some(345));
+        assert_eq!(written_pages("pgpgin 7\n"), None);
+    }
+
+    #[test]
     fn the_summary_line_is_parsed() {
         let times = CpuTimes::parse(STAT).unwrap();
         let expected = CpuTimes {

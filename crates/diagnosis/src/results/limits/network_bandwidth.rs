@@ -23,6 +23,7 @@ const HEADERS: f64 = 52.0;
 const ETHERNET: f64 = 14.0;
 /// Intervals that make a test worth making.
 const INTERVALS: usize = 5;
+const OF_SERVER: &str = "the emulated bandwidth of the server's link";
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
 
@@ -45,6 +46,8 @@ pub(in crate::results) struct Usage {
     /// Bytes per second on the wire, as the capacity counts them.
     rate: f64,
     capacity: f64,
+    /// Links that have it together.
+    links: f64,
     /// Where the capacity is from.
     from: &'static str,
     emulated: bool,
@@ -109,16 +112,13 @@ pub(in crate::results) fn usage(measured: &Measured<'_>) -> Option<Usage> {
         .network()
         .and_then(|network| network.bandwidth)
         .map(|bits| (bits as f64 / 8.0 * f64::from(clients), "the emulated bandwidth of the clients' links"));
-    let shared = measured
-        .run
-        .parameters
-        .server_bandwidth
-        .map(|bandwidth| (bandwidth, "the emulated bandwidth of the server's link"));
+    let shared = measured.run.parameters.server_bandwidth.map(|bandwidth| (bandwidth, OF_SERVER));
     let capacity = [emulated, shared].into_iter().flatten().min_by(|(a, _), (b, _)| a.total_cmp(b));
     if let Some((capacity, from)) = capacity.filter(|(capacity, _)| *capacity > 0.0) {
         return Some(Usage {
             rate: bytes * frames(measured) / seconds,
             capacity,
+            links: if from == OF_SERVER { 1.0 } else { f64::from(clients) },
             from,
             emulated: true,
             direction,
@@ -131,6 +131,7 @@ pub(in crate::results) fn usage(measured: &Measured<'_>) -> Option<Usage> {
     (most > 0.0).then_some(Usage {
         rate,
         capacity: most,
+        links: 1.0,
         from: "the most that raw TCP reached (baseline)",
         emulated: false,
         direction,
@@ -168,8 +169,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let part = usage.share();
     let confidence = if usage.emulated { Confidence::Certain } else { Confidence::Likely };
     let remedy = if usage.emulated {
-        Remedy::new("Nothing, if the bandwidth is what is studied.")
-            .by(Need::EmulatedNetwork, "--set network.bandwidth=10Gbit/s")
+        Remedy::new("Nothing, if the bandwidth is what is studied.").by(Need::EmulatedNetwork, wider(&usage))
     } else {
         Remedy::new(
             "Use a faster link, or several; or move fewer bytes: caches, delegations, smaller readahead for random reads.",
@@ -196,6 +196,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     .shown_by(Plot::Time);
     finding.tests.extend(over_intervals(measured, part));
     Verdict::Found(finding)
+}
+
+/// Ten times the bandwidth of the link that is full.
+fn wider(usage: &Usage) -> String {
+    let key = if usage.from == OF_SERVER { "server_bandwidth" } else { "bandwidth" };
+    let bits = usage.capacity * 80.0 / usage.links;
+    let (number, unit) = if bits >= 1e9 { (bits / 1e9, "Gbit/s") } else { (bits / 1e6, "Mbit/s") };
+    format!("--set network.{key}={}{unit}", (number * 10.0).round() / 10.0)
 }
 
 /// The use of each whole interval after the warm-up cut, scaled so that that of the run is `part`.
@@ -255,6 +263,7 @@ mod tests {
     fn a_full_link_is_found_from_85_percent_on() {
         let found = made(118e6).found(&DETECTOR);
         assert_eq!(found.confidence, Confidence::Certain);
+        assert_eq!(found.remedy.command.as_deref(), Some("--set network.bandwidth=10Gbit/s"));
         let share = found.cost.as_ref().unwrap().share;
         assert!((share - 118e6 * FRAMES / 125e6).abs() < 1e-6);
         let test = found.tests[0].interval.unwrap();

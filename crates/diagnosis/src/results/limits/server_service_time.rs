@@ -8,7 +8,7 @@ use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
-use crate::results::account::{Account, NO_BOUND, Part, trips};
+use crate::results::account::{Account, NO_BOUND, Part, own_time, trips};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
@@ -38,7 +38,7 @@ const EXPLANATION: Explanation = Explanation {
     formula: "server's part of the account of the calls' time: what the embedded server counts itself (time in its code and injected delays); of others round trip − way there \
               and back (that of the emulation, of the baseline, or the shortest of tcp_info; for each call one) − further round trips for what TCP's first windows do not hold (at most log2(1 + bytes / 14,480) in all) − bytes / bandwidth (emulated, or of the baseline) − the CPU time of the user-space clients − the most that can have waited in the network: nothing where its links are used up to 50 % or have no limit, else the least of TCP's \
               mean round trip beyond the shortest and of what the quickest kind of call takes. Found when that is ≥ 30 % of the calls' execute times \
-              and ≥ 0.5 ms on average (3 ms on a noisy host), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
+              and ≥ 0.5 ms on average (3 ms on a noisy host, where the server does not count itself), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
               round trips, or a finding about the server's own processors, disk, journal or threads explains it better. Possible only where calls of more than 1,448 bytes go over a network \
               that was not measured. Cost = that share",
     source: "columns rtt and execute of mountstats; paper 000 §5 and paper 003 §3 (latency divided into client, network and server); \
@@ -68,8 +68,10 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     let Some(account) = Account::of(measured) else { return Verdict::Irrelevant };
     let calls = phase.total();
+    // What the server counts itself waits for no processor that others took.
+    let noisy = is_noisy(measured) && own_time(measured).is_none();
     let enough = |ns: f64| {
-        let least = if is_noisy(measured) { LEAST_NS_NOISY } else { LEAST_NS };
+        let least = if noisy { LEAST_NS_NOISY } else { LEAST_NS };
         share(ns, account.whole()) >= LEAST_SHARE && ns / account.calls as f64 >= least
     };
     let (known, unknown) = (account.ns(Part::Server), account.ns(Part::Unknown));
@@ -84,7 +86,6 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     let sure = enough(known);
     let (part, mean) = (share(all, account.whole()), all / account.calls as f64);
-    let noisy = is_noisy(measured);
     let served = served(measured, phase, all);
     let Some(most) = served.first().filter(|_| !explained(measured)) else { return Verdict::Clear };
     let of_it = share(most.ns, all);
@@ -320,6 +321,21 @@ mod tests {
         };
         assert_eq!(noisy(6_000_000).found(&DETECTOR).confidence, Confidence::Possible);
         assert_eq!(noisy(5_990_000).verdict(&DETECTOR), Verdict::Clear);
+    }
+
+    #[test]
+    fn what_the_server_counts_itself_is_known_on_a_noisy_host() {
+        let mut noisy = made(0, 2_000_000);
+        noisy.checked(CheckKind::NoisyHost, "write", &[]);
+        assert_eq!(noisy.verdict(&DETECTOR), Verdict::Clear);
+        noisy.run().service.as_mut().unwrap().server = ServedBy::Embedded;
+        for used in &mut noisy.run().server_use {
+            used.operations.clear();
+            used.held_ns = Some(2_000_000_000);
+        }
+        let found = noisy.found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Likely);
+        assert!(found.remedy.command.is_none() && found.remedy.text.contains("inject"), "{:?}", found.remedy);
     }
 
     #[test]

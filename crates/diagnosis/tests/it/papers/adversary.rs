@@ -129,7 +129,7 @@ impl System {
             embedded,
             network,
             piggyback: random.unit() < 0.3,
-            half: if cell % 2 == 0 { Half::LookedAt } else { Half::HeldOut },
+            half: if cell.is_multiple_of(2) { Half::LookedAt } else { Half::HeldOut },
         }
     }
 }
