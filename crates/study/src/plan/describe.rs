@@ -211,6 +211,7 @@ impl Plan {
             confidence: study.confidence,
             power: POWER,
             spread: None,
+            effect: None,
             pilot: None,
         }
     }
