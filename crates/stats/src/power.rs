@@ -1,9 +1,11 @@
 //! How small an effect a number of runs can show: power by the noncentral t distribution.
 
+use statrs::function::beta::beta_reg;
 use statrs::function::erf::erfc;
 use statrs::function::gamma::ln_gamma;
 
 use crate::error::{StatsError, check_confidence};
+use crate::f_distribution::f_upper_p;
 use crate::quantile::t_quantile;
 
 /// P(T ≤ t) of the noncentral t distribution: T = (Z + `noncentrality`)/√(χ²/df). NaN for degrees of freedom that are not
@@ -60,13 +62,7 @@ pub fn power(ratio: f64, df: f64, confidence: f64) -> Result<f64, StatsError> {
 pub fn detectable_ratio(df: f64, confidence: f64, wanted: f64) -> Result<f64, StatsError> {
     check_confidence(confidence)?;
     check_df(df)?;
-    if wanted.is_nan() || wanted <= 1.0 - confidence || wanted >= 1.0 {
-        return Err(StatsError::Argument {
-            what: "the power",
-            value: wanted,
-            range: "more than 1 minus the confidence level, and less than 1, such as 0.8",
-        });
-    }
+    check_power(wanted, confidence)?;
     let (mut low, mut high) = (0.0, 2.0);
     while power(high, df, confidence)? < wanted {
         (low, high) = (high, 2.0 * high);
@@ -78,6 +74,60 @@ pub fn detectable_ratio(df: f64, confidence: f64, wanted: f64) -> Result<f64, St
         } else {
             high = middle;
         }
+    }
+    Ok(high)
+}
+
+/// The probability that an F test at this confidence level finds a term of `df1` degrees of freedom, whose sum of squares is
+/// `noncentrality` times the variance of the error, which has `df2`.
+///
+/// # Errors
+/// For a confidence level that is not one, and without degrees of freedom.
+pub fn f_power(noncentrality: f64, df1: usize, df2: usize, confidence: f64) -> Result<f64, StatsError> {
+    check_confidence(confidence)?;
+    check_df(df1.min(df2) as f64)?;
+    let (mut low, mut high) = (0.0, 1.0);
+    while f_upper_p(high, df1, df2) > 1.0 - confidence {
+        (low, high) = (high, 2.0 * high);
+    }
+    while high - low > 1e-10 * high {
+        let middle = f64::midpoint(low, high);
+        if f_upper_p(middle, df1, df2) > 1.0 - confidence { low = middle } else { high = middle }
+    }
+    let (half1, half2, half) = (0.5 * df1 as f64, 0.5 * df2 as f64, 0.5 * noncentrality.abs());
+    let at = half1 * high / (half1 * high + half2);
+    // A mixture of central distributions with Poisson weights.
+    let last = (half + 12.0 * half.sqrt() + 40.0) as u32;
+    let below = |j: u32| {
+        let j = f64::from(j);
+        let ln_weight = if half > 0.0 { j * half.ln() - half - ln_gamma(j + 1.0) } else { -1e9 * j };
+        ln_weight.exp() * beta_reg(half1 + j, half2, at)
+    };
+    Ok((1.0 - (0..=last).map(below).sum::<f64>()).clamp(0.0, 1.0))
+}
+
+/// The noncentrality with which an F test finds a term with probability `wanted`. With one degree of freedom it is the
+/// square of [`detectable_ratio`].
+///
+/// # Errors
+/// As [`f_power`], and for a power that is not between 1 − confidence and 1.
+pub fn detectable_noncentrality(
+    df1: usize,
+    df2: usize,
+    confidence: f64,
+    wanted: f64,
+) -> Result<f64, StatsError> {
+    if df1 == 1 {
+        return Ok(detectable_ratio(df2 as f64, confidence, wanted)?.powi(2));
+    }
+    check_power(wanted, confidence)?;
+    let (mut low, mut high) = (0.0, 4.0);
+    while f_power(high, df1, df2, confidence)? < wanted && high < 1e9 {
+        (low, high) = (high, 2.0 * high);
+    }
+    while high - low > 1e-6 * high {
+        let middle = f64::midpoint(low, high);
+        if f_power(middle, df1, df2, confidence)? < wanted { low = middle } else { high = middle }
     }
     Ok(high)
 }
@@ -160,6 +210,14 @@ fn least(
     Ok(Some(above))
 }
 
+fn check_power(wanted: f64, confidence: f64) -> Result<(), StatsError> {
+    if wanted > 1.0 - confidence && wanted < 1.0 {
+        return Ok(());
+    }
+    let range = "more than 1 minus the confidence level, and less than 1, such as 0.8";
+    Err(StatsError::Argument { what: "the power", value: wanted, range })
+}
+
 fn check_df(df: f64) -> Result<(), StatsError> {
     if df > 0.0 {
         Ok(())
@@ -218,6 +276,19 @@ mod tests {
         close(power(0.0, 10.0, 0.95).unwrap(), 0.05, 1e-9);
         let ratio = detectable_ratio(38.0, 0.95, 0.868_953_0).unwrap();
         close(ratio, 1.0 / (2.0f64 / 20.0).sqrt(), 1e-5);
+    }
+
+    /// `power.anova.test(groups = 4, between.var = 1, within.var = 3, power = .80)` in R: n = 11.92613; and 1 and 2 degrees of
+    /// freedom by the t test.
+    #[test]
+    fn f_power_as_in_r_and_as_the_t_test() {
+        // n·Σ(mean − grand mean)²/σ² = n·(groups − 1)·between/within.
+        let power_of = |n: f64| f_power(n * 3.0 * 1.0 / 3.0, 3, 44, 0.95).unwrap();
+        assert!(power_of(12.0) > 0.8 && power_of(11.5) < 0.8, "{} {}", power_of(12.0), power_of(11.5));
+        close(f_power(9.0, 1, 20, 0.95).unwrap(), power(3.0, 20.0, 0.95).unwrap(), 1e-7);
+        close(f_power(0.0, 3, 20, 0.95).unwrap(), 0.05, 1e-7);
+        let found = detectable_noncentrality(2, 30, 0.99, 0.8).unwrap();
+        close(f_power(found, 2, 30, 0.99).unwrap(), 0.8, 1e-5);
     }
 
     #[test]

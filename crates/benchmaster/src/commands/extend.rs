@@ -29,6 +29,7 @@ pub(crate) fn extend(directory: &Path, args: &PlanArgs) -> Result<Status> {
         max_order: args.max_order,
         power: args.power,
         spread: args.sd,
+        effect: args.effect,
         ..together.extended_input()
     };
     let description = proposal.describe(&together, describe(&input), args.extension.apply);

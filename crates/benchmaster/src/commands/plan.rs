@@ -53,7 +53,13 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {
 
 /// What is asked for in the same way of every design.
 fn of_options<'a>(input: DesignInput<'a>, args: &PlanArgs) -> DesignInput<'a> {
-    DesignInput { max_order: args.max_order, power: args.power, spread: args.sd, ..input }
+    DesignInput {
+        max_order: args.max_order,
+        power: args.power,
+        spread: args.sd,
+        effect: args.effect,
+        ..input
+    }
 }
 
 fn pilot(path: &Path, response: Option<&str>) -> Result<Pilot> {

@@ -212,6 +212,7 @@ impl Plan {
             confidence: study.confidence,
             power: POWER,
             spread: None,
+            effect: None,
             pilot: None,
         }
     }

@@ -11,6 +11,7 @@ mod description;
 mod facts;
 mod pilot;
 mod precision;
+mod replicates;
 pub mod request;
 pub(crate) mod text;
 pub mod words;

@@ -2,6 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use benchmaster_stats::power::detectable_ratio;
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::plan::design::request::of_rows;
@@ -224,14 +225,15 @@ fn large_designs_are_cut_in_the_terminal_and_complete_in_json() {
 
 #[test]
 fn the_smallest_effect_is_that_of_the_noncentral_t() {
-    // 2^3 with 5 replicates: 40 runs, 32 degrees of freedom. R: power.t.test(n = 20, delta = d, sd = 1) has 38, so by hand:
-    // t = 2.0369, ratio 2.8946 standard errors, which are 2/√40.
+    // 2^3 with 5 replicates: 40 runs, 32 degrees of freedom, 7 terms that are judged together: t at 0.05/7. The standard error
+    // is 2/√40.
+    let ratio = detectable_ratio(32.0, 1.0 - 0.05 / 7.0, 0.8).unwrap();
     let mut input = DesignRequest { replicates: 5, ..factors(3) }.input().unwrap();
     input.spread = Some(Spread::Absolute(10.0));
     let found = describe(&input).smallest_detectable.unwrap();
     assert_eq!((found.degrees_of_freedom, found.effects.len(), found.effects[0].runs), (32, 3, [20, 20]));
     let effect = found.effects[0].effect.unwrap();
-    assert!((effect - 2.8946 * 20.0 / 40f64.sqrt()).abs() < 0.02, "{effect}");
+    assert!((effect - ratio * 20.0 / 40f64.sqrt()).abs() < 1e-6 && ratio > 3.6, "{effect}");
     assert_eq!(found.effects[0].half_effect, Some(effect / 2.0));
     assert_eq!(found.effects[0].relative_effect, None);
     // More replicates find less, half the spread half as much.
@@ -251,8 +253,39 @@ fn levels_with_fewer_runs_need_larger_effects() {
     input.spread = Some(Spread::Absolute(1.0));
     let found = describe(&input).smallest_detectable.unwrap();
     assert_eq!([found.effects[0].runs, found.effects[1].runs], [[12, 12], [8, 8]]);
+    // Three levels have two degrees of freedom, so that they need more than √1.5 times as much.
     let ratio = found.effects[1].effect.unwrap() / found.effects[0].effect.unwrap();
-    assert!((ratio - 1.5f64.sqrt()).abs() < 1e-9, "{ratio}");
+    assert!(ratio > 1.5f64.sqrt() && ratio < 1.5, "{ratio}");
+}
+
+#[test]
+fn one_at_a_time_compares_each_level_with_the_base_alone() {
+    let request = DesignRequest { one_at_a_time: true, replicates: 5, ..factors(3) };
+    let mut input = request.input().unwrap();
+    input.spread = Some(Spread::Relative(0.02));
+    let found = describe(&input).smallest_detectable.unwrap();
+    assert_eq!(found.effects[0].runs, [5, 5]);
+    let ratio = detectable_ratio(16.0, 1.0 - 0.05 / 3.0, 0.8).unwrap();
+    let effect = found.effects[0].relative_effect.unwrap();
+    assert!((effect - ratio * 0.02 * 0.4f64.sqrt()).abs() < 1e-9, "{effect}");
+}
+
+#[test]
+fn the_replicates_for_an_effect_find_it_and_one_less_does_not() {
+    let smallest = |replicates: u32| {
+        let mut input = DesignRequest { replicates, ..factors(3) }.input().unwrap();
+        input.spread = Some(Spread::Relative(0.05));
+        input.effect = Some(Spread::Relative(0.03));
+        let found = describe(&input);
+        (
+            found.smallest_detectable.unwrap().effects[0].relative_effect.unwrap(),
+            found.replicates_needed.unwrap(),
+        )
+    };
+    let needed = smallest(2).1;
+    let replicates = needed.replicates.unwrap();
+    assert_eq!(needed.runs, Some(8 * u64::from(replicates)));
+    assert!(smallest(replicates).0 <= 0.03 && smallest(replicates - 1).0 > 0.03, "{replicates}");
 }
 
 fn pilot() -> Pilot {

@@ -6,7 +6,7 @@ use benchmaster_design::word_length::generalised_resolution;
 
 use super::description::*;
 use super::facts::{DesignFactor, DesignInput, Facts};
-use super::{advice, aliases, blocks, precision, text};
+use super::{advice, aliases, blocks, precision, replicates, text};
 
 /// Everything that can be said of a design before it is run.
 pub fn describe(input: &DesignInput<'_>) -> DesignDescription {
@@ -15,6 +15,8 @@ pub fn describe(input: &DesignInput<'_>) -> DesignDescription {
     let (runs_min, runs_max) = facts.runs();
     let found = aliases::find(&facts);
     let (pattern, resolution, generalised) = word_lengths(&facts);
+    let split_plot = blocks::split_plot(&facts);
+    let within = split_plot.as_ref().map(|plot| plot.sub_plot_degrees_of_freedom);
     let mut description = DesignDescription {
         kind: input.kind.clone(),
         title: String::new(),
@@ -49,9 +51,10 @@ pub fn describe(input: &DesignInput<'_>) -> DesignDescription {
         clear: found.clear,
         interest: found.interest,
         error: precision::error(&facts),
-        smallest_detectable: precision::detectable(&facts),
+        smallest_detectable: precision::detectable(&facts, within),
+        replicates_needed: replicates::replicates_needed(input),
         time: precision::time(&facts),
-        split_plot: blocks::split_plot(&facts),
+        split_plot,
         blocks: blocks::blocks(&facts),
         centre_points: blocks::centre_points(&facts),
         exclusions: blocks::exclusions(&facts),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::pilot::Spread;
+
 /// What a design can tell, and what it cannot. Effects are named by letters (`"BF"`), with `-` in front where the sign is
 /// switched; `"I"` is the mean.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,6 +60,8 @@ pub struct DesignDescription {
     pub error: ErrorFreedom,
     /// The smallest effect that the experiment will find; `None` when the spread of runs is not known.
     pub smallest_detectable: Option<SmallestDetectable>,
+    /// Replicates for the effect that was asked for; `None` when none was, or when the spread of runs is not known.
+    pub replicates_needed: Option<ReplicatesNeeded>,
     /// Time it will take, from runs that were measured; `None` without a pilot.
     pub time: Option<TimeEstimate>,
     /// How hard-to-change factors are handled.
@@ -248,6 +252,17 @@ pub struct DetectableEffect {
     pub half_effect: Option<f64>,
     /// The difference as a share of the mean.
     pub relative_effect: Option<f64>,
+}
+
+/// How many replicates find an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ReplicatesNeeded {
+    /// The effect that was asked for (2q).
+    pub effect: Spread,
+    /// The least number; `None` where 100,000 are not enough.
+    pub replicates: Option<u32>,
+    /// Runs of that many.
+    pub runs: Option<u64>,
 }
 
 /// Time from a pilot.

@@ -72,6 +72,8 @@ pub struct DesignInput<'a> {
     pub power: f64,
     /// How much runs of one treatment differ, as far as it is known.
     pub spread: Option<Spread>,
+    /// The effect (2q) that is to be found, to say how many replicates that takes.
+    pub effect: Option<Spread>,
     /// Times and spread of runs that were measured.
     pub pilot: Option<&'a Pilot>,
 }

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchmaster_record::results::{Severity, StudyResults};
+use serde::Serialize;
 use thiserror::Error;
 
 /// Standard deviation of runs of one treatment.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Spread {
     /// In the unit of the response.
     Absolute(f64),

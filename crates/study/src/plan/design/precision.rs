@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchmaster_design::term;
-use benchmaster_stats::power::detectable_ratio;
+use benchmaster_stats::power::detectable_noncentrality;
 
 use super::description::{DetectableEffect, ErrorFreedom, SmallestDetectable, TimeEstimate};
 use super::facts::Facts;
@@ -101,8 +101,42 @@ fn spread(facts: &Facts<'_>) -> Option<Known> {
     Some(Known { source: "pilot", absolute, relative, assumptions })
 }
 
-/// The smallest effect of each factor that will be found, with the fewest replicates.
-pub(crate) fn detectable(facts: &Facts<'_>) -> Option<SmallestDetectable> {
+/// Terms that the analysis judges together, by F tests with Holm's correction.
+fn family(facts: &Facts<'_>) -> usize {
+    let factors = facts.levels.iter().filter(|&&levels| levels > 1).count();
+    let contrasts = facts.distinct.saturating_sub(1);
+    let terms = match &facts.fraction {
+        _ if facts.full => {
+            u32::try_from(factors).ok().and_then(|n| 2usize.checked_pow(n)).map_or(usize::MAX, |n| n - 1)
+        }
+        Some(fraction) => fraction.runs() as usize - 1,
+        None => factors + factors * factors.saturating_sub(1) / 2,
+    };
+    terms.min(contrasts).max(1)
+}
+
+/// The standard error of the difference of two levels of a factor, for a standard deviation of 1, and the runs at the levels.
+fn contrast(facts: &Facts<'_>, factor: usize) -> Option<([u64; 2], f64)> {
+    let replicates = u64::from(facts.replicates().0);
+    let (mut runs, levels) = (rarest_levels(facts, factor)?, *facts.levels.get(factor)?);
+    let mut error = (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64).sqrt();
+    // Factors that are not balanced against each other: all are estimated together.
+    let terms =
+        facts.low_order().filter(|_| !facts.full && facts.fraction.is_none()).map(|found| &found.terms);
+    let term = terms.into_iter().flatten().find(|term| term.factors == [factor as u32]);
+    if let Some(inflation) = term.and_then(|term| term.variance_inflation) {
+        let all = facts.input.rows.len() as u64 * replicates;
+        error = (inflation * 2.0 * f64::from(levels) / all as f64).sqrt();
+    }
+    if facts.input.kind == "one-at-a-time" {
+        runs = [replicates; 2];
+    }
+    Some((runs, error))
+}
+
+/// The smallest effect of each factor that will be found, with the fewest replicates. `within` are the degrees of freedom of
+/// the error within whole plots, where there are some.
+pub(crate) fn detectable(facts: &Facts<'_>, within: Option<u64>) -> Option<SmallestDetectable> {
     let Known { source, absolute, relative, mut assumptions } = spread(facts)?;
     let freedom = error(facts);
     let (power, confidence) = (facts.input.power, facts.input.confidence);
@@ -114,12 +148,17 @@ pub(crate) fn detectable(facts: &Facts<'_>) -> Option<SmallestDetectable> {
             ));
             freedom.high_order_contrasts
         }
-        n => n,
+        n => within.unwrap_or(n),
     };
     if degrees_of_freedom == 0 {
         return None;
     }
-    let ratio = detectable_ratio(degrees_of_freedom as f64, confidence, power).ok()?;
+    let family = family(facts);
+    let level = 1.0 - (1.0 - confidence) / family as f64;
+    if family > 1 {
+        assumptions
+            .push(format!("{family} terms are judged together (Holm), and it is the only one that is there"));
+    }
     assumptions.push("what it is aliased with is nothing".to_owned());
     let hard: Vec<_> = facts.input.factors.iter().filter(|factor| factor.hard_to_change).collect();
     if !hard.is_empty() {
@@ -131,13 +170,15 @@ pub(crate) fn detectable(facts: &Facts<'_>) -> Option<SmallestDetectable> {
     }
     let effects = facts.input.factors.iter().enumerate().filter(|(_, factor)| !factor.hard_to_change);
     let effects = effects.filter_map(|(index, factor)| {
-        let [few, more] = rarest_levels(facts, index)?;
-        let errors = (1.0 / few as f64 + 1.0 / more as f64).sqrt();
+        let (runs, errors) = contrast(facts, index)?;
+        let contrasts = facts.levels.get(index)?.saturating_sub(1).max(1) as usize;
+        let squares = detectable_noncentrality(contrasts, degrees_of_freedom as usize, level, power).ok()?;
+        let ratio = squares.sqrt();
         let effect = absolute.map(|s| ratio * s * errors);
         Some(DetectableEffect {
             term: facts.words.letter(index),
             name: factor.name.clone(),
-            runs: [few, more],
+            runs,
             effect,
             half_effect: effect.map(|effect| effect / 2.0),
             relative_effect: relative.map(|s| ratio * s * errors),

@@ -279,6 +279,7 @@ impl DesignRequest {
             confidence: self.confidence,
             power: self.power,
             spread: None,
+            effect: None,
             pilot: None,
         })
     }
@@ -379,6 +380,7 @@ pub fn of_rows(
         confidence: options.confidence,
         power: options.power,
         spread: None,
+        effect: None,
         pilot: None,
     })
 }

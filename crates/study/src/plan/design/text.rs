@@ -6,8 +6,9 @@ use benchmaster_units::format::percent;
 
 use super::description::{
     AliasChain, Bounds, Cell, DesignDescription, DetectableEffect, FactorDescription, Proposal,
-    SmallestDetectable, TermDescription, TimeEstimate,
+    ReplicatesNeeded, SmallestDetectable, TermDescription, TimeEstimate,
 };
+use super::pilot::Spread;
 use super::words::{counted, order_of, short_list};
 
 /// How a plan is written.
@@ -259,6 +260,9 @@ impl DesignDescription {
         if let Some(found) = &self.smallest_detectable {
             line(out, "detectable", &detectable_text(found, self.confidence), form);
         }
+        if let Some(needed) = &self.replicates_needed {
+            line(out, "replicates", &needed_text(needed, self), form);
+        }
         if let Some(time) = &self.time {
             line(out, "from pilot", &time_text(time), form);
         }
@@ -478,6 +482,19 @@ fn chain_text(chain: &AliasChain) -> String {
         format!("{member}{}", if of_interest { "*" } else { "" })
     });
     marked.collect::<Vec<_>>().join(" = ")
+}
+
+fn needed_text(needed: &ReplicatesNeeded, design: &DesignDescription) -> String {
+    let unit = design.smallest_detectable.as_ref().and_then(|found| found.unit.as_deref());
+    let effect = match needed.effect {
+        Spread::Absolute(value) => quantity(value, unit),
+        Spread::Relative(share) => format!("{} of the mean", percent(share)),
+    };
+    let how = match (needed.replicates, needed.runs) {
+        (Some(replicates), Some(runs)) => format!("{replicates} replicates ({runs} runs)"),
+        _ => "more than 100000 replicates".to_owned(),
+    };
+    format!("an effect of {effect} (2q) of every factor is found in {how}, under the same assumptions")
 }
 
 fn detectable_text(found: &SmallestDetectable, confidence: f64) -> String {

@@ -1,0 +1,42 @@
+//! How many replicates an effect takes.
+
+use benchmaster_record::results::Replication;
+use benchmaster_stats::power::MOST_REPLICATES;
+
+use super::description::ReplicatesNeeded;
+use super::facts::{DesignInput, Facts};
+use super::pilot::Spread;
+use super::{blocks, precision};
+
+/// The least number of replicates that find an effect of the size that was asked for, of every factor.
+pub(crate) fn replicates_needed(input: &DesignInput<'_>) -> Option<ReplicatesNeeded> {
+    let effect = input.effect?;
+    let of = |replicates: u32| {
+        let input = DesignInput { replicates: Replication::Fixed(replicates), ..input.clone() };
+        let facts = Facts::new(&input);
+        let whole = blocks::split_plot(&facts).map(|plot| plot.sub_plot_degrees_of_freedom);
+        let found = precision::detectable(&facts, whole)?;
+        let sizes = found.effects.iter().map(|one| match effect {
+            Spread::Absolute(_) => one.effect,
+            Spread::Relative(_) => one.relative_effect,
+        });
+        let most = sizes.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::max)?;
+        let (Spread::Absolute(wanted) | Spread::Relative(wanted)) = effect;
+        Some((most <= wanted, facts.runs().0))
+    };
+    // Whether that can be said at all.
+    of(2)?;
+    let enough = |replicates: u32| of(replicates).is_some_and(|(enough, _)| enough);
+    let (mut below, mut above) = (1, 2);
+    while !enough(above) {
+        if above as usize >= MOST_REPLICATES {
+            return Some(ReplicatesNeeded { effect, replicates: None, runs: None });
+        }
+        (below, above) = (above, above * 2);
+    }
+    while above - below > 1 {
+        let middle = u32::midpoint(below, above);
+        if enough(middle) { above = middle } else { below = middle }
+    }
+    Some(ReplicatesNeeded { effect, replicates: Some(above), runs: of(above).map(|(_, runs)| runs) })
+}
