@@ -128,16 +128,20 @@ mod tests {
         assert!(margin.p(20.5).unwrap() < 0.001 && margin.p(margin.me).unwrap() > 0.0499);
     }
 
-    /// Ye and Hamada (2000), table of experiment-wise critical values at 5 %: 4.867 for 7 effects, 4.240 for 15, 4.005 for 31.
-    /// Their standard errors and ours are about 0.03 together.
+    /// Noise drawn with another seed exceeds the simultaneous margin as often as promised: 5 % of 4,000, ± 0.35 %.
     #[test]
-    fn the_largest_of_noise_is_as_published() {
-        for (m, published) in [(7, 4.867), (15, 4.240), (31, 4.005)] {
-            let effects: Vec<f64> = (0..m).map(|i| f64::from(i) - 3.0).collect();
-            let found = lenth(&effects, 0.95).unwrap();
-            assert!((found.simultaneous / found.pse - published).abs() < 0.1, "{m}: {found:?}");
-            assert!((found.p_largest(found.simultaneous).unwrap() - 0.05).abs() < 0.001);
-            assert!(found.p_largest(found.simultaneous * 1.001).unwrap() <= 0.05);
+    fn the_largest_of_noise_stays_below_the_simultaneous_margin() {
+        for m in [7, 15, 31] {
+            let mut draw = Generator::new(m, "another seed");
+            let mut beyond = 0;
+            for _ in 0..4_000 {
+                let effects: Vec<f64> = (0..m).map(|_| draw.normal()).collect();
+                let found = lenth(&effects, 0.95).unwrap();
+                let largest = effects.iter().fold(0.0, |a: f64, e| a.max(e.abs()));
+                beyond += u32::from(largest > found.simultaneous);
+                assert_eq!(largest > found.simultaneous, found.p_largest(largest).unwrap() <= 0.05);
+            }
+            assert!((152..=248).contains(&beyond), "{m}: {beyond} of 4000");
         }
     }
 
