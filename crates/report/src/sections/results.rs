@@ -27,7 +27,7 @@ pub(crate) fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<
     if let [treatment] = analysis.treatments.as_slice() {
         let rates: Vec<_> =
             workloads.iter().map(|w| overview::rates(&results.study, analysis, &w.name)).collect();
-        let head = ["workload", "response", "#mean ± half width", "#n", "latency of|1"];
+        let head = ["workload", "response|4", "#mean ± half width", "#n", "latency of|1"];
         let mut table = Table::new("All workloads", &head);
         extend_head(&mut table, None);
         for (workload, rates) in workloads.iter().zip(&rates) {
