@@ -15,7 +15,7 @@ use super::value::{level, part};
 #[command(after_help = "\
 Examples:
   benchmaster compare results/before results/after
-  benchmaster compare results/before results/after --band 5% --response read.operations,read.latency.p99
+  benchmaster compare results/before results/after --band 5% --response all
   benchmaster compare results/before results/after -o comparison.html
   benchmaster compare results/main results/branch --fail-on worse --json > comparison.json
 

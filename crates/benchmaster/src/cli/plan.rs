@@ -26,7 +26,7 @@ Examples:
   benchmaster plan studies/quickstart.toml --pilot results/quickstart      time and precision from runs that were measured
   benchmaster plan --factors version,storage,sync,size --resolution 4      fewest treatments with main effects clear
   benchmaster plan --factors 6 --generators D=AB,E=AC,F=BC --replicates 5 --sd 5%
-  benchmaster plan --factors version,sync --sd 5% --effect 3%              how many replicates for an effect of 3 %?
+  benchmaster plan --factors version,sync --sd 5% --effect 3%              how many replicates?
   benchmaster plan --factors 7 --runs 16 --clear AB,AC --blocks 2
   benchmaster plan --levels 2,2,2,2,2,3 --runs 48
   benchmaster plan --data design.csv --factors version,sync --json | jq .chains

@@ -47,10 +47,10 @@ fn the_same_twice_is_the_same() {
     let place = Place::new();
     write(&place, "a", &results(5, level));
     write(&place, "b", &results(5, |cell, replicate| level(cell, replicate + 2)));
-    let output = place.run(&["compare", "a", "b"]);
+    let output = place.run(&["compare", "a", "b", "--response", THROUGHPUT]);
     snapshot("compare_same", &place, &transcript(&output));
     assert_eq!(output.status.code(), Some(0));
-    let found = json(&place.run(&["compare", "a", "b", "--json"]));
+    let found = json(&place.run(&["compare", "a", "b", "--response", THROUGHPUT, "--json"]));
     assert_eq!(found["verdict"], "same");
     let cells = found["responses"][0]["cells"].as_array().unwrap();
     assert_eq!(cells.len(), 4);
@@ -63,10 +63,10 @@ fn one_cell_that_changed_is_found_and_named() {
     write(&place, "a", &results(5, level));
     let slower = |cell, replicate| level(cell, replicate) * if cell == 2 { 0.9 } else { 1.0 };
     write(&place, "b", &results(5, slower));
-    let output = place.run(&["compare", "a", "b"]);
+    let output = place.run(&["compare", "a", "b", "--response", THROUGHPUT]);
     snapshot("compare_worse", &place, &transcript(&output));
     assert_eq!(output.status.code(), Some(1));
-    let found = json(&place.run(&["compare", "a", "b", "--json"]));
+    let found = json(&place.run(&["compare", "a", "b", "--response", THROUGHPUT, "--json"]));
     assert_eq!(found["verdict"], "changed");
     let verdicts: Vec<_> =
         found["responses"][0]["cells"].as_array().unwrap().iter().map(|c| &c["verdict"]).collect();
@@ -80,11 +80,13 @@ fn one_cell_that_changed_is_found_and_named() {
     assert_eq!(found["family"], 5);
 
     for (fail_on, there, back) in [("never", 0, 0), ("worse", 1, 0), ("changed", 1, 1), ("undecided", 1, 1)] {
-        let status = |a, b| place.run(&["compare", a, b, "--fail-on", fail_on]).status.code();
+        let status = |a, b| {
+            place.run(&["compare", a, b, "--response", THROUGHPUT, "--fail-on", fail_on]).status.code()
+        };
         assert_eq!((status("a", "b"), status("b", "a")), (Some(there), Some(back)), "{fail_on}");
     }
     // A band that is wide enough makes it one that does not matter.
-    let output = place.run(&["compare", "a", "b", "--band", "15%", "--json"]);
+    let output = place.run(&["compare", "a", "b", "--response", THROUGHPUT, "--band", "15%", "--json"]);
     assert_eq!((output.status.code(), json(&output)["verdict"].as_str()), (Some(0), Some("same")));
 }
 
@@ -93,18 +95,21 @@ fn few_runs_cannot_show_a_difference_by_ranks() {
     let place = Place::new();
     write(&place, "a", &results(3, level));
     write(&place, "b", &results(3, |cell, replicate| 1.01 * level(cell, replicate)));
-    let output = place.run(&["compare", "a", "b"]);
+    let output = place.run(&["compare", "a", "b", "--response", THROUGHPUT]);
     snapshot("compare_few", &place, &transcript(&output));
-    let found = json(&place.run(&["compare", "a", "b", "--json"]));
+    let found = json(&place.run(&["compare", "a", "b", "--response", THROUGHPUT, "--json"]));
     let ranks = &found["responses"][0]["cells"][0]["ranks"];
     assert!((ranks["smallest_p"].as_f64().unwrap() - 0.1).abs() < 1e-12);
     assert_eq!(ranks["can_reach"], false);
 
     write(&place, "one", &results(1, level));
-    let output = place.run(&["compare", "one", "b"]);
+    let output = place.run(&["compare", "one", "b", "--response", THROUGHPUT]);
     assert_eq!(output.status.code(), Some(0));
     assert!(stdout(&output).contains("one run tells nothing"), "{}", stdout(&output));
-    assert_eq!(place.run(&["compare", "one", "b", "--fail-on", "undecided"]).status.code(), Some(1));
+    assert_eq!(
+        place.run(&["compare", "one", "b", "--response", THROUGHPUT, "--fail-on", "undecided"]).status.code(),
+        Some(1)
+    );
 }
 
 #[test]

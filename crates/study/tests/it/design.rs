@@ -451,7 +451,11 @@ fn every_kind() -> Vec<DesignDescription> {
         ..factors(5).input().unwrap()
     };
     vec![
-        describe(&DesignInput { pilot: Some(&pilot), ..interest.input().unwrap() }),
+        describe(&DesignInput {
+            pilot: Some(&pilot),
+            effect: Some(Spread::Relative(0.5)),
+            ..interest.input().unwrap()
+        }),
         describe(&named),
         describe(&excluded),
         of(&DesignRequest { levels: vec![2, 2, 3, 2], runs: Some(12), ..DesignRequest::default() }),
