@@ -43,6 +43,9 @@ fn options_as_written() {
 #[test]
 fn defaults_depend_on_each_other() {
     let options = parse("nfs://s/e");
+    // What mount.nfs calls it.
+    assert_eq!(parse("nfs://s/e?vers=4.2").version, Version::V42);
+    assert_eq!(parse("nfs://s/e?nfsvers=3").version, Version::V3);
     assert_eq!(options.version, Version::V41);
     assert_eq!((options.timeout(), options.retransmissions()), (Duration::from_secs(60), 2));
     assert!(!options.wants_delegations());
@@ -64,7 +67,7 @@ fn mistakes_are_named() {
         ("nfs://s/a%2", "without two hexadecimal digits"),
         ("nfs://s/a/../b", "`..`"),
         ("nfs://s/a#b", "%23"),
-        ("nfs://s/e?vers=3", "no option `vers`; options are version, "),
+        ("nfs://s/e?verison=3", "no option `verison`; options are version, "),
         ("nfs://s/e?version=4", "`version` cannot be `4`; write one of 2, 3, 4.0, 4.1, 4.2"),
         ("nfs://s/e?nconnect=0", "`nconnect` cannot be `0`; write a number from 1 to 256"),
         ("nfs://s/e?rsize=64k", "`64KiB` (65536 bytes)"),

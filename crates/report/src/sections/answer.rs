@@ -289,7 +289,7 @@ mod tests {
             let results = study_results(7, treatments, 3);
             question(&results, &analyze(&results))
         };
-        assert_eq!(of(1), "What is write.throughput?");
+        assert_eq!(of(1), "How fast is the target in each of 2 workloads?");
         assert_eq!(of(4), "How does write.throughput depend on io_size (4KiB, 64KiB) and sync (off, on)?");
         assert!(of(9).contains("(4KiB to "), "{}", of(9));
     }
