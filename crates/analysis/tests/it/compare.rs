@@ -147,6 +147,12 @@ fn what_levels_set_and_the_network_must_be_the_same() {
     let keys: Vec<_> = found.decisive.iter().map(|d| d.key.as_str()).collect();
     assert!(keys.contains(&"network.delay"), "{keys:?}");
     assert!(keys.iter().any(|k| k.starts_with("factors.io_size.")), "{keys:?}");
+    let mut scaled = a.clone();
+    scaled.study.design_details.scale = Some(0.1);
+    let keys = |found: benchmaster_analysis::compare::Differences| {
+        found.decisive.into_iter().map(|d| d.key).collect::<Vec<_>>()
+    };
+    assert_eq!(keys(differences(&a, &scaled)), ["study.scale"]);
     assert!(differences(&a, &a).decisive.is_empty() && differences(&a, &a).noted.is_empty());
     let refused = compare(
         &with_network,

@@ -233,13 +233,10 @@ impl Text {
             self.bold_line(name);
             for column in others {
                 let Some(cell) = column.cells.get(row).filter(|cell| !is_missing(cell)) else { continue };
-                let blanks = " ".repeat(widest - column.name.width() + 2);
+                let shown = if column.right { unbroken(cell) } else { cell.clone() };
+                let name = unbroken(&format!("  {:widest$}  ", column.name));
                 let start = self.out.len();
-                let indent = " ".repeat(widest + 4);
-                self.wrapped(
-                    &indent,
-                    &format!("{NO_BREAK}{NO_BREAK}{}{}{cell}", column.name, blanks.replace(' ', "\u{a0}")),
-                );
+                self.wrapped(&" ".repeat(widest + 4), &format!("{name}{shown}"));
                 let severity = column.severities.get(row).copied().flatten();
                 if let Some(severity) = severity.filter(|_| self.options.color) {
                     let colored =
@@ -261,6 +258,11 @@ impl Text {
         }
         format::ascii(text).replace('–', "-").replace("ω²", "omega^2")
     }
+}
+
+/// With blanks at which no line is broken.
+fn unbroken(text: &str) -> String {
+    text.replace(' ', &NO_BREAK.to_string())
 }
 
 fn is_missing(cell: &str) -> bool {

@@ -3,7 +3,7 @@
 use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis};
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
-use benchmaster_record::results::{Replication, StudyResults};
+use benchmaster_record::results::{Replication, SessionEnd, StudyResults};
 use benchmaster_report::terminal::{TextOptions, analysis_text, summary};
 use benchmaster_testkit::{fail, study_results};
 
@@ -245,4 +245,38 @@ fn agents_starts_and_baselines_have_their_tables() {
             .any(|title| section.lines().next().is_some_and(|line| line.contains(title)))
     };
     insta::assert_snapshot!(text.split("\n\n").filter(of_clients).collect::<Vec<_>>().join("\n\n"));
+}
+
+#[test]
+fn a_study_that_was_stopped_is_not_called_never_interrupted() {
+    let told = |end: Option<SessionEnd>| {
+        let mut results = study_results(7, 4, 5);
+        let last = results.sessions.len() - 1;
+        results.sessions.drain(..last);
+        let session = &mut results.sessions[0];
+        session.ended = end.map(|end| (session.started, end));
+        printed(&results, &options(200))
+    };
+    assert!(told(Some(SessionEnd::Complete)).contains("never interrupted"));
+    for (end, words) in [
+        (Some(SessionEnd::Stopped), "stopped before its end"),
+        (Some(SessionEnd::Failed), "ended by an error"),
+        (None, "not ended (killed, or still running)"),
+    ] {
+        let text = told(end);
+        assert!(text.contains(words) && !text.contains("never interrupted"), "{end:?}: {text}");
+    }
+}
+
+#[test]
+fn the_scale_is_in_the_summary_and_in_the_analysis() {
+    let mut results = study_results(7, 4, 5);
+    results.study.design_details.scale = Some(0.02);
+    let text = printed(&results, &options(200));
+    assert!(text.contains("scaled by 0.02") || text.contains("Scaled by 0.02"), "{text}");
+    let whole = analysed(&results, &options(200));
+    assert!(
+        whole.contains("Scaled by 0.02: amounts of data, numbers of files and times are 0.02 of"),
+        "{whole}"
+    );
 }

@@ -163,7 +163,11 @@ fn findings_and_their_absence_are_stated() {
 #[test]
 fn a_comparison_has_the_tables_of_the_terminal() {
     let results = study_results(7, 4, 4);
-    let options = CompareOptions { responses: Responses::Headlines, band: 0.02, confidence: None };
+    let options = CompareOptions {
+        responses: Responses::Named(vec!["write.throughput".into()]),
+        band: 0.02,
+        confidence: None,
+    };
     let comparison = compare(&results, &results, &options, false).unwrap();
     let text = document(&crate::sections::compare::document(&comparison, None));
     let rows = rows(&text);
