@@ -145,7 +145,7 @@ fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> 
     let _ = runner::prepare_process(plan);
     let stop = stop_flag().map_err(Failure::failed)?;
     let command = std::env::args().collect::<Vec<_>>().join(" ");
-    let request = Request { plan, directory: directory, command: &command, stop: &stop };
+    let request = Request { plan, directory, command: &command, stop: &stop };
     loop {
         let mut reporter = Reporter::new(plan, directory, again, common.quiet);
         let outcome = runner::run(&request, &mut |happening| reporter.take(&happening));
