@@ -81,7 +81,7 @@ pub enum Course {
     Steady,
     /// It did not.
     NotSteady,
-    /// Nothing was completed any more in the second half: the run stood still until its end, so that it has no rate.
+    /// Nothing was completed any more in the second half: the run stood still until its end.
     Stalled {
         /// Operations completed before.
         operations: u64,

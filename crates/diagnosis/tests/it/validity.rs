@@ -455,20 +455,12 @@ fn rates_that_do_not_settle() {
     assert_eq!((id, severity), (CheckKind::NotSteady, Severity::Warning));
     let stalled = Course::Stalled { operations: 1334, until_ns: 24 * SECOND };
     let (id, severity, message) = provoked(Read, |case| case.course = stalled);
-    assert_eq!((id, severity), (CheckKind::NotSteady, Severity::Invalid));
+    assert_eq!((id, severity), (CheckKind::NotSteady, Severity::Warning));
     assert!(
-        message.starts_with("Nothing was completed after 24 s of 60 s: the 1334 operations"),
+        message
+            .starts_with("Nothing was completed after 24 s of 60 s: the rate is that of the 1334 operations"),
         "{message}"
     );
-    // In a run of 40 ms the scheduler alone can do that.
-    let short = |case: &mut Case| {
-        case.course = Course::Stalled { operations: 40, until_ns: 15_000_000 };
-        case.recording.length_ns = 40_000_000;
-    };
-    let mut case = Case::clean(Read);
-    short(&mut case);
-    let found = case.checks().into_iter().find(|check| check.kind == CheckKind::NotSteady).unwrap();
-    assert_eq!(found.severity, Severity::Warning, "{found:?}");
     // Intervals that scatter range over more than 20 % in rounds of 12, and tell nothing of a change.
     let mut scattered = Case::clean(Read);
     for interval in &mut scattered.recording.series[0].intervals {

@@ -19,9 +19,11 @@ use crate::words::{rate, time};
 const LEAST: usize = 5;
 /// p value of the halves.
 const LEVEL: f64 = 0.01;
-/// A stall at the end from which on the run does not count: longer than a busy scheduler, or a CPU quota with its period of
-/// 100 ms, holds a process back.
+/// A stall at the end that is a finding: longer than a busy scheduler, or a CPU quota with its period of 100 ms, holds a
+/// process back.
 const STALL_NS: f64 = 2e8;
+/// Evidence of a stall: the share of the time before it.
+const UNTIL: &str = "until_share";
 /// Difference of the halves, of the mean.
 const DIFFERENCE: f64 = 0.1;
 
@@ -29,7 +31,7 @@ pub(crate) static RULE: Rule = Rule {
     kind: CheckKind::NotSteady,
     explanation: EXPLANATION,
     check,
-    remedy: |check| if check.severity == Severity::Invalid { stall_remedy() } else { remedy() },
+    remedy: |check| if check.number(UNTIL).is_some() { stall_remedy() } else { remedy() },
     finding: Follows::Detector(detect),
 };
 
@@ -54,12 +56,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     }
     let Some(check) = stored(measured, RULE.kind) else { return Verdict::Clear };
-    if check.severity == Severity::Invalid {
+    let stood = check.number(UNTIL).map_or(0.0, |share| (1.0 - share) * recording.length_ns as f64);
+    if stood >= STALL_NS {
         let number = |name: &str| check.number(name);
         let evidence = [
             number("operations").map(|n| Evidence::number("operations completed", n)),
-            number("until_share")
-                .map(|share| Evidence::number("share of the time in which they were", share)),
+            number(UNTIL).map(|share| Evidence::number("share of the time in which they were", share)),
         ];
         let stalled = Finding::new(&EXPLANATION, Confidence::Certain, check.message.clone(), stall_remedy());
         return Verdict::Found(stalled.with(evidence.into_iter().flatten()).shown_by(Plot::Time));
@@ -141,21 +143,15 @@ fn check(s: Subject<'_>) -> Option<Check> {
         }
         Course::Stalled { operations, until_ns } => {
             let (until, length) = (until_ns as f64, s.recording.length_ns as f64);
-            let (severity, follows) = if length - until >= STALL_NS {
-                (Severity::Invalid, "are no measurement of a rate, and the run does not count")
-            } else {
-                (Severity::Warning, "say little of the rate: the run is too short")
-            };
             let message = format!(
-                "Nothing was completed after {} of {}: the {operations} operations before {follows}.",
+                "Nothing was completed after {} of {}: the rate is that of the {operations} operations before over the whole \
+                 time, and one run does not tell how often such a standstill comes.",
                 time(until),
                 time(length)
             );
-            let evidence = [
-                Evidence::number("operations", operations as f64),
-                Evidence::number("until_share", until / length),
-            ];
-            return failed(s, RULE.kind, severity, message, evidence);
+            let evidence =
+                [Evidence::number("operations", operations as f64), Evidence::number(UNTIL, until / length)];
+            return failed(s, RULE.kind, Severity::Warning, message, evidence);
         }
         Course::Steady | Course::Unknown => {}
     }
