@@ -66,7 +66,7 @@ fn workers_that_cannot_ask_for_more_end_an_open_curve_and_are_not_the_servers_li
     let shown = place.run(&["analyze", "results"]);
     // Wherever lines are broken.
     let text = String::from_utf8_lossy(&shown.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("load curve of read") && text.contains("not what is measured"), "{text}");
+    assert!(text.contains("Load curve of read") && text.contains("not what is measured"), "{text}");
     let page = std::fs::read_to_string(place.path("results/report.html")).unwrap();
     assert!(page.contains("load-achieved") && page.contains("load-response-time"));
     // What is complete is not run again.
