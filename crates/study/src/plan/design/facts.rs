@@ -51,7 +51,7 @@ pub struct DesignInput<'a> {
     /// `full`, `fractional`, `plackett-burman`, `orthogonal-array`, `one-at-a-time`, `explicit` or `data`.
     pub kind: String,
     pub factors: Vec<DesignFactor>,
-    /// Level numbers of the treatments without centre points. Rows of [`data`](request) may be there several times.
+    /// Level numbers of the treatments without centre points. Rows of `--data` may be there several times.
     pub rows: Cow<'a, [Vec<u32>]>,
     /// The fraction that they are, where the design was made as one.
     pub fraction: Option<Fraction>,
