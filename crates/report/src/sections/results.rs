@@ -160,8 +160,14 @@ fn runs_cell(treatment: &TreatmentSummary, response: Option<&ResponseSummary>) -
     Cell::number(text, n as f64)
 }
 
-/// Whether there were enough replicates; one line for the treatments that have the same answer.
+/// Whether there were enough replicates.
 pub(crate) fn replicates(analysis: &Analysis) -> Block {
+    let decided = format!("Replicates, decided by {}", analysis.primary_response);
+    Block::Fold(decided, vec![Block::List(stopping(analysis))])
+}
+
+/// Whether there were enough replicates; one line for the treatments that have the same answer.
+pub(crate) fn stopping(analysis: &Analysis) -> Vec<String> {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for treatment in &analysis.treatments {
         let decided = treatment.stopping.as_deref().unwrap_or("no run counts");
@@ -176,11 +182,9 @@ pub(crate) fn replicates(analysis: &Analysis) -> Block {
         _ if all => format!("every treatment: {decided}"),
         many => format!("{} ({} treatments): {decided}", many.join(", "), many.len()),
     };
-    Block::Fold(
-        format!("Replicates, decided by {}", analysis.primary_response),
-        vec![Block::List(groups.into_iter().map(line).collect())],
-    )
+    groups.into_iter().map(line).collect()
 }
+
 pub(crate) fn operations(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let head = [
         "treatment",

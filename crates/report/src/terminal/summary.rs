@@ -4,12 +4,12 @@
 use benchmaster_analysis::{Analysis, TreatmentSummary};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
-use benchmaster_record::results::{Severity, StudyResults, WorkloadRecord};
+use benchmaster_record::results::{Replication, Severity, StudyResults, WorkloadRecord};
 
 use super::grid::Text;
 use super::{TextOptions, cost, remedy};
 use crate::document::{Cell, Head, Table};
-use crate::sections::{answer, results::result_tables, results::workload_table, validity};
+use crate::sections::{answer, results::result_tables, results::stopping, results::workload_table, validity};
 use crate::{format, overview};
 const LINES: usize = 30;
 /// Treatments up to which each has its row; of more the best and the worst.
@@ -45,6 +45,9 @@ pub fn summary(
         head.clipped("  ", &sentence, 4);
     }
     table(&mut head, results, analysis);
+    if matches!(study.replicates, Replication::Sequential { .. }) {
+        stopping(analysis).iter().for_each(|line| head.clipped("  ", line, 2));
+    }
     let mut tail = Text::new(options);
     objections(&mut tail, analysis);
     if let Some(path) = options.report.clone() {

@@ -59,6 +59,13 @@ fn sequential_stopping_is_stated_with_its_caution() {
     let mut results = study_results(7, 1, 6);
     results.study.replicates = Replication::Sequential { min: 5, max: 30, relative_half_width: 0.05 };
     insta::assert_snapshot!(analysed(&results, &options(80)));
+    // The end of `run` says so too.
+    let whole = printed(&results, &TextOptions { cut: false, ..options(120) });
+    assert!(whole.contains("tight enough. The number of runs was decided by the data"), "{whole}");
+    let strict = Replication::Sequential { min: 5, max: 5, relative_half_width: 0.001 };
+    results.study.replicates = strict;
+    let whole = printed(&results, &TextOptions { cut: false, ..options(120) });
+    assert!(whole.contains("not tight"), "{whole}");
 }
 
 /// Findings with long sentences, more than are told.
