@@ -65,7 +65,7 @@ fn sequential_stopping_is_stated_with_its_caution() {
     let strict = Replication::Sequential { min: 5, max: 5, relative_half_width: 0.001 };
     results.study.replicates = strict;
     let whole = printed(&results, &TextOptions { cut: false, ..options(120) });
-    assert!(whole.contains("not tight"), "{whole}");
+    assert!(whole.contains("NOT as tight as asked for"), "{whole}");
 }
 
 /// Findings with long sentences, more than are told.
