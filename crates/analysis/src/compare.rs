@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use benchmaster_units::format::{exact_percent, plural};
 
+use crate::headline::Counts;
 use crate::runs::counts;
 
 pub use self::common::{Better, percent};
@@ -307,17 +308,15 @@ fn wanted(a: &StudyResults, b: &StudyResults, responses: &Responses) -> Result<V
     Ok(found)
 }
 
-/// The response that stands for a workload: files per second where it makes or reads small files, else bytes per second
-/// where it moves data, else operations per second.
+/// The response that stands for a workload.
 fn headline(workload: &WorkloadRecord, known: &[(String, Unit)]) -> Option<Wanted> {
-    let counts_files = matches!(workload.use_name.as_str(), "file-creation" | "small-file-read" | "metadata");
-    let order = match counts_files {
-        true => ["flow_operations", "operations", "throughput"],
-        false => ["throughput", "operations", "flow_operations"],
-    };
     let of =
-        |what: &str| known.iter().find(|(name, _)| *name == format!("{}.{what}", workload.name)).cloned();
-    order.into_iter().find_map(of).map(|(name, unit)| Wanted { name, unit, headline: true })
+        |what: &&str| known.iter().find(|(name, _)| *name == format!("{}.{what}", workload.name)).cloned();
+    Counts::of(workload).responses().iter().find_map(of).map(|(name, unit)| Wanted {
+        name,
+        unit,
+        headline: true,
+    })
 }
 
 /// Whether two responses have the same value in every run of both, as `write.throughput` and `write.write.throughput` of a

@@ -9,6 +9,7 @@ pub mod adaptive;
 pub mod compare;
 pub mod derived;
 pub mod experiment;
+pub mod headline;
 pub mod load;
 pub mod responses;
 mod runs;

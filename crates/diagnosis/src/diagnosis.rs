@@ -8,7 +8,7 @@ pub use crate::results::Part;
 /// What was looked for and found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// What was found, the dearest first, then the surest.
+    /// What was found, the costliest first, then the surest.
     pub findings: Vec<Finding>,
     /// What could not be looked for.
     pub absent: Vec<Absent>,
@@ -89,7 +89,7 @@ pub(crate) enum Verdict {
 }
 
 impl Diagnosis {
-    /// Puts what was found into order: the dearest first, then the surest.
+    /// Puts what was found into order: the costliest first, then the surest.
     pub(crate) fn sort(&mut self) {
         self.clear.sort_unstable();
         self.clear.dedup();

@@ -28,7 +28,7 @@ pub struct Finding {
     pub cost: Option<Cost>,
     /// What to do.
     pub remedy: Remedy,
-    /// Other workloads in which it was found, the dearest first.
+    /// Other workloads in which it was found, the costliest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also: Vec<Also>,
 }
@@ -141,7 +141,7 @@ impl Finding {
 pub struct At {
     /// The workload; `None` when it is about whole runs or the study.
     pub workload: Option<String>,
-    /// The treatments in which it was found, the dearest first.
+    /// The treatments in which it was found, the costliest first.
     pub treatments: Vec<AtTreatment>,
     /// Clients, if it is about some of them: numbers or hosts.
     pub clients: Vec<String>,

@@ -58,7 +58,7 @@ pub fn rpc_null(target: SocketAddr, n: u32) -> Result<RpcProbe, ProbeError> {
 /// Whether an NFS server answers at an address: connects and calls NULL once. Any reply of ONC RPC will do.
 ///
 /// # Errors
-/// When nobody listens, nothing is said for `patience`, or what is said is no reply.
+/// When no server listens, nothing is said for `patience`, or what is said is no reply.
 pub fn answers(target: SocketAddr, patience: Duration) -> Result<(), ProbeError> {
     let (socket, _) = handshake::connect(target, patience)?;
     Server { target, socket, xid: 0, patience }.call(3).map(|_| ())

@@ -5,10 +5,11 @@ mod fleet;
 mod wire;
 
 use benchmaster_analysis::adaptive::Answer;
+use benchmaster_analysis::headline::Counts;
 use benchmaster_analysis::{Analysis, LatencyKind, LatencySummary, TreatmentSummary};
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{
-    Check, Replication, RunRecord, SessionEnd, Severity, StudyRecord, StudyResults, Unit, WorkloadRecord,
+    Check, Replication, RunRecord, SessionEnd, Severity, StudyRecord, StudyResults, Unit,
 };
 
 pub(crate) use self::fleet::{agents, network_text, start_line, starts};
@@ -27,9 +28,7 @@ pub(crate) fn unbroken(text: &str) -> String {
 /// That is the primary response if it is one of the workload's; else the throughput of a workload that moves data for
 /// its own sake, and the operation rate of any other.
 pub(crate) fn rates(study: &StudyRecord, analysis: &Analysis, workload: &str) -> Vec<(String, Unit)> {
-    let counts_files = study.workloads.iter().any(|w| {
-        w.name == workload && matches!(w.use_name.as_str(), "file-creation" | "small-file-read" | "metadata")
-    });
+    let counts_files = counts(study, workload) != Counts::Bytes;
     let files = created(study, workload).map(|label| format!("{label}.operations"));
     let is_of_files = |name: &str| files.as_deref() == Some(short_name(name, workload));
     let mut found: Vec<(String, Unit, bool)> = Vec::new();
@@ -65,8 +64,11 @@ pub(crate) fn short_name<'a>(response: &'a str, workload: &str) -> &'a str {
 
 /// The label of the operation whose rate is that of the files that a workload creates.
 fn created<'a>(study: &StudyRecord, workload: &str) -> Option<&'a str> {
-    let creates = |one: &WorkloadRecord| one.name == workload && one.use_name == "file-creation";
-    study.workloads.iter().any(creates).then_some("create")
+    (counts(study, workload) == Counts::Created).then_some("create")
+}
+
+fn counts(study: &StudyRecord, workload: &str) -> Counts {
+    study.workloads.iter().find(|one| one.name == workload).map_or(Counts::Bytes, Counts::of)
 }
 
 /// The latency table of the operation that a workload's headline counts; where that counts several, of the one that moves

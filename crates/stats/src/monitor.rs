@@ -245,7 +245,7 @@ impl Series {
 
 /// The z of a candidate: the series without a change that show one are 5 %.
 const SUSPECT: f64 = 2.0;
-/// Below so many standard errors under every autocorrelation nothing is worth a closer look.
+/// Below this many standard errors under every autocorrelation nothing is worth a closer look.
 const WEAK: f64 = 3.0;
 
 fn autocorrelation(step: usize) -> f64 {

@@ -1,5 +1,7 @@
 //! How small an effect a number of runs can show: power by the noncentral t distribution.
 
+use std::ops::Range;
+
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::erfc;
 use statrs::function::gamma::ln_gamma;
@@ -63,17 +65,23 @@ pub fn detectable_ratio(df: f64, confidence: f64, wanted: f64) -> Result<f64, St
     check_confidence(confidence)?;
     check_df(df)?;
     check_power(wanted, confidence)?;
-    let (mut low, mut high) = (0.0, 2.0);
-    while power(high, df, confidence)? < wanted {
+    crossing(2.0..f64::INFINITY, 1e-9, |ratio| Ok(power(ratio, df, confidence)? < wanted))
+}
+
+/// Where a condition that holds for small values ends, relatively as exact as `tolerance`: looked for from the start of the
+/// range on, by doubling up to its end, and then by halves.
+fn crossing(
+    range: Range<f64>,
+    tolerance: f64,
+    below: impl Fn(f64) -> Result<bool, StatsError>,
+) -> Result<f64, StatsError> {
+    let (mut low, mut high) = (0.0, range.start);
+    while below(high)? && high < range.end {
         (low, high) = (high, 2.0 * high);
     }
-    while high - low > 1e-9 * high {
+    while high - low > tolerance * high {
         let middle = f64::midpoint(low, high);
-        if power(middle, df, confidence)? < wanted {
-            low = middle;
-        } else {
-            high = middle;
-        }
+        if below(middle)? { low = middle } else { high = middle }
     }
     Ok(high)
 }
@@ -86,14 +94,8 @@ pub fn detectable_ratio(df: f64, confidence: f64, wanted: f64) -> Result<f64, St
 pub fn f_power(noncentrality: f64, df1: usize, df2: usize, confidence: f64) -> Result<f64, StatsError> {
     check_confidence(confidence)?;
     check_df(df1.min(df2) as f64)?;
-    let (mut low, mut high) = (0.0, 1.0);
-    while f_upper_p(high, df1, df2) > 1.0 - confidence {
-        (low, high) = (high, 2.0 * high);
-    }
-    while high - low > 1e-10 * high {
-        let middle = f64::midpoint(low, high);
-        if f_upper_p(middle, df1, df2) > 1.0 - confidence { low = middle } else { high = middle }
-    }
+    let alpha = 1.0 - confidence;
+    let high = crossing(1.0..f64::INFINITY, 1e-10, |f| Ok(f_upper_p(f, df1, df2) > alpha))?;
     let (half1, half2, half) = (0.5 * df1 as f64, 0.5 * df2 as f64, 0.5 * noncentrality.abs());
     let at = half1 * high / (half1 * high + half2);
     // A mixture of central distributions with Poisson weights.
@@ -121,15 +123,7 @@ pub fn detectable_noncentrality(
         return Ok(detectable_ratio(df2 as f64, confidence, wanted)?.powi(2));
     }
     check_power(wanted, confidence)?;
-    let (mut low, mut high) = (0.0, 4.0);
-    while f_power(high, df1, df2, confidence)? < wanted && high < 1e9 {
-        (low, high) = (high, 2.0 * high);
-    }
-    while high - low > 1e-6 * high {
-        let middle = f64::midpoint(low, high);
-        if f_power(middle, df1, df2, confidence)? < wanted { low = middle } else { high = middle }
-    }
-    Ok(high)
+    crossing(4.0..1e9, 1e-6, |value| Ok(f_power(value, df1, df2, confidence)? < wanted))
 }
 
 /// The smallest effect (2q, from the low to the high level) that a balanced two-level design finds with probability
@@ -191,11 +185,11 @@ pub fn runs_of_each_needed(
 /// Most replicates that are ever suggested.
 pub const MOST_REPLICATES: usize = 100_000;
 
-/// The least number from `from` on for which `enough`, which stays true once it is.
-fn least(
-    from: usize,
-    enough: impl Fn(usize) -> Result<bool, StatsError>,
-) -> Result<Option<usize>, StatsError> {
+/// The least number from `from` on for which `enough`, which stays true once it is; `None` where [`MOST_REPLICATES`] are not.
+///
+/// # Errors
+/// Those of `enough`.
+pub fn least<E>(from: usize, enough: impl Fn(usize) -> Result<bool, E>) -> Result<Option<usize>, E> {
     let (mut below, mut above) = (from - 1, from);
     while !enough(above)? {
         if above >= MOST_REPLICATES {

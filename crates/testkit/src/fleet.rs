@@ -36,10 +36,10 @@ pub fn spread(results: &mut StudyResults) {
             server,
             network: wire(),
             achieved: Some(NetworkAchieved {
-                packets: Some(4_000_000 + random.next() % 100_000),
+                packets: Some(4_000_000 + random.bits() % 100_000),
                 lost: Some(0),
-                overflowed: Some(random.next() % 3),
-                lateness_p99_ns: Some(60_000 + random.next() % 30_000),
+                overflowed: Some(random.bits() % 3),
+                lateness_p99_ns: Some(60_000 + random.bits() % 30_000),
                 lateness_max_ns: Some(2_100_000),
             }),
         });
@@ -131,9 +131,9 @@ fn of_many(random: &mut Random, recording: &mut Recording) {
         worker.client = worker.worker;
     }
     recording.start = Some(StartFacts {
-        spread_ns: 18_000 + random.next() % 20_000,
+        spread_ns: 18_000 + random.bits() % 20_000,
         bound_ns: 41_000,
-        server_spread_ns: Some(22_000 + random.next() % 20_000),
+        server_spread_ns: Some(22_000 + random.bits() % 20_000),
         stagger_ns: 0,
     });
     recording.agents = (1..)
@@ -145,7 +145,7 @@ fn of_many(random: &mut Random, recording: &mut Recording) {
             first_client,
             clients,
             clock: ClockFacts {
-                offset_ns: i64::from(number) * 7_300_111_222 - (random.next() % 1_000_000) as i64,
+                offset_ns: i64::from(number) * 7_300_111_222 - (random.bits() % 1_000_000) as i64,
                 bound_ns: 20_000 + u64::from(number) * 300,
                 exchanges: 64,
                 drift: (number != 3).then_some(1.5e-6 * f64::from(number)),

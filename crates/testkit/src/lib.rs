@@ -105,9 +105,9 @@ pub fn trace_records(seed: u64, count: usize) -> Vec<TraceRecord> {
     let mut start_ns = 0;
     let mut records = Vec::with_capacity(count);
     for i in 0..count as u64 {
-        start_ns += 400 + random.next() % 900;
+        start_ns += 400 + random.bits() % 900;
         let fsync = i % 64 == 63;
-        let error = if random.next().is_multiple_of(10_000) { 28 } else { 0 };
+        let error = if random.bits().is_multiple_of(10_000) { 28 } else { 0 };
         let median = if fsync { 900_000.0 } else { 3_000.0 };
         records.push(TraceRecord {
             start_ns,
@@ -135,10 +135,12 @@ pub fn as_loaded(results: &StudyResults) -> StudyResults {
 }
 
 /// SplitMix64: enough for made-up numbers, without a dependency.
-struct Random(u64);
+#[derive(Debug)]
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -147,8 +149,23 @@ impl Random {
     }
 
     /// Uniform in [0, 1).
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Between both, evenly on logarithms.
+    pub fn log(&mut self, from: f64, to: f64) -> f64 {
+        from * (to / from).powf(self.unit())
+    }
+
+    /// One of these, which are not none.
+    pub fn of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[(self.bits() % all.len() as u64) as usize]
+    }
+
+    /// Exponential with this mean.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.unit()).ln()
     }
 
     /// A factor around 1: lognormal with this standard deviation of the logarithm.
@@ -206,7 +223,7 @@ fn study_record(seed: u64, treatments: u32, replicates: u32) -> StudyRecord {
         name: "synthetic".into(),
         description: Some("Made-up numbers in the shape of a write and read study.".into()),
         text: study_text(seed, replicates, &factors),
-        id: format!("{:016x}", Random(seed ^ 0x1d).next()),
+        id: format!("{:016x}", Random(seed ^ 0x1d).bits()),
         seed,
         generator: "ChaCha8".into(),
         design: "full".into(),
@@ -266,7 +283,7 @@ fn execution_order(random: &mut Random, treatments: u32, replicates: u32) -> Vec
         .flat_map(|replicate| (0..treatments).map(move |treatment| RunKey { treatment, replicate }))
         .collect();
     for i in (1..keys.len()).rev() {
-        keys.swap(i, (random.next() % (i as u64 + 1)) as usize);
+        keys.swap(i, (random.bits() % (i as u64 + 1)) as usize);
     }
     keys
 }
@@ -339,7 +356,7 @@ fn run(
         session,
         parameters: RunParameters { workloads: workloads(), ..RunParameters::default() },
         started: timestamp(clock),
-        elapsed_ns: 48 * SECOND_NS + random.next() % SECOND_NS,
+        elapsed_ns: 48 * SECOND_NS + random.bits() % SECOND_NS,
         failure: None,
         responses: recordings.iter().flat_map(responses).collect(),
         recordings,

@@ -97,11 +97,11 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
         cache: CacheAction { requested: "drop".into(), done: "wrote 3 to /proc/sys/vm/drop_caches".into() },
         host: HostUse {
             process_user_ns: 3_600_000_000,
-            process_system_ns: 29_200_000_000 + random.next() % SECOND_NS,
+            process_system_ns: 29_200_000_000 + random.bits() % SECOND_NS,
             host_busy: Some(0.4 + 0.1 * random.unit()),
             host_steal: (!shape.open_loop).then_some(0.001),
             processors: 8,
-            clock_step_ns: (random.next() % 2000) as i64 - 1000,
+            clock_step_ns: (random.bits() % 2000) as i64 - 1000,
             clock_drift: 1e-7 * random.unit(),
             trace_stall_ns: 0,
             free_before: Some(900 << 30),
@@ -137,7 +137,7 @@ fn series(random: &mut Random, serial: &Serial, round_ns: f64, shape: &Shape<'_>
         for bin in 0..bins {
             let times = count / bins + u64::from(bin < count % bins);
             // One bin in some hundred is a spike.
-            let spike = if random.next().is_multiple_of(200) { 12.0 } else { 1.0 };
+            let spike = if random.bits().is_multiple_of(200) { 12.0 } else { 1.0 };
             let value = ((serial.latency_ns / warm * random.spread(0.25) * spike) as u64).max(1);
             histogram.saturating_record_n(value, times);
             sum_ns += value * times;

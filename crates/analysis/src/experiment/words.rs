@@ -403,14 +403,11 @@ fn blocks(experiment: &Experiment) -> Option<String> {
     let deviation = experiment.design.block_deviation?;
     let unit = if experiment.is_log() { None } else { experiment.unit };
     let log = if experiment.is_log() { " on the log scale" } else { "" };
-    let between = match deviation > 0.0 {
-        true => {
-            format!(
-                "differ with a standard deviation of {}{log} beyond that of the runs",
-                number(deviation, None, unit)
-            )
-        }
-        false => "differ by no more than the runs in them".into(),
+    let between = if deviation > 0.0 {
+        let deviation = number(deviation, None, unit);
+        format!("differ with a standard deviation of {deviation}{log} beyond that of the runs")
+    } else {
+        "differ by no more than the runs in them".into()
     };
     Some(format!(
         "The {} blocks {between}. Effects are estimated within blocks; intervals of means and predictions are for further \

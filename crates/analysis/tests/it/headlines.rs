@@ -8,7 +8,7 @@ use benchmaster_analysis::experiment::{
 };
 use benchmaster_stats::random::Generator;
 
-/// A table of all combinations of the levels, with so many runs of each, replicate by replicate.
+/// A table of all combinations of the levels, with this many runs of each, replicate by replicate.
 fn table(levels: &[u32], replicates: u32, mut y: impl FnMut(&[u32], u32) -> f64) -> Table {
     let treatments: u32 = levels.iter().product();
     let mut rows = Vec::new();

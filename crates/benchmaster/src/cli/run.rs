@@ -66,7 +66,7 @@ pub(crate) struct RunCommon {
 /// Measure a directory or an NFS export in about two minutes
 ///
 /// The standard battery: sequential and random reads and writes, write latency, file creation, small files and metadata, five times each. The
-/// target keeps nothing of it. Each time is measured anew, into a directory of its own; `-o` names one, and resumes what was
+/// target keeps nothing of it. Every call measures, into a directory of its own; `-o` names one, and resumes what was
 /// interrupted there. `--print` shows the battery as a study file to start from.
 ///
 /// A directory is measured by system calls. A URL is measured over the wire by Benchmaster's own client, without root and

@@ -315,7 +315,7 @@ fn the_terminal_is_given_back_at_every_end() {
     assert_eq!(view.end(), Some(2));
 }
 
-/// A terminal window that is closed, or a connection that is lost: nobody sends a signal.
+/// A terminal window that is closed, or a connection that is lost: no signal is sent.
 #[test]
 fn a_terminal_that_is_gone_ends_the_view() {
     let place = mountstats();

@@ -1,7 +1,7 @@
 //! Where the time of calls goes: parts that add up to all of it, each only as far as it is known.
 //!
 //! A call waits on its client until it is sent, is on its way, waits in the queues of the network, is served, and comes
-//! back. Counters tell some of this exactly, some of it within bounds. What remains is called unknown, and is nobody's.
+//! back. Counters tell some of this exactly, some of it within bounds. What remains is called unknown.
 
 use benchmaster_record::recording::{RpcPhase, RpcRow, RpcSource};
 use serde::Serialize;

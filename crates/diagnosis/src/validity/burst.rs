@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchmaster_analysis::responses::progress_series;
-use benchmaster_record::model::{Group as Workers, OpenFlag, OperationKind, Step, leaves};
+use benchmaster_record::model::{Group as Workers, OpenFlag, OperationKind, Step, Workload, leaves};
 use benchmaster_record::recording::{IntervalStats, Recording};
 use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
 use benchmaster_stats::burst::{BurstAndFlush, Stretch, burst_and_flush as find};
@@ -72,12 +72,7 @@ fn burst_and_flush(s: Subject<'_>) -> Option<Check> {
     {
         return None;
     }
-    let labels: BTreeSet<(&str, &str)> = s
-        .workload
-        .groups
-        .iter()
-        .flat_map(|group| unsynchronised(group).map(|label| (&*group.name, label)))
-        .collect();
+    let labels = unsynchronised(s.workload);
     let writes = |of: fn(&IntervalStats) -> u64| interval_sums(s.recording, &labels, of);
     let (bytes, counts) = (writes(|interval| interval.stats.bytes), writes(|interval| interval.stats.count));
     let seconds = s.recording.interval_ns as f64 / 1e9;
@@ -134,9 +129,15 @@ fn describe(s: Subject<'_>, pattern: &BurstAndFlush, seconds: f64) -> Option<Che
     failed(s, CheckKind::BurstAndFlush, severity, message, evidence)
 }
 
+/// Group and label of the writes of a workload that nothing makes stable.
+pub(super) fn unsynchronised(workload: &Workload) -> BTreeSet<(&str, &str)> {
+    let of = |group| unsynchronised_in(group).map(|label| (group.name.as_str(), label));
+    workload.groups.iter().flat_map(of).collect()
+}
+
 /// The labels of a group's writes that nothing makes stable: their handle is opened without O_SYNC, O_DSYNC and O_DIRECT,
 /// and the flow never flushes.
-pub(super) fn unsynchronised(group: &Workers) -> impl Iterator<Item = &str> {
+fn unsynchronised_in(group: &Workers) -> impl Iterator<Item = &str> {
     const STABLE: [OpenFlag; 3] = [OpenFlag::Sync, OpenFlag::Dsync, OpenFlag::Direct];
     let handle = |step: &Step| step.handle.clone().unwrap_or_default();
     let mut stable: BTreeMap<String, bool> = BTreeMap::new();

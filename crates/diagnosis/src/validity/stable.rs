@@ -1,7 +1,5 @@
 //! How much of what was written without synchronisation reached stable storage while it was measured.
 
-use std::collections::BTreeSet;
-
 use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::model::{Claim, OperationKind};
 use benchmaster_record::phase::Phase;
@@ -56,7 +54,7 @@ pub(crate) static UNSTABLE_WRITES: Rule = Rule {
 
 /// What became of written bytes.
 struct Stable {
-    /// At most so many were on stable storage in the end.
+    /// The most that were on stable storage in the end.
     most: u64,
     /// What it is known from.
     how: &'static str,
@@ -64,12 +62,7 @@ struct Stable {
 }
 
 fn unstable_writes(s: Subject<'_>) -> Option<Check> {
-    let labels: BTreeSet<(&str, &str)> = s
-        .workload
-        .groups
-        .iter()
-        .flat_map(|group| unsynchronised(group).map(|label| (&*group.name, label)))
-        .collect();
+    let labels = unsynchronised(s.workload);
     let series = s.recording.series.iter();
     let written: u64 = series
         .filter(|series| series.key.operation == OperationKind::Write)

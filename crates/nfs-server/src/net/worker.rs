@@ -47,7 +47,7 @@ const STOP_WAIT: Duration = Duration::from_millis(300);
 /// Most datagrams answered in a row.
 const DATAGRAMS: usize = 64;
 
-/// How often, and for how long, a request that waits for another client's answer is handled again; then it is told to
+/// How often, and for how long, a request that waits for another client's answer is handled again; then it gets an error to
 /// come back later. As Linux's server waits for CB_GETATTR, and a little longer.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const WAIT_AT_MOST: Duration = Duration::from_millis(50);

@@ -41,7 +41,7 @@ pub(super) enum What {
     },
 }
 
-/// The user in whose name a state was made; nobody's where several had a part in it.
+/// The user in whose name a state was made; no user's where several had a part in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Opener(u32);
 

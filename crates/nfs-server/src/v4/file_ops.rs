@@ -109,7 +109,7 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
 
 impl Compound<'_> {
     /// Attributes of a file that another client has a write delegation on, as its holder knows them: DELAY until it
-    /// has answered. `None`: nobody knows better than the server.
+    /// has answered. `None`: no client knows better than the server.
     fn ask_holder(&mut self, file: FileId) -> Result<Option<Attr>, Failure> {
         // Most files have no delegation: look before locking for change.
         if !self.server.config.delegations || !self.server.state.read().files.delegated(file) {

@@ -344,7 +344,7 @@ fn the_holder_of_a_write_delegation_answers_for_the_file() {
                 holder.flags();
             }
             holder.peer.answer(&call);
-            // While nobody answers, the client is told to come back.
+            // While no holder answers, the client must try again.
             holder.peer.call()
         });
         let mut size = || {

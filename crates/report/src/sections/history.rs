@@ -58,7 +58,7 @@ fn answer(history: &History) -> Vec<String> {
         n if n == history.series.len() => {
             return vec![format!("Cannot tell yet whether anything changed in {all}.")];
         }
-        n => format!("; in {n} that cannot be told yet"),
+        n => format!("; in {n} that is not known yet"),
     };
     vec![match history.count(Verdict::Changed) {
         0 => format!("No change found in {all}{open}."),

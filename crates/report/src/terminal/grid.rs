@@ -333,9 +333,10 @@ fn layout(columns: &[Column], fit: Fit, is_colored: bool) -> Vec<String> {
                 let longest =
                     column.cells.iter().flat_map(|cell| cell.split_whitespace()).map(UnicodeWidthStr::width);
                 let longest = longest.max().unwrap_or(0).min(LONGEST_WORD) as u16;
-                table_column.set_constraint(match column.right {
-                    true => ColumnConstraint::ContentWidth,
-                    false => ColumnConstraint::LowerBoundary(Width::Fixed(longest + fit.gap)),
+                table_column.set_constraint(if column.right {
+                    ColumnConstraint::ContentWidth
+                } else {
+                    ColumnConstraint::LowerBoundary(Width::Fixed(longest + fit.gap))
                 });
             }
         }

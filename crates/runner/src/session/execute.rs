@@ -101,8 +101,8 @@ impl Runner<'_> {
         trace: Option<&mut TraceWriter>,
     ) -> Result<Executed, Trouble> {
         let job = self.job(key, settings, reached, name, workload);
-        let nobody = || Trouble::Failed("no client can do it; this is a bug in benchmaster".into());
-        let crew = self.crew.as_mut().ok_or_else(nobody)?;
+        let no_client = || Trouble::Failed("no client can do it; this is a bug in benchmaster".into());
+        let crew = self.crew.as_mut().ok_or_else(no_client)?;
         let services = &mut self.targets.services;
         let observe = &mut *self.observe;
         let sink = trace.map(|trace| trace as &mut dyn TraceSink);

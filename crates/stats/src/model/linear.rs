@@ -43,9 +43,10 @@ impl Variance {
     pub(super) fn df(self) -> f64 {
         let parts = self.parts();
         let squares: f64 = parts.iter().filter(|(v, _)| *v != 0.0).map(|(v, df)| v * v / *df as f64).sum();
-        match squares > 0.0 {
-            true => self.total().powi(2) / squares,
-            false => parts.iter().map(|(_, df)| *df).filter(|df| *df > 0).min().unwrap_or(0) as f64,
+        if squares > 0.0 {
+            self.total().powi(2) / squares
+        } else {
+            parts.iter().map(|(_, df)| *df).filter(|df| *df > 0).min().unwrap_or(0) as f64
         }
     }
 

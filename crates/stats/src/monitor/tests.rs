@@ -48,7 +48,7 @@ fn watched(values: &[f64]) -> Monitored {
     monitor(values, &[], 0.05).unwrap()
 }
 
-/// Share of series without a change in which one is found within so many values.
+/// Share of series without a change in which one is found within this many values.
 fn false_alarms(noise: Noise, values: usize, repeats: u64) -> f64 {
     let mut alarms = 0;
     for seed in 0..repeats {
@@ -58,7 +58,7 @@ fn false_alarms(noise: Noise, values: usize, repeats: u64) -> f64 {
     alarms as f64 / repeats as f64
 }
 
-/// Shares of series in which a step of so many standard deviations after `before` values is found by the values of each of
+/// Shares of series in which a step of this many standard deviations after `before` values is found by the values of each of
 /// `within` after it.
 fn detected<const N: usize>(
     noise: Noise,

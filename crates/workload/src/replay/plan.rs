@@ -223,7 +223,7 @@ impl Paths {
 }
 
 impl Plan {
-    /// Whether it makes symbolic links, of which nobody knows where they lead.
+    /// Whether it makes symbolic links, which may lead anywhere.
     pub(crate) fn makes_links(&self) -> bool {
         self.calls.iter().any(|call| call.kind == Some(OperationKind::Symlink))
     }

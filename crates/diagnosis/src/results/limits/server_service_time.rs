@@ -143,7 +143,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     )
 }
 
-/// What each kind of call took of the server's time, the dearest first: as their round trips beyond the way have it.
+/// What each kind of call took of the server's time, the costliest first: as their round trips beyond the way have it.
 fn served<'a>(measured: &Measured<'_>, phase: &'a RpcPhase, all: f64) -> Vec<Served<'a>> {
     let round_trip = measured.round_trip_ns().unwrap_or(0.0);
     let bandwidth = measured.network().and_then(|network| network.bandwidth).map(|bits| bits as f64 / 8.0);

@@ -176,19 +176,19 @@ fn finding(
     let list = |indices: &[usize]| {
         names(indices).iter().map(|client| (client + 1).to_string()).collect::<Vec<_>>().join(", ")
     };
-    let hashing = match hashed >= 0.05 {
-        _ if same => {
-            "the same clients lose in every run, which hashing would not do: look at what they have in common"
-                .to_owned()
-        }
-        true => format!(
+    let hashing = if same {
+        "the same clients lose in every run, which hashing would not do: look at what they have in common"
+            .to_owned()
+    } else if hashed >= 0.05 {
+        format!(
             "hashing of {flows} connections to {QUEUES} transmit queues gives such a ratio with a probability of {}, and is enough to explain it",
             percent(hashed)
-        ),
-        false => format!(
+        )
+    } else {
+        format!(
             "hashing of {flows} connections to {QUEUES} transmit queues hardly gives that ({}): look for another reason",
             percent(hashed)
-        ),
+        )
     };
     let what = format!(
         "{} of {} clients get {} each, the others ({}) {}: {} to 1, together {}. A division so clear is no chance ({}); {hashing}.",

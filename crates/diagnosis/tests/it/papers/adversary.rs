@@ -11,6 +11,7 @@ use benchmaster_record::results::{
     ServerOperation, ServerUse, StudyResults,
 };
 use benchmaster_record::samples::Kind;
+use benchmaster_testkit::Random;
 use jiff::Timestamp;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -50,36 +51,6 @@ enum Network {
 enum Half {
     LookedAt,
     HeldOut,
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// Between both, evenly on logarithms.
-    fn log(&mut self, from: f64, to: f64) -> f64 {
-        from * (to / from).powf(self.unit())
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[(self.next() % all.len() as u64) as usize]
-    }
-
-    fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.unit()).ln()
-    }
 }
 
 /// A system with random parameters; times in nanoseconds.
@@ -390,7 +361,7 @@ impl Score {
     fn take(&mut self, seed: u64, system: &System, counted: &Counted) {
         let whole: f64 = counted.spent.iter().sum();
         let share = |place: Place| counted.spent[place as usize] / whole;
-        // What is waited for behind few slots is what those calls that have one do; a link may be busy and nobody wait.
+        // What is waited for behind few slots is what those calls that have one do; a link may be busy without a queue.
         let busy =
             system.bandwidth.map_or(0.0, |bandwidth| counted.bytes / bandwidth / (counted.length / 1e9));
         let sent = whole - counted.spent[Place::Slots as usize];
@@ -407,7 +378,7 @@ impl Score {
             .collect();
         self.all += 1;
         let most = PLACES.into_iter().max_by(|a, b| share(*a).total_cmp(&share(*b))).unwrap();
-        // Distance alone is no condition where nobody asked for it, nor is the work of a client of its own.
+        // Distance alone is no condition where none was asked for, nor is the work of a client of its own.
         let nameable = match most {
             Place::Path => system.network == Network::Declared,
             Place::Host => system.embedded,

@@ -182,7 +182,7 @@ impl Clients {
         let kept = loop {
             match self.replies.offer(id, wanted) {
                 Some(kept) => break kept,
-                // Those who let their leases run out keep replies that nobody will ask for.
+                // Those who let their leases run out keep replies that no client will ask for.
                 None if self.make_room(files, now, effects) => {}
                 None => return Err(Nfsstat4::NOSPC),
             }

@@ -41,7 +41,7 @@ pub struct DesignDescription {
     pub resolution: Option<u32>,
     /// The same with a part that says how bad the worst of the shortest words is; a whole number for regular designs.
     pub generalised_resolution: Option<f64>,
-    /// Interactions of so many factors are listed below.
+    /// Interactions of this many factors are listed below.
     pub max_order: u32,
     /// Sets of effects that cannot be separated, of a regular design: the mean's first, then by order. Effects alone in
     /// their chain are there too.

@@ -14,7 +14,7 @@ use super::words::Words;
 /// A factor of a design.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesignFactor {
-    /// Its name; the letter itself where nobody gave a name.
+    /// Its name; the letter itself where no name was given.
     pub name: String,
     /// Names of its levels from low to high.
     pub levels: Vec<String>,
@@ -64,7 +64,7 @@ pub struct DesignInput<'a> {
     pub blocks: BlockInput,
     /// Centre runs of each block; all together when runs are not blocked.
     pub centre_points: u32,
-    /// Interactions of so many factors are listed in alias chains.
+    /// Interactions of this many factors are listed in alias chains.
     pub max_order: u32,
     /// Confidence level of the intervals.
     pub confidence: f64,
@@ -147,7 +147,7 @@ impl<'a> Facts<'a> {
         (runs(min), runs(max))
     }
 
-    /// Different blocks of so many replicates, at least 1.
+    /// Different blocks of this many replicates, at least 1.
     pub(crate) fn total_blocks(&self, replicates: u32) -> u64 {
         match self.input.blocks.named.len() as u64 {
             0 => self.visits(replicates),
@@ -163,7 +163,7 @@ impl<'a> Facts<'a> {
         if each { within * u64::from(replicates) } else { within }
     }
 
-    /// Centre runs of so many replicates.
+    /// Centre runs of this many replicates.
     pub(crate) fn centre_runs(&self, replicates: u32) -> u64 {
         u64::from(self.input.centre_points) * self.visits(replicates)
     }

@@ -127,7 +127,7 @@ impl Pilot {
     }
 }
 
-/// Responses of which the largest is so many times the smallest are analysed as logarithms.
+/// Responses of which the largest is this many times the smallest are analysed as logarithms.
 const LOG_RANGE: f64 = 10.0;
 
 fn mean(values: &[f64]) -> f64 {

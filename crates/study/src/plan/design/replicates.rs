@@ -1,7 +1,9 @@
 //! How many replicates an effect takes.
 
+use std::convert::Infallible;
+
 use benchmaster_record::results::Replication;
-use benchmaster_stats::power::MOST_REPLICATES;
+use benchmaster_stats::power::least;
 
 use super::description::ReplicatesNeeded;
 use super::facts::{DesignInput, Facts};
@@ -26,17 +28,12 @@ pub(crate) fn replicates_needed(input: &DesignInput<'_>) -> Option<ReplicatesNee
     };
     // Whether that can be said at all.
     of(2)?;
-    let enough = |replicates: u32| of(replicates).is_some_and(|(enough, _)| enough);
-    let (mut below, mut above) = (1, 2);
-    while !enough(above) {
-        if above as usize >= MOST_REPLICATES {
-            return Some(ReplicatesNeeded { effect, replicates: None, runs: None });
-        }
-        (below, above) = (above, above * 2);
-    }
-    while above - below > 1 {
-        let middle = u32::midpoint(below, above);
-        if enough(middle) { above = middle } else { below = middle }
-    }
-    Some(ReplicatesNeeded { effect, replicates: Some(above), runs: of(above).map(|(_, runs)| runs) })
+    let enough = |replicates: usize| {
+        let found = u32::try_from(replicates).ok().and_then(of);
+        Ok::<_, Infallible>(found.is_some_and(|(enough, _)| enough))
+    };
+    let Ok(needed) = least(2, enough);
+    let replicates = needed.and_then(|needed| u32::try_from(needed).ok());
+    let runs = replicates.and_then(of).map(|(_, runs)| runs);
+    Some(ReplicatesNeeded { effect, replicates, runs })
 }

@@ -1,6 +1,6 @@
 use std::future::Future;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
@@ -22,7 +22,10 @@ fn path(text: &str) -> PathBuffer {
 const XDEV: OperationError = OperationError::Os(libc::EXDEV);
 
 /// A tree with links out of it, in all their forms, beside files that must stay as they are.
-fn tree(outside: &Path, root: &Path) {
+fn tree() -> (tempfile::TempDir, PathBuf, OwnedFd) {
+    let directory = tempfile::tempdir().unwrap();
+    let (outside, root) = (directory.path(), directory.path().join("root"));
+    std::fs::create_dir(&root).unwrap();
     std::fs::create_dir(outside.join("keep")).unwrap();
     std::fs::write(outside.join("real"), "precious").unwrap();
     std::fs::write(outside.join("keep/f1"), "precious").unwrap();
@@ -34,15 +37,13 @@ fn tree(outside: &Path, root: &Path) {
     symlink("..", root.join("d/e/in")).unwrap();
     symlink("file", root.join("d/link")).unwrap();
     symlink("/proc/self/cwd", root.join("magic")).unwrap();
+    let handle = OwnedFd::from(std::fs::File::open(&root).unwrap());
+    (directory, root, handle)
 }
 
 #[test]
 fn no_call_leaves_the_tree_through_a_link() {
-    let outside = tempfile::tempdir().unwrap();
-    let root = outside.path().join("root");
-    std::fs::create_dir(&root).unwrap();
-    tree(outside.path(), &root);
-    let handle = OwnedFd::from(std::fs::File::open(&root).unwrap());
+    let (outside, _, handle) = tree();
     let engine = PosixEngine::beneath(handle.as_fd());
     let write = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
     for link in ["absolute", "up", "magic/x"] {
@@ -83,11 +84,7 @@ fn no_call_leaves_the_tree_through_a_link() {
 
 #[test]
 fn what_stays_in_the_tree_is_done() {
-    let outside = tempfile::tempdir().unwrap();
-    let root = outside.path().join("root");
-    std::fs::create_dir(&root).unwrap();
-    tree(outside.path(), &root);
-    let handle = OwnedFd::from(std::fs::File::open(&root).unwrap());
+    let (outside, root, handle) = tree();
     let engine = PosixEngine::beneath(handle.as_fd());
     let write = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
     assert!(done(engine.create(&path("d/e/in/link"), write)).is_ok(), "d/e/in is d, link is d/file");

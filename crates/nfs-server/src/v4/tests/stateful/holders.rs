@@ -60,7 +60,7 @@ fn the_holder_of_a_write_delegation_is_asked_before_others_are_told() {
     let same = HolderAttributes { change: Some(own.0), size: Some(own.1), ..HolderAttributes::default() };
     assert_eq!(answer(&one, held, Some(same)), []);
     assert_eq!(look(&mut two), Ok(own));
-    // What was answered a while ago is asked anew; what the holder has changed moves the change attribute.
+    // What was answered a while ago is asked again; what the holder has changed moves the change attribute.
     two.c.wait(Duration::from_secs(2));
     assert_eq!(look(&mut two), Err(Nfsstat4::DELAY));
     assert_eq!(two.callbacks(), [question(&one, held, false)]);
