@@ -7,7 +7,7 @@ use crate::place::{Place, stderr};
 
 const MIB: u64 = 1 << 20;
 
-/// Runs one workload of so many operations of 512 bytes; gives the operations done and the most memory used, from
+/// Runs one workload of this many operations of 512 bytes; gives the operations done and the most memory used, from
 /// start to report.
 fn peak(operations: u64, trace: bool) -> (u64, u64) {
     let place = Place::in_memory();
@@ -17,7 +17,7 @@ fn peak(operations: u64, trace: bool) -> (u64, u64) {
         &format!(
             "[study]\nname = 'memory'\n[target]\npath = 'target'\n[run]\ninterval = '1s'\n\
              [design]\nreplicates = 1\n[workload.write]\nuse = 'sequential-write'\nfile_size = '64KiB'\nio_size = '512B'\n\
-             duration = '40s'\nbytes = '{bytes}B'\ntrace = {trace}\n"
+             duration = '10min'\nbytes = '{bytes}B'\ntrace = {trace}\n"
         ),
     );
     let mut child = place.command(&["run", "memory.toml", "-q"]).spawn().unwrap();
