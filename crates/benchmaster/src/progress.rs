@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use benchmaster_record::results::{RunRecord, Severity, TreatmentRecord};
-use benchmaster_runner::{ClientProgress, ClientState, Happening};
+use benchmaster_runner::{ClientProgress, ClientState, RunEvent};
 use benchmaster_study::plan::{Estimate, Plan};
 use benchmaster_telemetry::Environment;
 use benchmaster_units::format::{self, rounded};
@@ -64,17 +64,17 @@ impl Reporter {
         }
     }
 
-    pub(crate) fn take(&mut self, happening: &Happening<'_>) {
-        match happening {
-            Happening::AlreadyComplete { done } => {
+    pub(crate) fn take(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::AlreadyComplete { done } => {
                 let runs = format::plural(*done as usize, "run");
-                self.line(&format!("{}: complete with {runs}; nothing is measured again", self.study));
+                self.line(&format!("{}: complete with {runs}; nothing left to measure", self.study));
             }
-            Happening::Begun { done, interruptions, environments, scratch } => {
+            RunEvent::Begun { done, interruptions, environments, scratch } => {
                 self.begun(*done, *interruptions);
                 self.place(environments, *scratch);
             }
-            Happening::RunBegins { position, treatment, replicate } => {
+            RunEvent::RunBegins { position, treatment, replicate } => {
                 self.planned = self.planned.max(u64::from(*position) + 1);
                 self.current = format!("{}, replicate {}", treatment.label, replicate + 1);
                 if let Some(bar) = &self.bar {
@@ -83,7 +83,7 @@ impl Reporter {
                     bar.set_message(self.current.clone());
                 }
             }
-            Happening::Waiting { block, until } => {
+            RunEvent::Waiting { block, until } => {
                 let text =
                     format!("waits until {} for the block `{block}`", until.strftime("%Y-%m-%d %H:%M"));
                 if let Some(bar) = &self.bar {
@@ -91,10 +91,10 @@ impl Reporter {
                 }
                 self.line(&text);
             }
-            Happening::Note(text) => self.line(text),
-            Happening::Retry { reason } => self.line(&format!("{}: tried again: {reason}", self.current)),
-            Happening::Progress { workload, progress, clients } => self.progress(workload, progress, clients),
-            Happening::RunStored { run, treatment } => self.run_stored(run, treatment),
+            RunEvent::Note(text) => self.line(text),
+            RunEvent::Retry { reason } => self.line(&format!("{}: tried again: {reason}", self.current)),
+            RunEvent::Progress { workload, progress, clients } => self.progress(workload, progress, clients),
+            RunEvent::RunStored { run, treatment } => self.run_stored(run, treatment),
         }
     }
 
@@ -111,7 +111,7 @@ impl Reporter {
             0 => format!("no run was finished; {} begins again in `{directory}`", self.again),
             n => {
                 let runs = format::plural(n as usize, "finished run");
-                format!("{runs} kept in `{directory}`; {} goes on from there", self.again)
+                format!("{runs} kept in `{directory}`; {} continues from there", self.again)
             }
         })
     }

@@ -33,7 +33,7 @@ pub struct Blocking {
 ///
 /// # Errors
 ///
-/// A number of blocks that is no power of two or leaves less than two runs for a block, and one that would confound
+/// A number of blocks that is not a power of two or leaves less than two runs for a block, and one that would confound
 /// a main effect in every way.
 pub fn blocks(fraction: &Fraction, blocks: u32) -> Result<Blocking, DesignError> {
     let runs = fraction.runs();

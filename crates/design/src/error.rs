@@ -119,7 +119,7 @@ pub enum FractionError {
         /// The most that are possible.
         limit: u32,
     },
-    /// A number of blocks that is no power of two, or more than the runs.
+    /// A number of blocks that is not a power of two, or more than the runs.
     #[error("{blocks} blocks cannot be made of {runs} runs; take a power of two from 2 to {}", runs / 2)]
     Blocks {
         /// Blocks asked for.

@@ -26,7 +26,7 @@ pub const EFFORT: u64 = 6_000_000;
 ///
 /// # Errors
 ///
-/// A number of runs that is no power of two, too small to distinguish the factors (k factors need at least k + 1 runs)
+/// A number of runs that is not a power of two, too small to distinguish the factors (k factors need at least k + 1 runs)
 /// or larger than all 2^k combinations; and designs beyond the bounds of [`Fraction::from_generators`].
 pub fn by_runs(factors: u32, runs: u64) -> Result<Fraction, DesignError> {
     let base = base_of(factors, runs)?;

@@ -52,7 +52,7 @@ pub enum AgentError {
     Start(#[source] io::Error),
     #[error("the connection to the controller broke: {0}")]
     Broken(String),
-    #[error("nothing was heard of the controller for {} s; the agent ends", .0.as_secs_f64())]
+    #[error("no message from the controller for {} s; the agent ends", .0.as_secs_f64())]
     Silent(Duration),
 }
 
@@ -66,7 +66,7 @@ impl From<StreamError> for AgentError {
 }
 
 /// Serves a controller on the stream that `connect` gives, until the controller says that it is over, the stream ends or
-/// nothing was heard for the controller's patience. What still runs is stopped then.
+/// no message for the controller's patience. What still runs is stopped then.
 ///
 /// The caller ends the process after that: threads of a workload may hang in the kernel, and are left behind.
 ///
@@ -96,7 +96,7 @@ async fn serve_on(stream: Box<dyn ByteStream>, work: work::Handle) -> Result<End
         ended = service.serve(FrameReader::new(reader, PATIENCE)) => ended?,
         broken = &mut writing => {
             broken?;
-            return Err(AgentError::Broken("nothing can be sent any more".into()));
+            return Err(AgentError::Broken("the connection is closed".into()));
         }
     };
     if ended == Ended::Requested {

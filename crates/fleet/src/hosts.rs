@@ -26,7 +26,7 @@ pub enum HostsProblem {
     #[error("a host name is missing; write names separated by single commas, as `c1,c2`")]
     NoName,
     /// A user without a host, or a host without the user before `@`.
-    #[error("`@` stands between a user's and a host's name, once, as `user@host`")]
+    #[error("`@` separates user and host once, as in `user@host`")]
     User,
     /// A character that no host's or user's name has.
     #[error("{0:?} cannot be part of a host's name; names have letters, digits, and any of `.-_:%`")]
@@ -38,10 +38,10 @@ pub enum HostsProblem {
     #[error("the bracket is not closed; write `c[1-10]`")]
     Unclosed,
     /// `]` without `[`, or `[` within brackets.
-    #[error("brackets are in pairs and not within each other; write `c[1-10]`")]
+    #[error("brackets must be paired and not nested; write `c[1-10]`")]
     Bracket,
     /// Something else than a number where one must be.
-    #[error("a number must stand here; write ranges as `[1-10]`, `[1,3,7-9]` or `[01-10]`")]
+    #[error("expected a number; write ranges as `[1-10]`, `[1,3,7-9]` or `[01-10]`")]
     Number,
     /// More digits than any host has.
     #[error("a number has at most {MOST_DIGITS} digits")]
@@ -54,7 +54,9 @@ pub enum HostsProblem {
         end: String,
     },
     /// `[01-002]`, `[1-010]`: how many digits are meant is ambiguous.
-    #[error("`{start}` and `{end}` do not tell how many digits the numbers have; write as many in both")]
+    #[error(
+        "`{start}` and `{end}` leave the number of digits open; write both with the same number of digits"
+    )]
     Padding {
         /// The first number as written.
         start: String,
@@ -64,7 +66,7 @@ pub enum HostsProblem {
     #[error("more than {MOST_HOSTS} hosts")]
     TooMany,
     /// The same host again.
-    #[error("the host `{host}` is there twice; a host gets one agent, which can be many clients")]
+    #[error("the host `{host}` is listed twice; a host gets one agent, which can run many clients")]
     Twice {
         /// Its name, without a user's.
         host: String,
@@ -113,11 +115,11 @@ pub fn expand<P: AsRef<str>>(patterns: &[P]) -> Result<Vec<String>, HostsError> 
 struct Name {
     /// Where it begins in the pattern.
     start: usize,
-    parts: Vec<Part>,
+    parts: Vec<NamePart>,
 }
 
 #[derive(Debug)]
-enum Part {
+enum NamePart {
     Text(String),
     Numbers(Vec<Range>),
 }
@@ -134,8 +136,8 @@ impl Name {
     /// How many hosts it stands for; `usize::MAX` when that does not fit.
     fn count(&self) -> usize {
         self.parts.iter().fold(1, |product: usize, part| match part {
-            Part::Text(_) => product,
-            Part::Numbers(ranges) => {
+            NamePart::Text(_) => product,
+            NamePart::Numbers(ranges) => {
                 let numbers = ranges.iter().map(|range| (range.last - range.first) as usize + 1);
                 product.saturating_mul(numbers.fold(0, usize::saturating_add))
             }
@@ -146,8 +148,8 @@ impl Name {
         let mut names = vec![String::new()];
         for part in &self.parts {
             match part {
-                Part::Text(text) => names.iter_mut().for_each(|name| name.push_str(text)),
-                Part::Numbers(ranges) => {
+                NamePart::Text(text) => names.iter_mut().for_each(|name| name.push_str(text)),
+                NamePart::Numbers(ranges) => {
                     let with_numbers = |name: &String| {
                         let numbers = ranges
                             .iter()
@@ -177,10 +179,10 @@ fn parse(characters: &[char], start: usize) -> Result<(Name, Option<usize>), Mis
             Some(',') => break Some(at),
             Some('[') => {
                 if !text.is_empty() {
-                    parts.push(Part::Text(std::mem::take(&mut text)));
+                    parts.push(NamePart::Text(std::mem::take(&mut text)));
                 }
                 let (ranges, after) = numbers(characters, at)?;
-                parts.push(Part::Numbers(ranges));
+                parts.push(NamePart::Numbers(ranges));
                 at = after;
                 continue;
             }
@@ -205,7 +207,7 @@ fn parse(characters: &[char], start: usize) -> Result<(Name, Option<usize>), Mis
         return Err((at - 1, HostsProblem::User));
     }
     if !text.is_empty() {
-        parts.push(Part::Text(text));
+        parts.push(NamePart::Text(text));
     }
     if parts.is_empty() {
         return Err((at, HostsProblem::NoName));
@@ -305,12 +307,12 @@ mod tests {
             ("c[1-", 2, "not closed"),
             ("c[", 2, "not closed"),
             ("c[1-3", 2, "not closed"),
-            ("c1]", 3, "in pairs"),
-            ("c[1[", 4, "in pairs"),
-            ("c[]", 3, "a number must"),
-            ("c[a-b]", 3, "a number must"),
-            ("c[1-3x]", 6, "a number must"),
-            ("c[1,]", 5, "a number must"),
+            ("c1]", 3, "paired"),
+            ("c[1[", 4, "paired"),
+            ("c[]", 3, "expected a number"),
+            ("c[a-b]", 3, "expected a number"),
+            ("c[1-3x]", 6, "expected a number"),
+            ("c[1,]", 5, "expected a number"),
             ("c[9-3]", 3, "backwards; write `[3-9]`"),
             ("c[1-010]", 3, "`1` and `010`"),
             ("c[001-10]", 3, "`001` and `10`"),
@@ -321,13 +323,13 @@ mod tests {
             ("-oProxyCommand=x", 1, "begin with `-`"),
             ("a,-l", 3, "begin with `-`"),
             ("u@-l", 3, "begin with `-`"),
-            ("@c", 1, "between a user's"),
-            ("u@", 2, "between a user's"),
-            ("u@v@c", 4, "between a user's"),
-            ("u[1-2]@c", 7, "between a user's"),
-            ("c1,d,C1", 6, "`C1` is there twice"),
-            ("c[1-3],root@c2", 8, "`c2` is there twice"),
-            ("c[1,1]", 1, "`c1` is there twice"),
+            ("@c", 1, "separates user"),
+            ("u@", 2, "separates user"),
+            ("u@v@c", 4, "separates user"),
+            ("u[1-2]@c", 7, "separates user"),
+            ("c1,d,C1", 6, "`C1` is listed twice"),
+            ("c[1-3],root@c2", 8, "`c2` is listed twice"),
+            ("c[1,1]", 1, "`c1` is listed twice"),
             ("c[1-10001]", 1, "more than 10000"),
             ("c[1-999999999]n[1-999999999][1-999999999]", 1, "more than 10000"),
         ];

@@ -49,7 +49,7 @@ pub enum MergeError {
     #[error("no agent recorded anything")]
     Nothing,
     #[error(
-        "agent `{agent}` recorded other things than the first one ({what}): the agents are not of one version"
+        "agent `{agent}` recorded different data than the first one ({what}): the agents differ in version"
     )]
     Different { agent: String, what: String },
     /// A histogram cannot be read.

@@ -138,7 +138,7 @@ fn translate<'a>(script: &'a Script<'a>, notes: &mut Notes) -> Result<(Workload,
     for (mut member, rate) in members.into_iter().zip(rates) {
         let steps = steps::steps(&mut member.flow, member.workers, &around, notes)?;
         if steps.flow.is_empty() {
-            let why = "nothing that its flowops do is left, so it is not in the workload";
+            let why = "none of its flowops can be imported, so it is left out";
             notes.line(member.place.0, member.place.1, NoteKind::Unsupported, why);
             continue;
         }

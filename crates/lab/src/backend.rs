@@ -51,7 +51,7 @@ impl fmt::Display for BackEnd {
 
 /// Why a text names no back-end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no back-end: give `qemu-kvm`, `uml`, `qemu-tcg`, `uml-virtual-time` or `namespaces`")]
+#[error("`{0}` is not a back-end: give `qemu-kvm`, `uml`, `qemu-tcg`, `uml-virtual-time` or `namespaces`")]
 pub struct NoBackEnd(String);
 
 impl FromStr for BackEnd {

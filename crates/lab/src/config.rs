@@ -92,7 +92,7 @@ impl fmt::Display for ServerKind {
 
 /// Why a text names no server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no server: give `knfsd`, `memory`, `ganesha`, or a host name or address")]
+#[error("`{0}` is not a server: give `knfsd`, `memory`, `ganesha`, or a host name or address")]
 pub struct NoServer(String);
 
 impl FromStr for ServerKind {
@@ -167,7 +167,7 @@ impl fmt::Display for FileSystem {
 
 /// Why a text names no file system.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no file system of a lab's server: give `tmpfs`, `ext4` or `xfs`")]
+#[error("`{0}` is not a file system of a lab's server: give `tmpfs`, `ext4` or `xfs`")]
 pub struct NoFileSystem(String);
 
 impl FromStr for FileSystem {

@@ -78,7 +78,7 @@ pub enum KernelChoice {
 
 /// Why a text names no kernel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no kernel: give `packaged`, a version such as `6.12`, or a path with a `/`")]
+#[error("`{0}` is not a kernel: give `packaged`, a version such as `6.12`, or a path with a `/`")]
 pub struct NoKernelChoice(String);
 
 impl FromStr for KernelChoice {
@@ -124,7 +124,7 @@ pub enum KernelError {
     #[error("no kernel {0} was built; run `benchmaster lab kernel build {0}`")]
     NotBuilt(String),
     /// Neither a user-mode kernel nor an image for PCs.
-    #[error("{} is no kernel: neither a program of user-mode Linux nor an image for PCs (bzImage)", .0.display())]
+    #[error("{} is not a kernel: neither a program of user-mode Linux nor an image for PCs (bzImage)", .0.display())]
     NoKernel(PathBuf),
     /// Not for the back-end.
     #[error("the kernel {} is {is}, and {needed} is needed: choose another kernel or back-end", file.display())]
@@ -138,11 +138,11 @@ pub enum KernelError {
     #[error("the package {package} has no {path}")]
     NotInPackage { path: String, package: String },
     /// Not a directory with the source of Linux.
-    #[error("{} is no source of Linux with user mode: it has no Makefile or no arch/um", .0.display())]
+    #[error("{} is not a source of Linux with user mode: it has no Makefile or no arch/um", .0.display())]
     NoSource(PathBuf),
     /// Building takes programs that are not here.
     #[error(
-        "building a kernel takes programs that are not here; run as root: apt-get install --no-install-recommends {0}"
+        "building a kernel needs programs that are not installed; run as root: apt-get install --no-install-recommends {0}"
     )]
     NoTools(String),
     /// A version cannot be what a lab needs.

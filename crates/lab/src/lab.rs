@@ -53,7 +53,7 @@ pub enum LabError {
     #[error("the lab `{0}` is not up; run `benchmaster lab up --name {0}`")]
     NotUp(String),
     #[error(
-        "the lab `{0}` is up already; see `benchmaster lab status`, end it with `benchmaster lab down --name {0}`"
+        "the lab `{0}` is already up; see `benchmaster lab status`, end it with `benchmaster lab down --name {0}`"
     )]
     UpAlready(String),
     /// It was up once: its supervisor has ended by something else than `down`, and all its machines with it.

@@ -86,7 +86,7 @@ impl MachineSpec {
     pub(crate) fn word(&self, path: &Path) -> Result<String, MachineError> {
         let text = path.display().to_string();
         if text.chars().any(|c| c.is_whitespace() || c.is_control() || ",\"'=".contains(c)) {
-            let reason = "a path with white space, quotes, commas or equals signs is no word of a kernel's command line";
+            let reason = "a path with white space, quotes, commas or equals signs cannot be passed on a kernel's command line";
             Err(self.failed(text)(io::Error::new(io::ErrorKind::InvalidInput, reason)))
         } else {
             Ok(text)
@@ -159,7 +159,7 @@ impl fmt::Display for ExitCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::PoweredOff => f.write_str("switched itself off"),
-            Self::Restarted => f.write_str("restarted itself, which ends a machine of a lab"),
+            Self::Restarted => f.write_str("rebooted, which ends a machine of a lab"),
             Self::Panicked { message } => write!(f, "its kernel panicked: {message}"),
             Self::Signalled(signal) => write!(f, "its process was ended by signal {signal}"),
             Self::Exited(status) => write!(f, "its process ended with status {status}"),

@@ -73,7 +73,7 @@ impl Qemu {
         let trees = Trees::now().map_err(|error| error.to_string())?;
         let name = name();
         let Some(program) = trees.program(&name) else {
-            return Err(format!("`{name}` is not here; run `benchmaster lab setup --qemu`"));
+            return Err(format!("`{name}` is not installed; run `benchmaster lab setup --qemu`"));
         };
         let mut command = Command::new(&program);
         if trees.unpacked(&program) {

@@ -54,7 +54,7 @@ pub enum RootError {
         packages: Vec<String>,
     },
     /// A program cannot be put into the root.
-    #[error("cannot put {} into the root of guests: {reason}", file.display())]
+    #[error("cannot add {} to the guests' root file system: {reason}", file.display())]
     Program { file: PathBuf, reason: String },
     /// The kernel's modules cannot be prepared.
     #[error("cannot prepare the modules of the kernel {kernel} for guests: {reason}")]

@@ -11,7 +11,7 @@
 //! network.server().apply(&mut server)?;
 //! server.arg(network.server_address().to_string()).spawn()?;
 //! network.client(0).run(|| { /* clients connect from here */ })?;
-//! println!("{}", network.note());
+//! println!("The network is emulated by {}", network.note());
 //! # Ok(())
 //! # }
 //! ```
@@ -255,13 +255,11 @@ impl Network {
         self.base
     }
 
-    /// What results over it are good for, in sentences for the reader of a report.
+    /// By what the network is emulated, and what results over it are good for: ends a sentence that begins with "emulated by".
     pub fn note(&self) -> String {
         let mut note = match self.means() {
-            Means::Netem => {
-                "The network was emulated by the kernel (tc netem) between namespaces of this host."
-            }
-            Means::Wire => "The network was emulated by a user-space wire between namespaces of this host.",
+            Means::Netem => "the kernel (tc netem) between namespaces of this host.",
+            Means::Wire => "a user-space wire between namespaces of this host.",
         }
         .to_owned();
         note += " TCP is the kernel's own, so that latency and throughput follow delay, bandwidth and loss.";

@@ -260,12 +260,6 @@ impl Wire {
         ends.map(|(namespace, name)| dropped(namespace, name)).collect()
     }
 
-    /// Whether its thread has real-time scheduling, so that busy clients and servers do not make it late. It takes
-    /// the right to: root has it, users in a user namespace have not.
-    pub fn has_precedence(&self) -> bool {
-        self.state.lock().precedence
-    }
-
     fn wake(&self) {
         // The counter is never full.
         let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());

@@ -43,7 +43,7 @@ mod request;
 mod slots;
 mod state;
 
-pub use self::delegation::{Delegation, DelegationKind, ModifiedHook, RecallHook};
+pub use self::delegation::{Delegation, DelegationKind, RecallHook};
 pub use self::state::File;
 
 use self::delegation::Delegations;
@@ -263,11 +263,6 @@ impl Client {
     /// Slots of the session that the server granted, and how many of them may be used now. (0, 0) in version 4.0.
     pub fn slots(&self) -> (usize, usize) {
         self.0.slots.size()
-    }
-
-    /// Client id, as the server gave it.
-    pub fn client_id(&self) -> u64 {
-        self.0.client.get()
     }
 }
 

@@ -27,6 +27,7 @@ pub mod session;
 
 mod arena;
 mod contention;
+pub mod delegated;
 mod entry;
 mod grace;
 pub mod held;
@@ -219,9 +220,6 @@ impl State {
         files.recall_conflicting(clients, file, conflict, holder, now, effects)
     }
 }
-
-/// A shared session, found without the tables' lock once a connection knows it.
-pub type SharedSession = Arc<session::Session>;
 
 /// Time that a client's courtesy lasts beyond its lease when no other client conflicts (RFC 7530 §9.6.3.1).
 pub const COURTESY: Duration = Duration::from_secs(24 * 3600);

@@ -101,7 +101,7 @@ pub fn export(
         files.push(write_table(name, format, out, |put| put(&table))?);
     }
     for (name, of_run) in
-        [("samples", tables::beside::samples as OfRun), ("collected", tables::beside::collected)]
+        [("samples", tables::hosts::samples as OfRun), ("collected", tables::hosts::collected)]
     {
         files.push(write_table(name, format, out, |put| {
             // The columns are there even where no run has rows.

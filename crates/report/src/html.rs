@@ -18,7 +18,7 @@ use crate::plots::figure::Figure;
 use crate::plots::{Plots, effects};
 use crate::sections::{compare, experiment, hash_cast, history, study};
 
-pub use crate::sections::compare::Compared;
+pub use crate::sections::differences::Compared;
 pub use crate::sections::hash_cast::{HashCast, HashCastCurve, HashCastPoint, HashCastPoints};
 
 /// Why a page could not be made.

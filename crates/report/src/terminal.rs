@@ -9,13 +9,14 @@ use benchmaster_analysis::Analysis;
 use benchmaster_analysis::compare::{Comparison, History};
 use benchmaster_analysis::experiment::{Experiment, Sample};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
+use benchmaster_diagnosis::explanation::Explanation;
 use benchmaster_diagnosis::finding::{CostOf, Finding};
 use benchmaster_record::results::StudyResults;
 
 use crate::document::{Block, Depth, Document, Entry, Note};
 use crate::format;
 use crate::plots::Plots;
-use crate::sections::{compare, experiment, history, study};
+use crate::sections::{compare, experiment, findings, history, study};
 use grid::Text;
 
 pub use grid::wrap;
@@ -62,6 +63,20 @@ pub fn history_text(history: &History, options: &TextOptions) -> String {
     document(&history::document(history), options)
 }
 
+/// What `diagnose` prints: all findings with their evidence, below `lead`.
+pub fn diagnosis_text(
+    title: String,
+    lead: Vec<String>,
+    diagnosis: &Diagnosis,
+    options: &TextOptions,
+) -> String {
+    render(&findings::document(title, lead, diagnosis), Depth::Page, options)
+}
+
+pub fn explanation_text(one: &Explanation, options: &TextOptions) -> String {
+    document(&findings::explanation(one), options)
+}
+
 /// The effects in a table of runs without a study.
 pub fn experiment_text(title: &str, notes: &[String], found: &Experiment, options: &TextOptions) -> String {
     document(&experiment::document(title.into(), notes, found, Vec::new()), options)
@@ -79,20 +94,24 @@ pub fn sample_text(
 
 /// A document as text; plots and what only the page has are left out.
 pub(crate) fn document(document: &Document, options: &TextOptions) -> String {
+    render(document, Depth::Full, options)
+}
+
+fn render(document: &Document, depth: Depth, options: &TextOptions) -> String {
     let mut text = Text::new(options);
     text.bold_line(&document.title);
     document.lead.iter().for_each(|lead| text.wrapped("", lead));
     for section in &document.sections {
-        let blocks = section.blocks(Depth::Full);
+        let blocks = section.blocks(depth);
         if blocks.iter().any(|block| !matches!(block, Block::Heading(_))) {
             text.section(&section.title.to_uppercase());
-            write(&mut text, &blocks);
+            write(&mut text, &blocks, depth);
         }
     }
     text.finish()
 }
 
-fn write(text: &mut Text, blocks: &[&Block]) {
+fn write(text: &mut Text, blocks: &[&Block], depth: Depth) {
     for (at, block) in blocks.iter().enumerate() {
         match block {
             Block::Heading(_) if matches!(blocks.get(at + 1), None | Some(Block::Heading(_))) => {}
@@ -111,14 +130,14 @@ fn write(text: &mut Text, blocks: &[&Block]) {
                     text.clipped_after("   ", &format!("do: {}", note.remedy), usize::MAX);
                 }
             }
-            Block::Finding(entry) => finding(text, entry),
+            Block::Finding(entry) => finding(text, entry, depth),
             // A file that can be read elsewhere.
             Block::Fold(_, blocks) if matches!(blocks.first(), Some(Block::Code(..))) => {}
             Block::Fold(title, blocks) => {
                 if !matches!(blocks.first(), Some(Block::Table(_) | Block::Finding(_) | Block::Note(_))) {
                     text.section(title);
                 }
-                write(text, &blocks.iter().collect::<Vec<_>>());
+                write(text, &blocks.iter().collect::<Vec<_>>(), depth);
             }
             Block::Code(_, code) => code.lines().for_each(|line| text.raw_line(&format!("  {line}"))),
             Block::Plot(_) => {}
@@ -133,7 +152,11 @@ fn told(note: &Note) -> String {
     }
 }
 
-fn finding(text: &mut Text, entry: &Entry) {
+/// A finding; for a reader of all depths with its evidence.
+fn finding(text: &mut Text, entry: &Entry, depth: Depth) {
+    if depth == Depth::Page {
+        text.raw_line("");
+    }
     let finding = &entry.finding;
     let cost = cost(finding).map_or(String::new(), |cost| format!(", {cost}"));
     let head = format!("{}. {} ({}{cost}): ", entry.number, finding.id, finding.confidence.word());
@@ -142,6 +165,15 @@ fn finding(text: &mut Text, entry: &Entry) {
         text.clipped_after("   ", &format!("where: {}", entry.place), usize::MAX);
     }
     text.clipped_after("   ", &format!("do: {}", remedy(finding)), usize::MAX);
+    if depth == Depth::Page {
+        for (term, words) in &entry.background {
+            text.clipped_after("   ", &format!("{}: {words}", term.to_lowercase()), usize::MAX);
+        }
+        for table in &entry.evidence {
+            text.raw_line("");
+            text.table(table);
+        }
+    }
 }
 
 /// `costs 12 % of all calls`, `12 % of the reported numbers in doubt`.

@@ -17,8 +17,8 @@ use benchmaster_workload::target::{NfsTarget, Target};
 use jiff::Timestamp;
 use serde::Serialize;
 
+use super::services::Reached;
 use super::services::Services;
-use super::targets::Reached;
 use benchmaster_study::settings::Settings;
 
 /// How long each repetition of a transfer is measured.

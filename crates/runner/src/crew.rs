@@ -19,9 +19,9 @@ use benchmaster_trace::TraceSink;
 use benchmaster_workload::execute::{Edge, ExecuteError, Progress};
 use benchmaster_workload::target::Target;
 
-use super::here::{Here, HereError};
 use super::hooks::{self, Ended};
 use super::lab::SERVER_MACHINE;
+use super::local::{LocalClients, LocalError};
 use super::{ClientProgress, ClientState, RunError};
 use benchmaster_study::settings::{ClientSettings, Launcher, Settings};
 
@@ -30,7 +30,7 @@ const PATIENCE_IN_LAB: Duration = Duration::from_secs(15);
 
 /// What went wrong with whoever executes.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum CrewError {
     /// A process is lost, and the run with it. It can be tried again.
     Lost {
         /// Which.
@@ -48,27 +48,27 @@ pub(super) enum Trouble {
     Fatal(Box<RunError>),
 }
 
-impl From<RunError> for Trouble {
+impl From<RunError> for CrewError {
     fn from(error: RunError) -> Self {
         Self::Fatal(Box::new(error))
     }
 }
 
-impl From<HereError> for Trouble {
-    fn from(error: HereError) -> Self {
+impl From<LocalError> for CrewError {
+    fn from(error: LocalError) -> Self {
         match error {
-            HereError::Execute(error) => error.into(),
-            HereError::Area(error) => RunError::from(error).into(),
-            HereError::Merge(error) => RunError::from(error).into(),
-            HereError::Namespace(error) => {
+            LocalError::Execute(error) => error.into(),
+            LocalError::Area(error) => RunError::from(error).into(),
+            LocalError::Merge(error) => RunError::from(error).into(),
+            LocalError::Namespace(error) => {
                 RunError::from(benchmaster_netem::network::NetworkError::from(error)).into()
             }
-            error @ HereError::Panicked => Self::Failed(error.to_string()),
+            error @ LocalError::Panicked => Self::Failed(error.to_string()),
         }
     }
 }
 
-impl From<FleetError> for Trouble {
+impl From<FleetError> for CrewError {
     fn from(error: FleetError) -> Self {
         match error {
             FleetError::Stopped => Self::Stopped,
@@ -79,7 +79,7 @@ impl From<FleetError> for Trouble {
     }
 }
 
-impl From<ExecuteError> for Trouble {
+impl From<ExecuteError> for CrewError {
     fn from(error: ExecuteError) -> Self {
         match error {
             ExecuteError::Stopped => Self::Stopped,
@@ -123,7 +123,7 @@ impl Done {
 #[derive(Debug)]
 pub(super) enum Crew {
     /// Clients in this process.
-    Here(Here),
+    Local(LocalClients),
     /// Agents.
     Away(Box<Away>),
 }
@@ -150,11 +150,11 @@ impl Crew {
         lab: Option<&Lab>,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, CrewError> {
         let launcher = settings.launcher();
         let number = settings.clients();
         let launch = match launcher {
-            Launcher::Threads => return Ok(Self::Here(Here::default())),
+            Launcher::Threads => return Ok(Self::Local(LocalClients::default())),
             Launcher::Local => Launch::Local { processes: number, namespaces: namespaces.to_vec() },
             Launcher::Ssh => Launch::Ssh {
                 hosts: settings.hosts().map_err(|error| RunError::Target {
@@ -176,7 +176,7 @@ impl Crew {
                 }),
             },
         };
-        let binary = std::env::current_exe().map_err(FleetError::Controller).map_err(Trouble::from)?;
+        let binary = std::env::current_exe().map_err(FleetError::Controller).map_err(CrewError::from)?;
         let config = FleetConfig {
             patience: match launcher {
                 // A machine has a part of a processor, and may get none of it for seconds.
@@ -202,7 +202,7 @@ impl Crew {
     pub(super) fn serves(&self, settings: &Settings, namespaces: &[Arc<Namespace>]) -> bool {
         let launcher = settings.launcher();
         match self {
-            Self::Here(_) => launcher == Launcher::Threads,
+            Self::Local(_) => launcher == Launcher::Threads,
             Self::Away(away) => {
                 let apart = |clients: &ClientSettings| ClientSettings {
                     // They are told to each run.
@@ -228,9 +228,9 @@ impl Crew {
         target: &Target,
         id: &str,
         namespaces: &[Arc<Namespace>],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CrewError> {
         let same = match self {
-            Self::Here(here) => here.open(place, target, id, namespaces.first())?,
+            Self::Local(here) => here.open(place, target, id, namespaces.first())?,
             Self::Away(away) => away.open(place, target, id)?,
         };
         if same {
@@ -242,9 +242,9 @@ impl Crew {
     }
 
     /// Forgets filesets that must not be carried over into another run.
-    pub(super) fn begin_run(&mut self, place: &str, fresh: bool) -> Result<(), Trouble> {
+    pub(super) fn begin_run(&mut self, place: &str, fresh: bool) -> Result<(), CrewError> {
         match self {
-            Self::Here(here) => Ok(here.begin_run(place, fresh)?),
+            Self::Local(here) => Ok(here.begin_run(place, fresh)?),
             Self::Away(away) => Ok(away.fleet.begin_run(place, fresh)?),
         }
     }
@@ -258,9 +258,9 @@ impl Crew {
         sink: Option<&mut dyn TraceSink>,
         stop: &AtomicBool,
         observe: &mut dyn FnMut(Moment<'_>),
-    ) -> Result<Recording, Trouble> {
+    ) -> Result<Recording, CrewError> {
         match self {
-            Self::Here(here) => {
+            Self::Local(here) => {
                 let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
                 let recording = here.perform(place, job, clients, sink, stop, &mut |progress| {
                     if let Some(edge) = progress.edge {
@@ -305,7 +305,7 @@ impl Crew {
                 recording.map_err(|error| match error {
                     // What the workload met there; others may do better in the next run.
                     FleetError::Job { agent, text, kind: FailureKind::Job } => {
-                        Trouble::Failed(format!("agent `{agent}`: {text}"))
+                        CrewError::Failed(format!("agent `{agent}`: {text}"))
                     }
                     error => error.into(),
                 })
@@ -319,11 +319,11 @@ impl Crew {
         on: Side,
         hook: &HookSpec,
         stop: &AtomicBool,
-    ) -> Result<Vec<Done>, Trouble> {
+    ) -> Result<Vec<Done>, CrewError> {
         let here = || vec![Done { agent: "controller".into(), ended: hooks::run(hook, stop) }];
         match self {
             // Clients and server are on this host.
-            Self::Here(_) => Ok(here()),
+            Self::Local(_) => Ok(here()),
             Self::Away(away) if on == Side::Server && away.server.is_none() && !away.lab => Ok(here()),
             Self::Away(away) => {
                 let done = away.fleet.run_hook(on, hook, stop)?.into_iter();
@@ -344,9 +344,9 @@ impl Crew {
     pub(super) fn environment(
         &mut self,
         directory: Option<&Path>,
-    ) -> Result<Vec<(String, Environment)>, Trouble> {
+    ) -> Result<Vec<(String, Environment)>, CrewError> {
         match self {
-            Self::Here(_) => {
+            Self::Local(_) => {
                 let environment = benchmaster_telemetry::environment::collect(directory);
                 Ok(vec![(environment.host.clone(), environment)])
             }
@@ -358,9 +358,9 @@ impl Crew {
     }
 
     /// Removes all working directories.
-    pub(super) fn remove(&mut self) -> Result<(), Trouble> {
+    pub(super) fn remove(&mut self) -> Result<(), CrewError> {
         match self {
-            Self::Here(here) => Ok(here.remove()?),
+            Self::Local(here) => Ok(here.remove()?),
             Self::Away(away) => {
                 away.open.clear();
                 Ok(away.fleet.remove()?)
@@ -369,24 +369,24 @@ impl Crew {
     }
 
     /// Ends it: nothing is left.
-    pub(super) fn end(self) -> Result<(), Trouble> {
+    pub(super) fn end(self) -> Result<(), CrewError> {
         match self {
-            Self::Here(mut here) => Ok(here.remove()?),
+            Self::Local(mut here) => Ok(here.remove()?),
             Self::Away(away) => Ok(away.fleet.end()?),
         }
     }
 }
 
 /// Agents in the machines of a lab.
-fn in_lab(settings: &Settings, lab: Option<&Lab>) -> Result<Launch, Trouble> {
+fn in_lab(settings: &Settings, lab: Option<&Lab>) -> Result<Launch, CrewError> {
     // It was brought up before.
     let lab =
-        lab.ok_or_else(|| Trouble::Failed("there is no lab; this is a defect of the program".into()))?;
+        lab.ok_or_else(|| CrewError::Failed("there is no lab; internal error, please report it".into()))?;
     let program = lab.program().map_err(RunError::from)?;
     let agent = [program.as_str(), "agent", "--stdio"].map(str::to_owned);
     let open = |name: &str| {
         let stream = lab.stream(name, &agent).map_err(RunError::from)?;
-        Ok::<_, Trouble>(Opened::new(name, stream))
+        Ok::<_, CrewError>(Opened::new(name, stream))
     };
     let clients = (1..=settings.clients()).map(|number| open(&format!("c{number}")));
     let clients = clients.collect::<Result<_, _>>()?;
@@ -402,7 +402,7 @@ fn nodes(settings: &Settings) -> Option<u32> {
 
 impl Away {
     /// See [`Here::open`].
-    fn open(&mut self, place: &str, target: &Target, id: &str) -> Result<bool, Trouble> {
+    fn open(&mut self, place: &str, target: &Target, id: &str) -> Result<bool, CrewError> {
         let exports = |target: &Target| match target {
             Target::Nfs(target) => Some(target.options.export.clone()),
             Target::Directory(_) => None,

@@ -1,16 +1,16 @@
 //! The runner: carries out a plan in a results directory, run by run, and resumes where it was interrupted.
 
 mod baseline;
-mod beside;
 mod crew;
 pub mod expect;
-mod here;
 mod hooks;
 mod lab;
 mod live;
+mod local;
 mod moment;
 mod network;
 mod outcome;
+mod server_use;
 mod services;
 mod session;
 mod setup;
@@ -52,7 +52,7 @@ pub struct Request<'a> {
 
 /// What happens while a study is run.
 #[derive(Debug)]
-pub enum Happening<'a> {
+pub enum RunEvent<'a> {
     /// An earlier session has done all runs; this one does nothing.
     AlreadyComplete {
         /// Runs done.
@@ -214,7 +214,7 @@ pub enum RunError {
         reason: String,
     },
     /// A run failed, and the study asks to stop then.
-    #[error("treatment `{treatment}`, replicate {}, failed: {reason}; the same command goes on with the next run", replicate + 1)]
+    #[error("treatment `{treatment}`, replicate {}, failed: {reason}; the same command continues with the next run", replicate + 1)]
     RunFailed {
         /// Label of the treatment.
         treatment: String,
@@ -239,7 +239,7 @@ pub enum RunError {
     },
     /// The stored study has a treatment that the plan does not have.
     #[error(
-        "the plan has no treatment {treatment}, which is to be run next; this is a defect of the program"
+        "the plan has no treatment {treatment}, which is to be run next; internal error, please report it"
     )]
     NoTreatment {
         /// Its number.
@@ -300,7 +300,7 @@ fn printed(output: &str) -> String {
 ///
 /// # Errors
 /// See [`RunError`]. Nothing is created when the target is missing or the directory holds another study.
-pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Result<Outcome, RunError> {
+pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<Outcome, RunError> {
     let is_new = !Store::exists(request.directory);
     if is_new {
         check_targets(request.plan, observe)?;
@@ -316,7 +316,7 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
     };
     let earlier = Store::load(request.directory)?;
     if is_complete(&earlier) {
-        observe(Happening::AlreadyComplete { done: earlier.runs.len() as u32 });
+        observe(RunEvent::AlreadyComplete { done: earlier.runs.len() as u32 });
         return Ok(Outcome::Complete);
     }
     if !is_new {
@@ -324,9 +324,9 @@ pub fn run(request: &Request<'_>, observe: &mut dyn FnMut(Happening<'_>)) -> Res
     }
     let failed = earlier.runs.iter().filter(|run| run.failure.is_some()).count() as u64;
     let mut watched = Watched::begin(request.plan, request.directory, earlier.runs.len() as u64, failed);
-    let mut tell = |happening: Happening<'_>| {
-        watched.take(&happening);
-        observe(happening);
+    let mut tell = |event: RunEvent<'_>| {
+        watched.take(&event);
+        observe(event);
     };
     let result = carry_out(request, &earlier, &mut store, &mut tell);
     watched.end(&result);
@@ -337,7 +337,7 @@ fn carry_out(
     request: &Request<'_>,
     earlier: &StudyResults,
     store: &mut Store,
-    observe: &mut dyn FnMut(Happening<'_>),
+    observe: &mut dyn FnMut(RunEvent<'_>),
 ) -> Result<Outcome, RunError> {
     let mut runner = Runner::begin(request, earlier, store, observe)?;
     let result = runner.all(earlier);

@@ -8,7 +8,7 @@ use benchmaster_record::live::{Client, ClientState, Live, Rates, Run, Session};
 use benchmaster_store::live;
 use benchmaster_workload::execute::Done;
 
-use super::{Happening, Outcome, RunError};
+use super::{Outcome, RunError, RunEvent};
 use benchmaster_study::plan::Plan;
 
 /// Time between two states.
@@ -48,10 +48,10 @@ impl Watched {
     }
 
     /// Takes note of what happens.
-    pub(super) fn take(&mut self, happening: &Happening<'_>) {
-        match happening {
-            Happening::AlreadyComplete { .. } | Happening::Begun { .. } => {}
-            Happening::RunBegins { position, treatment, replicate } => {
+    pub(super) fn take(&mut self, event: &RunEvent<'_>) {
+        match event {
+            RunEvent::AlreadyComplete { .. } | RunEvent::Begun { .. } => {}
+            RunEvent::RunBegins { position, treatment, replicate } => {
                 self.live.runs.position = u64::from(*position) + 1;
                 self.live.runs.total = self.live.runs.total.max(self.live.runs.position);
                 self.live.run = Some(Run {
@@ -63,19 +63,19 @@ impl Watched {
                 (self.live.rates, self.last) = (None, None);
                 self.write();
             }
-            Happening::Waiting { block, until } => {
+            RunEvent::Waiting { block, until } => {
                 self.message(format!(
                     "waits until {} for the block `{block}`",
                     until.strftime("%Y-%m-%d %H:%M")
                 ));
                 self.write();
             }
-            Happening::Note(text) => self.message(*text),
-            Happening::Retry { reason } => {
+            RunEvent::Note(text) => self.message(*text),
+            RunEvent::Retry { reason } => {
                 self.message(format!("tried again: {reason}"));
                 self.write();
             }
-            Happening::Progress { workload, progress, clients } => {
+            RunEvent::Progress { workload, progress, clients } => {
                 self.progress(workload, progress);
                 let client = |client: &super::ClientProgress| Client {
                     name: client.name.clone(),
@@ -98,7 +98,7 @@ impl Watched {
                     self.write();
                 }
             }
-            Happening::RunStored { run, .. } => {
+            RunEvent::RunStored { run, .. } => {
                 self.live.runs.stored += 1;
                 self.live.runs.failed += u64::from(run.failure.is_some());
                 let done = self.live.runs.stored - self.stored_before;

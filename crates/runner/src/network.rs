@@ -185,10 +185,7 @@ impl Wired {
             network::Means::Netem => Emulator::Netem,
             network::Means::Wire => Emulator::Wire,
         };
-        // Reports say "emulated by" themselves.
-        let note = self.network.note();
-        let note = note.strip_prefix("The network was emulated by ").unwrap_or(&note).to_owned();
-        NetworkRecord { base_rtt_ns: Some(base), note, ..record(settings, emulator) }
+        NetworkRecord { base_rtt_ns: Some(base), note: self.network.note(), ..record(settings, emulator) }
     }
 
     /// A run begins.
@@ -206,7 +203,7 @@ impl Wired {
         let carried = achieved_of(&self.network.achieved()?);
         self.carried = Some(match self.carried.take() {
             None => carried,
-            Some(before) => together(&before, &carried),
+            Some(before) => merged(&before, &carried),
         });
         Ok(())
     }
@@ -231,7 +228,7 @@ pub(super) fn achieved_of(report: &Report) -> NetworkAchieved {
     }
 }
 
-pub(super) fn together(a: &NetworkAchieved, b: &NetworkAchieved) -> NetworkAchieved {
+pub(super) fn merged(a: &NetworkAchieved, b: &NetworkAchieved) -> NetworkAchieved {
     let sum = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a + b);
     let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
     NetworkAchieved {

@@ -15,7 +15,6 @@ use benchmaster_workload::target::{NfsTarget, Target};
 
 use super::RunError;
 use super::network::{Networks, Wanted, nanos, relay_record, wanted};
-use super::targets::Reached;
 use benchmaster_study::settings::{SERVER, ServerSettings, Settings, TargetKind};
 
 /// The port on which the kernel's client asks for those of NFSv3.
@@ -31,6 +30,18 @@ pub(super) struct Services {
     lab: Option<InLab>,
     /// Why there can be no network between namespaces, once that is known.
     refused: Option<String>,
+}
+
+/// How the target of a treatment is reached.
+#[derive(Debug, Clone)]
+pub(super) struct Reached {
+    pub(super) target: Target,
+    /// The same for all ways to reach the same files.
+    pub(super) place: String,
+    /// Who serves it, if it is an export.
+    pub(super) service: Option<ServiceRecord>,
+    /// The network between namespaces over which it is reached.
+    pub(super) network: Option<usize>,
 }
 
 #[derive(Debug)]

@@ -22,14 +22,15 @@ use jiff::{Timestamp, Zoned};
 use self::execute::{Executed, is_traced};
 use self::set_up::fatal;
 use super::baseline::Baselines;
-use super::crew::{Crew, Trouble};
+use super::crew::{Crew, CrewError};
 use super::lab::{Labs, is_end, text};
 use super::moment;
-use super::network::together;
+use super::network::merged;
 use super::outcome::events;
+use super::services::Reached;
 use super::setup::SetUp;
-use super::targets::{Reached, Targets, check_same_targets, environments, is_known};
-use super::{Happening, Outcome, Request, RunError};
+use super::targets::{Targets, check_same_targets, environments, is_known};
+use super::{Outcome, Request, RunError, RunEvent};
 use benchmaster_diagnosis::validity::{self, Subject};
 use benchmaster_study::flow_operations;
 use benchmaster_study::plan::PlannedTreatment;
@@ -53,7 +54,7 @@ pub(super) struct Runner<'a> {
     environments: BTreeMap<String, Environment>,
     /// Where the run in flight belongs.
     scheduled: Option<ScheduledRun>,
-    observe: &'a mut dyn FnMut(Happening<'_>),
+    observe: &'a mut dyn FnMut(RunEvent<'_>),
 }
 
 /// What became of an attempt at a run.
@@ -71,7 +72,7 @@ impl<'a> Runner<'a> {
         request: &'a Request<'a>,
         earlier: &'a StudyResults,
         store: &'a mut Store,
-        observe: &'a mut dyn FnMut(Happening<'_>),
+        observe: &'a mut dyn FnMut(RunEvent<'_>),
     ) -> Result<Self, RunError> {
         let mut runner = Self {
             request,
@@ -111,7 +112,7 @@ impl<'a> Runner<'a> {
         check_same_targets(self.earlier, &environments)?;
         self.session = self.store.begin_session(self.request.command, Timestamp::now(), &environments)?;
         self.environments = environments;
-        (self.observe)(Happening::Begun {
+        (self.observe)(RunEvent::Begun {
             done: self.earlier.runs.len() as u32,
             interruptions: self.earlier.sessions.iter().filter(|session| is_interrupted(session)).count(),
             environments: &self.environments,
@@ -140,7 +141,7 @@ impl<'a> Runner<'a> {
                 return Err(RunError::NoTreatment { treatment: key.treatment });
             };
             self.scheduled = Some(run);
-            (self.observe)(Happening::RunBegins {
+            (self.observe)(RunEvent::RunBegins {
                 position,
                 treatment: &planned.record,
                 replicate: key.replicate,
@@ -149,7 +150,7 @@ impl<'a> Runner<'a> {
             let Some(run) = self.one(key, position, planned)? else { return Ok(Outcome::Stopped) };
             self.store.commit_run(&run)?;
             done.push((key, primary(&self.study.primary_response, &run)));
-            (self.observe)(Happening::RunStored { run: &run, treatment: &planned.record });
+            (self.observe)(RunEvent::RunStored { run: &run, treatment: &planned.record });
             if let (Some(reason), OnFailure::Stop) = (run.failure, planned.settings.run.on_failure) {
                 let (treatment, replicate) = (planned.record.label.clone(), key.replicate);
                 return Err(RunError::RunFailed { treatment, replicate, reason });
@@ -165,7 +166,7 @@ impl<'a> Runner<'a> {
             return;
         }
         if let Some(until) = moment::next_at(&Zoned::now(), at) {
-            (self.observe)(Happening::Waiting { block: &block.name, until: &until });
+            (self.observe)(RunEvent::Waiting { block: &block.name, until: &until });
             moment::wait_until(until.timestamp(), self.request.stop);
         }
     }
@@ -199,7 +200,7 @@ impl<'a> Runner<'a> {
             if retries.len() as u64 >= u64::from(planned.settings.run.retries) {
                 return Ok(Some(RunRecord { failure: Some(text), retries, ..*run }));
             }
-            (self.observe)(Happening::Retry { reason: &text });
+            (self.observe)(RunEvent::Retry { reason: &text });
             let elapsed_ns = super::network::nanos(began.elapsed());
             retries.push(RetryRecord { started, elapsed_ns, agent: Some(agent), reason });
         }
@@ -241,22 +242,22 @@ impl<'a> Runner<'a> {
         run.elapsed_ns = super::network::nanos(began.elapsed());
         match done {
             Ok(()) => Ok(Attempt::Done(run)),
-            Err((_, Trouble::Stopped)) => Ok(Attempt::Stopped),
+            Err((_, CrewError::Stopped)) => Ok(Attempt::Stopped),
             Err(_) if self.stopped() => Ok(Attempt::Stopped),
-            Err((_, Trouble::Lost { agent, reason })) => {
+            Err((_, CrewError::Lost { agent, reason })) => {
                 run.responses.clear();
                 Ok(Attempt::Lost(run, agent, reason))
             }
-            Err((workload, Trouble::Failed(reason))) => {
+            Err((workload, CrewError::Failed(reason))) => {
                 run.failure = Some(format!("workload `{workload}`: {reason}"));
                 run.responses.clear();
                 Ok(Attempt::Done(run))
             }
-            Err((workload, Trouble::Execute(source))) => {
+            Err((workload, CrewError::Execute(source))) => {
                 let (treatment, replicate) = (planned.record.label.clone(), key.replicate);
                 Err(RunError::Execute { treatment, replicate, workload, source })
             }
-            Err((_, Trouble::Fatal(error))) => Err(*error),
+            Err((_, CrewError::Fatal(error))) => Err(*error),
         }
         .inspect_err(|_| tracing::debug!("run of `{}` gave up", settings.target.place()))
     }
@@ -267,9 +268,9 @@ impl<'a> Runner<'a> {
         run: &mut RunRecord,
         key: RunKey,
         planned: &PlannedTreatment,
-    ) -> Result<(), (String, Trouble)> {
+    ) -> Result<(), (String, CrewError)> {
         let settings = &planned.settings;
-        let none = |trouble: Trouble| (String::new(), trouble);
+        let none = |trouble: CrewError| (String::new(), trouble);
         let reached = self.prepare(key, planned).map_err(none)?;
         run.service = reached.service.clone().or_else(|| self.labs.service(settings));
         run.lab = self.labs.record(settings);
@@ -277,7 +278,7 @@ impl<'a> Runner<'a> {
             wired.begin_run();
         }
         for ((name, spec), (_, workload)) in settings.workloads.iter().zip(&planned.workloads) {
-            let named = |trouble: Trouble| (name.clone(), trouble);
+            let named = |trouble: CrewError| (name.clone(), trouble);
             let mut trace = if is_traced(settings, workload) {
                 let writer = TraceWriter::create(self.store.directory(), key, name);
                 Some(writer.map_err(|error| named(RunError::from(error).into()))?)
@@ -294,7 +295,7 @@ impl<'a> Runner<'a> {
             }
             if let Some(service) = &mut run.service {
                 service.achieved = match (service.achieved.take(), carried) {
-                    (Some(before), Some(now)) => Some(together(&before, &now)),
+                    (Some(before), Some(now)) => Some(merged(&before, &now)),
                     (None, Some(now)) => Some(now),
                     (_, None) => self.achieved(&reached),
                 };

@@ -46,8 +46,7 @@ impl Mount {
     /// The command that makes its directory, and fails where something is mounted there already.
     pub(super) fn make_room(&self) -> HookSpec {
         let path = quote(&self.path);
-        let taken =
-            format!("{} has something mounted on it already; unmount it, or choose another path", self.path);
+        let taken = format!("{} is already a mount point; unmount it, or choose another path", self.path);
         let taken = quote(&taken);
         hook(format!(
             "{MOUNTPOINT}mkdir -p {path} && if mountpoint -q {path}; then echo {taken} >&2; exit 1; fi"
@@ -206,7 +205,7 @@ mod tests {
         let mount = mount(Some("/mnt/a b"));
         assert_eq!(mount.mounting(), "mount -t nfs -o vers=4.1 'srv:/my export' '/mnt/a b'");
         assert!(mount.remounting().starts_with("umount '/mnt/a b' && mount "), "{}", mount.remounting());
-        assert!(!mount.unmount().command.contains("rmdir"), "a directory of others stays");
+        assert!(!mount.unmount().command.contains("rmdir"), "another user's directory stays");
     }
 
     #[test]

@@ -11,15 +11,15 @@ use benchmaster_nfs_client::mount::MountError;
 use benchmaster_nfs_client::options::MountOptions;
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_probe::ProbeError;
-use benchmaster_record::results::{ServiceRecord, StudyResults};
+use benchmaster_record::results::StudyResults;
 use benchmaster_telemetry::Environment;
 use benchmaster_telemetry::environment::TargetEnvironment;
 use benchmaster_workload::area::{AreaError, scratch_directory, try_mount};
 use benchmaster_workload::target::{NfsTarget, Target};
 
-use super::services::Services;
+use super::services::{Reached, Services};
 use super::setup::Mount;
-use super::{Happening, RunError};
+use super::{RunError, RunEvent};
 use benchmaster_study::plan::Plan;
 use benchmaster_study::settings::{Settings, TargetKind};
 
@@ -27,7 +27,7 @@ use benchmaster_study::settings::{Settings, TargetKind};
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Whether every target is a directory, or an export that can be mounted.
-pub(super) fn check_targets(plan: &Plan, observe: &mut dyn FnMut(Happening<'_>)) -> Result<(), RunError> {
+pub(super) fn check_targets(plan: &Plan, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<(), RunError> {
     let mut mounted = Vec::new();
     for treatment in plan.all_treatments() {
         let settings = &treatment.settings;
@@ -40,7 +40,7 @@ pub(super) fn check_targets(plan: &Plan, observe: &mut dyn FnMut(Happening<'_>))
             TargetKind::External(_) => {
                 let options = super::services::options(settings)?;
                 if !mounted.contains(&options) {
-                    observe(Happening::Note(&format!(
+                    observe(RunEvent::Note(&format!(
                         "connecting to {}:{}",
                         options.host,
                         options.nfs_port()
@@ -75,7 +75,7 @@ fn answers(options: &MountOptions) -> Result<(), RunError> {
     let start = "start the server, or give its port as nfs://server:PORT/export";
     let other = "check that it is an NFS server";
     let silent = || {
-        io::Error::other(format!("it takes the connection, and says nothing for {} s", PATIENCE.as_secs()))
+        io::Error::other(format!("it accepts the connection, but sends nothing for {} s", PATIENCE.as_secs()))
     };
     let (error, fix) = match error {
         ProbeError::Connect { source, .. } => (source, start),
@@ -195,18 +195,6 @@ pub(super) fn check_same_targets(
         }
     }
     Ok(())
-}
-
-/// How the target of a treatment is reached.
-#[derive(Debug, Clone)]
-pub(super) struct Reached {
-    pub(super) target: Target,
-    /// The same for all ways to reach the same files.
-    pub(super) place: String,
-    /// Who serves it, if it is an export.
-    pub(super) service: Option<ServiceRecord>,
-    /// The network between namespaces over which it is reached.
-    pub(super) network: Option<usize>,
 }
 
 /// How an export of the lab's server is reached by Benchmaster's own client in the lab's machines.

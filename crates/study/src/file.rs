@@ -270,7 +270,7 @@ fn of_study(factors: &[Factor]) -> &[Factor] {
 
 fn read_study(reader: &mut Reader<'_>) -> Option<StudySection> {
     let Some((key, node)) = reader.tree.entry("study") else {
-        let error = Diagnostic::error("the study has no name: there is no section `[study]`");
+        let error = Diagnostic::error("the study has no name: section `[study]` is missing");
         reader.diagnostics.push(error.help("add `[study]` with `name = \"my-study\"`"));
         return None;
     };

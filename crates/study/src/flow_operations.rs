@@ -12,7 +12,7 @@ use benchmaster_record::results::Response;
 /// until the end of a file is counted by the operation that follows it. `None` where that cannot be told, or where nothing is
 /// read or written whole: then each operation is a flow operation.
 fn labels(workload: &Workload) -> Option<BTreeMap<&str, u64>> {
-    let mut found = Found::default();
+    let mut found = OperationCounts::default();
     workload.groups.iter().for_each(|group| found.walk(&group.flow));
     let clear = found.whole.iter().all(|(inner, follower)| {
         let once = follower.is_some_and(|label| found.single.get(label) == Some(&1));
@@ -29,14 +29,14 @@ fn labels(workload: &Workload) -> Option<BTreeMap<&str, u64>> {
 }
 
 #[derive(Default)]
-struct Found<'w> {
+struct OperationCounts<'w> {
     /// Labels of operations that count one each, and how many steps have them.
     single: BTreeMap<&'w str, u64>,
     /// For each repeat until the end of a file, the labels in it and that of the operation that follows.
     whole: Vec<(Vec<&'w str>, Option<&'w str>)>,
 }
 
-impl<'w> Found<'w> {
+impl<'w> OperationCounts<'w> {
     fn walk(&mut self, steps: &'w [Step]) {
         for (number, step) in steps.iter().enumerate() {
             if let Some(label) = label(step) {

@@ -84,7 +84,7 @@ impl Study {
 
     /// Why what is shown is not that of a running study, and what to do.
     fn remark(&self, now_ms: u64) -> Option<String> {
-        let resume = "`benchmaster run` with the same study goes on";
+        let resume = "`benchmaster run` with the same study continues it";
         let Some(live) = &self.live else {
             return Some(match &self.trouble {
                 Some(trouble) => format!("{trouble}; `benchmaster run STUDY -o DIR` writes it while it runs"),

@@ -235,11 +235,11 @@ built_in! {
         "paper 003 section 4.1", |p, name, _| client_network::expand(p, name);
     /// What a client's caches save.
     ClientCache(ClientCacheParameters) = "client-cache",
-        "what a client's caches save: files looked at for the first time and again", "paper 003 section 4.1",
+        "what a client's caches save: attributes of files read for the first time and again", "paper 003 section 4.1",
         |p, name, _| client_cache::expand(p, name);
     /// What the locks inside a client cost.
     ClientLocks(ClientLocksParameters) = "client-locks",
-        "what the locks inside a client cost: workers on one file or on files of their own",
+        "what the locks inside a client cost: workers on one file or on their own files",
         "paper 003 section 4.1", |p, name, _| client_locks::expand(p, name);
     /// What a client's bookkeeping costs.
     ClientStructures(ClientStructuresParameters) = "client-structures",
@@ -279,7 +279,7 @@ built_in! {
         |p, name, _| oltp::expand(p, name);
     /// Build a program: look at all files, read sources and headers, write and rename objects, link.
     SoftwareBuild(SoftwareBuildParameters) = "software-build",
-        "build a program: look at all files, read sources and headers, write and rename objects, link",
+        "build a program: stat all files, read sources and headers, write and rename objects, link",
         "in the manner of make and a compiler", |p, name, _| software_build::expand(p, name);
     /// How a client puts writes together and in order.
     ClientScheduling(ClientSchedulingParameters) = "client-scheduling",

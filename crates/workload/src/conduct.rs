@@ -80,7 +80,7 @@ pub enum Start {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Attendance {
     /// All its workers that take part have come, for this time, counted from 1.
-    Here(u64),
+    Arrived(u64),
     /// None of its workers takes part any more.
     Left,
 }

@@ -20,7 +20,7 @@ use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
 use crate::recording::StopReason;
-use crate::together::Bell;
+use crate::rendezvous::Bell;
 
 pub(crate) mod nfs;
 pub(crate) mod null;

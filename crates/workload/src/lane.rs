@@ -14,8 +14,8 @@ use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
 use crate::random::{Random, Zipfs, mix};
 use crate::recorder::Recorder;
 use crate::recording::StopReason;
+use crate::rendezvous::Rendezvous;
 use crate::replay::stage::Stage;
-use crate::together::Together;
 
 mod buffer;
 mod more;
@@ -96,7 +96,7 @@ pub(crate) struct WorkerContext<'a> {
     pub(crate) verify: Option<usize>,
     pub(crate) max_failures: u64,
     /// What workers do together; `None` where they do nothing so, or this one runs alone for a measurement of the executor.
-    pub(crate) together: Option<&'a Together>,
+    pub(crate) rendezvous: Option<&'a Rendezvous>,
     /// Longest sleep before a stream looks again whether its phase was ended early.
     pub(crate) nap_ns: u64,
 }

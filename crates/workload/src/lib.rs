@@ -21,13 +21,12 @@ pub mod files;
 pub mod program;
 pub mod random;
 pub mod recording;
+pub mod rendezvous;
 pub mod replay;
 pub mod target;
-pub mod together;
 
 pub use benchmaster_record::model;
 
-mod ahead;
 mod counts;
 mod engine;
 mod gate;
@@ -35,6 +34,7 @@ mod lane;
 mod nfs;
 mod operation_error;
 mod parallel;
+mod priority;
 mod recorder;
 mod sizes;
 mod task;

@@ -13,7 +13,7 @@ mod compile_any;
 pub(crate) mod flags;
 mod limits;
 mod positions;
-mod together;
+mod rendezvous;
 
 pub use self::flags::OpenFlags;
 

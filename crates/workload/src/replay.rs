@@ -36,7 +36,7 @@ pub enum ReplayError {
     #[error("cannot read the trace `{}`: {source}", .path.display())]
     Io { path: PathBuf, source: std::io::Error },
     /// It is not a trace of system calls.
-    #[error("`{}` is no trace: {source}", .path.display())]
+    #[error("`{}` is not a trace: {source}", .path.display())]
     Strace { path: PathBuf, source: strace::StraceError },
     /// The trace of an earlier run is damaged.
     #[error(transparent)]

@@ -9,13 +9,13 @@ use benchmaster_nfs_client::mount::{File, Mount};
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_telemetry::process::thread_cpu_time;
 
-use crate::ahead::Ahead;
 use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::engine::nfs::NfsEngine;
 use crate::gate::Window;
 use crate::lane::{Lane, Limits, Outcome, WorkerShared};
 use crate::model::Until;
+use crate::priority::RealTime;
 use crate::program::Instruction;
 use crate::recorder::{PhaseCounter, Recorder, ThreadRecorder, WorkerRecord};
 use crate::recording::StopReason;
@@ -260,7 +260,7 @@ impl<'t, 'a> TaskWorker<'t, 'a> {
         }
         if self.worker.run.deadlines[phase].load(Ordering::Relaxed) != 0 {
             // Tasks stay on their thread.
-            let _ahead = Ahead::take();
+            let _ahead = RealTime::take();
             engine.sleep_until(self.worker.context.clock, begins).await;
         }
         Some(window)

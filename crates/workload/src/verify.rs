@@ -149,7 +149,7 @@ impl Reader<'_> {
             if read < wanted {
                 let missing = table.missing(offset, read, block, &seen);
                 return Ok(
-                    missing.map(|at| format!("offset {at}: the file ends before, and this was written"))
+                    missing.map(|at| format!("offset {at}: the file ends before, although this was written"))
                 );
             }
             offset += wanted as u64;

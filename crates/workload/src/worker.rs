@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use benchmaster_telemetry::process::thread_cpu_time;
 
-use crate::ahead::Ahead;
 use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
@@ -22,11 +21,12 @@ use crate::files::FileTable;
 use crate::gate::{Gate, Window};
 use crate::lane::{Job, Lane, Limits, MIN_BUFFER, Outcome, Stream, WorkerContext, WorkerShared};
 use crate::model::{IoMethod, Until};
+use crate::priority::RealTime;
 use crate::program::{GroupProgram, Instruction};
 use crate::recorder::{Collector, PhaseCounter, Recorder, WorkerRecorder};
 use crate::recording::{OperationStream, StopReason, WorkerSeries};
+use crate::rendezvous::Rendezvous;
 use crate::replay::stage::{ReplayRun, Stage};
-use crate::together::Together;
 use crate::trace::TraceSender;
 
 /// What a worker tells the coordinator, after its number.
@@ -56,7 +56,7 @@ pub(crate) fn wake_on_time() {
 pub(crate) struct RunContext<'a> {
     pub(crate) gate: &'a Gate,
     pub(crate) collector: &'a Collector,
-    pub(crate) together: Option<&'a Together>,
+    pub(crate) rendezvous: Option<&'a Rendezvous>,
     /// Ends of the phases; set to 0 to stop a phase.
     pub(crate) deadlines: &'a [AtomicU64],
     /// Never, or 0 to stop set-up and tear-down.
@@ -230,7 +230,7 @@ impl Worker<'_> {
                 }
                 Err(error) => {
                     let text = format!(
-                        "the system gives no io_uring with {depth} places ({error}); use `io = \"sync\"`, or allow it \
+                        "cannot create an io_uring with {depth} entries ({error}); use `io = \"sync\"`, or allow it \
                          (sysctl kernel.io_uring_disabled, ulimit -l)"
                     );
                     let _ = reports.send((self.number, Report::SetUp(Err(text))));
@@ -314,7 +314,7 @@ impl Worker<'_> {
             std::thread::sleep(nap);
         }
         if self.run.deadlines[phase].load(Ordering::Relaxed) != 0 {
-            let _ahead = Ahead::take();
+            let _ahead = RealTime::take();
             clock.wait_until(begins, self.run.spin_ns);
         }
         Some(window)

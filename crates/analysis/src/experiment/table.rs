@@ -145,7 +145,7 @@ pub enum ExperimentError {
         value: f64,
     },
     /// A prediction for a factor that is not there.
-    #[error("there is no factor `{name}`; the factors are {}", factors.join(", "))]
+    #[error("unknown factor `{name}`; the factors are {}", factors.join(", "))]
     UnknownFactor {
         /// The name as written.
         name: String,

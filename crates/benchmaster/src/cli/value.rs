@@ -62,7 +62,7 @@ pub(super) fn relay_address(text: &str) -> Result<SocketAddr, String> {
 /// The first address of HOST:PORT.
 pub(super) fn far_end_address(text: &str) -> Result<SocketAddr, String> {
     if !text.contains(':') {
-        return Err("write HOST:PORT; the far end says its port when it starts".into());
+        return Err("write HOST:PORT; the far end prints its port when it starts".into());
     }
     let mut found = text.to_socket_addrs().map_err(|error| error.to_string())?;
     found.next().ok_or_else(|| "the host has no address".into())

@@ -224,7 +224,7 @@ impl Roles {
             let (name, order) = named(text, "--levels", "tension=L,M,H")?;
             if !self.factors.iter().any(|factor| factor == name) {
                 return Err(Failure::wrong_input(anyhow!(
-                    "`--levels {text}`: there is no factor `{name}`; the factors are {}",
+                    "`--levels {text}`: unknown factor `{name}`; the factors are {}",
                     self.factors.join(", ")
                 )));
             }
@@ -252,7 +252,7 @@ impl Roles {
             && let Some(row) = order.iter().position(|&place| place < 0.0 || place.fract() != 0.0)
         {
             return Err(Failure::wrong_input(anyhow!(
-                "`{}`, line {}: `{}` in `{name}` is no place in an order; number the runs 1, 2, 3, …",
+                "`{}`, line {}: `{}` in `{name}` is not a position in an order; number the runs 1, 2, 3, …",
                 csv.name,
                 csv.lines[row],
                 order[row]

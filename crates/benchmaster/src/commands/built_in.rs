@@ -34,7 +34,7 @@ fn show(name: &str, full: bool) -> Result<()> {
         let known: Vec<&str> =
             BUILT_IN.iter().map(|info| info.name).filter(|name| *name != "custom").collect();
         Failure::wrong_input(anyhow::anyhow!(
-            "there is no built-in workload `{name}`; there are {}",
+            "unknown built-in workload `{name}`; available: {}",
             known.join(", ")
         ))
     })?;
@@ -73,10 +73,7 @@ fn man(command: Option<&str>) -> Result<String> {
         None => program,
         Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
-            Failure::wrong_input(anyhow::anyhow!(
-                "there is no command `{name}`; there are {}",
-                known.join(", ")
-            ))
+            Failure::wrong_input(anyhow::anyhow!("unknown command `{name}`; available: {}", known.join(", ")))
         })?,
     };
     let mut text = Vec::new();

@@ -316,7 +316,7 @@ mod tests {
         let problem = |result: Result<Vec<f64>>| result.unwrap_err().error.to_string();
         assert_eq!(
             problem(csv.numbers("y")),
-            "`d.csv`, line 4: `many` in `y` is no number; leave the cell empty where there is no value"
+            "`d.csv`, line 4: `many` in `y` is not a number; leave the cell empty where there is no value"
         );
         let fix = |cell: &str| {
             let problem = problem(parse(&format!("a;y\n1;{cell}\n")).numbers("y"));
@@ -416,7 +416,7 @@ mod tests {
         text += "0,x\n";
         assert_eq!(
             parse(&text).numbers("y").unwrap_err().error.to_string(),
-            "`d.csv`, line 10002: `x` in `y` is no number; leave the cell empty where there is no value"
+            "`d.csv`, line 10002: `x` in `y` is not a number; leave the cell empty where there is no value"
         );
     }
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use benchmaster_diagnosis::catalogue;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
+use benchmaster_report::terminal;
 use benchmaster_telemetry::mountstats::Mountstats;
 use benchmaster_units::format::plural;
 use serde::Serialize;
@@ -13,8 +14,6 @@ use crate::cli::DiagnoseArgs;
 use crate::commands::results::{found, load};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
-
-mod text;
 
 pub(crate) fn diagnose(args: &DiagnoseArgs) -> Result<Status> {
     match (&args.explain, &args.directory) {
@@ -31,7 +30,15 @@ fn of_results(directory: &Path, json: bool) -> Result<Status> {
     if json {
         output::print_json(&diagnosis)?
     } else {
-        output::print(&text::of_study(&results, &diagnosis))?
+        let runs = results.runs.iter().filter(|run| run.failure.is_none()).count();
+        let lead = format!(
+            "{} of {}, {}",
+            plural(runs, "run"),
+            plural(results.study.treatments.len(), "treatment"),
+            plural(diagnosis.findings.len(), "finding")
+        );
+        let title = results.study.name.clone();
+        output::print(&terminal::diagnosis_text(title, vec![lead], &diagnosis, &output::text_options()))?
     }
     Ok(Status::Fine)
 }
@@ -55,7 +62,9 @@ fn explain(id: &str, json: bool) -> Result<Status> {
             output::print(&lines.join("\n"))?;
         }
         (false, _) => {
-            output::print(&explained.iter().map(|one| text::of_explanation(one)).collect::<String>())?;
+            let options = output::text_options();
+            let texts = explained.iter().map(|one| terminal::explanation_text(one, &options));
+            output::print(&texts.collect::<String>())?;
         }
     }
     Ok(Status::Fine)
@@ -99,7 +108,7 @@ fn of_mountstats(args: &DiagnoseArgs) -> Result<Status> {
         } else {
             observations.left_out.join("; ")
         };
-        return Err(Failure::wrong_input(anyhow::anyhow!("nothing to look at: {why}")));
+        return Err(Failure::wrong_input(anyhow::anyhow!("nothing to diagnose: {why}")));
     }
     let diagnosis = mountstats::diagnose(&observations.observed);
     if args.json {
@@ -120,18 +129,14 @@ fn reading(file: &Path) -> Result<Reading> {
     let bytes = std::fs::read(file)
         .map_err(|error| Failure::wrong_input(anyhow::anyhow!("cannot read {shown}: {error}")))?;
     let mountstats = Mountstats::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::wrong_input(anyhow::anyhow!("{shown} is no copy of mountstats: {error}"))
+        Failure::wrong_input(anyhow::anyhow!("{shown} is not a copy of mountstats: {error}"))
     })?;
     Ok(Reading { client: shown.to_string(), mountstats })
 }
 
 fn of_observations(diagnosis: &Diagnosis, observations: &Observations) -> String {
-    let mut text = String::new();
-    for observed in &observations.observed {
-        text += &format!("{}: {} calls\n", observed.place(), observed.calls());
-    }
-    for left_out in &observations.left_out {
-        text += &format!("left out: {left_out}\n");
-    }
-    text + &text::of_mounts(diagnosis, observations.observed.len() > 1)
+    let seen = observations.observed.iter().map(|one| format!("{}: {} calls", one.place(), one.calls()));
+    let left_out = observations.left_out.iter().map(|one| format!("left out: {one}"));
+    let title = plural(observations.observed.len(), "mount");
+    terminal::diagnosis_text(title, seen.chain(left_out).collect(), diagnosis, &output::text_options())
 }

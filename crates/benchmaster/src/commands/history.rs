@@ -78,7 +78,7 @@ fn tell_machines(results: &[(String, StudyResults)]) {
         if before != after && !before.is_empty() && !after.is_empty() {
             let text = |machines: BTreeSet<String>| machines.into_iter().collect::<Vec<_>>().join("; ");
             output::note(&format!(
-                "from `{name}` on the machines are others: {}, and before {}",
+                "the machines differ from `{name}` on: {}, before {}",
                 text(after),
                 text(before)
             ));

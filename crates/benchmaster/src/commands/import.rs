@@ -65,7 +65,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
         .with_context(|| format!("cannot read {}", path.display()))
         .map_err(Failure::wrong_input)?;
     String::from_utf8(bytes)
-        .map_err(|_| Failure::wrong_input(anyhow::anyhow!("{} is no text (UTF-8)", path.display())))
+        .map_err(|_| Failure::wrong_input(anyhow::anyhow!("{} is not UTF-8 text", path.display())))
 }
 
 #[derive(Debug, Serialize)]

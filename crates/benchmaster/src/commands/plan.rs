@@ -75,7 +75,7 @@ fn of_data(path: &Path, args: &PlanArgs) -> Result<DesignInput<'static>> {
             let (others, factors): (Vec<_>, Vec<_>) = columns.partition(|name| is_no_factor(name));
             if !others.is_empty() {
                 output::note(&format!(
-                    "note: taken for no factors: {}; `--factors` names those that are",
+                    "note: not used as factors: {}; `--factors` selects the factors",
                     others.join(", ")
                 ));
             }

@@ -27,7 +27,7 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<Status> {
 fn serve(args: &ProbeNetworkArgs) -> Result<Status> {
     if !args.listen.ip().is_loopback() && !args.allow_remote {
         return Err(Failure::wrong_input(anyhow::anyhow!(
-            "{} can be reached from other hosts; add --allow-remote if that is meant",
+            "{} can be reached from other hosts; add --allow-remote if that is intended",
             args.listen
         )));
     }
@@ -35,9 +35,7 @@ fn serve(args: &ProbeNetworkArgs) -> Result<Status> {
     let mut signals = Signals::new(signals::ending()).map_err(Failure::failed)?;
     let token = token(args)?;
     if token.is_none() && !args.listen.ip().is_loopback() {
-        output::note(
-            "note: everyone who reaches this address may use it; a token file (--token-file) prevents that",
-        );
+        output::note("note: any host that reaches this address can use it; --token-file restricts access");
     }
     let far_end =
         benchmaster_probe::serve(ServeConfig { token, ..ServeConfig::new(args.listen) }).map_err(failure)?;

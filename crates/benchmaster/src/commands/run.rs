@@ -48,7 +48,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
     }
     if args.expect.expect.is_some() {
         return Err(Failure::wrong_input(anyhow::anyhow!(
-            "only what is found on virtual time is the same in every run: `--expect` is for studies with `time = \"virtual\"` \
+            "only results on virtual time repeat exactly: `--expect` needs a study with `time = \"virtual\"` \
              in `[lab]`"
         )));
     }
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
 /// The same in a guest whose clock moves only when everything waits.
 fn on_virtual_time(plan: &Plan, args: &RunArgs) -> Result<Status> {
     if args.screen {
-        let reason = "--screen decides by intervals, and what is found on virtual time has none";
+        let reason = "--screen decides by intervals, and results on virtual time have none";
         return Err(Failure::wrong_input(anyhow::anyhow!(reason)));
     }
     // What is only compared need not be kept.
@@ -148,7 +148,7 @@ fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> 
     let request = Request { plan, directory, command: &command, stop: &stop };
     loop {
         let mut reporter = Reporter::new(plan, directory, again, common.quiet);
-        let outcome = runner::run(&request, &mut |happening| reporter.take(&happening));
+        let outcome = runner::run(&request, &mut |event| reporter.take(&event));
         reporter.finish();
         let outcome = match outcome {
             Ok(outcome) => outcome,

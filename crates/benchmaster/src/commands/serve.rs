@@ -54,7 +54,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
     if let Some(address) = remote {
         if !args.allow_remote {
             return Err(Failure::wrong_input(anyhow::anyhow!(
-                "{address} can be reached from other hosts; add --allow-remote if that is meant"
+                "{address} can be reached from other hosts; add --allow-remote if that is intended"
             )));
         }
         output::note(&format!(

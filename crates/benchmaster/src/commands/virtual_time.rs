@@ -86,7 +86,7 @@ fn is_meaningless(response: &str) -> bool {
 pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicBool>) -> Result<()> {
     if Store::exists(directory) || fs::read_dir(directory).is_ok_and(|mut found| found.next().is_some()) {
         return Err(Failure::wrong_input(anyhow!(
-            "`{}` is there already: a study on virtual time runs whole, into a new directory; choose another with `-o`",
+            "`{}` already exists: a study on virtual time is never resumed; choose another directory with `-o`",
             directory.display()
         )));
     }

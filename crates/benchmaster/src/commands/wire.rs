@@ -39,7 +39,7 @@ pub(crate) fn wire(args: &WireArgs) -> Result<Status> {
         Privilege::Nothing(error) => return Err(Failure::failed(error)),
     };
     let network = start(args)?;
-    output::note(&network.note());
+    output::note(&format!("The network is emulated by {}", network.note()));
     let mut server = Server::default();
     if let Some(command) = &args.server {
         server.start(command, &network)?;
@@ -330,7 +330,7 @@ fn as_json(network: &Network, report: &Report) -> Value {
     let link = network.link();
     json!({
         "means": network.means(),
-        "note": network.note(),
+        "note": format!("The network is emulated by {}", network.note()),
         "base_round_trip_us": microseconds(network.base_rtt()),
         "link": {
             "delay_us": microseconds(link.delay),

@@ -36,7 +36,7 @@ fn answer(place: &Place, args: &[&str]) -> Value {
 }
 
 fn close(found: &Value, expected: f64, tolerance: f64) {
-    let value = found.as_f64().unwrap_or_else(|| panic!("{found} is no number, expected {expected}"));
+    let value = found.as_f64().unwrap_or_else(|| panic!("{found} is not a number, expected {expected}"));
     assert!((value - expected).abs() <= tolerance * expected.abs().max(1.0), "{value} for {expected}");
 }
 
@@ -341,7 +341,8 @@ fn wrong_input_is_refused_with_its_place() {
         stderr(&output)
     };
     assert!(
-        refused(&["runs.csv", "--response", "y"]).contains("`runs.csv`, line 3: `many` in `y` is no number")
+        refused(&["runs.csv", "--response", "y"])
+            .contains("`runs.csv`, line 3: `many` in `y` is not a number")
     );
     assert!(refused(&["short.csv"]).contains("line 3 has 1 cell, the first line has 2"));
     let hosts: Vec<_> = (0..1500).map(|i| format!("h{i},{}", i % 13)).collect();

@@ -61,7 +61,7 @@ fn two_copies_tell_of_the_time_between() {
     let output = place.run(&["diagnose", "--mountstats", "c1", "--before", "before"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(
-        stdout(&output).contains("50 calls") && stdout(&output).contains("Nothing was found."),
+        stdout(&output).contains("50 calls") && stdout(&output).contains("No findings: "),
         "{}",
         stdout(&output)
     );
@@ -77,7 +77,7 @@ fn clients_are_compared() {
     place.write("c2", &STATISTICS.replace("rsize=1048576", "rsize=65536"));
     let output = place.run(&["diagnose", "--mountstats", "c1", "c2"]);
     let text = stdout(&output);
-    assert!(text.contains("unequal-mounts (certain)"), "{text}");
+    assert!(text.contains("unequal-mounts (certain"), "{text}");
     assert!(text.contains("c1 has rsize=1048576; c2 has rsize=65536"), "{text}");
 }
 
@@ -94,7 +94,7 @@ fn what_is_wrong_with_the_input_is_said() {
     wrong(&[], "--mountstats");
     wrong(&["--mountstats", "nowhere"], "cannot read nowhere");
     wrong(&["--mountstats", "empty"], "there is no NFS mount in what was given");
-    wrong(&["--mountstats", "other"], "other is no copy of mountstats: line 2: `never` is no number");
+    wrong(&["--mountstats", "other"], "other is not a copy of mountstats: line 2: `never` is not a number");
     wrong(&["--mountstats", "c1", "--before", "c1", "c1"], "2 earlier copies were given for 1 client;");
     wrong(&["--explain", "x"], "no finding is called `x`; `benchmaster diagnose --explain all` lists");
 }
@@ -107,6 +107,6 @@ fn every_finding_is_explained() {
     for line in list.lines() {
         let id = line.split_whitespace().next().unwrap();
         let text = stdout(&place.run(&["diagnose", "--explain", id]));
-        assert!(text.starts_with(&format!("{id}: ")) && text.contains("\nsource\n"), "{text}");
+        assert!(text.starts_with(&format!("{id}: ")) && text.contains("\nSOURCE\n"), "{text}");
     }
 }

@@ -68,7 +68,7 @@ fn the_table_has_every_figure_with_its_interval() {
     let output = place.run(&network(&[]));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
-    assert!(text.contains(", a far end of this process: no network, but this host\n"), "{text}");
+    assert!(text.contains(", a far end in this process: this host, no network\n"), "{text}");
     for (front, intervals) in [
         ("round trip of 64 bytes", 1),
         ("opening a connection", 1),

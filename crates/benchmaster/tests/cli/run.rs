@@ -66,7 +66,7 @@ fn a_study_is_run_and_nothing_is_measured_again() {
     assert_eq!((first.runs.len(), first.sessions.len(), first.interruptions()), (10, 1, 0));
     let again = wide(&place, &["run", "tiny.toml"]);
     assert_eq!(again.status.code(), Some(0));
-    assert_eq!(stderr(&again), "tiny: complete with 10 runs; nothing is measured again\n");
+    assert_eq!(stderr(&again), "tiny: complete with 10 runs; nothing left to measure\n");
     assert_eq!(stdout(&again), stdout(&output), "the same summary");
     assert_eq!(place.results("results/tiny"), first, "not even a session is added");
     // The results can be asked for even when what was measured is gone.

@@ -47,7 +47,7 @@ fn stopped_and_resumed(place: &Place, directory: &str, full: &Output, give_space
     assert_eq!(full.status.code(), Some(1), "{}", transcript(full));
     let text = stderr(full);
     assert!(text.contains(&format!("{directory}/results.db`")), "{text}");
-    assert!(text.contains("kept in `") && text.contains("the same command goes on from there"), "{text}");
+    assert!(text.contains("kept in `") && text.contains("the same command continues from there"), "{text}");
     assert_eq!(place.list("target"), [""; 0], "the target is clean");
     let kept = place.results(directory).runs;
     assert!(!kept.is_empty() && kept.len() < 10, "{} runs", kept.len());

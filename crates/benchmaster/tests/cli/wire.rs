@@ -164,7 +164,7 @@ fn a_server_that_says_nothing_is_told_at_once() {
     running.wait_for(&format!("connecting to {address}"));
     let (status, _, told) = running.end();
     assert_eq!(status.code(), Some(2), "{told}");
-    assert!(told.contains("it takes the connection, and says nothing for 4 s"), "{told}");
+    assert!(told.contains("it accepts the connection, but sends nothing for 4 s"), "{told}");
     drop(listener);
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -162,7 +162,7 @@ impl Service {
                 self.calls.insert(call, Call { task, control: Some(control) });
             }
             Request::Hello(_) | Request::Exchange | Request::End => {
-                return self.refuse(call, "this call is of no use now");
+                return self.refuse(call, "this call is not allowed in this state");
             }
         }
         Ok(())

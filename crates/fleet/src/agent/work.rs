@@ -34,7 +34,7 @@ pub(super) struct Handle {
 
 /// The thread ended over something.
 #[derive(Debug, thiserror::Error)]
-#[error("the agent's work ended unexpectedly ({0}); this is a defect of the program")]
+#[error("the agent's work ended unexpectedly ({0}); internal error, please report it")]
 pub(super) struct Defect(String);
 
 /// Keeps something under way: it is stopped when this is dropped.

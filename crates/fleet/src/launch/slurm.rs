@@ -196,7 +196,7 @@ impl ListenAddress {
 
 /// `HOST`, `HOST:PORT`, `ADDRESS`, `[ADDRESS]:PORT`.
 fn split_port(address: &str) -> Result<(&str, u16), String> {
-    let wrong = || format!("`{address}` is no address for agents to dial; write `HOST` or `HOST:PORT`");
+    let wrong = || format!("`{address}` is not an address for agents to dial; write `HOST` or `HOST:PORT`");
     if address.parse::<IpAddr>().is_ok() {
         return Ok((address, 0));
     }
@@ -281,14 +281,14 @@ fn late(missing: &Missing, output: &Output, config: &SlurmConfig, dial: &str) ->
     let (there, all) = (missing.joined.len(), config.nodes);
     let first = missing.missing.first().copied().unwrap_or(0);
     let mut reason = format!(
-        "{there} of {all} agents were there after {:?}; missing: {}",
+        "{there} of {all} agents were connected after {:?}; missing: {}",
         config.deadline,
         Names(&missing.missing, output)
     );
     if !missing.missing.iter().any(|rank| output.node(*rank).is_some()) && there == 0 {
-        reason += "; Slurm has started none of them: are the nodes free (`sinfo`, `squeue`)?";
+        reason += "; Slurm started none of them: are the nodes free (`sinfo`, `squeue`)?";
     } else {
-        reason += &format!("; they dial {dial}: give an address that the nodes can reach if that is not one");
+        reason += &format!("; they dial {dial}: if the nodes cannot reach it, give another address");
     }
     reason += &facts(output, &missing.refused);
     LaunchError::new(absent(first, output), reason)
@@ -298,7 +298,8 @@ fn late(missing: &Missing, output: &Output, config: &SlurmConfig, dial: &str) ->
 fn early(ended: std::io::Result<ExitStatus>, output: &Output, config: &SlurmConfig) -> LaunchError {
     let ended = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
     let failed = output.failed();
-    let mut reason = format!("{} ended with {ended} before all agents were there", config.program.display());
+    let mut reason =
+        format!("{} ended with {ended} before all agents were connected", config.program.display());
     if !failed.is_empty() {
         reason += &format!(": {}", Names(&failed, output));
     }
@@ -376,7 +377,7 @@ mod tests {
             .to_string();
         assert!(
             two.contains(
-                "agent `rank 1` could not be started: 0 of 3 agents were there after 60s; missing: rank 1"
+                "agent `rank 1` could not be started: 0 of 3 agents were connected after 60s; missing: rank 1"
             ),
             "{two}"
         );

@@ -92,7 +92,7 @@ pub async fn launch(
             let outcome = match timeout(config.deadline, host.start(&mut notes)).await {
                 Ok(outcome) => outcome,
                 Err(_) => Err(format!(
-                    "no agent ran there within {:?}; try `{}`, and see whether the host hangs",
+                    "no agent ran there within {:?}; try `{}`, and check whether the host hangs",
                     config.deadline,
                     host.by_hand()
                 )),
@@ -180,7 +180,7 @@ impl Host<'_> {
                 Answer::Ready { hash, version } if self.is_ours(hash.as_deref(), &version)? => {
                     if self.config.binary_on_hosts.is_some() && hash.is_none() {
                         notes.push(format!(
-                            "{}: no sha256sum there to tell whether {} is this build; its version is the same",
+                            "{}: no sha256sum there to check whether {} is this build; its version is the same",
                             name(self.host),
                             self.program.there
                         ));

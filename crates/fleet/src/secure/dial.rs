@@ -44,15 +44,13 @@ pub enum DialError {
     Reach { address: String, source: io::Error },
     /// Another program answers.
     #[error(
-        "who answers at {address} is not the controller that started this agent (its key is another); nothing was sent to it"
+        "the process at {address} is not the controller that started this agent (its key differs); nothing was sent to it"
     )]
     Key { address: String },
     /// The controller does not want this agent.
     #[error("the controller at {address} refused this agent: {reason}")]
     Refused { address: String, reason: String },
-    #[error(
-        "which agent of the launch this is must be given by `--rank`, or by Slurm in SLURM_PROCID{found}"
-    )]
+    #[error("give this agent's number in the launch by `--rank`, or by Slurm in SLURM_PROCID{found}")]
     Rank {
         /// What stands there instead.
         found: String,
@@ -175,9 +173,9 @@ async fn join(
         Verdict::Accepted => Ok(Box::new(stream)),
         Verdict::Token => Err(refused("the token is not that of its launch".to_owned())),
         Verdict::Build => Err(refused(format!(
-            "it is another build ({theirs}) than this one ({identity}); the same file must be on all hosts"
+            "its build ({theirs}) differs from this one ({identity}); all hosts need the same file"
         ))),
-        Verdict::Taken => Err(refused(format!("an agent of rank {rank} is there already"))),
+        Verdict::Taken => Err(refused(format!("an agent of rank {rank} is already connected"))),
         Verdict::Rank => Err(refused(format!("it has no rank {rank}"))),
     }
 }

@@ -59,7 +59,7 @@ async fn read_text(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<String> 
 }
 
 fn garbled() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "it does not speak as an agent of Benchmaster")
+    io::Error::new(io::ErrorKind::InvalidData, "it is not a Benchmaster agent")
 }
 
 /// Says who is there.

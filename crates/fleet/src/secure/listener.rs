@@ -177,7 +177,7 @@ impl Listener {
                 () = sleep_until(deadline) => break,
                 accepted = self.socket.accept() => match accepted {
                     Ok((_, peer)) if handshakes.len() >= MOST_WAITING => {
-                        refuse(Refusal { peer, reason: format!("{MOST_WAITING} others have not shown a token yet") });
+                        refuse(Refusal { peer, reason: format!("{MOST_WAITING} connections have not shown a token yet") });
                     }
                     Ok((stream, peer)) => {
                         let door = Arc::clone(&self.door);
@@ -232,10 +232,10 @@ impl Door {
             },
             Verdict::Token => Err("its token is not that of this launch".to_owned()),
             Verdict::Build => Err(format!(
-                "rank {rank} on {host} is another build of Benchmaster ({}) than the controller ({})",
+                "rank {rank} on {host} runs a different build of Benchmaster ({}) than the controller ({})",
                 greeting.identity, self.identity
             )),
-            Verdict::Taken => Err(format!("{host} says it is rank {rank}, which is there already")),
+            Verdict::Taken => Err(format!("{host} reports rank {rank}, which is already connected")),
             Verdict::Rank => {
                 Err(format!("{host} says it is rank {rank}, but the ranks of this launch are below {ranks}"))
             }

@@ -22,11 +22,11 @@ const LOOKS: u32 = 4;
 pub(crate) enum StreamError {
     #[error("{0}")]
     Io(#[from] io::Error),
-    #[error("what it sends is not the protocol of agents: {0}")]
+    #[error("it does not speak the agent protocol: {0}")]
     Frame(#[from] FrameError),
     #[error("it was closed within a message")]
     Truncated,
-    #[error("nothing was heard for {} s", .0.as_secs_f64())]
+    #[error("no message for {} s", .0.as_secs_f64())]
     Silent(Duration),
 }
 
@@ -177,7 +177,7 @@ mod tests {
             async |bytes: &[u8]| FrameReader::new(bytes, LONG).next(4 << 20).await.unwrap_err().to_string();
         assert_eq!(
             read(b"Welcome to this host\n").await,
-            "what it sends is not the protocol of agents: a message of 1466264675 bytes is larger than the limit of \
+            "it does not speak the agent protocol: a message of 1466264675 bytes is larger than the limit of \
              4194304 bytes"
         );
         assert!(read(&[0, 0, 0, 2, 1, 1]).await.contains("no number of a call"));
@@ -189,6 +189,6 @@ mod tests {
     async fn silence_has_an_end() {
         let (_near, far) = tokio::io::duplex(16);
         let error = FrameReader::new(far, Duration::from_millis(20)).next(10).await.unwrap_err();
-        assert_eq!(error.to_string(), "nothing was heard for 0.02 s");
+        assert_eq!(error.to_string(), "no message for 0.02 s");
     }
 }

@@ -112,7 +112,7 @@ pub(crate) async fn a_wrong_token_a_rank_twice_and_an_unknown_rank_are_refused()
         assert_eq!(said, "the token is not that of its launch");
         let first = dial(&address, &good, 0, "n0").await.unwrap();
         let said = refusal(dial(&address, &good, 0, "again").await.err().unwrap());
-        assert_eq!(said, "an agent of rank 0 is there already");
+        assert_eq!(said, "an agent of rank 0 is already connected");
         let said = refusal(dial(&address, &good, 2, "n2").await.err().unwrap());
         assert_eq!(said, "it has no rank 2");
         (first, dial(&address, &good, 1, "n1").await.unwrap())
@@ -124,7 +124,7 @@ pub(crate) async fn a_wrong_token_a_rank_twice_and_an_unknown_rank_are_refused()
         reasons,
         [
             "its token is not that of this launch",
-            "again says it is rank 0, which is there already",
+            "again reports rank 0, which is already connected",
             "n2 says it is rank 2, but the ranks of this launch are below 2"
         ]
     );
@@ -230,7 +230,10 @@ pub(crate) async fn another_build_is_refused_with_the_reason() {
     let admitted = admitted.unwrap();
     assert_eq!(admitted.joined[0].host, "good");
     let reason = &admitted.refused[0].reason;
-    assert!(reason.starts_with("rank 0 on old is another build of Benchmaster (0.1.0 0000"), "{reason}");
+    assert!(
+        reason.starts_with("rank 0 on old runs a different build of Benchmaster (0.1.0 0000"),
+        "{reason}"
+    );
     assert_eq!(admitted.refused.len(), 4);
 }
 
@@ -274,8 +277,8 @@ pub(crate) async fn garbage_and_silence_are_turned_away_while_agents_get_in() {
         [
             "it did not show a token within 2s",
             "it did not show a token within 2s",
-            "it does not speak as an agent of Benchmaster",
-            "it does not speak as an agent of Benchmaster",
+            "it is not a Benchmaster agent",
+            "it is not a Benchmaster agent",
             "it left before it had shown a token",
             "received corrupt message of type InvalidContentType",
         ]
@@ -307,7 +310,7 @@ pub(crate) async fn a_crowd_is_turned_away_and_agents_get_in_when_it_goes() {
     let refused = admitted.unwrap().refused;
     assert_eq!(refused.len(), 20, "what is kept has a bound");
     assert!(
-        refused.iter().all(|refusal| refusal.reason == "512 others have not shown a token yet"),
+        refused.iter().all(|refusal| refusal.reason == "512 connections have not shown a token yet"),
         "{refused:?}"
     );
 }
@@ -336,7 +339,7 @@ pub(crate) async fn an_agent_says_nothing_to_another_server() {
     let (error, seen) = tokio::join!(dial(&address, &good, 0, "n0"), robbed);
     let error = error.err().unwrap();
     assert!(matches!(error, DialError::Key { .. }), "{error}");
-    assert!(error.to_string().ends_with("(its key is another); nothing was sent to it"), "{error}");
+    assert!(error.to_string().ends_with("(its key differs); nothing was sent to it"), "{error}");
     assert!(seen.contains("alert"), "{seen}");
     // The right server with another fingerprint in the credentials is as wrong.
     let (fingerprint, token) = fields(&good);

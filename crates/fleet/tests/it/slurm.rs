@@ -170,8 +170,10 @@ fn failures(cluster: &Slurm) {
     let (late, _) = start(&SlurmConfig { deadline: Duration::from_secs(15), ..config(cluster, hangs, 3) });
     let error = late.unwrap_err();
     let said = error.to_string();
-    let expected =
-        format!("2 of 3 agents were there after 15s; missing: rank 2 on {}: this node hangs", error.agent);
+    let expected = format!(
+        "2 of 3 agents were connected after 15s; missing: rank 2 on {}: this node hangs",
+        error.agent
+    );
     assert!(said.contains(&expected), "{said}");
     cluster.wait_until_idle();
 

@@ -136,7 +136,7 @@ pub(crate) fn failures_name_the_host_and_what_to_do() {
         ),
         ("strange", "its host key is not known here; connect once by hand (`ssh strange`)"),
         ("closed", "no sshd listens there; start it, or give its port"),
-        ("nowhere", "there is no host of this name"),
+        ("nowhere", "unknown host"),
     ];
     for (host, help) in cases {
         let (failed, ..) = start(&config, host);

@@ -195,7 +195,7 @@ impl<'a, 'n> Builder<'a, 'n> {
         depth: usize,
     ) -> Result<(u64, Vec<Node<'a>>), Mistake> {
         if depth == 8 {
-            return Err(flowop.mistake("composite flowops hold each other deeper than 8 times"));
+            return Err(flowop.mistake("composite flowops are nested deeper than 8 levels"));
         }
         let mut locals = BTreeMap::new();
         let value = |scope: &Scope, raw| scope.value(raw).map_err(|message| flowop.mistake(message));
@@ -235,7 +235,7 @@ impl<'a, 'n> Builder<'a, 'n> {
         prefix: &str,
     ) -> Result<(u64, Vec<Node<'a>>), Mistake> {
         let Some((_, uses)) = KINDS.iter().find(|(kind, _)| *kind == flowop.kind) else {
-            let message = format!("there is no flowop `{}`, and the file defines none", flowop.kind);
+            let message = format!("unknown flowop `{}`, and the file defines none", flowop.kind);
             return Err(flowop.mistake(message));
         };
         let attributes = Attributes::new(&flowop.attributes, scope, &flowop.kind, &KNOWN)?;
@@ -247,7 +247,7 @@ impl<'a, 'n> Builder<'a, 'n> {
             // The fileset of a descriptor that is open anyhow is often repeated.
             let fine = ["name", "iters", "set"].contains(&name) || uses.contains(&name);
             if !fine {
-                let why = format!("`{}` does not look at it, in Filebench neither", flowop.kind);
+                let why = format!("`{}` ignores it, as in Filebench", flowop.kind);
                 self.notes.add(Some(attribute), NoteKind::Irrelevant, &why);
             }
         }
@@ -267,12 +267,12 @@ impl<'a, 'n> Builder<'a, 'n> {
         let name = match value.map_err(|message| attribute.mistake(message))? {
             Some(Value::Text(name)) => name,
             Some(Value::Number(name)) => name.to_string(),
-            _ => return Err(attribute.mistake("the name of a fileset is wanted here")),
+            _ => return Err(attribute.mistake("expected the name of a fileset")),
         };
         if self.sets.contains_key(&name) {
             Ok(name)
         } else {
-            Err(attribute.mistake(format!("there is no fileset or file `{name}`")))
+            Err(attribute.mistake(format!("unknown fileset or file `{name}`")))
         }
     }
 
@@ -362,7 +362,7 @@ impl<'a, 'n> Builder<'a, 'n> {
         self.notes.add(
             attributes.find("noreadahead"),
             NoteKind::Unsupported,
-            "the kernel is not told that reads are random",
+            "the kernel is not advised that reads are random",
         );
         self.handles.push(Handle {
             fd,

@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
     fn next(&mut self, wanted: &str) -> Result<&'a Token, Mistake> {
         let token = self.peek().ok_or_else(|| {
             let (line, text) = self.tokens.last().map_or((1, ""), |last| (last.line, &last.text));
-            let message = format!("the file ends here, and {wanted} is missing");
+            let message = format!("unexpected end of file; {wanted} is missing");
             Mistake { file: None, line, text: text.to_owned(), message }
         })?;
         self.at += 1;
@@ -373,14 +373,14 @@ impl<'a> Parser<'a> {
             Kind::Variable(name, None) => Ok(Raw::Variable(name.clone())),
             Kind::Sign('{') => Err(token
                 .mistake("`randtable` is not supported: use a random variable of `type=uniform` or `gamma`")),
-            _ => Err(token.mistake("a value is a number, a word, a text in quotes or a variable")),
+            _ => Err(token.mistake("expected a number, a word, a string in quotes or a variable")),
         }
     }
 }
 
 fn unknown(token: &Token) -> Mistake {
     token.mistake(
-        "this is no command: commands are `set`, `define`, `eventgen`, `run`, `psrun`, `echo` and others",
+        "unknown command; Filebench has `set`, `define`, `eventgen`, `run`, `psrun`, `echo` and others",
     )
 }
 
@@ -448,13 +448,13 @@ mod tests {
     #[test]
     fn mistakes_have_their_line() {
         for (text, line, found, says) in [
-            ("\nhello", 2, "hello", "no command"),
+            ("\nhello", 2, "hello", "unknown command"),
             ("define cat name=x", 1, "cat", "`define` is followed by"),
             ("set n=1", 1, "n", "followed by a variable"),
             ("define process name=p\n{ flowop read }", 2, "flowop", "holds `thread"),
             ("define fileset name=f,\n5", 2, "5", "`name=value`"),
             ("set $x=randvar(type=tabular,\nrandtable={{10,1k,2k}})", 2, "{", "`randtable` is not supported"),
-            ("define process name=p {\nthread name=t {", 2, "{", "the file ends here"),
+            ("define process name=p {\nthread name=t {", 2, "{", "unexpected end of file"),
         ] {
             let error = parse(text).unwrap_err();
             assert_eq!((error.line, error.text.as_str()), (line, found), "{text}: {}", error.message);

@@ -55,7 +55,7 @@ pub(super) fn custom(list: &[Attribute], scope: &Scope, place: &Attribute) -> Re
     for part in given.as_deref().unwrap_or_default().split(';').filter(|part| !part.is_empty()) {
         let parsed = part.split_once(':').and_then(|(name, value)| Some((name, value.parse::<f64>().ok()?)));
         let Some(parsed) = parsed.filter(|(_, value)| value.is_finite()) else {
-            let message = format!("`{part}` is no parameter: write `name:number;name:number`");
+            let message = format!("`{part}` is not a parameter; write `name:number;name:number`");
             return Err(place_of("parameters").mistake(message));
         };
         parameters.push(parsed);
@@ -95,7 +95,7 @@ pub(super) fn custom(list: &[Attribute], scope: &Scope, place: &Attribute) -> Re
     if draw.quantiles().is_some() {
         Ok(draw)
     } else {
-        Err(place_of("parameters").mistake("with these parameters there is no such distribution"))
+        Err(place_of("parameters").mistake("no such distribution exists with these parameters"))
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
             ("randvar(width=4)", "no attribute `width`"),
             ("randvar(type=tabular,randtable={{10,1,5}})", "`randtable` is not supported"),
             ("cvar(type=cvar-weibull,parameters=shape:1;scale:4096)", "`cvar-weibull` is not supported"),
-            ("cvar(type=cvar-gamma,parameters=mean)", "no parameter"),
+            ("cvar(type=cvar-gamma,parameters=mean)", "not a parameter"),
             ("cvar(type=cvar-gamma,parameters=median:1)", "has no parameter `median`"),
             ("cvar(type=cvar-lognormal,parameters=shape:-1;scale:1)", "no such distribution"),
         ] {

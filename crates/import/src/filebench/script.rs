@@ -68,7 +68,7 @@ impl<'a> Script<'a> {
                 }
                 _ => (
                     NoteKind::Unsupported,
-                    "it comes after `run`, with which Filebench 1.5 ends: make it a file of its own",
+                    "it comes after `run`, with which Filebench 1.5 ends: move it to a separate file",
                 ),
             };
             notes.line(command.line, &command.text, kind, why);
@@ -85,7 +85,7 @@ impl<'a> Script<'a> {
             }
             What::SetPart { variable, part, value } => {
                 let Some((_, attributes)) = self.draws.get_mut(variable) else {
-                    return Err(mistake(format!("`${variable}` is no random variable")));
+                    return Err(mistake(format!("`${variable}` is not a random variable")));
                 };
                 attributes.push(Attribute {
                     name: part.clone(),
@@ -159,7 +159,7 @@ impl<'a> Script<'a> {
     }
 }
 
-const OUTPUT: &str = "it is about what Filebench prints";
+const OUTPUT: &str = "it only affects what Filebench prints";
 
 /// What becomes of a command that defines nothing.
 fn other(word: &str) -> (NoteKind, &'static str) {

@@ -95,7 +95,7 @@ pub(super) fn set(
         ("reuse", "files of the same fileset are always used again where they fit"),
         ("trusttree", "a fileset is always checked before it is used again"),
         ("fstype", "the target says what file system it is"),
-        ("client", "there is no such thing on a fileset in Filebench 1.5"),
+        ("client", "filesets have no such attribute in Filebench 1.5"),
     ] {
         notes.add(attributes.find(name), NoteKind::Irrelevant, why);
     }
@@ -177,7 +177,9 @@ fn directories(
         }
     };
     if !even {
-        let message = format!("directories are alike: {how}; Filebench draws their widths and depths");
+        let message = format!(
+            "all directories have the same shape: {how}; Filebench draws widths and depths at random"
+        );
         notes.add(Some(attribute), NoteKind::Approximated, &message);
     }
     Ok((if tree.is_some() { 0 } else { width }, tree))

@@ -80,7 +80,7 @@ pub(super) fn steps(
         if handle.explicit && !handle.closed {
             let op = leaves(&nodes).find(|op| op.handle == Some(at));
             if let Some(op) = op {
-                let why = "nothing closes it, so that Filebench would fail at the second repetition: closed at the end";
+                let why = "never closed, so Filebench would fail at the second repetition: closed at the end";
                 writer.notes.line(op.flowop.line, &op.flowop.text, NoteKind::Approximated, why);
             }
             steps.push(Step { handle: Some(writer.opens[at].name.clone()), ..step(OperationKind::Close) });
@@ -194,7 +194,7 @@ impl Writer<'_, '_> {
                 "some files are picked more often than others by Zipf's law",
             ),
             Amount::Fixed(_) => {
-                (FilePick::Own, "each worker has a file of its own instead of that of this number")
+                (FilePick::Own, "each worker has its own file instead of the file with this number")
             }
         };
         self.notes.add(Some(attribute), NoteKind::Approximated, why);
@@ -254,7 +254,7 @@ impl Writer<'_, '_> {
             }
             "createfile" => {
                 let Some(at) = op.handle else { return Ok(Vec::new()) };
-                let why = "the next file that is not there yet, whatever its number";
+                let why = "the next file that does not exist yet, whatever its number";
                 self.notes.add(attributes.find("indexed"), NoteKind::Approximated, why);
                 let create = Step {
                     fileset: self.fileset(self.set(op)?),
@@ -413,7 +413,7 @@ impl Writer<'_, '_> {
                 Size::Distributed(SizeDistribution::Uniform { min: ByteSize(1), max: most })
             }
             ("appendfilerand", drawn) => {
-                let why = "as much as is drawn, instead of any part of that";
+                let why = "exactly the size that is drawn, instead of a random part of it";
                 self.note(op, NoteKind::Approximated, why);
                 drawn
             }

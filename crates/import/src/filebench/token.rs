@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
                     Some(number) => (Kind::Number(number), word.len()),
                     None if matches!(word, "-" | "/") => (Kind::Sign(first), 1),
                     None if word.is_empty() => {
-                        let message = "this character begins nothing that a workload file may hold".into();
+                        let message = "unexpected character".into();
                         return Err(Mistake { file: None, line, text: first.to_string(), message });
                     }
                     None => (Kind::Word(word.to_owned()), word.len()),
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
             file: None,
             line: self.line,
             text,
-            message: "the quotation has no end: add `\"`".into(),
+            message: "the string has no closing quote: add `\"`".into(),
         })
     }
 

@@ -66,7 +66,7 @@ impl Scope {
                 '*' => left.checked_mul(right),
                 _ => left.checked_div(right),
             };
-            sum = Value::Number(result.ok_or("the result is no number that fits")?);
+            sum = Value::Number(result.ok_or("the result does not fit into a number")?);
         }
         Ok(sum)
     }

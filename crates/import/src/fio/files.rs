@@ -87,7 +87,7 @@ impl Files {
         }
         devices(reader);
         if many.is_some() && !per_clone && spec.clones > 1 {
-            reader.approximated("filename_format", "workers deal the files out among each other");
+            reader.approximated("filename_format", "the files are divided among the workers");
         }
         JobFiles { filesets, many, shared: !per_clone && spec.clones > 1 }
     }

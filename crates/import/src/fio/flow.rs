@@ -72,7 +72,7 @@ fn by_name(reader: &mut Reader<'_>, spec: &Spec, files: &JobFiles, mut group: Gr
         _ => vec![on(OperationKind::Unlink, FilePick::Once)],
     };
     for name in ["rw", "bs", "size", "io_size", "iodepth", "direct", "buffered"] {
-        reader.irrelevant(name, "files are created, looked at or removed, and no data are moved");
+        reader.irrelevant(name, "files are created, stat'ed or removed, and no data are moved");
     }
     reader.translated("iodepth", "one operation at a time, as in fio");
     if spec.rate.is_some() {

@@ -11,7 +11,9 @@ use super::expression;
 pub(super) fn size(text: &str, base: u64) -> Result<u64, String> {
     let (number, unit) = number(text)?;
     let factor = factor(unit, base).ok_or_else(|| {
-        format!("`{unit}` is no unit; write `k`, `m`, `g`, `t` or `p`, as in `64k`, or bytes without a unit")
+        format!(
+            "`{unit}` is not a unit; write `k`, `m`, `g`, `t` or `p`, as in `64k`, or bytes without a unit"
+        )
     })?;
     let exact = number.checked_mul(i128::from(factor));
     exact.and_then(|bytes| u64::try_from(bytes).ok()).ok_or_else(|| format!("`{text}` is out of range"))
@@ -40,7 +42,9 @@ pub(super) fn time(text: &str, unit_ns: u64) -> Result<u64, String> {
         "h" => 3_600_000_000_000,
         "d" => 86_400_000_000_000,
         "sec" => return Err("fio reads `sec` as microseconds; write `s`".into()),
-        other => return Err(format!("`{other}` is no unit of time; write `us`, `ms`, `s`, `m`, `h` or `d`")),
+        other => {
+            return Err(format!("`{other}` is not a unit of time; write `us`, `ms`, `s`, `m`, `h` or `d`"));
+        }
     };
     let exact = number.checked_mul(i128::from(factor));
     exact.and_then(|nanos| u64::try_from(nanos).ok()).ok_or_else(|| format!("`{text}` is out of range"))
@@ -49,7 +53,7 @@ pub(super) fn time(text: &str, unit_ns: u64) -> Result<u64, String> {
 pub(super) fn percent(text: &str) -> Option<Result<u64, String>> {
     let number = text.trim().strip_suffix('%')?.trim();
     let fits = number.parse::<u64>().ok().filter(|percent| (1..=100).contains(percent));
-    Some(fits.ok_or_else(|| format!("`{text}` is no percentage from 1% to 100%")))
+    Some(fits.ok_or_else(|| format!("`{text}` is not a percentage from 1% to 100%")))
 }
 
 /// `1k-4k` or `1k:4k`, in either order; one size is a range of itself.
@@ -62,7 +66,7 @@ pub(super) fn range(text: &str, base: u64) -> Result<(u64, u64), String> {
 /// A number with a fraction.
 pub(super) fn fraction(text: &str) -> Result<f64, String> {
     let number = text.trim().parse::<f64>().ok().filter(|number| number.is_finite());
-    number.ok_or_else(|| format!("`{text}` is no number"))
+    number.ok_or_else(|| format!("`{text}` is not a number"))
 }
 
 /// The values for reads, writes and trims of `4k`, `4k,8k` or `,8k,`: what is missing is that before it, and `default`
@@ -98,7 +102,7 @@ fn number(text: &str) -> Result<(i128, &str), String> {
     if let Some(rest) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
         let number = i128::from_str_radix(&rest[..end], 16);
-        return Ok((number.map_err(|_| format!("`{text}` is no hexadecimal number"))?, &rest[end..]));
+        return Ok((number.map_err(|_| format!("`{text}` is not a hexadecimal number"))?, &rest[end..]));
     }
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(end);

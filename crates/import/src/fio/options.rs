@@ -61,12 +61,12 @@ fn changes(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-const ENGINE: &str = "an option of an engine that is not about files";
-const REPORT: &str = "results are reported and stored in this program's own way";
+const ENGINE: &str = "an option of an engine that does not access files";
+const REPORT: &str = "results are reported and stored in this program's formats";
 const DEVICE: &str = "a matter of block devices, not of files";
 const PROCESS: &str =
     "set it for this program as a whole, with `taskset`, `nice`, `ionice`, `numactl` or a cgroup";
-const CONTENT: &str = "what is written is incompressible and different in every block";
+const CONTENT: &str = "written data are incompressible and differ in every block";
 const VERIFY: &str =
     "`verify = true` checks every block in its own way: file, offset and generation, and all bytes";
 const BATCH: &str = "the depth is kept; how many requests are submitted or reaped at once is not set";
@@ -95,7 +95,7 @@ const TABLE: &[(Fate, &str)] = &[
          percentile_list significant_figures disk_util unified_rw_reporting unit_base error_dump verify_dump",
     ),
     (
-        Fate::Irrelevant("this program has a clock of its own, and its cost is measured and reported"),
+        Fate::Irrelevant("this program uses its own clock and reports its cost"),
         "clocksource gtod_reduce disable_lat disable_clat disable_slat disable_bw_measurement|disable_bw gtod_cpu",
     ),
     (Fate::Irrelevant("workers are threads, on every engine"), "thread"),
@@ -113,9 +113,7 @@ const TABLE: &[(Fate, &str)] = &[
     ),
     (Fate::Irrelevant("data differ in every write"), "refill_buffers scramble_buffers"),
     (
-        Fate::Irrelevant(
-            "it would only tell fio itself what to do with trims, which the workload has none of",
-        ),
+        Fate::Irrelevant("it only affects trims, and the workload has none"),
         "trim_percentage trim_verify_zero trim_backlog trim_backlog_batch",
     ),
     (
@@ -150,7 +148,7 @@ const TABLE: &[(Fate, &str)] = &[
         "cmdprio_percentage cmdprio_class cmdprio cmdprio_bssplit",
     ),
     (
-        Fate::Unsupported("requests are submitted to the kernel in the plain way"),
+        Fate::Unsupported("requests are submitted to the kernel in the ordinary way"),
         "hipri hipri_percentage uncached nowait force_async sqthread_poll sqthread_poll_cpu serialize_overlap thp \
          write_hint",
     ),
@@ -169,10 +167,10 @@ const TABLE: &[(Fate, &str)] = &[
         "latency_target latency_window latency_percentile latency_run",
     ),
     (
-        Fate::Unsupported("the warm-up is cut by rule, and replicates say how sure the result is"),
+        Fate::Unsupported("the warm-up is removed by a rule, and replicates give the uncertainty"),
         "steadystate|ss steadystate_duration|ss_dur steadystate_ramp_time|ss_ramp",
     ),
-    (Fate::Unsupported("rates of jobs are not tied to each other"), "flow_id flow flow_sleep"),
+    (Fate::Unsupported("rates of jobs are independent"), "flow_id flow flow_sleep"),
     (Fate::Unsupported("files stay to the end of the study"), "unlink_each_loop"),
     (Fate::Unsupported("jobs that end do not end others"), "exit_what exitall_what"),
     (
@@ -185,7 +183,7 @@ const TABLE: &[(Fate, &str)] = &[
         "device-names load test-duration threads-per-queue read-req-num-512-blocks large-block-op-kbytes prep block \
          numruns dir threads",
     ),
-    (Fate::Unsupported("a profile brings jobs of its own"), "profile"),
+    (Fate::Unsupported("a profile defines its own jobs"), "profile"),
     (
         Fate::Unsupported(DEVICE),
         "ioscheduler zonecapacity read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits \

@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
             self.given.keys().copied().filter(|name| !self.told.contains(name)).collect();
         for name in left {
             debug_assert!(matches!(options::find(name), Some((_, Fate::Depends))));
-            self.unsupported(name, "the workload does without it");
+            self.unsupported(name, "the workload omits it");
         }
         (self.notes, self.mistakes)
     }

@@ -217,7 +217,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Spec> {
                 if (0.0..=100.0).contains(&percent) {
                     Ok(percent)
                 } else {
-                    Err(format!("`{percent}` is no percentage"))
+                    Err(format!("`{percent}` is not a percentage"))
                 }
             })
         })
@@ -274,7 +274,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Spec> {
         cached: cached(reader),
         trace: trace(reader),
     };
-    reader.translated("stonewall", "a workload of its own, after those before it");
+    reader.translated("stonewall", "a separate workload after the earlier ones");
     reader.translated("overwrite", if spec.overwrite { "`prefill = 1.0`" } else { "as it is without" });
     reader.translated("file_append", "`offset = \"append\"`");
     verification(reader, &mut spec);

@@ -37,16 +37,14 @@ pub(super) fn begin(parts: &mut [Part<'_>]) -> Vec<usize> {
         let alone = at - start == 1;
         let here = waits.as_ref().is_some_and(running);
         if waits.as_ref().is_some_and(|name| !known(name)) {
-            parts[at].reader.wrong(Some("wait_for"), "there is no job of this name above");
+            parts[at].reader.wrong(Some("wait_for"), "no job of this name is defined above");
         }
         match (here, alone) {
             (true, false) => {
-                let message = "a workload of its own, after all jobs before it";
+                let message = "a separate workload after all earlier jobs";
                 parts[at].reader.approximated("wait_for", message);
             }
-            _ => {
-                parts[at].reader.translated("wait_for", "a workload of its own, after that of the other job")
-            }
+            _ => parts[at].reader.translated("wait_for", "a separate workload after that of the other job"),
         }
         if parts[at].spec.stonewall || here {
             starts.push(at);

@@ -411,7 +411,7 @@ fn mistakes_name_their_line() {
             "define process name=p { thread name=t {\nflowop copyfile name=c } }\n",
             2,
             "flowop copyfile name=c",
-            "no flowop `copyfile`",
+            "unknown flowop `copyfile`",
         ),
         (
             "define process name=p { thread name=t {\nflowop read name=r,iosize=1k } }\n",
@@ -453,7 +453,7 @@ fn mistakes_name_their_line() {
             "define flowop name=a { flowop a name=b }\ndefine process name=p { thread name=t {\nflowop a name=c } }",
             1,
             "flowop a name=b",
-            "deeper than 8",
+            "deeper than 8 levels",
         ),
     ] {
         let error = filebench::import("x.f", text).unwrap_err();

@@ -107,7 +107,7 @@ fn end_group(child: &Child) {
 pub(super) fn prepare(argv: &[String]) -> Result<std::process::Command, String> {
     let Some((program, arguments)) = argv.split_first() else { return Err("no program was named".into()) };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let file = find(program, &path).ok_or_else(|| format!("there is no program `{program}` in the guest"))?;
+    let file = find(program, &path).ok_or_else(|| format!("program `{program}` not found in the guest"))?;
     let mut command = std::process::Command::new(file);
     command.arg0(program).args(arguments).current_dir("/");
     Ok(command)

@@ -60,7 +60,7 @@ fn text(error: impl std::error::Error) -> String {
 
 fn power_off(stream: &TcpStream) {
     if std::process::id() == 1 || rustix::process::getppid() != rustix::process::Pid::from_raw(1) {
-        return answer(stream, Err::<(), _>("this is no machine, so it cannot be switched off".to_owned()));
+        return answer(stream, Err::<(), _>("only a machine can be switched off".to_owned()));
     }
     answer(stream, Ok(()));
     rustix::fs::sync();

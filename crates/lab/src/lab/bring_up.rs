@@ -141,7 +141,7 @@ pub(super) fn start(
     let _ = child.wait();
     match (result, process) {
         (Ok(()), Some(process)) => Ok((ours, process)),
-        (Ok(()), None) => Err(LabError::Supervisor("; it did not say which process it is".into())),
+        (Ok(()), None) => Err(LabError::Supervisor("; its process id is unknown".into())),
         (Err(error), process) => {
             drop(ours);
             if let Some(process) = process {

@@ -30,7 +30,7 @@ pub(super) fn kvm(qemu: &Qemu) -> Result<(), String> {
     }
     let choice = KernelChoice::Packaged;
     let kernel = kernel::find(&choice, Architecture::Pc, &mut |_| false, &mut |_| {});
-    let kernel = kernel.map_err(|error| format!("it is tried with the packaged kernel: {error}"))?;
+    let kernel = kernel.map_err(|error| format!("trying the packaged kernel: {error}"))?;
     let command = qemu.command()?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| error.to_string())?;
     let key = format!("{boot} {} {:?}", kernel.hash, command.get_program());

@@ -32,7 +32,8 @@ pub(super) fn disk() -> Result<PathBuf, DiskError> {
     let trees = Trees::now()
         .map_err(|error| DiskError { place: "packages".into(), source: io::Error::other(error) })?;
     let Some(make) = trees.program("mkfs.ext4") else {
-        let source = io::Error::new(io::ErrorKind::NotFound, "it is not here; run `benchmaster lab setup`");
+        let source =
+            io::Error::new(io::ErrorKind::NotFound, "it is not installed; run `benchmaster lab setup`");
         return Err(DiskError { place: "mkfs.ext4".into(), source });
     };
     let size = fs::metadata(&program).map_err(of(&program))?.len();

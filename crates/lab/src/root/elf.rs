@@ -56,7 +56,7 @@ pub(crate) fn libraries(
                 // Where the program looks for it.
                 Some(own) if !trees.unpacked(&own) => add(own.display().to_string(), own),
                 own => {
-                    let missing = || failed(format!("it needs the library {name}, which is not here"));
+                    let missing = || failed(format!("it needs the library {name}, which is not installed"));
                     let source = own.or_else(|| trees.library(name, &file)).ok_or_else(missing)?;
                     add(format!("/lib/{name}"), source);
                 }

@@ -82,7 +82,7 @@ mod tests {
             assert_eq!(order(pair[0].as_bytes(), pair[1].as_bytes()), Ordering::Greater, "{pair:?}");
         }
         assert_eq!(order(b"libm.so.6", b"libm.so.6"), Ordering::Equal);
-        assert_eq!(order(b"lib1", b"liba"), Ordering::Greater, "digits are behind letters");
+        assert_eq!(order(b"lib1", b"liba"), Ordering::Greater, "digits follow letters");
     }
 
     /// `ldconfig -p` reads it where there is one.

@@ -27,7 +27,7 @@ pub enum Stage {
 
 /// What the first argument of a supervisor is not.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no process of a lab's supervisor; `benchmaster lab up` starts them")]
+#[error("`{0}` is not a process of a lab's supervisor; `benchmaster lab up` starts them")]
 pub struct NoStage(String);
 
 impl FromStr for Stage {
@@ -77,7 +77,7 @@ fn outside(mut news: &UnixStream) -> Result<(), Failure> {
             enter_user_namespace_as_root().map_err(|error| Failure::Other(error.to_string()))?;
         }
         Privilege::Nothing(error) => {
-            let reason = format!("a lab takes root, or a user namespace: {error}");
+            let reason = format!("a lab needs root, or a user namespace: {error}");
             return Err(Failure::Other(reason));
         }
     }

@@ -38,7 +38,7 @@ pub enum Part {
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
     /// There is no such part.
-    #[error("`{0}` is no part of a virtual-time lab; the program itself gives these arguments")]
+    #[error("`{0}` is not a part of a virtual-time lab; the program itself gives these arguments")]
     Unknown(String),
     /// The node could not be made.
     #[error("cannot {what} in the node `{name}`: {source}")]
@@ -193,7 +193,7 @@ fn on_thread<T: Send>(what: impl FnOnce() -> io::Result<T> + Send) -> io::Result
         let thread = thread::Builder::new().name("node".into()).spawn_scoped(scope, what)?;
         thread
             .join()
-            .unwrap_or_else(|_| Err(io::Error::other("the thread ended; this is a defect of the program")))
+            .unwrap_or_else(|_| Err(io::Error::other("the thread ended; internal error, please report it")))
     })
 }
 

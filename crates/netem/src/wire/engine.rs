@@ -49,8 +49,6 @@ pub(super) struct State {
     counts: Vec<[Counts; 2]>,
     started: Instant,
     stop: bool,
-    /// Whether the thread goes before those of others.
-    pub(super) precedence: bool,
 }
 
 impl State {
@@ -64,7 +62,6 @@ impl State {
             counts: config.links.iter().map(|_| [Counts::new(), Counts::new()]).collect(),
             started: Instant::now(),
             stop: false,
-            precedence: false,
         };
         state.choose_frames()?;
         Ok(state)
@@ -282,8 +279,8 @@ impl Engine {
     pub(super) fn run(mut self) {
         // Timers of this thread are then as exact as the hardware. It cannot fail with such a value.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let precedence = precedence::take().is_ok();
-        self.state.lock().precedence = precedence;
+        // Without the right to it the thread runs as others do.
+        let _ = precedence::take();
         let mut events: Vec<Event> = Vec::with_capacity(64);
         let (mut wait, mut before) = (Wait::Forever, 0);
         loop {

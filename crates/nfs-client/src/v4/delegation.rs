@@ -44,8 +44,6 @@ pub struct Delegation {
 
 /// Called when a delegation is recalled, before it is returned.
 pub type RecallHook = Rc<dyn Fn(Handle) -> Pin<Box<dyn Future<Output = ()>>>>;
-/// Tells change attribute and size of a file that was changed here only, under a write delegation; `None`: it was not.
-pub type ModifiedHook = Rc<dyn Fn(&Handle) -> Option<(u64, u64)>>;
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
@@ -66,7 +64,6 @@ pub(super) struct Delegations {
     /// Recalled before the reply to their OPEN came.
     early: RefCell<Vec<(Handle, Stateid4)>>,
     hook: RefCell<Option<RecallHook>>,
-    modified: RefCell<Option<ModifiedHook>>,
 }
 
 impl fmt::Debug for Delegations {
@@ -296,15 +293,11 @@ impl Inner {
         }
     }
 
-    /// Change attribute and size of a file under a write delegation, as CB_GETATTR asks for them: what was changed here
-    /// only, else what the server knows itself.
+    /// Change attribute and size of a file under a write delegation, as CB_GETATTR asks for them: those when it was granted,
+    /// since nothing is changed here only.
     pub(super) fn modified(&self, handle: &Handle) -> Option<(u64, u64)> {
         let held = self.delegations.get(handle)?;
-        if held.delegation.kind != DelegationKind::Write {
-            return None;
-        }
-        let hook = self.delegations.modified.borrow().clone();
-        hook.and_then(|hook| hook(handle)).or(held.granted)
+        if held.delegation.kind == DelegationKind::Write { held.granted } else { None }
     }
 }
 
@@ -312,11 +305,6 @@ impl Client {
     /// The delegation of a file, unless it is being given back.
     pub fn delegation(&self, handle: &Handle) -> Option<Delegation> {
         self.0.delegations.get(handle).filter(|held| !held.leaving).map(|held| held.delegation)
-    }
-
-    /// Sets what tells about files that were changed here only.
-    pub fn set_modified_hook(&self, hook: ModifiedHook) {
-        *self.0.delegations.modified.borrow_mut() = Some(hook);
     }
 
     /// Gives a delegation back. Nothing where there is none.

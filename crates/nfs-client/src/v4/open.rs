@@ -435,24 +435,4 @@ impl Client {
         };
         Ok(inner.open_with(&request, Some((directory, name))).await?.0)
     }
-
-    /// Opens a file by its filehandle (CLAIM_FH), from 4.1 on. Counted as `OPEN_NOATTR`.
-    ///
-    /// # Errors
-    /// [`NfsError::Unsupported`] in version 4.0; those of OPEN.
-    pub async fn open_by_handle(&self, handle: &Handle, how: &OpenHow) -> NfsResult<Opened<File>> {
-        if !self.0.has_sessions() {
-            return Err(NfsError::Unsupported("version 4.0 opens files by name only"));
-        }
-        let request = Request {
-            claim: Claim::Handle(handle),
-            access: access_of(how),
-            how: Openflag4::NoCreate,
-            attributes: false,
-            recovery: false,
-        };
-        let (file, reply) = self.0.open_with(&request, None).await?;
-        let attributes = reply.attributes.and_then(|received| received.usable());
-        Ok(Opened { file, attributes, created: false })
-    }
 }

@@ -1,5 +1,7 @@
 //! One request: its slot, its connection, what the reply says about session and lease, and whether to send it again.
 
+mod kind;
+
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
@@ -16,76 +18,14 @@ use super::slots::Slot;
 use crate::counters::Event;
 use crate::delay::Delay;
 use crate::error::NfsError;
-use crate::ops::{Op, v4 as ops};
+use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
 use crate::rpc::{Call, RpcError};
 
+pub(super) use kind::Kind;
+
 /// Recoveries that one operation goes through before it fails.
 const RECOVERIES: u32 = 16;
-
-/// What is asked for, and how.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Kind<'p> {
-    /// Counted under this.
-    pub(super) op: Op,
-    /// The server is to keep the reply.
-    pub(super) cache: bool,
-    /// Executing it twice is not the same as once.
-    pub(super) changes: bool,
-    /// Part of a recovery: passes the gate, and what is lost meanwhile is its caller's affair.
-    pub(super) recovery: bool,
-    /// Without SEQUENCE.
-    pub(super) bare: bool,
-    /// Holds an owner's turn (4.0), for which the gate was passed.
-    pub(super) held: bool,
-    pub(super) connection: Option<usize>,
-    payload: &'p [u8],
-}
-
-impl<'p> Kind<'p> {
-    /// Changes nothing.
-    pub(super) fn reading(op: Op) -> Self {
-        Self {
-            op,
-            cache: false,
-            changes: false,
-            recovery: false,
-            bare: false,
-            held: false,
-            connection: None,
-            payload: &[],
-        }
-    }
-
-    /// Changes something, but executing it twice does no harm.
-    pub(super) fn repeatable(op: Op) -> Self {
-        Self { cache: true, ..Self::reading(op) }
-    }
-
-    /// Must not be executed twice.
-    pub(super) fn once(op: Op) -> Self {
-        Self { changes: true, ..Self::repeatable(op) }
-    }
-
-    /// As part of a recovery.
-    pub(super) fn recovering(self, recovery: bool) -> Self {
-        Self { recovery, ..self }
-    }
-
-    /// Without SEQUENCE, on this connection.
-    pub(super) fn bare(self, connection: usize) -> Self {
-        Self { bare: true, connection: Some(connection), ..self }
-    }
-
-    /// While an owner's turn is held.
-    pub(super) fn held(self) -> Self {
-        Self { held: true, ..self }
-    }
-
-    pub(super) fn payload(self, payload: &'p [u8]) -> Self {
-        Self { payload, ..self }
-    }
-}
 
 /// What a reply brought.
 struct Outcome {

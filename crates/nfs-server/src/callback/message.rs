@@ -12,7 +12,7 @@ use crate::fs::Time;
 use crate::handle::{self, FileId};
 use crate::state::ClientId;
 use crate::state::backchannel::{BackClaim, Credential};
-use crate::state::held::HolderAttributes;
+use crate::state::delegated::HolderAttributes;
 
 /// A callback to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]

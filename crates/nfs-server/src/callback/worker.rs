@@ -17,7 +17,7 @@ use super::dial::Dials;
 use super::message::{self, Address, CallbackReply, Frame, What};
 use super::{Callbacks, Input};
 use crate::state::backchannel::{BackClaim, BackConnection, Credential};
-use crate::state::held::HolderAttributes;
+use crate::state::delegated::HolderAttributes;
 use crate::state::session::Session;
 use crate::state::{ClientId, ConnectionId, Effect, Effects, State, Tables};
 

@@ -10,9 +10,9 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, OpenNoneDelegation4, Stateid4};
 
 use super::arena::NONE;
 use super::client::Clients;
+use super::delegated::Seen;
 use super::entry::{BY_PARENT, Delegation, End, Entry, Opener, Recall, What, check_seqid};
 use super::file::Files;
-use super::held::Seen;
 use super::{ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;

@@ -12,8 +12,8 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
 use super::arena::{Arena, NONE};
 use super::contention::Contention;
+use super::delegated::Held;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
-use super::held::Held;
 use super::nlm_lock::NlmHost;
 use super::owner::{OwnerId, OwnerKind, Owners};
 use super::{ClientId, Effect, Effects};

@@ -6,67 +6,17 @@ use std::time::{Duration, Instant};
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 
 use super::client::Clients;
+use super::delegated::{Answer, Held, HolderAttributes, Seen};
 use super::entry::{BY_PARENT, Entry, What};
 use super::file::Files;
 use super::{ClientId, Effect, Effects};
-use crate::fs::{Attr, Time};
+use crate::fs::Time;
 use crate::handle::FileId;
 
 /// How long an answer is good for: until whoever asked, told to come back, has come back.
 const FRESH: Duration = Duration::from_secs(1);
 /// Until the holder is asked again that did not answer.
 const AGAIN: Duration = Duration::from_secs(5);
-
-/// What is known of a delegated file.
-#[derive(Debug)]
-pub(super) struct Held {
-    /// When it was delegated.
-    granted: Seen,
-    /// When the holder was asked, while it has not answered.
-    asked: Option<Instant>,
-    answer: Option<(Instant, Answer)>,
-    /// Whether the holder has changed the file.
-    modified: bool,
-}
-
-/// A file as its attributes show it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen {
-    change: u64,
-    size: u64,
-    atime: Time,
-    mtime: Time,
-}
-
-impl From<&Attr> for Seen {
-    fn from(attr: &Attr) -> Self {
-        Self { change: attr.change, size: attr.size, atime: attr.atime, mtime: attr.mtime }
-    }
-}
-
-/// What a holder answered, as far as it was asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HolderAttributes {
-    /// Change attribute.
-    pub change: Option<u64>,
-    /// Size in bytes.
-    pub size: Option<u64>,
-    /// Time of last access.
-    pub atime: Option<Time>,
-    /// Time of the last change of data.
-    pub mtime: Option<Time>,
-}
-
-/// What other clients are shown of a file whose holder has answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
-    pub(crate) size: u64,
-    pub(crate) modified: bool,
-    pub(crate) atime: Option<Time>,
-    pub(crate) mtime: Option<Time>,
-    /// Whether it is shown for the first time: then the file takes it over.
-    pub(crate) first: bool,
-}
 
 /// What stands between a client and the attributes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,14 +118,5 @@ impl Files {
         let find = |minor| self.find(minor, Some(client), stateid, None).ok();
         let at = find(1).or_else(|| find(0))?;
         matches!(self.states.get(at)?.what, What::Delegation(_)).then_some(at)
-    }
-}
-
-impl Held {
-    /// The times that count: none from before the delegation (RFC 9754 §5). What lies in the future is cut to now by
-    /// the file.
-    fn vet(&self, (atime, mtime): (Option<Time>, Option<Time>)) -> (Option<Time>, Option<Time>) {
-        let Seen { atime: accessed, mtime: changed, .. } = self.granted;
-        (atime.filter(|time| *time >= accessed), mtime.filter(|time| *time >= changed))
     }
 }

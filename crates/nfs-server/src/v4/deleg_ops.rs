@@ -12,8 +12,8 @@ use benchmaster_nfs_proto::v4::{
 use super::{Compound, OpResult};
 use crate::fs::{Kind, access as right, permits};
 use crate::state::Tables;
+use crate::state::delegated::Seen;
 use crate::state::delegation::{Want, Wish};
-use crate::state::held::Seen;
 
 /// DELEGRETURN (RFC 7530 §16.6, RFC 8881 §18.6).
 pub(crate) fn delegreturn(c: &mut Compound<'_>, args: DelegreturnArgs) -> OpResult {

@@ -12,7 +12,8 @@ use super::names::check_name;
 use super::{Compound, Failure, OpResult};
 use crate::fs::{Attr, FsError, Kind, access as right, permits};
 use crate::handle::{self, FileId};
-use crate::state::held::{Answer, Asked};
+use crate::state::delegated::Answer;
+use crate::state::held::Asked;
 use crate::state::{Conflict, Tables};
 
 /// ACCESS (RFC 7530 §16.1, RFC 8881 §18.1, RFC 8276 §8.5).

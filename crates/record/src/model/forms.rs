@@ -7,10 +7,8 @@ use benchmaster_units::ByteSize;
 use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, Unexpected};
 
-use super::{
-    Repeat, RepeatFor, RepeatUntil, ReplaySpeed, ReplayWord, Size, SizeDistribution, WeightedSize,
-    gamma_shape,
-};
+use super::fileset::{Size, SizeDistribution, WeightedSize, gamma_shape};
+use super::{Repeat, RepeatFor, RepeatUntil, ReplaySpeed, ReplayWord};
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -18,7 +18,7 @@ use super::ExportError;
 use super::table::{Table, TableBuilder};
 use crate::document::word;
 
-pub(super) mod beside;
+pub(super) mod hosts;
 
 /// Every column that is not a factor, over all tables: a factor's column has the same name in each of them.
 pub(super) fn fixed_columns() -> Vec<&'static str> {
@@ -51,13 +51,13 @@ pub(super) fn all(results: &StudyResults) -> Result<Vec<Table>, ExportError> {
         rpcs(results),
         services(results),
         checks(results),
-        beside::agents(results),
-        beside::clients(results),
-        beside::starts(results),
-        beside::retries(results),
-        beside::samplings(results),
-        beside::baselines(results),
-        beside::hooks(results),
+        hosts::agents(results),
+        hosts::clients(results),
+        hosts::starts(results),
+        hosts::retries(results),
+        hosts::samplings(results),
+        hosts::baselines(results),
+        hosts::hooks(results),
         environment(results),
     ])
 }
@@ -121,42 +121,42 @@ fn recordings(results: &StudyResults) -> Table {
 }
 
 /// A series of a recording of a run.
-struct Place<'a> {
+struct SeriesOfRun<'a> {
     run: &'a RunRecord,
     recording: &'a Recording,
     series: &'a SeriesRecording,
 }
 
-fn places(results: &StudyResults) -> impl Iterator<Item = Place<'_>> {
+fn all_series(results: &StudyResults) -> impl Iterator<Item = SeriesOfRun<'_>> {
     results.runs.iter().flat_map(|run| {
         run.recordings.iter().flat_map(move |recording| {
-            recording.series.iter().map(move |series| Place { run, recording, series })
+            recording.series.iter().map(move |series| SeriesOfRun { run, recording, series })
         })
     })
 }
 
 struct Operation<'a> {
-    place: Place<'a>,
+    series_of: SeriesOfRun<'a>,
     latency: Latency,
     service: Latency,
 }
 
 fn operations(results: &StudyResults) -> Result<Table, ExportError> {
-    let rows = places(results)
-        .map(|place| {
-            let latency = Latency::of(&place, &place.series.total.latency)?;
-            let service = match &place.series.service {
-                Some(service) => Latency::of(&place, service)?,
+    let rows = all_series(results)
+        .map(|series_of| {
+            let latency = Latency::of(&series_of, &series_of.series.total.latency)?;
+            let service = match &series_of.series.service {
+                Some(service) => Latency::of(&series_of, service)?,
                 None => Latency::default(),
             };
-            Ok(Operation { place, latency, service })
+            Ok(Operation { series_of, latency, service })
         })
         .collect::<Result<Vec<_>, ExportError>>()?;
-    let table = of_runs("operations", &rows, &results.study, |row| row.place.run);
-    let table = of_series(table, |row| &row.place)
-        .unsigned("length_ns", |row| Some(row.place.recording.length_ns))
-        .unsigned("cut_ns", |row| Some(row.place.recording.cut_ns));
-    Ok(of_stats(table, |row| &row.place.series.total, |row| &row.latency)
+    let table = of_runs("operations", &rows, &results.study, |row| row.series_of.run);
+    let table = of_series(table, |row| &row.series_of)
+        .unsigned("length_ns", |row| Some(row.series_of.recording.length_ns))
+        .unsigned("cut_ns", |row| Some(row.series_of.recording.cut_ns));
+    Ok(of_stats(table, |row| &row.series_of.series.total, |row| &row.latency)
         .unsigned("service_p50_ns", |row| row.service.p50)
         .unsigned("service_p99_ns", |row| row.service.p99)
         .unsigned("service_p999_ns", |row| row.service.p999)
@@ -165,38 +165,38 @@ fn operations(results: &StudyResults) -> Result<Table, ExportError> {
 }
 
 struct Interval<'a> {
-    place: Place<'a>,
+    series_of: SeriesOfRun<'a>,
     interval: &'a IntervalStats,
     latency: Latency,
 }
 
 impl Interval<'_> {
     fn start_ns(&self) -> u64 {
-        u64::from(self.interval.index) * self.place.recording.interval_ns
+        u64::from(self.interval.index) * self.series_of.recording.interval_ns
     }
 
     /// The last interval ends with the recording.
     fn end_ns(&self) -> u64 {
-        let end = self.start_ns() + self.place.recording.interval_ns;
-        end.min(self.place.recording.length_ns.max(self.start_ns()))
+        let end = self.start_ns() + self.series_of.recording.interval_ns;
+        end.min(self.series_of.recording.length_ns.max(self.start_ns()))
     }
 }
 
 fn intervals(results: &StudyResults) -> Result<Table, ExportError> {
     let mut rows = Vec::new();
-    for Place { run, recording, series } in places(results) {
+    for SeriesOfRun { run, recording, series } in all_series(results) {
         for interval in &series.intervals {
-            let place = Place { run, recording, series };
-            let latency = Latency::of(&place, &interval.stats.latency)?;
-            rows.push(Interval { place, interval, latency });
+            let series_of = SeriesOfRun { run, recording, series };
+            let latency = Latency::of(&series_of, &interval.stats.latency)?;
+            rows.push(Interval { series_of, interval, latency });
         }
     }
-    let table = of_runs("intervals", &rows, &results.study, |row| row.place.run);
-    let table = of_series(table, |row| &row.place)
+    let table = of_runs("intervals", &rows, &results.study, |row| row.series_of.run);
+    let table = of_series(table, |row| &row.series_of)
         .unsigned("interval", |row| Some(row.interval.index.into()))
         .unsigned("start_ns", |row| Some(row.start_ns()))
         .unsigned("end_ns", |row| Some(row.end_ns()))
-        .flag("counted", |row| Some(row.start_ns() >= row.place.recording.cut_ns));
+        .flag("counted", |row| Some(row.start_ns() >= row.series_of.recording.cut_ns));
     Ok(of_stats(table, |row| &row.interval.stats, |row| &row.latency).build())
 }
 
@@ -395,12 +395,15 @@ fn of_runs<'a, R>(
         .unsigned("position", |row| Some(run(row).position.into()))
 }
 
-fn of_series<'a, R>(table: TableBuilder<'a, R>, place: impl Fn(&R) -> &Place<'_>) -> TableBuilder<'a, R> {
+fn of_series<'a, R>(
+    table: TableBuilder<'a, R>,
+    series_of: impl Fn(&R) -> &SeriesOfRun<'_>,
+) -> TableBuilder<'a, R> {
     table
-        .text("workload", |row| Some(place(row).recording.workload.clone()))
-        .text("group", |row| Some(place(row).series.key.group.clone()))
-        .text("series", |row| Some(place(row).series.key.label.clone()))
-        .text("operation", |row| Some(place(row).series.key.operation.name()))
+        .text("workload", |row| Some(series_of(row).recording.workload.clone()))
+        .text("group", |row| Some(series_of(row).series.key.group.clone()))
+        .text("series", |row| Some(series_of(row).series.key.label.clone()))
+        .text("operation", |row| Some(series_of(row).series.key.operation.name()))
 }
 
 fn of_stats<'a, R>(
@@ -434,14 +437,14 @@ struct Latency {
 }
 
 impl Latency {
-    fn of(place: &Place<'_>, encoded: &EncodedHistogram) -> Result<Self, ExportError> {
+    fn of(series_of: &SeriesOfRun<'_>, encoded: &EncodedHistogram) -> Result<Self, ExportError> {
         if encoded.0.is_empty() {
             return Ok(Self::default());
         }
         let histogram = encoded.decode().map_err(|source| ExportError::Histogram {
-            run: place.run.position,
-            workload: place.recording.workload.clone(),
-            series: place.series.key.label.clone(),
+            run: series_of.run.position,
+            workload: series_of.recording.workload.clone(),
+            series: series_of.series.key.label.clone(),
             source,
         })?;
         if histogram.is_empty() {

@@ -5,12 +5,12 @@
 
 mod checks;
 mod means;
+mod scaled;
 mod sizes;
-mod told;
 
 use benchmaster_analysis::experiment::Experiment;
 
-use self::told::Told;
+use self::scaled::ResponseScale;
 use super::figure::Figure;
 use crate::format;
 use crate::overview::unbroken;
@@ -20,7 +20,7 @@ const EFFECTS: usize = 40;
 
 /// The plots of an experiment, those that answer most first.
 pub(crate) fn of_experiment(experiment: &Experiment) -> Vec<Figure> {
-    let about = About { experiment, told: Told::of(experiment) };
+    let about = About { experiment, scale: ResponseScale::of(experiment) };
     let mut figures = Vec::new();
     figures.extend(sizes::figures(&about));
     figures.extend(means::figures(&about));
@@ -31,7 +31,7 @@ pub(crate) fn of_experiment(experiment: &Experiment) -> Vec<Figure> {
 /// What every plot is about.
 struct About<'e> {
     experiment: &'e Experiment,
-    told: Told<'e>,
+    scale: ResponseScale<'e>,
 }
 
 impl About<'_> {
@@ -59,7 +59,7 @@ impl About<'_> {
 
     /// On which scale the effects are, in a sentence with a blank before it; nothing where it is the response's own.
     fn scale(&self) -> &'static str {
-        if self.told.log {
+        if self.scale.log {
             " The logarithm of the response is analysed, so an effect is a ratio: ×2 doubles the response."
         } else {
             ""

@@ -30,7 +30,7 @@ fn asked(results: &StudyResults, analysis: &Analysis, factor: fn(&FactorRecord) 
     let response = &analysis.primary_response;
     if let Some(load) = &analysis.load {
         return match load.goal {
-            Some(_) => format!("What load can {} carry and keep its goal of latency?", load.workload),
+            Some(_) => format!("What load can {} carry within its latency goal?", load.workload),
             None => format!("How do rate and latency of {} depend on the load?", load.workload),
         };
     }
@@ -55,12 +55,12 @@ pub(crate) fn answer(analysis: &Analysis) -> Vec<String> {
     let Some(unit) = analysis.primary_unit else {
         return vec![format!("No run has the response {name}: no answer yet.")];
     };
-    let mut found: Vec<Found<'_>> = analysis
+    let mut found: Vec<Candidate<'_>> = analysis
         .treatments
         .iter()
         .filter_map(|treatment| {
             let response = treatment.response(name)?;
-            Some(Found { treatment, response, estimate: response.estimate.as_ref()? })
+            Some(Candidate { treatment, response, estimate: response.estimate.as_ref()? })
         })
         .collect();
     found.sort_by(|a, b| b.estimate.mean.total_cmp(&a.estimate.mean));
@@ -120,7 +120,7 @@ pub(crate) fn more(results: &StudyResults, analysis: &Analysis, answer: &[String
     sentences
 }
 
-struct Found<'a> {
+struct Candidate<'a> {
     treatment: &'a TreatmentSummary,
     response: &'a ResponseSummary,
     estimate: &'a Estimate,
@@ -260,7 +260,7 @@ fn ratio(ratio: f64) -> String {
 }
 
 /// Whether the best treatment can be separated from the next.
-fn next_best(found: &[Found<'_>], most: &str, confidence: f64) -> Option<String> {
+fn next_best(found: &[Candidate<'_>], most: &str, confidence: f64) -> Option<String> {
     let values = |r: &ResponseSummary| -> Vec<f64> {
         r.values.iter().filter(|v| !v.excluded).map(|v| v.value).collect()
     };

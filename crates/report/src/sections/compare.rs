@@ -1,26 +1,16 @@
 //! Two results against each other.
 
+use benchmaster_analysis::Estimate;
 use benchmaster_analysis::compare::{
     Better, CellComparison, Comparison, Difference, Direction, OverallComparison, ResponseComparison, Side,
     Verdict,
 };
-use benchmaster_analysis::{Analysis, Estimate};
-use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_record::results::{Severity, StudyResults};
+use benchmaster_record::results::Severity;
 
-use super::differences;
+use super::differences::{self, Compared};
 use crate::document::{Block, Cell, Document, Note, Section, Table};
 use crate::format::{self, Scale};
 use crate::plots::compare::{named, ratios};
-
-/// One of two results that are compared, with what it says.
-#[derive(Debug, Clone, Copy)]
-pub struct Compared<'a> {
-    pub name: &'a str,
-    pub results: &'a StudyResults,
-    pub analysis: &'a Analysis,
-    pub diagnosis: &'a Diagnosis,
-}
 
 /// What changed, what is the same and what is undecided; with both sides also latencies, calls and findings beside each
 /// other.

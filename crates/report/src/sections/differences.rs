@@ -6,13 +6,21 @@ use benchmaster_analysis::{
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::Finding;
 use benchmaster_record::phase::Phase;
-use benchmaster_record::results::{Severity, Unit};
+use benchmaster_record::results::{Severity, StudyResults, Unit};
 
-use super::compare::Compared;
 use super::results::operation;
 use crate::document::{Block, Cell, Table};
 use crate::format::{self, rounded};
 use crate::overview;
+
+/// One of two results that are compared, with what it says.
+#[derive(Debug, Clone, Copy)]
+pub struct Compared<'a> {
+    pub name: &'a str,
+    pub results: &'a StudyResults,
+    pub analysis: &'a Analysis,
+    pub diagnosis: &'a Diagnosis,
+}
 const ROWS: usize = 400;
 
 /// Treatments with the same label.

@@ -1,16 +1,18 @@
 //! Findings with their evidence, and the plot that proves each.
 
 use benchmaster_diagnosis::catalogue::explain;
-use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained};
-use benchmaster_diagnosis::explanation::Group;
+use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained, Limiting};
+use benchmaster_diagnosis::explanation::{Explanation, Group};
 use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, EvidenceUnit, Finding, Plot, Test};
 use benchmaster_record::results::Severity;
 
-use crate::document::{Block, Cell, Entry, Link, Note, Section, Table};
+use crate::document::{Block, Cell, Document, Entry, Link, Note, Section, Table};
 use crate::format;
 use crate::plots::Plots;
 use crate::plots::figure::Figure;
 
+/// Share of the time of calls from which a part of it is named.
+const LEAST_SPENT: f64 = 0.005;
 /// Findings that the page does not fold away.
 const FIRST: usize = 4;
 /// Clients of a finding that are named.
@@ -18,42 +20,97 @@ const CLIENTS: usize = 8;
 /// Treatments of a finding that are listed.
 const TREATMENTS: usize = 40;
 
-/// Findings, costliest first; then what was not found and what could not be checked.
-pub(super) fn section(diagnosis: &Diagnosis, plots: &Plots) -> Section {
-    let damage = diagnosis.damage.iter().map(|text| Note {
+/// All that `diagnose` knows: what limits each workload, the findings by kind with their evidence, and what was not found.
+pub(crate) fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) -> Document {
+    let of = |group: Group| {
+        // Numbers are those of the costliest first, as in the summary of a run.
+        let entries = (1..).zip(&diagnosis.findings).map(|(n, one)| entry(n, one, &Plots::default(), false));
+        let entries = entries.filter(move |entry| entry.group == group);
+        Section::new("findings", group.words()).full(entries.map(|entry| Block::Finding(Box::new(entry))))
+    };
+    let list = |items: Vec<String>| if items.is_empty() { None } else { Some(Block::List(items)) };
+    let mut sections = vec![
+        Section::new("damage", "damage").full(damage(diagnosis)),
+        Section::new("limits", "limits").full(limits(diagnosis)).full(list(accounts(diagnosis))),
+    ];
+    sections.extend([Group::Doubt, Group::Limit, Group::Phenomenon, Group::Condition].map(of));
+    sections.extend([
+        Section::new("none", "findings").full(none(diagnosis)),
+        Section::new("clear", "checked and not present").full(list(clear(diagnosis, str::to_owned))),
+        Section::new("absent", "could not be checked").full(list(absent(diagnosis))),
+    ]);
+    Document { kind: "Benchmaster diagnosis", title, lead, sections }
+}
+
+/// What stands behind a kind of finding.
+pub(crate) fn explanation(one: &Explanation) -> Document {
+    let part = |title, text: &str| Section::new("explanation", title).full([text]);
+    let sections = vec![part("why", one.mechanism), part("rule", one.formula), part("source", one.source)];
+    let title = format!("{}: {}", one.id, one.title);
+    Document { kind: "Benchmaster diagnosis", title, lead: Vec::new(), sections }
+}
+
+fn damage(diagnosis: &Diagnosis) -> impl Iterator<Item = Note> {
+    diagnosis.damage.iter().map(|text| Note {
         severity: Some(Severity::Invalid),
         mark: "DAMAGED",
         check: None,
         seen: String::new(),
         text: text.clone(),
         remedy: String::new(),
-    });
-    let none = diagnosis.findings.is_empty().then(|| {
+    })
+}
+
+fn none(diagnosis: &Diagnosis) -> Option<String> {
+    diagnosis.findings.is_empty().then(|| {
         let checked = format::plural(diagnosis.clear.len(), "condition");
         format!("No findings: {checked} checked, none present.")
-    });
+    })
+}
+
+/// What was looked for and is not there.
+fn clear(diagnosis: &Diagnosis, shown: impl Fn(&str) -> String) -> Vec<String> {
+    let mut clear = diagnosis.clear.clone();
+    clear.sort_unstable();
+    clear.dedup();
+    clear.into_iter().map(shown).collect()
+}
+
+/// What the time of a workload's calls was spent on.
+fn accounts(diagnosis: &Diagnosis) -> Vec<String> {
+    let account = |one: &Limiting| {
+        let spent = one.account.iter().filter(|spent| spent.share >= LEAST_SPENT);
+        let spent: Vec<_> =
+            spent.map(|spent| format!("{} {}", spent.part.words(), format::percent(spent.share))).collect();
+        let place: Vec<_> = [&one.workload, &one.label]
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .map(String::as_str)
+            .collect();
+        (!spent.is_empty()).then(|| format!("time of calls ({}): {}", place.join(", "), spent.join(", ")))
+    };
+    diagnosis.limits.iter().filter_map(account).collect()
+}
+
+/// Findings, costliest first; then what was not found and what could not be checked.
+pub(super) fn section(diagnosis: &Diagnosis, plots: &Plots) -> Section {
     let numbered = (1..).zip(&diagnosis.findings);
-    let entries = numbered.map(|(number, one)| Block::Finding(Box::new(entry(number, one, plots))));
+    let entries = numbered.map(|(number, one)| Block::Finding(Box::new(entry(number, one, plots, true))));
     let mut first: Vec<Block> = entries.collect();
     let more = first.split_off(first.len().min(FIRST));
     let folded =
         |title: String, blocks: Vec<Block>| (!blocks.is_empty()).then_some(Block::Fold(title, blocks));
     let list = |items: Vec<String>| if items.is_empty() { Vec::new() } else { vec![Block::List(items)] };
-    let titled = |id: &&str| format!("{id}: {}", explain(id).map_or("", |one| one.title));
-    let mut clear = diagnosis.clear.clone();
-    clear.sort_unstable();
-    clear.dedup();
+    let titled = |id: &str| format!("{id}: {}", explain(id).map_or("", |one| one.title));
+    let clear = clear(diagnosis, titled);
     Section::new("findings", "Findings, costliest first")
         .unlisted()
-        .brief(damage)
-        .brief(none)
+        .brief(damage(diagnosis))
+        .brief(none(diagnosis))
         .brief(first)
         .brief(folded(format!("{} more findings, which cost less", more.len()), more))
         .full(limits(diagnosis).map(Block::folded))
-        .page(folded(
-            format!("Checked and not present: {}", clear.len()),
-            list(clear.iter().map(titled).collect()),
-        ))
+        .page(folded(format!("Checked and not present: {}", clear.len()), list(clear)))
         .full(folded("Could not be checked".into(), list(absent(diagnosis))))
 }
 
@@ -101,12 +158,12 @@ fn limits(diagnosis: &Diagnosis) -> Option<Table> {
     table.filled()
 }
 
-/// A finding with what stands behind it; its plot if the page draws one.
-fn entry(number: usize, finding: &Finding, plots: &Plots) -> Entry {
+/// A finding with its evidence, and with its explanation if that is wanted; its plot if the page draws one.
+fn entry(number: usize, finding: &Finding, plots: &Plots, with_cause: bool) -> Entry {
     let explained = explain(finding.id);
     let mut background = Vec::new();
     background.extend(finding.cost.as_ref().map(|cost| ("How the cost is estimated", cost.estimate.clone())));
-    if let Some(known) = explained {
+    if let Some(known) = explained.filter(|_| with_cause) {
         background.extend([
             ("Cause", format!("{}: {}", known.title, known.mechanism)),
             ("Rule", known.formula.to_owned()),
@@ -114,6 +171,7 @@ fn entry(number: usize, finding: &Finding, plots: &Plots) -> Entry {
         ]);
     }
     background.extend(finding.remedy.confirm.clone().map(|confirm| ("To confirm it", confirm)));
+    background.extend(finding.at.as_ref().and_then(described).map(|run| ("Described", run)));
     let treatments = finding.at.as_ref().and_then(|at| treatments(&at.treatments));
     Entry {
         number,
@@ -145,6 +203,15 @@ fn place(finding: &Finding) -> String {
         place += &format!("; from {} s to {} s of the measured phase", seconds(from), seconds(to));
     }
     place
+}
+
+/// Of several runs with the finding the one that its sentence describes.
+fn described(at: &At) -> Option<String> {
+    let runs: usize = at.treatments.iter().map(|one| one.runs.len()).sum();
+    let run = at.shown.filter(|_| runs > 1)?;
+    let label = at.treatments.iter().find(|one| one.treatment == run.treatment).map_or("", |one| &one.label);
+    let label = if label.is_empty() { String::new() } else { format!(" of {label}") };
+    Some(format!("replicate {}{label}", run.replicate + 1))
 }
 
 /// The figures that prove something of a kind, those that are drawn most rarely first.
@@ -183,20 +250,30 @@ fn link(at: &At, plots: &Plots) -> Option<Link> {
 }
 
 fn evidence(all: &[Evidence]) -> Option<Table> {
-    let mut table = Table::new("Evidence", &["what", "#value", "#half width", "unit", "#runs"]);
+    let mut table = Table::new("Evidence", &["what", "#value", "#runs|1"]);
     for one in all {
-        table.row([
-            Cell::text(&one.name),
-            Cell::some(Some(one.value), number),
-            Cell::some(one.half_width, number),
-            Cell::text(if one.unit == EvidenceUnit::One { "" } else { one.unit.name() }),
-            Cell::count(one.runs),
-        ]);
+        table.row([Cell::text(&one.name), Cell::number(value(one), one.value), Cell::count(one.runs)]);
     }
-    table.note =
-        "Means over the runs of the treatment with the highest cost, with half widths of their 95 % intervals."
-            .into();
+    if all.iter().any(|one| one.half_width.is_some()) {
+        table.note =
+            "Means over the runs of the treatment with the highest cost, ± half width of the 95 % interval."
+                .into();
+    }
     table.filled()
+}
+
+/// A number with its unit; over several runs with the half width of its interval.
+fn value(evidence: &Evidence) -> String {
+    let of = |value: f64| match evidence.unit {
+        EvidenceUnit::Nanoseconds => format::time(value),
+        EvidenceUnit::Bytes if value >= 0.0 => format::bytes(value.round()),
+        EvidenceUnit::BytesPerSecond if value >= 0.0 => format!("{}/s", format::bytes(value.round())),
+        EvidenceUnit::One => number(value),
+        EvidenceUnit::PerSecond => format!("{}/s", number(value)),
+        unit => format!("{} {unit}", number(value)),
+    };
+    let half_width = evidence.half_width.map_or_else(String::new, |half| format!(" ± {}", of(half)));
+    of(evidence.value) + &half_width
 }
 
 fn tests(all: &[Test]) -> Option<Table> {
@@ -247,6 +324,39 @@ fn number(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn evidence_has_its_unit_and_interval() {
+        let mut evidence = Evidence::nanoseconds("x", 2_134_000.0);
+        assert_eq!(value(&evidence), "2.13 ms");
+        (evidence.half_width, evidence.runs) = (Some(120_000.0), 5);
+        assert_eq!(value(&evidence), "2.13 ms ± 120 µs");
+        assert_eq!(value(&Evidence::number("x", 0.912_346)), "0.9123");
+        assert_eq!(value(&Evidence::bytes_per_second("x", 1_048_576.0)), "1 MiB/s");
+        assert_eq!(value(&Evidence::per_second("x", 12.345)), "12.35/s");
+    }
+
+    #[test]
+    fn tests_are_shown_with_p_or_interval() {
+        let interval = benchmaster_diagnosis::finding::TestInterval {
+            value: 0.9,
+            lower: 0.8,
+            upper: 1.0,
+            confidence: 0.95,
+        };
+        let all = [
+            Test { name: "t".into(), p: Some(0.000_01), interval: None },
+            Test { name: "u".into(), p: Some(0.03), interval: Some(interval) },
+        ];
+        let rows: Vec<Vec<String>> = tests(&all)
+            .unwrap()
+            .rows
+            .iter()
+            .map(|row| row.iter().map(|cell| cell.text.clone()).collect())
+            .collect();
+        assert_eq!(rows[0], ["t", "<0.0001", "–", "–"]);
+        assert_eq!(rows[1], ["u", "0.0300", "0.9", "0.8 to 1 (95 %)"]);
+    }
 
     #[test]
     fn numbers_have_four_digits() {

@@ -1,10 +1,10 @@
 //! What is printed, as snapshots: stdout is an interface.
 
 use benchmaster_analysis::analyze;
-use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis};
-use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
+use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis, Explained, Limiting, Part, Spent};
+use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy, Test};
 use benchmaster_record::results::{Replication, SessionEnd, StudyResults};
-use benchmaster_report::terminal::{TextOptions, analysis_text, summary};
+use benchmaster_report::terminal::{TextOptions, analysis_text, diagnosis_text, explanation_text, summary};
 use benchmaster_testkit::{fail, study_results};
 
 fn options(width: usize) -> TextOptions {
@@ -114,6 +114,50 @@ fn a_summary_fits_a_screen() {
             assert!(text.ends_with("report: results/a-study-with-a-name/report.html\n"), "{text}");
         }
     }
+}
+
+#[test]
+fn a_diagnosis_is_printed_with_all_its_evidence() {
+    let mut diagnosis = many_findings();
+    diagnosis.findings.truncate(2);
+    let finding = &mut diagnosis.findings[0];
+    finding.evidence = vec![
+        Evidence { half_width: Some(120_000.0), runs: 5, ..Evidence::nanoseconds("mean wait", 2_134_000.0) },
+        Evidence::number("calls sent again", 37.0),
+    ];
+    finding.tests = vec![Test { name: "Mann-Whitney".into(), p: Some(0.000_01), interval: None }];
+    diagnosis.damage = vec!["samples of run 3: not readable".into()];
+    diagnosis.absent =
+        vec![Absent { id: "server-disk", place: "write, sync=on".into(), why: "run an agent there".into() }];
+    diagnosis.limits = vec![Limiting {
+        workload: "write".into(),
+        treatment: 1,
+        label: "sync=on".into(),
+        limit: Some(Explained { id: "server-disk", share: 0.87, runs: 20, of: 20 }),
+        contributing: vec![Explained { id: "retransmission", share: 0.05, runs: 12, of: 20 }],
+        account: vec![Spent { part: Part::Server, share: 0.9 }, Spent { part: Part::Path, share: 0.1 }],
+    }];
+    for width in [60, 80, 120] {
+        let lead = vec!["40 runs of 2 treatments, 2 findings".to_owned()];
+        let text = diagnosis_text("a study".into(), lead, &diagnosis, &options(width));
+        if width == 80 {
+            insta::assert_snapshot!(text);
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for shown in ["2.13 ms ± 120 µs", "<0.0001", "DAMAGED", "87 %", "run an agent there", "server 90 %"]
+        {
+            assert!(words.contains(shown), "{shown} is missing:\n{text}");
+        }
+    }
+}
+
+#[test]
+fn a_finding_is_explained() {
+    let one = benchmaster_diagnosis::catalogue::explain("retransmission").into_iter().next().unwrap();
+    let text = explanation_text(one, &options(80));
+    assert!(text.starts_with("retransmission: "), "{text}");
+    assert!(["WHY", "RULE", "SOURCE"].iter().all(|title| text.contains(&format!("\n{title}\n"))), "{text}");
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub enum ExpectError {
         problem: String,
     },
     /// Made by another version.
-    #[error("{}: its format is {found}, and this program knows {FORMAT}; write it again with `--accept`", path.display())]
+    #[error("{}: its format is {found}, and this program reads {FORMAT}; regenerate it with `--accept`", path.display())]
     Format {
         /// Which.
         path: PathBuf,
@@ -112,7 +112,7 @@ pub enum ExpectError {
         reason: String,
     },
     /// Not all runs were done.
-    #[error("the study did not come to its end, with {done} runs done: nothing is expected of a part")]
+    #[error("the study is incomplete ({done} runs): an expectation needs all runs")]
     Incomplete {
         /// Runs done.
         done: usize,
@@ -134,7 +134,7 @@ pub enum ExpectError {
         workload: String,
     },
     /// It cannot be written as TOML.
-    #[error("the expectation cannot be written: {0}; this is a defect of the program")]
+    #[error("the expectation cannot be written: {0}; internal error, please report it")]
     Write(#[from] toml::ser::Error),
 }
 
@@ -164,7 +164,7 @@ impl Expectation {
                 found: u32::try_from(format).unwrap_or(u32::MAX),
             }),
             None => {
-                let problem = "it has no `format`: this is no expectation".to_owned();
+                let problem = "it has no `format`: this is not an expectation".to_owned();
                 Err(ExpectError::Text { path: path.into(), problem })
             }
         }

@@ -13,11 +13,11 @@ use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::execute::Edge;
 use benchmaster_workload::target::Target;
 
-use super::super::beside::{Reading, SERVER_AGENT, ServerSampler, note_arrivals, start_monotonic_ns};
-use super::super::crew::{Moment, Trouble};
+use super::super::crew::{CrewError, Moment};
+use super::super::server_use::{Reading, SERVER_AGENT, ServerSampler, note_arrivals, start_monotonic_ns};
+use super::super::services::Reached;
 use super::super::setup;
-use super::super::targets::Reached;
-use super::super::{Happening, RunError};
+use super::super::{RunError, RunEvent};
 use super::Runner;
 use benchmaster_diagnosis::validity::machines::LabLook;
 use benchmaster_study::settings::{self, Settings};
@@ -99,9 +99,9 @@ impl Runner<'_> {
         reached: &Reached,
         (name, workload): (&str, &Workload),
         trace: Option<&mut TraceWriter>,
-    ) -> Result<Executed, Trouble> {
+    ) -> Result<Executed, CrewError> {
         let job = self.job(key, settings, reached, name, workload);
-        let no_client = || Trouble::Failed("no client can do it; this is a bug in benchmaster".into());
+        let no_client = || CrewError::Failed("no client can do it; this is a bug in benchmaster".into());
         let crew = self.crew.as_mut().ok_or_else(no_client)?;
         let services = &mut self.targets.services;
         let observe = &mut *self.observe;
@@ -153,7 +153,7 @@ impl Runner<'_> {
                         }
                     }
                     Moment::Progress(progress, clients) => {
-                        observe(Happening::Progress { workload: name, progress, clients });
+                        observe(RunEvent::Progress { workload: name, progress, clients });
                     }
                 }
             });

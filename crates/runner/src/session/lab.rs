@@ -5,11 +5,11 @@ use benchmaster_lab::MachineProblem;
 use benchmaster_record::results::{Event, RunKey, RunRecord};
 use jiff::Timestamp;
 
-use super::{Attempt, Happening, RunError, Runner, SetUp, Settings, Trouble, is_end, text};
+use super::{Attempt, CrewError, RunError, RunEvent, Runner, SetUp, Settings, is_end, text};
 
 impl Runner<'_> {
     /// Brings up the lab of a treatment, in place of another, with the server and the links that it asks for.
-    pub(super) fn prepare_lab(&mut self, settings: &Settings) -> Result<(), Trouble> {
+    pub(super) fn prepare_lab(&mut self, settings: &Settings) -> Result<(), CrewError> {
         if self.labs.is_other(settings)? {
             self.let_go()?;
             if let Some(crew) = self.crew.take() {
@@ -17,19 +17,19 @@ impl Runner<'_> {
             }
             self.targets.services.leave_lab();
             let observe = &mut *self.observe;
-            self.labs.down(&mut |text| observe(Happening::Note(text)))?;
+            self.labs.down(&mut |text| observe(RunEvent::Note(text)))?;
         }
         if settings.lab.is_none() {
             return Ok(());
         }
         let observe = &mut *self.observe;
-        self.labs.bring_up(settings, &mut |text| observe(Happening::Note(text)))?;
+        self.labs.bring_up(settings, &mut |text| observe(RunEvent::Note(text)))?;
         if self.labs.has_other_server(settings) || self.targets.services.has_other_in_lab(settings) {
             // What was mounted goes away with the server.
             self.let_go()?;
         }
         if self.labs.has_other_server(settings) {
-            (self.observe)(Happening::Note("the lab's server is set up again"));
+            (self.observe)(RunEvent::Note("setting up the lab's server again"));
             self.labs.restart_server(settings)?;
         }
         if let Some(namespace) = self.labs.namespace() {
@@ -69,7 +69,7 @@ impl Runner<'_> {
             let below = format!("run-{}-{}-{attempts}", key.treatment, key.replicate);
             let kept = self.labs.keep_consoles(self.request.directory, &below).unwrap_or_else(|error| {
                 let text = format!("the consoles of the lab's machines cannot be kept: {error}");
-                (self.observe)(Happening::Note(&text));
+                (self.observe)(RunEvent::Note(&text));
                 Vec::new()
             });
             for machine in run.lab.iter_mut().flat_map(|lab| &mut lab.machines) {
@@ -89,7 +89,7 @@ impl Runner<'_> {
         self.set_up = SetUp::default();
         self.targets.services.leave_lab();
         let observe = &mut *self.observe;
-        self.labs.give_up(&mut |text| observe(Happening::Note(text)))
+        self.labs.give_up(&mut |text| observe(RunEvent::Note(text)))
     }
 }
 

@@ -10,19 +10,20 @@ use benchmaster_record::results::{HookRecord, RunKey};
 use benchmaster_workload::target::Target;
 use jiff::Timestamp;
 
-use super::super::crew::{Crew, Trouble};
+use super::super::crew::{Crew, CrewError};
 use super::super::lab::SERVER_MACHINE;
 use super::super::network::nanos;
+use super::super::services::Reached;
 use super::super::setup::{self, Mount, SetUp};
-use super::super::targets::{Reached, export, is_known, place_of};
-use super::super::{Happening, RunError};
+use super::super::targets::{export, is_known, place_of};
+use super::super::{RunError, RunEvent};
 use super::Runner;
 use benchmaster_study::plan::PlannedTreatment;
 use benchmaster_study::settings::{FilesetReuse, ReadyStep, Settings};
 
 impl Runner<'_> {
     /// Sets up what a run needs: server, network, processes of clients, steps, mounts, the working directory.
-    pub(super) fn prepare(&mut self, key: RunKey, planned: &PlannedTreatment) -> Result<Reached, Trouble> {
+    pub(super) fn prepare(&mut self, key: RunKey, planned: &PlannedTreatment) -> Result<Reached, CrewError> {
         let settings = &planned.settings;
         self.prepare_lab(settings)?;
         let reached = self.targets.reach(settings)?;
@@ -69,34 +70,34 @@ impl Runner<'_> {
     }
 
     /// The processes of clients, launched if there are none.
-    fn crew(&mut self, settings: &Settings, namespaces: &[Arc<Namespace>]) -> Result<&mut Crew, Trouble> {
+    fn crew(&mut self, settings: &Settings, namespaces: &[Arc<Namespace>]) -> Result<&mut Crew, CrewError> {
         let crew = match self.crew.take() {
             Some(crew) => crew,
             None => {
                 let observe = &mut *self.observe;
                 Crew::launch(settings, namespaces, self.labs.lab(), self.request.stop, &mut |text| {
-                    observe(Happening::Note(text))
+                    observe(RunEvent::Note(text))
                 })?
             }
         };
         Ok(self.crew.insert(crew))
     }
 
-    pub(super) fn open(&mut self, settings: &Settings, reached: &Reached) -> Result<(), Trouble> {
+    pub(super) fn open(&mut self, settings: &Settings, reached: &Reached) -> Result<(), CrewError> {
         let namespaces = self.targets.services.namespaces(reached.network);
         let id = self.targets.id.clone();
         self.crew(settings, &namespaces)?.open(&reached.place, &reached.target, &id, &namespaces)
     }
 
     /// Removes working directories and mounts, so that what they lie on can be taken away.
-    pub(super) fn let_go(&mut self) -> Result<(), Trouble> {
+    pub(super) fn let_go(&mut self) -> Result<(), CrewError> {
         if let Some(crew) = &mut self.crew {
             crew.remove()?;
         }
         self.unmount(self.request.stop)
     }
 
-    pub(super) fn unmount(&mut self, stop: &AtomicBool) -> Result<(), Trouble> {
+    pub(super) fn unmount(&mut self, stop: &AtomicBool) -> Result<(), CrewError> {
         if let Some(mount) = self.set_up.mounted.take() {
             self.hook("clients.unmount", Side::Clients, &mount.unmount(), None, stop)?;
         }
@@ -104,7 +105,7 @@ impl Runner<'_> {
     }
 
     /// Undoes what a session that was killed left behind, once.
-    fn after_a_kill(&mut self, planned: &PlannedTreatment) -> Result<(), Trouble> {
+    fn after_a_kill(&mut self, planned: &PlannedTreatment) -> Result<(), CrewError> {
         let Some(killed) = self.earlier.sessions.last().filter(|session| session.ended.is_none()) else {
             return Ok(());
         };
@@ -134,10 +135,10 @@ impl Runner<'_> {
         step: &ReadyStep,
         of: Option<(&PlannedTreatment, RunKey)>,
         stop: &AtomicBool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CrewError> {
         let name = format!("{}.{}", step.on.name(), step.name);
         let spec = setup::spec(step, &self.study.name, of);
-        (self.observe)(Happening::Note(&format!("{name}: {}", step.command)));
+        (self.observe)(RunEvent::Note(&format!("{name}: {}", step.command)));
         self.hook(&name, setup::side(step.on), &spec, of.map(|(_, key)| key), stop)
     }
 
@@ -149,7 +150,7 @@ impl Runner<'_> {
         spec: &HookSpec,
         run: Option<RunKey>,
         stop: &AtomicBool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), CrewError> {
         let Some(crew) = &mut self.crew else { return Ok(()) };
         let (started, began) = (Timestamp::now(), Instant::now());
         let done = crew.run_hook(on, spec, stop)?;
@@ -171,7 +172,7 @@ impl Runner<'_> {
         }
         match records.into_iter().find(|record| !record.succeeded) {
             None => Ok(()),
-            Some(_) if stop.load(Ordering::Relaxed) => Err(Trouble::Stopped),
+            Some(_) if stop.load(Ordering::Relaxed) => Err(CrewError::Stopped),
             Some(HookRecord { step, agent, command, ended, output, .. }) => {
                 self.set_up.forget();
                 Err(RunError::Step { step, agent, command, ended, output }.into())
@@ -180,7 +181,7 @@ impl Runner<'_> {
     }
 
     /// Takes the environment of a target that could not be looked at before.
-    fn look_at(&mut self, settings: &Settings, reached: &Reached) -> Result<(), Trouble> {
+    fn look_at(&mut self, settings: &Settings, reached: &Reached) -> Result<(), CrewError> {
         let place = match (&settings.lab, self.labs.number()) {
             // Machines of another lab may have another kernel.
             (Some(_), number @ 2..) => format!("{}, lab {number}", place_of(settings, reached)),
@@ -214,13 +215,13 @@ impl Runner<'_> {
     }
 
     /// Measures the network before the first run over it. That it cannot be measured is told, and no reason to stop.
-    fn baseline(&mut self, settings: &Settings, reached: &Reached) -> Result<(), Trouble> {
+    fn baseline(&mut self, settings: &Settings, reached: &Reached) -> Result<(), CrewError> {
         match self.baselines.take(settings, reached, &mut self.targets.services, self.session) {
             Ok(None) => {}
             Ok(Some(record)) => self.store.add_baseline(&record).map_err(RunError::from)?,
             Err(error) => {
                 let text = format!("no baseline of the network to {}: {error}", settings.target.place());
-                (self.observe)(Happening::Note(&text));
+                (self.observe)(RunEvent::Note(&text));
             }
         }
         Ok(())
@@ -254,7 +255,7 @@ impl Runner<'_> {
         }
         let removed = self.targets.remove().map_err(RunError::from);
         let observe = &mut *self.observe;
-        let ended = self.labs.down(&mut |text| observe(Happening::Note(text)));
+        let ended = self.labs.down(&mut |text| observe(RunEvent::Note(text)));
         result.and(removed).and(ended)
     }
 
@@ -272,13 +273,17 @@ impl Runner<'_> {
     }
 }
 
-/// Trouble outside of a run ends the session.
-pub(super) fn fatal(trouble: Trouble) -> RunError {
+/// CrewError outside of a run ends the session.
+pub(super) fn fatal(trouble: CrewError) -> RunError {
     match trouble {
-        Trouble::Fatal(error) => *error,
-        Trouble::Lost { agent, reason } => RunError::Lost { agent, reason },
-        Trouble::Failed(reason) => RunError::Lost { agent: "this process".into(), reason },
-        Trouble::Execute(error) => RunError::Lost { agent: "this process".into(), reason: error.to_string() },
-        Trouble::Stopped => RunError::Lost { agent: "this process".into(), reason: "it was stopped".into() },
+        CrewError::Fatal(error) => *error,
+        CrewError::Lost { agent, reason } => RunError::Lost { agent, reason },
+        CrewError::Failed(reason) => RunError::Lost { agent: "this process".into(), reason },
+        CrewError::Execute(error) => {
+            RunError::Lost { agent: "this process".into(), reason: error.to_string() }
+        }
+        CrewError::Stopped => {
+            RunError::Lost { agent: "this process".into(), reason: "it was stopped".into() }
+        }
     }
 }

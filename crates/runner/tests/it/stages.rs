@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use benchmaster_analysis::schedule::is_complete;
 use benchmaster_record::results::{RunRecord, SessionEnd, StageKind, StudyResults};
-use benchmaster_runner::{Happening, Outcome, Request, run};
+use benchmaster_runner::{Outcome, Request, RunEvent, run};
 use benchmaster_store::Store;
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
@@ -30,8 +30,8 @@ fn go_on(plan: &Plan, directory: &Path, runs: usize) -> Outcome {
     let stop = AtomicBool::new(false);
     let mut stored = 0;
     let request = Request { plan, directory, command: "test", stop: &stop };
-    run(&request, &mut |happening| {
-        if let Happening::RunStored { .. } = happening {
+    run(&request, &mut |event| {
+        if let RunEvent::RunStored { .. } = event {
             stored += 1;
             stop.store(stored >= runs, Ordering::Relaxed);
         }
@@ -102,8 +102,8 @@ fn a_block_waits_for_its_time_of_day_and_can_be_interrupted() {
     let directory = results.path().join("r");
     let request = Request { plan: &plan, directory: &directory, command: "test", stop: &stop };
     let mut waited = Vec::new();
-    let outcome = run(&request, &mut |happening| {
-        if let Happening::Waiting { block, until } = happening {
+    let outcome = run(&request, &mut |event| {
+        if let RunEvent::Waiting { block, until } = event {
             waited.push((block.to_owned(), until.strftime("%H:%M").to_string()));
             stop.store(true, Ordering::Relaxed);
         }

@@ -26,7 +26,7 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     };
     launcher(problems, settings, &hosts);
     if clients.patience < TimeSpan::millis(100) {
-        let message = format!("a patience of {} loses processes that are only busy", clients.patience);
+        let message = format!("a patience of {} gives up processes that are only busy", clients.patience);
         problems.add("clients.patience", message, "write `\"5s\"`, or leave it out");
     }
     if !settings.launcher().is_here() {
@@ -62,7 +62,7 @@ fn launcher(problems: &mut Problems, settings: &Settings, hosts: &[String]) {
         problems.add("clients.count", message, "name fewer hosts, or remove `count` for one client on each");
     }
     if launcher == Launcher::Threads && settings.server.other_host().is_some() {
-        let message = "with all clients in this process nobody is on the server's host".to_owned();
+        let message = "with all clients in this process no client runs on the server's host".to_owned();
         let help = "write `launcher = \"local\"`, or remove it";
         problems.add("clients.launcher", message, help);
     }
@@ -98,7 +98,7 @@ fn elsewhere(problems: &mut Problems, settings: &Settings) {
     match settings.target.kind() {
         TargetKind::Scratch => problems.add(
             "target.path",
-            "clients are on other hosts, and each would have a temporary directory of its own".into(),
+            "clients are on other hosts, and each would have its own temporary directory".into(),
             "name a directory that all of them have mounted, such as `path = \"/mnt/nfs\"`",
         ),
         TargetKind::Directory(path) if path.is_relative() => problems.add(
@@ -157,7 +157,7 @@ pub(super) fn check_workload(
             }
             None => {
                 let message = format!(
-                    "clients that start one after the other end together, and the workload `{name}` has no end"
+                    "clients that start one after the other must end together, and the workload `{name}` has no duration"
                 );
                 let help = format!("add a duration to `[workload.{name}]`, or remove `stagger`");
                 problems.add("clients.stagger", message, help);

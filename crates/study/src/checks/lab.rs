@@ -48,7 +48,7 @@ fn clients(problems: &mut Problems, settings: &Settings) {
         problems.add("clients.count", message, format!("write a number up to {most}"));
     }
     if clients.namespaces {
-        let message = "each machine of a lab has a network of its own already".to_owned();
+        let message = "each machine of a lab already has its own network".to_owned();
         problems.add("clients.namespaces", message, "remove it");
     }
 }
@@ -68,13 +68,12 @@ fn target_of(problems: &mut Problems, settings: &Settings, lab: &LabSettings) {
     }
     if lab.back_end == Some(LabBackEnd::Namespaces) {
         if settings.target.url.is_none() {
-            let message =
-                "without machines there is no kernel of their own to mount anything with".to_owned();
+            let message = "without machines no kernel of the lab can mount it".to_owned();
             let help = "write `url = \"nfs://{server}/export\"` in `[target]`, or use another `back_end`";
             problems.add("target", message, help);
         }
         if lab.server != LabServer::Memory {
-            let message = format!("without machines there is none for the server `{}`", lab.server.name());
+            let message = format!("without machines nothing runs the server `{}`", lab.server.name());
             problems.add("lab.server", message, "write `server = \"memory\"`, or use another `back_end`");
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     for (index, collect) in settings.collect.iter().enumerate() {
         if collect.on == StepSide::Server && server.other_host().is_none() && !here {
             let message =
-                format!("`{}` is to run on the server's host, where nobody of the study is", collect.name);
+                format!("`{}` is to run on the server's host, where the study has no agent", collect.name);
             let help =
                 "write `on = \"clients\"`, or `kind = \"managed\"` and the server's `host` in `[server]`";
             problems.add(&format!("collect[{index}].on"), message, help);
@@ -86,7 +86,7 @@ fn steps(problems: &mut Problems, settings: &Settings) {
                 "" => "a step has an empty name".to_owned(),
                 name => format!("two steps are called `{name}`"),
             };
-            problems.add(&format!("{place}.name"), message, "give each a name of its own");
+            problems.add(&format!("{place}.name"), message, "give each its own name");
         }
         if command.trim().is_empty() {
             let message = format!("the step `{name}` has no command");
@@ -103,7 +103,7 @@ fn steps(problems: &mut Problems, settings: &Settings) {
             let known =
                 if names.is_empty() { String::new() } else { format!(" (there are {})", names.join(", ")) };
             let help = format!(
-                "add it to `[server.parameters]`{known}; braces that the shell shall see are doubled: `{{{{{}}}}}`",
+                "add it to `[server.parameters]`{known}; double the braces that are meant for the shell: `{{{{{}}}}}`",
                 unknown.0
             );
             problems.add(&format!("{place}.command"), message, help);

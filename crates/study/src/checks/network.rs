@@ -84,7 +84,7 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     }
     if settings.server.listen.is_some() && here && (settings.clients.namespaces || between_namespaces) {
         let message =
-            "the embedded server listens in a network namespace of its own, not at an address of this host";
+            "the embedded server listens in its own network namespace, not at an address of this host";
         problems.add("server.listen", message.into(), "remove it");
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     require(
         run.retries <= 100,
         "run.retries",
-        format!("a run cannot be tried {} times again", run.retries),
+        format!("a run cannot be retried {} times", run.retries),
         "write a number from 0 to 100",
     );
     let sampling = &settings.sampling;
@@ -57,7 +57,7 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
         require(
             known.iter().any(|known| known == name),
             &format!("sampling.samplers[{index}]"),
-            format!("there is no sampler `{name}`"),
+            format!("unknown sampler `{name}`"),
             &suggest::suggest(name, "samplers", known.iter().copied()),
         );
     }
@@ -79,7 +79,7 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
             !settings.collect[..index].iter().any(|other| same(&other)),
             &format!("collect[{index}].name"),
             format!("two commands are called `{}`", collect.name),
-            "give each a name of its own",
+            "give each its own name",
         );
     }
 }

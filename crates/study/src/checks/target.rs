@@ -39,8 +39,8 @@ fn directory(problems: &mut Problems, settings: &Settings, path: &str) {
         let help = "write it as `url`; a `path` is a directory";
         problems.add("target.path", format!("`{path}` is a URL, not a path"), help);
     } else if path != SCRATCH && path.contains(['{', '}']) {
-        let help = "`{scratch}` alone stands for a temporary directory; any other path is taken as it is";
-        problems.add("target.path", format!("`{path}` has a placeholder that is not known"), help);
+        let help = "`{scratch}` alone is a temporary directory; any other path is used as written";
+        problems.add("target.path", format!("`{path}` has an unknown placeholder"), help);
     }
     only_of_exports(problems, settings);
 }
@@ -64,7 +64,7 @@ fn mount(problems: &mut Problems, settings: &Settings) {
     }
     let rest = mount.source.strip_prefix(SERVER).unwrap_or(&mount.source);
     if rest.contains(['{', '}']) || (rest.len() < mount.source.len() && !rest.starts_with(':')) {
-        let message = format!("`{}` has a placeholder that is not known", mount.source);
+        let message = format!("`{}` has an unknown placeholder", mount.source);
         let help = format!("`{SERVER}` as the host stands for the server: `{SERVER}:/export`");
         problems.add("target.mount", message, help);
     }
@@ -113,7 +113,7 @@ fn export(problems: &mut Problems, settings: &Settings) {
     let rest = if embedded { url.replacen(SERVER, "", 1) } else { url.to_owned() };
     if rest.contains(['{', '}']) {
         let help = "`{server}` as the host stands for the embedded server: `nfs://{server}/export`";
-        return problems.add("target.url", format!("`{url}` has a placeholder that is not known"), help);
+        return problems.add("target.url", format!("`{url}` has an unknown placeholder"), help);
     }
     // What serves a lab is looked at with it.
     if settings.lab.is_some() {

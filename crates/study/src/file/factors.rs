@@ -375,7 +375,7 @@ fn check_path(reader: &mut Reader<'_>, path: &str, span: &Range<usize>) -> bool 
                     Some(meant) => format!("did you mean `workload.{meant}{below}`?"),
                     None => format!("workloads of this study: {}", suggest::quoted(&names)),
                 };
-                error(format!("there is no workload `{name}`")).help(help)
+                error(format!("unknown workload `{name}`")).help(help)
             }
         }
         Some([Segment::Key(section), _, ..]) if PARAMETER_SECTIONS.contains(section) => return true,
@@ -386,9 +386,9 @@ fn check_path(reader: &mut Reader<'_>, path: &str, span: &Range<usize>) -> bool 
                 }
                 _ => "write it like `run.cache` or `workload.write.io_size`".into(),
             };
-            error(format!("there is no parameter `{path}`")).help(help)
+            error(format!("unknown parameter `{path}`")).help(help)
         }
-        Some(_) => error(format!("there is no parameter `{path}`")),
+        Some(_) => error(format!("unknown parameter `{path}`")),
     };
     reader.diagnostics.push(diagnostic);
     false

@@ -355,7 +355,7 @@ fn parameter(reader: &mut Reader<'_>, section: &LoadSection) -> Option<String> {
     let name = &section.workload;
     if !names.contains(name) {
         let help = suggest::suggest(name, "workloads of this study", names.iter().map(String::as_str));
-        let error = Diagnostic::error(format!("there is no workload `{name}`"));
+        let error = Diagnostic::error(format!("unknown workload `{name}`"));
         reader.report_at("load.workload", error.help(help));
         return None;
     }

@@ -23,9 +23,7 @@ pub enum OverrideError {
     )]
     Form { text: String },
     /// The key is no path.
-    #[error(
-        "`{path}` is no path of a parameter; write names with dots between, such as `workload.read.io_size`"
-    )]
+    #[error("`{path}` is not the path of a parameter; separate names by dots, as in `workload.read.io_size`")]
     Path { path: String },
     /// A part of the path leads nowhere.
     #[error("`{path}` cannot be set: `{part}` is {what}")]

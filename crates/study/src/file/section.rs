@@ -126,7 +126,7 @@ impl Reader<'_> {
                     Some(meant) => format!("did you mean `{path}.{meant}`?"),
                     None => format!("parameters of `{path}`: {}", suggest::quoted(known)),
                 };
-                Diagnostic::error(format!("there is no parameter `{path}.{key}`")).help(help)
+                Diagnostic::error(format!("unknown parameter `{path}.{key}`")).help(help)
             }
             Fault::UnknownKey { key, known } => unknown_key(&key, &path, known),
             Fault::UnknownWord { word, known } => Diagnostic::error(format!(

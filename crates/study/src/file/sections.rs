@@ -125,7 +125,7 @@ fn target(reader: &mut Reader<'_>, name: &str, node: Option<&Arc<Node>>) -> Opti
         return reader.read(name, node);
     }
     if !reader.gaps.allow(name) {
-        let message = "the study does not say what is measured: there is no section `[target]`";
+        let message = "the study has no target: section `[target]` is missing";
         let help = "add `[target]` with `path = \"/mnt/x\"` (a directory) or `url = \"nfs://server/export\"`; \
                     `path = \"{scratch}\"` is a temporary directory, `url = \"nfs://{server}/export\"` the embedded \
                     server";
@@ -152,7 +152,7 @@ fn workloads(
     reader: &mut Reader<'_>,
     file: Option<&Sections>,
 ) -> (Vec<(String, Section<WorkloadSpec>)>, bool) {
-    let missing = Diagnostic::error("the study does nothing: there is no workload")
+    let missing = Diagnostic::error("the study has no workload")
         .help("add a section `[workload.NAME]` with `use = \"sequential-write\"`, for example");
     let Some(node) = reader.tree.get("workload") else {
         reader.diagnostics.push(missing);
@@ -182,7 +182,7 @@ fn workload(reader: &mut Reader<'_>, name: &str, node: &Arc<Node>) -> Option<Wor
     let use_name = use_name(reader, name, node, table)?;
     let parameters = Node::new(node.span.clone(), Value::Table(table.filtered(|key| key != "use")));
     reader.read_with(&section, &parameters, |table| {
-        let unknown = || Err(serde::de::Error::custom(format!("there is no workload `{use_name}`")));
+        let unknown = || Err(serde::de::Error::custom(format!("unknown workload `{use_name}`")));
         WorkloadSpec::deserialize(use_name, table).unwrap_or_else(unknown)
     })
 }
@@ -209,7 +209,7 @@ fn use_name(reader: &mut Reader<'_>, name: &str, node: &Node, table: &Table) -> 
     };
     let known = names().find(|built_in| *built_in == text);
     if known.is_none() {
-        let error = Diagnostic::error(format!("there is no built-in workload `{text}`"));
+        let error = Diagnostic::error(format!("unknown built-in workload `{text}`"));
         let help = suggest::suggest(text, "built-in workloads", names());
         reader.diagnostics.push(error.at(value.span.clone()).help(help));
     }

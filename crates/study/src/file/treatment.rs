@@ -69,7 +69,7 @@ impl Template {
             }
             let path = path::parse(&setting.path)?;
             if let Err(help) = tree.set(&path, &setting.span, setting.value.clone()) {
-                let message = format!("there is no parameter `{}`", setting.path);
+                let message = format!("unknown parameter `{}`", setting.path);
                 diagnostics.push(Diagnostic::error(message).at(setting.span.clone()).help(help));
                 good = false;
             }
@@ -144,7 +144,7 @@ impl Template {
             Some(meant) => format!("did you mean `{meant}`?"),
             None => format!("responses of this study: {}", suggest::quoted(&names)),
         };
-        let error = Diagnostic::error(format!("there is no response `{response}`"));
+        let error = Diagnostic::error(format!("unknown response `{response}`"));
         let error = error.label(self.label(levels)).help(help);
         let span = written.map(|node| &node.span).or(self.factors.last().map(|factor| &factor.span));
         diagnostics.push(match span {
@@ -224,8 +224,7 @@ fn filesets_agree(reader: &mut Reader<'_>, workloads: &[(String, Workload)]) -> 
             );
             reader.report_at(
                 &exact.unwrap_or_else(|| format!("workload.{workload}")),
-                Diagnostic::error(message)
-                    .help("give both the same description, or each a fileset of its own"),
+                Diagnostic::error(message).help("give both the same description, or each its own fileset"),
             );
             good = false;
         }

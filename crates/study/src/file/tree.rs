@@ -231,7 +231,8 @@ pub(crate) fn parse(text: &str, diagnostics: &mut Diagnostics) -> Table {
     let mut repeated_section = 0..0;
     for (span, error) in errors {
         let line = diagnostics.line_column(&span).0;
-        let repeated = error.message().starts_with("duplicate key");
+        let mistake = Mistake::at(text, &span);
+        let repeated = mistake == Mistake::Repeated;
         if lines.contains(&line) || (repeated && repeated_section.contains(&span.start)) {
             continue;
         }
@@ -242,21 +243,61 @@ pub(crate) fn parse(text: &str, diagnostics: &mut Diagnostics) -> Table {
             let length = text[span.start..].find("\n[").unwrap_or(text.len() - span.start);
             repeated_section = span.start..span.start + length;
         }
-        diagnostics.push(syntax_error(error.message()).at(span));
+        diagnostics.push(mistake.diagnostic(error.message()).at(span));
     }
     table(document.get_ref(), diagnostics)
 }
 
-fn syntax_error(message: &str) -> Diagnostic {
-    if message.starts_with("string values must be quoted") {
-        return Diagnostic::error("a value is missing, or a string that is not in quotes")
-            .help("strings, sizes and durations are written in quotes: `\"64KiB\"`, `\"30s\"`");
+/// A mistake in the syntax, by what stands where it was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mistake {
+    /// A well-formed key at a place for keys: it can only be wrong in being there twice.
+    Repeated,
+    /// Nothing, or a word without quotes, at a place for values.
+    Unquoted,
+    Other,
+}
+
+impl Mistake {
+    fn at(text: &str, span: &Range<usize>) -> Self {
+        let blank = [' ', '\t'];
+        let (Some(before), Some(word), Some(after)) =
+            (text.get(..span.start), text.get(span.clone()), text.get(span.end..))
+        else {
+            return Self::Other;
+        };
+        let (before, after) = (before.trim_end_matches(blank), after.trim_start_matches(blank));
+        let line = before.rsplit('\n').next().unwrap_or(before).trim_start_matches(blank);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+        let is_word = !word.is_empty() && word.chars().all(is_plain);
+        let is_quoted = word.len() > 1 && word.starts_with(['"', '\'']) && word.ends_with(['"', '\'']);
+        let is_header = line.starts_with('[') && !line.contains(['=', ',']);
+        let of_value = before.ends_with('=');
+        if (is_word || is_quoted)
+            && !of_value
+            && (after.starts_with(['=', '.']) || (is_header && after.starts_with(']')))
+        {
+            return Self::Repeated;
+        }
+        let of_element =
+            before.trim_end().ends_with(['[', ',']) && after.trim_start().starts_with([',', ']']);
+        let is_missing = word.is_empty() && (after.is_empty() || after.starts_with(['\n', '\r', '#']));
+        let is_bare = word.starts_with(|c: char| c.is_alphanumeric() || "/._-".contains(c));
+        if (of_value && (is_missing || is_bare)) || (of_element && is_bare) {
+            return Self::Unquoted;
+        }
+        Self::Other
     }
-    if message.starts_with("duplicate key") {
-        return Diagnostic::error("this key or section is given twice")
-            .help("keep one of the two, or give the second another name");
+
+    fn diagnostic(self, message: &str) -> Diagnostic {
+        match self {
+            Self::Repeated => Diagnostic::error("this key or section is given twice")
+                .help("keep one of the two, or give the second another name"),
+            Self::Unquoted => Diagnostic::error("a value is missing, or a string that is not in quotes")
+                .help("strings, sizes and durations are written in quotes: `\"64KiB\"`, `\"30s\"`"),
+            Self::Other => Diagnostic::error(format!("the file is not TOML: {message}")),
+        }
     }
-    Diagnostic::error(format!("the file is not TOML: {message}"))
 }
 
 fn table(table: &DeTable<'_>, diagnostics: &mut Diagnostics) -> Table {
@@ -335,6 +376,37 @@ mod tests {
         assert_eq!(error("w.g.x"), "`g` is an array; write `g[0].x` for its first element");
         assert_eq!(error("w.a.x"), "`a` is a single value and has no `x`");
         assert_eq!(error("w[0]"), "`w` is not an array");
+    }
+
+    /// The parser gives words and a span; the mistake is known by what stands there.
+    #[test]
+    fn mistakes_are_known_by_their_place() {
+        for (text, mistake) in [
+            ("a = 1\na = 2\n", "given twice"),
+            ("\"a b\" = 1\n\"a b\" = 2\n", "given twice"),
+            ("a = { b = 1, b = 2 }\n", "given twice"),
+            ("[t]\nx = 1\n[t]\nx = 2\n", "given twice"),
+            ("[t.u]\nx = 1\n[ t.u ] # again\n", "given twice"),
+            ("[[t]]\nx = 1\n[t]\n", "given twice"),
+            ("a.b = 1\na.b = 2\n", "given twice"),
+            ("a = 1\na.b = 2\n", "given twice"),
+            ("a = 64KiB\n", "not in quotes"),
+            ("a = KiB # size\n", "not in quotes"),
+            ("a =\n", "not in quotes"),
+            ("a = # nothing\n", "not in quotes"),
+            ("a = [2s, 3s]\n", "not in quotes"),
+            ("a = [\n  fast,\n  slow\n]\n", "not in quotes"),
+            ("a = { b = fast }\n", "not in quotes"),
+            ("a 1\n", "not TOML"),
+            ("a = \"b\n", "not TOML"),
+            ("é = 1\n", "not TOML"),
+            ("[t\nx = 1\n", "not TOML"),
+        ] {
+            let mut diagnostics = Diagnostics::new("a.toml", text);
+            parse(text, &mut diagnostics);
+            let found = diagnostics.to_string();
+            assert!(found.lines().next().is_some_and(|line| line.contains(mistake)), "{text}: {found}");
+        }
     }
 
     #[test]

@@ -361,7 +361,7 @@ impl PlanDescription {
         match (open_ended.is_empty(), estimate.seconds_max > 0.0) {
             (true, _) => format!("{time}, and preparation"),
             (false, true) => format!("{time}, and preparation, and what {open_ended} will take"),
-            (false, false) => format!("cannot be told: {open_ended} runs until its work is done"),
+            (false, false) => format!("unknown: {open_ended} runs until its work is done"),
         }
     }
 
@@ -462,7 +462,7 @@ impl PlanDescription {
                 let _ = writeln!(out, "  … and {left} more (`--all` shows them, `--json` has them)");
             }
             _ if more => {
-                let _ = writeln!(out, "  then round by round, each treatment that is not tight yet");
+                let _ = writeln!(out, "  then round by round, each treatment that is not precise enough yet");
             }
             _ => {}
         }

@@ -44,8 +44,8 @@ pub(super) fn clients(settings: &Settings) -> String {
     };
     let place = match settings.launcher() {
         Launcher::Threads => " in this process".to_owned(),
-        Launcher::Local if count == 1 => " in a process of its own on this host".to_owned(),
-        Launcher::Local => ", each in a process of its own on this host".to_owned(),
+        Launcher::Local if count == 1 => " in a separate process on this host".to_owned(),
+        Launcher::Local => ", each in a separate process on this host".to_owned(),
         Launcher::Slurm => " in tasks of Slurm".to_owned(),
         Launcher::Lab if count == 1 => " on a machine of the lab".to_owned(),
         Launcher::Lab => ", each on a machine of the lab".to_owned(),

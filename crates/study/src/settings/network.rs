@@ -117,7 +117,7 @@ impl<'de> Deserialize<'de> for Loss {
                 Ok(Loss(share))
             } else {
                 Err(E::custom(format!(
-                    "a loss of {written} is no share of packets; write a number from 0 to less than 1, or a percentage \
+                    "a loss of {written} is not a share of packets; write a number from 0 to less than 1, or a percentage \
                      such as `\"0.1%\"`"
                 )))
             }
@@ -136,7 +136,7 @@ impl<'de> Deserialize<'de> for Loss {
                 match number {
                     Some(percent) => share(percent / 100.0, &format!("`{text}`")),
                     None => Err(E::custom(format!(
-                        "`{text}` is no percentage; write `\"0.1%\"`, or the share 0.001 without quotes"
+                        "`{text}` is not a percentage; write `\"0.1%\"`, or the share 0.001 without quotes"
                     ))),
                 }
             }

@@ -196,7 +196,7 @@ impl ServerSettings {
     /// Where the embedded server listens; port 0 is a free one.
     ///
     /// # Errors
-    /// When `listen` is no address that clients could be given.
+    /// When `listen` is not an address that clients could be given.
     pub fn listens(&self) -> Result<SocketAddr, ServerMistake> {
         let Some(text) = &self.listen else { return Ok((Ipv4Addr::LOCALHOST, 0).into()) };
         let bare = text.trim_start_matches('[').trim_end_matches(']');

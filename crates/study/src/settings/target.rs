@@ -423,10 +423,7 @@ mod tests {
         assert_eq!(target.kind(), TargetKind::Embedded("nfs://{server}/export?version=4.1&rsize=4KiB"));
         let options = target.mount_options("127.0.0.1").unwrap().unwrap();
         assert_eq!(options.to_string(), "nfs://127.0.0.1:7/export?version=3&nconnect=2&rsize=4KiB");
-        assert!(
-            toml::from_str::<TargetSettings>("version = 4.1").is_err(),
-            "a number may have lost its zero"
-        );
+        assert!(toml::from_str::<TargetSettings>("version = 4.1").is_err(), "a digit may be missing");
     }
 
     #[test]

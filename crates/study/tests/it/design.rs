@@ -203,7 +203,7 @@ fn rows_of_a_table_are_recognised() {
     let rows = vec![vec![0, 0, 0], vec![0, 1, 1], vec![0, 0, 0], vec![0, 1, 1]];
     let stuck = describe(&of_rows(names, rows, &DesignRequest::default()).unwrap());
     let said = stuck.warnings.join("\n");
-    assert!(said.contains("never changed, so that nothing can be said of it: same (A)"), "{said}");
+    assert!(said.contains("never varied, so its effect is unknown: same (A)"), "{said}");
     assert!(said.contains("factors are not varied independently"), "{said}");
 }
 

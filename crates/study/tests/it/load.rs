@@ -94,7 +94,7 @@ fn refused(from: &str, to: &str, expected: &str) {
 
 #[test]
 fn what_cannot_be_meant_is_refused_at_its_place() {
-    refused("workload = \"w\"", "workload = \"v\"", "there is no workload `v`");
+    refused("workload = \"w\"", "workload = \"v\"", "unknown workload `v`");
     refused("from = \"100/s\"", "from = 100", "an open loop is loaded by a rate");
     refused("curve = \"open\"", "curve = \"closed\"", "a closed loop is loaded by workers");
     refused("to = \"1600/s\"", "to = \"50/s\"", "`to` is not above `from`");

@@ -18,7 +18,7 @@ pub struct ParseError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// It begins at the margin and is not `device … mounted on … with fstype …`.
-    #[error("`{0}` is no mount")]
+    #[error("`{0}` is not a mount")]
     Mount(String),
     /// It has no key with a colon.
     #[error("`{0}` has no key")]
@@ -27,7 +27,7 @@ pub enum Problem {
     #[error("`{0}` comes before any mount")]
     Outside(String),
     /// A number is expected.
-    #[error("`{0}` is no number")]
+    #[error("`{0}` is not a number")]
     Number(String),
     /// An operation has fewer than eight numbers.
     #[error("operation {operation} has {found} numbers and should have at least 8")]

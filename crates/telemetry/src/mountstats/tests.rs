@@ -203,7 +203,7 @@ fn errors_name_line_and_reason() {
         Problem::Number("99999999999999999999".into())
     );
     let long = Mountstats::parse(&"ä".repeat(1000)).unwrap_err().to_string();
-    assert_eq!(long, format!("line 1: `{}…` is no mount", "ä".repeat(60)));
+    assert_eq!(long, format!("line 1: `{}…` is not a mount", "ä".repeat(60)));
 }
 
 #[test]

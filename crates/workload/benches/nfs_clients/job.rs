@@ -158,7 +158,7 @@ impl FromStr for Outcome {
 
     fn from_str(text: &str) -> Result<Self> {
         let fields: Vec<&str> = text.split_whitespace().collect();
-        let [calls, seconds, cpu] = fields[..] else { bail!("`{text}` is no outcome") };
+        let [calls, seconds, cpu] = fields[..] else { bail!("`{text}` is not an outcome") };
         let outcome = Self { calls: calls.parse()?, seconds: seconds.parse()?, cpu: cpu.parse()? };
         ensure!(outcome.calls > 0 && outcome.seconds > 0.0, "nothing was done: `{text}`");
         Ok(outcome)

@@ -71,8 +71,8 @@ pub(super) fn expand(p: &ClientSchedulingParameters, name: &str) -> Expanded {
     checks.require(
         p.io_size.0 == 0 || distance.0 == 0 || p.file_size.0.is_multiple_of(distance.0),
         path,
-        format!("a `file_size` of {} is no multiple of {distance}", p.file_size),
-        "make it one, so that all writes are of the same size",
+        format!("a `file_size` of {} is not a multiple of {distance}", p.file_size),
+        "use one size, so that all writes are equal",
     );
     checks.provable("io_size", p.io_size, p.verify);
     checks.finish()?;

@@ -69,7 +69,7 @@ pub(super) fn expand(p: &DelegationGrantParameters, name: &str, on: Conditions) 
         "use `clients.count = 2`",
     );
     let workers = u32::try_from(p.files).unwrap_or(u32::MAX);
-    checks.require(workers < u32::MAX, "files", "every file is held by a worker of its own", "use fewer");
+    checks.require(workers < u32::MAX, "files", "every file is held by a different worker", "use fewer");
     checks.finish()?;
     let flags = if p.case == GrantCase::ForWriting { vec![OpenFlag::Write] } else { Vec::new() };
     let mut flow = Vec::new();

@@ -55,7 +55,7 @@ pub(super) fn expand(p: &DelegationRecallParameters, name: &str, on: Conditions)
         "lower it, or raise `clients.count`",
     );
     let workers = u32::try_from(p.files).unwrap_or(u32::MAX);
-    checks.require(workers < u32::MAX, "files", "every file is held by a worker of its own", "use fewer");
+    checks.require(workers < u32::MAX, "files", "every file is held by a different worker", "use fewer");
     checks.finish()?;
     let hold = || Step { file: Some(FilePick::Own), ..labelled(OperationKind::Open, "hold") };
     let mut held = vec![meet("held"), meet("recalled")];

@@ -86,7 +86,7 @@ pub(super) fn expand(p: &MdtestParameters, name: &str, on: Conditions) -> Expand
     checks.require(
         !p.fsync || creates,
         "fsync",
-        "`fsync` is about files that are created, and there is no phase `create`",
+        "`fsync` applies to created files, and `phases` has no `create`",
         "remove it",
     );
     let io_size = p.file_size.min(IO_SIZE);

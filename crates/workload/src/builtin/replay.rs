@@ -40,7 +40,7 @@ impl Scaled for ReplayParameters {
 pub(super) fn expand(p: &ReplayParameters, name: &str) -> Expanded {
     if p.trace.is_empty() {
         let fix = "name the file, for example `trace = \"job.strace\"`";
-        return Err(vec![ParameterError::new("trace", "there is no trace to replay", fix)]);
+        return Err(vec![ParameterError::new("trace", "the trace to replay is missing", fix)]);
     }
     let mut replay = Replay {
         trace: absolute(&p.trace),

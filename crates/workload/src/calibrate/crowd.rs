@@ -101,7 +101,7 @@ impl NullBench<'_> {
             workers,
             verify: None,
             max_failures: 1,
-            together: None,
+            rendezvous: None,
             nap_ns: nap_of_many_ns(worker, workers as usize),
         }
     }

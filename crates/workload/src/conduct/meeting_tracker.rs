@@ -43,7 +43,7 @@ impl MeetingTracker {
             come: processes.iter().map(|has_workers| has_workers.then_some(0)).collect(),
         });
         *state.come.get_mut(process)? = match attendance {
-            Attendance::Here(time) => Some(time),
+            Attendance::Arrived(time) => Some(time),
             Attendance::Left => None,
         };
         let time = state.held + 1;
@@ -66,13 +66,13 @@ mod tests {
         let mut roll = MeetingTracker::new([true, false, true, true].into_iter());
         let held =
             |time, processes: &[usize]| Some(Assembled { meeting: 3, time, processes: processes.to_vec() });
-        assert_eq!(roll.note(0, 3, Attendance::Here(1)), None);
-        assert_eq!(roll.note(2, 3, Attendance::Here(1)), None);
-        assert_eq!(roll.note(3, 3, Attendance::Here(1)), held(1, &[0, 2, 3]));
+        assert_eq!(roll.note(0, 3, Attendance::Arrived(1)), None);
+        assert_eq!(roll.note(2, 3, Attendance::Arrived(1)), None);
+        assert_eq!(roll.note(3, 3, Attendance::Arrived(1)), held(1, &[0, 2, 3]));
         assert_eq!(roll.note(2, 3, Attendance::Left), None, "nobody waits");
-        assert_eq!(roll.note(0, 3, Attendance::Here(2)), None);
-        assert_eq!(roll.note(3, 3, Attendance::Here(2)), held(2, &[0, 3]));
-        assert_eq!(roll.note(3, 3, Attendance::Here(3)), None);
+        assert_eq!(roll.note(0, 3, Attendance::Arrived(2)), None);
+        assert_eq!(roll.note(3, 3, Attendance::Arrived(2)), held(2, &[0, 3]));
+        assert_eq!(roll.note(3, 3, Attendance::Arrived(3)), None);
         assert_eq!(roll.note(0, 3, Attendance::Left), held(3, &[3]), "who is waited for leaves");
         assert_eq!(roll.note(3, 3, Attendance::Left), None);
         assert_eq!(roll.note(2, 4, Attendance::Left), None);

@@ -23,7 +23,7 @@ use crate::model::LockKind;
 use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
-use crate::together::Bell;
+use crate::rendezvous::Bell;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NfsEngine<'a> {

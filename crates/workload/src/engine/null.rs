@@ -11,7 +11,7 @@ use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::operation_error::OperationError;
 use crate::program::flags::OpenFlags;
-use crate::together::Bell;
+use crate::rendezvous::Bell;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NullEngine {

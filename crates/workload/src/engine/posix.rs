@@ -18,13 +18,13 @@ use crate::model::LockKind;
 use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
-use crate::together::Bell;
+use crate::rendezvous::Bell;
 
 mod beneath;
 #[cfg(test)]
 mod tests;
 
-use beneath::Found;
+use beneath::Resolved;
 
 /// O_DSYNC. What rustix calls so is O_SYNC on Linux, which flushes metadata as well.
 const DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC.cast_unsigned());
@@ -90,14 +90,14 @@ impl<'a> PosixEngine<'a> {
 
     /// Where a path is, for calls that do not follow a link at its end.
     #[inline]
-    fn entry<'p>(&'p self, path: &'p PathBuffer) -> Result<Found<'p>, Errno> {
-        if self.has_links { Found::entry(self.root, path) } else { Ok(Found::plain(self.root, path)) }
+    fn entry<'p>(&'p self, path: &'p PathBuffer) -> Result<Resolved<'p>, Errno> {
+        if self.has_links { Resolved::entry(self.root, path) } else { Ok(Resolved::plain(self.root, path)) }
     }
 
     /// What a path leads to, for calls that follow links.
     #[inline]
-    fn object<'p>(&'p self, path: &'p PathBuffer) -> Result<Found<'p>, Errno> {
-        if self.has_links { Found::object(self.root, path) } else { Ok(Found::plain(self.root, path)) }
+    fn object<'p>(&'p self, path: &'p PathBuffer) -> Result<Resolved<'p>, Errno> {
+        if self.has_links { Resolved::object(self.root, path) } else { Ok(Resolved::plain(self.root, path)) }
     }
 }
 

@@ -32,7 +32,7 @@ use crate::clock::{Clock, Ticks};
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
 use crate::operation_error::OperationError;
-use crate::together::Bell;
+use crate::rendezvous::Bell;
 
 /// Time before the end of a sleep in which the thread spins, because the kernel wakes it late by some tens of
 /// microseconds.

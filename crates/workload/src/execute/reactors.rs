@@ -99,8 +99,8 @@ impl<'s> OnThread<'s> {
         };
         let _ends = reactor.ends_background();
         self.reactors.context.gate.listen(&reactor);
-        if let Some(together) = self.reactors.context.together {
-            together.listen(&reactor);
+        if let Some(rendezvous) = self.reactors.context.rendezvous {
+            rendezvous.listen(&reactor);
         }
         let (mounts, failed) = self.mount(&reactor);
         if let Some(problem) = failed {
@@ -131,7 +131,7 @@ impl<'s> OnThread<'s> {
         if let Err(error) = ran
             && let Some(client) = report.clients.first_mut()
         {
-            client.problems.push(format!("the reactor could not go on: {error}"));
+            client.problems.push(format!("the reactor failed: {error}"));
         }
         report
     }
@@ -195,7 +195,7 @@ impl<'s> OnThread<'s> {
                 workers: place.group.workers,
                 verify: run.program.verify_block,
                 max_failures: run.options.max_errors,
-                together: context.together,
+                rendezvous: context.rendezvous,
                 nap_ns: nap_of_many_ns(number, places.len()),
             },
             group: place.group,

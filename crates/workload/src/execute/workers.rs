@@ -18,8 +18,8 @@ use crate::gate::Gate;
 use crate::lane::{NAP_NS, WorkerContext};
 use crate::recorder::{Collector, PhaseCounter};
 use crate::recording::{TraceSink, WorkerRecording};
+use crate::rendezvous::Rendezvous;
 use crate::replay::stage::{ReplayRun, Stage};
-use crate::together::Together;
 use crate::trace::{self, TraceSource};
 use crate::worker::{Finished, Reports, RunContext, Worker};
 
@@ -51,9 +51,9 @@ pub(super) fn run(
     let warms = workload.warm_up.nanos() > 0;
     let deadlines: Vec<AtomicU64> =
         (0..if warms { 2 } else { 1 }).map(|_| AtomicU64::new(u64::MAX)).collect();
-    let together = Together::new(program, share.clients()).map(Arc::new);
-    if let Some(together) = &together {
-        together.connect(conductor);
+    let rendezvous = Rendezvous::new(program, share.clients()).map(Arc::new);
+    if let Some(rendezvous) = &rendezvous {
+        rendezvous.connect(conductor);
     }
     let replay = program.replay.as_ref().map(|r| Arc::new(ReplayRun::new(r.plan.clone(), r.speed)));
     let (gate, abort) = (Gate::default(), AtomicU64::new(u64::MAX));
@@ -61,7 +61,7 @@ pub(super) fn run(
     let context = RunContext {
         gate: &gate,
         collector: &collector,
-        together: together.as_deref(),
+        rendezvous: rendezvous.as_deref(),
         replay: replay.clone(),
         deadlines: &deadlines,
         abort: &abort,
@@ -198,7 +198,7 @@ impl<'s> Starter<'s> {
                     workers: place.group.workers,
                     verify: self.run.program.verify_block,
                     max_failures: self.run.options.max_errors,
-                    together: self.context.together,
+                    rendezvous: self.context.rendezvous,
                     nap_ns: NAP_NS,
                 },
                 group: place.group,

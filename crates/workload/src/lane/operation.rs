@@ -471,7 +471,7 @@ impl<H> Lane<H> {
         let (slot, file) = (usize::from(op.slot), pick.picked.file);
         let mut start = context.clock.now();
         if let Some(left) = self.handles[slot].take() {
-            // A flow that opens into a handle in use gives the old file up. This is no operation of the flow, but an error
+            // A flow that opens into a handle in use gives the old file up. This is not an operation of the flow, but an error
             // (a network file system may report lost writes now) must not be lost.
             self.locked &= !(1 << slot);
             context.tables[usize::from(left.fileset)].release(left.file);

@@ -5,7 +5,7 @@ use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::program::Instruction;
 use crate::recording::StopReason;
-use crate::together::{Bell, Turn};
+use crate::rendezvous::{Bell, Readiness};
 
 impl<H> Lane<H> {
     /// Comes to a meeting, or has its turn at a counter. Where a phase ends meanwhile, the instruction is to be done once
@@ -20,14 +20,17 @@ impl<H> Lane<H> {
     where
         E: Engine<Handle = H>,
     {
-        let Some(together) = job.context.together.filter(|_| !self.gone) else { return Outcome::Finished };
+        let Some(rendezvous) = job.context.rendezvous.filter(|_| !self.gone) else {
+            return Outcome::Finished;
+        };
         self.carry = 0;
         let client = job.context.client;
         match *instruction {
             Instruction::Meet(meeting) => {
-                let awaited = self.awaited.take().unwrap_or_else(|| together.arrive(meeting));
-                let bell = together.bell_of_meeting(meeting);
-                let held = || if together.was_held(meeting, awaited) { Turn::Done } else { Turn::Wait };
+                let awaited = self.awaited.take().unwrap_or_else(|| rendezvous.arrive(meeting));
+                let bell = rendezvous.bell_of_meeting(meeting);
+                let held =
+                    || if rendezvous.was_held(meeting, awaited) { Readiness::Done } else { Readiness::Wait };
                 let outcome = wait(job, bell, held).await;
                 if outcome == Outcome::Stop(StopReason::Time) {
                     self.awaited = Some(awaited);
@@ -35,12 +38,12 @@ impl<H> Lane<H> {
                 outcome
             }
             Instruction::Post { counter, count, limit } => {
-                let bell = together.bell_of_counter(client, counter);
-                wait(job, bell, || together.post(client, counter, count, limit, in_flow)).await
+                let bell = rendezvous.bell_of_counter(client, counter);
+                wait(job, bell, || rendezvous.post(client, counter, count, limit, in_flow)).await
             }
             Instruction::Take { counter, count } => {
-                let bell = together.bell_of_counter(client, counter);
-                wait(job, bell, || together.take(client, counter, count, in_flow)).await
+                let bell = rendezvous.bell_of_counter(client, counter);
+                wait(job, bell, || rendezvous.take(client, counter, count, in_flow)).await
             }
             _ => Outcome::Finished,
         }
@@ -48,10 +51,10 @@ impl<H> Lane<H> {
 
     /// Takes no further part in what others may wait for in `code`.
     pub(crate) fn leave(&mut self, context: &WorkerContext<'_>, code: &[Instruction], in_flow: bool) {
-        if let Some(together) = context.together
+        if let Some(rendezvous) = context.rendezvous
             && !self.gone
         {
-            together.leave(context.client, code, in_flow);
+            rendezvous.leave(context.client, code, in_flow);
             // Meetings of the set-up are others than those of the flow.
             self.gone = in_flow;
         }
@@ -70,7 +73,7 @@ impl<H> Lane<H> {
             matches!(instruction, Instruction::Meet(_) | Instruction::Post { .. } | Instruction::Take { .. })
         };
         let within = |from: usize, to: usize| code.get(from..to).is_some_and(|body| body.iter().any(joins));
-        job.context.together?;
+        job.context.rendezvous?;
         loop {
             let instruction = code.get(at)?;
             at = match instruction {
@@ -104,15 +107,15 @@ impl<H> Lane<H> {
 }
 
 /// Waits until `look` says that there is nothing to wait for.
-async fn wait<E: Engine>(job: &Job<'_, '_, E>, bell: &Bell, mut look: impl FnMut() -> Turn) -> Outcome {
+async fn wait<E: Engine>(job: &Job<'_, '_, E>, bell: &Bell, mut look: impl FnMut() -> Readiness) -> Outcome {
     let Job { engine, context, limits, .. } = job;
     let clock = context.clock;
     loop {
         let seen = bell.rings();
         match look() {
-            Turn::Done => return Outcome::Finished,
-            Turn::Never => return Outcome::Stop(StopReason::Work),
-            Turn::Wait => {}
+            Readiness::Done => return Outcome::Finished,
+            Readiness::Never => return Outcome::Stop(StopReason::Work),
+            Readiness::Wait => {}
         }
         let (now, deadline): (Ticks, Ticks) = (clock.now(), limits.deadline());
         if now >= deadline {

@@ -22,7 +22,7 @@ impl Compiler<'_> {
             let at = |field: &str| format!("filesets.{name}.{field}");
             if !is_name(name) {
                 let fix = "use up to 64 letters, digits, `-` and `_`";
-                self.error(format!("filesets.{name}"), format!("`{name}` is no name for a fileset"), fix);
+                self.error(format!("filesets.{name}"), format!("`{name}` is not a name for a fileset"), fix);
             }
             if fileset.files == 0 {
                 self.error(at("files"), "the fileset has no files", "`files` must be at least 1");
@@ -50,7 +50,7 @@ impl Compiler<'_> {
         }
         if !is_name(&group.name) {
             let fix = "use up to 64 letters, digits, `-` and `_`";
-            self.error(format!("{path}.name"), format!("`{}` is no name for a group", group.name), fix);
+            self.error(format!("{path}.name"), format!("`{}` is not a name for a group", group.name), fix);
         }
         for (field, value) in [("workers", group.workers), ("queue_depth", group.queue_depth)] {
             if value == 0 {
@@ -249,7 +249,7 @@ impl Compiler<'_> {
             self.error(format!("{path}.offset"), "to append, the file must be opened to append", fix);
         }
         if kind == OperationKind::Write && offset != OffsetPick::Append && any(|flags| flags.append) {
-            let message = "a file opened with `append` is written at its end, whatever `offset` says";
+            let message = "a file opened with `append` is written at its end; `offset` has no effect";
             self.error(format!("{path}.offset"), message, "write `offset = \"append\"`");
         }
         if kind == OperationKind::Read && offset == OffsetPick::Append {

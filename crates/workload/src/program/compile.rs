@@ -173,7 +173,7 @@ impl<'a> Compiler<'a> {
     fn step(&mut self, path: &str, step: &'a Step, state: &mut GroupState<'a>, code: &mut Vec<Instruction>) {
         if step.replay.is_some() {
             let message = "a replay is the only step of the only group's `flow`";
-            self.error(path, message, "make it a workload of its own");
+            self.error(path, message, "make it a separate workload");
             return;
         }
         let forms = [
@@ -209,7 +209,7 @@ impl<'a> Compiler<'a> {
         } else if let Some(pause) = step.pause {
             code.push(Instruction::Pause(pause.nanos()));
         } else if let Some(name) = step.meet.as_deref().or(step.post.as_deref()).or(step.take.as_deref()) {
-            self.together(path, name, step, state.section, code);
+            self.synchronize(path, name, step, state.section, code);
         } else {
             self.choose(path, step, state, code);
         }
@@ -405,8 +405,7 @@ impl<'a> Compiler<'a> {
             if offset.advances() {
                 let way = *state.ways[usize::from(slot)].get_or_insert(offset);
                 if way != offset && (way.is_segments() || offset.is_segments()) {
-                    let message =
-                        "a handle that is used in segments is used in the same ones by all its steps";
+                    let message = "all steps of a handle must use the same segments";
                     self.error(
                         format!("{path}.offset"),
                         message,
@@ -446,7 +445,7 @@ impl<'a> Compiler<'a> {
                 None => {
                     let known: Vec<&str> = self.filesets.keys().copied().collect();
                     let fix = format!("the workload has: {}", known.join(", "));
-                    self.error(format!("{path}.fileset"), format!("there is no fileset `{name}`"), fix);
+                    self.error(format!("{path}.fileset"), format!("unknown fileset `{name}`"), fix);
                     0
                 }
             },
@@ -513,7 +512,7 @@ impl<'a> Compiler<'a> {
         let label = step.label.clone().unwrap_or_else(|| kind.name().to_owned());
         if !is_name(&label) {
             let fix = "use up to 64 letters, digits, `-` and `_`";
-            self.error(format!("{path}.label"), format!("`{label}` is no label"), fix);
+            self.error(format!("{path}.label"), format!("`{label}` is not a label"), fix);
         }
         let key = SeriesKey { group: state.name.to_owned(), label, operation: kind };
         if let Some(clash) =

@@ -35,7 +35,7 @@ impl Compiler<'_> {
 
     pub(super) fn check_tree(&mut self, path: &str, fileset: &Fileset, tree: &Tree) {
         if fileset.directory_width > 0 {
-            let message = "a tree has its files dealt over all its directories";
+            let message = "the files of a tree are spread over all its directories";
             self.error(path, message, "remove `directory_width` or `tree`");
         }
         if tree.depth == 0 || tree.branch == 0 {
@@ -60,7 +60,7 @@ impl Compiler<'_> {
                 let fileset = self.workload.filesets.values().nth(usize::from(fileset));
                 if fileset.is_some_and(|fileset| fileset.sharing == Sharing::Private) {
                     let message =
-                        "`neighbour` means files of another client, and each client has files of its own";
+                        "`neighbour` means files of another client, and each client has its own files";
                     self.error(&path, message, "add `sharing = \"shared\"` to the fileset");
                 }
             }
@@ -191,7 +191,7 @@ mod tests {
             (
                 data,
                 "{ op = 'read', io_size = { distribution = 'weighted', sizes = [] } }".into(),
-                "groups[0].flow[0].io_size: there are no sizes",
+                "groups[0].flow[0].io_size: no sizes are given",
             ),
             (
                 data,
@@ -216,7 +216,7 @@ mod tests {
             (
                 "files = 1, size = 1, directory_width = 1, tree = { depth = 1 }",
                 "{ op = 'fstat' }".into(),
-                "filesets.data.tree: a tree has its files",
+                "filesets.data.tree: the files of a tree",
             ),
         ] {
             let found = refused(fileset, &flow);

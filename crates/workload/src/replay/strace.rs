@@ -60,7 +60,7 @@ pub enum StraceError {
     #[error("{0}")]
     Read(io::Error),
     /// No line is one of strace with times.
-    #[error("no line of it is one of `strace -f -ttt -T`; record with `strace -f -ttt -T -o FILE COMMAND`")]
+    #[error("it has no line of `strace -f -ttt -T`; record with `strace -f -ttt -T -o FILE COMMAND`")]
     NoTrace,
 }
 

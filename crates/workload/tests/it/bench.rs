@@ -208,7 +208,7 @@ impl Bench {
     pub(crate) fn options(&self) -> &MountOptions {
         match self.area.target() {
             Target::Nfs(target) => &target.options,
-            Target::Directory(path) => panic!("{} is no server", path.display()),
+            Target::Directory(path) => panic!("{} is not a server", path.display()),
         }
     }
 }

@@ -96,7 +96,10 @@ pub(crate) fn a_file_that_ends_early_is_found_by_reading_back() {
     let mut writes = data("write", "sequential", 1, true);
     writes.groups[0].workers = 1;
     let corruption = bench.try_run(&writes).unwrap().corruption.unwrap();
-    assert_eq!(corruption, "data/c0/f00000001, offset 50000: the file ends before, and this was written");
+    assert_eq!(
+        corruption,
+        "data/c0/f00000001, offset 50000: the file ends before, although this was written"
+    );
 }
 
 #[test]

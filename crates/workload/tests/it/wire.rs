@@ -297,7 +297,10 @@ fn a_lost_write_is_found_by_reading_back_too() {
     let mut writes = verified("write", 1);
     writes.groups[0].workers = 1;
     let corruption = tampered(&mut bench, &writes, cut).unwrap().corruption.unwrap();
-    assert_eq!(corruption, "data/c0/f00000001, offset 50000: the file ends before, and this was written");
+    assert_eq!(
+        corruption,
+        "data/c0/f00000001, offset 50000: the file ends before, although this was written"
+    );
 
     let gone = async |mount: &Mount| mount.remove(&below("data/c0/f00000001")).await.unwrap();
     bench.area.begin_run(true).unwrap();

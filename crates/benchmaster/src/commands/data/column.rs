@@ -55,5 +55,5 @@ pub(super) fn no_number(cell: &str, column: &str) -> String {
     } else {
         "leave the cell empty where there is no value"
     };
-    format!("`{cell}` in `{column}` is no number; {fix}")
+    format!("`{cell}` in `{column}` is not a number; {fix}")
 }

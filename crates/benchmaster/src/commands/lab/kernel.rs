@@ -37,7 +37,7 @@ fn list(args: &KernelListArgs) -> Result<Status> {
     if args.json {
         output::print_json(&kernels)?;
     } else if kernels.is_empty() {
-        output::note("no kernel is here; `benchmaster lab setup` gets one");
+        output::note("no kernel installed; `benchmaster lab setup` installs one");
     } else {
         output::print(&kernels.iter().map(text).collect::<String>())?;
     }

@@ -55,7 +55,7 @@ fn up(args: &UpArgs) -> Result<Status> {
     let consent = &mut |text: &str| args.yes || ask(text);
     let lab = Lab::up_with(&config, &program, consent, &mut output::note).map_err(failure)?;
     let server = match &config.server {
-        ServerKind::Memory => "the server is that of the study that uses the lab".into(),
+        ServerKind::Memory => "the server belongs to the study that uses the lab".into(),
         _ => format!("the server is {}:/export", lab.server_address()),
     };
     output::note(&format!("the lab `{}` is up; {server}", config.name));

@@ -8,7 +8,7 @@ use benchmaster_units::format::{self, Scale, rounded};
 
 /// The result of `probe network`.
 pub(super) fn network(probe: &NetworkProbe, unicode: bool) -> String {
-    let whose = if probe.own_far_end { ", a far end of this process: no network, but this host" } else { "" };
+    let whose = if probe.own_far_end { ", a far end in this process: this host, no network" } else { "" };
     let mut lines = vec![format!("network to {}{whose}", probe.target)];
     let mss = probe.mss_bytes.map(|bytes| format!("segments of {} bytes", format::count(bytes)));
     let about: Vec<String> =

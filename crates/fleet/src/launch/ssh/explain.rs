@@ -6,11 +6,11 @@ use std::process::ExitStatus;
 const KNOWN: &[(&str, &str)] = &[
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key is another than the one in known_hosts; if the host was reinstalled, `ssh-keygen -R HOST`",
+        "its host key differs from the one in known_hosts; if the host was reinstalled, `ssh-keygen -R HOST`",
     ),
     (
         "Host key verification failed",
-        "its host key is not known here; connect once by hand (`ssh HOST`) and compare it, or put it into known_hosts",
+        "its host key is not known here; connect once (`ssh HOST`) and verify it, or add it to known_hosts",
     ),
     (
         "Too many authentication failures",
@@ -20,10 +20,7 @@ const KNOWN: &[(&str, &str)] = &[
         "Permission denied (",
         "it must be possible to log in without a password: `ssh-copy-id HOST`, or a key in ssh-agent",
     ),
-    (
-        "Could not resolve hostname",
-        "there is no host of this name; compare the study's `hosts`, and ~/.ssh/config",
-    ),
+    ("Could not resolve hostname", "unknown host; compare the study's `hosts`, and ~/.ssh/config"),
     (
         "Connection refused",
         "no sshd listens there; start it, or give its port (`-p PORT`, or Port in ~/.ssh/config)",
@@ -44,7 +41,7 @@ const KNOWN: &[(&str, &str)] = &[
         "Permission denied",
         "the home directory cannot be written there; install the program and give its path in the study",
     ),
-    ("not found", "there is no POSIX shell as /bin/sh there"),
+    ("not found", "the host has no POSIX shell at /bin/sh"),
 ];
 
 /// Whether a server turned a connection away for having too many.

@@ -48,7 +48,7 @@ pub(super) fn engine(reader: &mut Reader<'_>) -> Option<Engine> {
         | "librpma_gpspm_server" => return left_out(reader, "its engine measures networks"),
         "sg" | "libzbc" | "mtd" | "io_uring_cmd" | "xnvme" | "libblkio" | "nbd" | "libiscsi" | "rbd"
         | "dev-dax" | "pmemblk" | "libpmem" => {
-            return left_out(reader, "its engine is about devices or memory that is no file");
+            return left_out(reader, "its engine accesses devices or memory, not files");
         }
         "rados" | "http" | "gfapi" | "gfapi_async" | "libhdfs" | "ime_psync" | "ime_psyncv" | "ime_aio"
         | "dfs" | "libcufile" => {
@@ -57,7 +57,7 @@ pub(super) fn engine(reader: &mut Reader<'_>) -> Option<Engine> {
         "falloc" | "e4defrag" | "ftruncate" => {
             return left_out(reader, "its engine changes the space of files and reads and writes nothing");
         }
-        "external" => return left_out(reader, "its engine is a program of its own"),
+        "external" => return left_out(reader, "its engine is an external program"),
         other => {
             let message = format!("fio 3.33 has no engine `{other}`");
             reader.wrong(Some("ioengine"), message);
@@ -74,7 +74,7 @@ pub(super) fn engine(reader: &mut Reader<'_>) -> Option<Engine> {
             );
         }
         (Engine::Async, false) => {
-            let message = "`io = \"io_uring\"`; without O_DIRECT Linux's aio has one outstanding, whatever `iodepth` says, and this has all";
+            let message = "`io = \"io_uring\"`; without O_DIRECT Linux's aio keeps one outstanding whatever the `iodepth`; here all are outstanding";
             reader.approximated("ioengine", message);
         }
         _ => reader.translated("ioengine", "the operations of the flow"),
@@ -152,7 +152,7 @@ pub(super) fn direction(reader: &mut Reader<'_>) -> Option<(f64, bool, Option<Mo
 fn mix(reader: &mut Reader<'_>) -> f64 {
     let percent = |text: &str| {
         let percent = text.trim_end_matches('%').parse::<u32>().ok().filter(|percent| *percent <= 100);
-        percent.map(f64::from).ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
+        percent.map(f64::from).ok_or_else(|| format!("`{text}` is not a percentage from 0 to 100"))
     };
     let reads = reader.parsed("rwmixread", percent);
     let writes = reader.parsed("rwmixwrite", percent);
@@ -217,13 +217,13 @@ fn zones(word: &str, rest: &str) -> Result<(Distribution, Option<&'static str>),
     let mut zones = Vec::new();
     for part in rest.split(':').filter(|part| !part.trim().is_empty()) {
         let Some((accesses, bytes)) = part.split_once('/') else {
-            return Err(format!("`{part}` is no zone; write percent of accesses/percent of the file"));
+            return Err(format!("`{part}` is not a zone; write percent of accesses/percent of the file"));
         };
         let left = 100.0 - zones.iter().map(|(_, bytes)| bytes).sum::<f64>();
         let bytes = if bytes.trim().is_empty() { left } else { number::fraction(bytes)? };
         let accesses = number::fraction(accesses)?;
         if !(accesses > 0.0 && bytes > 0.0 && accesses <= 100.0 && bytes <= left + 1e-9) {
-            return Err(format!("`{part}` is no zone: the percentages of a file add up to 100"));
+            return Err(format!("`{part}` is not a zone: the percentages of a file add up to 100"));
         }
         zones.push((accesses, bytes));
     }

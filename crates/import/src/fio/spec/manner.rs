@@ -46,7 +46,7 @@ pub(super) fn think(reader: &mut Reader<'_>) -> Option<Think> {
         _ => reader.translated("thinktime_blocks_type", "operations are counted when they complete"),
     }
     if spin {
-        reader.approximated("thinktime_spin", "workers sleep for all of the pause")
+        reader.approximated("thinktime_spin", "workers sleep during the whole pause")
     } else {
         reader.irrelevant("thinktime_spin", "it is 0")
     }
@@ -128,7 +128,7 @@ pub(super) fn verification(reader: &mut Reader<'_>, spec: &mut Spec) {
             "0" | "null" => Ok(false),
             method if METHODS.contains(&method) => Ok(true),
             method => {
-                Err(format!("`{method}` is no method of verification; fio knows {}", METHODS.join(", ")))
+                Err(format!("`{method}` is not a method of verification; fio knows {}", METHODS.join(", ")))
             }
         }
     });
@@ -153,7 +153,7 @@ pub(super) fn verification(reader: &mut Reader<'_>, spec: &mut Spec) {
     }
     reader.translated(
         "do_verify",
-        if spec.read_back { "a workload of its own reads everything back" } else { "nothing is read back" },
+        if spec.read_back { "a separate workload reads everything back" } else { "nothing is read back" },
     );
 }
 
@@ -170,7 +170,7 @@ pub(super) fn rate(reader: &mut Reader<'_>, spec: &mut Spec) {
         let of = [read as f64 / unit[0], write as f64 / unit[1]];
         let sum = match (spec.reads > 0.0, spec.writes()) {
             (true, true) if of[0] == 0.0 || of[1] == 0.0 => {
-                reader.unsupported(name, "of a mix, reads or writes alone cannot be held at a rate");
+                reader.unsupported(name, "the rate of reads or writes alone cannot be limited in a mix");
                 return None;
             }
             (true, true) => of[0] + of[1],
@@ -214,17 +214,15 @@ pub(super) fn rest(reader: &mut Reader<'_>, spec: &mut Spec) {
         Some("0") => {
             reader.approximated(
                 "norandommap",
-                "positions are drawn each by itself, some several times and some never",
+                "positions are drawn independently: some occur several times, some never",
             );
         }
         _ => reader.translated("norandommap", "`offset = \"random\"`"),
     }
     match reader.text("lockfile") {
         Some("none") => reader.irrelevant("lockfile", "no locks"),
-        _ => reader.unsupported(
-            "lockfile",
-            "a lock between fio's own jobs; write `lock` steps where locks shall be measured",
-        ),
+        _ => reader
+            .unsupported("lockfile", "a lock between fio's own jobs; write `lock` steps to measure locks"),
     }
     match reader.text("fadvise_hint") {
         Some("0") => reader.translated("fadvise_hint", "no advice is given"),
@@ -232,7 +230,7 @@ pub(super) fn rest(reader: &mut Reader<'_>, spec: &mut Spec) {
     }
     for (name, message) in [
         ("exitall", "groups end each with its own work or with the time of all"),
-        ("zero_buffers", "what is written is incompressible and different in every block"),
+        ("zero_buffers", "written data are incompressible and differ in every block"),
     ] {
         if reader.flag(name, false) {
             reader.unsupported(name, message)
@@ -242,7 +240,7 @@ pub(super) fn rest(reader: &mut Reader<'_>, spec: &mut Spec) {
     }
     for (name, message) in [
         ("write_barrier", "writes have no barriers"),
-        ("sync_file_range", "there is no such operation; `fsync` and `fdatasync` flush"),
+        ("sync_file_range", "no such operation exists; `fsync` and `fdatasync` flush"),
     ] {
         match reader.text(name) {
             Some("0") => reader.irrelevant(name, "it is off"),

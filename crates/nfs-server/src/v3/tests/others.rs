@@ -5,8 +5,8 @@ use benchmaster_nfs_proto::xdr::Encoder;
 
 use super::*;
 use crate::call::Refusal;
+use crate::state::delegated::Seen;
 use crate::state::delegation::{Want, Wish};
-use crate::state::held::Seen;
 use crate::state::open::Share;
 use crate::state::{ClientId, Effect, Effects};
 

@@ -50,7 +50,7 @@ fn note(about: &About<'_>, checks: &[&str], shown: &str) -> String {
     if listed > POINTS {
         limits += &format!(" About {POINTS} are drawn, among them the largest residuals.");
     }
-    let ratio = if about.told.log {
+    let ratio = if about.scale.log {
         " On the log scale a residual is the ratio of the measured response to the model's."
     } else {
         ""
@@ -81,12 +81,12 @@ fn drawn(runs: &[RunResidual]) -> Vec<RunResidual> {
 }
 
 fn residual_axis(about: &About<'_>) -> Axis {
-    let values = about.experiment.residuals.runs.iter().map(|r| about.told.change_place(r.residual));
-    about.told.change_axis("residual", values)
+    let values = about.experiment.residuals.runs.iter().map(|r| about.scale.change_place(r.residual));
+    about.scale.change_axis("residual", values)
 }
 
 fn points(about: &About<'_>, runs: &[RunResidual], x: impl Iterator<Item = f64>) -> Line {
-    let y = Values::numbers(runs.iter().map(|r| about.told.change_place(r.residual)));
+    let y = Values::numbers(runs.iter().map(|r| about.scale.change_place(r.residual)));
     Line {
         unlisted: true,
         what: "row ",
@@ -116,8 +116,8 @@ fn zero() -> Vec<(f64, String)> {
 
 fn against_fitted(about: &About<'_>) -> Figure {
     let runs = drawn(&about.experiment.residuals.runs);
-    let value = |fitted: f64| about.told.place(if about.told.log { fitted.exp() } else { fitted });
-    let x = about.told.mean_axis(runs.iter().map(|r| value(r.fitted)));
+    let value = |fitted: f64| about.scale.place(if about.scale.log { fitted.exp() } else { fitted });
+    let x = about.scale.mean_axis(runs.iter().map(|r| value(r.fitted)));
     let x = Axis { title: x.title.replacen("mean of", "fitted", 1), ..x };
     let line = points(about, &runs, runs.iter().map(|r| value(r.fitted)));
     panel(
@@ -149,7 +149,7 @@ fn quantiles(about: &About<'_>) -> Figure {
     let mut lines = vec![points(about, &runs, kept.iter().map(|(quantile, _)| *quantile))];
     let residuals: Vec<f64> = sorted.iter().map(|r| r.residual).collect();
     if let (Some(deviation), Some(end)) = (standard_deviation(&residuals), ranked.last().map(|p| p.0)) {
-        let at = |quantile: f64| about.told.change_place(quantile * deviation);
+        let at = |quantile: f64| about.scale.change_place(quantile * deviation);
         let y = Values::numbers([at(-end), at(end)]);
         let line = Line::new("normal distribution with the same deviation", 1, Mode::Lines, y);
         lines.push(line.at(Values::numbers([-end, end])));
@@ -186,8 +186,8 @@ fn against_order(about: &About<'_>) -> Option<Figure> {
 /// Bins of equal width (Sturges' number of them, at most 40), with what a normal distribution would have in them.
 fn histogram(about: &About<'_>) -> Figure {
     let residuals: Vec<f64> =
-        about.experiment.residuals.runs.iter().map(|r| about.told.change_place(r.residual)).collect();
-    let (low, high) = super::told::reach(residuals.iter().copied());
+        about.experiment.residuals.runs.iter().map(|r| about.scale.change_place(r.residual)).collect();
+    let (low, high) = super::scaled::reach(residuals.iter().copied());
     let bins = ((residuals.len() as f64).log2().ceil() as usize + 1).clamp(3, 40);
     let width = (high - low) / bins as f64;
     let mut counts = vec![0usize; bins];

@@ -24,8 +24,8 @@ pub(super) fn figures(about: &About<'_>) -> Vec<Figure> {
 }
 
 /// What means and their bars are.
-fn told(about: &About<'_>) -> String {
-    let kind = if about.told.log { "geometric means" } else { "means" };
+fn label(about: &About<'_>) -> String {
+    let kind = if about.scale.log { "geometric means" } else { "means" };
     let bars = if about.experiment.error.no_interval.is_some() {
         "No intervals: the scatter of runs cannot be estimated.".to_owned()
     } else {
@@ -46,8 +46,8 @@ fn of_runs(cell: &MeanCell) -> String {
 fn main_effects(about: &About<'_>) -> Option<Figure> {
     let means = &about.experiment.main_effects;
     let span = |factor: &LevelMeans| {
-        let (low, high) = super::told::reach(factor.levels.iter().filter_map(|l| l.cell.mean));
-        if about.told.log { (high / low).ln() } else { high - low }
+        let (low, high) = super::scaled::reach(factor.levels.iter().filter_map(|l| l.cell.mean));
+        if about.scale.log { (high / low).ln() } else { high - low }
     };
     // The factors that change most, if there is no room for all; drawn in the order of the design.
     let mut by_span: Vec<usize> = (0..means.len()).collect();
@@ -71,7 +71,7 @@ fn main_effects(about: &About<'_>) -> Option<Figure> {
         ticks.extend(places.iter().zip(&factor.levels).map(|(place, l)| (*place, name(&l.level))));
         let known: Vec<_> =
             places.iter().zip(&factor.levels).filter_map(|(p, l)| Some((*p, l, l.cell.mean?))).collect();
-        let bars: Vec<_> = known.iter().map(|(_, l, _)| about.told.reaches(&l.cell)).collect();
+        let bars: Vec<_> = known.iter().map(|(_, l, _)| about.scale.reaches(&l.cell)).collect();
         let y = Values::numbers(known.iter().map(|(place, ..)| *place));
         view.lines.push(Line {
             error_x: bars.iter().any(Option::is_some).then_some(bars),
@@ -79,13 +79,13 @@ fn main_effects(about: &About<'_>) -> Option<Figure> {
             unlisted: true,
             size: Some(9),
             ..Line::new(factor.factor.clone(), 0, Mode::Joined, y)
-                .at(Values::numbers(known.iter().map(|(.., mean)| about.told.place(*mean))))
+                .at(Values::numbers(known.iter().map(|(.., mean)| about.scale.place(*mean))))
         });
     }
     if view.lines.is_empty() {
         return None;
     }
-    let ends = means.iter().flat_map(|f| f.levels.iter().flat_map(|l| about.told.ends(&l.cell)));
+    let ends = means.iter().flat_map(|f| f.levels.iter().flat_map(|l| about.scale.ends(&l.cell)));
     let left_out = match means.len() - kept.len() {
         0 => String::new(),
         n => format!(" {} with smaller changes are not drawn.", format::plural(n, "factor")),
@@ -98,11 +98,11 @@ fn main_effects(about: &About<'_>) -> Option<Figure> {
         note: format!(
             "{} Lines only connect the levels of a factor; nothing was measured between them. The axis does not \
              begin at 0.{left_out}",
-            told(about)
+            label(about)
         ),
         choice: "",
         height: 90 + 22 * rows.max(5),
-        x: about.told.mean_axis(ends),
+        x: about.scale.mean_axis(ends),
         y: Axis { ticks, range: Some((row - 0.8, -0.8)), reversed: true, ..Axis::default() },
         views: vec![view],
     })
@@ -133,7 +133,7 @@ fn interactions(about: &About<'_>) -> Option<Figure> {
             "{} Lines that are not parallel show an interaction: the effect of one factor depends on the other. \
              Of {} the \
              strongest is shown first.{left_out}{fraction} The axis does not begin at 0.",
-            told(about),
+            label(about),
             format::plural(pairs, "pair")
         ),
         choice: "pair of factors",
@@ -162,13 +162,13 @@ fn interaction(about: &About<'_>, pair: &InteractionMeans) -> Option<View> {
                 let cell = cell(i, j)?;
                 // Beside each other, so that no interval hides another.
                 let aside = (j as f64 - (series - 1) as f64 / 2.0) * 0.05;
-                Some((i as f64 + aside, cell, about.told.place(cell.mean?)))
+                Some((i as f64 + aside, cell, about.scale.place(cell.mean?)))
             })
             .collect();
         if found.is_empty() {
             continue;
         }
-        let bars: Vec<_> = found.iter().map(|(_, cell, _)| about.told.reaches(cell)).collect();
+        let bars: Vec<_> = found.iter().map(|(_, cell, _)| about.scale.reaches(cell)).collect();
         let name = format!("{} = {level}", pair.factors[beside]);
         lines.push(Line {
             error_y: bars.iter().any(Option::is_some).then_some(bars),
@@ -187,7 +187,7 @@ fn interaction(about: &About<'_>, pair: &InteractionMeans) -> Option<View> {
         (None, Some(false)) => " (not distinguishable from noise)".into(),
         (None, None) => String::new(),
     };
-    let ends = pair.cells.iter().flatten().flat_map(|cell| about.told.ends(cell));
+    let ends = pair.cells.iter().flatten().flat_map(|cell| about.scale.ends(cell));
     let ticks = levels[along][..columns].iter().enumerate().map(|(i, level)| (i as f64, level.clone()));
     Some(View {
         label: format!("{} × {}{verdict}", pair.factors[0], pair.factors[1]),
@@ -197,7 +197,7 @@ fn interaction(about: &About<'_>, pair: &InteractionMeans) -> Option<View> {
             range: Some((-0.4, columns as f64 - 0.6)),
             ..Axis::default()
         }),
-        y: Some(about.told.mean_axis(ends)),
+        y: Some(about.scale.mean_axis(ends)),
         lines,
         ..View::default()
     })
@@ -248,7 +248,7 @@ fn cube_of(about: &About<'_>, cube: &Cube) -> Figure {
         .iter()
         .map(|corner| {
             let (x, y) = place(corner.levels);
-            let (mean, interval) = about.told.mean(&corner.cell);
+            let (mean, interval) = about.scale.mean(&corner.cell);
             let text = interval.map_or(mean.clone(), |interval| format!("{mean}\n{interval}"));
             // Where no edge goes: outside at the front's bottom and the back's top, else inside.
             let at = match corner.levels {
@@ -282,7 +282,7 @@ fn cube_of(about: &About<'_>, cube: &Cube) -> Figure {
              the \
              difference is its full effect there. Drawn are the three two-level factors that explain most of the \
              variation.",
-            told(about)
+            label(about)
         ),
         choice: "",
         height: 430,

@@ -57,7 +57,7 @@ impl Measure {
         let two_level = effects.iter().all(|e| e.effect.is_some());
         let halves: Option<Vec<f64>> = effects.iter().map(|e| e.half_width.filter(|h| *h > 0.0)).collect();
         if let (true, Some(lenth)) = (two_level, &about.experiment.lenth) {
-            let place = |value: f64| about.told.change_place(value);
+            let place = |value: f64| about.scale.change_place(value);
             return Self {
                 kind: Kind::Full,
                 margin: Some(place(lenth.me.min(lenth.simultaneous))),
@@ -69,9 +69,9 @@ impl Measure {
         match halves {
             Some(halves) if two_level && same(&halves) => Self {
                 kind: Kind::Full,
-                margin: Some(about.told.change_place(2.0 * halves[0])),
+                margin: Some(about.scale.change_place(2.0 * halves[0])),
                 simultaneous: None,
-                error: effects[0].standard_error.map(|s| about.told.change_place(2.0 * s)),
+                error: effects[0].standard_error.map(|s| about.scale.change_place(2.0 * s)),
             },
             Some(_) => Self {
                 kind: Kind::Multiples,
@@ -87,7 +87,7 @@ impl Measure {
     /// How large an effect is, never negative.
     fn size(&self, about: &About<'_>, effect: &TermEstimate) -> f64 {
         match self.kind {
-            Kind::Full => about.told.change_place(effect.effect.unwrap_or(0.0)).abs(),
+            Kind::Full => about.scale.change_place(effect.effect.unwrap_or(0.0)).abs(),
             Kind::Multiples => effect.half_width.map_or(0.0, |half| (effect.coefficient / half).abs()),
             Kind::Roots => effect.sum_of_squares.max(0.0).sqrt(),
         }
@@ -96,7 +96,7 @@ impl Measure {
     fn axis(&self, about: &About<'_>, values: impl Iterator<Item = f64>) -> Axis {
         let named = |title: &str| Axis { title: title.into(), ..Axis::default() };
         let axis = match self.kind {
-            Kind::Full => about.told.change_axis("|full effect 2q|", values),
+            Kind::Full => about.scale.change_axis("|full effect 2q|", values),
             Kind::Multiples => named("|coefficient| / half width"),
             Kind::Roots => named("root of the sum of squares"),
         };
@@ -104,7 +104,7 @@ impl Measure {
     }
 
     /// What is drawn, in sentences.
-    fn told(&self, about: &About<'_>) -> String {
+    fn title(&self, about: &About<'_>) -> String {
         let level = about.level();
         match (self.kind, self.simultaneous) {
             (Kind::Full, Some(_)) => format!(
@@ -174,7 +174,7 @@ fn sizes(about: &About<'_>, measure: &Measure) -> Figure {
         note: format!(
             "{}. Largest first: {}{}{intervals}{in_order}{pooled}{aliases}{} {}",
             about.n(),
-            measure.told(about),
+            measure.title(about),
             drawn(EFFECTS),
             about.scale(),
             about.letters()
@@ -210,7 +210,7 @@ fn pareto(about: &About<'_>, measure: &Measure) -> View {
         );
         lines.push(Line {
             quiet: class.quiet,
-            text: found.iter().map(|(.., effect)| told(about, effect)).collect(),
+            text: found.iter().map(|(.., effect)| hover_text(about, effect)).collect(),
             ..line.at(Values::numbers(found.iter().map(|(_, size, _)| *size)))
         });
     }
@@ -220,7 +220,7 @@ fn pareto(about: &About<'_>, measure: &Measure) -> View {
     marks.extend(measure.margin.map(|m| (m, margin_name.to_owned())));
     marks.extend(measure.simultaneous.map(|m| (m, "SME".to_owned())));
     let reaches = effects.iter().map(|(size, _)| *size).chain(marks.iter().map(|m| m.0));
-    let (_, high) = super::told::reach(reaches.clone().chain([0.0]));
+    let (_, high) = super::scaled::reach(reaches.clone().chain([0.0]));
     View {
         label: "largest first (Pareto)".into(),
         x: Some(Axis { range: (high > 0.0).then_some((0.0, high * 1.05)), ..measure.axis(about, reaches) }),
@@ -298,8 +298,8 @@ fn in_order(about: &About<'_>, shown: Shown) -> Option<View> {
     }
     effects.sort_by_cached_key(|e| (parse_letters(&e.term).unwrap_or(u64::MAX), contrast_order(&e.contrast)));
     let times = if shown == Shown::Full { 2.0 } else { 1.0 };
-    let value = |e: &TermEstimate| about.told.change_place(times * e.coefficient);
-    let half = |e: &TermEstimate| Some(about.told.change_place(times * e.half_width?));
+    let value = |e: &TermEstimate| about.scale.change_place(times * e.coefficient);
+    let half = |e: &TermEstimate| Some(about.scale.change_place(times * e.half_width?));
     let mut lines = Vec::new();
     let classes = [
         ("differs from 0", 0, false, Some(true)),
@@ -317,7 +317,7 @@ fn in_order(about: &About<'_>, shown: Shown) -> Option<View> {
         lines.push(Line {
             quiet,
             error_y: bars.iter().any(Option::is_some).then_some(bars),
-            text: found.iter().map(|(_, e)| told(about, e)).collect(),
+            text: found.iter().map(|(_, e)| hover_text(about, e)).collect(),
             ..Line::new(name, color, Mode::Bars, y)
                 .at(Values::numbers(found.iter().map(|(place, _)| *place as f64)))
         });
@@ -337,11 +337,11 @@ fn in_order(about: &About<'_>, shown: Shown) -> Option<View> {
         Shown::Half | Shown::Coefficients => lenth.me_half.min(lenth.simultaneous_half),
     });
     let marks =
-        margin.map(|m| about.told.change_place(m)).map(|m| [(m, "ME".to_owned()), (-m, String::new())]);
+        margin.map(|m| about.scale.change_place(m)).map(|m| [(m, "ME".to_owned()), (-m, String::new())]);
     Some(View {
         label: format!("standard order, {title}"),
         x: Some(Axis { title: "factors and interactions".into(), upright: true, ticks, ..Axis::default() }),
-        y: Some(about.told.change_axis(title, ends.chain(marks.iter().flatten().map(|m| m.0)))),
+        y: Some(about.scale.change_axis(title, ends.chain(marks.iter().flatten().map(|m| m.0)))),
         height: Some(420),
         turns: true,
         lines,
@@ -376,7 +376,7 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
     let named = |place: usize, effect: &TermEstimate| {
         if judged { place < NAMED && effect.significant == Some(true) } else { place < 5 }
     };
-    let (_, high) = super::told::reach(points.iter().map(|p| p.1).chain(measure.margin));
+    let (_, high) = super::scaled::reach(points.iter().map(|p| p.1).chain(measure.margin));
     let mut lines = Vec::new();
     let classes = [
         ("differs from 0", 0, false, Some(true)),
@@ -411,7 +411,7 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
         lines.push(Line {
             quiet,
             size: Some(8),
-            text: found.iter().map(|(_, (.., e))| told(about, e)).collect(),
+            text: found.iter().map(|(_, (.., e))| hover_text(about, e)).collect(),
             labels: if labels.iter().all(String::is_empty) { Vec::new() } else { labels },
             ..Line::new(name, color, Mode::Markers, y)
                 .at(Values::numbers(found.iter().map(|(_, (x, ..))| *x)))
@@ -430,7 +430,7 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
     marks_y.extend(measure.margin.map(|m| (m, margin_name.to_owned())));
     marks_y.extend(measure.simultaneous.map(|m| (m, "SME".to_owned())));
     let reaches = points.iter().map(|p| p.1).chain(marks_y.iter().map(|m| m.0));
-    let (_, top) = super::told::reach(reaches.clone());
+    let (_, top) = super::scaled::reach(reaches.clone());
     let left_out = match total - drawn {
         0 => String::new(),
         n => format!(
@@ -446,7 +446,7 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
             "{}. Effects that are only noise follow a straight line through 0; real effects rise above it and are \
              labelled. {}{left_out}{} {}",
             about.n(),
-            measure.told(about),
+            measure.title(about),
             about.scale(),
             about.letters()
         ),
@@ -497,15 +497,15 @@ fn label(about: &About<'_>, effect: &TermEstimate) -> String {
 }
 
 /// What is said of an effect when it is pointed at.
-fn told(about: &About<'_>, effect: &TermEstimate) -> String {
+fn hover_text(about: &About<'_>, effect: &TermEstimate) -> String {
     let mut parts = vec![effect.name.clone()];
     parts.push(match effect.effect {
         Some(full) => {
-            format!("2q = {}", about.told.change(full, effect.half_width.map(|half| 2.0 * half)))
+            format!("2q = {}", about.scale.change(full, effect.half_width.map(|half| 2.0 * half)))
         }
         None => {
             let contrast = if effect.contrast.is_empty() { "coefficient" } else { &effect.contrast };
-            format!("{contrast}: {}", about.told.change(effect.coefficient, effect.half_width))
+            format!("{contrast}: {}", about.scale.change(effect.coefficient, effect.half_width))
         }
     });
     parts.extend(effect.variation_percent.map(|p| format!("{p:.1} % of the variation")));

@@ -17,7 +17,7 @@ pub(crate) fn check(reader: &mut Reader<'_>, design: &DesignSection, exact: bool
     if !(design.confidence > 0.5 && design.confidence < 1.0) {
         report(
             "confidence",
-            Diagnostic::error(format!("a confidence level of {} makes no interval", design.confidence))
+            Diagnostic::error(format!("a confidence level of {} gives no interval", design.confidence))
                 .help("it must be above 0.5 and below 1, usually `0.95`"),
         );
     }
@@ -30,7 +30,7 @@ pub(crate) fn check(reader: &mut Reader<'_>, design: &DesignSection, exact: bool
         Replicates::Fixed(1) => report(
             "replicates",
             Diagnostic::warning("with 1 replicate no result has an interval")
-                .help("5 or more replicates give intervals worth having"),
+                .help("5 or more replicates give useful intervals"),
         ),
         Replicates::Fixed(n) if n < 5 => report("replicates", few("replicates", n)),
         Replicates::Fixed(_) => {}
@@ -51,7 +51,7 @@ fn check_sequential(s: SequentialReplicates, report: &mut impl FnMut(&str, Diagn
         let message = format!("`min` is {}, and fewer than 2 runs have no interval to decide by", s.min);
         report(
             "replicates.min",
-            Diagnostic::error(message).help("it must be at least 2; 5 or more keep intervals honest"),
+            Diagnostic::error(message).help("it must be at least 2; 5 or more keep intervals reliable"),
         );
     } else if s.min < 5 {
         report("replicates.min", few("min", s.min));
@@ -228,7 +228,7 @@ fn check_blocks(design: &DesignSection, blocks: &Blocks, report: &mut impl FnMut
                     report(
                         &format!("blocks[{index}].name"),
                         Diagnostic::error(format!("two blocks are called `{}`", block.name))
-                            .help("give each a name of its own"),
+                            .help("give each its own name"),
                     );
                 }
             }

@@ -216,7 +216,7 @@ fn combination(
     for (name, word) in written {
         let path = format!("{at}.{name}");
         let Some(index) = factors.iter().position(|factor| factor.name == *name) else {
-            let message = format!("there is no factor `{name}`");
+            let message = format!("unknown factor `{name}`");
             let help = suggest::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
             report(reader, &path, Diagnostic::error(message).help(help));
             good = false;
@@ -320,7 +320,7 @@ fn hard_to_change(
             }
             Some(factor) => hard.push(factor as u32),
             None => {
-                let message = format!("there is no factor `{name}`");
+                let message = format!("unknown factor `{name}`");
                 let help =
                     suggest::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
                 report(reader, &path, Diagnostic::error(message).help(help));

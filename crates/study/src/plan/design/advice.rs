@@ -115,10 +115,7 @@ fn of_rows(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec<Str
         .map(|(index, _)| facts.words.both(&[index]))
         .collect();
     if !constant.is_empty() {
-        warnings.push(format!(
-            "never changed, so that nothing can be said of it: {}",
-            short_list(&constant, NAMED)
-        ));
+        warnings.push(format!("never varied, so its effect is unknown: {}", short_list(&constant, NAMED)));
     }
     let lost: Vec<_> = structure
         .terms
@@ -158,7 +155,7 @@ fn of_rows(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec<Str
         let how = if correlation > 1.0 - 1e-6 {
             "cannot all be separated from".to_owned()
         } else {
-            format!("are mixed up in part (correlation up to {}) with", decimals(correlation, 2))
+            format!("are partially aliased (correlation up to {}) with", decimals(correlation, 2))
         };
         warnings.push(format!(
             "{screening}main effects {how} interactions of two factors, as {term} with {other}; a main effect is what \
@@ -172,7 +169,7 @@ fn of_interest(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec
     let Some(fraction) = &facts.fraction else {
         for effect in design.interest.iter().filter(|effect| !effect.clear) {
             warnings.push(format!(
-                "the effect of interest {} is mixed up with {}",
+                "the effect of interest {} is partially aliased with {}",
                 effect.name,
                 short_list(&effect.aliased_with, NAMED)
             ));
@@ -198,10 +195,10 @@ fn of_precision(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Ve
     if facts.replicates().0 == 1 && freedom == 0 {
         let without = match design.error.high_order_contrasts {
             0 => "no interval can be given",
-            _ => "intervals will rest on effects that are assumed to be nothing",
+            _ => "intervals will rest on effects that are assumed to be zero",
         };
         warnings.push(format!(
-            "no treatment is run twice, so that how much runs vary is not measured: {without}"
+            "no treatment is replicated, so the experimental error is not estimated: {without}"
         ));
     } else if (1..6).contains(&freedom) {
         let quantile = t_quantile(0.5 + facts.input.confidence / 2.0, freedom as f64);
@@ -247,7 +244,7 @@ fn of_blocks(facts: &Facts<'_>, design: &DesignDescription, warnings: &mut Vec<S
     let lost = names(&mut all.iter().filter(|of| interest.contains(of)));
     if !lost.is_empty() {
         warnings.push(format!(
-            "blocks are confounded with what is of interest: {} cannot be separated from differences between blocks",
+            "blocks are confounded with effects of interest: {} cannot be separated from differences between blocks",
             short_list(&lost, NAMED)
         ));
     }

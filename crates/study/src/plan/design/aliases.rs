@@ -18,7 +18,7 @@ const MOST_WORDS: usize = 2_000;
 
 /// What [`find`] finds.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct Aliases {
     pub(crate) max_order: u32,
     pub(crate) defining_words: u64,
     pub(crate) defining_relation: Vec<String>,
@@ -30,16 +30,16 @@ pub(crate) struct Found {
     pub(crate) interest: Vec<InterestingEffect>,
 }
 
-pub(crate) fn find(facts: &Facts<'_>) -> Found {
+pub(crate) fn find(facts: &Facts<'_>) -> Aliases {
     match (&facts.fraction, &facts.structure) {
         (Some(fraction), _) => of_fraction(facts, fraction),
         (None, Some(Ok(structure))) => of_rows(facts, structure),
-        (None, Some(Err(_))) => Found::default(),
+        (None, Some(Err(_))) => Aliases::default(),
         (None, None) => of_full(facts),
     }
 }
 
-fn of_fraction(facts: &Facts<'_>, fraction: &Fraction) -> Found {
+fn of_fraction(facts: &Facts<'_>, fraction: &Fraction) -> Aliases {
     let words = &facts.words;
     let order = facts.input.max_order;
     let interest: Vec<Term> = facts.input.interest.iter().filter_map(|factors| bits(factors)).collect();
@@ -56,7 +56,7 @@ fn of_fraction(facts: &Facts<'_>, fraction: &Fraction) -> Found {
         }
     });
     let letters = |terms: &[Term]| terms.iter().map(|&term| term::letters(term)).collect();
-    Found {
+    Aliases {
         max_order: order,
         defining_words: relation.len() as u64,
         defining_relation: relation.iter().take(MOST_WORDS).map(|&word| words.signed(word)).collect(),
@@ -67,7 +67,7 @@ fn of_fraction(facts: &Facts<'_>, fraction: &Fraction) -> Found {
             two_factor_interactions: letters(&clear.two_factor),
         },
         interest: interest.iter().map(|&term| interesting(facts, fraction, term)).collect(),
-        ..Found::default()
+        ..Aliases::default()
     }
 }
 
@@ -108,7 +108,7 @@ fn sets(count: usize, max_order: u32, most: usize) -> (Vec<Vec<usize>>, u64) {
 }
 
 /// Every effect of a full design of any levels is estimated alone.
-fn of_full(facts: &Facts<'_>) -> Found {
+fn of_full(facts: &Facts<'_>) -> Aliases {
     let (sets, terms_left_out) = sets(facts.levels.len(), facts.input.max_order, MOST_CHAINS);
     let interest: BTreeSet<&[usize]> = facts.input.interest.iter().map(Vec::as_slice).collect();
     let terms: Vec<_> = sets
@@ -133,18 +133,18 @@ fn of_full(facts: &Facts<'_>) -> Found {
         clear: true,
         aliased_with: Vec::new(),
     });
-    Found {
+    Aliases {
         max_order: facts.input.max_order,
         terms,
         terms_left_out,
         clear: ClearEffects { main_effects: of_order(1), two_factor_interactions: of_order(2) },
         interest: interest.collect(),
-        ..Found::default()
+        ..Aliases::default()
     }
 }
 
 /// Whatever rows there are.
-fn of_rows(facts: &Facts<'_>, structure: &Structure) -> Found {
+fn of_rows(facts: &Facts<'_>, structure: &Structure) -> Aliases {
     let words = &facts.words;
     let interest: BTreeSet<&[usize]> = facts.input.interest.iter().map(Vec::as_slice).collect();
     let low: HashMap<&[u32], &TermStructure> = facts
@@ -194,7 +194,7 @@ fn of_rows(facts: &Facts<'_>, structure: &Structure) -> Found {
     let terms_left_out = terms.len().saturating_sub(MOST_CHAINS) as u64;
     let terms = terms.into_iter().take(MOST_CHAINS).collect();
     let max_order = structure.models.last().map_or(0, |model| model.order);
-    Found { max_order, terms, terms_left_out, clear, interest, ..Found::default() }
+    Aliases { max_order, terms, terms_left_out, clear, interest, ..Aliases::default() }
 }
 
 fn set_of(factors: &[u32]) -> Vec<usize> {

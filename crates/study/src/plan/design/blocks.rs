@@ -21,7 +21,7 @@ pub(crate) fn blocks(facts: &Facts<'_>) -> Option<BlockDescription> {
             "confounded within replicates",
             within * replicates,
             format!(
-                "every replicate is complete before the next one begins, in {} of its own",
+                "every replicate is complete before the next one begins, in its own {}",
                 counted(within, "block")
             ),
         ),

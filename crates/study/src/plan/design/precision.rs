@@ -24,11 +24,11 @@ pub(crate) fn error(facts: &Facts<'_>) -> ErrorFreedom {
     let mut text =
         format!("{degrees_of_freedom}, from {} of {}", counted(runs, "run"), counted(cells, "treatment"));
     if taken > 0 {
-        text += &format!("; {} for differences between blocks taken off", taken.min(pure));
+        text += &format!("; {} used by differences between blocks", taken.min(pure));
     }
     if degrees_of_freedom == 0 {
         text = match high_order_contrasts {
-            0 => "none: nothing is left that could tell how much runs vary; replicate".to_owned(),
+            0 => "none: no degrees of freedom for the error; replicate".to_owned(),
             n => format!(
                 "none from replicates: intervals will rest on Lenth's method, or on {} of three and more factors \
                  taken as error, if those interactions are nothing",

@@ -92,7 +92,7 @@ pub enum RequestError {
     #[error("factor `{factor}` needs at least 2 levels, and has {levels}; write `{factor}=low:high`")]
     TooFewLevels { factor: String, levels: u32 },
     /// Two factors or two levels with one name.
-    #[error("`{name}` is there twice; names are there once")]
+    #[error("`{name}` is given twice; names must be unique")]
     Twice { name: String },
     /// No factors at all.
     #[error(

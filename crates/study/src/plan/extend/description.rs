@@ -117,7 +117,7 @@ impl ExtensionDescription {
         }
         let _ = writeln!(
             out,
-            "\nThe stage is a block: what differs between then and now is not taken for an effect."
+            "\nThe stage is a block: differences between then and now do not bias the effects."
         );
         let _ = writeln!(out, "\nAll treatments together:\n\n{}", self.design.render(form).trim_end());
         let _ = if self.applied {

@@ -15,7 +15,7 @@ use crate::files::PathBuffer;
 
 /// A directory, and a name or path to be taken from it.
 #[derive(Debug)]
-pub(super) struct Found<'p> {
+pub(super) struct Resolved<'p> {
     directory: Directory<'p>,
     name: Name<'p>,
 }
@@ -32,7 +32,7 @@ enum Name<'p> {
     Built(Box<PathBuffer>),
 }
 
-impl AsFd for Found<'_> {
+impl AsFd for Resolved<'_> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.directory {
             Directory::Root(root) => root.as_fd(),
@@ -41,7 +41,7 @@ impl AsFd for Found<'_> {
     }
 }
 
-impl<'p> Found<'p> {
+impl<'p> Resolved<'p> {
     /// A path that is taken as it is: its directory has no links.
     pub(super) fn plain(root: BorrowedFd<'p>, path: &'p PathBuffer) -> Self {
         Self { directory: Directory::Root(root), name: Name::Borrowed(path.as_c_str()) }

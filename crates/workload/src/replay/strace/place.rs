@@ -28,8 +28,8 @@ impl Where {
         let absolute = |key: &str, path: Option<&str>| match path {
             Some(path) if !path.starts_with('/') => Err(ParameterError::new(
                 key,
-                format!("`{path}` is no absolute path"),
-                "write it from `/` on, as it was on the traced machine",
+                format!("`{path}` is not an absolute path"),
+                "write the absolute path on the traced machine",
             )),
             path => Ok(path.map(|path| normal(path.as_bytes()))),
         };

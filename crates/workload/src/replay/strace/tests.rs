@@ -143,7 +143,7 @@ fn threads_share_descriptors_and_processes_inherit_them() {
     );
     let after = |thread: usize, call: usize| plan.calls[plan.threads[thread].calls.start + call].after;
     assert_eq!(after(0, 1), After { thread: 1, call: 0 }, "the open of another thread");
-    assert_eq!(after(2, 0), After { thread: 0, call: 2 }, "what its process did before");
+    assert_eq!(after(2, 0), After { thread: 0, call: 2 }, "earlier calls of its process");
     assert_eq!(after(2, 1), After { thread: 1, call: 1 });
     assert_eq!(after(0, 0), After::NOTHING);
     let waits = plan.calls[plan.threads[0].calls.clone()].iter().filter(|call| call.after.thread != NONE);
@@ -206,7 +206,7 @@ fn appended_data_go_to_the_end_and_new_files_are_not_made_before() {
     );
     let append = plan.calls[1];
     assert!(append.flags.0 & Flags::APPENDS != 0 && append.offset == u64::MAX);
-    assert_eq!(initial(&plan), ["log 0"], "whether it was there the trace does not say: it may have been");
+    assert_eq!(initial(&plan), ["log 0"], "the trace does not show whether it existed: it may have");
     assert!(plan.calls[0].flags.open().append && plan.calls[2].flags.open().truncate);
 }
 

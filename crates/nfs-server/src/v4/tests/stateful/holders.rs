@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fs::Time;
-use crate::state::held::HolderAttributes;
+use crate::state::delegated::HolderAttributes;
 
 const WRITER: u32 = RW | WANT_WRITE_DELEG;
 const SHOWN: [u32; 4] = [fattr4::CHANGE, fattr4::SIZE, fattr4::TIME_ACCESS, fattr4::TIME_MODIFY];

@@ -25,7 +25,7 @@ impl Compiler<'_> {
     }
 
     /// A step at which workers wait for each other.
-    pub(super) fn together(
+    pub(super) fn synchronize(
         &mut self,
         path: &str,
         name: &str,
@@ -40,7 +40,7 @@ impl Compiler<'_> {
         };
         if !is_name(name) {
             let fix = "use up to 64 letters, digits, `-` and `_`";
-            self.error(format!("{path}.{field}"), format!("`{name}` is no name for a {what}"), fix);
+            self.error(format!("{path}.{field}"), format!("`{name}` is not a name for a {what}"), fix);
         }
         if section == Section::TearDown {
             let message =

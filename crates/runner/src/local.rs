@@ -19,7 +19,7 @@ use benchmaster_workload::target::Target;
 
 /// Why something could not be done in this process.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum HereError {
+pub(super) enum LocalError {
     /// With a working directory.
     #[error(transparent)]
     Area(#[from] AreaError),
@@ -33,17 +33,17 @@ pub(super) enum HereError {
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// A thread ended by itself.
-    #[error("the thread that executed the workload ended unexpectedly; this is a defect of the program")]
+    #[error("the thread that executed the workload ended unexpectedly; internal error, please report it")]
     Panicked,
 }
 
 /// The working directories that clients in this process have open, one per target.
 #[derive(Default)]
-pub(super) struct Here {
+pub(super) struct LocalClients {
     open: Vec<Open>,
 }
 
-impl fmt::Debug for Here {
+impl fmt::Debug for LocalClients {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.open.iter().map(|open| &open.place)).finish()
     }
@@ -56,7 +56,7 @@ struct Open {
     namespace: Option<Arc<Namespace>>,
 }
 
-impl Here {
+impl LocalClients {
     /// Makes the working directory of a place if there is none yet, and reaches it by `target` from now on. `false` when
     /// `target` is another directory or export than the one that files were prepared on.
     pub(super) fn open(
@@ -65,7 +65,7 @@ impl Here {
         target: &Target,
         id: &str,
         namespace: Option<&Arc<Namespace>>,
-    ) -> Result<bool, HereError> {
+    ) -> Result<bool, LocalError> {
         if let Some(open) = self.open.iter_mut().find(|open| open.place == place) {
             return Ok(open.area.reach_by(target));
         }
@@ -80,14 +80,14 @@ impl Here {
         Ok(true)
     }
 
-    fn at(&mut self, place: &str) -> Result<&mut Open, HereError> {
+    fn at(&mut self, place: &str) -> Result<&mut Open, LocalError> {
         // A place that nobody opened is a defect, and is told as what it would lead to.
         let missing = || AreaError::NotADirectory { path: place.into() };
         Ok(self.open.iter_mut().find(|open| open.place == place).ok_or_else(missing)?)
     }
 
     /// Forgets filesets that must not be carried over into another run.
-    pub(super) fn begin_run(&mut self, place: &str, fresh: bool) -> Result<(), HereError> {
+    pub(super) fn begin_run(&mut self, place: &str, fresh: bool) -> Result<(), LocalError> {
         let open = self.at(place)?;
         within(open.namespace.as_ref(), || open.area.begin_run(fresh))??;
         Ok(())
@@ -102,7 +102,7 @@ impl Here {
         sink: Option<&mut dyn TraceSink>,
         stop: &AtomicBool,
         observe: &mut dyn FnMut(Progress),
-    ) -> Result<Recording, HereError> {
+    ) -> Result<Recording, LocalError> {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let share = Share::all(clients);
         let open = self.at(place)?;
@@ -133,10 +133,10 @@ impl Here {
     }
 
     /// Removes all working directories.
-    pub(super) fn remove(&mut self) -> Result<(), HereError> {
+    pub(super) fn remove(&mut self) -> Result<(), LocalError> {
         let open = std::mem::take(&mut self.open).into_iter();
         let removed = open.map(|Open { area, namespace, .. }| {
-            within(namespace.as_ref(), || area.remove()).map_err(HereError::from)?.map_err(HereError::from)
+            within(namespace.as_ref(), || area.remove()).map_err(LocalError::from)?.map_err(LocalError::from)
         });
         removed.fold(Ok(()), Result::and)
     }
@@ -163,7 +163,7 @@ fn in_namespace(
     surroundings: Surroundings<'_>,
     sink: Option<&mut dyn TraceSink>,
     observe: &mut dyn FnMut(Progress),
-) -> Result<Performed, HereError> {
+) -> Result<Performed, LocalError> {
     let (tell, told) = mpsc::channel::<Progress>();
     let (go_on, goes_on) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -190,7 +190,7 @@ fn in_namespace(
         }
         match thread.join() {
             Ok(performed) => Ok(performed??),
-            Err(_) => Err(HereError::Panicked),
+            Err(_) => Err(LocalError::Panicked),
         }
     })
 }

@@ -40,7 +40,7 @@ impl Bell {
 
 /// The meetings and counters of a run, as far as the workers of this process are concerned.
 #[derive(Debug)]
-pub(crate) struct Together {
+pub(crate) struct Rendezvous {
     meetings: Vec<Meeting>,
     /// By client of this process, then by number of the counter.
     counters: Vec<Vec<Counter>>,
@@ -53,13 +53,13 @@ pub(crate) struct Together {
 
 #[derive(Debug)]
 struct Meeting {
-    state: Mutex<Attendance>,
+    state: Mutex<MeetingState>,
     bell: Bell,
 }
 
 /// Who is at a meeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Attendance {
+struct MeetingState {
     /// Streams that take part.
     active: u32,
     /// Those of them that wait.
@@ -70,7 +70,7 @@ struct Attendance {
     told: u64,
 }
 
-impl Attendance {
+impl MeetingState {
     /// Whether this was the last one that the others waited for.
     fn is_complete(&self) -> bool {
         self.waiting > 0 && self.waiting == self.active
@@ -93,7 +93,7 @@ struct Count {
 
 /// Result of a look at a counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum Readiness {
     Done,
     Wait,
     /// Nobody is left who could change it.
@@ -123,13 +123,13 @@ impl Shared {
     }
 }
 
-impl Together {
+impl Rendezvous {
     /// Those of `program` for the workers of these clients, in touch with those of other processes. `None` where the workers have nothing to do with each other.
     pub(crate) fn new(program: &Program, clients: std::ops::Range<u32>) -> Option<Self> {
         if program.meetings.is_empty() && program.counters.is_empty() {
             return None;
         }
-        let mut meetings = vec![Attendance::default(); program.meetings.len()];
+        let mut meetings = vec![MeetingState::default(); program.meetings.len()];
         let mut counters = vec![vec![Count::default(); program.counters.len()]; clients.len()];
         for (client, counters) in clients.clone().zip(&mut counters) {
             for group in program.groups.iter().filter(|group| group.contains(client)) {
@@ -158,8 +158,8 @@ impl Together {
         if self.meetings.is_empty() {
             return;
         }
-        let together = Arc::clone(self);
-        let held = move |meeting, time| together.was_held_by_all(meeting, time);
+        let rendezvous = Arc::clone(self);
+        let held = move |meeting, time| rendezvous.was_held_by_all(meeting, time);
         let Some(assembly) = conductor.assembly(Arc::new(held)) else { return };
         let assembly = self.assembly.get_or_init(|| assembly);
         for (number, meeting) in (0..).zip(&self.meetings) {
@@ -210,7 +210,7 @@ impl Together {
     }
 
     /// Holds the meeting if all of this process are there, and tells the other processes so.
-    fn look(&self, meeting: u16, mut state: MutexGuard<'_, Attendance>) {
+    fn look(&self, meeting: u16, mut state: MutexGuard<'_, MeetingState>) {
         let time = state.held + 1;
         match self.assembly.get() {
             None if state.is_complete() => {
@@ -221,7 +221,7 @@ impl Together {
             Some(assembly) if state.is_complete() && state.told < time => {
                 state.told = time;
                 drop(state);
-                assembly.tell(meeting, conduct::Attendance::Here(time));
+                assembly.tell(meeting, conduct::Attendance::Arrived(time));
             }
             Some(assembly) if state.active == 0 => {
                 drop(state);
@@ -266,33 +266,33 @@ impl Together {
     }
 
     /// Adds to a counter, unless it holds `limit`.
-    pub(crate) fn post(&self, client: u32, counter: u16, count: u64, limit: u64, in_flow: bool) -> Turn {
+    pub(crate) fn post(&self, client: u32, counter: u16, count: u64, limit: u64, in_flow: bool) -> Readiness {
         let counter = self.counter(client, counter);
         let mut state = locked(&counter.state);
         if state.value < limit {
             state.value = state.value.saturating_add(count)
         } else if state.taking[usize::from(in_flow)] == 0 {
-            return Turn::Never;
+            return Readiness::Never;
         } else {
-            return Turn::Wait;
+            return Readiness::Wait;
         }
         drop(state);
         self.ring(&counter.bell);
-        Turn::Done
+        Readiness::Done
     }
 
     /// Subtracts from a counter, if it holds enough.
-    pub(crate) fn take(&self, client: u32, counter: u16, count: u64, in_flow: bool) -> Turn {
+    pub(crate) fn take(&self, client: u32, counter: u16, count: u64, in_flow: bool) -> Readiness {
         let counter = self.counter(client, counter);
         let mut state = locked(&counter.state);
         match state.value.checked_sub(count) {
             Some(left) => state.value = left,
-            None if state.posting[usize::from(in_flow)] == 0 => return Turn::Never,
-            None => return Turn::Wait,
+            None if state.posting[usize::from(in_flow)] == 0 => return Readiness::Never,
+            None => return Readiness::Wait,
         }
         drop(state);
         self.ring(&counter.bell);
-        Turn::Done
+        Readiness::Done
     }
 }
 

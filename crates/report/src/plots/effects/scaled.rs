@@ -11,7 +11,7 @@ const LOG_FROM: f64 = 3.0;
 
 /// A response: its unit, and whether its effects are ratios.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Told<'e> {
+pub(super) struct ResponseScale<'e> {
     pub(super) response: &'e str,
     unit: Unit,
     /// From a value to its place on an axis.
@@ -20,7 +20,7 @@ pub(super) struct Told<'e> {
     pub(super) log: bool,
 }
 
-impl<'e> Told<'e> {
+impl<'e> ResponseScale<'e> {
     pub(super) fn of(experiment: &'e Experiment) -> Self {
         // A number without a unit is told like a count: with as many digits as its interval supports.
         let unit = experiment.unit.unwrap_or(Unit::Count);

@@ -3,11 +3,11 @@
 
 /// Real-time scheduling, at the lowest priority of it, of the thread that took it, until it is dropped there.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(crate) struct RealTime {
     taken: bool,
 }
 
-impl Ahead {
+impl RealTime {
     /// Goes before other threads from now on, where that is allowed (`CAP_SYS_NICE`, or the limit `RLIMIT_RTPRIO`) and
     /// nobody has chosen another scheduling for this thread. It must only sleep, or spin for microseconds, meanwhile.
     pub(crate) fn take() -> Self {
@@ -16,7 +16,7 @@ impl Ahead {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for RealTime {
     fn drop(&mut self) {
         if self.taken {
             // Less is always allowed.
@@ -47,9 +47,9 @@ mod tests {
         let [fifo, other] = [libc::SCHED_FIFO, libc::SCHED_OTHER].map(libc::c_long::from);
         let seen = std::thread::spawn(move || {
             let before = policy();
-            let outer = Ahead::take();
+            let outer = RealTime::take();
             let during = policy();
-            drop(Ahead::take());
+            drop(RealTime::take());
             let still = policy();
             let taken = outer.taken;
             drop(outer);
