@@ -1,5 +1,6 @@
 //! The `benchmaster` command: arguments in, calls to the libraries, text out.
 
+mod bar;
 mod cli;
 mod commands;
 mod failure;

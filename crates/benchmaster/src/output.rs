@@ -41,7 +41,7 @@ pub(crate) fn note(text: &str) {
 /// Text without characters that a terminal obeys, which names and paths may contain: they are shown as `\u001b`, which JSON
 /// reads back. Line
 /// breaks and tabs stay, and colours where they are wanted.
-fn harmless(text: &str, color: bool) -> Cow<'_, str> {
+pub(crate) fn harmless(text: &str, color: bool) -> Cow<'_, str> {
     let obeyed = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(obeyed) {
         return Cow::Borrowed(text);
@@ -122,7 +122,7 @@ pub(crate) fn text_options() -> TextOptions {
     }
 }
 
-fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     terminal_size::terminal_size().map(|(columns, _)| columns.0.into())
 }
 

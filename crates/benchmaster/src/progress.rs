@@ -1,7 +1,6 @@
 //! Progress on standard error: a bar with the time left on a terminal, else one line per run.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,13 +10,13 @@ use benchmaster_study::plan::{Estimate, Plan};
 use benchmaster_telemetry::Environment;
 use benchmaster_units::format::{self, rounded};
 use benchmaster_workload::execute::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::bar::Bar;
 use crate::output;
 
 /// Tells the user how far a study is.
 pub(crate) struct Reporter {
-    bar: Option<ProgressBar>,
+    bar: Option<Bar>,
     quiet: bool,
     study: String,
     directory: PathBuf,
@@ -33,21 +32,14 @@ pub(crate) struct Reporter {
     done: u64,
     began: Instant,
     current: String,
+    /// Time left, as it is beside the bar.
+    left: String,
 }
 
 impl Reporter {
     pub(crate) fn new(plan: &Plan, directory: &Path, again: &str, quiet: bool) -> Self {
         let estimate = plan.estimate();
-        let terminal = std::io::stderr().is_terminal() && !quiet;
-        let bar = terminal.then(|| {
-            let bar =
-                ProgressBar::with_draw_target(Some(estimate.runs_min), ProgressDrawTarget::stderr_with_hz(5));
-            let template = "{wide_bar} {pos}/{len} runs, {prefix}\n{wide_msg}";
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-            bar
-        });
+        let bar = if quiet { None } else { Bar::on_terminal(estimate.runs_min) };
         Self {
             bar,
             quiet,
@@ -61,6 +53,7 @@ impl Reporter {
             done: 0,
             began: Instant::now(),
             current: String::new(),
+            left: String::new(),
         }
     }
 
@@ -77,17 +70,17 @@ impl Reporter {
             RunEvent::RunBegins { position, treatment, replicate } => {
                 self.planned = self.planned.max(u64::from(*position) + 1);
                 self.current = format!("{}, replicate {}", treatment.label, replicate + 1);
-                if let Some(bar) = &self.bar {
-                    bar.set_length(self.planned);
-                    bar.set_position(u64::from(*position));
-                    bar.set_message(self.current.clone());
+                if let Some(bar) = &mut self.bar {
+                    bar.length = self.planned;
+                    bar.below.clone_from(&self.current);
                 }
+                self.at(u64::from(*position), None);
             }
             RunEvent::Waiting { block, until } => {
                 let text =
                     format!("waits until {} for the block `{block}`", until.strftime("%Y-%m-%d %H:%M"));
-                if let Some(bar) = &self.bar {
-                    bar.set_message(text.clone());
+                if let Some(bar) = &mut self.bar {
+                    bar.below.clone_from(&text);
                 }
                 self.line(&text);
             }
@@ -98,9 +91,9 @@ impl Reporter {
         }
     }
 
-    pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
+    pub(crate) fn finish(&mut self) {
+        if let Some(bar) = &mut self.bar {
+            bar.erase();
         }
     }
 
@@ -116,9 +109,18 @@ impl Reporter {
         })
     }
 
-    fn line(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| output::note(text)),
+    /// Moves the bar to a number of runs, after which some time is left.
+    fn at(&mut self, position: u64, rest: Option<f64>) {
+        let Some(bar) = &mut self.bar else { return };
+        bar.position = position;
+        self.left = rest.map_or_else(|| std::mem::take(&mut self.left), left);
+        bar.beside = format!("{position}/{} runs, {}", bar.length, self.left);
+        bar.show();
+    }
+
+    fn line(&mut self, text: &str) {
+        match &mut self.bar {
+            Some(bar) => bar.note(text),
             None if !self.quiet => output::note(text),
             None => {}
         }
@@ -136,13 +138,10 @@ impl Reporter {
         };
         // Preparation is not in the estimate, nor are workloads that end when their work is done.
         self.line(&format!("{}: {runs}; at least {} of measuring", self.study, length(rest)));
-        if let Some(bar) = &self.bar {
-            bar.set_position(done.into());
-            bar.set_prefix(left(rest));
-        }
+        self.at(done.into(), Some(rest));
     }
 
-    fn place(&self, environments: &BTreeMap<String, Environment>, scratch: Option<&Path>) {
+    fn place(&mut self, environments: &BTreeMap<String, Environment>, scratch: Option<&Path>) {
         for target in environments.values().filter_map(|environment| environment.target.as_ref()) {
             let temporary = if scratch.is_some_and(|path| path == Path::new(&target.path)) {
                 ", a temporary directory"
@@ -171,8 +170,8 @@ impl Reporter {
         }
     }
 
-    fn progress(&self, workload: &str, progress: &Progress, clients: &[ClientProgress]) {
-        let Some(bar) = &self.bar else { return };
+    fn progress(&mut self, workload: &str, progress: &Progress, clients: &[ClientProgress]) {
+        let Some(bar) = &mut self.bar else { return };
         let time = match progress.length {
             Some(length) => format!("{:.0} of {:.0} s", progress.elapsed.as_secs_f64(), length.as_secs_f64()),
             None => format!("{:.0} s", progress.elapsed.as_secs_f64()),
@@ -183,7 +182,8 @@ impl Reporter {
             (bytes, _) => format!(", {}", format::bytes(bytes as f64)),
         };
         let behind = slowest(clients);
-        bar.set_message(format!("{}: {workload}, {} {time}{done}{behind}", self.current, progress.phase));
+        bar.below = format!("{}: {workload}, {} {time}{done}{behind}", self.current, progress.phase);
+        bar.show();
     }
 
     fn run_stored(&mut self, run: &RunRecord, treatment: &TreatmentRecord) {
@@ -192,10 +192,7 @@ impl Reporter {
         let position = u64::from(run.position) + 1;
         let rest = self.began.elapsed().as_secs_f64() / self.done as f64
             * self.planned.saturating_sub(position) as f64;
-        if let Some(bar) = &self.bar {
-            bar.set_position(position);
-            bar.set_prefix(left(rest));
-        }
+        self.at(position, Some(rest));
         let head =
             format!("[{position}/{}] {}, replicate {}", self.of(), treatment.label, run.key.replicate + 1);
         let time = if position < self.planned { format!(" ({})", left(rest)) } else { String::new() };

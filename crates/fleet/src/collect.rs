@@ -6,8 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use benchmaster_clock::monotonic_ns;
 use benchmaster_record::recording::Collected;
-use benchmaster_telemetry::clock::monotonic_ns;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::job::CollectSpec;

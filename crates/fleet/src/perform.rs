@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use benchmaster_clock::monotonic_ns;
 use benchmaster_record::recording::{Collected, Recording};
-use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::sampling::{Sampler, Samples, Sampling};
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::area::WorkArea;

@@ -280,7 +280,7 @@ impl Request<'_> {
         reply: &mut Reply,
     ) -> Option<Decision> {
         let (server, call, who) = (self.server, &self.call, &caller.who);
-        let began = server.clock.raw();
+        let began = server.clock.now();
         let mut effects = Effects::new();
         let start = reply.mark();
         rpc::put_reply(&mut reply.encoder, call.xid, RpcReply::Success(OpaqueAuth::NONE));
@@ -337,7 +337,7 @@ impl Request<'_> {
         let sample = Sample {
             received: self.message.len() as u64,
             sent: reply.encoder.len_since(start) as u64,
-            service: server.clock.delta(began, server.clock.raw()),
+            service: server.clock.since(began),
             error: served != Ok(0),
         };
         server.statistics.record(caller.client, program.operation(self.call.procedure), sample);

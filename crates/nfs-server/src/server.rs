@@ -47,7 +47,7 @@ impl Server {
         let mut files = getrlimit(Resource::Nofile);
         files.current = files.maximum;
         if let Err(error) = setrlimit(Resource::Nofile, files) {
-            tracing::debug!(%error, "limit of open files");
+            log::debug!("limit of open files: {error}");
         }
         let (listener, socket) = bind(config.listen)?;
         let address = listener.local_addr()?;
@@ -137,7 +137,7 @@ impl Server {
         self.shared.callbacks.stop();
         for thread in threads {
             if thread.join().is_err() {
-                tracing::error!("a thread of the server panicked");
+                log::error!("a thread of the server panicked");
             }
         }
         if let Some(path) = &self.shared.config.state {
@@ -152,7 +152,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Err(error) = self.stop() {
-            tracing::error!(%error, "stopping");
+            log::error!("stopping: {error}");
         }
     }
 }
@@ -200,7 +200,7 @@ fn spawn(
 ) -> Result<JoinHandle<()>, ServerError> {
     let body = move || {
         if let Err(error) = body() {
-            tracing::error!(%error, "a thread of the server ended");
+            log::error!("a thread of the server ended: {error}");
         }
     };
     Ok(thread::Builder::new().name(name).spawn(body)?)

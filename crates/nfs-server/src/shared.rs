@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use quanta::Clock;
+use benchmaster_clock::Clock;
 
 use crate::arrivals::Arrivals;
 use crate::callback::Callbacks;

@@ -6,7 +6,6 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 use serde::{Deserialize, Serialize};
 
 use crate::model::OperationKind;
@@ -14,9 +13,11 @@ use crate::phase::Phase;
 use crate::samples::Samples;
 
 mod agents;
+mod histogram;
 mod rpc;
 
 pub use agents::{AgentRecording, ClockFacts, Collected, StartFacts};
+pub use histogram::{EncodedHistogram, HistogramError};
 pub use rpc::{ConnectionFacts, RpcCounters, RpcPhase, RpcRecording, RpcRow, RpcSource};
 
 /// The smallest and largest latency a histogram keeps apart; larger ones are counted at the limit (1 hour).
@@ -30,33 +31,6 @@ pub fn latency_histogram() -> Histogram<u64> {
     match Histogram::new_with_bounds(low, high, HISTOGRAM_DIGITS) {
         Ok(histogram) => histogram,
         Err(_) => unreachable!("the constant bounds are valid"),
-    }
-}
-
-/// A histogram in HDR V2 binary form, as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct EncodedHistogram(pub Vec<u8>);
-
-/// A stored histogram that does not decode.
-#[derive(Debug, thiserror::Error)]
-#[error("a stored histogram is damaged: {0}")]
-pub struct HistogramError(String);
-
-impl EncodedHistogram {
-    /// Encodes a histogram (HDR V2, not deflated).
-    pub fn encode(histogram: &Histogram<u64>) -> Self {
-        let mut bytes = Vec::new();
-        // Writing to a Vec cannot fail, and every count fits the format.
-        let _ = V2Serializer::new().serialize(histogram, &mut bytes);
-        Self(bytes)
-    }
-
-    /// Decodes it.
-    ///
-    /// # Errors
-    /// When the bytes are not an HDR V2 histogram.
-    pub fn decode(&self) -> Result<Histogram<u64>, HistogramError> {
-        Deserializer::new().deserialize(&mut self.0.as_slice()).map_err(|e| HistogramError(e.to_string()))
     }
 }
 
@@ -407,21 +381,3 @@ pub struct TraceRecord {
 
 /// The file of an operation on none.
 pub const NO_FILE: u32 = u32::MAX;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn histograms_round_trip_and_stay_within_one_percent() {
-        let mut histogram = latency_histogram();
-        for value in [1, 99, 12_345, 987_654_321, HISTOGRAM_RANGE_NS.1] {
-            histogram.record(value).unwrap();
-            let kept = histogram.highest_equivalent(value);
-            assert!((kept as f64 - value as f64) / value as f64 <= 0.01, "{value} kept as {kept}");
-        }
-        let back = EncodedHistogram::encode(&histogram).decode().unwrap();
-        assert_eq!(back.len(), 5);
-        assert!(EncodedHistogram(vec![1, 2, 3]).decode().is_err());
-    }
-}

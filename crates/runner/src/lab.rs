@@ -409,7 +409,7 @@ fn said(lab: &Lab, machine: &str, script: &str) -> String {
     let argv = ["sh", "-c", script].map(str::to_owned).into();
     let command = Command { argv, ..Command::default() };
     lab.run(machine, &command).map(|output| output.stdout).unwrap_or_else(|error| {
-        tracing::debug!("`{machine}` sent an unexpected answer: {error}");
+        log::debug!("`{machine}` sent an unexpected answer: {error}");
         String::new()
     })
 }

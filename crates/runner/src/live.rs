@@ -166,7 +166,7 @@ impl Watched {
     fn write(&mut self) {
         self.written = Instant::now();
         if let Err(error) = live::write(&mut self.live, &self.directory) {
-            tracing::warn!("the state of the study could not be written: {error}");
+            log::warn!("the state of the study could not be written: {error}");
         }
     }
 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use benchmaster_clock::monotonic_ns;
 use benchmaster_nfs_server::Server;
 use benchmaster_nfs_server::arrivals::Arrival;
 use benchmaster_nfs_server::inject::Rule;
 use benchmaster_nfs_server::stats::{OperationReport, Report};
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{ServerOperation, ServerUse};
-use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::process::named_threads_cpu_ns;
 use benchmaster_telemetry::sampling::{MetricInfo, Reading as Sample, SampleError, Sampler, Sink};
 

@@ -259,7 +259,7 @@ impl<'a> Runner<'a> {
             }
             Err((_, CrewError::Fatal(error))) => Err(*error),
         }
-        .inspect_err(|_| tracing::debug!("run of `{}` gave up", settings.target.place()))
+        .inspect_err(|_| log::debug!("run of `{}` gave up", settings.target.place()))
     }
 
     /// Sets up and does all workloads of a run; in case of trouble with the name of the workload.

@@ -2,7 +2,6 @@
 //!
 //! Parsers are pure functions over text; readers are thin and only fetch that text.
 
-pub mod clock;
 pub mod derived;
 pub mod environment;
 pub mod facts;

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::engine::null::NullEngine;
 use crate::files::FileTable;
 use crate::lane::{Job, Lane, Limits, MIN_BUFFER, Stream, WorkerShared};
@@ -17,6 +16,7 @@ use crate::model::{Until, Workload};
 use crate::program::{GroupProgram, Instruction, Program};
 use crate::recorder::{Collector, Recorder, WorkerRecorder};
 use crate::worker::block_on;
+use benchmaster_clock::Clock;
 
 /// Operations per second of one worker on the null engine, averaged over the workers of all groups. `tables` are those of
 /// one client; they are not changed. `None` when nothing could be done in `duration`.

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use benchmaster_telemetry::clock::monotonic_ns;
+use benchmaster_clock::monotonic_ns;
 use serde::{Deserialize, Serialize};
 
 mod meeting_tracker;

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use benchmaster_nfs_client::reactor::Reactor;
 
-use crate::clock::{Clock, Ticks};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
 use crate::model::LockKind;
@@ -21,6 +20,7 @@ use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
 use crate::recording::StopReason;
 use crate::rendezvous::Bell;
+use benchmaster_clock::{Clock, Ticks};
 
 pub(crate) mod nfs;
 pub(crate) mod null;

@@ -5,13 +5,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use benchmaster_telemetry::clock::is_virtual;
+use benchmaster_clock::is_virtual;
 use serde::{Deserialize, Serialize};
 
 use crate::area::{AreaError, Location, Preparation, Ready, WorkArea};
 use crate::cache::{self, CacheControl, CacheError};
 use crate::calibrate;
-use crate::clock::{Clock, Ticks};
 use crate::conduct::{Conductor, Share, Step, Stopped};
 use crate::files::FileTable;
 use crate::model::{OperationKind, ParameterError, Workload};
@@ -21,6 +20,7 @@ use crate::recording::{
     CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, RpcRecording, TraceSink, WorkerSeries,
 };
 use crate::verify;
+use benchmaster_clock::{Clock, Ticks};
 
 mod coordinator;
 mod crew;

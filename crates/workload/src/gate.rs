@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use benchmaster_nfs_client::reactor::{Reactor, Remote};
 
-use crate::clock::Ticks;
+use benchmaster_clock::Ticks;
 
 /// When a phase begins and ends, on the run's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

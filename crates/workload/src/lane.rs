@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::clock::{Clock, Ticks};
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, Files};
 use crate::files::{Cursor, FileTable, Part, PathBuffer, Picked, Seen};
@@ -14,8 +13,9 @@ use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
 use crate::random::{Random, Zipfs, mix};
 use crate::recorder::Recorder;
 use crate::recording::StopReason;
-use crate::rendezvous::Rendezvous;
 use crate::replay::stage::Stage;
+use crate::rendezvous::Rendezvous;
+use benchmaster_clock::{Clock, Ticks};
 
 mod buffer;
 mod more;

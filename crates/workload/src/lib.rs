@@ -13,7 +13,6 @@ pub mod area;
 pub mod builtin;
 pub mod cache;
 pub mod calibrate;
-pub mod clock;
 pub mod conduct;
 pub mod content;
 pub mod execute;

@@ -4,11 +4,11 @@
 //! the collector and starts empty ones; the collector keeps older intervals in encoded form, so that memory does not grow
 //! with the rate and only slowly with time.
 
-use crate::clock::{Clock, Ticks};
 use crate::counts::LatencyCounts;
 use crate::operation_error::OperationError;
 use crate::recording::{NO_FILE, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
+use benchmaster_clock::{Clock, Ticks};
 use benchmaster_record::phase::Phase;
 
 mod collector;

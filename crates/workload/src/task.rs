@@ -9,7 +9,6 @@ use benchmaster_nfs_client::mount::{File, Mount};
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_telemetry::process::thread_cpu_time;
 
-use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::engine::nfs::NfsEngine;
 use crate::gate::Window;
@@ -21,6 +20,7 @@ use crate::recorder::{PhaseCounter, Recorder, ThreadRecorder, WorkerRecord};
 use crate::recording::StopReason;
 use crate::trace::TraceSender;
 use crate::worker::{Finished, Part, Report, Reports, RunContext, Worker};
+use benchmaster_clock::Ticks;
 
 /// What the workers of one thread share.
 #[derive(Debug)]

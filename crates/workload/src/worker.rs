@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use benchmaster_telemetry::process::thread_cpu_time;
 
-use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
 use crate::engine::uring::{Ring, UringEngine};
@@ -28,6 +27,7 @@ use crate::recording::{OperationStream, StopReason, WorkerSeries};
 use crate::rendezvous::Rendezvous;
 use crate::replay::stage::{ReplayRun, Stage};
 use crate::trace::TraceSender;
+use benchmaster_clock::Ticks;
 
 /// What a worker tells the coordinator, after its number.
 pub(crate) type Reports = Sender<(u32, Report)>;

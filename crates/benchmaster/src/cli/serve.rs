@@ -7,8 +7,9 @@ use benchmaster_nfs_server::ExportConfig;
 use benchmaster_nfs_server::inject::Rule;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::Args;
+use log::LevelFilter;
 
-use super::value::{listen_address, max_io, portmap_address, time_span};
+use super::value::{listen_address, log_level, max_io, portmap_address, time_span};
 
 /// Serve files in memory over NFS v2, v3, v4.0, v4.1 and v4.2
 ///
@@ -88,6 +89,6 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) stats_socket: Option<PathBuf>,
     /// What to log on standard error: off, error, warn, info, debug, trace
-    #[arg(long, value_name = "LEVEL", default_value = "warn")]
-    pub(crate) log: tracing::metadata::LevelFilter,
+    #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = log_level)]
+    pub(crate) log: LevelFilter,
 }

@@ -103,3 +103,8 @@ pub(super) fn max_io(text: &str) -> Result<ByteSize, String> {
     let right = (4096..=16 << 20).contains(&size.bytes()) && size.bytes() % 4096 == 0;
     right.then_some(size).ok_or_else(|| "write a multiple of 4KiB from 4KiB to 16MiB".into())
 }
+
+/// What to log.
+pub(super) fn log_level(text: &str) -> Result<log::LevelFilter, &'static str> {
+    text.parse().map_err(|_| "expected off, error, warn, info, debug, or trace")
+}

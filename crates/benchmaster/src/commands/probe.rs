@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use benchmaster_probe::{self, Direction, NullDataConfig, ProbeConfig, ProbeError, ServeConfig, Token};
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use signal_hook::iterator::Signals;
 
+use crate::bar::Bar;
 use crate::cli::{Directions, ProbeArgs, ProbeCommand, ProbeNetworkArgs, ProbeRpcArgs};
 use crate::failure::{Failure, Result, Status};
 use crate::output;
@@ -49,15 +49,17 @@ fn serve(args: &ProbeNetworkArgs) -> Result<Status> {
 
 fn network(args: &ProbeNetworkArgs) -> Result<Status> {
     let config = config(args)?;
-    let bar = ProgressBar::new(1_000);
-    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent} %, {msg}") {
-        bar.set_style(style);
-    }
+    let mut bar = Bar::on_terminal(1_000);
     let measured = benchmaster_probe::network_with(&config, &mut |what, share| {
-        bar.set_message(what.to_owned());
-        bar.set_position((share * 1e3) as u64);
+        if let Some(bar) = &mut bar {
+            bar.position = (share * 1e3) as u64;
+            bar.beside = format!("{:.0} %, {what}", share * 1e2);
+            bar.show();
+        }
     });
-    bar.finish_and_clear();
+    if let Some(bar) = &mut bar {
+        bar.erase();
+    }
     let measured = measured.map_err(failure)?;
     if args.json {
         output::print_json(&measured)?

@@ -21,7 +21,9 @@ use crate::signals;
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
     let config = config(args)?;
-    log(args);
+    log::set_max_level(args.log);
+    // Only the first logger of a process is taken; there is no other.
+    let _ = log::set_logger(&StandardError);
     // Before the first thread: signals are then handled here alone.
     let mut signals =
         Signals::new(signals::ending().into_iter().chain([SIGUSR1])).map_err(Failure::failed)?;
@@ -88,13 +90,20 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
     })
 }
 
-fn log(args: &ServeArgs) {
-    // Only the first subscriber of a process is taken; there is no other.
-    let _ = tracing_subscriber::fmt()
-        .with_max_level(args.log)
-        .with_writer(std::io::stderr)
-        .with_ansi(output::color(&std::io::stderr()))
-        .try_init();
+/// Writes what the server logs to standard error: time, level, module, message.
+struct StandardError;
+
+impl log::Log for StandardError {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        let time = jiff::Timestamp::now();
+        output::note(&format!("{time:.6} {:>5} {}: {}", record.level(), record.target(), record.args()));
+    }
+
+    fn flush(&self) {}
 }
 
 /// Prints the statistics, or writes them to the file chosen for them.

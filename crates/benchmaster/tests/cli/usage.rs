@@ -75,7 +75,7 @@ fn the_version_is_that_of_the_package() {
 #[test]
 fn wrong_arguments_are_named() {
     let place = Place::new();
-    let cases: [(&str, &[&str]); 14] = [
+    let cases: [(&str, &[&str]); 15] = [
         ("unknown_command", &["analyse", "results"]),
         ("unknown_option", &["run", "--outptu", "x", "study.toml"]),
         ("missing_argument", &["plan"]),
@@ -84,6 +84,7 @@ fn wrong_arguments_are_named() {
         ("serve_unknown_operation", &["serve", "--inject", "FLY delay=1ms"]),
         ("serve_rule_without_action", &["serve", "--inject", "READ p=0.5"]),
         ("serve_bad_export", &["serve", "--export", "export"]),
+        ("serve_bad_log", &["serve", "--log", "loud"]),
         ("serve_export_twice", &["serve", "--export", "/a", "--export", "/a:ro"]),
         ("serve_bad_address", &["serve", "--listen", "everywhere"]),
         ("serve_remote", &["serve", "--listen", "0.0.0.0:0"]),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use benchmaster_telemetry::clock::monotonic_ns;
+use benchmaster_clock::monotonic_ns;
 
 use super::connection::{CallError, Connection};
 use crate::clock::{Estimate, Exchange, Relation};

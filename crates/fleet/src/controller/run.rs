@@ -4,8 +4,8 @@ use benchmaster_record::phase::Phase;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use benchmaster_clock::monotonic_ns;
 use benchmaster_record::recording::{Recording, TraceRecord};
-use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::conduct::{Assembled, Attendance, MeetingTracker, Share, Start, Step};
 use benchmaster_workload::execute::{Done, Edge, Progress};

@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
+use benchmaster_clock::monotonic_ns;
 use benchmaster_frames::{Decoder, FrameError};
-use benchmaster_telemetry::clock::monotonic_ns;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use benchmaster_clock::monotonic_ns;
 use benchmaster_fleet::clock::Relation;
 use benchmaster_fleet::job::{CollectSpec, Job, Side};
 use benchmaster_fleet::merge::{Observer, Part, first_workers, merge};
@@ -15,7 +16,6 @@ use benchmaster_fleet::perform::{Performed, Surroundings, observe, perform};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::{OperationKind, Workload};
 use benchmaster_record::recording::{Recording, TraceRecord};
-use benchmaster_telemetry::clock::monotonic_ns;
 use benchmaster_telemetry::sampling::SamplingConfig;
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::area::{AreaError, WorkArea};

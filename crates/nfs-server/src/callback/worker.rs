@@ -369,7 +369,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
                 },
             };
             if let Err(error) = self.dials.send(&self.poll, job.client, address, &message) {
-                tracing::debug!(client = job.client.0, %address, %error, "callback not sent");
+                log::debug!("callback to client {} at {address} not sent: {error}", job.client.0);
                 self.dials.close(job.client);
                 self.report_path(job.client, false);
                 self.again(job, now + NO_PATH);
@@ -554,7 +554,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             }
             // The client and the server have lost each other's count, or the session (RFC 8881 §18.46.3).
             _ => {
-                tracing::debug!(client = job.client.0, %status, "back channel is beyond repair");
+                log::debug!("back channel of client {} is beyond repair: {status}", job.client.0);
                 session.set_flags(SEQ_STATUS_BACKCHANNEL_FAULT, true);
                 session.back().lock().release(claim, false);
                 self.report_path(job.client, false);

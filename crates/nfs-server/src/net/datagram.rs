@@ -42,7 +42,7 @@ impl Datagrams {
             SendFlags::NOSIGNAL,
         );
         if let Err(error) = sent {
-            tracing::debug!(%error, %to, "reply lost");
+            log::debug!("reply to {to} lost: {error}");
         }
     }
 }

@@ -41,7 +41,7 @@ impl Listener {
                         .iter()
                         .any(|e| error.raw_os_error() == Some(e.raw_os_error())) =>
                 {
-                    tracing::warn!("no descriptor left for a new connection: it is closed");
+                    log::warn!("no descriptor left for a new connection: it is closed");
                     self.reserve = None;
                     drop(self.socket.accept());
                     self.reserve = File::open("/dev/null").ok();
@@ -52,11 +52,11 @@ impl Listener {
                     if error.raw_os_error() == Some(Errno::NOBUFS.raw_os_error())
                         || error.kind() == io::ErrorKind::OutOfMemory =>
                 {
-                    tracing::warn!(%error, "no memory for a new connection");
+                    log::warn!("no memory for a new connection: {error}");
                     return;
                 }
                 // The client gave up (ECONNABORTED) or the like.
-                Err(error) => tracing::debug!(%error, "accept"),
+                Err(error) => log::debug!("accept: {error}"),
             }
         }
     }

@@ -238,7 +238,7 @@ impl Worker {
         let added =
             ready.and_then(|()| Ok(epoll::add(&self.epoll, &socket, EventData::new_u64(token), watched)?));
         if let Err(error) = added {
-            tracing::warn!(%error, %address, "cannot serve a connection");
+            log::warn!("cannot serve the connection from {address}: {error}");
             self.free.push(index);
             self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
             return;
@@ -534,7 +534,7 @@ impl Worker {
         let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
         match timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once) {
             Ok(_) => self.timer_at = due,
-            Err(error) => tracing::error!(%error, "timer"),
+            Err(error) => log::error!("timer: {error}"),
         }
     }
 

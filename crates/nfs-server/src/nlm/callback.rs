@@ -159,7 +159,7 @@ impl LockCallbacks {
         let inner = Arc::clone(&self.inner);
         let thread = std::thread::Builder::new().name("nlm-callback".into());
         if let Err(error) = thread.spawn(move || inner.attend(host)) {
-            tracing::warn!(client = %host.client, %error, "no thread for callbacks");
+            log::warn!("no thread for callbacks to {}: {error}", host.client);
             let mut work = self.inner.work.lock();
             work.hosts.remove(&host);
             work.refused.extend(granted);
@@ -200,7 +200,7 @@ impl Inner {
                 job
             };
             if !self.deliver(host, &job, &mut line) {
-                tracing::debug!(client = %host.client, procedure = %job.procedure, "lock manager did not take a callback");
+                log::debug!("lock manager of {} did not take the callback {}", host.client, job.procedure);
                 self.work.lock().refused.extend(job.granted);
             }
         }
@@ -224,7 +224,7 @@ impl Inner {
                 Ok(Verdict::Refused) => return false,
                 Ok(Verdict::Again) => {}
                 Err(error) => {
-                    tracing::debug!(client = %host.client, %error, "callback to lock manager");
+                    log::debug!("callback to the lock manager of {}: {error}", host.client);
                     *line = None;
                 }
             }

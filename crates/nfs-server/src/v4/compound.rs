@@ -116,7 +116,7 @@ fn result(c: &mut Compound<'_>, opnum: Opnum, run: impl FnOnce(&mut Compound<'_>
     let status_at = c.reply.mark();
     c.reply.encoder.put(&Nfsstat4::OK);
     let body = c.reply.mark();
-    let began = c.server.clock.raw();
+    let began = c.server.clock.now();
     let outcome = match injected(c, opnum) {
         Some(status) => Err(status.into()),
         None => run(c),
@@ -124,7 +124,7 @@ fn result(c: &mut Compound<'_>, opnum: Opnum, run: impl FnOnce(&mut Compound<'_>
     let sample = Sample {
         received: c.bulk,
         sent: c.reply.encoder.len_since(status_at) as u64,
-        service: c.server.clock.delta(began, c.server.clock.raw()),
+        service: c.server.clock.since(began),
         error: outcome.is_err(),
     };
     c.server.statistics.record(c.host, Operation::V4(opnum), sample);

@@ -1,10 +1,7 @@
 //! Lines, paragraphs and tables of plain text.
 
 use benchmaster_record::results::Severity;
-use comfy_table::{
-    Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, Width, presets,
-};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::TextOptions;
 use crate::document::{self, Style};
@@ -27,6 +24,15 @@ struct Column {
 }
 
 impl Column {
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.header).chain(&self.cells)
+    }
+
+    /// That of its widest line.
+    fn width(&self) -> usize {
+        self.texts().flat_map(|text| text.split('\n')).map(UnicodeWidthStr::width).max().unwrap_or(0)
+    }
+
     /// Moves a unit that all numbers have into the header, or at least closer to its number (`1.24ms`) in columns without
     /// intervals.
     fn compact(&mut self) {
@@ -288,60 +294,108 @@ const LONGEST_WORD: usize = 14;
 #[derive(Clone, Copy)]
 struct Fit {
     /// Blanks between columns.
-    gap: u16,
+    gap: usize,
     /// Break texts so that the table is no wider than this.
     width: Option<usize>,
 }
 
 /// The lines of a table.
 fn layout(columns: &[Column], fit: Fit, is_colored: bool) -> Vec<String> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).force_no_tty();
-    match fit.width.and_then(|w| u16::try_from(w).ok()) {
-        Some(width) => {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(width);
-        }
-        None => {
-            table.set_content_arrangement(ContentArrangement::Disabled);
-        }
-    }
-    if is_colored {
-        table.enforce_styling();
-    }
-    table.set_header(columns.iter().map(|c| Cell::new(&c.header).add_attribute(Attribute::Bold)));
-    let rows = columns.iter().map(|c| c.cells.len()).max().unwrap_or(0);
-    for row in 0..rows {
-        let cells = columns.iter().map(|column| {
-            let cell = Cell::new(column.cells.get(row).map_or("", String::as_str));
-            match column.severities.get(row).copied().flatten().filter(|_| is_colored) {
-                Some(Severity::Invalid) => cell.fg(Color::Red).add_attribute(Attribute::Bold),
-                Some(Severity::Warning) => cell.fg(Color::Yellow),
-                Some(Severity::Note) => cell.fg(Color::Cyan),
-                None => cell,
+    let widths = match fit.width {
+        Some(width) => fitted(columns, width, fit.gap),
+        None => columns.iter().map(Column::width).collect(),
+    };
+    let rows = columns.iter().map(|column| column.cells.len()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for row in 0..=rows {
+        let cell = |(column, &width): (&Column, &usize)| match row.checked_sub(1) {
+            None => (broken(&column.header, width), Some("1")),
+            Some(row) => {
+                let severity = column.severities.get(row).copied().flatten();
+                (broken(column.cells.get(row).map_or("", String::as_str), width), severity.map(color))
             }
-        });
-        table.add_row(cells);
-    }
-    for (index, column) in columns.iter().enumerate() {
-        if let Some(table_column) = table.column_mut(index) {
-            table_column.set_padding((0, if index + 1 == columns.len() { 0 } else { fit.gap }));
-            if column.right {
-                table_column.set_cell_alignment(CellAlignment::Right);
+        };
+        let cells: Vec<_> = columns.iter().zip(&widths).map(cell).collect();
+        let height = cells.iter().map(|(cell, _)| cell.len()).max().unwrap_or(0);
+        for at in 0..height {
+            let mut line = String::new();
+            for (((cell, code), column), width) in cells.iter().zip(columns).zip(&widths) {
+                let text = cell.get(at).map_or("", String::as_str);
+                let blanks = " ".repeat(width.saturating_sub(text.width()));
+                let code = code.filter(|_| is_colored && !text.is_empty());
+                let text = code.map_or_else(|| text.to_owned(), |code| format!("\x1b[{code}m{text}\x1b[0m"));
+                line += &if column.right { blanks + &text } else { text + &blanks };
+                line += &" ".repeat(fit.gap);
             }
-            if fit.width.is_some() {
-                let longest =
-                    column.cells.iter().flat_map(|cell| cell.split_whitespace()).map(UnicodeWidthStr::width);
-                let longest = longest.max().unwrap_or(0).min(LONGEST_WORD) as u16;
-                table_column.set_constraint(if column.right {
-                    ColumnConstraint::ContentWidth
-                } else {
-                    ColumnConstraint::LowerBoundary(Width::Fixed(longest + fit.gap))
-                });
-            }
+            line.truncate(line.len() - fit.gap);
+            lines.push(line);
         }
     }
-    table.lines().collect()
+    lines
+}
+
+/// Widths with which the columns fill `total`. Numbers have what they need. Of the rest, texts of which a word is wider than an
+/// equal share have the width of that word, short ones their own, long ones that of their lines; what is left is shared.
+fn fitted(columns: &[Column], total: usize, gap: usize) -> Vec<usize> {
+    let mut widths: Vec<_> = columns.iter().map(|column| column.right.then(|| column.width())).collect();
+    let total = total.saturating_sub(gap * columns.len().saturating_sub(1));
+    let share = |widths: &[Option<usize>]| {
+        let open = widths.iter().filter(|width| width.is_none()).count();
+        (total.saturating_sub(widths.iter().flatten().sum()).max(open), open.max(1))
+    };
+    let rules: [fn(&Column, usize, usize) -> Option<usize>; 3] = [
+        |column, share, gap| {
+            let words = column.cells.iter().flat_map(|cell| cell.split_whitespace());
+            let longest = words.map(UnicodeWidthStr::width).max().unwrap_or(0).clamp(1, LONGEST_WORD);
+            (share < longest + gap).then_some(longest)
+        },
+        |column, share, _| Some(column.width()).filter(|width| *width <= share),
+        |column, share, _| {
+            let lines = column.texts().flat_map(|text| broken(text, share));
+            lines.map(|line| line.width()).max().filter(|width| *width < share)
+        },
+    ];
+    for rule in rules {
+        loop {
+            let (left, open) = share(&widths);
+            let free = (0..columns.len()).filter(|at| widths[*at].is_none());
+            let mut decided = free.filter_map(|at| Some((at, rule(&columns[at], left / open, gap)?)));
+            let Some((at, width)) = decided.next() else { break };
+            widths[at] = Some(width);
+        }
+    }
+    let (left, open) = share(&widths);
+    let mut wider = left % open;
+    let rest = |width: Option<usize>| {
+        width.unwrap_or_else(|| {
+            let one = usize::from(wider > 0);
+            wider -= one;
+            left / open + one
+        })
+    };
+    widths.into_iter().map(rest).collect()
+}
+
+/// The lines of a cell in this width: broken at blanks, and within words that are wider.
+fn broken(cell: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for line in cell.split('\n') {
+        if line.width() <= width {
+            lines.push(line.to_owned());
+            continue;
+        }
+        for line in wrap(line, width) {
+            let mut piece = String::new();
+            for c in line.chars() {
+                if !piece.is_empty() && piece.width() + c.width().unwrap_or(0) > width {
+                    lines.push(std::mem::take(&mut piece));
+                }
+                piece.push(c);
+            }
+            lines.push(piece);
+        }
+    }
+    lines
 }
 
 fn width_of(lines: &[String]) -> usize {

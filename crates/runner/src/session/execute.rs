@@ -1,12 +1,12 @@
 //! One workload of a run: what agents are told, and what is read beside them.
 
+use benchmaster_clock::is_virtual;
 use benchmaster_design::stream_seed;
 use benchmaster_fleet::job::{CollectSpec, Job, Side};
 use benchmaster_record::model::Workload;
 use benchmaster_record::recording::{HostSamples, Recording, WorkerRecording};
 use benchmaster_record::results::{NetworkAchieved, RunKey, ServerUse};
 use benchmaster_store::trace::{TraceFacts, TraceWorker, TraceWriter};
-use benchmaster_telemetry::clock::is_virtual;
 use benchmaster_telemetry::sampling::{Sampling, SamplingConfig, Watched as Looked};
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::cache::CacheControl;

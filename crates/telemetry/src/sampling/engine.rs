@@ -13,7 +13,7 @@ use super::series::Recorder;
 use super::{
     Cost, Kind, MetricKey, Point, Sampler, SamplerCost, SamplerProblem, Samples, SamplingConfig, registry,
 };
-use crate::clock::nanoseconds;
+use benchmaster_clock::nanoseconds;
 
 /// Sampling that goes on until it is stopped; dropping it stops it too, and what was read is lost.
 #[derive(Debug)]

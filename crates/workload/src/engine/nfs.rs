@@ -15,7 +15,6 @@ use benchmaster_nfs_client::mount::{self, File, Mount};
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::types::{AccessBits, Entry, LockKind as NfsLock, Range, SetAttributes, SetTime};
 
-use crate::clock::{Clock, Ticks};
 use crate::engine::{Engine, Files, XATTR};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
@@ -24,6 +23,7 @@ use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
 use crate::rendezvous::Bell;
+use benchmaster_clock::{Clock, Ticks};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NfsEngine<'a> {

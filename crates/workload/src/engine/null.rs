@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use benchmaster_nfs_client::reactor::Reactor;
 
-use crate::clock::{Clock, Ticks};
 use crate::engine::{Engine, Files};
 use crate::files::PathBuffer;
 use crate::model::LockKind;
 use crate::operation_error::OperationError;
 use crate::program::flags::OpenFlags;
 use crate::rendezvous::Bell;
+use benchmaster_clock::{Clock, Ticks};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NullEngine {

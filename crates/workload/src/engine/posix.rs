@@ -10,7 +10,6 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::clock::{Clock, Ticks};
 use crate::engine::{Engine, Files};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
@@ -19,6 +18,7 @@ use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
 use crate::rendezvous::Bell;
+use benchmaster_clock::{Clock, Ticks};
 
 mod beneath;
 #[cfg(test)]

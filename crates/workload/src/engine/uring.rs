@@ -28,11 +28,11 @@ use std::time::Duration;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue, types};
 
-use crate::clock::{Clock, Ticks};
 use crate::engine::Engine;
 use crate::engine::posix::PosixEngine;
 use crate::operation_error::OperationError;
 use crate::rendezvous::Bell;
+use benchmaster_clock::{Clock, Ticks};
 
 /// Time before the end of a sleep in which the thread spins, because the kernel wakes it late by some tens of
 /// microseconds.

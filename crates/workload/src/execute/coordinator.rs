@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use benchmaster_telemetry::clock::realtime_minus_monotonic_ns;
+use benchmaster_clock::realtime_minus_monotonic_ns;
 use benchmaster_telemetry::host::{CpuTimes, busy_share, steal_share, written_back_bytes};
 use benchmaster_telemetry::process::cpu_time;
 
 use super::crew::{Assignment, Crew, Run};
 use super::wire::Wire;
 use super::{Edge, ExecuteError, Progress};
-use crate::clock::{Clock, Ticks};
 use crate::conduct::{Conductor, Start, Step};
 use crate::gate::Window;
 use crate::recorder::PhaseCounter;
 use crate::recording::HostUse;
 use crate::worker::{Report, RunContext};
+use benchmaster_clock::{Clock, Ticks};
 
 /// How long workers that were stopped may take to finish the operation they are in.
 const PATIENCE_NS: u64 = 5_000_000_000;

@@ -6,7 +6,6 @@ use benchmaster_nfs_client::counters::Snapshot;
 
 use super::{ExecuteError, Options};
 use crate::area::{Ready, WorkArea};
-use crate::clock::{Clock, Ticks};
 use crate::gate::Window;
 use crate::model::Workload;
 use crate::nfs::Facts;
@@ -14,6 +13,7 @@ use crate::program::{GroupProgram, Program};
 use crate::recorder::{Collector, PhaseCounter};
 use crate::recording::{HostUse, ReplayFacts, WorkerRecording};
 use crate::worker::Finished;
+use benchmaster_clock::{Clock, Ticks};
 
 /// What a worker is assigned to: client, number within group and client, group.
 #[derive(Debug)]

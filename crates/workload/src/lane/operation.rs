@@ -3,7 +3,6 @@
 use super::pick::{Hold, Pick};
 use super::position::{Position, end_of, turn_of};
 use super::{Job, Lane, Open, Outcome, WorkerContext, WorkerShared, sleep_until};
-use crate::clock::Ticks;
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, Files};
 use crate::files::{PathBuffer, Picked};
@@ -12,6 +11,7 @@ use crate::operation_error::OperationError;
 use crate::program::Operation;
 use crate::recorder::{Spot, Timing};
 use crate::recording::StopReason;
+use benchmaster_clock::Ticks;
 
 /// Pause before a stream asks again for what another one holds.
 const RETRY_NS: u64 = 20_000;

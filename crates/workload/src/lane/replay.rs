@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::{Job, Lane, Outcome, WorkerContext, sleep_until};
-use crate::clock::Ticks;
 use crate::content;
 use crate::counts::LatencyCounts;
 use crate::engine::{Engine, Files};
@@ -17,6 +16,7 @@ use crate::recorder::{Spot, Timing};
 use crate::recording::StopReason;
 use crate::replay::plan::{Call, Flags, NONE};
 use crate::replay::stage::Stage;
+use benchmaster_clock::Ticks;
 
 /// First and longest pause before a stream looks again for what it waits for.
 const PAUSES_NS: (u64, u64) = (20_000, 1_000_000);

@@ -1,11 +1,11 @@
 //! Waiting for other workers inside a flow.
 
 use super::{Job, Lane, Outcome, WorkerContext};
-use crate::clock::Ticks;
 use crate::engine::Engine;
 use crate::program::Instruction;
 use crate::recording::StopReason;
 use crate::rendezvous::{Bell, Readiness};
+use benchmaster_clock::Ticks;
 
 impl<H> Lane<H> {
     /// Comes to a meeting, or has its turn at a counter. Where a phase ends meanwhile, the instruction is to be done once

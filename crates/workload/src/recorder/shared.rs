@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 
 use super::{Collector, Slot, Spot, Timing, describe, next_interval};
-use crate::clock::{Clock, Ticks};
 use crate::operation_error::OperationError;
 use crate::recording::{TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
+use benchmaster_clock::{Clock, Ticks};
 
 /// Records the operations of all workers of one thread.
 #[derive(Debug)]

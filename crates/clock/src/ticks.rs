@@ -5,7 +5,8 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use benchmaster_telemetry::clock::{is_virtual, monotonic_ns as monotonic_ns_now};
+use crate::counter;
+use crate::kernel::{is_virtual, monotonic_ns as monotonic_ns_now};
 
 /// Readings of two clocks of which the quickest is taken.
 const READINGS: usize = 8;
@@ -36,20 +37,21 @@ struct Reading {
 }
 
 impl Reading {
+    fn of_kernel() -> Self {
+        let kernel_ns = monotonic_ns_now();
+        Self { ticks: kernel_ns.unsigned_abs(), kernel_ns, width: 0 }
+    }
+
     /// The quickest of several was not interrupted between one clock and the other.
-    fn take(counter: Option<&quanta::Clock>) -> Self {
-        let Some(counter) = counter else {
-            let kernel_ns = monotonic_ns_now();
-            return Self { ticks: kernel_ns.unsigned_abs(), kernel_ns, width: 0 };
-        };
+    fn of_counter() -> Self {
         let readings = (0..READINGS).map(|_| {
-            let before = counter.raw();
+            let before = counter::read();
             let kernel_ns = monotonic_ns_now();
-            let width = counter.raw().saturating_sub(before);
+            let width = counter::read().saturating_sub(before);
             Self { ticks: before + width / 2, kernel_ns, width }
         });
         let quickest = readings.min_by_key(|reading| reading.width);
-        quickest.unwrap_or_else(|| Self { ticks: counter.raw(), kernel_ns: monotonic_ns_now(), width: 0 })
+        quickest.unwrap_or_else(|| Self { ticks: counter::read(), kernel_ns: monotonic_ns_now(), width: 0 })
     }
 }
 
@@ -63,20 +65,29 @@ impl Reading {
     }
 }
 
+/// What is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// The time-stamp counter.
+    Counter,
+    /// The kernel's clock, where there is no such counter.
+    Kernel,
+    /// The kernel's clock, which alone knows virtual time.
+    Virtual,
+}
+
 /// A reading of the clock. Only differences mean something; [`Clock::nanos`] turns them into nanoseconds, so that the
 /// hot path need not.
 pub type Ticks = u64;
 
 /// Reads monotonic time.
 ///
-/// Built on `quanta`, which uses the time-stamp counter when the processor says that it is constant and never stops,
-/// and the kernel's monotonic clock otherwise. How fast the counter runs is measured against the kernel's clock from the
-/// first clock of the process on: `quanta`'s own calibration takes a moment, and on a busy machine comes out wrong by
-/// parts in a thousand. [`Clock::drift`] compares the two afterwards.
+/// It is the time-stamp counter when the processor says that it is constant and never stops, and the kernel's monotonic
+/// clock otherwise. How fast the counter runs is measured against the kernel's clock from the first clock of the process
+/// on. [`Clock::drift`] compares the two afterwards.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    /// `None` on virtual time, which only the kernel knows.
-    fast: Option<quanta::Clock>,
+    source: Source,
     /// Nanoseconds per tick, in units of 2 to the power of minus [`FRACTION`].
     nanos_per_tick: u64,
     ticks_per_nano: f64,
@@ -87,12 +98,13 @@ impl Clock {
     /// older the process is.
     pub fn new() -> Self {
         if is_virtual() {
-            return Self::of_kernel();
+            return Self::of_kernel(Source::Virtual);
+        } else if !counter::is_steady() {
+            return Self::of_kernel(Source::Kernel);
         }
-        let fast = quanta::Clock::new();
-        let first = *FIRST.get_or_init(|| Reading::take(Some(&fast)));
+        let first = *FIRST.get_or_init(Reading::of_counter);
         let now = loop {
-            let now = Reading::take(Some(&fast));
+            let now = Reading::of_counter();
             match now.calibration_ns(&first) - (now.kernel_ns - first.kernel_ns) {
                 left @ 1.. => std::thread::sleep(Duration::from_nanos(left.unsigned_abs())),
                 _ => break now,
@@ -102,19 +114,26 @@ impl Clock {
         let ticks = now.ticks.saturating_sub(first.ticks).max(1) as f64;
         let nanos = (now.kernel_ns - first.kernel_ns) as f64;
         let nanos_per_tick = (nanos / ticks * (1u64 << FRACTION) as f64).round() as u64;
-        Self { fast: Some(fast), nanos_per_tick, ticks_per_nano: ticks / nanos }
+        Self { source: Source::Counter, nanos_per_tick, ticks_per_nano: ticks / nanos }
     }
 
     /// The kernel's monotonic clock itself.
-    fn of_kernel() -> Self {
-        Self { fast: None, nanos_per_tick: 1 << FRACTION, ticks_per_nano: 1.0 }
+    fn of_kernel(source: Source) -> Self {
+        Self { source, nanos_per_tick: 1 << FRACTION, ticks_per_nano: 1.0 }
     }
 
     #[inline(always)]
     pub fn now(&self) -> Ticks {
-        match &self.fast {
-            Some(fast) => fast.raw(),
-            None => monotonic_ns_now().unsigned_abs(),
+        match self.source {
+            Source::Counter => counter::read(),
+            Source::Kernel | Source::Virtual => monotonic_ns_now().unsigned_abs(),
+        }
+    }
+
+    fn reading(&self) -> Reading {
+        match self.source {
+            Source::Counter => Reading::of_counter(),
+            Source::Kernel | Source::Virtual => Reading::of_kernel(),
         }
     }
 
@@ -124,6 +143,12 @@ impl Clock {
         ((u128::from(later.saturating_sub(earlier)) * u128::from(self.nanos_per_tick)) >> FRACTION) as u64
     }
 
+    /// Time since `earlier`.
+    #[inline(always)]
+    pub fn since(&self, earlier: Ticks) -> Duration {
+        Duration::from_nanos(self.nanos(earlier, self.now()))
+    }
+
     /// The time `nanos` nanoseconds after `time`.
     pub fn after(&self, time: Ticks, nanos: u64) -> Ticks {
         time.saturating_add((nanos as f64 * self.ticks_per_nano) as u64)
@@ -131,13 +156,13 @@ impl Clock {
 
     /// The time now, and the kernel's monotonic time at the same moment.
     pub fn with_kernel(&self) -> (Ticks, Duration) {
-        let now = Reading::take(self.fast.as_ref());
+        let now = self.reading();
         (now.ticks, Duration::from_nanos(now.kernel_ns.unsigned_abs()))
     }
 
     /// The time at which the kernel's monotonic clock shows `monotonic_ns`, in the future or a short time ago.
     pub fn at_kernel(&self, monotonic_ns: i64) -> Ticks {
-        let now = Reading::take(self.fast.as_ref());
+        let now = self.reading();
         match u64::try_from(monotonic_ns - now.kernel_ns) {
             Ok(left) => self.after(now.ticks, left),
             Err(_) => {
@@ -164,7 +189,7 @@ impl Clock {
             }
             let left = self.nanos(now, time);
             // Virtual time stands still while anything is done.
-            let spin_ns = if self.fast.is_some() { spin_ns } else { 0 };
+            let spin_ns = if self.source == Source::Virtual { 0 } else { spin_ns };
             if left > spin_ns {
                 std::thread::sleep(Duration::from_nanos(left - spin_ns));
             } else {
@@ -186,7 +211,7 @@ mod tests {
 
     #[test]
     fn the_kernels_clock_is_read_and_waited_for_as_it_is() {
-        let clock = Clock::of_kernel();
+        let clock = Clock::of_kernel(Source::Virtual);
         let (before, start) = (monotonic_ns_now(), clock.now());
         assert!(start >= before.unsigned_abs() && start <= monotonic_ns_now().unsigned_abs());
         assert_eq!(clock.nanos(start, clock.after(start, 123_456_789)), 123_456_789);

@@ -38,7 +38,7 @@ fn says_virtual(command_line: &str) -> bool {
 }
 
 /// Nanoseconds fit into 63 bits until the year 2262.
-pub(crate) fn nanoseconds(time: Timespec) -> i64 {
+pub fn nanoseconds(time: Timespec) -> i64 {
     time.tv_sec.saturating_mul(1_000_000_000).saturating_add(time.tv_nsec)
 }
 
