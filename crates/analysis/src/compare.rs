@@ -9,7 +9,7 @@ mod common;
 mod conditions;
 mod history;
 
-use benchmaster_record::results::{RunRecord, StudyRecord, StudyResults, Unit, WorkloadRecord};
+use benchmaster_record::results::{Replication, RunRecord, StudyRecord, StudyResults, Unit, WorkloadRecord};
 use benchmaster_stats::multiple::holm;
 
 use jiff::Timestamp;
@@ -87,6 +87,8 @@ pub struct Side {
     pub runs: usize,
     /// Those that failed or were found invalid, and are left out.
     pub left_out: usize,
+    /// Whether the number of runs depended on their results.
+    pub stopped_by_data: bool,
 }
 
 /// A response in all cells that both results have.
@@ -236,6 +238,8 @@ fn side(results: &StudyResults) -> Side {
         started: results.runs.iter().map(|r| r.started).min(),
         runs: results.runs.len(),
         left_out: results.runs.iter().filter(|r| !counts(r)).count(),
+        stopped_by_data: matches!(results.study.replicates, Replication::Sequential { .. })
+            || results.study.design_details.precision.is_some(),
     }
 }
 
@@ -424,6 +428,16 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         if !cells.is_empty() {
             sentences.push(format!("Only in the {whose} results, and not compared: {}.", cells.join(", ")));
         }
+    }
+    let stopped = [(&comparison.a, "A"), (&comparison.b, "B")];
+    let stopped: Vec<_> = stopped.iter().filter(|(side, _)| side.stopped_by_data).map(|(_, name)| *name).collect();
+    if !stopped.is_empty() {
+        sentences.push(format!(
+            "The number of runs of {} was chosen by their results: its intervals cover less often than {}, and false \
+             changes are more frequent than p says.",
+            stopped.join(" and "),
+            exact_percent(comparison.confidence)
+        ));
     }
     let left_out = comparison.a.left_out + comparison.b.left_out;
     if left_out > 0 {

@@ -47,24 +47,48 @@ pub fn series_mean(values: &[f64], confidence: f64) -> Result<Option<SeriesMean>
         parts.iter().map(|part| part.weight * n * (1.0 - part.phi) / (1.0 + part.phi)).sum();
     let below = |x: f64| parts.iter().map(|part| part.weight * part.below(x, n - 1.0)).sum::<f64>();
     let tail = (1.0 - confidence) / 2.0;
-    let widest = parts.iter().fold(0.0, |a: f64, part| a.max(part.error));
-    let end = |p: f64| {
-        let (mut low, mut high) = (-widest, widest);
-        while below(low) > p {
-            low *= 2.0;
-        }
-        while below(high) < p {
-            high *= 2.0;
-        }
-        for _ in 0..60 {
-            let middle = low.midpoint(high);
-            *if below(middle) < p { &mut low } else { &mut high } = middle;
-        }
-        found.mean + low.midpoint(high)
-    };
+    let widest = parts.iter().fold(0.0, |a: f64, part| a.max(part.error + part.estimate.abs()));
+    let end = |p: f64| found.mean + crossing(widest, |x| below(x) - p);
     let interval = (end(tail), end(1.0 - tail));
     Ok(Some(SeriesMean { correlation, p, effective_n: effective_n.max(1.0), interval }))
 }
+
+/// Where a rising function crosses 0, to a part of 10⁻⁹ of `step`, the first guess of its distance from 0: by false
+/// position, an end that stays twice being taken for half as far from 0 (Illinois).
+fn crossing(step: f64, f: impl Fn(f64) -> f64) -> f64 {
+    let (mut low, mut high) = (-step, step);
+    let (mut below, mut above) = (f(low), f(high));
+    while below > 0.0 {
+        (high, above) = (low, below);
+        low *= 2.0;
+        below = f(low);
+    }
+    while above < 0.0 {
+        (low, below) = (high, above);
+        high *= 2.0;
+        above = f(high);
+    }
+    let mut last_rose = None;
+    for _ in 0..MOST_STEPS {
+        let middle = (low * above - high * below) / (above - below);
+        if high - low <= 1e-9 * step || !middle.is_finite() {
+            break;
+        }
+        let value = f(middle);
+        let rose = value < 0.0;
+        let again = if last_rose == Some(rose) { 0.5 } else { 1.0 };
+        if rose {
+            (low, below, above) = (middle, value, above * again);
+        } else {
+            (high, above, below) = (middle, value, below * again);
+        }
+        last_rose = Some(rose);
+    }
+    low.midpoint(high)
+}
+
+/// Steps of [`crossing`], of which it takes a dozen.
+const MOST_STEPS: u32 = 100;
 
 /// Sums over the distances of the values from their mean.
 struct Moments {
@@ -130,6 +154,7 @@ impl Moments {
             .collect();
         let largest = parts.iter().fold(f64::NEG_INFINITY, |a, part| a.max(part.weight));
         parts.iter_mut().for_each(|part| part.weight = (part.weight - largest).exp());
+        parts.retain(|part| part.weight > NEGLIGIBLE);
         let all: f64 = parts.iter().map(|part| part.weight).sum();
         parts.iter_mut().for_each(|part| part.weight /= all);
         parts
@@ -138,6 +163,8 @@ impl Moments {
 
 /// Values of φ that the mixture is made of.
 const STEPS: u32 = 100;
+/// Weights, as parts of the largest, that are left out.
+const NEGLIGIBLE: f64 = 1e-8;
 
 #[cfg(test)]
 mod tests {

@@ -68,7 +68,7 @@ pub(super) fn best(
     let direction = facts.goal.as_ref().map_or(Direction::Maximise, |goal| goal.direction);
     // Only what is distinguished from noise, with the terms that it contains: the rest would lead to treatments that were lucky.
     let full_model = facts.fit(terms)?;
-    let found: Vec<_> = active(&full_model, facts.confidence).into_iter().collect();
+    let found: Vec<_> = active(&full_model).into_iter().collect();
     let reduced = facts.fit(&hierarchy(&found))?;
     let candidates = if facts.combinations() <= MOST_CELLS {
         all_combinations(&facts.levels).unwrap_or_default()

@@ -1,12 +1,11 @@
 //! Whether the effects that were asked for are known precisely enough, and the replicates that would make them so.
 
 use benchmaster_record::results::StageKind;
-use benchmaster_stats::model::Fit;
+use benchmaster_stats::model::{Fit, SumOfSquares, judge};
 use serde::Serialize;
 
 use super::addition::{Addition, MOST_ROUNDS};
 use super::facts::{Facts, Scale};
-use super::resolve::active;
 
 /// Replicates that are added to each treatment at once, at most.
 const MOST_REPLICATES: f64 = 30.0;
@@ -25,7 +24,7 @@ pub struct KnownEffect {
     pub half_width: Option<f64>,
     /// The half width as a share of the mean response, or of the ratio; `None` without one.
     pub relative_half_width: Option<f64>,
-    /// Whether it is distinguished from noise; `None` when that is not known.
+    /// Whether its term matters, by the rule of every analysis; `None` when that is not known.
     pub significant: Option<bool>,
     /// The effect in words.
     pub sentence: String,
@@ -33,7 +32,7 @@ pub struct KnownEffect {
 
 /// The effects that were asked for, as estimated from all runs so far.
 pub(super) fn effects(facts: &Facts, fit: &Fit) -> Vec<KnownEffect> {
-    let active = active(fit, facts.confidence);
+    let decided = judge(fit, SumOfSquares::III).terms;
     let mean = fit.coefficients.first().map_or(f64::NAN, |c| c.value);
     let mut known = Vec::new();
     for coefficient in &fit.coefficients {
@@ -49,17 +48,13 @@ pub(super) fn effects(facts: &Facts, fit: &Fit) -> Vec<KnownEffect> {
                 Scale::Log => h.exp() - 1.0,
             })
             .filter(|r| r.is_finite());
-        let significant = match (coefficient.p, half_width) {
-            (None, None) => None,
-            _ => Some(active.contains(term)),
-        };
         let mut one = KnownEffect {
             name: facts.name(term),
             contrast: coefficient.contrast.clone(),
             effect,
             half_width,
             relative_half_width: relative,
-            significant,
+            significant: decided.get(coefficient.term).and_then(|decision| decision.matters),
             sentence: String::new(),
         };
         one.sentence = sentence(facts, &one, term, mean);

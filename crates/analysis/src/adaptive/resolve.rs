@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use benchmaster_design::augment::{Augmentation, augment};
 use benchmaster_design::fold::{Fold, foldover};
 use benchmaster_record::results::StageKind;
-use benchmaster_stats::lenth::lenth;
-use benchmaster_stats::model::{Fit, Term};
-use benchmaster_stats::multiple::holm;
+use benchmaster_stats::model::{Fit, SumOfSquares, Term, judge};
 
 use super::addition::{AdaptiveError, Addition};
 use super::facts::Facts;
@@ -41,7 +39,7 @@ impl Question {
     pub(super) fn of(facts: &Facts) -> Result<Self, AdaptiveError> {
         let first = facts.first_design();
         let fit = first.fit(&first.terms())?;
-        let active = active(&fit, facts.confidence);
+        let active = active(&fit);
         let groups = groups(facts, &fit, &active);
         if groups.is_empty() {
             return Ok(Self { terms: facts.terms(), groups });
@@ -102,20 +100,11 @@ fn sentence(facts: &Facts, group: &Group) -> String {
     format!("the runs so far do not tell {} apart", names.join(" and "))
 }
 
-/// The terms whose estimates are distinguished from noise, as the model names them: the first of those that are aliased. As many
-/// estimates are looked at together, p values are Holm's; without an error to go by it is Lenth's margin.
-pub(super) fn active(fit: &Fit, confidence: f64) -> BTreeSet<Term> {
-    let effects: Vec<_> = fit.coefficients.iter().filter(|c| !fit.terms[c.term].is_empty()).collect();
-    let values: Vec<_> = effects.iter().map(|c| c.value).collect();
-    let p: Option<Vec<f64>> = effects.iter().map(|c| c.p).collect();
-    let matters: Vec<bool> = match p.map(|p| holm(&p)) {
-        Some(adjusted) => adjusted.iter().map(|p| *p < 1.0 - confidence).collect(),
-        None => {
-            let margin = lenth(&values, confidence).map_or(f64::INFINITY, |l| l.me);
-            values.iter().map(|v| v.abs() > margin).collect()
-        }
-    };
-    effects.iter().zip(matters).filter(|(_, m)| *m).map(|(c, _)| fit.terms[c.term].clone()).collect()
+/// The terms that matter by the rule of every analysis, as the model names them: the first of those that are aliased.
+pub(super) fn active(fit: &Fit) -> BTreeSet<Term> {
+    let decided = judge(fit, SumOfSquares::III).terms;
+    let matters = fit.terms.iter().zip(decided).filter(|(_, decision)| decision.matters == Some(true));
+    matters.map(|(term, _)| term.clone()).collect()
 }
 
 /// The estimates that matter and may be due to several terms. A main effect always may; an interaction may if one of its

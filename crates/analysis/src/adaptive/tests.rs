@@ -266,3 +266,25 @@ fn without_factors_or_runs_nothing_is_decided() {
     results.study.factors.clear();
     assert_eq!(next_step(&results), Err(AdaptiveError::NoFactors));
 }
+
+/// Without replicates, effects are judged together, as in every analysis: margins for one effect would find something in a
+/// quarter of all screenings of noise, and ask for runs to resolve it.
+#[test]
+fn nothing_is_found_in_screenings_of_noise() {
+    let world = World { factors: 6, truth: |_| 100.0, noise: 1.0 };
+    let mut results = world.study(&fraction(), 1, screened());
+    let primary = results.study.primary_response.clone();
+    let mut alarms = 0;
+    for trial in 0..200 {
+        for (run, place) in results.runs.iter_mut().zip(0..) {
+            let mut own = run.responses.iter_mut().filter(|r| r.name == primary);
+            own.for_each(|response| response.value = 100.0 + normal(1_000 * trial + place));
+        }
+        alarms += u32::from(match next_step(&results).unwrap() {
+            Step::Add(_) => true,
+            Step::Finished(found) => found.effects.iter().any(|effect| effect.significant == Some(true)),
+        });
+    }
+    // 10 are expected at 5 %, with a standard deviation of 3.1.
+    assert!(alarms <= 20, "{alarms} of 200");
+}

@@ -1,13 +1,13 @@
 //! One cell of two results: the difference of means and of ranks, the ratio, and what they say.
 
 use benchmaster_record::results::Unit;
-use benchmaster_stats::equivalence::{self, ratio_band};
+use benchmaster_stats::equivalence::{self, inner_confidence, ratio_band};
 use benchmaster_stats::ratio::{KnownMean, RatioInterval, fieller, fieller_of_means, fieller_welch, log_t};
 use benchmaster_stats::{StatsError, interval, rank};
 use benchmaster_units::format::exact_percent;
 use serde::Serialize;
 
-use super::common::{Better, better, two_digits};
+use super::common::{Better, Values, better, two_digits};
 use crate::runs::Estimate;
 
 /// What a comparison says.
@@ -66,6 +66,9 @@ pub struct CellComparison {
     pub direction: Option<Direction>,
     /// The same in a sentence.
     pub sentence: String,
+    /// Why there is no mean of either; fewer values than runs are none, as their mean would depend on which runs have one.
+    #[serde(skip)]
+    lacking: [Option<String>; 2],
 }
 
 /// Welch's test of two means.
@@ -112,6 +115,8 @@ pub struct RatioSummary {
     /// Fieller's interval, with Welch and Satterthwaite's degrees of freedom; `None` when the first mean may be 0. This one
     /// is judged.
     pub interval: Option<[f64; 2]>,
+    /// The same with the confidence of two one-sided tests (90 % for 95 %): within the band, the ratio is the same.
+    pub equivalence_interval: Option<[f64; 2]>,
     /// The same with a t quantile for each mean, as Kalibera and Jones publish it: wider with few runs.
     pub kalibera_jones: Option<[f64; 2]>,
     /// Ratio of geometric means with the t interval of logarithms; `None` for values that are not positive.
@@ -139,6 +144,8 @@ pub struct OverallComparison {
     pub ratio: f64,
     /// Fieller's interval of it.
     pub ratio_interval: Option<[f64; 2]>,
+    /// The same with the confidence of two one-sided tests.
+    pub equivalence_interval: Option<[f64; 2]>,
     /// What that says.
     pub verdict: Verdict,
     pub direction: Option<Direction>,
@@ -148,7 +155,13 @@ pub struct OverallComparison {
 
 impl CellComparison {
     /// Everything but the verdict, which needs the other cells.
-    pub(super) fn of(cell: String, [a, b]: [Vec<f64>; 2], confidence: f64) -> Self {
+    pub(super) fn of(cell: String, values: [Values; 2], confidence: f64) -> Self {
+        let [(a, lacks_a), (b, lacks_b)] = values.map(|values| match values {
+            Values::All(values) => (values, None),
+            Values::Some { with, runs } => {
+                (vec![], Some(format!("only {with} of {runs} runs have it, and not by chance")))
+            }
+        });
         let estimate = |values: &[f64]| Estimate::of(values, confidence).ok();
         Self {
             cell,
@@ -162,14 +175,21 @@ impl CellComparison {
             verdict: Verdict::Undecided,
             direction: None,
             sentence: String::new(),
+            lacking: [lacks_a, lacks_b],
         }
     }
 
     /// Decides, once p values are corrected.
     pub(super) fn judge(&mut self, confidence: f64, band: f64, unit: Unit, family: usize) {
         let (Some(a), Some(b)) = (&self.a, &self.b) else {
-            let whose = if self.a.is_none() { "first" } else { "second" };
-            self.sentence = format!("Undecided: no run of the {whose} results counts in this cell.");
+            let (whose, lacking) = match &self.lacking {
+                [_, lacks_b] if self.a.is_some() => ("second", lacks_b),
+                [lacks_a, _] => ("first", lacks_a),
+            };
+            self.sentence = match lacking {
+                Some(lacking) => format!("Undecided: in this cell of the {whose} results {lacking}."),
+                None => format!("Undecided: no run of the {whose} results counts in this cell."),
+            };
             return;
         };
         if a.n < 2 || b.n < 2 {
@@ -181,8 +201,9 @@ impl CellComparison {
             difference: b.mean - a.mean,
             ratio: self.ratio.as_ref().map(|r| r.ratio),
             interval: self.ratio.as_ref().and_then(|r| r.interval),
+            inner: self.ratio.as_ref().and_then(|r| r.equivalence_interval),
             p_holm: self.welch.as_ref().map(|w| w.p_holm),
-            level: 1.0 - confidence,
+            confidence,
             band,
             family,
         };
@@ -229,7 +250,7 @@ impl OverallComparison {
         let df = 1.0 / (part(shares.0, a.df) + part(shares.1, b.df));
         let difference = b.mean - a.mean;
         let half_width = benchmaster_stats::t_quantile(0.5 + confidence / 2.0, df) * error;
-        let ratio = fieller_of_means(&a, &b, confidence).ok();
+        let ratio = |confidence| fieller_of_means(&a, &b, confidence).ok().and_then(|found| ends(&found));
         Some(Self {
             cells: usable.len(),
             a: a.mean,
@@ -240,7 +261,8 @@ impl OverallComparison {
             p: benchmaster_stats::t_two_sided_p(difference / error, df),
             p_holm: f64::NAN,
             ratio: b.mean / a.mean,
-            ratio_interval: ratio.and_then(|r| ends(&r)),
+            ratio_interval: ratio(confidence),
+            equivalence_interval: ratio(inner_confidence(confidence)),
             verdict: Verdict::Undecided,
             direction: None,
             sentence: String::new(),
@@ -252,8 +274,9 @@ impl OverallComparison {
             difference: self.difference,
             ratio: Some(self.ratio).filter(|r| r.is_finite()),
             interval: self.ratio_interval,
+            inner: self.equivalence_interval,
             p_holm: Some(self.p_holm),
-            level: 1.0 - confidence,
+            confidence,
             band,
             family,
         };
@@ -281,9 +304,11 @@ struct Change {
     difference: f64,
     ratio: Option<f64>,
     interval: Option<[f64; 2]>,
+    /// That of two one-sided tests.
+    inner: Option<[f64; 2]>,
     /// `None` when nothing varies.
     p_holm: Option<f64>,
-    level: f64,
+    confidence: f64,
     band: f64,
     family: usize,
 }
@@ -307,14 +332,17 @@ impl Change {
 
     fn verdict(&self) -> (Verdict, String) {
         let band = exact_percent(self.band);
-        let significant = self.p_holm.is_none_or(|p| p <= self.level);
+        let significant = self.p_holm.is_none_or(|p| p <= 1.0 - self.confidence);
         let Some([low, high]) = self.interval else {
             return self.without_ratio(significant);
         };
-        let range = format!("from {} to {}", signed_percent(low - 1.0), signed_percent(high - 1.0));
+        let range = |[low, high]: [f64; 2]| {
+            format!("from {} to {}", signed_percent(low - 1.0), signed_percent(high - 1.0))
+        };
+        let inner = self.inner.unwrap_or([low, high]);
         let ratio = self.ratio.unwrap_or(f64::NAN);
-        let by = format!("{} ({range})", signed_percent(ratio - 1.0));
-        match equivalence::verdict((low, high), ratio_band(self.band)) {
+        let by = format!("{} ({})", signed_percent(ratio - 1.0), range([low, high]));
+        match equivalence::verdict((low, high), inner.into(), ratio_band(self.band)) {
             equivalence::Verdict::Changed if significant => {
                 (Verdict::Changed, format!("by {by}, which is outside ±{band}."))
             }
@@ -327,12 +355,15 @@ impl Change {
                 ),
             ),
             equivalence::Verdict::Same => {
-                (Verdict::Same, format!("a difference, if any, is {range}, which is within ±{band}."))
+                let confidence = exact_percent(inner_confidence(self.confidence));
+                let range = range(inner);
+                (Verdict::Same, format!("a difference, if any, is {range} ({confidence}), which is within ±{band}."))
             }
             equivalence::Verdict::Undecided => (
                 Verdict::Undecided,
                 format!(
-                    "the difference may be anything {range}; more runs would tell whether it is outside ±{band}."
+                    "the difference may be anything {}; more runs would tell whether it is outside ±{band}.",
+                    range([low, high])
                 ),
             ),
         }
@@ -399,6 +430,7 @@ fn ratio(a: &[f64], b: &[f64], confidence: f64) -> Result<RatioSummary, StatsErr
     Ok(RatioSummary {
         ratio: found.ratio,
         interval: ends(&found),
+        equivalence_interval: fieller_welch(a, b, inner_confidence(confidence)).ok().and_then(|r| ends(&r)),
         kalibera_jones: ends(&fieller(a, b, confidence)?),
         log_t: log_t.and_then(|found| ends(&found).map(|[low, high]| [found.ratio, low, high])),
     })

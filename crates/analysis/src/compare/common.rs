@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_record::results::{StudyRecord, StudyResults, TreatmentRecord, Unit};
+use benchmaster_record::results::{RunRecord, StudyRecord, StudyResults, TreatmentRecord, Unit};
 use serde::Serialize;
 
 use crate::runs::counts;
@@ -40,16 +40,24 @@ pub(super) fn pairs<'a>(
     a.treatments.iter().filter_map(|t| Some((t, *known.get(&levels(a, t))?))).collect()
 }
 
-/// The values of a response in the runs of a treatment that count, by replicate.
-pub(super) fn values(results: &StudyResults, treatment: u32, response: &str) -> Vec<f64> {
-    let mut runs: Vec<_> =
+/// The values of a response in the runs of a treatment that count.
+pub(super) enum Values {
+    /// One of each, by replicate.
+    All(Vec<f64>),
+    /// Some runs have none, as those with too few operations for a high percentile.
+    Some { with: usize, runs: usize },
+}
+
+pub(super) fn values(results: &StudyResults, treatment: u32, response: &str) -> Values {
+    let mut runs: Vec<&RunRecord> =
         results.runs.iter().filter(|r| r.key.treatment == treatment && counts(r)).collect();
     runs.sort_by_key(|r| r.key);
-    let value = |r: &&_| -> Option<f64> {
-        let run: &benchmaster_record::results::RunRecord = r;
-        run.responses.iter().find(|one| one.name == response).map(|one| one.value)
-    };
-    runs.iter().filter_map(value).filter(|v| v.is_finite()).collect()
+    let value = |run: &&RunRecord| run.responses.iter().find(|one| one.name == response).map(|one| one.value);
+    let values: Vec<f64> = runs.iter().filter_map(value).filter(|v| v.is_finite()).collect();
+    match values.len() {
+        with if with == runs.len() => Values::All(values),
+        with => Values::Some { with, runs: runs.len() },
+    }
 }
 
 /// A share in percent, without a tail of digits: `2`, `2.5`.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use benchmaster_units::format::{exact_percent, plural};
 
 use super::cell::{Direction, Verdict};
-use super::common::{Better, better, levels, two_digits, values};
+use super::common::{Values, Better, better, levels, two_digits, values};
 
 /// How to look for changes.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -102,7 +102,7 @@ pub struct ChangeSummary {
 }
 
 /// The series of a response in every cell of labelled results, in the order given. Results without a run that counts in a
-/// cell are left out of its series.
+/// cell, or with some that lack the response, are left out of its series.
 pub fn series_of(results: &[(String, StudyResults)], response: Option<&str>) -> Vec<Series> {
     let mut all: Vec<Series> = Vec::new();
     let several = results.iter().any(|(_, r)| r.study.treatments.len() > 1);
@@ -110,7 +110,7 @@ pub fn series_of(results: &[(String, StudyResults)], response: Option<&str>) -> 
     for (label, one) in results {
         let response = response.unwrap_or(&one.study.primary_response);
         for treatment in &one.study.treatments {
-            let found = values(one, treatment.index, response);
+            let Values::All(found) = values(one, treatment.index, response) else { continue };
             let Some(value) = mean(&found) else { continue };
             let unit =
                 one.runs.iter().flat_map(|r| &r.responses).find(|r| r.name == response).map(|r| r.unit);

@@ -82,34 +82,38 @@ fn judged(experiment: &Experiment) -> Vec<Judged<'_>> {
         })
         .collect();
     terms.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut terms: Vec<Judged<'_>> = terms.into_iter().map(|(_, term)| term).collect();
-    let active = terms.iter().filter(|t| t.order == 1 && t.matters == Some(true));
-    let active = active.filter_map(|t| parse_letters(t.letters)).fold(0, |all, term| all | term);
-    for term in &mut terms {
-        term.shown = with_aliases(experiment, term, active);
-    }
     terms
+        .into_iter()
+        .map(|(_, term)| match term.coefficients.first() {
+            Some(first) => Judged { shown: experiment.with_aliases(first), ..term },
+            None => term,
+        })
+        .collect()
 }
 
-/// `storage × delay (or version × io_size)`: the terms of up to two factors whose sum is estimated. A main effect comes first; of
-/// interactions the one most of whose factors have an effect of their own (effect heredity).
-fn with_aliases(experiment: &Experiment, term: &Judged<'_>, active: Term) -> String {
-    let own = parse_letters(term.letters);
-    let others = term.coefficients.first().into_iter().flat_map(|c| &c.aliased_with);
-    let others = others.filter_map(|text| parse_letters(text.trim_start_matches(['-', '+', '\u{2212}'])));
-    let mut members: Vec<Term> =
-        own.into_iter().chain(others.filter(|t| (1..=2).contains(&order(*t)))).collect();
-    if members.len() < 2 || term.order > 2 {
-        return term.name.to_owned();
+impl Experiment {
+    /// `storage × delay (or version × io_size)`: the terms of up to two factors whose sum is estimated. A main effect comes
+    /// first; of interactions the one most of whose factors have an effect of their own (effect heredity).
+    pub fn with_aliases(&self, effect: &TermEstimate) -> String {
+        let own = parse_letters(&effect.term);
+        let others = effect.aliased_with.iter();
+        let others = others.filter_map(|text| parse_letters(text.trim_start_matches(['-', '+', '\u{2212}'])));
+        let mut members: Vec<Term> =
+            own.into_iter().chain(others.filter(|t| (1..=2).contains(&order(*t)))).collect();
+        if members.len() < 2 || effect.order > 2 {
+            return effect.name.clone();
+        }
+        let active = self.anova.lines.iter().filter(|line| line.kind == "term" && line.matters == Some(true));
+        let active = active.filter_map(|line| parse_letters(&line.term)).filter(|term| order(*term) == 1);
+        let active = active.fold(0, |all, term| all | term);
+        members.sort_by_key(|t| (order(*t) != 1, std::cmp::Reverse(order(*t & active))));
+        let name = |term: &Term| {
+            let names = factors(*term).filter_map(|f| self.factors.get(f as usize)).map(|f| f.name.as_str());
+            names.collect::<Vec<_>>().join(" × ")
+        };
+        let names: Vec<_> = members.iter().map(name).collect();
+        format!("{} (or {})", names[0], names[1..].join(" or "))
     }
-    members.sort_by_key(|t| (order(*t) != 1, std::cmp::Reverse(order(*t & active))));
-    let name = |term: &Term| {
-        let names =
-            factors(*term).filter_map(|f| experiment.factors.get(f as usize)).map(|f| f.name.as_str());
-        names.collect::<Vec<_>>().join(" × ")
-    };
-    let names: Vec<_> = members.iter().map(name).collect();
-    format!("{} (or {})", names[0], names[1..].join(" or "))
 }
 
 fn overview(experiment: &Experiment) -> String {

@@ -7,7 +7,8 @@ use benchmaster_analysis::compare::{
 };
 use benchmaster_record::results::Emulator;
 use benchmaster_record::results::ServedBy;
-use benchmaster_record::results::{NetworkRecord, ServiceRecord, StudyResults};
+use benchmaster_record::results::{NetworkRecord, Replication, ServiceRecord, StudyResults};
+use benchmaster_stats::random::Generator;
 use benchmaster_testkit::study_results;
 
 const RESPONSE: &str = "write.throughput";
@@ -70,6 +71,91 @@ fn the_interval_against_the_band_decides() {
     let ([low, high], [outer_low, outer_high]) = (ratio.interval.unwrap(), ratio.kalibera_jones.unwrap());
     assert!(outer_low < low && low < 1.015 && 1.015 < high && high < outer_high);
     assert!((ratio.log_t.unwrap()[0] - 1.015).abs() < 1e-9);
+}
+
+/// Shares of comparisons in percent that say "same" of equal results, "same" and "changed" of results that differ by exactly the
+/// band of 2 %, and "changed" of those that differ by 5 %. Runs vary by 2 %.
+fn rates(runs: usize, trials: u32) -> [f64; 4] {
+    let mut draw = Generator::new(runs as u64, "same or changed");
+    let (mut a, mut b) = (of(&vec![1.0; runs]), of(&vec![1.0; runs]));
+    let options =
+        Options { responses: Responses::Named(vec![RESPONSE.into()]), band: 0.02, confidence: None };
+    let mut share = |ratio: f64, verdict: Verdict| {
+        let mut set = |results: &mut StudyResults, mean: f64| {
+            for run in &mut results.runs {
+                let response = run.responses.iter_mut().find(|r| r.name == RESPONSE).unwrap();
+                response.value = mean * (1.0 + 0.02 * draw.normal());
+            }
+        };
+        let times = (0..trials).filter(|_| {
+            set(&mut a, 100.0);
+            set(&mut b, 100.0 * ratio);
+            compare(&a, &b, &options, false).unwrap().verdict == verdict
+        });
+        100.0 * times.count() as f64 / f64::from(trials)
+    };
+    [
+        share(1.0, Verdict::Same),
+        share(1.02, Verdict::Same),
+        share(1.02, Verdict::Changed),
+        share(1.05, Verdict::Changed),
+    ]
+}
+
+#[test]
+fn same_and_changed_are_as_rare_as_promised_at_the_edge_of_the_band() {
+    let [same, wrong, changed, found] = rates(10, 200);
+    // Two one-sided tests at 5 %: 5 ± 1.5 %. An interval of 95 % would say "same" of 20 % of equal results.
+    assert!(wrong <= 9.5 && changed <= 7.0, "{wrong} {changed}");
+    assert!(same >= 30.0 && found >= 75.0, "{same} {found}");
+}
+
+/// The table of docs/compare.md.
+#[test]
+#[ignore = "full tier: 32,000 comparisons"]
+fn the_documented_rates_of_verdicts() {
+    let documented = std::fs::read_to_string("../../docs/compare.md").unwrap();
+    let mut missing = String::new();
+    for runs in [3, 5, 10, 20] {
+        let shares = rates(runs, 2_000);
+        assert!(shares[1] <= 6.0 && shares[2] <= 3.5, "{runs}: {shares:?}");
+        let cells = shares.map(|share| format!("{share:.1} %"));
+        let line = format!("| {runs} + {runs} | {} |", cells.join(" | "));
+        if !documented.contains(&line) {
+            missing += &format!("{line}\n");
+        }
+    }
+    assert!(missing.is_empty(), "docs/compare.md lacks\n{missing}");
+}
+
+#[test]
+fn a_response_that_some_runs_lack_has_no_mean() {
+    let base = [100.0, 101.0, 99.0, 100.5, 99.5];
+    let (a, mut b) = (of(&base), of(&base.map(|v| 0.9 * v)));
+    // As the p999 of runs with too few operations: those that have it are the fastest.
+    for run in b.runs.iter_mut().filter(|run| run.key.replicate > 1) {
+        run.responses.retain(|r| r.name != RESPONSE);
+    }
+    let options = Options { responses: Responses::Named(vec![RESPONSE.into()]), band: 0.02, confidence: None };
+    let found = compare(&a, &b, &options, false).unwrap();
+    let cell = &found.responses[0].cells[0];
+    assert_eq!((cell.verdict, cell.b.is_none()), (Verdict::Undecided, true));
+    assert!(cell.sentence.contains("only 2 of 5 runs have it"), "{}", cell.sentence);
+    let series = series_of(&[("a".into(), a), ("b".into(), b)], Some(RESPONSE));
+    assert_eq!(series[0].points.len(), 1);
+}
+
+#[test]
+fn results_whose_runs_were_chosen_by_the_data_are_named() {
+    let (a, mut b) = (of(&[100.0, 101.0, 99.0]), of(&[100.0, 101.0, 99.0]));
+    b.study.replicates = Replication::Sequential { min: 3, max: 10, relative_half_width: 0.05 };
+    let options = Options { responses: Responses::Named(vec![RESPONSE.into()]), band: 0.02, confidence: None };
+    let told = |a: &StudyResults, b: &StudyResults| {
+        let found = compare(a, b, &options, true).unwrap();
+        found.sentences.iter().find(|s| s.contains("chosen by their results")).cloned()
+    };
+    assert!(told(&a, &b).is_some_and(|text| text.starts_with("The number of runs of B was chosen")));
+    assert_eq!(told(&a, &a), None);
 }
 
 #[test]

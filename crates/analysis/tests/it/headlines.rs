@@ -98,23 +98,6 @@ fn nothing_matters_in_noise() {
     }
 }
 
-/// The table of docs/metrics.md.
-#[test]
-#[ignore = "full tier: 16,000 analyses"]
-fn the_documented_rate_of_false_headlines() {
-    let documented = std::fs::read_to_string("../../docs/metrics.md").unwrap();
-    let mut missing = String::new();
-    for (name, levels, replicates, order) in NOISE {
-        let share = false_headlines(levels, replicates, order, 2_000);
-        assert!(share <= 6.0, "{name}: {share} %");
-        let line = format!("| {name} | {share:.1} % |");
-        if !documented.contains(&line) {
-            missing += &format!("{line}\n");
-        }
-    }
-    assert!(missing.is_empty(), "docs/metrics.md lacks\n{missing}");
-}
-
 /// One level of 25 differs. Which one is named first must not matter.
 #[test]
 fn the_order_of_the_levels_plays_no_part() {

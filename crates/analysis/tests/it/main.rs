@@ -2,3 +2,4 @@
 
 mod compare;
 mod headlines;
+mod noise;

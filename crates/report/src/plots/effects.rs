@@ -10,6 +10,7 @@ mod sizes;
 
 use benchmaster_analysis::experiment::Experiment;
 
+pub(crate) use self::sizes::short_label;
 use self::scaled::ResponseScale;
 use super::figure::Figure;
 use crate::format;

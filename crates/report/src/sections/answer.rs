@@ -227,7 +227,10 @@ fn effect(experiment: &Experiment, means: &LevelMeans) -> Option<String> {
             signed(against.value, half_width, experiment.unit)
         }
     };
-    Some(format!("{} {by} from {} to {}", means.factor, base.level, far.level))
+    // What the estimate of a fraction may be due to as well.
+    let own = experiment.effects.iter().find(|effect| effect.term == means.letter);
+    let name = own.map_or_else(|| means.factor.clone(), |own| experiment.with_aliases(own));
+    Some(format!("{name} {by} from {} to {}", base.level, far.level))
 }
 
 /// The level that is farthest from the base, if it is told apart from it.

@@ -114,8 +114,11 @@ fn verdicts(comparison: &Comparison) -> Section {
     let tables = |all: Vec<&ResponseComparison>| all.into_iter().map(table).collect::<Vec<_>>();
     let (changed, open, same) = (tables(changed), tables(open), tables(same));
     let hint = format!(
-        "A, B: mean ± half width over runs. B/A: ratio of the means with its interval. p: Welch's test of the means \
-         and the rank test, by Holm's correction for {}{}. Overall: mean of the cells.",
+        "A, B: mean ± half width over runs. B/A: ratio of the means with its {} interval. Same: its {} interval is \
+         within the band. p: Welch's test of the means and the rank test, by Holm's correction for {}{}. Overall: mean of \
+         the cells.",
+        format::percent(comparison.confidence),
+        format::percent(2.0 * comparison.confidence - 1.0),
         format::plural(comparison.family, "test"),
         match comparison.other_family {
             0 => String::new(),
@@ -159,11 +162,10 @@ fn table(response: &ResponseComparison) -> Table {
     let mut table = Table::new(format!("{}{better}", response.response), &head);
     let means = response.cells.iter().flat_map(|cell| [&cell.a, &cell.b]).flatten().map(|e| e.mean);
     let scale = Scale::common(response.unit, means);
-    let amount = |value, half_width| Cell::amount(value, half_width, response.unit, scale);
     let half = |interval: &[f64; 2]| Some((interval[1] - interval[0]) / 2.0);
     let of_cell = |cell: &CellComparison| {
         let estimate = |of: &Option<Estimate>| match of {
-            Some(estimate) => amount(estimate.mean, estimate.half_width),
+            Some(of) => Cell::estimate(of.mean, of.half_width, response.unit, scale),
             None => Cell::none(),
         };
         [
@@ -188,8 +190,8 @@ fn table(response: &ResponseComparison) -> Table {
         [
             Cell::text("overall"),
             word(overall.verdict, overall.direction),
-            amount(overall.a, None),
-            amount(overall.b, None),
+            Cell::amount(overall.a, None, response.unit, scale),
+            Cell::amount(overall.b, None, response.unit, scale),
             Cell::none(),
             Cell::amount(
                 overall.difference,

@@ -7,6 +7,7 @@ use benchmaster_record::results::Unit;
 use super::results::show;
 use crate::document::{Block, Cell, Section, Table};
 use crate::format::{self, Scale, rounded};
+use crate::plots::effects::short_label;
 use crate::plots::figure::Figure;
 
 /// Rows of a table of effects; the JSON of `benchmaster analyze` has all.
@@ -122,7 +123,7 @@ fn effect_table(found: &Experiment) -> Table {
     for term in shown {
         let show = |value: f64, half| Cell::amount(value, half, unit, scale);
         let mut row = vec![
-            Cell::text(&term.term),
+            Cell::text(if term.aliased_with.is_empty() { term.term.clone() } else { short_label(term) }),
             Cell::text(term_name(term)),
             show(term.coefficient, term.half_width),
             term.effect.map_or_else(Cell::none, |full| show(full, term.half_width.map(|h| 2.0 * h))),
@@ -299,7 +300,8 @@ fn verdict(contrast: &ContrastSummary) -> &'static str {
 /// What the intervals of level comparisons are.
 fn comparison_note(confidence: f64) -> String {
     format!(
-        "±: {} Welch interval. Each interval covers one comparison; with many comparisons, some miss by chance.",
+        "±: {} Welch interval, for each comparison by itself. Verdict: Welch's test, adjusted for all comparisons together \
+         (Holm).",
         format::percent(confidence)
     )
 }

@@ -320,7 +320,7 @@ impl PlanDescription {
                 order => order.to_owned(),
             },
         );
-        line("runs", self.design.runs_text());
+        line("runs", self.runs_text());
         line("time", self.time_text());
         line(
             "files",
@@ -354,14 +354,31 @@ impl PlanDescription {
         }
     }
 
+    fn runs_text(&self) -> String {
+        let Estimate { runs_min, runs_max, runs_likely, .. } = self.estimate;
+        match runs_likely {
+            Some(likely) => format!("about {likely} ({runs_min} to {runs_max}, as the data decide)"),
+            None => self.design.runs_text(),
+        }
+    }
+
     fn time_text(&self) -> String {
         let estimate = &self.estimate;
-        let time = range(estimate.seconds_min, estimate.seconds_max, duration);
-        let open_ended = estimate.open_ended.join(", ");
-        match (open_ended.is_empty(), estimate.seconds_max > 0.0) {
-            (true, _) => format!("{time}, and preparation"),
-            (false, true) => format!("{time}, and preparation, and what {open_ended} will take"),
-            (false, false) => format!("unknown: {open_ended} runs until its work is done"),
+        let range = |min: f64, max: f64| range(min, max, duration);
+        if let (Some(likely), true) = (estimate.seconds_likely, estimate.open_ended.is_empty()) {
+            let all = range(estimate.seconds_min, estimate.seconds_max);
+            return format!("about {}, and preparation ({all})", duration(likely));
+        }
+        if estimate.open_ended.is_empty() {
+            return format!("{}, and preparation", range(estimate.seconds_min, estimate.seconds_max));
+        }
+        let most = estimate.seconds_max;
+        let at_most = if most > estimate.seconds_min { format!(" ({} at most)", duration(most)) } else { String::new() };
+        let work = format!("{} ends when its work is done{at_most}", estimate.open_ended.join(", "));
+        if estimate.seconds_min > 0.0 {
+            format!("{}, and preparation; {work}", duration(estimate.seconds_min))
+        } else {
+            format!("unknown: {work}; --pilot estimates it from results")
         }
     }
 

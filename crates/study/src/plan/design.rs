@@ -6,6 +6,7 @@
 mod advice;
 mod aliases;
 mod blocks;
+mod command;
 mod describe;
 mod description;
 mod facts;

@@ -1,4 +1,5 @@
 //! Load curves in study files: what they plan, and what cannot be meant.
+use benchmaster_analysis::load::{Next, Observation, Point, Question, next};
 use benchmaster_record::results::{LatencyMeasure, LoadCurve};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
@@ -44,6 +45,53 @@ fn a_curve_begins_with_its_lowest_load() {
     assert_eq!(plan.treatments[0].workloads[0].1.groups[0].rate.unwrap().0, 100.0);
     let text = plan.describe().render(TextForm { width: 100, all: false });
     assert!(text.contains("workload.w.rate from 100/s to 1600/s in 5 steps"), "{text}");
+}
+
+/// The runs of a curve in which all loads up to this one are achieved.
+fn runs_made(plan: &Plan, limit: f64) -> u64 {
+    let record = plan.study.design_details.load.as_ref().unwrap();
+    let question = Question {
+        curve: record.curve,
+        loads: plan.study.factors[record.factor as usize].values.clone().unwrap(),
+        rise: record.rise.clone(),
+        achieved: record.achieved,
+        goal: None,
+        replicates: 5,
+        max_replicates: record.max_replicates,
+        confidence: 0.95,
+    };
+    let mut points: Vec<Point> = Vec::new();
+    let mut runs = 0;
+    while let Next::Run { level, replicates, .. } = next(&question, &points) {
+        let load = question.loads[level as usize];
+        let share = if load <= limit { 1.0 } else { 0.5 };
+        let one = |run: u32| Observation {
+            requested: Some(load),
+            achieved: load * (share + 0.001 * f64::from(run % 2)),
+            response_ns: 1e6,
+            service_ns: 1e6,
+            ..Observation::default()
+        };
+        points.push(Point { level, runs: (0..replicates).map(one).collect(), failed: 0 });
+        points.sort_by_key(|point| point.level);
+        runs += u64::from(replicates);
+    }
+    runs
+}
+
+#[test]
+fn announced_runs_of_a_curve_are_those_that_are_made() {
+    let plan = plan(TEXT);
+    let found = plan.estimate();
+    let likely = found.runs_likely.unwrap();
+    for limit in [50.0, 100.0, 150.0, 300.0, 700.0, 1500.0, 1600.0] {
+        let made = runs_made(&plan, limit);
+        assert!((found.runs_min..=found.runs_max).contains(&made), "{limit}: {made} of {found:?}");
+        // A limit in the upper half of the rise, or none.
+        if limit >= 300.0 {
+            assert!(likely <= 2 * made && made <= 2 * likely, "{limit}: {made} of {found:?}");
+        }
+    }
 }
 
 #[test]

@@ -51,7 +51,8 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
     for other in others {
         let (_, found) = ratio(&points, 0, other, CONFIDENCE)
             .ok_or("two runs or more of each number of threads tell whether it matters: more `replicates`")?;
-        match verdict((found.lower, found.upper), ratio_band(BAND)) {
+        let interval = (found.lower, found.upper);
+        match verdict(interval, interval, ratio_band(BAND)) {
             Verdict::Same => ratios.push((other, found)),
             Verdict::Changed => return Ok(None),
             Verdict::Undecided => {

@@ -472,7 +472,7 @@ fn name_of(effect: &TermEstimate) -> String {
 }
 
 /// The term with the shortest terms that it cannot be separated from: `D+AB`.
-fn short_label(effect: &TermEstimate) -> String {
+pub(crate) fn short_label(effect: &TermEstimate) -> String {
     let mut label = name_of(effect);
     for (number, alias) in effect.aliased_with.iter().enumerate() {
         if number == ALIASES {

@@ -1,11 +1,13 @@
 //! Warnings and proposals, in plain words.
 
 use benchmaster_design::array::orthogonal_array;
+use benchmaster_design::block::blocks;
 use benchmaster_design::regular::{Chain, Fraction};
 use benchmaster_design::search;
 use benchmaster_design::term::{self, Term};
 use benchmaster_stats::t_quantile;
 
+use super::command::{Treatments, command};
 use super::description::{DesignDescription, Proposal};
 use super::facts::Facts;
 use super::text::{decimals, roman};
@@ -274,8 +276,11 @@ pub(crate) fn proposals(facts: &Facts<'_>, design: &DesignDescription) -> Vec<Pr
     let all = 1u64 << count;
     let sizes: Vec<u64> =
         (2..).map(|log| 1u64 << log).take_while(|&runs| runs < all && runs <= MOST_RUNS).collect();
-    let found: Vec<Fraction> =
-        sizes.iter().filter_map(|&runs| search::by_runs(count as u32, runs).ok()).collect();
+    // The command has to be one that works: as many blocks as were asked for.
+    let within = facts.input.blocks.of_treatment.as_ref().map(|_| facts.input.blocks.blocks_of_replicate());
+    let blockable = |fraction: &Fraction| within.is_none_or(|count| blocks(fraction, count as u32).is_ok());
+    let found = sizes.iter().filter_map(|&runs| search::by_runs(count as u32, runs).ok());
+    let found: Vec<Fraction> = found.filter(blockable).collect();
     let first = |resolution: u32| {
         found.iter().find(|fraction| fraction.resolution().is_some_and(|found| found >= resolution))
     };
@@ -306,7 +311,8 @@ pub(crate) fn proposals(facts: &Facts<'_>, design: &DesignDescription) -> Vec<Pr
         }
         let interest: Vec<Term> = facts.input.interest.iter().filter_map(|set| bits(set)).collect();
         if design.interest.iter().any(|effect| !effect.clear) && interest.len() == design.interest.len() {
-            any |= propose(search::by_clear(count as u32, &interest, MOST_RUNS.min(all)).ok().as_ref());
+            let clear = search::by_clear(count as u32, &interest, MOST_RUNS.min(all)).ok();
+            any |= propose(clear.filter(blockable).as_ref());
         }
         if !any && weaker(5) && all <= MOST_RUNS {
             let _ = propose(Fraction::full(count as u32).ok().as_ref());
@@ -334,22 +340,13 @@ fn mixed(facts: &Facts<'_>, design: &DesignDescription) -> Option<Proposal> {
         array.generalised_resolution.filter(|&resolution| resolution >= 4.0).map(|found| (runs, found))
     })?;
     let replicates = u64::from(facts.replicates().0);
-    let levels: Vec<_> = facts.levels.iter().map(u32::to_string).collect();
-    let mut options = format!("benchmaster plan --levels {} --runs {treatments}", levels.join(","));
-    let names: Vec<_> = facts.input.factors.iter().map(|factor| factor.name.as_str()).collect();
-    if facts.input.factors.iter().enumerate().any(|(index, f)| f.name != facts.words.letter(index)) {
-        options += &format!(" --factors {}", names.join(","));
-    }
-    if replicates > 1 {
-        options += &format!(" --replicates {replicates}");
-    }
     Some(Proposal {
         treatments,
         runs: treatments * replicates,
         generators: Vec::new(),
         resolution: Some(4),
         still_aliased: Vec::new(),
-        options,
+        options: command(facts, &Treatments::Array(treatments)),
         study_keys: format!("kind = \"orthogonal-array\", runs = {treatments}"),
         text: format!(
             "{}, generalised resolution {}: main effects are clear of interactions of two factors",
@@ -417,7 +414,7 @@ fn proposal(facts: &Facts<'_>, design: &DesignDescription, fraction: &Fraction) 
         runs,
         resolution: fraction.resolution(),
         still_aliased,
-        options: options(facts, &generators),
+        options: command(facts, &Treatments::Fraction(&generators)),
         study_keys: study_keys(&generators),
         text: format!("{}{given}{less}, {gain}{interest}", size(treatments, replicates)),
         generators,
@@ -430,18 +427,4 @@ fn study_keys(generators: &[String]) -> String {
         [] => "kind = \"full\"".to_owned(),
         generators => format!("kind = \"fractional\", generators = {generators:?}"),
     }
-}
-
-/// The command that shows a design with these generators.
-fn options(facts: &Facts<'_>, generators: &[String]) -> String {
-    let names: Vec<_> = facts.input.factors.iter().map(|factor| factor.name.as_str()).collect();
-    let mut text = format!("benchmaster plan --factors {}", names.join(","));
-    if !generators.is_empty() {
-        text += &format!(" --generators {}", generators.join(","));
-    }
-    let replicates = facts.replicates().0;
-    if replicates > 1 {
-        text += &format!(" --replicates {replicates}");
-    }
-    text
 }

@@ -16,7 +16,6 @@ pub fn describe(input: &DesignInput<'_>) -> DesignDescription {
     let found = aliases::find(&facts);
     let (pattern, resolution, generalised) = word_lengths(&facts);
     let split_plot = blocks::split_plot(&facts);
-    let within = split_plot.as_ref().map(|plot| plot.sub_plot_degrees_of_freedom);
     let mut description = DesignDescription {
         kind: input.kind.clone(),
         title: String::new(),
@@ -51,7 +50,7 @@ pub fn describe(input: &DesignInput<'_>) -> DesignDescription {
         clear: found.clear,
         interest: found.interest,
         error: precision::error(&facts),
-        smallest_detectable: precision::detectable(&facts, within),
+        smallest_detectable: precision::detectable(&facts, split_plot.as_ref()),
         replicates_needed: replicates::replicates_needed(input),
         time: precision::time(&facts),
         split_plot,

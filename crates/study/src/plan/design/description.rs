@@ -252,6 +252,8 @@ pub struct DetectableEffect {
     pub half_effect: Option<f64>,
     /// The difference as a share of the mean.
     pub relative_effect: Option<f64>,
+    /// Of the error that it is judged by: that between whole plots for factors that are hard to change.
+    pub degrees_of_freedom: u64,
 }
 
 /// How many replicates find an effect.

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use benchmaster_design::term;
 use benchmaster_stats::power::detectable_noncentrality;
 
-use super::description::{DetectableEffect, ErrorFreedom, SmallestDetectable, TimeEstimate};
+use super::description::{DetectableEffect, ErrorFreedom, SmallestDetectable, SplitPlot, TimeEstimate};
 use super::facts::Facts;
 use super::pilot::Spread;
+use super::text::decimals;
 use super::words::counted;
+use benchmaster_units::format::list;
 
 /// Degrees of freedom of the experimental error.
 pub(crate) fn error(facts: &Facts<'_>) -> ErrorFreedom {
@@ -134,9 +136,8 @@ fn contrast(facts: &Facts<'_>, factor: usize) -> Option<([u64; 2], f64)> {
     Some((runs, error))
 }
 
-/// The smallest effect of each factor that will be found, with the fewest replicates. `within` are the degrees of freedom of
-/// the error within whole plots, where there are some.
-pub(crate) fn detectable(facts: &Facts<'_>, within: Option<u64>) -> Option<SmallestDetectable> {
+/// The smallest effect of each factor that will be found, with the fewest replicates.
+pub(crate) fn detectable(facts: &Facts<'_>, plots: Option<&SplitPlot>) -> Option<SmallestDetectable> {
     let Known { source, absolute, relative, mut assumptions } = spread(facts)?;
     let freedom = error(facts);
     let (power, confidence) = (facts.input.power, facts.input.confidence);
@@ -148,7 +149,7 @@ pub(crate) fn detectable(facts: &Facts<'_>, within: Option<u64>) -> Option<Small
             ));
             freedom.high_order_contrasts
         }
-        n => within.unwrap_or(n),
+        n => plots.map_or(n, |plots| plots.sub_plot_degrees_of_freedom),
     };
     if degrees_of_freedom == 0 {
         return None;
@@ -160,17 +161,25 @@ pub(crate) fn detectable(facts: &Facts<'_>, within: Option<u64>) -> Option<Small
             .push(format!("{family} terms are judged together (Holm), and it is the only one that is there"));
     }
     assumptions.push("what it is aliased with is nothing".to_owned());
-    let hard: Vec<_> = facts.input.factors.iter().filter(|factor| factor.hard_to_change).collect();
-    if !hard.is_empty() {
-        assumptions.push(
-            "hard-to-change factors are left out: their effects are judged by how much whole plots differ, which is \
-             not known"
-                .to_owned(),
-        );
+    let between = plots.map_or(0, |plots| plots.whole_plot_degrees_of_freedom);
+    let of_plots = |factor: usize| {
+        plots.is_some_and(|plots| plots.whole_plot_effects.contains(&facts.words.letter(factor)))
+    };
+    if let Some(plots) = plots {
+        let set = facts.input.factors.iter().enumerate().filter(|(index, _)| of_plots(*index));
+        let names = list(&set.map(|(_, factor)| factor.name.clone()).collect::<Vec<_>>());
+        assumptions.push(match between {
+            0 => format!("{names} left out: nothing shows how much whole plots differ"),
+            _ => format!(
+                "for {names}, whole plots differ no more than their runs explain; if runs vary only from plot to plot, \
+                 that effect is {} times as large",
+                decimals((plots.runs_per_whole_plot.max as f64).sqrt(), 2)
+            ),
+        });
     }
-    let effects = facts.input.factors.iter().enumerate().filter(|(_, factor)| !factor.hard_to_change);
-    let effects = effects.filter_map(|(index, factor)| {
-        let (runs, errors) = contrast(facts, index)?;
+    let effects = facts.input.factors.iter().enumerate().filter_map(|(index, factor)| {
+        let degrees_of_freedom = if of_plots(index) { between } else { degrees_of_freedom };
+        let (runs, errors) = contrast(facts, index).filter(|_| degrees_of_freedom > 0)?;
         let contrasts = facts.levels.get(index)?.saturating_sub(1).max(1) as usize;
         let squares = detectable_noncentrality(contrasts, degrees_of_freedom as usize, level, power).ok()?;
         let ratio = squares.sqrt();
@@ -182,6 +191,7 @@ pub(crate) fn detectable(facts: &Facts<'_>, within: Option<u64>) -> Option<Small
             effect,
             half_effect: effect.map(|effect| effect / 2.0),
             relative_effect: relative.map(|s| ratio * s * errors),
+            degrees_of_freedom,
         })
     });
     Some(SmallestDetectable {

@@ -16,8 +16,7 @@ pub(crate) fn replicates_needed(input: &DesignInput<'_>) -> Option<ReplicatesNee
     let of = |replicates: u32| {
         let input = DesignInput { replicates: Replication::Fixed(replicates), ..input.clone() };
         let facts = Facts::new(&input);
-        let whole = blocks::split_plot(&facts).map(|plot| plot.sub_plot_degrees_of_freedom);
-        let found = precision::detectable(&facts, whole)?;
+        let found = precision::detectable(&facts, blocks::split_plot(&facts).as_ref())?;
         let sizes = found.effects.iter().map(|one| match effect {
             Spread::Absolute(_) => one.effect,
             Spread::Relative(_) => one.relative_effect,

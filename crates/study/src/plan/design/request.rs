@@ -195,7 +195,7 @@ impl Factors {
 }
 
 /// Names of levels that nobody named: `-1` and `1`, or numbers from 1.
-fn level_names(count: u32) -> Vec<String> {
+pub(super) fn level_names(count: u32) -> Vec<String> {
     match count {
         2 => vec!["-1".to_owned(), "1".to_owned()],
         n => (1..=n.min(MOST_LEVELS)).map(|level| level.to_string()).collect(),

@@ -511,7 +511,10 @@ fn detectable_text(found: &SmallestDetectable, confidence: f64) -> String {
             (Some(half), _) => quantity(half, unit),
             (None, share) => share.map_or_else(String::new, |share| percent(share / 2.0)),
         };
-        format!("{text} from level to level (2q; q = {half}), {few} against {more} runs")
+        let other = effect.degrees_of_freedom != found.degrees_of_freedom;
+        let freedom =
+            if other { format!(", {} degrees of freedom", effect.degrees_of_freedom) } else { String::new() };
+        format!("{text} from level to level (2q; q = {half}), {few} against {more} runs{freedom}")
     };
     let response = found.response.as_deref().map_or_else(String::new, |response| format!(" of {response}"));
     let spread = match (found.standard_deviation, found.relative_standard_deviation) {
@@ -519,12 +522,12 @@ fn detectable_text(found: &SmallestDetectable, confidence: f64) -> String {
         (Some(s), None) => quantity(s, unit),
         (None, share) => share.map_or_else(String::new, |share| format!("{} of the mean", percent(share))),
     };
-    let same = found.effects.windows(2).all(|pair| pair[0].runs == pair[1].runs);
-    let effects = match found.effects.first() {
-        None => "nothing".to_owned(),
-        Some(first) if same => one(first),
-        Some(_) => {
-            let each = found.effects.iter().map(|effect| format!("{}: {}", effect.name, one(effect)));
+    let texts: Vec<String> = found.effects.iter().map(one).collect();
+    let effects = match &texts[..] {
+        [] => "nothing".to_owned(),
+        [first, rest @ ..] if rest.iter().all(|text| text == first) => first.clone(),
+        all => {
+            let each = found.effects.iter().zip(all).map(|(effect, text)| format!("{}: {text}", effect.name));
             each.collect::<Vec<_>>().join("; ")
         }
     };
