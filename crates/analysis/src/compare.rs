@@ -430,7 +430,8 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
         }
     }
     let stopped = [(&comparison.a, "A"), (&comparison.b, "B")];
-    let stopped: Vec<_> = stopped.iter().filter(|(side, _)| side.stopped_by_data).map(|(_, name)| *name).collect();
+    let stopped: Vec<_> =
+        stopped.iter().filter(|(side, _)| side.stopped_by_data).map(|(_, name)| *name).collect();
     if !stopped.is_empty() {
         sentences.push(format!(
             "The number of runs of {} was chosen by their results: its intervals cover less often than {}, and false \

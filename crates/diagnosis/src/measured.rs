@@ -204,18 +204,15 @@ impl<'a> Measured<'a> {
         self.run.lab.as_ref().is_some_and(LabRecord::is_virtual)
     }
 
-    /// The shortest round trip between clients and server without NFS, in nanoseconds: that of the emulation, or else as measured
-    /// before the run, or else of the connections that were sampled.
+    /// The shortest round trip between clients and server without NFS, in nanoseconds: that of the emulation, or else the least
+    /// of what was measured before the run and of the connections that were sampled.
     pub fn round_trip_ns(&self) -> Option<f64> {
         if let Some(network) = self.network().filter(|network| network.delay_ns > 0) {
             return Some((2 * network.delay_ns + network.base_rtt_ns.unwrap_or(0)) as f64);
         }
         let measured = self.baselines().filter_map(|baseline| Some(baseline.round_trip?.min_ns as f64));
-        let sampled = || {
-            let series = self.clients().flat_map(|host| host.samples.of("tcp_info", "min_rtt"));
-            series.filter_map(|series| self.mean_of(series)).min_by(f64::total_cmp)
-        };
-        measured.min_by(f64::total_cmp).or_else(sampled)
+        let series = self.clients().flat_map(|host| host.samples.of("tcp_info", "min_rtt"));
+        measured.chain(series.filter_map(|series| self.mean_of(series))).min_by(f64::total_cmp)
     }
 
     /// The host on which an agent ran; that of the study where there are no agents.

@@ -115,6 +115,7 @@ pub fn merge(
     let verified_bytes = verified.reduce(|a, b| a + b);
     let rpc = rpc::merge(&parts);
     let series = series::merge(&parts)?;
+    let rows = series::part_rows(&parts);
     let replays = parts.iter().filter_map(|part| part.performed.recording.replay.clone());
     let replay = replays.reduce(ReplayFacts::and);
 
@@ -147,6 +148,7 @@ pub fn merge(
         length_ns,
         series,
         workers,
+        parts: rows,
         phases,
         filesets,
         cache,

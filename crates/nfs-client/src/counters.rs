@@ -90,6 +90,8 @@ events! {
 pub struct Counters {
     ops: RefCell<Vec<OpCounters>>,
     events: RefCell<Vec<u64>>,
+    /// Calls and the sum of their round trips, by connection.
+    connections: RefCell<Vec<(u64, u64)>>,
     /// Calls begun and not completed.
     outstanding: Cell<u64>,
 }
@@ -106,8 +108,19 @@ impl Counters {
         Self {
             ops: RefCell::new(vec![OpCounters::default(); Op::COUNT]),
             events: RefCell::new(vec![0; Event::ALL.len()]),
+            connections: RefCell::default(),
             outstanding: Cell::new(0),
         }
+    }
+
+    /// Counts a call that a connection brought back.
+    pub(crate) fn on_connection(&self, number: usize, rtt_ns: u64) {
+        let mut connections = self.connections.borrow_mut();
+        if connections.len() <= number {
+            connections.resize(number + 1, (0, 0));
+        }
+        let (calls, sum_ns) = &mut connections[number];
+        (*calls, *sum_ns) = (*calls + 1, *sum_ns + rtt_ns);
     }
 
     /// Adds one to the count of an event.
@@ -140,7 +153,11 @@ impl Counters {
 
     /// The counts at this moment.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot { ops: self.ops.borrow().clone(), events: self.events.borrow().clone() }
+        Snapshot {
+            ops: self.ops.borrow().clone(),
+            events: self.events.borrow().clone(),
+            connections: self.connections.borrow().clone(),
+        }
     }
 }
 
@@ -149,6 +166,7 @@ impl Counters {
 pub struct Snapshot {
     ops: Vec<OpCounters>,
     events: Vec<u64>,
+    connections: Vec<(u64, u64)>,
 }
 
 impl fmt::Debug for Snapshot {
@@ -188,11 +206,19 @@ impl Snapshot {
         self.events.get(event as usize).copied().unwrap_or_default()
     }
 
+    /// Calls and the sum of their round trips in nanoseconds, of each connection.
+    pub fn connections(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.connections.iter().copied()
+    }
+
     /// What was counted since `earlier`, a snapshot of the same counters.
     pub fn since(&self, earlier: &Self) -> Self {
         let ops = self.ops.iter().zip(&earlier.ops).map(|(now, then)| now.since(*then)).collect();
         let events = self.events.iter().zip(&earlier.events).map(|(now, then)| now - then).collect();
-        Self { ops, events }
+        let before = earlier.connections.iter().copied().chain(std::iter::repeat((0, 0)));
+        let connections =
+            self.connections.iter().zip(before).map(|(now, then)| (now.0 - then.0, now.1 - then.1)).collect();
+        Self { ops, events, connections }
     }
 
     /// Adds what another client counted.
@@ -203,5 +229,28 @@ impl Snapshot {
         }
         self.ops.iter_mut().zip(&other.ops).for_each(|(sum, more)| sum.add(*more));
         self.events.iter_mut().zip(&other.events).for_each(|(sum, more)| *sum += more);
+        let length = self.connections.len().max(other.connections.len());
+        self.connections.resize(length, (0, 0));
+        for (sum, more) in self.connections.iter_mut().zip(&other.connections) {
+            *sum = (sum.0 + more.0, sum.1 + more.1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_are_counted_apart_between_two_times_and_over_clients() {
+        let counters = Counters::new();
+        counters.on_connection(0, 5);
+        let before = counters.snapshot();
+        counters.on_connection(2, 7);
+        counters.on_connection(0, 6);
+        let mut since = counters.snapshot().since(&before);
+        assert_eq!(since.connections().collect::<Vec<_>>(), [(1, 6), (0, 0), (1, 7)]);
+        since.add(&before);
+        assert_eq!(since.connections().collect::<Vec<_>>(), [(2, 11), (0, 0), (1, 7)]);
     }
 }

@@ -97,6 +97,38 @@ pub struct SeriesRecording {
     pub service: Option<EncodedHistogram>,
 }
 
+words! {
+    /// What operations, or calls, are divided by to be compared with each other.
+    PartOf {
+        /// The number of a file in its fileset, modulo [`PartRow::FILES`].
+        File = "file",
+        /// Bytes of an operation: binary logarithm, rounded up.
+        Size = "size",
+        /// Calls on one of the connections of each client, from 0.
+        Connection = "connection",
+    }
+}
+
+/// A part of the operations of one series, or of all calls, counted for itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartRow {
+    /// What makes it a part.
+    pub part: PartOf,
+    /// The series' label; empty for calls.
+    pub label: String,
+    /// Which file, size or connection.
+    pub key: u32,
+    /// Operations or calls.
+    pub count: u64,
+    /// Sum of their latencies, or of their round trips.
+    pub sum_ns: u64,
+}
+
+impl PartRow {
+    /// Files that are told apart.
+    pub const FILES: usize = 64;
+}
+
 /// What one worker did in one series.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct WorkerSeries {
@@ -262,6 +294,9 @@ pub struct Recording {
     pub series: Vec<SeriesRecording>,
     /// Workers ordered by client, group, number.
     pub workers: Vec<WorkerRecording>,
+    /// The same operations by file and size, and calls by connection.
+    #[serde(default)]
+    pub parts: Vec<PartRow>,
     /// Phases in order.
     pub phases: Vec<PhaseTiming>,
     /// Filesets used.

@@ -277,6 +277,17 @@ CREATE TABLE worker_operations (
     PRIMARY KEY (worker_id, ordinal)
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE parts (
+    recording_id INTEGER NOT NULL REFERENCES recordings,
+    ordinal INTEGER NOT NULL,
+    part TEXT NOT NULL,
+    label TEXT NOT NULL,
+    key INTEGER NOT NULL,
+    count INTEGER NOT NULL,
+    sum_ns INTEGER NOT NULL,
+    PRIMARY KEY (recording_id, ordinal)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE responses (
     run_id INTEGER NOT NULL REFERENCES runs,
     ordinal INTEGER NOT NULL,

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::{
     CacheAction, ConnectionFacts, EncodedHistogram, FilesetFacts, HostUse, IntervalStats, OperationStats,
-    OperationStream, PhaseTiming, Recording, RpcCounters, RpcPhase, RpcRecording, RpcRow, RpcSource,
-    SeriesKey, SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
+    OperationStream, PartOf, PartRow, PhaseTiming, Recording, RpcCounters, RpcPhase, RpcRecording, RpcRow,
+    RpcSource, SeriesKey, SeriesRecording, StopReason, WorkerRecording, WorkerSeries, latency_histogram,
 };
 
 use benchmaster_record::results::{ServerOperation, ServerUse};
@@ -118,6 +118,13 @@ pub(super) fn recording(random: &mut Random, shape: &Shape<'_>) -> Recording {
         start: None,
         samples: Vec::new(),
         collected: Vec::new(),
+        parts: vec![PartRow {
+            part: PartOf::File,
+            label: "write".into(),
+            key: 3,
+            count: 40,
+            sum_ns: 80_000_000,
+        }],
         replay: None,
     }
 }

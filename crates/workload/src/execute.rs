@@ -16,9 +16,7 @@ use crate::files::FileTable;
 use crate::model::{OperationKind, ParameterError, Workload};
 use crate::nfs::SharedMount;
 use crate::program::{Access, Effect, Program};
-use crate::recording::{
-    CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, RpcRecording, TraceSink, WorkerSeries,
-};
+use crate::recording::{CacheAction, FilesetFacts, HostUse, PhaseTiming, Recording, TraceSink, WorkerSeries};
 use crate::verify;
 use benchmaster_clock::{Clock, Ticks};
 
@@ -29,7 +27,7 @@ mod wire;
 mod workers;
 
 use self::crew::{Ran, Run};
-use self::wire::Wire;
+use self::wire::{Traffic, Wire};
 
 /// How to execute a workload.
 #[derive(Debug)]
@@ -198,12 +196,12 @@ pub fn execute(
     let verifying = clock.now();
     let free_after = run.verify(&prepared.ready, &ran, observe)?;
     ran.teardown.report(Phase::TearDown, &ran.collector);
-    let rpc = wire.finish(run.area, &ran, options.share.count);
-    for problem in rpc.iter().flat_map(|rpc| &rpc.problems) {
+    let traffic = wire.finish(run.area, &ran, options.share.count);
+    for problem in traffic.iter().flat_map(|(rpc, _)| &rpc.problems) {
         ran.collector.note(problem.clone());
     }
     let times = Times { prepare: (began, end_of_preparation), verify: verifying };
-    Ok(run.recording(name, prepared, ran, times, (free_after, rpc)))
+    Ok(run.recording(name, prepared, ran, times, (free_after, traffic)))
 }
 
 /// A workload that is being executed.
@@ -350,7 +348,7 @@ impl Execution<'_> {
         prepared: Prepared,
         ran: Ran,
         times: Times,
-        (free_after, rpc): (Option<u64>, Option<RpcRecording>),
+        (free_after, traffic): (Option<u64>, Option<Traffic>),
     ) -> Recording {
         let Self { workload, program, options, clock, .. } = *self;
         let Prepared { cache, filesets, null_rate, free_before, read_ahead_kib, .. } = prepared;
@@ -366,6 +364,8 @@ impl Execution<'_> {
             errors,
         };
         let mut collected = ran.collector.finish();
+        let (rpc, connections) = traffic.unzip();
+        collected.parts.extend(connections.into_iter().flatten());
         for (number, series) in (0u32..).zip(&mut collected.series) {
             let parts = ran.workers.iter().flat_map(|worker| &worker.series);
             series.span = span(parts.filter(|part| part.series == number));
@@ -398,6 +398,7 @@ impl Execution<'_> {
             cut_reason: "nothing was cut".into(),
             series: collected.series,
             workers: ran.workers,
+            parts: collected.parts,
             phases,
             filesets,
             cache,

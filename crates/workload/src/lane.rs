@@ -13,8 +13,8 @@ use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
 use crate::random::{Random, Zipfs, mix};
 use crate::recorder::Recorder;
 use crate::recording::StopReason;
-use crate::replay::stage::Stage;
 use crate::rendezvous::Rendezvous;
+use crate::replay::stage::Stage;
 use benchmaster_clock::{Clock, Ticks};
 
 mod buffer;

@@ -6,7 +6,7 @@
 
 use crate::counts::LatencyCounts;
 use crate::operation_error::OperationError;
-use crate::recording::{NO_FILE, TraceRecord, WorkerSeries};
+use crate::recording::{NO_FILE, PartRow, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 use benchmaster_clock::{Clock, Ticks};
 use benchmaster_record::phase::Phase;
@@ -218,7 +218,12 @@ struct Slot {
     /// Start and latency of the worker's first operation, kept from interval to interval.
     first: Option<(Ticks, u64)>,
     last_end: Ticks,
+    /// Operations and nanoseconds by file, then by size.
+    parts: Vec<(u64, u64)>,
 }
+
+/// Sizes that are told apart: binary logarithms of up to 32 bits.
+const SIZES: usize = 33;
 
 impl Slot {
     fn new(collector: &Collector, start: Ticks) -> Self {
@@ -230,6 +235,18 @@ impl Slot {
             sum_ns: 0,
             first: None,
             last_end: start,
+            parts: vec![(0, 0); PartRow::FILES + SIZES],
+        }
+    }
+
+    /// Adds an operation to the parts that it belongs to.
+    #[inline]
+    fn part(&mut self, bytes: u64, spot: Spot, latency: u64) {
+        let size = (u64::BITS - bytes.saturating_sub(1).leading_zeros()).min(32) as usize;
+        let file = (spot.file != NO_FILE).then_some(spot.file as usize % PartRow::FILES);
+        for at in file.into_iter().chain((bytes > 0).then_some(PartRow::FILES + size)) {
+            let (count, sum_ns) = &mut self.parts[at];
+            (*count, *sum_ns) = (*count + 1, sum_ns.saturating_add(latency));
         }
     }
 
@@ -243,6 +260,7 @@ impl Slot {
             service.clear();
         }
         (self.bytes, self.errors, self.sum_ns) = (0, 0, 0);
+        self.parts.fill((0, 0));
     }
 }
 
@@ -351,6 +369,7 @@ impl<'a> WorkerRecorder<'a> {
         slot.bytes += bytes;
         slot.sum_ns = slot.sum_ns.saturating_add(latency);
         slot.last_end = timing.end;
+        slot.part(bytes, spot, latency);
         if slot.first.is_none() {
             slot.first = Some((timing.start, latency));
         }
@@ -385,7 +404,7 @@ mod tests {
 
     use super::*;
     use crate::model::OperationKind;
-    use crate::recording::{OperationStats, SeriesKey, SeriesRecording, latency_histogram};
+    use crate::recording::{OperationStats, PartOf, SeriesKey, SeriesRecording, latency_histogram};
 
     const INTERVAL: u64 = 1_000_000_000;
 
@@ -516,6 +535,27 @@ mod tests {
         assert!(near(series[0].first_start_ns, 1000), "{series:?}");
         assert!(near(series[0].first_latency_ns, 4000), "{series:?}");
         assert!(near(series[0].last_end_ns, 2 * INTERVAL + 900), "{series:?}");
+    }
+
+    #[test]
+    fn operations_are_counted_by_file_and_by_size() {
+        let clock = Clock::new();
+        let start = clock.now();
+        let collector = Collector::new(series(1), INTERVAL, false);
+        let mut recorder = WorkerRecorder::new(&collector, &clock, start, 0, None);
+        let mut end = 0;
+        for (file, bytes, length) in [(3, 4096, 1_000), (3, 4097, 2_000), (67, 4096, 4_000), (9, 0, 8_000)] {
+            let timed = timing(&clock, start, end, end + length);
+            assert!(recorder.success(0, timed, bytes, Spot::file(0, file)));
+            end += length;
+        }
+        assert!(!recorder.success(0, timing(&clock, start, 2 * INTERVAL, 2 * INTERVAL + 500), 1, Spot::NONE));
+        recorder.finish();
+        let parts = collector.finish().parts;
+        let counted: Vec<_> = parts.iter().map(|row| (row.part, row.key, row.count)).collect();
+        let (file, size) = (PartOf::File, PartOf::Size);
+        assert_eq!(counted, [(file, 3, 3), (file, 9, 1), (size, 0, 1), (size, 12, 2), (size, 13, 1)]);
+        assert!(parts[0].sum_ns.abs_diff(7_000) <= 20 && parts[0].label == "read0", "{parts:?}");
     }
 
     #[test]

@@ -277,7 +277,7 @@ fn nothing_is_found_in_screenings_of_noise() {
     let mut alarms = 0;
     for trial in 0..200 {
         for (run, place) in results.runs.iter_mut().zip(0..) {
-            let mut own = run.responses.iter_mut().filter(|r| r.name == primary);
+            let own = run.responses.iter_mut().filter(|r| r.name == primary);
             own.for_each(|response| response.value = 100.0 + normal(1_000 * trial + place));
         }
         alarms += u32::from(match next_step(&results).unwrap() {

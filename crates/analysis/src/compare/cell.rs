@@ -357,7 +357,10 @@ impl Change {
             equivalence::Verdict::Same => {
                 let confidence = exact_percent(inner_confidence(self.confidence));
                 let range = range(inner);
-                (Verdict::Same, format!("a difference, if any, is {range} ({confidence}), which is within ±{band}."))
+                (
+                    Verdict::Same,
+                    format!("a difference, if any, is {range} ({confidence}), which is within ±{band}."),
+                )
             }
             equivalence::Verdict::Undecided => (
                 Verdict::Undecided,

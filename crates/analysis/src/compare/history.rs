@@ -9,7 +9,7 @@ use serde::Serialize;
 use benchmaster_units::format::{exact_percent, plural};
 
 use super::cell::{Direction, Verdict};
-use super::common::{Values, Better, better, levels, two_digits, values};
+use super::common::{Better, Values, better, levels, two_digits, values};
 
 /// How to look for changes.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -497,7 +497,8 @@ mod tests {
                 own.for_each(|response| response.value = 100.0 + draw.normal());
             }
             let Effects::OneAtATime(levels) = analyze(&results).effects else { panic!("no levels") };
-            let contrasts = levels.factors.iter().flat_map(|f| &f.levels).filter_map(|l| l.against_base.as_ref());
+            let contrasts =
+                levels.factors.iter().flat_map(|f| &f.levels).filter_map(|l| l.against_base.as_ref());
             let told_apart = contrasts.map(|contrast| contrast.told_apart == Some(true)).collect::<Vec<_>>();
             assert_eq!(told_apart.len(), 3);
             alarms += u32::from(told_apart.contains(&true));

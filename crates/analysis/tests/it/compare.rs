@@ -136,7 +136,8 @@ fn a_response_that_some_runs_lack_has_no_mean() {
     for run in b.runs.iter_mut().filter(|run| run.key.replicate > 1) {
         run.responses.retain(|r| r.name != RESPONSE);
     }
-    let options = Options { responses: Responses::Named(vec![RESPONSE.into()]), band: 0.02, confidence: None };
+    let options =
+        Options { responses: Responses::Named(vec![RESPONSE.into()]), band: 0.02, confidence: None };
     let found = compare(&a, &b, &options, false).unwrap();
     let cell = &found.responses[0].cells[0];
     assert_eq!((cell.verdict, cell.b.is_none()), (Verdict::Undecided, true));
@@ -149,7 +150,8 @@ fn a_response_that_some_runs_lack_has_no_mean() {
 fn results_whose_runs_were_chosen_by_the_data_are_named() {
     let (a, mut b) = (of(&[100.0, 101.0, 99.0]), of(&[100.0, 101.0, 99.0]));
     b.study.replicates = Replication::Sequential { min: 3, max: 10, relative_half_width: 0.05 };
-    let options = Options { responses: Responses::Named(vec![RESPONSE.into()]), band: 0.02, confidence: None };
+    let options =
+        Options { responses: Responses::Named(vec![RESPONSE.into()]), band: 0.02, confidence: None };
     let told = |a: &StudyResults, b: &StudyResults| {
         let found = compare(a, b, &options, true).unwrap();
         found.sentences.iter().find(|s| s.contains("chosen by their results")).cloned()

@@ -96,14 +96,26 @@ fn designs() -> Vec<(&'static str, Vec<TableRow>, Options)> {
         ("2^5, 1 run, interactions of 3 and more as noise", full(&[2; 5], 1), order(2)),
         ("4 × 3 × 2, 2 replicates", full(&[4, 3, 2], 2), auto()),
         ("25 levels, 3 replicates", full(&[25], 3), auto()),
-        ("2^3, 3 replicates, 9 of 24 runs lost", without(full(&[2; 3], 3), &[0, 1, 2, 3, 9, 10, 16, 18, 20]), auto()),
+        (
+            "2^3, 3 replicates, 9 of 24 runs lost",
+            without(full(&[2; 3], 3), &[0, 1, 2, 3, 9, 10, 16, 18, 20]),
+            auto(),
+        ),
         ("3 × 3, 3 replicates, one treatment lost", without(full(&[3, 3], 3), &[4, 13, 22]), auto()),
         ("2^3 in 3 blocks", blocked(full(&[2; 3], 3), 8), auto()),
         ("2^2 in 2 blocks", blocked(full(&[2; 2], 2), 4), auto()),
-        ("2^3 in 4 blocks, 6 of 32 runs lost", without(blocked(full(&[2; 3], 4), 8), &[0, 3, 9, 20, 21, 30]), auto()),
+        (
+            "2^3 in 4 blocks, 6 of 32 runs lost",
+            without(blocked(full(&[2; 3], 4), 8), &[0, 3, 9, 20, 21, 30]),
+            auto(),
+        ),
         ("split plot 2 × 2^2, 3 replicates", split(full(&[2; 3], 3), 8, 1), auto()),
         ("split plot 2^2 × 2^2, 2 replicates", split(full(&[2; 4], 2), 16, 2), auto()),
-        ("split plot 2 × 2^2, 3 replicates, 5 of 24 runs lost", without(split(full(&[2; 3], 3), 8, 1), &[0, 3, 9, 20, 21]), auto()),
+        (
+            "split plot 2 × 2^2, 3 replicates, 5 of 24 runs lost",
+            without(split(full(&[2; 3], 3), 8, 1), &[0, 3, 9, 20, 21]),
+            auto(),
+        ),
         ("split plot 2^3 × 2^2, 1 run", split(full(&[2; 5], 1), 32, 3), auto()),
         ("2^3, 1 run (Lenth)", full(&[2; 3], 1), auto()),
         ("2^4, 1 run (Lenth)", full(&[2; 4], 1), auto()),
@@ -169,8 +181,10 @@ fn alarms(rows: &[TableRow], options: &Options, noise: Noise, trials: u32, seed:
     let mut table = table(rows.to_vec());
     fill(&mut table, noise, &mut draw);
     let lines = analyze(&table, options).unwrap().anova.lines;
-    let letters = lines.iter().filter(|line| line.kind == "term").map(|line| parse_letters(&line.term).unwrap());
-    let terms: Vec<Term> = letters.map(|term| factors(term).map(|factor| factor as usize).collect()).collect();
+    let letters =
+        lines.iter().filter(|line| line.kind == "term").map(|line| parse_letters(&line.term).unwrap());
+    let terms: Vec<Term> =
+        letters.map(|term| factors(term).map(|factor| factor as usize).collect()).collect();
     let mut data = Data {
         factors: table.factors.iter().map(|factor| Factor::named(factor.levels.len())).collect(),
         rows: table.rows.iter().map(|row| row.levels.clone()).collect(),
@@ -219,8 +233,7 @@ fn alarms_when_stopped(noise: Noise, trials: u32, seed: u64) -> u32 {
     (0..trials).map(one).sum()
 }
 
-const NOISES: [Noise; 4] =
-    [Noise::Normal, Noise::Lognormal(0.3), Noise::Lognormal(1.0), Noise::HeavyTails];
+const NOISES: [Noise; 4] = [Noise::Normal, Noise::Lognormal(0.3), Noise::Lognormal(1.0), Noise::HeavyTails];
 
 #[test]
 fn nothing_matters_in_any_design_of_noise() {

@@ -33,7 +33,7 @@ fn a_change_that_has_no_place_is_refused_before_anything_is_made() {
     place.write("tiny.toml", TINY);
     for (change, says) in [
         (&["--set", "study"][..], "`study` is not of the form KEY=VALUE"),
-        (&["--set", "a b=1"], "`a b` is not a path"),
+        (&["--set", "a b=1"], "`a b` is not the path of a parameter"),
         (&["--set", "study.name.first=x"], "`name` is a value"),
         (&["--set", "workload.write.size=1"], "unknown key `size`"),
         (&["--scale", "0"], "a study cannot be scaled by 0"),

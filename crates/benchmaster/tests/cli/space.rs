@@ -64,7 +64,7 @@ fn stopped_and_resumed(place: &Place, directory: &str, full: &Output, give_space
 #[test]
 fn a_full_disk_below_the_results_stops_the_study() {
     let place = Place::tiny();
-    let Some(disk) = Mounted::new(place.path("disk"), "size=640k") else { return };
+    let Some(disk) = Mounted::new(place.path("disk"), "size=768k") else { return };
     let full = place.run(&["run", "tiny.toml", "-o", "disk/results"]);
     assert!(stderr(&full).contains("no space left for `disk/results/results.db`"), "{}", stderr(&full));
     stopped_and_resumed(&place, "disk/results", &full, || disk.remount("size=64m"));

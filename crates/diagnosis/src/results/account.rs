@@ -269,14 +269,15 @@ fn most_queued(measured: &Measured<'_>, phase: &RpcPhase, round_trip: f64, used:
     if !lossy && (unbounded || used.is_some_and(|used| used <= NO_QUEUE)) {
         return Some(0.0);
     }
-    let by_tcp = tcp_wait_ns(measured, calls).map(|wait| wait * calls.ops as f64);
+    // Acknowledgements that come with the replies tell nothing.
+    let by_tcp = tcp_wait_ns(measured).map(|wait| wait * calls.ops as f64);
+    let by_tcp = by_tcp.filter(|wait| *wait < WITH_REPLIES * calls.rtt_ns as f64);
     let by_operation = cheapest_ns(phase, round_trip).map(|least| least * calls.ops as f64);
     by_tcp.into_iter().chain(by_operation).reduce(f64::min)
 }
 
-/// By how much TCP's round trips were longer than the shortest, on average. `None` where they were not sampled, or are
-/// those of the replies.
-fn tcp_wait_ns(measured: &Measured<'_>, calls: &RpcRow) -> Option<f64> {
+/// By how much TCP's round trips were longer than the shortest, on average. `None` where they were not sampled.
+fn tcp_wait_ns(measured: &Measured<'_>) -> Option<f64> {
     let (mut waits, mut weights) = (0.0, 0.0);
     for host in measured.clients() {
         for rtt in host.samples.of("tcp_info", "rtt") {
@@ -291,9 +292,7 @@ fn tcp_wait_ns(measured: &Measured<'_>, calls: &RpcRow) -> Option<f64> {
             weights += weight;
         }
     }
-    let wait = (weights > 0.0).then(|| waits / weights)?;
-    let round_trip = calls.rtt_ns as f64 / calls.ops.max(1) as f64;
-    (wait < WITH_REPLIES * round_trip).then_some(wait)
+    (weights > 0.0).then(|| waits / weights)
 }
 
 /// What the quickest kind of call takes beyond the way: the queues of the network hold up all kinds alike.

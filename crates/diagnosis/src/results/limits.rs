@@ -6,6 +6,7 @@ mod delegation_wait;
 mod emulated_delay;
 pub(crate) mod generator;
 mod host_processing;
+mod in_turn;
 pub(super) mod laws;
 mod lock_wait;
 pub(super) mod network_bandwidth;
@@ -18,6 +19,7 @@ mod server_threads;
 pub(crate) mod slots;
 mod tcp_window;
 mod think_time;
+mod uneven;
 
 use crate::explanation::Explanation;
 use crate::results::rule::{Comparison, Detector};
@@ -34,9 +36,12 @@ pub(super) const DETECTORS: &[Detector] = &[
     lock_wait::DETECTOR,
     delegation_wait::DETECTOR,
     emulated_delay::DETECTOR,
+    emulated_delay::DISTANCE,
+    in_turn::DETECTOR,
     server_service_time::DETECTOR,
     host_processing::DETECTOR,
     think_time::DETECTOR,
+    uneven::DETECTOR,
     laws::DETECTOR,
 ];
 

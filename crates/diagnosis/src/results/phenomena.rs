@@ -4,6 +4,7 @@ use crate::results::rule::{Comparison, Detector};
 
 mod bufferbloat;
 mod clients;
+mod course;
 mod drift;
 mod fast_server;
 mod first_call;
@@ -28,9 +29,13 @@ mod tools;
 mod versions;
 mod winners;
 
+pub(super) use course::{divide, lost_in_stretches};
+
 /// What is looked for in each workload of each run.
 pub(super) const DETECTORS: &[Detector] = &[
     bufferbloat::DETECTOR,
+    course::PAUSES,
+    course::STRETCHES,
     drift::DETECTOR,
     first_call::DETECTOR,
     grant::DETECTOR,

@@ -15,6 +15,7 @@ mod paper000;
 mod paper001;
 mod paper002;
 mod paper003;
+mod unequal;
 
 /// What is found in results.
 fn found(results: &StudyResults, details: &dyn Details) -> Diagnosis {

@@ -121,6 +121,7 @@ impl Case {
             start: None,
             samples: Vec::new(),
             collected: Vec::new(),
+            parts: vec![],
             replay: None,
         };
         let environment = Environment {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use benchmaster_record::recording::{
-    EncodedHistogram, HistogramError, IntervalStats, OperationStats, SeriesRecording, latency_histogram,
+    EncodedHistogram, HistogramError, IntervalStats, OperationStats, PartOf, PartRow, SeriesRecording,
+    latency_histogram,
 };
 use hdrhistogram::Histogram;
 
@@ -28,6 +29,23 @@ pub(super) fn merge(parts: &[Part]) -> Result<Vec<SeriesRecording>, MergeError> 
         }
     }
     (0..expected.len()).map(|index| one(parts, index)).collect()
+}
+
+/// Files, sizes and connections over all processes: those of the same number are one.
+pub(super) fn part_rows(parts: &[Part]) -> Vec<PartRow> {
+    let mut sums: BTreeMap<(PartOf, &str, u32), (u64, u64)> = BTreeMap::new();
+    for row in parts.iter().flat_map(|part| &part.performed.recording.parts) {
+        let (count, sum_ns) = sums.entry((row.part, &row.label, row.key)).or_default();
+        (*count, *sum_ns) = (*count + row.count, sum_ns.saturating_add(row.sum_ns));
+    }
+    let row = |((part, label, key), (count, sum_ns)): ((_, &str, _), _)| PartRow {
+        part,
+        label: label.into(),
+        key,
+        count,
+        sum_ns,
+    };
+    sums.into_iter().map(row).collect()
 }
 
 /// One series over all processes.

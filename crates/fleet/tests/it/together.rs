@@ -15,7 +15,7 @@ use benchmaster_fleet::merge::{Observer, Part, first_workers, merge};
 use benchmaster_fleet::perform::{Performed, Surroundings, observe, perform};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::{OperationKind, Workload};
-use benchmaster_record::recording::{Recording, TraceRecord};
+use benchmaster_record::recording::{PartOf, Recording, TraceRecord};
 use benchmaster_telemetry::sampling::SamplingConfig;
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::area::{AreaError, WorkArea};
@@ -276,6 +276,10 @@ pub(crate) fn private_files_are_made_by_their_processes_and_counts_are_added() {
         parts.iter().map(|part| total(&part.performed.recording, OperationKind::Read)).collect();
     let recording = merged(&job, parts);
     assert_eq!(total(&recording, OperationKind::Read), single.iter().sum::<u64>());
+    let by_file = recording.parts.iter().filter(|row| row.part == PartOf::File && row.label == "read");
+    let by_file: Vec<(u32, u64)> = by_file.map(|row| (row.key, row.count)).collect();
+    assert!(by_file.len() <= 8 && by_file.windows(2).all(|pair| pair[0].0 < pair[1].0), "{by_file:?}");
+    assert_eq!(by_file.iter().map(|(_, count)| count).sum::<u64>(), single.iter().sum::<u64>());
     let all: u64 = recording.series.iter().map(|series| series.total.count + series.total.errors).sum();
     assert_eq!(traced as u64, all);
     for series in &recording.series {

@@ -423,7 +423,7 @@ fn mistakes_name_their_line() {
             "define process name=p { thread name=t {\nflowop statfile filesetname=g } }\n",
             2,
             "filesetname=g",
-            "no fileset or file `g`",
+            "unknown fileset or file `g`",
         ),
         (
             "define process name=p { thread name=t {\nflowop closefile name=c,fd=1 } }\n",

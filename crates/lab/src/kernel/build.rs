@@ -343,7 +343,7 @@ mod tests {
     fn what_is_no_source_is_refused() {
         let place = tempfile::tempdir().unwrap();
         let error = describe(place.path()).unwrap_err().to_string();
-        assert!(error.contains("no source of Linux"), "{error}");
+        assert!(error.contains("not a source of Linux"), "{error}");
     }
 
     /// A source that is built as Linux is, of one program that answers as user-mode kernels do.

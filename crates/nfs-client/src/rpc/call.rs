@@ -256,10 +256,12 @@ impl<'c> Counting<'c> {
         let times = connection.times(place);
         let end = times.received.unwrap_or_else(Instant::now);
         let sent = times.sent.unwrap_or(end).clamp(self.began, end.max(self.began));
+        let rtt_ns = end.saturating_duration_since(sent).as_nanos() as u64;
+        self.rpc.0.counters.on_connection(connection.number, rtt_ns);
         self.count(|counters| {
             counters.bytes_received += times.bytes as u64;
             counters.queue_ns += (sent - self.began).as_nanos() as u64;
-            counters.rtt_ns += (end.saturating_duration_since(sent)).as_nanos() as u64;
+            counters.rtt_ns += rtt_ns;
             counters.execute_ns += (end.saturating_duration_since(self.began)).as_nanos() as u64;
             counters.errors += u64::from(failed.is_some());
             counters.timeouts += u64::from(matches!(failed, Some(RpcError::TimedOut)));

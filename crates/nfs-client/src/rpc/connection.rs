@@ -49,7 +49,7 @@ enum Link {
 }
 
 pub(super) struct Connection {
-    number: usize,
+    pub(super) number: usize,
     reactor: Reactor,
     counters: Rc<Counters>,
     rpc: Weak<Inner>,

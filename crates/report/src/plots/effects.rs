@@ -10,8 +10,8 @@ mod sizes;
 
 use benchmaster_analysis::experiment::Experiment;
 
-pub(crate) use self::sizes::short_label;
 use self::scaled::ResponseScale;
+pub(crate) use self::sizes::short_label;
 use super::figure::Figure;
 use crate::format;
 use crate::overview::unbroken;

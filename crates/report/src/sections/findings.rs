@@ -29,6 +29,7 @@ pub(crate) fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) 
         Section::new("findings", group.words()).full(entries.map(|entry| Block::Finding(Box::new(entry))))
     };
     let list = |items: Vec<String>| if items.is_empty() { None } else { Some(Block::List(items)) };
+    let inline = |items: &[String]| (!items.is_empty()).then(|| items.join(", "));
     let mut sections = vec![
         Section::new("damage", "damage").full(damage(diagnosis)),
         Section::new("limits", "limits").full(limits(diagnosis)).full(list(accounts(diagnosis))),
@@ -36,7 +37,7 @@ pub(crate) fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) 
     sections.extend([Group::Doubt, Group::Limit, Group::Phenomenon, Group::Condition].map(of));
     sections.extend([
         Section::new("none", "findings").full(none(diagnosis)),
-        Section::new("clear", "checked and not present").full(list(clear(diagnosis, str::to_owned))),
+        Section::new("clear", "checked and not present").full(inline(&clear(diagnosis, str::to_owned))),
         Section::new("absent", "could not be checked").full(list(absent(diagnosis))),
     ]);
     Document { kind: "Benchmaster diagnosis", title, lead, sections }
@@ -250,9 +251,13 @@ fn link(at: &At, plots: &Plots) -> Option<Link> {
 }
 
 fn evidence(all: &[Evidence]) -> Option<Table> {
-    let mut table = Table::new("Evidence", &["what", "#value", "#runs|1"]);
+    let several = all.iter().any(|one| one.runs > 1);
+    let columns = ["what", "#value", "#runs|1"];
+    let mut table = Table::new("Evidence", if several { &columns } else { &columns[..2] });
     for one in all {
-        table.row([Cell::text(&one.name), Cell::number(value(one), one.value), Cell::count(one.runs)]);
+        let runs = several.then(|| Cell::count(one.runs));
+        let cells = [Cell::text(&one.name), Cell::number(value(one), one.value)];
+        table.row(cells.into_iter().chain(runs));
     }
     if all.iter().any(|one| one.half_width.is_some()) {
         table.note =

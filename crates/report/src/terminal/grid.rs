@@ -6,10 +6,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::TextOptions;
 use crate::document::{self, Style};
 use crate::format;
+
 pub(super) struct Text {
     pub(super) options: TextOptions,
     out: String,
 }
+
 #[derive(Clone)]
 struct Column {
     name: String,
@@ -343,7 +345,9 @@ fn fitted(columns: &[Column], total: usize, gap: usize) -> Vec<usize> {
         let open = widths.iter().filter(|width| width.is_none()).count();
         (total.saturating_sub(widths.iter().flatten().sum()).max(open), open.max(1))
     };
-    let rules: [fn(&Column, usize, usize) -> Option<usize>; 3] = [
+    // From a column, its share and the gap to the width, where this rule decides it.
+    type Rule = fn(&Column, usize, usize) -> Option<usize>;
+    let rules: [Rule; 3] = [
         |column, share, gap| {
             let words = column.cells.iter().flat_map(|cell| cell.split_whitespace());
             let longest = words.map(UnicodeWidthStr::width).max().unwrap_or(0).clamp(1, LONGEST_WORD);

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use benchmaster_record::model::OperationKind;
 use benchmaster_record::nfs::NfsVersion;
 use benchmaster_record::phase::Phase;
-use benchmaster_record::recording::{EncodedHistogram, RpcSource, StopReason};
+use benchmaster_record::recording::{EncodedHistogram, PartOf, RpcSource, StopReason};
 use benchmaster_record::results::{
     CheckKind, Emulator, EvidenceUnit, LabTime, ServedBy, SessionEnd, Severity, StageKind, Unit,
 };
@@ -265,6 +265,7 @@ words!(
     LabTime = "time of a lab",
     NfsVersion = "version of NFS",
     OperationKind = "operation",
+    PartOf = "part",
     Phase = "phase",
     ServedBy = "server"
 );

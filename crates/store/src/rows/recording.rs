@@ -1,7 +1,7 @@
 //! What the workloads of a run recorded.
 
 use benchmaster_record::recording::{
-    CacheAction, FilesetFacts, HostUse, IntervalStats, OperationStats, OperationStream, PhaseTiming,
+    CacheAction, FilesetFacts, HostUse, IntervalStats, OperationStats, OperationStream, PartRow, PhaseTiming,
     Recording, SeriesKey, SeriesRecording, WorkerRecording, WorkerSeries,
 };
 use rusqlite::{Connection, Result, Row};
@@ -11,6 +11,7 @@ use super::{Inserted, Parts, RowError, all, hosts, map, wire};
 
 columns! {
     PhaseTiming { phase, start_ns, end_ns, operations, errors }
+    PartRow { part, label, key, count, sum_ns }
     FilesetFacts { name, files, bytes, reused, cached_bytes }
     CacheAction { requested = "cache_requested", done = "cache_done" }
     SeriesKey { group = "worker_group", label, operation }
@@ -46,6 +47,9 @@ pub(super) fn insert_recording(connection: &Connection, row: NewRow, r: &Recordi
     }
     for (ordinal, worker) in (0u32..).zip(&r.workers) {
         insert_worker(connection, id, ordinal, worker, &series_ids)?;
+    }
+    for (ordinal, row) in (0u32..).zip(&r.parts) {
+        NewRow::child("recording_id", id, ordinal).with(row).insert(connection, "parts")?;
     }
     if let Some(rpc) = &r.rpc {
         wire::insert_rpc(connection, id, rpc)?;
@@ -153,9 +157,20 @@ pub(super) fn load_recordings(connection: &Connection, run: i64, parts: Parts) -
             start: hosts::load_start(connection, id)?,
             samples: hosts::load_samples(connection, id, parts)?,
             collected: hosts::load_collected(connection, id, parts)?,
+            parts: load_parts(connection, id)?,
             replay: None,
         }))
     })
+}
+
+/// Results of earlier versions have none.
+fn load_parts(connection: &Connection, recording: i64) -> Result<Vec<PartRow>> {
+    let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'parts'";
+    if all(connection, known, [], |_| Ok(()))?.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT * FROM parts WHERE recording_id = ?1 ORDER BY ordinal";
+    all(connection, sql, [recording], Columns::load)
 }
 
 /// The series with their identifiers.

@@ -373,7 +373,11 @@ impl PlanDescription {
             return format!("{}, and preparation", range(estimate.seconds_min, estimate.seconds_max));
         }
         let most = estimate.seconds_max;
-        let at_most = if most > estimate.seconds_min { format!(" ({} at most)", duration(most)) } else { String::new() };
+        let at_most = if most > estimate.seconds_min {
+            format!(" ({} at most)", duration(most))
+        } else {
+            String::new()
+        };
         let work = format!("{} ends when its work is done{at_most}", estimate.open_ended.join(", "));
         if estimate.seconds_min > 0.0 {
             format!("{}, and preparation; {work}", duration(estimate.seconds_min))

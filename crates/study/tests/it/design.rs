@@ -363,7 +363,13 @@ fn blocks_and_whole_plots_take_degrees_of_freedom() {
 
 /// How often an effect of the size that the plan says is found, by the rule of the analysis, in percent. Runs vary by 1, and the
 /// effect is of this factor alone.
-fn power(design: &DesignDescription, rows: &[Vec<u32>], replicates: usize, factor: usize, effect: f64) -> f64 {
+fn power(
+    design: &DesignDescription,
+    rows: &[Vec<u32>],
+    replicates: usize,
+    factor: usize,
+    effect: f64,
+) -> f64 {
     let rows: Vec<Vec<u32>> = (0..replicates).flat_map(|_| rows.to_vec()).collect();
     let hard: Vec<usize> = (0..design.factors.len()).filter(|&f| design.factors[f].hard_to_change).collect();
     let plot = |(run, row): (usize, &Vec<u32>)| {
@@ -412,7 +418,11 @@ fn effects_of_the_smallest_detectable_size_are_found_four_times_in_five() {
             let effect = found.effects[factor].effect.unwrap();
             let power = power(&design, &input.rows, request.replicates as usize, factor, effect);
             // 80 % with a standard error of 1.3 %. Terms that Holm's method judges after others are found a little more often.
-            assert!((76.0..=85.0).contains(&power), "{} of {request:?}: {power} %", found.effects[factor].name);
+            assert!(
+                (76.0..=85.0).contains(&power),
+                "{} of {request:?}: {power} %",
+                found.effects[factor].name
+            );
         }
     }
 }
@@ -444,14 +454,14 @@ fn proposed_commands_keep_what_was_asked_for() {
     let command = |generators| format!("benchmaster plan {factors} --generators {generators} {rest}");
     assert!(options.contains(&command("E=ABC,F=ABD").as_str()), "{options:#?}");
     let mixed = of(&DesignRequest {
-        levels: vec![2, 2, 3, 2],
+        levels: vec![2, 2, 2, 2, 3],
         runs: Some(12),
         replicate_blocks: true,
         replicates: 2,
         ..DesignRequest::default()
     });
     let options = &mixed.proposals[0].options;
-    assert_eq!(options, "benchmaster plan --levels 2,2,3,2 --runs 24 --replicates 2 --replicate-blocks");
+    assert_eq!(options, "benchmaster plan --levels 2,2,2,2,3 --runs 24 --replicates 2 --replicate-blocks");
 }
 
 #[test]

@@ -68,8 +68,9 @@ fn runs_made(plan: &Plan, limit: f64) -> u64 {
         let one = |run: u32| Observation {
             requested: Some(load),
             achieved: load * (share + 0.001 * f64::from(run % 2)),
-            response_ns: 1e6,
-            service_ns: 1e6,
+            response_ns: 1e6 / share,
+            service_ns: 1e6 / share,
+            busy: 1.0,
             ..Observation::default()
         };
         points.push(Point { level, runs: (0..replicates).map(one).collect(), failed: 0 });

@@ -1,4 +1,7 @@
-//! The control group of this process (version 2): `cpu.stat`, `memory.current`, `io.stat` and pressure.
+//! The control group of this process (version 2): `cpu.stat`, `memory.current`, `io.stat` and pressure; of version 1 the quota
+//! of the processors.
+
+use std::path::{Path, PathBuf};
 
 use super::{Files, Registered, Sink, pressure};
 use crate::sampling::text::{Faults, Malformed, number, shortened, word, words};
@@ -39,7 +42,7 @@ const MEMORY: MetricInfo = METRICS[6];
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "cgroup",
-    about: "The control group that this process is in (version 2). Files that the group does not have are left out: the root group has \
+    about: "The control group that this process is in (version 2; where processors are in a hierarchy of version 1, its periods and throttled time). Files that the group does not have are left out: the root group has \
             no `memory.current`, others have only those of their controllers.",
     metrics: METRICS,
     make: |config| {
@@ -52,6 +55,7 @@ pub(crate) const REGISTERED: Registered = Registered {
         let missing = "this process is in no control group of version 2";
         let files = Files::new(&REGISTERED)
             .file(group.join("cpu.stat"), missing, |text, out| cpu(text, out))
+            .optional(first_version(&config.places.sys, &text).join("cpu.stat"), |text, out| cpu(text, out))
             .optional(group.join("memory.current"), |text, out| memory(text, out))
             .optional(group.join("io.stat"), |text, out| io(text, out));
         let files = ["cpu", "memory", "io"].into_iter().fold(files, |files, resource| {
@@ -67,6 +71,16 @@ pub fn own(text: &str) -> Option<&str> {
     text.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
+/// The version 1 group of the processors, by the text of `/proc/self/cgroup`; what is not there has no files.
+fn first_version(sys: &Path, text: &str) -> PathBuf {
+    let of_processors = text.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        controllers.split(',').any(|name| name == "cpu").then_some(path)
+    });
+    let group = |path: &str| sys.join("fs/cgroup/cpu").join(path.trim_start_matches('/'));
+    of_processors.map(group).unwrap_or_default()
+}
+
 /// Parses the text of `cpu.stat`: a name and a number in each line.
 ///
 /// # Errors
@@ -75,9 +89,11 @@ pub fn cpu(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
     let mut faults = Faults::default();
     for (at, line) in text.lines().enumerate() {
         let found = line.split_once(' ').and_then(|(name, value)| Some((name, number(value)?)));
-        let found = found.map(|(name, value)| {
-            let unit = if name.ends_with("_usec") { "us" } else { "1" };
-            out.put(Metric::counter(name, unit), "", value);
+        let found = found.map(|(name, value)| match name {
+            // Of version 1, in nanoseconds.
+            "throttled_time" => out.put(METRICS[5].metric(), "", value / 1e3),
+            name if name.ends_with("_usec") => out.put(Metric::counter(name, "us"), "", value),
+            name => out.put(Metric::counter(name, "1"), "", value),
         });
         faults.check(at, line, found);
     }
@@ -180,6 +196,14 @@ mod tests {
         assert_eq!((samples.problems.len(), samples.series.len()), (0, 3));
         assert_eq!(values(&samples, "memory", ""), [4096.0]);
         assert_eq!(values(&samples, "pressure_some", "io"), [3000.0]);
+        let mixed = tree(&[
+            ("proc/self/cgroup", "3:cpu,cpuacct:/job\n0::/\n"),
+            ("sys/fs/cgroup/unified/cpu.stat", "usage_usec 7\n"),
+            ("sys/fs/cgroup/cpu/job/cpu.stat", "nr_periods 9\nnr_throttled 4\nthrottled_time 5000000\n"),
+        ]);
+        let samples = sampled(&REGISTERED, &config_in(mixed.path()), &[&|| ()]);
+        assert_eq!((samples.problems.len(), values(&samples, "nr_throttled", "")), (0, vec![4.0]));
+        assert_eq!(values(&samples, "throttled_usec", ""), [5000.0]);
         let nothing = tempfile::tempdir().unwrap();
         let samples = sampled(&REGISTERED, &config_in(nothing.path()), &[&|| (), &|| ()]);
         assert_eq!(samples.problems.len(), 1, "{:?}", samples.problems);

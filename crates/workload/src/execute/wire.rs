@@ -10,7 +10,10 @@ use benchmaster_nfs_client::counters::Snapshot;
 use self::kernel::Kernel;
 use super::crew::{Ran, ThreadReport};
 use crate::area::{Location, NfsArea, WorkArea};
-use crate::recording::{ConnectionFacts, RpcPhase, RpcRecording, RpcRow, RpcSource};
+use crate::recording::{ConnectionFacts, PartOf, PartRow, RpcPhase, RpcRecording, RpcRow, RpcSource};
+
+/// Calls by phase, and those of the measured phase by connection.
+pub(super) type Traffic = (RpcRecording, Vec<PartRow>);
 
 /// Gathers what went over the wire by phase.
 pub(super) enum Wire {
@@ -56,7 +59,7 @@ impl Wire {
     }
 
     /// After all workers have ended and everything was read back.
-    pub(super) fn finish(mut self, area: &WorkArea, ran: &Ran, clients: u32) -> Option<RpcRecording> {
+    pub(super) fn finish(mut self, area: &WorkArea, ran: &Ran, clients: u32) -> Option<Traffic> {
         // Tear-down ends here.
         self.between_phases();
         let names: &[Phase] = if ran.warm_up.is_some() {
@@ -70,7 +73,7 @@ impl Wire {
             }
             (Self::Kernel(kernel), _) => {
                 let cpu_ns = (ran.host.process_user_ns, ran.host.process_system_ns);
-                Some(kernel.finish(names, cpu_ns, clients))
+                Some((kernel.finish(names, cpu_ns, clients), Vec::new()))
             }
             (Self::None | Self::Client { .. }, _) => None,
         }
@@ -83,7 +86,7 @@ fn of_clients(
     mut problems: Vec<String>,
     threads: &[ThreadReport],
     names: &[Phase],
-) -> RpcRecording {
+) -> Traffic {
     let after = area.take_traffic();
     let mut sums = vec![Snapshot::zero(); names.len()];
     let clients = || threads.iter().flat_map(|thread| &thread.clients);
@@ -104,7 +107,17 @@ fn of_clients(
     problems.extend(after.problems);
     let options = &area.target().options;
     let facts = clients().next().map(|client| client.facts);
-    RpcRecording {
+    let measured = names.iter().position(|name| *name == Phase::Measure).and_then(|at| sums.get(at));
+    let connections = measured.into_iter().flat_map(Snapshot::connections);
+    let row = |(key, (count, sum_ns))| PartRow {
+        part: PartOf::Connection,
+        label: String::new(),
+        key,
+        count,
+        sum_ns,
+    };
+    let parts = (0..).zip(connections).map(row).filter(|row| row.count > 0).collect();
+    let rpc = RpcRecording {
         source: RpcSource::Client,
         phases: names.iter().zip(&sums).map(|(name, sum)| phase(*name, sum)).collect(),
         client_cpu_ns: threads.iter().fold((0, 0), |sum, t| (sum.0 + t.cpu_ns.0, sum.1 + t.cpu_ns.1)),
@@ -119,7 +132,8 @@ fn of_clients(
             threads: u32::try_from(threads.len()).ok(),
         },
         problems,
-    }
+    };
+    (rpc, parts)
 }
 
 fn phase(phase: Phase, counted: &Snapshot) -> RpcPhase {

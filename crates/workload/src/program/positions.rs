@@ -164,7 +164,7 @@ mod tests {
             (
                 data,
                 format!("{}, {}", read("'sequential'"), read("{ segments = { block = '8KiB' } }")),
-                "groups[0].flow[1].offset: a handle that is used in segments",
+                "groups[0].flow[1].offset: all steps of a handle must use the same segments",
             ),
             (data, "{ op = 'stat', file = 'neighbour' }".into(), "groups[0].flow[0].file: `neighbour` means"),
             (
@@ -191,7 +191,7 @@ mod tests {
             (
                 data,
                 "{ op = 'read', io_size = { distribution = 'weighted', sizes = [] } }".into(),
-                "groups[0].flow[0].io_size: no sizes are given",
+                "groups[0].flow[0].io_size: there are no sizes",
             ),
             (
                 data,

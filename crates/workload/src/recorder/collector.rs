@@ -6,11 +6,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hdrhistogram::Histogram;
 
-use super::Slot;
+use super::{SIZES, Slot};
 use crate::execute::Done;
 use crate::operation_error::OperationError;
 use crate::recording::{
-    EncodedHistogram, IntervalStats, OperationStats, SeriesKey, SeriesRecording, latency_histogram,
+    EncodedHistogram, IntervalStats, OperationStats, PartOf, PartRow, SeriesKey, SeriesRecording,
+    latency_histogram,
 };
 
 /// Errors kept in full.
@@ -39,6 +40,8 @@ struct Inner {
     /// long may still add to them.
     closed: BTreeMap<u32, Vec<Option<OperationStats>>>,
     totals: Vec<Accumulated>,
+    /// Of each series, as in its slots.
+    parts: Vec<Vec<(u64, u64)>>,
     service: Vec<Histogram<u64>>,
     errors: Vec<BTreeMap<String, u64>>,
     details: Vec<String>,
@@ -110,6 +113,7 @@ impl Collector {
                 open: BTreeMap::new(),
                 closed: BTreeMap::new(),
                 totals: (0..count).map(|_| Accumulated::new()).collect(),
+                parts: vec![vec![(0, 0); PartRow::FILES + SIZES]; count],
                 service: (0..if open_loop { count } else { 0 }).map(|_| latency_histogram()).collect(),
                 errors: vec![BTreeMap::new(); count],
                 details: Vec::new(),
@@ -146,6 +150,9 @@ impl Collector {
             let series = inner.interval(interval, self.series.len());
             series[at].get_or_insert_with(Accumulated::new).add(slot);
             inner.totals[at].add(slot);
+            for (sum, more) in inner.parts[at].iter_mut().zip(&slot.parts) {
+                *sum = (sum.0 + more.0, sum.1.saturating_add(more.1));
+            }
             if let Some(service) = &slot.service {
                 service.add_to(&mut inner.service[at]);
             }
@@ -198,9 +205,11 @@ impl Collector {
                 intervals.extend(stats.map(|stats| IntervalStats { index, stats }));
             }
         }
+        let of_series = |(key, parts): (&SeriesKey, &Vec<(u64, u64)>)| part_rows(&key.label, parts);
+        let parts = self.series.iter().zip(&inner.parts).flat_map(of_series).collect();
         let mut service = inner.service.iter().map(EncodedHistogram::encode);
-        let parts = self.series.into_iter().zip(inner.totals).zip(intervals).zip(inner.errors);
-        let series = parts
+        let all = self.series.into_iter().zip(inner.totals).zip(intervals).zip(inner.errors);
+        let series = all
             .map(|(((key, total), intervals), errors)| SeriesRecording {
                 key,
                 total: total.close(),
@@ -210,14 +219,28 @@ impl Collector {
                 service: service.next(),
             })
             .collect();
-        Collected { series, details: inner.details, corruption: inner.corruption, verified: inner.verified }
+        let Inner { details, corruption, verified, .. } = inner;
+        Collected { series, parts, details, corruption, verified }
     }
+}
+
+/// Files and sizes of a series that had operations.
+fn part_rows(label: &str, parts: &[(u64, u64)]) -> Vec<PartRow> {
+    let row = |(at, &(count, sum_ns)): (usize, &(u64, u64))| {
+        let (part, key) = match at.checked_sub(PartRow::FILES) {
+            Some(size) => (PartOf::Size, size),
+            None => (PartOf::File, at),
+        };
+        PartRow { part, label: label.into(), key: key as u32, count, sum_ns }
+    };
+    parts.iter().enumerate().map(row).filter(|row| row.count > 0).collect()
 }
 
 /// What a [`Collector`] holds in the end.
 #[derive(Debug)]
 pub(crate) struct Collected {
     pub(crate) series: Vec<SeriesRecording>,
+    pub(crate) parts: Vec<PartRow>,
     pub(crate) details: Vec<String>,
     pub(crate) corruption: Option<String>,
     pub(crate) verified: u64,

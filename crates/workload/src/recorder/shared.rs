@@ -133,6 +133,7 @@ impl<'t> WorkerRecord<'t> {
         }
         slot.bytes += bytes;
         slot.sum_ns = slot.sum_ns.saturating_add(latency);
+        slot.part(bytes, spot, latency);
         let total = &mut self.totals[usize::from(series)];
         total.count += 1;
         total.bytes += bytes;

@@ -6,6 +6,7 @@ use benchmaster_stats::rank::{hodges_lehmann, mann_whitney};
 use benchmaster_stats::steady::{ROUNDS_LEVEL, snia_last_rounds};
 use benchmaster_stats::{mean, median};
 
+use super::noisy_host::is_noisy;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{
@@ -120,16 +121,27 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         upper: shift.upper / average,
         confidence: shift.coverage,
     };
-    let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+    // Others that come and go on the processors move the rate as well.
+    let noisy = is_noisy(measured);
+    let confidence = if noisy { Confidence::Possible } else { Confidence::Likely };
+    let finding = Finding::new(&EXPLANATION, confidence, what, remedy())
         .with(evidence)
         .tested(Test {
             name: "Mann-Whitney, rates of the intervals of the second half against the first; shift of Hodges and Lehmann, of the mean".into(),
             p: Some(test.p_two_sided),
             interval: Some(interval),
         })
-        .costs(moved.abs() / 2.0, CostOf::Result, "half the shift between the halves: the mean's distance from where the rate was in the end")
         .shown_by(Plot::Time);
-    Verdict::Found(finding)
+    // How much of it others on the processors took is not known then.
+    Verdict::Found(if noisy {
+        finding
+    } else {
+        finding.costs(
+            moved.abs() / 2.0,
+            CostOf::Result,
+            "half the shift between the halves: the mean's distance from where the rate was in the end",
+        )
+    })
 }
 
 fn check(s: Subject<'_>) -> Option<Check> {

@@ -13,6 +13,10 @@ const OWN: f64 = 0.5;
 /// Below this others took the processors, which is no limit of the client but a noisy host.
 const LEAST_OWN: f64 = 0.25;
 
+/// Periods of a quota that were used up, and of all periods.
+const LEAST_TIMES: f64 = 5.0;
+const LEAST_THROTTLED: f64 = 0.1;
+
 pub(crate) static RULE: Rule = Rule {
     kind: CheckKind::CpuLimit,
     explanation: EXPLANATION,
@@ -34,11 +38,15 @@ const EXPLANATION: Explanation = Explanation {
     formula: "found when the run's check `cpu-limit` did not pass: processors of the host ≥ 95 % busy, or the workers' (user-space client: \
               its threads') CPU time ≥ 95 % of their time. Likely when this program took half of the busy time or more; else others \
               took the processors, and it is possible only. Cost = CPU time of this program / (processors · time), or of the threads / \
-              (threads · time): the utilisation law",
+              (threads · time): the utilisation law. Also found, and certain, when the client's control group used up its quota (`nr_throttled`) in 10 % of its periods or more, 5 at least; cost = \
+              throttled time / time",
     source: "paper 003 §3.2 (a client's single thread as the limit); utilisation law U = X·S (Jain 1991, §33.2)",
 };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
+    if let Some(throttled) = throttled(measured) {
+        return Verdict::Found(by_quota(measured, &throttled));
+    }
     let Some(check) = stored(measured, RULE.kind) else { return Verdict::Clear };
     let number = |name: &str| check.number(name);
     let (busy, threads) = (number("host_busy").unwrap_or(0.0), number("worker_cpu").unwrap_or(0.0));
@@ -100,6 +108,57 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             .costs(taken, CostOf::Time, estimate)
             .shown_by(Plot::Counters),
     )
+}
+
+/// What a quota of the processors did to a client.
+pub(in crate::results) struct Throttled {
+    agent: String,
+    /// Share of the quota's periods in which it was used up.
+    periods: f64,
+    /// Time for which the group was not allowed to run, of the measured time; several processors are added up.
+    time: f64,
+}
+
+/// The client whose control group used up its quota most often.
+pub(in crate::results) fn throttled(measured: &Measured<'_>) -> Option<Throttled> {
+    let of = measured.clients().filter_map(|host| {
+        let grown = |metric: &str| measured.host_growth(host, "cgroup", metric);
+        let (periods, times) = (grown("nr_periods")?, grown("nr_throttled")?);
+        let stopped = grown("throttled_usec").unwrap_or(0.0) * 1e3;
+        (times >= LEAST_TIMES && times >= LEAST_THROTTLED * periods).then(|| Throttled {
+            agent: host.agent.clone(),
+            periods: share(times, periods),
+            time: share(stopped, measured.recording.length_ns as f64),
+        })
+    });
+    of.max_by(|a, b| a.periods.total_cmp(&b.periods))
+}
+
+fn by_quota(measured: &Measured<'_>, throttled: &Throttled) -> Finding {
+    let what = format!(
+        "The control group of this program used up its quota of the processors in {} of the periods and was not allowed to run for {} of the \
+         time: the quota is the limit, not the server.",
+        percent(throttled.periods),
+        percent(throttled.time)
+    );
+    let remedy = Remedy::new("Give the control group a larger quota, or none, while it is measured.").by(
+        Need::Anywhere,
+        "cat /proc/self/cgroup; cat /sys/fs/cgroup/GROUP/cpu.max   # version 1: cpu.cfs_quota_us",
+    );
+    Finding::new(
+        &EXPLANATION,
+        Confidence::Certain,
+        what,
+        remedy.confirmed_by("the same study without the quota"),
+    )
+    .with([
+        Evidence::number("share of the quota's periods that were used up", throttled.periods),
+        Evidence::number("share of the time in which the group was stopped", throttled.time),
+        Evidence::number("share of the processors' time that this program took", own_share(measured)),
+    ])
+    .of_clients([throttled.agent.clone()])
+    .costs(throttled.time, CostOf::Time, "throttled time / measured time")
+    .shown_by(Plot::Counters)
 }
 
 const CONFIRM: &str =
@@ -192,6 +251,22 @@ mod tests {
             (own * recording.length_ns as f64 * f64::from(recording.host.processors)) as u64;
         made.checked(CheckKind::CpuLimit, &workload, &[("host_busy", busy), ("worker_cpu", threads)]);
         made
+    }
+
+    #[test]
+    fn a_quota_that_is_used_up_is_the_limit_whatever_the_host_does() {
+        let of = |throttled: f64| {
+            let mut made = Made::spread();
+            let agent = made.recording().samples[0].agent.clone();
+            made.sample(&agent, "cgroup", "nr_periods", "", 30.0);
+            made.sample(&agent, "cgroup", "nr_throttled", "", throttled);
+            made.sample(&agent, "cgroup", "throttled_usec", "", throttled * 50_000.0);
+            made.verdict(&RULE)
+        };
+        let Verdict::Found(found) = of(27.0) else { panic!() };
+        assert!(found.what.contains("in 90 % of the periods"), "{}", found.what);
+        assert_eq!(found.confidence, Confidence::Certain);
+        assert_eq!(of(4.0), Verdict::Clear);
     }
 
     #[test]

@@ -6,15 +6,66 @@ use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
+use crate::results::account::{Account, Part};
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 
 /// Share of the calls' time from which on it is worth telling.
 const LEAST_SHARE: f64 = 0.25;
+/// The same of a way that nobody asked for.
+const FAR_SHARE: f64 = 0.3;
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 20;
 
+/// Nanoseconds of a round trip that a network has where nobody asked for one.
+const LEAST_NS: f64 = 0.5e6;
+
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
+pub(super) const DISTANCE: Detector = Detector { explanation: &FAR, detect: far };
+
+const FAR: Explanation = Explanation {
+    id: "distance",
+    group: Group::Limit,
+    title: "The way to the server is the limit",
+    mechanism: "A call cannot end before its request went to the server and its reply came back. A worker that makes one call after the other does no more than one in each round trip, \
+                whatever server and network are capable of.",
+    formula: "share = one shortest round trip for each call / sum of the calls' execute times, from 30 % and 0.5 ms on; the round trip is that of the baseline, or TCP's `min_rtt`; where the network is not emulated",
+    source: "paper 000 §5 and paper 001 §3 (time over n round trips); RFC 6298",
+};
+
+/// The way on a network that is as it is.
+fn far(measured: &Measured<'_>) -> Verdict {
+    if !measured.is_nfs()
+        || measured.is_virtual()
+        || measured.network().is_some_and(NetworkRecord::is_emulated)
+    {
+        return Verdict::Irrelevant;
+    }
+    let (Some(account), Some(round_trip)) = (Account::of(measured), measured.round_trip_ns()) else {
+        return Verdict::Irrelevant;
+    };
+    let part = account.share(Part::Path);
+    if part < FAR_SHARE || round_trip < LEAST_NS {
+        return Verdict::Clear;
+    }
+    let what = format!(
+        "{} of the time of calls is the way to the server and back: {} at least, of {} that a call took.",
+        percent(part),
+        time(round_trip),
+        time(account.whole() / account.calls as f64)
+    );
+    let remedy = Remedy::new("More operations at once (workers, readahead), or fewer calls for each (larger I/O, delegations, caching), hide the distance; a client nearer to the server has less of it.")
+        .confirmed_by("`benchmaster probe network HOST`: the round trip without NFS");
+    Verdict::Found(
+        Finding::new(&FAR, Confidence::Likely, what, remedy)
+            .with([
+                Evidence::nanoseconds("shortest round trip", round_trip),
+                Evidence::nanoseconds("mean time of a call", account.whole() / account.calls as f64),
+            ])
+            .costs(part, CostOf::CallTime, "calls · shortest round trip / execute time of all calls")
+            .shown_by(Plot::Latency),
+    )
+}
 
 const EXPLANATION: Explanation = Explanation {
     id: "emulated-delay",

@@ -36,7 +36,7 @@ const EXPLANATION: Explanation = Explanation {
     formula: "U = rate on the wire / capacity, of the direction in which more went. Capacity: the emulated bandwidth (of each client, or of \
               the server's link), against which bytes of RPC messages · (MTU + 14) / (MTU − 52) count, 1514 / 1448 with the MTU of Ethernet; else the largest throughput of raw TCP in the \
               baseline, against which bytes of RPC messages count, host by host. Found when 85 % ≤ U, and of a baseline U ≤ 115 %: beyond \
-              that it is not the limit. Cost = U, 100 % at most: the utilisation law",
+              that it is not the limit. Where no capacity is known it is possible when calls of 32 KiB or more pass one after the other (`served-in-turn`): bytes of a call · workers / mean latency. Cost = U, 100 % at most: the utilisation law",
     source: "paper 002 (what a network carries against what is reported); `[network] bandwidth` and `baseline` of the study; utilisation law \
              (Jain 1991, §33.2)",
 };
@@ -151,10 +151,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             (_, None) => {
                 Verdict::Unknown("calls were not counted: mountstats of the clients could not be read".into())
             }
-            _ => Verdict::Unknown(
-                "what the network is capable of is not known: measure it with `baseline = true` in `[run]`"
-                    .into(),
-            ),
+            _ => inferred(measured).map_or_else(no_capacity, Verdict::Found),
         };
     };
     if usage.is_beyond() {
@@ -196,6 +193,36 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     .shown_by(Plot::Time);
     finding.tests.extend(over_intervals(measured, part));
     Verdict::Found(finding)
+}
+
+fn no_capacity() -> Verdict {
+    let why = "what the network is capable of is not known: measure it with `baseline = true` in `[run]`";
+    Verdict::Unknown(why.into())
+}
+
+/// A link of which nothing is known but that no more than so many bytes pass, in a line.
+fn inferred(measured: &Measured<'_>) -> Option<Finding> {
+    // What waits is in the sender's buffer, so that TCP's round trips need not show it.
+    let capacity = super::in_turn::line(measured)?.bandwidth()?;
+    let bytes: u64 = measured.recording.series.iter().map(|series| series.total.bytes).sum();
+    let moved = bytes as f64 / measured.seconds().max(1e-9);
+    let what = format!(
+        "No more than {} pass, however many calls wait for it: a link of that bandwidth, or a limit of the server's.",
+        rate(capacity)
+    );
+    let remedy = Remedy::new("Measure the network without a file system. If it carries more, look at the server: limits of bytes per second, its disks.")
+        .confirmed_by("`benchmaster probe network HOST`; or `baseline = true` in `[run]`");
+    let evidence = [
+        Evidence::bytes_per_second("bytes that pass one after the other", capacity),
+        Evidence::bytes_per_second("rate of the workload", moved),
+    ];
+    let cost = (moved / capacity).min(1.0);
+    Some(
+        Finding::new(&EXPLANATION, Confidence::Possible, what, remedy)
+            .with(evidence)
+            .costs(cost, CostOf::Time, "rate / bytes that pass one after the other")
+            .shown_by(Plot::Time),
+    )
 }
 
 /// Ten times the bandwidth of the link that is full.

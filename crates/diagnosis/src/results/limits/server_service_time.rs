@@ -19,6 +19,13 @@ const LEAST_SHARE: f64 = 0.3;
 const LEAST_NS: f64 = 0.5e6;
 /// The same where calls also wait for processors that other programs took.
 const LEAST_NS_NOISY: f64 = 3e6;
+/// Times the quickest kind of call: host and network hold up all kinds alike.
+const KIND_TIMES: f64 = 5.0;
+/// Slow calls that are all of one length: times the median from which on a call is one, how far from each other they may be, and
+/// how many of them.
+const STEP_TIMES: u64 = 10;
+const STEP_WIDTH: f64 = 0.1;
+const STEP_SHARE: f64 = 0.7;
 /// Fewer calls say little of one kind.
 const LEAST_CALLS: u64 = 20;
 /// What an operation has of the server's time to be told of alone.
@@ -38,12 +45,48 @@ const EXPLANATION: Explanation = Explanation {
     formula: "server's part of the account of the calls' time: what the embedded server counts itself (time in its code and injected delays); of others round trip − way there \
               and back (that of the emulation, of the baseline, or the shortest of tcp_info; for each call one) − further round trips for what TCP's first windows do not hold (at most log2(1 + bytes / 14,480) in all) − bytes / bandwidth (emulated, or of the baseline) − the CPU time of the user-space clients − the most that can have waited in the network: nothing where its links are used up to 50 % or have no limit, else the least of TCP's \
               mean round trip beyond the shortest and of what the quickest kind of call takes. Found when that is ≥ 30 % of the calls' execute times \
-              and ≥ 0.5 ms on average (3 ms on a noisy host, where the server does not count itself), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
+              and ≥ 0.5 ms on average (3 ms on a noisy host, where the server does not count itself, unless a kind of call takes 5 times as long as the quickest, or slow calls are all of one length: 70 % of those of 10 times the median are within 10 % of their middle), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
               round trips, or a finding about the server's own processors, disk, journal or threads explains it better. Possible only where calls of more than 1,448 bytes go over a network \
               that was not measured. Cost = that share",
     source: "columns rtt and execute of mountstats; paper 000 §5 and paper 003 §3 (latency divided into client, network and server); \
              response time law R = N/X − Z (Jain 1991, §33.4)",
 };
+
+/// Whether some kinds of calls take longer than the quickest kind by what is worth telling: what disturbs a host disturbs all of
+/// them.
+fn is_of_a_kind(phase: &RpcPhase) -> bool {
+    let kinds = || phase.rows.iter().filter(|row| row.ops >= LEAST_CALLS && row.program.starts_with("NFS"));
+    let mean = |row: &RpcRow| row.rtt_ns as f64 / row.ops as f64;
+    let Some(least) = kinds().map(mean).reduce(f64::min) else { return false };
+    let (beyond, calls) = kinds().fold((0.0, 0.0), |(beyond, calls), row| {
+        (beyond + (mean(row) - least) * row.ops as f64, calls + row.ops as f64)
+    });
+    beyond / calls >= LEAST_NS && kinds().any(|row| mean(row) >= KIND_TIMES * least)
+}
+
+/// Whether those calls that take much longer than half of them all take as long: what a host is disturbed by does not.
+fn is_a_step(measured: &Measured<'_>) -> bool {
+    let longest = measured.recording.series.iter().max_by_key(|series| series.total.sum_ns);
+    let Some(latency) = longest.and_then(|series| series.total.latency.decode().ok()) else { return false };
+    let from = (latency.value_at_quantile(0.5) * STEP_TIMES).max(LEAST_NS as u64);
+    let slow: Vec<(u64, u64)> = latency
+        .iter_recorded()
+        .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+        .filter(|(at, _)| *at >= from)
+        .collect();
+    let all: u64 = slow.iter().map(|(_, count)| count).sum();
+    let mut before = 0;
+    let middle = slow.iter().find(|(_, count)| {
+        before += count;
+        2 * before >= all
+    });
+    let Some((middle, _)) = middle.copied() else { return false };
+    let near = |at: u64| at.abs_diff(middle) as f64 <= STEP_WIDTH * middle as f64;
+    let within: u64 = slow.iter().filter(|(at, _)| near(*at)).map(|(_, count)| count).sum();
+    // Workers that begin together are slow together once.
+    let workers = measured.recording.workers.len() as u64;
+    all >= LEAST_CALLS.max(3 * workers) && within as f64 >= STEP_SHARE * all as f64
+}
 
 /// What a kind of call took on the server, in nanoseconds, all of them together.
 struct Served<'a> {
@@ -69,7 +112,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(account) = Account::of(measured) else { return Verdict::Irrelevant };
     let calls = phase.total();
     // What the server counts itself waits for no processor that others took.
-    let noisy = is_noisy(measured) && own_time(measured).is_none();
+    let noisy =
+        is_noisy(measured) && own_time(measured).is_none() && !is_of_a_kind(phase) && !is_a_step(measured);
     let enough = |ns: f64| {
         let least = if noisy { LEAST_NS_NOISY } else { LEAST_NS };
         share(ns, account.whole()) >= LEAST_SHARE && ns / account.calls as f64 >= least
@@ -231,6 +275,7 @@ fn remedy(measured: &Measured<'_>, operation: &str) -> Remedy {
 mod tests {
     use super::*;
     use crate::results::testing::Made;
+    use benchmaster_record::recording::{EncodedHistogram, latency_histogram};
     use benchmaster_record::results::CheckKind;
     use benchmaster_record::results::ServedBy;
 
@@ -313,20 +358,49 @@ mod tests {
         let mut lossy = made(0, 16_000_000);
         lossy.run().service.as_mut().unwrap().network.loss = 0.01;
         assert_eq!(lossy.verdict(&DETECTOR), Verdict::Clear);
-        // Half of the calls take nothing: the mean is 3 ms, and a bit less.
-        let noisy = |commit_ns: u64| {
+        let noisy = |commit_ns: u64, kinds: usize| {
             let mut noisy = made(0, commit_ns);
+            noisy.rows().sort_by_key(|row| row.operation != "COMMIT");
+            noisy.rows().truncate(kinds);
             noisy.checked(CheckKind::NoisyHost, "write", &[]);
+            slow_calls(&mut noisy, &[]);
             noisy
         };
-        assert_eq!(noisy(6_000_000).found(&DETECTOR).confidence, Confidence::Possible);
-        assert_eq!(noisy(5_990_000).verdict(&DETECTOR), Verdict::Clear);
+        // 3 ms, and a bit less.
+        assert_eq!(noisy(3_000_000, 1).found(&DETECTOR).confidence, Confidence::Possible);
+        assert_eq!(noisy(2_990_000, 1).verdict(&DETECTOR), Verdict::Clear);
+        // A host holds up all kinds of calls: round trips of 9.9 ms and 2 ms may be its doing, 10 ms and 2 ms are not.
+        assert_eq!(noisy(7_900_000, 2).found(&DETECTOR).confidence, Confidence::Possible);
+        assert_eq!(noisy(8_000_000, 2).found(&DETECTOR).confidence, Confidence::Likely);
+        // A host holds up some calls for long and others for longer; what lasts always as long is no disturbance.
+        let held_up = |slow: &[(u64, u64)]| {
+            let mut made = noisy(2_990_000, 1);
+            slow_calls(&mut made, slow);
+            made.verdict(&DETECTOR)
+        };
+        assert!(matches!(held_up(&[(40_000_000, 20), (42_000_000, 20)]), Verdict::Found(_)));
+        assert_eq!(held_up(&[(40_000_000, 8), (42_000_000, 7)]), Verdict::Clear, "too few");
+        let different = [(15_000_000, 10), (25_000_000, 10), (40_000_000, 10), (80_000_000, 10)];
+        assert_eq!(held_up(&different), Verdict::Clear);
+    }
+
+    /// Operations that took 1 ms, but for these.
+    fn slow_calls(made: &mut Made, slow: &[(u64, u64)]) {
+        let mut latency = latency_histogram();
+        for (ns, count) in [(1_000_000, 1000)].iter().chain(slow) {
+            latency.saturating_record_n(*ns, *count);
+        }
+        for series in &mut made.recording().series {
+            series.total.latency = EncodedHistogram::encode(&latency);
+        }
     }
 
     #[test]
     fn what_the_server_counts_itself_is_known_on_a_noisy_host() {
         let mut noisy = made(0, 2_000_000);
+        noisy.rows().retain(|row| row.operation == "COMMIT");
         noisy.checked(CheckKind::NoisyHost, "write", &[]);
+        slow_calls(&mut noisy, &[]);
         assert_eq!(noisy.verdict(&DETECTOR), Verdict::Clear);
         noisy.run().service.as_mut().unwrap().server = ServedBy::Embedded;
         for used in &mut noisy.run().server_use {

@@ -3,11 +3,13 @@
 use benchmaster_record::recording::{SeriesRecording, WorkerRecording};
 use benchmaster_stats::association::correlation;
 
+use super::course::lost_in_stretches;
 use super::tools::{counted, digits, p_text, time};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
+use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::rule::Detector;
 
 /// Parts that the run is divided into, each with the mean latency of its calls.
@@ -16,6 +18,8 @@ const LEAST_PARTS: usize = 12;
 const LEAST_GROWTH: f64 = 1.5;
 /// Part of the variation of the means that a straight line explains.
 const LEAST_EXPLAINED: f64 = 0.6;
+/// What it explains of a step, at most.
+const MOST_OF_A_STEP: f64 = 0.85;
 const MOST_P: f64 = 1e-4;
 /// Calls in each part.
 const LEAST_CALLS: u64 = 10;
@@ -31,7 +35,7 @@ const EXPLANATION: Explanation = Explanation {
     formula: "mean latency of the calls of each interval after the warm-up cut in which all workers were at work (with a trace: of each of 50 equal parts of the calls), 12 or more with 10 calls each \
               (intervals with fewer are put together); found \
               when Kendall's τ against time has p ≤ 0.0001 (Mann-Kendall), the last third's mean is ≥ 1.5 times the first third's, and a straight line explains ≥ 60 % of \
-              the variation; cost = 1 − first third / mean of all",
+              the variation (85 % where `slow-stretches` are found: a step is no slope); cost = 1 − first third / mean of all",
     source: "paper 003 §3.3, figure 3 (mean 485 µs, growing with time; sorted lists of requests)",
 };
 
@@ -120,7 +124,9 @@ fn of(measured: &Measured<'_>, series: &SeriesRecording, means: &[f64]) -> Optio
     let (tau, p) = mann_kendall(means);
     let explained = explained(means);
     let growth = last / first.max(1.0);
-    if tau <= 0.0 || p > MOST_P || growth < LEAST_GROWTH || explained < LEAST_EXPLAINED {
+    // A step is none; a straight line explains three quarters of it.
+    let step = explained < MOST_OF_A_STEP && lost_in_stretches(measured) > 0.0;
+    if step || tau <= 0.0 || p > MOST_P || growth < LEAST_GROWTH || explained < LEAST_EXPLAINED {
         return None;
     }
     let label = &series.key.label;
@@ -137,8 +143,9 @@ fn of(measured: &Measured<'_>, series: &SeriesRecording, means: &[f64]) -> Optio
         .confirmed_by("`studies/paper003-write-latency.toml` writes files of 25 MB to 450 MB: latency against size");
     let test = Test { name: "Mann-Kendall, mean latencies against time".into(), p: Some(p), interval: None };
     let time_share = series.total.sum_ns as f64 / measured.operation_ns().max(1) as f64;
+    let confidence = if is_noisy(measured) { Confidence::Possible } else { Confidence::Likely };
     Some(
-        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+        Finding::new(&EXPLANATION, confidence, what, remedy)
             .with([
                 Evidence::nanoseconds("mean latency, first third", first),
                 Evidence::nanoseconds("mean latency, last third", last),

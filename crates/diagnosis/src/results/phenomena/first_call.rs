@@ -7,6 +7,7 @@ use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
 use crate::measured::Measured;
+use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::rule::Detector;
 
 /// Times the median.
@@ -93,7 +94,9 @@ fn of(measured: &Measured<'_>, number: usize, series: &SeriesRecording) -> Verdi
     let remedy = Remedy::new("Leave it out: let a warm-up make the first calls, or measure so long that they do not matter; the tables show them apart.")
         .by(Need::Anywhere, "warm_up = \"1s\"   # in the study's workload")
         .confirmed_by("the same study with `warm_up`: the maximum falls, the median stays; `studies/paper003-write-latency.toml`");
-    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    // All begin together, and wait for processors that others have.
+    let confidence = if is_noisy(measured) { Confidence::Possible } else { Confidence::Certain };
+    let finding = Finding::new(&EXPLANATION, confidence, what, remedy)
         .with([
             Evidence::nanoseconds("first call, median over workers", typical),
             Evidence::nanoseconds("all calls, median", middle),

@@ -154,7 +154,7 @@ fn empty(ended: &[u64]) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Whether something that is told of elsewhere made all workers wait.
-fn explained(measured: &Measured<'_>) -> bool {
+pub(super) fn explained(measured: &Measured<'_>) -> bool {
     let waited = measured.rpcs().is_some_and(|(_, phase)| {
         let event = |name: &str| phase.events.get(name).copied().unwrap_or(0) > 0;
         phase.total().timeouts > 0 || event("reconnect") || event("delay")

@@ -34,10 +34,17 @@ pub(super) fn counted<'a>(
     measured: &Measured<'a>,
     series: &'a SeriesRecording,
 ) -> impl Iterator<Item = &'a IntervalStats> {
-    let recording = measured.recording;
-    let length = recording.interval_ns.max(1);
-    let (first, last) = (recording.cut_ns / length, recording.length_ns / length);
-    series.intervals.iter().filter(move |i| (first..last).contains(&u64::from(i.index)))
+    let first = measured.recording.cut_ns / measured.recording.interval_ns.max(1);
+    counted_whole(measured, series).filter(move |one| u64::from(one.index) >= first)
+}
+
+/// Whole intervals of a series, also those that were cut.
+pub(super) fn counted_whole<'a>(
+    measured: &Measured<'a>,
+    series: &'a SeriesRecording,
+) -> impl Iterator<Item = &'a IntervalStats> + use<'a> {
+    let last = measured.recording.length_ns / measured.recording.interval_ns.max(1);
+    series.intervals.iter().filter(move |one| u64::from(one.index) < last)
 }
 
 /// `calls` of `OPEN` and the like over the wire.

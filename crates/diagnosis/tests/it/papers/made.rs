@@ -164,6 +164,7 @@ pub fn recording(workload: &str, seconds: f64) -> Recording {
         start: None,
         samples: vec![],
         collected: vec![],
+        parts: vec![],
         replay: None,
     }
 }
