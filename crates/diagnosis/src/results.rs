@@ -7,6 +7,7 @@ pub(crate) mod account;
 pub(crate) mod conditions;
 pub(crate) mod doubts;
 pub(crate) mod limits;
+mod link;
 mod merge;
 pub(crate) mod phenomena;
 pub(crate) mod rule;

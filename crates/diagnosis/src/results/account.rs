@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::diagnosis::Spent;
 use crate::measured::Measured;
-use crate::results::limits::network_bandwidth::{Usage, frames, usage};
+use crate::results::link::{Usage, frames, usage};
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 20;
@@ -190,7 +190,7 @@ fn windows(phase: &RpcPhase, round_trip: f64) -> f64 {
 /// Time of the bytes on links of a known capacity: what the study sets, or what raw TCP reached.
 fn transmission(measured: &Measured<'_>, phase: &RpcPhase, used: Option<&Usage>) -> f64 {
     let declared = measured.network().and_then(|network| network.bandwidth).map(|bits| bits as f64 / 8.0);
-    let Some(capacity) = declared.or(used.map(Usage::capacity)) else { return 0.0 };
+    let Some(capacity) = declared.or(used.map(|used| used.capacity)) else { return 0.0 };
     let bytes = |row: &RpcRow| (row.bytes_sent + row.bytes_received) as f64;
     let frames = if declared.is_some() { frames(measured) } else { 1.0 };
     of_nfs(phase).map(bytes).sum::<f64>() * frames / capacity.max(1.0) * 1e9
@@ -210,7 +210,7 @@ fn divide(
         open.take(Part::Server, own);
         // Everything is on this host: what links do not hold up, and losses do not, its processors do. How fast an emulation
         // without a limit is depends on the processors as well.
-        let waits = lossy || used.is_some_and(|used| used.is_declared() && used.share() > NO_QUEUE);
+        let waits = lossy || used.is_some_and(|used| used.emulated && used.share() > NO_QUEUE);
         open.take(Part::Unknown, if waits { 0.0 } else { windows(phase, round_trip) });
         open.take(if waits { Part::NetworkQueue } else { Part::Host }, open.left);
         return None;

@@ -2,7 +2,6 @@
 
 use benchmaster_record::recording::SeriesRecording;
 
-use super::network_bandwidth::usage;
 use super::{client_cpu, emulated_delay};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
@@ -11,6 +10,7 @@ use crate::measured::Measured;
 use crate::results::account::{Account, Part};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::limits::laws::pauses;
+use crate::results::link::usage;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, time};
 

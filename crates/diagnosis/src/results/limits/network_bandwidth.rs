@@ -1,29 +1,17 @@
 //! The bandwidth of the network.
 
-use std::collections::BTreeSet;
-
 use benchmaster_stats::interval::mean_interval;
 
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval};
 use crate::measured::Measured;
+use crate::results::link::{OF_SERVER, Usage, usage};
 use crate::results::rule::Detector;
 use crate::words::{percent, rate};
 
-/// Share of the bandwidth from which on it is the limit.
-const FULL: f64 = 0.85;
-/// Beyond this a measured capacity is not what it was thought to be.
-const BEYOND: f64 = 1.15;
-/// The MTU of Ethernet.
-const MTU: u32 = 1_500;
-/// Bytes of the headers of IP and TCP, with timestamps.
-const HEADERS: f64 = 52.0;
-/// Bytes of an Ethernet header.
-const ETHERNET: f64 = 14.0;
 /// Intervals that make a test worth making.
 const INTERVALS: usize = 5;
-const OF_SERVER: &str = "the emulated bandwidth of the server's link";
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
 
@@ -40,103 +28,6 @@ const EXPLANATION: Explanation = Explanation {
     source: "paper 002 (what a network carries against what is reported); `[network] bandwidth` and `baseline` of the study; utilisation law \
              (Jain 1991, §33.2)",
 };
-
-/// How much of a network's capacity was used.
-pub(in crate::results) struct Usage {
-    /// Bytes per second on the wire, as the capacity counts them.
-    rate: f64,
-    capacity: f64,
-    /// Links that have it together.
-    links: f64,
-    /// Where the capacity is from.
-    from: &'static str,
-    emulated: bool,
-    direction: &'static str,
-}
-
-impl Usage {
-    pub(in crate::results) fn share(&self) -> f64 {
-        self.rate / self.capacity
-    }
-
-    /// Bytes per second that the network is capable of.
-    pub(in crate::results) fn capacity(&self) -> f64 {
-        self.capacity
-    }
-
-    /// Whether the capacity is one that the study sets.
-    pub(in crate::results) fn is_declared(&self) -> bool {
-        self.emulated
-    }
-
-    /// Whether the capacity was used up.
-    pub(in crate::results) fn is_limit(&self) -> bool {
-        self.share() >= FULL && !self.is_beyond()
-    }
-
-    /// Whether more went through than was thought possible. Of an emulated network it is known how much that is: what is beyond
-    /// it went before the phase began or after it ended.
-    fn is_beyond(&self) -> bool {
-        !self.emulated && self.share() > BEYOND
-    }
-}
-
-/// Bytes of TCP's data in a segment of the emulated network, or else of Ethernet.
-pub(super) fn segment(measured: &Measured<'_>) -> f64 {
-    let mtu = measured.run.parameters.mtu.unwrap_or(MTU);
-    (f64::from(mtu) - HEADERS).max(1.0)
-}
-
-/// Bytes of Ethernet frames per byte of TCP's data, without gap and preamble: emulations do not count them in what they carried.
-pub(in crate::results) fn frames(measured: &Measured<'_>) -> f64 {
-    (segment(measured) + HEADERS + ETHERNET) / segment(measured)
-}
-
-/// Hosts with clients; 1 where there are no agents.
-fn hosts(measured: &Measured<'_>) -> usize {
-    let clients = measured.recording.agents.iter().filter(|agent| agent.clients > 0);
-    clients.map(|agent| &agent.host).collect::<BTreeSet<_>>().len().max(1)
-}
-
-/// The use of the network; `None` where calls were not counted or its capacity is not known.
-pub(in crate::results) fn usage(measured: &Measured<'_>) -> Option<Usage> {
-    let calls = measured.calls()?;
-    let seconds = measured.seconds().max(1e-9);
-    let (bytes, direction, name) = if calls.bytes_received >= calls.bytes_sent {
-        (calls.bytes_received as f64, "to the clients", "receive")
-    } else {
-        (calls.bytes_sent as f64, "to the server", "send")
-    };
-    let clients = measured.rpcs().map_or(1, |(rpc, _)| rpc.connection.clients.max(1));
-    let emulated = measured
-        .network()
-        .and_then(|network| network.bandwidth)
-        .map(|bits| (bits as f64 / 8.0 * f64::from(clients), "the emulated bandwidth of the clients' links"));
-    let shared = measured.run.parameters.server_bandwidth.map(|bandwidth| (bandwidth, OF_SERVER));
-    let capacity = [emulated, shared].into_iter().flatten().min_by(|(a, _), (b, _)| a.total_cmp(b));
-    if let Some((capacity, from)) = capacity.filter(|(capacity, _)| *capacity > 0.0) {
-        return Some(Usage {
-            rate: bytes * frames(measured) / seconds,
-            capacity,
-            links: if from == OF_SERVER { 1.0 } else { f64::from(clients) },
-            from,
-            emulated: true,
-            direction,
-        });
-    }
-    let flows = measured.baselines().flat_map(|baseline| &baseline.flows);
-    let most =
-        flows.filter(|flows| flows.direction == name).map(|flows| flows.throughput).max_by(f64::total_cmp)?;
-    let rate = bytes / seconds / hosts(measured) as f64;
-    (most > 0.0).then_some(Usage {
-        rate,
-        capacity: most,
-        links: 1.0,
-        from: "the most that raw TCP reached (baseline)",
-        emulated: false,
-        direction,
-    })
-}
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if !measured.is_nfs() || measured.is_virtual() {

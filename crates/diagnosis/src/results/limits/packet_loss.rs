@@ -3,12 +3,12 @@
 use benchmaster_record::results::Emulator;
 use benchmaster_telemetry::derived::mean;
 
-use super::network_bandwidth::{segment, usage};
 use super::tcp_window::{STOPPED, stopped};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
+use crate::results::link::{segment, usage};
 use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
 

@@ -2,7 +2,6 @@
 
 use benchmaster_record::recording::{RpcPhase, RpcRow};
 
-use super::network_bandwidth::{frames, usage};
 use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, server_threads, tcp_window};
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
@@ -10,6 +9,7 @@ use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
 use crate::results::account::{Account, NO_BOUND, Part, own_time, trips};
 use crate::results::doubts::noisy_host::is_noisy;
+use crate::results::link::{frames, usage};
 use crate::results::rule::Detector;
 use crate::words::{percent, share, time};
 

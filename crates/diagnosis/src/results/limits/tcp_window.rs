@@ -3,11 +3,11 @@
 use benchmaster_record::environment::Environment;
 use benchmaster_record::results::Emulator;
 
-use super::network_bandwidth::usage;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
+use crate::results::link::usage;
 use crate::results::rule::Detector;
 use crate::words::{percent, rate, share, size, time};
 

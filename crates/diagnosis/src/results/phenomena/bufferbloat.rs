@@ -9,7 +9,7 @@ use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
-use crate::results::limits::network_bandwidth::usage;
+use crate::results::link::usage;
 use crate::results::rule::Detector;
 
 /// Congestion window over the bandwidth-delay product.
