@@ -117,7 +117,7 @@ duration = "{duration}"
 mod tests {
     use std::collections::BTreeSet;
 
-    use benchmaster_workload::builtin::BUILT_IN;
+    use benchmaster_builtin::BUILT_IN;
 
     use super::*;
     use crate::file::StudyFile;

@@ -14,8 +14,8 @@ mod tree;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use benchmaster_builtin::Scale;
 use benchmaster_record::results::{FactorRecord, LoadRecord, numeric_values};
-use benchmaster_workload::builtin::Scale;
 
 use self::factors::Factor;
 use self::section::{Gaps, Reader, check_name};

@@ -70,8 +70,8 @@ pub fn response(recording: &Recording, workload: &Workload) -> Option<Response> 
 #[cfg(test)]
 mod tests {
     use benchmaster_analysis::responses::{counted, counted_stats};
+    use benchmaster_builtin::WorkloadSpec;
     use benchmaster_testkit::study_results;
-    use benchmaster_workload::builtin::WorkloadSpec;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use benchmaster_builtin::{BonnieColumn, WorkloadSpec};
 use benchmaster_record::model::{OperationKind, Workload};
-use benchmaster_workload::builtin::{BonnieColumn, WorkloadSpec};
 use benchmaster_workload::program::Access;
 
 use crate::flow_operations;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_builtin::WorkloadSpec;
 use benchmaster_record::model::Workload;
-use benchmaster_workload::builtin::WorkloadSpec;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::Value;

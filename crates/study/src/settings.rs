@@ -10,9 +10,9 @@ mod server;
 mod steps;
 mod target;
 
+use benchmaster_builtin::WorkloadSpec;
 use benchmaster_fleet::hosts::HostsError;
 use benchmaster_units::TimeSpan;
-use benchmaster_workload::builtin::WorkloadSpec;
 use benchmaster_workload::program::Access;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use benchmaster_units::ByteSize;
-use benchmaster_workload::builtin::{
+use benchmaster_builtin::{
     DataParameters, FileCreationParameters, FileServerParameters, MailServerParameters, MetadataParameters,
     WebServerParameters, WorkloadSpec,
 };
+use benchmaster_units::ByteSize;
 use benchmaster_workload::calibrate::{Crowd, NullBench};
 use benchmaster_workload::program::Program;
 

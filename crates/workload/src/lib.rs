@@ -1,6 +1,5 @@
 //! Workloads: what clients do to a file system, and what is recorded of it.
 //!
-//! * [`builtin`]: ready workloads with parameters, as a study file names them by `use`.
 //! * [`model`]: a workload in full: filesets, groups of workers, and the flow of operations each worker repeats.
 //! * [`target`]: the file system under test, a directory or an export of an NFS server.
 //! * [`program`]: a workload compiled for execution.
@@ -10,7 +9,6 @@
 //! * [`recording`]: what one workload of one run leaves behind.
 
 pub mod area;
-pub mod builtin;
 pub mod cache;
 pub mod calibrate;
 pub mod conduct;

@@ -132,7 +132,7 @@ pub fn of(workload: &Workload) -> Option<&Replay> {
 ///
 /// # Errors
 /// Why it cannot be replayed, at the parameter that mends it.
-pub(crate) fn plan(replay: &Replay) -> Result<Arc<Plan>, ParameterError> {
+fn plan(replay: &Replay) -> Result<Arc<Plan>, ParameterError> {
     let place = Where::new(replay.root.as_deref(), replay.cwd.as_deref())?;
     load(Path::new(&replay.trace), &place).map_err(|error| {
         let fix = match &error {
@@ -144,8 +144,28 @@ pub(crate) fn plan(replay: &Replay) -> Result<Arc<Plan>, ParameterError> {
     })
 }
 
+/// What a replay needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Paths that the trace names, at least one.
+    pub files: u64,
+    /// Threads that the trace has.
+    pub threads: u32,
+}
+
+/// Reads the trace of a replay, and notes its fingerprint in it.
+///
+/// # Errors
+/// Why it cannot be replayed, at the parameter that mends it.
+pub fn survey(replay: &mut Replay) -> Result<Extent, ParameterError> {
+    let plan = plan(replay)?;
+    replay.fingerprint = Some(fingerprint(&plan));
+    let threads = u32::try_from(plan.threads()).unwrap_or(u32::MAX);
+    Ok(Extent { files: (plan.paths.len() as u64).max(1), threads })
+}
+
 /// What tells the traces of a run's hosts apart.
-pub(crate) fn fingerprint(plan: &Plan) -> String {
+fn fingerprint(plan: &Plan) -> String {
     format!("{:016x}", plan.fingerprint())
 }
 

@@ -6,13 +6,11 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use benchmaster_builtin::{DataParameters, MetadataParameters, SmallFileReadParameters, WorkloadSpec};
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::{Until, Workload};
 use benchmaster_units::ByteSize;
 use benchmaster_workload::area::WorkArea;
-use benchmaster_workload::builtin::{
-    DataParameters, MetadataParameters, SmallFileReadParameters, WorkloadSpec,
-};
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::calibrate::NullBench;
 use benchmaster_workload::conduct::{Alone, Share};

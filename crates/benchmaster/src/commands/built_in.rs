@@ -1,7 +1,7 @@
 //! What is built in: workloads, schema, completions, manual page.
 
+use benchmaster_builtin::{BUILT_IN, WorkloadSpec};
 use benchmaster_study::schema::schema_text;
-use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 
 use crate::cli::{self, Generated, WorkloadsArgs, WorkloadsCommand};
 use crate::failure::{Failure, Result, Status};
@@ -13,7 +13,7 @@ pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<Status> {
         None if args.json => output::print_json(&BUILT_IN)?,
         None => {
             let width = BUILT_IN.iter().map(|info| info.name.len()).max().unwrap_or(0);
-            let line = |info: &benchmaster_workload::builtin::BuiltInInfo| {
+            let line = |info: &benchmaster_builtin::BuiltInInfo| {
                 format!("{:width$}  {} ({})\n", info.name, info.summary, info.source)
             };
             output::print(&BUILT_IN.iter().map(line).collect::<String>())?;

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use benchmaster_builtin::WorkloadSpec;
 use benchmaster_store::Store;
-use benchmaster_workload::builtin::WorkloadSpec;
 use libtest_mimic::{Failed, Trial};
 use toml::{Table, Value};
 

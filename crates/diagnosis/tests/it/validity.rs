@@ -10,6 +10,7 @@ use benchmaster_record::results::ServedBy;
 use std::collections::BTreeMap;
 
 use benchmaster_analysis::responses::Course;
+use benchmaster_builtin::{DataParameters, WorkloadSpec};
 use benchmaster_diagnosis::validity::machines::LabLook;
 use benchmaster_diagnosis::validity::{Subject, check, remedy};
 use benchmaster_record::environment::Environment;
@@ -25,7 +26,6 @@ use benchmaster_record::results::{
     Check, CheckKind, NetworkAchieved, NetworkRecord, ServerUse, ServiceRecord, Severity,
 };
 use benchmaster_record::samples::{Cost, Kind, MetricKey, Point, Samples, Series};
-use benchmaster_workload::builtin::{DataParameters, WorkloadSpec};
 
 const SECOND: u64 = 1_000_000_000;
 const GB: u64 = 1_000_000_000;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use benchmaster_workload::builtin::{BUILT_IN, Scale, WorkloadSpec};
+use benchmaster_builtin::{BUILT_IN, Scale, WorkloadSpec};
 use serde::de::DeserializeOwned;
 
 use super::section::{Reader, check_name};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use benchmaster_builtin::{Conditions, Scale, WorkloadSpec};
 use benchmaster_record::model::{Fileset, ParameterError, Workload};
-use benchmaster_workload::builtin::{Conditions, Scale, WorkloadSpec};
 use benchmaster_workload::program::Program;
 
 use super::design::NamedBlock;

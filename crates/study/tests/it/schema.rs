@@ -2,8 +2,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use benchmaster_builtin::{BUILT_IN, WorkloadSpec};
 use benchmaster_study::schema::{schema, schema_text};
-use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 use serde_json::Value;
 
 fn root() -> PathBuf {

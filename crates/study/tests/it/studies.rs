@@ -2,12 +2,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use benchmaster_builtin::{BUILT_IN, WorkloadSpec};
 use benchmaster_study::file::StudyFile;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::plan::design::TextForm;
 use benchmaster_study::settings::{CacheControl, SCRATCH, TargetKind};
 use benchmaster_units::ByteSize;
-use benchmaster_workload::builtin::{BUILT_IN, WorkloadSpec};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use benchmaster_record::model::{Sharing, Until, Workload};
-use benchmaster_record::recording::StopReason;
-use benchmaster_units::{ByteSize, TimeSpan};
-use benchmaster_workload::builtin::{
+use benchmaster_builtin::{
     BUILT_IN, DataParameters, FileCreationParameters, MetadataParameters, SmallFileReadParameters, SyncMode,
     WorkloadSpec, WriteLatencyParameters,
 };
+use benchmaster_record::model::{Sharing, Until, Workload};
+use benchmaster_record::recording::StopReason;
+use benchmaster_units::{ByteSize, TimeSpan};
 
 use crate::bench::{Bench, count, total};
 

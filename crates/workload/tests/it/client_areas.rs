@@ -1,15 +1,15 @@
 //! The workloads that look at one part of a client each do exactly what they say.
 
+use benchmaster_builtin::{
+    ClientCacheParameters, ClientLocksParameters, ClientNetworkParameters, ClientSchedulingParameters,
+    ClientStructuresParameters, LockedFiles, LockedOperation, NetworkTest, PageOrder, WorkloadSpec,
+    WriteOrder,
+};
 use benchmaster_nfs_server::ServerConfig;
 use benchmaster_record::model::{Until, Workload};
 use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::Recording;
 use benchmaster_units::{ByteSize, TimeSpan};
-use benchmaster_workload::builtin::{
-    ClientCacheParameters, ClientLocksParameters, ClientNetworkParameters, ClientSchedulingParameters,
-    ClientStructuresParameters, LockedFiles, LockedOperation, NetworkTest, PageOrder, WorkloadSpec,
-    WriteOrder,
-};
 
 use crate::bench::{Bench, count, total};
 

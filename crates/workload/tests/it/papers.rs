@@ -1,15 +1,15 @@
 //! The workloads of the papers and of Filebench do exactly what they say.
 
+use benchmaster_builtin::{
+    BonnieColumn, BonnieParameters, Conditions, DelegationGrantParameters, DelegationRecallParameters,
+    FileCreationParameters, FileServerParameters, GrantCase, LockedReadParameters, MailServerParameters,
+    OltpParameters, WebServerParameters, WorkloadSpec, WriteLatencyParameters,
+};
 use benchmaster_nfs_server::ServerConfig;
 use benchmaster_record::model::{LockKind, Sharing, Until, Workload};
 use benchmaster_record::phase::Phase;
 use benchmaster_record::recording::{Recording, StopReason};
 use benchmaster_units::{ByteSize, TimeSpan};
-use benchmaster_workload::builtin::{
-    BonnieColumn, BonnieParameters, Conditions, DelegationGrantParameters, DelegationRecallParameters,
-    FileCreationParameters, FileServerParameters, GrantCase, LockedReadParameters, MailServerParameters,
-    OltpParameters, WebServerParameters, WorkloadSpec, WriteLatencyParameters,
-};
 use benchmaster_workload::program::Access;
 
 use crate::bench::{Bench, count, total, workload};

@@ -1,13 +1,13 @@
 //! The workloads in the manner of other benchmarks do exactly what they say.
 
+use benchmaster_builtin::{
+    Conditions, IorParameters, IorPhases, MdtestParameters, MdtestPhase, MixedParameters, SmallfileOperation,
+    SmallfileParameters, SoftwareBuildParameters, TreeCloneParameters, TreeExtractParameters, WorkloadSpec,
+};
 use benchmaster_nfs_server::ServerConfig;
 use benchmaster_record::model::{OffsetPick, Size, Until, Workload};
 use benchmaster_record::recording::{Recording, StopReason};
 use benchmaster_units::ByteSize;
-use benchmaster_workload::builtin::{
-    Conditions, IorParameters, IorPhases, MdtestParameters, MdtestPhase, MixedParameters, SmallfileOperation,
-    SmallfileParameters, SoftwareBuildParameters, TreeCloneParameters, TreeExtractParameters, WorkloadSpec,
-};
 use benchmaster_workload::program::Access;
 
 use crate::bench::{Bench, count, total};

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use benchmaster_builtin::{ReplayParameters, WorkloadSpec};
 use benchmaster_record::model::{ReplaySpeed, ReplayWord, Workload};
 use benchmaster_record::recording::{Recording, ReplayFacts};
 use benchmaster_trace::TraceSink as _;
 use benchmaster_trace::{TraceFacts, TraceFile, TraceWorker};
-use benchmaster_workload::builtin::{ReplayParameters, WorkloadSpec};
 
 use crate::bench::{Bench, Sink, over_the_wire, series, workload};
 

@@ -5,13 +5,13 @@ use benchmaster_record::phase::Phase;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use benchmaster_builtin::{DataParameters, MetadataParameters, WorkloadSpec};
 use benchmaster_nfs_client::mount::{Mount, OpenFlags};
 use benchmaster_nfs_server::config::ExportConfig;
 use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::model::{Until, Workload};
 use benchmaster_record::recording::{Recording, RpcPhase, RpcRecording, RpcSource, StopReason};
 use benchmaster_workload::area::{AreaError, WorkArea};
-use benchmaster_workload::builtin::{DataParameters, MetadataParameters, WorkloadSpec};
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::execute::{Edge, ExecuteError};
 use benchmaster_workload::program::Access;

@@ -1,0 +1,155 @@
+//! Sequential and random reads and writes.
+
+use std::collections::BTreeMap;
+
+use super::common::{Checks, Expanded, SyncMode, step, sync_flag, sync_step};
+use super::scale::{Scale, Scaled};
+use benchmaster_record::model::{
+    Claim, FilePick, Fileset, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step,
+    Until, Workload,
+};
+use benchmaster_units::{ByteSize, Rate, TimeSpan};
+use benchmaster_workload::program::Access;
+
+parameters! { pub struct DataParameters: "Parameters of the sequential and random read and write workloads.";
+    /// Bytes per read or write.
+    io_size: ByteSize = ByteSize::kib(64),
+    /// Size of each file.
+    file_size: ByteSize = ByteSize(20_000_000_000),
+    /// Number of files per client; one per worker if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<u64> = None,
+    /// Name of the fileset, to share files with another workload of the study; the workload's own name if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fileset: Option<String> = None,
+    /// Whether clients have files of their own or share one set.
+    sharing: Sharing = Sharing::Private,
+    /// Workers per client.
+    workers: u32 = 1,
+    /// How reads and writes are issued; means nothing where the target is an `nfs://` URL.
+    io: IoMethod = IoMethod::Sync,
+    /// Operations each worker keeps outstanding; more than 1 needs `io = "io_uring"` unless the target is an `nfs://` URL.
+    queue_depth: u32 = 1,
+    /// Durability asked for by each write.
+    sync: SyncMode = SyncMode::None,
+    /// O_DIRECT: past the page cache. The user-space client has none: unless `cache = "linux"` it changes nothing there.
+    direct: bool = false,
+    /// Open-loop rate in operations per second over all workers of a client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<Rate> = None,
+    /// Length of the measured phase.
+    duration: TimeSpan = TimeSpan::seconds(60),
+    /// Stop a worker earlier, when it has moved so many bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<ByteSize> = None,
+    /// Time for which the workload runs before it is measured.
+    warm_up: TimeSpan = TimeSpan::default(),
+    /// Whether the files exist, filled with data, before the workload starts. Reads need it, unless an earlier workload of
+    /// the study writes their `fileset`.
+    prefill: bool = true,
+    /// Stamp every block written and check every block read.
+    verify: bool = false,
+    /// Record every call.
+    trace: bool = false,
+    /// Whether the result is meant to be the storage's or may come from the client's cache.
+    claims: Claim = Claim::Device,
+}
+
+impl Scaled for DataParameters {
+    fn scale(&mut self, scale: Scale) {
+        self.file_size = scale.size(self.file_size, self.io_size);
+        self.bytes = self.bytes.map(|bytes| scale.size(bytes, self.io_size));
+        self.duration = scale.duration(self.duration);
+        self.warm_up = scale.duration(self.warm_up);
+    }
+}
+
+pub(super) fn expand(
+    p: &DataParameters,
+    name: &str,
+    (op, offset): (OperationKind, OffsetPick),
+    access: Access,
+) -> Expanded {
+    let writes = op == OperationKind::Write;
+    let mut checks = Checks::default();
+    checks.at_least_one("workers", p.workers.into());
+    checks.at_least_one("queue_depth", p.queue_depth.into());
+    checks.at_least_one("io_size", p.io_size.0);
+    checks.at_least_one("file_size", p.file_size.0);
+    checks.at_least_one("files", p.files.unwrap_or(1));
+    checks.require(p.duration.nanos() > 0, "duration", "`duration` is 0", "give the measured phase a length");
+    checks.require(
+        p.io_size.0 == 0 || p.io_size <= p.file_size,
+        "io_size",
+        format!("an `io_size` of {} does not fit into a `file_size` of {}", p.io_size, p.file_size),
+        "make the file at least one I/O long",
+    );
+    checks.require(
+        p.queue_depth == 1 || p.io == IoMethod::IoUring || access == Access::Nfs,
+        "queue_depth",
+        "a `queue_depth` above 1 needs asynchronous I/O",
+        "add `io = \"io_uring\"`, or use `workers` for synchronous concurrency",
+    );
+    checks.require(
+        writes || p.sync == SyncMode::None,
+        "sync",
+        "`sync` is about writes, and this workload only reads",
+        "remove it",
+    );
+    checks.require(
+        writes || p.prefill || p.fileset.is_some(),
+        "prefill",
+        "a read workload needs files to read",
+        "remove `prefill = false`, or name the `fileset` that an earlier workload of the study writes",
+    );
+    checks.require(
+        p.queue_depth == 1 || !matches!(p.sync, SyncMode::Fsync | SyncMode::Fdatasync),
+        "sync",
+        "a flush after every write has no meaning with several writes outstanding",
+        "use `sync = \"o_sync\"` or `\"o_dsync\"`, or `queue_depth = 1`",
+    );
+    checks.direct(p.direct, &[("io_size", p.io_size), ("file_size", p.file_size)]);
+    checks.provable("io_size", p.io_size, p.verify);
+    checks.finish()?;
+
+    let mut flags = Vec::new();
+    if writes {
+        flags.push(OpenFlag::Write);
+    }
+    flags.extend(sync_flag(p.sync));
+    if p.direct {
+        flags.push(OpenFlag::Direct);
+    }
+    let open = if writes && !p.prefill { OperationKind::Create } else { OperationKind::Open };
+    let mut flow = vec![Step { io_size: Some(p.io_size.into()), offset: Some(offset), ..step(op) }];
+    flow.extend(sync_step(p.sync));
+    // What was written must reach the server before the run ends, outside the measured phase.
+    let teardown = if writes { vec![step(OperationKind::Fsync)] } else { Vec::new() };
+    let fileset = Fileset {
+        files: p.files.unwrap_or(p.workers.into()),
+        size: Size::Fixed(p.file_size),
+        directory_width: 0,
+        tree: None,
+        sharing: p.sharing,
+        prefill: if p.prefill { 1.0 } else { 0.0 },
+    };
+    Ok(Workload {
+        filesets: BTreeMap::from([(p.fileset.clone().unwrap_or_else(|| name.to_owned()), fileset)]),
+        groups: vec![Group {
+            name: op.name().into(),
+            workers: p.workers,
+            clients: None,
+            queue_depth: p.queue_depth,
+            io: p.io,
+            rate: p.rate,
+            setup: vec![Step { file: Some(FilePick::Own), flags, ..step(open) }],
+            flow,
+            teardown,
+        }],
+        until: Until { duration: Some(p.duration), iterations: None, bytes: p.bytes },
+        warm_up: p.warm_up,
+        verify: p.verify,
+        trace: p.trace,
+        claims: p.claims,
+    })
+}
