@@ -8,7 +8,7 @@ pub use crate::results::Part;
 /// What was looked for and found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// What was found, the costliest first, then the surest.
+    /// What was found, the most important first: by cost and confidence.
     pub findings: Vec<Finding>,
     /// What could not be looked for.
     pub absent: Vec<Absent>,
@@ -89,11 +89,12 @@ pub(crate) enum Verdict {
 }
 
 impl Diagnosis {
-    /// Puts what was found into order: the costliest first, then the surest.
+    /// Puts what was found into order: by the cost that is to be expected of it, then the surest.
     pub(crate) fn sort(&mut self) {
         self.clear.sort_unstable();
         self.clear.dedup();
+        let expected = |one: &Finding| one.share() * one.confidence.probability();
         self.findings
-            .sort_by(|a, b| b.share().total_cmp(&a.share()).then_with(|| b.confidence.cmp(&a.confidence)));
+            .sort_by(|a, b| expected(b).total_cmp(&expected(a)).then_with(|| b.confidence.cmp(&a.confidence)));
     }
 }

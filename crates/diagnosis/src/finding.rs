@@ -235,6 +235,16 @@ impl Confidence {
             Self::Certain => "certain",
         }
     }
+
+    /// How often such a finding is right, at least: for the order of findings. Of possible ones, 20 of 50 were in planted
+    /// conditions (docs/diagnose.md).
+    pub(crate) fn probability(self) -> f64 {
+        match self {
+            Self::Possible => 0.4,
+            Self::Likely => 0.8,
+            Self::Certain => 0.98,
+        }
+    }
 }
 
 /// What a condition takes.

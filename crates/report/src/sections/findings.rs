@@ -23,7 +23,7 @@ const TREATMENTS: usize = 40;
 /// All that `diagnose` knows: what limits each workload, the findings by kind with their evidence, and what was not found.
 pub(crate) fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) -> Document {
     let of = |group: Group| {
-        // Numbers are those of the costliest first, as in the summary of a run.
+        // Numbers are those of the most important first, as in the summary of a run.
         let entries = (1..).zip(&diagnosis.findings).map(|(n, one)| entry(n, one, &Plots::default(), false));
         let entries = entries.filter(move |entry| entry.group == group);
         Section::new("findings", group.words()).full(entries.map(|entry| Block::Finding(Box::new(entry))))
@@ -93,7 +93,7 @@ fn accounts(diagnosis: &Diagnosis) -> Vec<String> {
     diagnosis.limits.iter().filter_map(account).collect()
 }
 
-/// Findings, costliest first; then what was not found and what could not be checked.
+/// Findings, most important first; then what was not found and what could not be checked.
 pub(super) fn section(diagnosis: &Diagnosis, plots: &Plots) -> Section {
     let numbered = (1..).zip(&diagnosis.findings);
     let entries = numbered.map(|(number, one)| Block::Finding(Box::new(entry(number, one, plots, true))));
@@ -104,7 +104,7 @@ pub(super) fn section(diagnosis: &Diagnosis, plots: &Plots) -> Section {
     let list = |items: Vec<String>| if items.is_empty() { Vec::new() } else { vec![Block::List(items)] };
     let titled = |id: &str| format!("{id}: {}", explain(id).map_or("", |one| one.title));
     let clear = clear(diagnosis, titled);
-    Section::new("findings", "Findings, costliest first")
+    Section::new("findings", "Findings, most important first")
         .unlisted()
         .brief(damage(diagnosis))
         .brief(none(diagnosis))

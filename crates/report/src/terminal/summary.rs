@@ -195,7 +195,7 @@ fn findings(text: &mut Text, diagnosis: &Diagnosis, room: usize) {
     let unknown = if unknown.is_empty() { unknown } else { format!(", {unknown}") };
     let heads = [(unknown.as_str(), directory.as_str()), ("", &directory), ("", "DIR")];
     let heads = heads.map(|(unknown, directory)| {
-        format!("findings, costliest first ({more}{unknown}: benchmaster diagnose {directory})")
+        format!("findings, most important first ({more}{unknown}: benchmaster diagnose {directory})")
     });
     let fits = |head: &&String| head.chars().count() <= text.options.width;
     let head = heads.iter().find(fits).or(heads.last()).cloned().unwrap_or_default();

@@ -31,7 +31,7 @@ fn the_answer_comes_first_with_its_interval_and_the_reasons_to_distrust_it() {
     let order = [
         "<h1>synthetic",
         "is highest with",
-        "Findings, costliest first</h2>",
+        "Findings, most important first</h2>",
         "Validity</h2>",
         "INVALID: errors (write, 1 of 20 runs",
         "Treatments</h2>",

@@ -77,7 +77,7 @@ fn a_study_is_shown_in_order() {
         [
             "## synthetic",
             "### Answer",
-            "### Findings, costliest first",
+            "### Findings, most important first",
             "### Validity",
             "### Treatments",
             "### How to reproduce"
