@@ -8,6 +8,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::state::ConnectionId;
 
+/// Most that are noted of a round.
+const MOST: usize = 65_536;
+
 /// The first request of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrival {
@@ -57,7 +60,9 @@ impl Arrivals {
         let mut noted = self.noted.lock();
         // Under the lock: a watch that begins now forgets this one.
         *round = self.round.load(Ordering::Relaxed);
-        noted.push(Arrival { connection, client, monotonic_ns });
+        if noted.len() < MOST {
+            noted.push(Arrival { connection, client, monotonic_ns });
+        }
     }
 }
 

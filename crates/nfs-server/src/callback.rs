@@ -23,9 +23,9 @@ mod tests;
 mod worker;
 
 /// Longest message that can be the reply to a callback.
-const MAX_REPLY: usize = 64 << 10;
+const MAX_REPLY: usize = 4 << 10;
 /// Most replies waiting to be looked at; more are nonsense, and dropped.
-const MAX_WAITING: usize = 1 << 14;
+const MAX_WAITING: usize = 1 << 12;
 
 /// Callbacks to clients, and the connections that carry them.
 #[derive(Debug)]

@@ -13,6 +13,9 @@ use parking_lot::Mutex;
 /// Bytes of a request that are hashed: header, credential, handles and names; of data a little.
 const HASHED: usize = 320;
 const SHARDS: usize = 64;
+/// Part of the memory that replies may take, and the least that it is.
+const SHARE: u64 = 128;
+const LEAST: u64 = 16 << 20;
 /// Replies kept per shard.
 const SLOTS: usize = 512;
 /// A slot's buffer that grew beyond this is given back when another reply takes it.
@@ -52,6 +55,8 @@ pub(crate) struct Slot {
 pub struct ReplyCache {
     shards: Box<[Mutex<Shard>]>,
     hasher: DefaultHashBuilder,
+    /// Most bytes of replies in a shard; older ones make room.
+    most: usize,
 }
 
 /// A ring of replies: a new request takes the place of the oldest, buffer and all, so that nothing is allocated per
@@ -60,6 +65,8 @@ pub struct ReplyCache {
 struct Shard {
     entries: Vec<Kept>,
     next: usize,
+    /// Bytes of the replies.
+    bytes: usize,
     index: HashTable<u16>,
 }
 
@@ -71,16 +78,17 @@ struct Kept {
     reply: Vec<u8>,
 }
 
-impl Default for ReplyCache {
-    fn default() -> Self {
+impl ReplyCache {
+    /// No replies, on a host with so much memory.
+    pub(crate) fn new(memory: u64) -> Self {
+        let most = (memory / SHARE).max(LEAST) / SHARDS as u64;
         Self {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: DefaultHashBuilder::default(),
+            most: usize::try_from(most).unwrap_or(usize::MAX),
         }
     }
-}
 
-impl ReplyCache {
     /// The key of a request: `message` is the RPC call from its transaction number on.
     #[inline]
     pub(crate) fn key(&self, host: IpAddr, xid: u32, message: &[u8]) -> Key {
@@ -113,7 +121,8 @@ impl ReplyCache {
         if let Some(keep) = keep {
             keep(&mut kept.reply);
             if kept.reply.len() <= LARGEST {
-                return;
+                shard.bytes += kept.reply.len();
+                return shard.shrink(self.most);
             }
             kept.reply = Vec::new();
         }
@@ -150,18 +159,31 @@ impl Shard {
         let kept = &mut self.entries[index];
         kept.key = Some(key);
         kept.running = true;
-        kept.reply.clear();
-        if kept.reply.capacity() > KEEP_CAPACITY {
-            kept.reply = Vec::new();
-        }
         let entries = &self.entries;
         let hash = |index: &u16| entries[usize::from(*index)].key.map_or(0, |key| key.hash);
         self.index.insert_unique(key.hash, index as u16, hash);
         Some(index)
     }
 
+    /// Forgets the oldest replies until those that are left take no more than `most` bytes.
+    fn shrink(&mut self, most: usize) {
+        for oldest in self.next..self.next + self.entries.len() {
+            if self.bytes <= most {
+                return;
+            }
+            let oldest = oldest % self.entries.len();
+            if !self.entries[oldest].running {
+                self.forget(oldest);
+            }
+        }
+    }
+
     fn forget(&mut self, index: usize) {
-        let Some(key) = self.entries[index].key.take() else { return };
+        let kept = &mut self.entries[index];
+        self.bytes -= if kept.running { 0 } else { kept.reply.len() };
+        kept.reply.clear();
+        kept.reply.shrink_to(KEEP_CAPACITY);
+        let Some(key) = kept.key.take() else { return };
         if let Ok(entry) = self.index.find_entry(key.hash, |known| usize::from(*known) == index) {
             entry.remove();
         }
@@ -184,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_repetition_is_told_apart_from_another_request() {
-        let cache = ReplyCache::default();
+        let cache = ReplyCache::new(0);
         let key = cache.key(HERE, 7, b"request");
         let Lookup::New(place) = cache.begin(key) else { panic!("not new") };
         assert_eq!(cache.begin(key), Lookup::InProgress);
@@ -202,7 +224,7 @@ mod tests {
 
     #[test]
     fn what_may_be_repeated_is_forgotten() {
-        let cache = ReplyCache::default();
+        let cache = ReplyCache::new(0);
         let key = cache.key(HERE, 7, b"request");
         execute(&cache, key, None);
         execute(&cache, key, Some(&[0; LARGEST + 1]));
@@ -212,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room_and_nothing_grows_without_end() {
-        let cache = ReplyCache::default();
+        let cache = ReplyCache::new(0);
         let key = |xid: u32| cache.key(HERE, xid, &xid.to_be_bytes());
         let reply = |xid: u32| vec![xid as u8; if xid.is_multiple_of(100) { 5000 } else { 200 }];
         for xid in 0..200_000 {
@@ -227,9 +249,28 @@ mod tests {
         }
     }
 
+    /// A stranger cannot pin more than a share of the memory with the longest replies that are kept.
+    #[test]
+    fn long_replies_take_a_share_of_the_memory() {
+        let cache = ReplyCache::new(0);
+        let key = |xid: u32| cache.key(HERE, xid, &xid.to_be_bytes());
+        for xid in 0..2000 {
+            execute(&cache, key(xid), Some(&[7; LARGEST]));
+            assert_eq!(cache.begin(key(xid)), Lookup::Done(vec![7; LARGEST]), "the newest is there");
+        }
+        let kept = |shard: &Mutex<Shard>| {
+            let shard = shard.lock();
+            let taken: usize = shard.entries.iter().map(|kept| kept.reply.capacity()).sum();
+            assert_eq!(shard.bytes, shard.entries.iter().map(|kept| kept.reply.len()).sum::<usize>());
+            taken as u64
+        };
+        let buffers = (SHARDS * SLOTS * KEEP_CAPACITY) as u64;
+        assert!(cache.shards.iter().map(kept).sum::<u64>() <= LEAST + buffers);
+    }
+
     #[test]
     fn requests_in_execution_keep_their_slots() {
-        let cache = ReplyCache::default();
+        let cache = ReplyCache::new(0);
         let slow = cache.key(HERE, 0, b"slow");
         let Lookup::New(place) = cache.begin(slow) else { panic!("not new") };
         for xid in 1..100_000u32 {

@@ -155,6 +155,9 @@ fn unlock(call: &mut Call<'_>, args: &UnlockArgs<'_>) -> Result<NlmStats, NlmSta
         lock.exclusive = exclusive;
         files.nlm_cancel(&lock);
     }
+    if !files.nlm_may_unlock(&lock) {
+        return Err(NlmStats::DENIED_NOLOCKS);
+    }
     files.nlm_unlock(lock.file, &lock.owner, lock.range, call.effects);
     Ok(NlmStats::GRANTED)
 }
@@ -172,9 +175,10 @@ fn share(call: &mut Call<'_>, args: &ShareArgs<'_>, take: bool) -> Result<NlmSta
     let files = &call.server.state.read().files;
     let denied = share::reads(args.share.access) && files.denied(file, false)
         || share::writes(args.share.access) && files.denied(file, true);
-    if denied || !call.server.shares.take(file, host(call, args.share.caller_name.0), &args.share) {
+    if denied {
         return Err(NlmStats::DENIED);
     }
+    call.server.shares.take(file, host(call, args.share.caller_name.0), &args.share)?;
     Ok(NlmStats::GRANTED)
 }
 

@@ -86,7 +86,7 @@ impl Shared {
             injector: Injector::new(config.rules.clone(), config.seed),
             statistics: Statistics::new(config.threads + 1),
             arrivals: Arrivals::default(),
-            replies: ReplyCache::default(),
+            replies: ReplyCache::new(config.memory),
             mounts: Mounts::default(),
             shares: Shares::default(),
             lock_callbacks: LockCallbacks::default(),

@@ -25,6 +25,7 @@ pub mod nlm_lock;
 pub mod open;
 pub mod session;
 
+pub(crate) mod account;
 mod arena;
 mod contention;
 pub mod delegated;

@@ -9,10 +9,9 @@ use hashbrown::HashMap;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
 
+use super::MAX_REPLY;
 use crate::state::ClientId;
 
-/// Longest reply to a callback.
-const MAX_REPLY: usize = 64 << 10;
 /// Most bytes waiting to be sent to one client.
 const MAX_UNSENT: usize = 1 << 20;
 const MAX_DIALLED: usize = 4096;

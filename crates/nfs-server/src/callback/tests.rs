@@ -26,6 +26,7 @@ use crate::state::client::{CallbackTarget, CreateSession, ExchangeId, Principal,
 use crate::state::session::Session;
 use crate::state::{ClientId, Tables};
 
+const HERE: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const INSTANCE: u32 = 77;
 const PROGRAM: u32 = 0x4000_1234;
 const FILE: FileId = FileId { export: 0, ino: 5, generation: 1 };
@@ -218,7 +219,7 @@ impl Server {
     }
 
     fn client(&self, minor: u32) -> ClientId {
-        let args = ExchangeId { verifier: [1; 8], owner: b"client", flags: 0, minor };
+        let args = ExchangeId { verifier: [1; 8], owner: b"client", host: HERE, flags: 0, minor };
         let who = Principal::from(&Credentials::root());
         self.change(|Tables { clients, files }, effects| {
             clients.exchange_id(files, &args, who, Instant::now(), effects).unwrap().client
@@ -288,7 +289,7 @@ impl Server {
     fn client40(&self, address: Option<SocketAddr>, ident: u32) -> ClientId {
         let callback =
             CallbackTarget { program: PROGRAM, ident, netid: Vec::new(), universal: Vec::new(), address };
-        let args = SetClientId { verifier: [1; 8], owner: b"old", callback };
+        let args = SetClientId { verifier: [1; 8], owner: b"old", host: HERE, callback };
         let who = Principal::from(&Credentials::root());
         self.change(|Tables { clients, files }, effects| {
             let now = Instant::now();

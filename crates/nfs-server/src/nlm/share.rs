@@ -1,16 +1,23 @@
 //! DOS share modes of NLM clients.
 
-use benchmaster_nfs_proto::nlm::{FshAccess, FshMode, Share};
+use benchmaster_nfs_proto::nlm::{FshAccess, FshMode, NlmStats, Share};
+use std::net::IpAddr;
+
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 
 use crate::handle::FileId;
+use crate::state::account::Accounts;
 use crate::state::nlm_lock::NlmHost;
 
-/// Shares by file.
-#[derive(Debug, Default)]
-pub(crate) struct Shares {
-    files: Mutex<HashMap<FileId, Vec<ShareEntry>>>,
+/// Shares by file, and how many each host has.
+#[derive(Debug)]
+pub(crate) struct Shares(Mutex<Table>);
+
+#[derive(Debug)]
+struct Table {
+    files: HashMap<FileId, Vec<ShareEntry>>,
+    hosts: Accounts<IpAddr>,
 }
 
 #[derive(Debug)]
@@ -21,26 +28,36 @@ struct ShareEntry {
     access: FshAccess,
 }
 
-/// Most shares of one file, and most files with shares.
-const MOST_SHARES: usize = 1024;
-const MOST_FILES: usize = 16_384;
+/// Most shares, and the part of them that one host may have.
+const MOST: u64 = 16_384;
+const HOST_SHARE: u64 = 4;
+
+impl Default for Shares {
+    fn default() -> Self {
+        Self(Mutex::new(Table { files: HashMap::new(), hosts: Accounts::new(MOST, HOST_SHARE) }))
+    }
+}
 
 impl Shares {
-    /// Takes a share, or changes that of the same owner; `false` when another is in the way.
-    pub(super) fn take(&self, file: FileId, host: NlmHost, share: &Share<'_>) -> bool {
-        let mut files = self.files.lock();
-        if files.len() >= MOST_FILES && !files.contains_key(&file) {
-            return false;
-        }
-        let held = files.entry(file).or_default();
+    /// Takes a share, or changes that of the same owner; DENIED when another is in the way.
+    pub(super) fn take(&self, file: FileId, host: NlmHost, share: &Share<'_>) -> Result<(), NlmStats> {
+        let Table { files, hosts } = &mut *self.0.lock();
+        let held = files.get_mut(&file).map_or(&mut [][..], |held| held);
         let conflict =
             |other: &ShareEntry| denies(other.mode, share.access) || denies(share.mode, other.access);
-        if held.iter().any(|other| !other.is(&host, share) && conflict(other)) || held.len() >= MOST_SHARES {
-            return false;
+        if held.iter().any(|other| !other.is(&host, share) && conflict(other)) {
+            return Err(NlmStats::DENIED);
         }
-        held.retain(|other| !other.is(&host, share));
-        held.push(ShareEntry { host, oh: share.oh.0.into(), mode: share.mode, access: share.access });
-        true
+        if let Some(own) = held.iter_mut().find(|other| other.is(&host, share)) {
+            (own.mode, own.access) = (share.mode, share.access);
+        } else if hosts.left(&host.address) == 0 {
+            return Err(NlmStats::DENIED_NOLOCKS);
+        } else {
+            hosts.take(host.address, 1);
+            let entry = ShareEntry { host, oh: share.oh.0.into(), mode: share.mode, access: share.access };
+            files.entry(file).or_default().push(entry);
+        }
+        Ok(())
     }
 
     /// Gives the share of this owner back.
@@ -54,8 +71,13 @@ impl Shares {
     }
 
     fn retain(&self, keep: impl Fn(FileId, &ShareEntry) -> bool) {
-        self.files.lock().retain(|file, held| {
-            held.retain(|held| keep(*file, held));
+        let Table { files, hosts } = &mut *self.0.lock();
+        files.retain(|file, held| {
+            held.retain(|held| {
+                let kept = keep(*file, held);
+                hosts.give_back(&held.host.address, u64::from(!kept));
+                kept
+            });
             !held.is_empty()
         });
     }
@@ -104,7 +126,7 @@ mod tests {
     #[test]
     fn shares_conflict_in_both_directions_and_with_others_only() {
         let shares = Shares::default();
-        let take = |from, mode, access| shares.take(FILE, host(from), &share(mode, access));
+        let take = |from, mode, access| shares.take(FILE, host(from), &share(mode, access)).is_ok();
         assert!(take(1, FshMode::DenyWrite, FshAccess::Read));
         assert!(take(2, FshMode::DenyNone, FshAccess::Read));
         assert!(!take(3, FshMode::DenyNone, FshAccess::Write));
@@ -119,17 +141,21 @@ mod tests {
         assert!(!take(3, FshMode::DenyBoth, FshAccess::Write));
         shares.release(FILE, &host(1), &share(FshMode::DenyNone, FshAccess::None));
         assert!(take(3, FshMode::DenyBoth, FshAccess::Write));
-        assert!(shares.files.lock().len() == 1);
+        assert!(shares.0.lock().files.len() == 1);
     }
 
     #[test]
-    fn files_with_shares_are_bounded() {
+    fn a_host_has_a_part_of_all_shares() {
         let shares = Shares::default();
-        let take = |ino| {
+        let take = |from, ino| {
             let file = FileId { ino, ..FILE };
-            shares.take(file, host(1), &share(FshMode::DenyNone, FshAccess::Read))
+            shares.take(file, host(from), &share(FshMode::DenyNone, FshAccess::Read))
         };
-        assert!((0..MOST_FILES as u64).all(take));
-        assert!(!take(1 << 40) && take(0));
+        assert!((0..MOST / HOST_SHARE).all(|ino| take(1, ino).is_ok()));
+        assert_eq!(take(1, 1 << 40), Err(NlmStats::DENIED_NOLOCKS));
+        assert_eq!((take(1, 0), take(2, 1 << 40)), (Ok(()), Ok(())));
+        shares.free_all(&host(1));
+        assert_eq!(take(1, 1 << 40), Ok(()));
+        assert_eq!(shares.0.lock().hosts.used(), 2);
     }
 }

@@ -1,6 +1,7 @@
 //! Client records: SETCLIENTID and EXCHANGE_ID, leases, expiry, grace.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +11,7 @@ use benchmaster_nfs_proto::v4::{
 };
 use hashbrown::{HashMap, HashSet};
 
+use super::account::Accounts;
 use super::file::Files;
 use super::grace::Grace;
 use super::lease::Lease;
@@ -30,8 +32,9 @@ use record::{Client, Kind};
 pub use v40::{ClidInUse, SetClientId};
 pub use v41::{CreateSession, ExchangeId, Exchanged};
 
-/// Most client records; a client whose lease ran out makes room for a new one.
-const MAX_CLIENTS: usize = 65_536;
+/// Most client records, and the part of them of one host; a client whose lease ran out makes room for a new one.
+const MAX_CLIENTS: u64 = 65_536;
+const HOST_SHARE: u64 = 4;
 /// Most records not yet confirmed; the oldest makes room (RFC 7530 §16.34.5).
 const MAX_UNCONFIRMED: usize = 4096;
 /// Most clients kept though their lease ran out; the one that was silent longest makes room.
@@ -49,6 +52,8 @@ pub struct Clients {
     epoch: Instant,
     next: u32,
     by_id: HashMap<ClientId, Client>,
+    /// How many records hosts have.
+    records: Accounts<IpAddr>,
     /// Records by minor version (0, or 1 for all sessions) and owner.
     by_owner: [HashMap<Vec<u8>, Owner>; 2],
     /// Unconfirmed records, oldest first; ids confirmed or gone meanwhile are skipped.
@@ -71,6 +76,7 @@ struct Owner {
 /// A record to be added.
 struct NewRecord<'a> {
     owner: &'a [u8],
+    host: IpAddr,
     verifier: Verifier4,
     principal: Principal,
     kind: Kind,
@@ -93,6 +99,7 @@ impl Clients {
             epoch: now,
             next: 0,
             by_id: HashMap::new(),
+            records: Accounts::new(MAX_CLIENTS, HOST_SHARE),
             by_owner: [HashMap::new(), HashMap::new()],
             unconfirmed: VecDeque::new(),
             expired: HashSet::new(),
@@ -299,19 +306,23 @@ impl Clients {
         now: Instant,
         effects: &mut Effects,
     ) -> Option<ClientId> {
-        let NewRecord { owner, verifier, principal, kind } = new;
+        let NewRecord { owner, host, verifier, principal, kind } = new;
         let minor = kind.minor();
         if let Some(old) = self.owner_records(minor, owner).unconfirmed {
             self.remove(files, old, effects);
         }
-        if self.by_id.len() >= MAX_CLIENTS && !self.make_room(files, now, effects) {
-            return None;
+        while self.records.left(&host) == 0 {
+            let of_host = (self.records.free() > 0).then_some(host);
+            if !self.make_room(files, of_host, now, effects) {
+                return None;
+            }
         }
+        self.records.take(host, 1);
         let id = self.next_id();
         let lease = Arc::new(Lease::new(id, self.epoch, now));
         let owner = owner.to_vec();
         self.owners(minor).entry(owner.clone()).or_default().unconfirmed = Some(id);
-        self.by_id.insert(id, Client { lease, owner, verifier, principal, confirmed: false, kind });
+        self.by_id.insert(id, Client { lease, owner, host, verifier, principal, confirmed: false, kind });
         self.unconfirmed.push_back(id);
         while self.unconfirmed.len() > MAX_UNCONFIRMED
             && let Some(oldest) = self.unconfirmed.pop_front()
@@ -343,6 +354,7 @@ impl Clients {
     /// Forgets a record with its sessions and state. Whether there was one.
     fn remove(&mut self, files: &mut Files, id: ClientId, effects: &mut Effects) -> bool {
         let Some(mut client) = self.by_id.remove(&id) else { return false };
+        self.records.give_back(&client.host, 1);
         if let Kind::Session(state) = &mut client.kind {
             for session in state.sessions.drain(..) {
                 self.replies.give_back(id, kept(&session));
@@ -381,9 +393,16 @@ impl Clients {
         }
     }
 
-    /// Drops the client whose lease ran out longest ago. `false`: all leases are live.
-    fn make_room(&mut self, files: &mut Files, now: Instant, effects: &mut Effects) -> bool {
-        let stalest = self.by_id.values().max_by_key(|client| client.lease.age(now));
+    /// Drops the client (of a host, or of all) whose lease ran out longest ago. `false`: all leases are live.
+    fn make_room(
+        &mut self,
+        files: &mut Files,
+        of_host: Option<IpAddr>,
+        now: Instant,
+        effects: &mut Effects,
+    ) -> bool {
+        let among = self.by_id.values().filter(|client| of_host.is_none_or(|host| client.host == host));
+        let stalest = among.max_by_key(|client| client.lease.age(now));
         let Some(id) = stalest.filter(|client| client.lease.age(now) > self.lease).map(Client::id) else {
             return false;
         };

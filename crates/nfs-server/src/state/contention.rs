@@ -7,6 +7,9 @@ use hashbrown::HashMap;
 
 use crate::handle::FileId;
 
+/// Most files remembered.
+const MOST: usize = 65_536;
+
 /// Files whose delegations were recalled lately: to delegate them again at once would only cost more recalls.
 #[derive(Debug, Default)]
 pub(super) struct Contention {
@@ -19,6 +22,9 @@ impl Contention {
         if self.last.insert(file, now) != Some(now) {
             self.order.push_back((now, file));
         }
+        if self.order.len() > MOST {
+            self.forget_oldest();
+        }
     }
 
     pub(super) fn contains(&self, file: FileId, now: Instant, length: Duration) -> bool {
@@ -26,13 +32,16 @@ impl Contention {
     }
 
     pub(super) fn tick(&mut self, now: Instant, length: Duration) {
-        while let Some((since, file)) = self.order.front().copied()
-            && now.saturating_duration_since(since) >= length
+        while self.order.front().is_some_and(|(since, _)| now.saturating_duration_since(*since) >= length) {
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some((since, file)) = self.order.pop_front()
+            && self.last.get(&file) == Some(&since)
         {
-            self.order.pop_front();
-            if self.last.get(&file) == Some(&since) {
-                self.last.remove(&file);
-            }
+            self.last.remove(&file);
         }
     }
 }

@@ -5,17 +5,22 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::BuildHasher;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 
+use super::account::Accounts;
 use super::arena::{Arena, NONE};
 use super::contention::Contention;
 use super::delegated::Held;
 use super::entry::{BY_CLIENT, BY_OWNER, BY_PARENT, End, Entry, FileRecord, Holdings, What, check_seqid};
+use super::interval::Range;
 use super::nlm_lock::NlmHost;
-use super::owner::{OwnerId, OwnerKind, Owners};
+use super::owner::{Owner, OwnerId, OwnerKind, Owners};
+use super::ranges::LockTable;
+use super::waiter::Waiter;
 use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
 use crate::handle::FileId;
@@ -28,8 +33,8 @@ pub struct Files {
     pub(super) boot: u32,
     pub(super) lease: Duration,
     pub(super) delegations: bool,
-    /// Most states and owners of all clients; one client may have a quarter as many states.
-    most: usize,
+    /// Bytes of all that is held, by who answers for it.
+    pub(super) accounts: Accounts<Keeper>,
     pub(super) write_delegations: bool,
     pub(super) states: Arena<Entry, 3>,
     pub(super) files: Arena<FileRecord, 0>,
@@ -65,9 +70,22 @@ pub struct IoRight {
     pub opener: Option<u32>,
 }
 
-/// A state or owner takes about a KiB with its file and names; they may take a sixteenth of the memory.
-const MEMORY_PER_STATE: u64 = 16 << 10;
-const LEAST_STATES: usize = 4096;
+/// Who answers for what is held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Keeper {
+    /// A client of NFSv4.
+    Client(ClientId),
+    /// A host with NLM, whatever it calls itself.
+    Host(IpAddr),
+}
+
+/// Part of the memory that all that is held may take, and the least that it is; part of that of one keeper.
+const SHARE: u64 = 16;
+const LEAST: u64 = 4 << 20;
+const KEEPER_SHARE: u64 = 4;
+/// What a state or owner takes with its file and names, about, and what a locked range does.
+const STATE: u64 = 1 << 10;
+const RANGE: u64 = 128;
 
 /// Numbers of things held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -91,7 +109,7 @@ impl Files {
             boot,
             lease: config.lease,
             delegations: config.delegations,
-            most: usize::try_from(config.memory / MEMORY_PER_STATE).unwrap_or(usize::MAX).max(LEAST_STATES),
+            accounts: Accounts::new((config.memory / SHARE).max(LEAST), KEEPER_SHARE),
             write_delegations: config.write_delegations,
             states: Arena::new(),
             files: Arena::new(),
@@ -189,10 +207,71 @@ impl Files {
         self.holdings.get(&client).is_some_and(|holdings| holdings.delegated > 0)
     }
 
-    /// Whether a client may hold more than it does: what all hold takes a share of the memory only.
-    pub(crate) fn has_room(&self, client: ClientId) -> bool {
-        let own = self.holdings.get(&client).map_or(0, |holdings| holdings.live as usize);
-        self.states.len() + self.owners.len() < self.most && own < self.most / 4
+    /// Whether somebody may hold more: what one holds, and all hold, is a share of the memory.
+    pub(crate) fn has_room(&self, keeper: &Keeper) -> bool {
+        self.accounts.left(keeper) > 0
+    }
+
+    /// Whether there is room for what unlocking a range leaves on both sides of it.
+    pub(super) fn may_unlock(&self, file: u32, owner: u32, range: Range) -> bool {
+        let table = self.files.get(file).and_then(|record| record.locks.as_ref()).map(|locks| &locks.table);
+        let keeper = self.owners.get(owner).map(Owner::keeper);
+        !table.is_some_and(|table| table.splits(owner, range))
+            || keeper.is_none_or(|keeper| self.has_room(&keeper))
+    }
+
+    /// Changes what an owner has locked in a file.
+    pub(super) fn relock<T>(
+        &mut self,
+        file: u32,
+        owner: u32,
+        change: impl FnOnce(&mut LockTable) -> T,
+    ) -> Option<T> {
+        let keeper = self.owners.get(owner)?.keeper();
+        let table = &mut self.files.get_mut(file)?.locks.as_mut()?.table;
+        let before = table.len() as u64;
+        let changed = change(table);
+        let after = table.len() as u64;
+        self.accounts.take(keeper, after.saturating_sub(before) * RANGE);
+        self.accounts.give_back(&keeper, before.saturating_sub(after) * RANGE);
+        Some(changed)
+    }
+
+    /// Puts a request at the end of a file's queue.
+    pub(super) fn enqueue(&mut self, file: u32, waiter: Waiter) {
+        let Some(record) = self.files.get_mut(file) else { return };
+        self.accounts.take(waiter.who.keeper(), waiter.who.memory());
+        record.locks.get_or_insert_default().waiters.push_back(waiter);
+        self.waiting.insert(file);
+    }
+
+    /// Lets go of requests that wait; whether there were any such.
+    pub(super) fn retain_waiters(&mut self, file: u32, mut keep: impl FnMut(&mut Waiter) -> bool) -> bool {
+        let Self { files, accounts, waiting, .. } = self;
+        let Some(locks) = files.get_mut(file).and_then(|record| record.locks.as_mut()) else { return false };
+        let before = locks.waiters.len();
+        locks.waiters.retain_mut(|waiter| {
+            let kept = keep(waiter);
+            if !kept {
+                accounts.give_back(&waiter.who.keeper(), waiter.who.memory());
+            }
+            kept
+        });
+        if locks.waiters.is_empty() {
+            waiting.remove(&file);
+        }
+        locks.waiters.len() < before
+    }
+
+    /// Adds an owner that is not there.
+    pub(super) fn add_owner(&mut self, owner: Owner) -> u32 {
+        self.accounts.take(owner.keeper(), STATE);
+        let Self { owners, holdings, nlm_owners, .. } = self;
+        let list = match owner.keeper() {
+            Keeper::Client(client) => &mut holdings.entry(client).or_default().owners,
+            Keeper::Host(_) => nlm_owners,
+        };
+        owners.insert(owner, list)
     }
 
     /// Drops all that a client holds.
@@ -207,6 +286,13 @@ impl Files {
         if let Some(holdings) = self.holdings.remove(&client) {
             self.past.add(&holdings.counts);
         }
+    }
+
+    /// Number of locked ranges.
+    #[cfg(test)]
+    pub(crate) fn ranges(&self) -> usize {
+        let locks = (0..self.files.len() as u32).filter_map(|at| self.files.get(at)?.locks.as_ref());
+        locks.map(|locks| locks.table.len()).sum()
     }
 
     /// How much is held.
@@ -325,6 +411,7 @@ impl Files {
     /// Adds a state to all lists it belongs to.
     pub(super) fn add_state(&mut self, entry: Entry) -> u32 {
         let (client, file, owner, key) = (entry.client, entry.file, entry.owner(), entry.key());
+        self.accounts.take(Keeper::Client(client), STATE);
         let holdings = self.holdings.entry(client).or_default();
         holdings.live += 1;
         let parent = match &entry.what {
@@ -395,6 +482,7 @@ impl Files {
         }
         holdings.live = holdings.live.saturating_sub(u32::from(counted));
         if end != End::Closed {
+            self.accounts.give_back(&Keeper::Client(client), STATE);
             self.states.unlink(BY_CLIENT, &mut holdings.states, at);
         }
         if let Some(owner) = owner.and_then(|owner| self.owners.get_mut(owner)) {
@@ -451,13 +539,14 @@ impl Files {
     }
 
     /// Owners without state are forgotten, but open owners of 4.0, which are kept for a while: their last request may
-    /// be repeated (RFC 7530 §9.1.10).
-    fn drop_owner_if_idle(&mut self, at: u32) {
+    /// be repeated (RFC 7530 §9.1.10). They leave half of the client's share to what is open.
+    pub(super) fn drop_owner_if_idle(&mut self, at: u32) {
         let Some(owner) = self.owners.get(at) else { return };
         if owner.states != NONE {
             return;
         }
-        if owner.kind == OwnerKind::Open && owner.sequence.is_some() {
+        let repeats = owner.kind == OwnerKind::Open && owner.sequence.is_some();
+        if repeats && !self.accounts.is_scarce(&owner.keeper()) {
             self.queue_owner(at);
         } else if owner.kind != OwnerKind::Nlm {
             self.forget_owner(at);
@@ -466,20 +555,24 @@ impl Files {
 
     pub(super) fn forget_owner(&mut self, at: u32) {
         let Some(owner) = self.owners.get(at) else { return };
-        let client = owner.client;
+        let keeper = owner.keeper();
         if let Some(closed) = owner.sequence.as_ref().map(|sequence| sequence.closed) {
             self.forget_closed(closed);
         }
-        match self.holdings.get_mut(&client) {
-            Some(holdings) => self.owners.remove(at, &mut holdings.owners),
-            None => self.owners.remove(at, &mut NONE.clone()),
+        self.accounts.give_back(&keeper, STATE);
+        let Self { owners, holdings, nlm_owners, .. } = self;
+        let list = match keeper {
+            Keeper::Client(client) => &mut holdings.entry(client).or_default().owners,
+            Keeper::Host(_) => nlm_owners,
         };
+        owners.remove(at, list);
     }
 
     /// Frees the place of a closed state.
     pub(super) fn forget_closed(&mut self, at: u32) {
         let Some(Entry { what: What::Closed { .. }, client, .. }) = self.states.get(at) else { return };
         let client = *client;
+        self.accounts.give_back(&Keeper::Client(client), STATE);
         if let Some(holdings) = self.holdings.get_mut(&client) {
             self.states.unlink(BY_CLIENT, &mut holdings.states, at);
         }

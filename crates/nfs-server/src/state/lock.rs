@@ -127,13 +127,12 @@ impl Files {
         self.admit_lock(clients, file, owner.unwrap_or(NONE), request, now, effects)?;
         let owner = owner.unwrap_or_else(|| {
             let owner = Owner::new(request.client, OwnerKind::Lock, request.owner);
-            let owner = if v40 { owner.with_sequence(seqid, true, now) } else { owner };
-            let holdings = self.holdings.entry(request.client).or_default();
-            self.owners.insert(owner, &mut holdings.owners)
+            self.add_owner(if v40 { owner.with_sequence(seqid, true, now) } else { owner })
         });
         if let Some(record) = self.files.get_mut(file) {
-            record.locks.get_or_insert_default().table.lock(owner, request.range, request.write);
+            record.locks.get_or_insert_default();
         }
+        self.relock(file, owner, |table| table.lock(owner, request.range, request.write));
         // A downgrade may be what a reader waits for, as may the end of this owner's own waiting.
         self.wake(file, effects);
         let stateid = match lock_at.or_else(|| self.state_of(owner, file)) {
@@ -168,21 +167,22 @@ impl Files {
         Some(self.holder(held))
     }
 
-    /// Unlocks a range (LOCKU): the lock stateid.
+    /// Unlocks a range (LOCKU): the lock stateid, `None` when there is no room for what is left on both sides of it.
     pub(crate) fn unlock(
         &mut self,
         at: u32,
         range: Range,
         effects: &mut Effects,
-    ) -> Result<Stateid4, Nfsstat4> {
+    ) -> Result<Option<Stateid4>, Nfsstat4> {
         let entry = self.states.get(at).ok_or(Nfsstat4::BAD_STATEID)?;
         let What::Lock(LockState { owner, .. }) = entry.what else { return Err(Nfsstat4::BAD_STATEID) };
         let file = entry.file;
-        if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
-            locks.table.unlock(owner, range);
+        if !self.may_unlock(file, owner, range) {
+            return Ok(None);
         }
+        self.relock(file, owner, |table| table.unlock(owner, range));
         self.wake(file, effects);
-        Ok(self.next_stateid(at))
+        Ok(Some(self.next_stateid(at)))
     }
 
     /// Forgets a 4.0 lock owner that has locked nothing (RELEASE_LOCKOWNER).
@@ -247,9 +247,7 @@ impl Files {
 
     /// Unlocks all that an owner has in a file.
     pub(super) fn unlock_all(&mut self, file: u32, owner: u32, effects: &mut Effects) {
-        if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut())
-            && locks.table.unlock_all(owner)
-        {
+        if self.relock(file, owner, |table| table.unlock_all(owner)) == Some(true) {
             self.wake(file, effects);
         }
     }
@@ -278,38 +276,22 @@ impl Files {
         };
         let reserved = || locks.as_ref()?.reserved(me, request.range, request.write, now);
         let Some(holder) = held.or_else(reserved) else {
-            if let Some(locks) = locks {
-                locks.waiters.retain(|waiter| !(me(&waiter.who) && waiter.range.meets(request.range)));
-            }
+            self.retain_waiters(file, |waiter| !(me(&waiter.who) && waiter.range.meets(request.range)));
             return Ok(());
         };
-        let locks = locks.get_or_insert_default();
-        let waiting = locks.waiters.iter().position(|waiter| {
-            me(&waiter.who) && waiter.range == request.range && waiter.write == request.write
+        let full = locks.as_ref().is_some_and(|locks| locks.waiters.len() >= MAX_WAITERS);
+        let mut waiting = false;
+        self.retain_waiters(file, |waiter| {
+            let same = me(&waiter.who) && waiter.range == request.range && waiter.write == request.write;
+            if same {
+                (waiting, waiter.heard) = (true, Some(now));
+            }
+            !same || request.blocking
         });
-        match (request.blocking, waiting) {
-            (true, Some(at)) => {
-                if let Some(waiter) = locks.waiters.get_mut(at) {
-                    waiter.heard = Some(now);
-                }
-            }
-            (true, None) if locks.waiters.len() < MAX_WAITERS => {
-                locks.waiters.push_back(Waiter {
-                    who: Who::V4 { client: request.client, owner: request.owner.into(), notify },
-                    range: request.range,
-                    write: request.write,
-                    heard: Some(now),
-                    offer: Offer::No,
-                });
-                self.waiting.insert(file);
-            }
-            (false, Some(at)) => drop(locks.waiters.remove(at)),
-            _ => {}
-        }
-        if locks.is_empty()
-            && let Some(record) = self.files.get_mut(file)
-        {
-            record.locks = None;
+        if request.blocking && !waiting && !full {
+            let who = Who::V4 { client: request.client, owner: request.owner.into(), notify };
+            let (range, write) = (request.range, request.write);
+            self.enqueue(file, Waiter { who, range, write, heard: Some(now), offer: Offer::No });
         }
         Err(LockFailure::Denied(holder))
     }
@@ -362,13 +344,16 @@ impl Files {
     /// for (NLM), or it is kept for them and they are notified (4.1).
     pub(super) fn wake(&mut self, file: u32, effects: &mut Effects) {
         let mut at = 0;
+        // What is kept for those before.
+        let mut offered: Vec<(Range, bool)> = Vec::new();
         loop {
             let Some(record) = self.files.get(file) else { return };
             let id = record.id;
             let Some(locks) = record.locks.as_ref() else { return };
             let Some(waiter) = locks.waiters.get(at) else { break };
-            let (range, write, offered) = (waiter.range, waiter.write, waiter.offer != Offer::No);
-            if offered {
+            let (range, write) = (waiter.range, waiter.write);
+            if waiter.offer != Offer::No {
+                offered.push((range, write));
                 at += 1;
                 continue;
             }
@@ -379,9 +364,7 @@ impl Files {
             let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) else {
                 return;
             };
-            let kept = locks.waiters.iter().take(at).any(|earlier| {
-                earlier.offer != Offer::No && (earlier.write || write) && earlier.range.meets(range)
-            });
+            let kept = offered.iter().any(|(kept, writes)| (*writes || write) && kept.meets(range));
             if kept || locks.table.conflict(owner.unwrap_or(NONE), range, write).is_some() {
                 at += 1;
                 continue;
@@ -393,10 +376,13 @@ impl Files {
                         effects.push(Effect::NotifyLock { client: *client, file: id, owner: owner.to_vec() });
                     }
                     waiter.offer = Offer::New;
+                    offered.push((range, write));
                     at += 1;
                 }
                 Who::Nlm(_) => {
-                    if let Some(Waiter { who: Who::Nlm(granted), .. }) = locks.waiters.remove(at) {
+                    if let Some(Waiter { who, .. }) = locks.waiters.remove(at) {
+                        self.accounts.give_back(&who.keeper(), who.memory());
+                        let Who::Nlm(granted) = who else { return };
                         self.nlm_grant(file, &granted.lock.owner, range, write);
                         effects.push(Effect::NlmGranted(*granted));
                     }
@@ -418,12 +404,7 @@ impl Files {
         let lease = self.lease;
         let files: Vec<u32> = self.waiting.iter().copied().collect();
         for file in files {
-            let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) else {
-                self.waiting.remove(&file);
-                continue;
-            };
-            let before = locks.waiters.len();
-            locks.waiters.retain_mut(|waiter| {
+            let gone = self.retain_waiters(file, |waiter| {
                 let notify = matches!(waiter.who, Who::V4 { notify: true, .. });
                 match (waiter.offer, waiter.heard) {
                     (Offer::New, _) => {
@@ -435,7 +416,7 @@ impl Files {
                     (Offer::No, None) => true,
                 }
             });
-            if locks.waiters.len() < before {
+            if gone {
                 self.wake(file, effects);
                 self.forget_file(file);
             }
@@ -453,9 +434,7 @@ impl Files {
     pub(super) fn drop_waiters(&mut self, gone: impl Fn(&Who) -> bool, effects: &mut Effects) {
         let files: Vec<u32> = self.waiting.iter().copied().collect();
         for file in files {
-            if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
-                locks.waiters.retain(|waiter| !gone(&waiter.who));
-            }
+            self.retain_waiters(file, |waiter| !gone(&waiter.who));
             self.wake(file, effects);
             self.forget_file(file);
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::arena::NONE;
 use super::client::Clients;
-use super::file::Files;
+use super::file::{Files, Keeper};
 use super::interval::Range;
 use super::lock::{MAX_WAITERS, Standing};
 use super::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmRange, NlmWaiter};
@@ -41,12 +41,9 @@ pub enum NlmOutcome {
     Deadlock,
     /// Not now: the grace period lasts (or, for a reclaim, is over).
     Grace,
-    /// The machine has too many owners of locks.
+    /// The host holds as much as it may.
     NoLocks,
 }
-
-/// Most owners of locks of a machine.
-const MAX_OWNERS: usize = 65_536;
 
 impl Files {
     /// The lock that is in the way, if any (TEST).
@@ -71,7 +68,7 @@ impl Files {
         if reclaim != clients.in_grace() {
             return NlmOutcome::Grace;
         }
-        if self.nlm_is_full(&lock.owner) {
+        if !self.has_room(&Keeper::Host(lock.owner.host.address)) {
             return NlmOutcome::NoLocks;
         }
         let range = Range::from(lock.range);
@@ -97,7 +94,7 @@ impl Files {
         let Some(record) = self.files.get_mut(file) else { return NlmOutcome::Denied };
         let locks = record.locks.get_or_insert_default();
         if !held && locks.reserved(me, range, lock.exclusive, now).is_none() {
-            locks.waiters.retain(|waiter| !(me(&waiter.who) && waiter.range.meets(range)));
+            self.retain_waiters(file, |waiter| !(me(&waiter.who) && waiter.range.meets(range)));
             self.nlm_grant(file, &lock.owner, range, lock.exclusive);
             self.wake(file, effects);
             return NlmOutcome::Granted;
@@ -106,14 +103,8 @@ impl Files {
         match wait {
             Some(_) if waiting => NlmOutcome::Blocked,
             Some(wait) if locks.waiters.len() < MAX_WAITERS => {
-                locks.waiters.push_back(Waiter {
-                    who: Who::Nlm(Box::new(wait)),
-                    range,
-                    write: lock.exclusive,
-                    heard: None,
-                    offer: Offer::No,
-                });
-                self.waiting.insert(file);
+                let (who, write) = (Who::Nlm(Box::new(wait)), lock.exclusive);
+                self.enqueue(file, Waiter { who, range, write, heard: None, offer: Offer::No });
                 NlmOutcome::Blocked
             }
             _ => {
@@ -123,35 +114,27 @@ impl Files {
         }
     }
 
-    /// Whether a machine has as many owners of locks as it may.
-    fn nlm_is_full(&self, owner: &NlmOwner) -> bool {
-        self.nlm_owner(owner).is_none()
-            && self.nlm_hosts.get(&owner.host).is_some_and(|owners| owners.len() >= MAX_OWNERS)
-    }
-
     /// Takes a waiting request back; `false` when none like it waits (it may have been granted).
     pub fn nlm_cancel(&mut self, lock: &NlmLock) -> bool {
         let Some((file, _)) = self.record(lock.file) else { return false };
-        let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) else {
-            return false;
-        };
-        let before = locks.waiters.len();
-        locks.waiters.retain(|waiter| !waiter.is_for(lock));
-        let found = locks.waiters.len() < before;
-        if locks.waiters.is_empty() {
-            self.waiting.remove(&file);
-        }
+        let found = self.retain_waiters(file, |waiter| !waiter.is_for(lock));
         self.forget_file(file);
         found
+    }
+
+    /// Whether there is room for what unlocking a range leaves on both sides of it.
+    pub fn nlm_may_unlock(&self, lock: &NlmLock) -> bool {
+        let (Some((file, _)), Some(owner)) = (self.record(lock.file), self.nlm_owner(&lock.owner)) else {
+            return true;
+        };
+        self.may_unlock(file, owner, lock.range.into())
     }
 
     /// Unlocks a range, whatever is locked in it.
     pub fn nlm_unlock(&mut self, file: FileId, owner: &NlmOwner, range: NlmRange, effects: &mut Effects) {
         let Some((file, _)) = self.record(file) else { return };
         let Some(owner) = self.nlm_owner(owner) else { return };
-        if let Some(locks) = self.files.get_mut(file).and_then(|record| record.locks.as_mut()) {
-            locks.table.unlock(owner, range.into());
-        }
+        self.relock(file, owner, |table| table.unlock(owner, range.into()));
         self.wake(file, effects);
         if !self.holds_locks(file, owner) {
             self.nlm_leave(file, owner);
@@ -183,7 +166,7 @@ impl Files {
         let at = self.nlm_owner(owner).unwrap_or_else(|| {
             let mut new = Owner::new(ClientId(0), OwnerKind::Nlm, &owner.key());
             new.nlm = Some(Box::new(NlmPart { owner: owner.clone(), files: Vec::new() }));
-            let at = self.owners.insert(new, &mut self.nlm_owners);
+            let at = self.add_owner(new);
             self.nlm_hosts.entry(owner.host.clone()).or_default().push(at);
             at
         });
@@ -193,8 +176,9 @@ impl Files {
             nlm.files.push(file);
         }
         if let Some(record) = self.files.get_mut(file) {
-            record.locks.get_or_insert_default().table.lock(at, range, exclusive);
+            record.locks.get_or_insert_default();
         }
+        self.relock(file, at, |table| table.lock(at, range, exclusive));
     }
 
     /// An owner has nothing locked in a file any more; one without any lock is forgotten.
@@ -211,7 +195,7 @@ impl Files {
                 self.nlm_hosts.remove(&host);
             }
         }
-        self.owners.remove(owner, &mut self.nlm_owners);
+        self.forget_owner(owner);
     }
 }
 

@@ -43,18 +43,15 @@ impl Files {
             self.drop_owner(at, End::Freed, effects);
         }
         let owner = Owner::new(client, OwnerKind::Open, name).with_sequence(seqid, false, now);
-        let holdings = self.holdings.entry(client).or_default();
-        let at = self.owners.insert(owner, &mut holdings.owners);
+        let at = self.add_owner(owner);
         self.queue_owner(at);
         Ok((self.owners.id(at), SeqidCheck::Run))
     }
 
     /// The open owner of a 4.1 client.
     pub(crate) fn open_owner(&mut self, client: ClientId, name: &[u8]) -> OwnerId {
-        let at = self.owners.find(client, OwnerKind::Open, name).unwrap_or_else(|| {
-            let holdings = self.holdings.entry(client).or_default();
-            self.owners.insert(Owner::new(client, OwnerKind::Open, name), &mut holdings.owners)
-        });
+        let known = self.owners.find(client, OwnerKind::Open, name);
+        let at = known.unwrap_or_else(|| self.add_owner(Owner::new(client, OwnerKind::Open, name)));
         self.owners.id(at)
     }
 
@@ -115,6 +112,9 @@ impl Files {
     pub(crate) fn record_turn(&mut self, owner: OwnerId, seqid: u32, replay: Replay, now: Instant) {
         let closed = self.owners.record(owner, seqid, replay, now);
         self.forget_closed(closed);
+        if self.owners.is_current(owner) {
+            self.drop_owner_if_idle(owner.at);
+        }
     }
 
     /// Whether an open owner has to confirm.

@@ -9,6 +9,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::ClientId;
 use super::arena::{Arena, NONE};
+use super::file::Keeper;
 use super::nlm_lock::NlmOwner;
 use crate::handle::FileId;
 
@@ -225,6 +226,14 @@ impl Owner {
             queued: false,
         }));
         self
+    }
+
+    /// Who answers for it.
+    pub(super) fn keeper(&self) -> Keeper {
+        match &self.nlm {
+            Some(nlm) => Keeper::Host(nlm.owner.host.address),
+            None => Keeper::Client(self.client),
+        }
     }
 
     /// Whether its opens count: false until OPEN_CONFIRM.

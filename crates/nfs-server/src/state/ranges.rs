@@ -106,6 +106,16 @@ impl LockTable {
         self.own.range((owner, 0)..=(owner, u64::MAX)).next().is_some()
     }
 
+    /// Whether unlocking `range` leaves one of the owner's locks on both sides of it.
+    pub(super) fn splits(&self, owner: u32, range: Range) -> bool {
+        self.own_before(owner, range.first).is_some_and(|(_, last, _)| last > range.last)
+    }
+
+    /// Number of locks.
+    pub(super) fn len(&self) -> usize {
+        self.own.len()
+    }
+
     /// Whether nothing is locked.
     pub(super) fn is_empty(&self) -> bool {
         self.own.is_empty()

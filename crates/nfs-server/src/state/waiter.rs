@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use super::ClientId;
+use super::file::Keeper;
 use super::interval::Range;
-use super::nlm_lock::NlmWaiter;
+use super::nlm_lock::{NlmOwner, NlmWaiter};
 use super::ranges::LockTable;
 
 /// Locks of a file, and who waits for one.
@@ -39,6 +40,28 @@ pub(super) enum Who {
     },
     /// A client that is granted the lock when it is free.
     Nlm(Box<NlmWaiter>),
+}
+
+impl Who {
+    /// Who answers for it.
+    pub(super) fn keeper(&self) -> Keeper {
+        match self {
+            Self::V4 { client, .. } => Keeper::Client(*client),
+            Self::Nlm(waiter) => Keeper::Host(waiter.lock.owner.host.address),
+        }
+    }
+
+    /// Bytes that it takes, about.
+    pub(super) fn memory(&self) -> u64 {
+        let names = match self {
+            Self::V4 { owner, .. } => owner.len(),
+            Self::Nlm(waiter) => {
+                let NlmOwner { host, oh, .. } = &waiter.lock.owner;
+                host.name.len() + oh.len() + waiter.handle.len() + waiter.cookie.len()
+            }
+        };
+        512 + names as u64
+    }
 }
 
 /// Whether a lock has become free for a waiter, and is kept for it (RFC 7530 §9.4).

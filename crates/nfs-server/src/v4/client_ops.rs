@@ -14,14 +14,18 @@ use crate::state::{ClientId, Tables};
 /// SETCLIENTID. CLID_INUSE has a body: who uses the name.
 pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> OpResult {
     let location = args.callback.cb_location;
+    // No network id or address is longer; XDR sets no limit.
+    let kept = |text: &[u8]| text.get(..128).unwrap_or(text).to_vec();
     let callback = CallbackTarget {
         program: args.callback.cb_program,
         ident: args.callback_ident,
-        netid: location.r_netid.0.to_vec(),
-        universal: location.r_addr.0.to_vec(),
+        netid: kept(location.r_netid.0),
+        universal: kept(location.r_addr.0),
         address: callback_address(&location, c.peer.address),
     };
-    let request = SetClientId { verifier: args.client.verifier, owner: args.client.id.0, callback };
+    let (verifier, owner, host) =
+        (args.client.verifier, args.client.id.0, c.peer.address.ip().to_canonical());
+    let request = SetClientId { verifier, owner, host, callback };
     let outcome = {
         let mut tables = c.server.state.write();
         let Tables { clients, files } = &mut *tables;

@@ -11,6 +11,7 @@ use super::open_ops::too_much;
 use super::{Compound, Failure, OpResult};
 use crate::fs::Kind;
 use crate::handle::FileId;
+use crate::state::file::Keeper;
 use crate::state::interval::Range;
 use crate::state::lock::{LockFailure, LockRequest};
 use crate::state::owner::{OwnerId, OwnerKind, SeqidCheck};
@@ -82,7 +83,8 @@ pub(crate) fn locku(c: &mut Compound<'_>, args: LockuArgs) -> OpResult {
     let unlock = |c: &mut Compound<'_>, tables: &mut Tables, at: u32| {
         tables.files.check_state_seqid(c.minor, at, &stateid)?;
         let range = Range::new(args.offset, args.length).ok_or(Nfsstat4::INVAL)?;
-        let lock_stateid = tables.files.unlock(at, range, c.effects)?;
+        let unlocked = tables.files.unlock(at, range, c.effects)?;
+        let lock_stateid = unlocked.ok_or_else(|| too_much(c.minor))?;
         c.reply.encoder.put(&LockuOk { lock_stateid });
         c.set_stateid(lock_stateid);
         Ok(())
@@ -189,7 +191,7 @@ fn place(
     let file = c.file()?;
     c.check_user(tables.files.opener_uid(at), file, args.locktype.is_write())?;
     let Tables { clients, files } = tables;
-    if !files.has_room(client) {
+    if !files.has_room(&Keeper::Client(client)) {
         return Err(too_much(c.minor));
     }
     if args.reclaim {

@@ -20,6 +20,7 @@ use crate::handle::FileId;
 use crate::reply::ReplyMark;
 use crate::state::delegated::Seen;
 use crate::state::delegation::{Want, Wish};
+use crate::state::file::Keeper;
 use crate::state::open::Share;
 use crate::state::owner::{OwnerId, OwnerKind, Replay, SeqidCheck};
 use crate::state::{ClientId, Conflict, Tables};
@@ -44,7 +45,7 @@ pub(crate) fn open(c: &mut Compound<'_>, args: OpenArgs<'_>) -> OpResult {
         tables.files.abandon_owner(owner);
         return outcome;
     }
-    if !tables.files.has_room(client) {
+    if !tables.files.has_room(&Keeper::Client(client)) {
         return Err(too_much(c.minor));
     }
     let (owner, turn) = tables.files.open_turn(client, name, args.seqid, now, c.effects)?;
@@ -262,7 +263,7 @@ fn run_open(
         fs.set_attr(c.who, node, &set, None, true, c.now.wall)?;
     }
 
-    if !files.has_room(client) {
+    if !files.has_room(&Keeper::Client(client)) {
         return Err(too_much(c.minor));
     }
     fs.hold(node)?;

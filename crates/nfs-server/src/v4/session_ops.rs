@@ -44,6 +44,7 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
     let request = ExchangeId {
         verifier: args.clientowner.verifier,
         owner: args.clientowner.ownerid.0,
+        host: c.peer.address.ip().to_canonical(),
         flags: args.flags,
         minor: c.minor,
     };

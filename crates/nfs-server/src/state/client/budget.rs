@@ -1,8 +1,7 @@
 //! Memory for the replies that sessions keep (RFC 8881 §2.10.6.1): a share of the host's, as in Linux's server.
 
-use hashbrown::HashMap;
-
 use super::ClientId;
+use crate::state::account::Accounts;
 
 /// Part of the host's memory that all sessions may keep replies in, and the least that it is.
 const SHARE: u64 = 128;
@@ -18,11 +17,7 @@ const SLOT: u64 = 256;
 const SHORTEST: u32 = 2048;
 
 #[derive(Debug)]
-pub(super) struct ReplyBudget {
-    total: u64,
-    used: u64,
-    by_client: HashMap<ClientId, u64>,
-}
+pub(super) struct ReplyBudget(Accounts<ClientId>);
 
 /// What a session keeps: slots, and bytes of the longest reply that each keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,21 +35,19 @@ impl Kept {
 impl ReplyBudget {
     /// Nothing kept, on a host with so much memory.
     pub(super) fn new(memory: u64) -> Self {
-        Self { total: (memory / SHARE).max(LEAST), used: 0, by_client: HashMap::new() }
+        Self(Accounts::new((memory / SHARE).max(LEAST), CLIENT_SHARE))
     }
 
     /// Bytes that are taken.
     #[cfg(test)]
     pub(super) fn used(&self) -> u64 {
-        self.used
+        self.0.used()
     }
 
     /// What a session that wants `wanted` gets: shorter replies if it must be, then fewer slots. `None`: nothing is left.
     pub(super) fn offer(&self, client: ClientId, wanted: Kept) -> Option<Kept> {
-        let own = self.by_client.get(&client).copied().unwrap_or_default();
-        let left = (self.total / CLIENT_SHARE).saturating_sub(own);
-        let free = self.total.saturating_sub(self.used);
-        let left = left.min((free / SESSION_SHARE).max(SESSION_LEAST.min(free)));
+        let free = self.0.free();
+        let left = self.0.left(&client).min((free / SESSION_SHARE).max(SESSION_LEAST.min(free)));
         if wanted.memory() <= left {
             return Some(wanted);
         }
@@ -66,18 +59,11 @@ impl ReplyBudget {
     }
 
     pub(super) fn take(&mut self, client: ClientId, kept: Kept) {
-        self.used += kept.memory();
-        *self.by_client.entry(client).or_default() += kept.memory();
+        self.0.take(client, kept.memory());
     }
 
     pub(super) fn give_back(&mut self, client: ClientId, kept: Kept) {
-        self.used = self.used.saturating_sub(kept.memory());
-        if let Some(own) = self.by_client.get_mut(&client) {
-            *own = own.saturating_sub(kept.memory());
-            if *own == 0 {
-                self.by_client.remove(&client);
-            }
-        }
+        self.0.give_back(&client, kept.memory());
     }
 }
 
@@ -93,7 +79,7 @@ mod tests {
         while let Some(kept) = budget.offer(ClientId(client(count)), WANTED) {
             budget.take(ClientId(client(count)), kept);
             (count, last) = (count + 1, kept);
-            assert!(budget.used <= budget.total);
+            assert!(budget.used() <= (8 << 30) / SHARE);
         }
         (count, last)
     }
@@ -116,7 +102,7 @@ mod tests {
     fn one_client_leaves_most_to_others() {
         let mut budget = ReplyBudget::new(8 << 30);
         fill(&mut budget, |_| 1);
-        assert!(budget.used <= budget.total / CLIENT_SHARE);
+        assert!(budget.used() <= (8 << 30) / SHARE / CLIENT_SHARE);
         assert_eq!(budget.offer(ClientId(1), WANTED), None);
         assert_eq!(budget.offer(ClientId(2), WANTED).map(|kept| kept.slots), Some(64));
     }

@@ -1,6 +1,6 @@
 //! What is known of one client.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use benchmaster_nfs_proto::rpc::AuthFlavor;
@@ -43,6 +43,8 @@ pub struct CallbackTarget {
 pub(super) struct Client {
     pub(super) lease: Arc<Lease>,
     pub(super) owner: Vec<u8>,
+    /// Where it was made from.
+    pub(super) host: IpAddr,
     pub(super) verifier: Verifier4,
     pub(super) principal: Principal,
     pub(super) confirmed: bool,

@@ -16,6 +16,8 @@ pub(super) struct World {
     pub(super) files: Files,
     pub(super) effects: Effects,
     pub(super) now: Instant,
+    /// Where requests come from.
+    pub(super) host: IpAddr,
 }
 
 impl World {
@@ -30,7 +32,8 @@ impl World {
         let boot = 0x1111_2222_3333_4444;
         let known = known.iter().map(|name| name.to_vec()).collect();
         let clients = Clients::new(&config, boot, Arc::new(Sessions::new(boot)), now, known);
-        Self { clients, files: Files::new(&config, boot), effects: Effects::new(), now }
+        let files = Files::new(&config, boot);
+        Self { clients, files, effects: Effects::new(), now, host: [192, 0, 2, 1].into() }
     }
 
     /// Moves the clock, in steps as a server would.

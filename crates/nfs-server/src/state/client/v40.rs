@@ -1,5 +1,6 @@
 //! Clients of 4.0: SETCLIENTID, SETCLIENTID_CONFIRM, RENEW (RFC 7530 §16.33, §16.34, §16.28).
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Verifier4};
@@ -16,6 +17,8 @@ pub struct SetClientId<'a> {
     pub verifier: Verifier4,
     /// Identity of the client, the same after a restart.
     pub owner: &'a [u8],
+    /// Where the request came from.
+    pub host: IpAddr,
     /// How to call it.
     pub callback: CallbackTarget,
 }
@@ -83,7 +86,7 @@ impl Clients {
             callback_up: false,
             update: None,
         });
-        let new = NewRecord { owner: args.owner, verifier: args.verifier, principal, kind };
+        let new = NewRecord { owner: args.owner, host: args.host, verifier: args.verifier, principal, kind };
         self.add_unconfirmed(files, new, now, effects).map(|id| (id, confirm)).ok_or(ClidInUse::Full)
     }
 

@@ -1,6 +1,7 @@
 //! Clients with sessions: EXCHANGE_ID, CREATE_SESSION, DESTROY_SESSION, DESTROY_CLIENTID, RECLAIM_COMPLETE
 //! (RFC 8881 §18.35 to §18.37, §18.50, §18.51).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -41,6 +42,8 @@ pub struct ExchangeId<'a> {
     pub verifier: Verifier4,
     /// Identity of the client, the same after a restart.
     pub owner: &'a [u8],
+    /// Where the request came from.
+    pub host: IpAddr,
     /// `EXCHGID_` flags.
     pub flags: u32,
     /// Minor version of the request.
@@ -118,7 +121,7 @@ impl Clients {
             created: Err(Nfsstat4::SEQ_MISORDERED),
             reclaim_complete: false,
         });
-        let new = NewRecord { owner: args.owner, verifier: args.verifier, principal, kind };
+        let new = NewRecord { owner: args.owner, host: args.host, verifier: args.verifier, principal, kind };
         let client = self.add_unconfirmed(files, new, now, effects).ok_or(Nfsstat4::DELAY)?;
         Ok(Exchanged { client, sequence: FIRST_SEQUENCE, confirmed: false })
     }
@@ -183,7 +186,7 @@ impl Clients {
             match self.replies.offer(id, wanted) {
                 Some(kept) => break kept,
                 // Those who let their leases run out keep replies that no client will ask for.
-                None if self.make_room(files, now, effects) => {}
+                None if self.make_room(files, None, now, effects) => {}
                 None => return Err(Nfsstat4::NOSPC),
             }
         };

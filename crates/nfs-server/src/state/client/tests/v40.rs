@@ -28,7 +28,8 @@ impl World {
         uid: u32,
         callback: CallbackTarget,
     ) -> Result<(ClientId, Verifier4), ClidInUse> {
-        let args = SetClientId { verifier: [verifier; 8], owner: owner.as_bytes(), callback };
+        let args =
+            SetClientId { verifier: [verifier; 8], owner: owner.as_bytes(), host: self.host, callback };
         self.clients.setclientid(&mut self.files, args, user(uid), self.now, &mut self.effects)
     }
 
@@ -213,12 +214,36 @@ fn a_client_without_lease_makes_room_when_there_are_too_many() {
     let oldest = w.client40("oldest", 1);
     w.pass(LEASE + Duration::from_secs(1));
     for n in 1..MAX_CLIENTS {
+        w.host = [192, 0, 2, 10 + (n / (MAX_CLIENTS / HOST_SHARE)) as u8].into();
         w.client40(&format!("{n}"), 1);
     }
+    w.host = [198, 51, 100, 1].into();
     assert_eq!(w.clients.check(oldest), Ok(()));
     w.client40("one more", 1);
     assert_eq!(w.clients.check(oldest), Err(Nfsstat4::EXPIRED));
     assert_eq!(w.set("too many", 1, 7), Err(ClidInUse::Full), "all leases are live");
+}
+
+/// A host that makes clients without end gets a part of the table, and makes room for its own.
+#[test]
+fn the_clients_of_a_host_leave_room_for_others() {
+    let mut w = World::new();
+    let oldest = w.client40("oldest", 1);
+    w.pass(LEASE + Duration::from_secs(1));
+    for n in 1..MAX_CLIENTS / HOST_SHARE {
+        w.client40(&format!("{n}"), 1);
+    }
+    w.host = [198, 51, 100, 1].into();
+    w.client40("another host's", 1);
+    assert_eq!(w.clients.check(oldest), Ok(()));
+    w.host = [192, 0, 2, 1].into();
+    w.client40("one more", 1);
+    assert_eq!(w.clients.check(oldest), Err(Nfsstat4::EXPIRED));
+    assert_eq!(w.set("too many", 1, 7), Err(ClidInUse::Full));
+    assert_eq!(w.exchange("too many", 1, 7, 0).map(drop), Err(Nfsstat4::DELAY));
+    w.host = [198, 51, 100, 1].into();
+    w.client40("and another", 1);
+    assert_eq!(w.clients.records.used(), w.clients.by_id.len() as u64);
 }
 
 #[test]

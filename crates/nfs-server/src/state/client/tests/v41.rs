@@ -38,8 +38,15 @@ fn back(id: ConnectionId) -> Option<BackConnection> {
 }
 
 impl World {
-    fn exchange(&mut self, owner: &str, verifier: u8, uid: u32, flags: u32) -> Result<Exchanged, Nfsstat4> {
-        let args = ExchangeId { verifier: [verifier; 8], owner: owner.as_bytes(), flags, minor: 1 };
+    pub(super) fn exchange(
+        &mut self,
+        owner: &str,
+        verifier: u8,
+        uid: u32,
+        flags: u32,
+    ) -> Result<Exchanged, Nfsstat4> {
+        let (owner, host) = (owner.as_bytes(), self.host);
+        let args = ExchangeId { verifier: [verifier; 8], owner, host, flags, minor: 1 };
         self.clients.exchange_id(&mut self.files, &args, user(uid), self.now, &mut self.effects)
     }
 
@@ -162,7 +169,7 @@ fn exchange_id_refuses_undefined_flags() {
         (1, 0x0100_0000, false),
     ] {
         let mut w = World::new();
-        let args = ExchangeId { verifier: [1; 8], owner: b"a", flags, minor };
+        let args = ExchangeId { verifier: [1; 8], owner: b"a", host: w.host, flags, minor };
         let outcome = w.clients.exchange_id(&mut w.files, &args, user(7), w.now, &mut w.effects);
         assert_eq!(outcome.map(drop), if fine { Ok(()) } else { Err(Nfsstat4::INVAL) }, "{flags:#x}");
     }

@@ -35,7 +35,7 @@ fn lock_result(
     run_lock(c, name, LockArgs { locktype, reclaim: false, offset, length, locker })
 }
 
-fn lock_more(
+pub(super) fn lock_more(
     c: &mut Holder<'_>,
     name: &str,
     lock_stateid: Stateid4,
@@ -77,7 +77,7 @@ pub(super) fn unlock(
     unlock_with(c, name, lock_stateid, 2, offset, length)
 }
 
-fn unlock_with(
+pub(super) fn unlock_with(
     c: &mut Holder<'_>,
     name: &str,
     lock_stateid: Stateid4,

@@ -97,3 +97,44 @@ fn a_client_whose_lease_ran_out_gives_way_even_when_nothing_else_is_on_the_file(
     server.state.write().files.nlm_unlock(mine.file, &mine.owner, mine.range, &mut Vec::new());
     assert_eq!(server.state.read().files.counts(), Default::default());
 }
+
+/// A host that locks without end, under as many names as it likes, gets a share.
+#[test]
+fn what_a_host_locks_is_bounded() {
+    let config = ServerConfig { delegations: false, memory: 1 << 20, ..ServerConfig::default() };
+    let server = populated_with(config);
+    let mut c = Holder::new(&server, 1, 1);
+    let named = |lock: NlmLock, n: u64| NlmLock {
+        owner: NlmOwner {
+            host: NlmHost { name: format!("{n}").into_bytes().into(), ..host() },
+            ..lock.owner
+        },
+        ..lock
+    };
+    // Ranges of one owner; owners; machines; requests that wait.
+    for flood in 0..4u64 {
+        let full = (0..100_000).find(|n| {
+            let at = if flood == 0 { 2 * n } else { 0 };
+            let lock = lock_of(&c, if flood == 1 { *n as i32 } else { 0 }, at, 1, false);
+            let lock = if flood > 1 { named(lock, *n) } else { lock };
+            let lock = NlmLock { exclusive: flood == 3 && *n > 0, ..lock };
+            ask(&mut c, lock, flood == 3) == NlmOutcome::NoLocks
+        });
+        assert!(full.is_some_and(|n| n > 500), "{flood}: {full:?}");
+        let elsewhere = lock_of(&c, 7, 1 << 50, 1, true);
+        let other = NlmHost { address: [127, 0, 0, 9].into(), ..host() };
+        let theirs =
+            NlmLock { owner: NlmOwner { host: other.clone(), ..elsewhere.owner.clone() }, ..elsewhere };
+        assert_eq!(ask(&mut c, theirs, false), NlmOutcome::Granted);
+        let files = &mut server.state.write().files;
+        for n in 0..full.unwrap() {
+            files.nlm_free_all(
+                &NlmHost { name: format!("{n}").into_bytes().into(), ..host() },
+                &mut c.c.effects,
+            );
+        }
+        files.nlm_free_all(&host(), &mut c.c.effects);
+        files.nlm_free_all(&other, &mut c.c.effects);
+        assert_eq!((files.counts().files, files.counts().owners), (0, 0));
+    }
+}

@@ -314,3 +314,109 @@ fn opens_and_locks_of_a_client_are_bounded() {
         other.close("file", theirs.stateid).unwrap();
     }
 }
+
+/// What one client makes the server keep is bounded whatever it is: ranges, owners, requests that wait.
+mod floods {
+    use super::*;
+
+    const SMALL: u64 = 1 << 20;
+    const FULL: [(u32, Nfsstat4); 2] = [(0, Nfsstat4::RESOURCE), (1, Nfsstat4::DELAY)];
+
+    fn small() -> Shared {
+        populated_with(ServerConfig {
+            delegations: false,
+            memory: SMALL,
+            lease: LEASE,
+            ..ServerConfig::default()
+        })
+    }
+
+    /// Locks (or unlocks) every other byte until it is refused: how many there were, and the status.
+    fn every_other_byte(mut step: impl FnMut(u64) -> Result<(), Nfsstat4>) -> (u64, Nfsstat4) {
+        (0..100_000).find_map(|n| step(2 * n).err().map(|status| (n, status))).expect("an end")
+    }
+
+    #[test]
+    fn ranges() {
+        for (minor, full) in FULL {
+            let server = small();
+            let (mut c, mut other) = (Holder::new(&server, minor, 1), Holder::new(&server, minor, 2));
+            let open = c.open("file", RW, 0).stateid;
+            let mut held = locks::lock(&mut c, "file", open, "l", LockType4::Write, 1 << 40, 1).unwrap();
+            let mut seqid = 1;
+            let (locked, status) = every_other_byte(|at| {
+                seqid += 1;
+                let locked = locks::lock_more(&mut c, "file", held, seqid, LockType4::Write, at, 1);
+                locked.map(|stateid| held = stateid).map_err(|(status, _)| status)
+            });
+            assert_eq!(status, full);
+            assert!((5000..40_000).contains(&locked), "{locked}");
+            // Others go on; what is unlocked makes room.
+            let theirs = other.open("file", RW, 0).stateid;
+            locks::lock(&mut other, "file", theirs, "l", LockType4::Write, 1, 1).unwrap();
+            seqid -= u32::from(minor == 0);
+            held = locks::unlock_with(&mut c, "file", held, seqid + 1, 0, 1).unwrap();
+            held = locks::lock_more(&mut c, "file", held, seqid + 2, LockType4::Read, 0, 1).unwrap();
+            locks::unlock_with(&mut c, "file", held, seqid + 3, 0, u64::MAX).unwrap();
+            c.close("file", open).unwrap();
+            assert_eq!(locks_left(&server), 1);
+        }
+    }
+
+    #[test]
+    fn ranges_left_by_unlocking() {
+        for (minor, full) in FULL {
+            let server = small();
+            let mut c = Holder::new(&server, minor, 1);
+            let open = c.open("file", RW, 0).stateid;
+            let mut held = locks::lock(&mut c, "file", open, "l", LockType4::Write, 0, u64::MAX).unwrap();
+            let mut seqid = 1;
+            let (_, status) = every_other_byte(|at| {
+                seqid += 1;
+                locks::unlock_with(&mut c, "file", held, seqid, at + 1, 1).map(|stateid| held = stateid)
+            });
+            assert_eq!(status, full);
+            // What leaves nothing new is unlocked all the same.
+            locks::unlock_with(&mut c, "file", held, seqid + u32::from(minor > 0), 0, u64::MAX).unwrap();
+            assert_eq!(locks_left(&server), 0);
+        }
+    }
+
+    /// Owners that open nothing, as a failing OPEN of 4.0 leaves them.
+    #[test]
+    fn owners() {
+        let server = small();
+        let mut c = Holder::new(&server, 0, 1);
+        for n in 0..10_000 {
+            (c.owner, c.seqid) = (format!("owner {n}"), 0);
+            assert_eq!(c.try_open("nothing", R, 0).err(), Some(Nfsstat4::NOENT));
+        }
+        assert!(server.state.read().files.counts().owners < 1024);
+        Holder::new(&server, 0, 2).open("file", R, 0);
+    }
+
+    #[test]
+    fn requests_that_wait() {
+        for (minor, full) in FULL {
+            let server = small();
+            let (mut c, mut other) = (Holder::new(&server, minor, 1), Holder::new(&server, minor, 2));
+            let theirs = other.open("file", RW, 0).stateid;
+            locks::lock(&mut other, "file", theirs, "l", LockType4::Write, 0, u64::MAX).unwrap();
+            let open = c.open("file", RW, 0).stateid;
+            let refused = (0..100_000).find_map(|n| {
+                let refused =
+                    locks::lock(&mut c, "file", open, &format!("{n}"), LockType4::WriteW, 0, u64::MAX);
+                refused.err().filter(|status| *status != Nfsstat4::DENIED)
+            });
+            assert_eq!(refused, Some(full));
+            pass(LEASE * 2, &mut [&mut c]);
+            assert_eq!(server.state.read().files.counts().waiting, 0);
+            let mut third = Holder::new(&server, minor, 3);
+            third.open("file", R, 0);
+        }
+    }
+
+    fn locks_left(server: &Shared) -> usize {
+        server.state.read().files.ranges()
+    }
+}
