@@ -16,6 +16,7 @@ mod connect;
 pub mod counters;
 pub mod delay;
 pub mod error;
+mod listing;
 pub mod mount;
 mod mountd;
 pub mod nlm;

@@ -7,13 +7,13 @@ use benchmaster_nfs_proto::xdr::{Decoder, XdrError};
 
 use super::{Client, fhandle};
 use crate::error::NfsError;
+use crate::listing::{Progress, is_dots};
 use crate::protocol::NfsResult;
 use crate::types::{Entry, Handle};
-use crate::v3::directory::{MOST_ENTRIES, is_dots};
 
 impl Client {
     pub(super) async fn list(&self, directory: &Handle, visit: &mut dyn FnMut(&Entry<'_>)) -> NfsResult<()> {
-        let (mut cookie, mut entries) = (0, 0);
+        let (mut at, mut cookie) = (Progress::default(), 0);
         // Entries are handed out of here, and not of the connection's buffer: `visit` may do what it likes.
         let page = RefCell::new(Vec::new());
         loop {
@@ -33,10 +33,9 @@ impl Client {
                 Res::Ok(ok) => ok,
                 Res::Err(status) => return Err(NfsError::V2(status)),
             };
-            let from = cookie;
             for entry in ok.entries.iter() {
                 cookie = entry.cookie;
-                entries += 1;
+                at.entry(cookie.into())?;
                 if !is_dots(entry.name.0) {
                     let (name, fileid) = (entry.name.0, entry.fileid.into());
                     visit(&Entry { name, fileid, attributes: None, handle: None });
@@ -45,12 +44,7 @@ impl Client {
             if ok.eof {
                 return Ok(());
             }
-            if cookie == from {
-                return Err(NfsError::Nonsense("an empty directory page that is not the last"));
-            }
-            if entries > MOST_ENTRIES {
-                return Err(NfsError::TooManyEntries(MOST_ENTRIES));
-            }
+            at.next_page()?;
         }
     }
 }

@@ -11,11 +11,9 @@ use benchmaster_nfs_proto::xdr::{Decoder, XdrError};
 
 use super::{Client, convert, fh, handle_of};
 use crate::error::NfsError;
+use crate::listing::{Progress, is_dots};
 use crate::protocol::NfsResult;
 use crate::types::{Entry, Handle};
-
-/// Most entries of a directory: a server that makes them up without end must not cost memory without end.
-pub(crate) const MOST_ENTRIES: usize = 1 << 24;
 
 /// Hashes of names, to know them again when the listing has to start over.
 #[derive(Debug, Default)]
@@ -28,19 +26,13 @@ pub(crate) struct Names {
 
 impl Names {
     /// Notes a name; `false` when it was handed out before the listing started over.
-    ///
-    /// # Errors
-    /// There are too many.
-    pub(crate) fn is_new(&mut self, name: &[u8]) -> NfsResult<bool> {
+    fn is_new(&mut self, name: &[u8]) -> bool {
         let hash = self.hasher.hash_one(name);
-        if self.before.contains(&hash) {
-            return Ok(false);
+        let new = !self.before.contains(&hash);
+        if new {
+            self.listed.push(hash);
         }
-        if self.listed.len() >= MOST_ENTRIES {
-            return Err(NfsError::TooManyEntries(MOST_ENTRIES));
-        }
-        self.listed.push(hash);
-        Ok(true)
+        new
     }
 
     /// The listing starts over.
@@ -49,22 +41,10 @@ impl Names {
     }
 }
 
-/// Whether an entry is the directory itself or its parent.
-pub(crate) fn is_dots(name: &[u8]) -> bool {
-    matches!(name, b"." | b"..")
-}
-
-/// Where a listing is.
-#[derive(Debug, Clone, Copy, Default)]
-struct Position {
-    cookie: u64,
-    verifier: Cookieverf3,
-}
-
 /// What a page was.
 enum Page {
-    /// Entries up to there.
-    Entries(Position),
+    /// Entries, and then more.
+    Entries,
     /// The last entries.
     End,
     /// None: the server said this.
@@ -79,25 +59,27 @@ impl Client {
         visit: &mut dyn FnMut(&Entry<'_>),
     ) -> NfsResult<()> {
         let mut plus = plus && self.plus.get();
-        let (mut place, mut names, mut restarted) = (Position::default(), Names::default(), false);
+        let (mut at, mut verifier) = (Progress::default(), Cookieverf3::default());
+        let (mut names, mut restarted) = (Names::default(), false);
         // Entries are handed out of here, and not of the connection's buffer: `visit` may do what it likes.
         let page = RefCell::new(Vec::new());
         loop {
             let procedure = if plus { Proc3::READDIRPLUS } else { Proc3::READDIR };
-            self.fetch(directory, place, procedure, &page).await?;
+            self.fetch(directory, (at.cookie, verifier), procedure, &page).await?;
             let page = page.borrow();
             let mut d = Decoder::new(&page);
             let read = if plus {
-                page_plus(&mut d, place, &mut names, visit)
+                page_plus(&mut d, &mut at, &mut verifier, &mut names, visit)
             } else {
-                page_plain(&mut d, place, &mut names, visit)
+                page_plain(&mut d, &mut at, &mut verifier, &mut names, visit)
             };
             match read? {
                 Page::End => return Ok(()),
-                Page::Entries(to) => place = to,
-                Page::Refused(Nfsstat3::BAD_COOKIE) if place.cookie != 0 && !restarted => {
+                Page::Entries => at.next_page()?,
+                Page::Refused(Nfsstat3::BAD_COOKIE) if at.cookie != 0 && !restarted => {
                     restarted = true;
-                    place = Position::default();
+                    verifier = Cookieverf3::default();
+                    at.restart();
                     names.restart();
                 }
                 Page::Refused(Nfsstat3::NOTSUPP) if plus => {
@@ -113,7 +95,7 @@ impl Client {
     async fn fetch(
         &self,
         directory: &Handle,
-        Position { cookie, verifier: cookieverf }: Position,
+        (cookie, cookieverf): (u64, Cookieverf3),
         procedure: Proc3,
         page: &RefCell<Vec<u8>>,
     ) -> NfsResult<()> {
@@ -144,7 +126,8 @@ impl Client {
 
 fn page_plus(
     d: &mut Decoder<'_>,
-    from: Position,
+    at: &mut Progress,
+    verifier: &mut Cookieverf3,
     names: &mut Names,
     visit: &mut dyn FnMut(&Entry<'_>),
 ) -> NfsResult<Page> {
@@ -152,11 +135,11 @@ fn page_plus(
         Res::Ok(ok) => ok,
         Res::Err(status, _) => return Ok(Page::Refused(status)),
     };
-    let mut to = Position { cookie: from.cookie, verifier: ok.cookieverf };
+    *verifier = ok.cookieverf;
     for entry in ok.entries.iter() {
-        to.cookie = entry.cookie;
+        at.entry(entry.cookie)?;
         let name = entry.name.0;
-        if is_dots(name) || !names.is_new(name)? {
+        if is_dots(name) || !names.is_new(name) {
             continue;
         }
         let attributes = entry.name_attributes.as_ref().map(convert::attributes);
@@ -164,12 +147,13 @@ fn page_plus(
         let (attributes, handle) = (attributes.as_ref(), handle.as_ref());
         visit(&Entry { name, fileid: entry.fileid, attributes, handle });
     }
-    ended(ok.eof, from, to)
+    Ok(if ok.eof { Page::End } else { Page::Entries })
 }
 
 fn page_plain(
     d: &mut Decoder<'_>,
-    from: Position,
+    at: &mut Progress,
+    verifier: &mut Cookieverf3,
     names: &mut Names,
     visit: &mut dyn FnMut(&Entry<'_>),
 ) -> NfsResult<Page> {
@@ -177,25 +161,15 @@ fn page_plain(
         Res::Ok(ok) => ok,
         Res::Err(status, _) => return Ok(Page::Refused(status)),
     };
-    let mut to = Position { cookie: from.cookie, verifier: ok.cookieverf };
+    *verifier = ok.cookieverf;
     for entry in ok.entries.iter() {
-        to.cookie = entry.cookie;
+        at.entry(entry.cookie)?;
         let name = entry.name.0;
-        if !is_dots(name) && names.is_new(name)? {
+        if !is_dots(name) && names.is_new(name) {
             visit(&Entry { name, fileid: entry.fileid, attributes: None, handle: None });
         }
     }
-    ended(ok.eof, from, to)
-}
-
-fn ended(eof: bool, from: Position, to: Position) -> NfsResult<Page> {
-    if eof {
-        Ok(Page::End)
-    } else if to.cookie == from.cookie {
-        Err(NfsError::Nonsense("an empty directory page that is not the last"))
-    } else {
-        Ok(Page::Entries(to))
-    }
+    Ok(if ok.eof { Page::End } else { Page::Entries })
 }
 
 #[cfg(test)]
@@ -205,8 +179,8 @@ mod tests {
     #[test]
     fn names_handed_out_before_a_restart_are_known() {
         let mut names = Names::default();
-        assert_eq!((names.is_new(b"a"), names.is_new(b"b")), (Ok(true), Ok(true)));
+        assert_eq!((names.is_new(b"a"), names.is_new(b"b")), (true, true));
         names.restart();
-        assert_eq!([b"b", b"c", b"a"].map(|name| names.is_new(name)), [Ok(false), Ok(true), Ok(false)]);
+        assert_eq!([b"b", b"c", b"a"].map(|name| names.is_new(name)), [false, true, false]);
     }
 }

@@ -9,10 +9,10 @@ use super::Inner;
 use super::attrs;
 use super::request::Kind;
 use crate::error::NfsError;
+use crate::listing::{Progress, is_dots};
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
 use crate::types::{Entry, Handle};
-use crate::v3::directory::MOST_ENTRIES;
 
 /// Bytes asked for at a time.
 const PAGE: u32 = 128 << 10;
@@ -26,9 +26,10 @@ impl Inner {
     ) -> NfsResult<()> {
         let maxcount = self.limits.get().max_read.clamp(512, PAGE);
         let attr_request = if plus { attrs::OF_ENTRIES } else { attrs::OF_NAMES };
-        let (mut cookie, mut cookieverf, mut count) = (0, [0; 8], 0);
+        let (mut at, mut cookieverf) = (Progress::default(), [0; 8]);
         loop {
-            let args = ReaddirArgs { cookie, cookieverf, dircount: maxcount / 2, maxcount, attr_request };
+            let args =
+                ReaddirArgs { cookie: at.cookie, cookieverf, dircount: maxcount / 2, maxcount, attr_request };
             let (verifier, entries, eof) = self
                 .request(
                     Kind::reading(ops::READDIR),
@@ -47,10 +48,9 @@ impl Inner {
                     },
                 )
                 .await?;
-            let last = cookie;
             for entry in Chain::<'_, Entry4<'_>>::Wire(&entries).iter() {
-                (cookie, count) = (entry.cookie, count + 1);
-                if matches!(entry.name.0, b"." | b"..") {
+                at.entry(entry.cookie)?;
+                if is_dots(entry.name.0) {
                     continue;
                 }
                 let got = attrs::decode(&entry.attrs).map_err(NfsError::from)?;
@@ -65,17 +65,11 @@ impl Inner {
             if eof {
                 return Ok(());
             }
-            if cookie == last {
-                // Nothing fits, or the server goes in circles.
-                return if entries.is_empty() {
-                    Err(NfsError::V4(Nfsstat4::TOOSMALL))
-                } else {
-                    Err(NfsError::Nonsense("a directory listing that makes no progress"))
-                };
+            if entries.is_empty() {
+                // Nothing fits.
+                return Err(NfsError::V4(Nfsstat4::TOOSMALL));
             }
-            if count > MOST_ENTRIES {
-                return Err(NfsError::TooManyEntries(MOST_ENTRIES));
-            }
+            at.next_page()?;
             cookieverf = verifier;
         }
     }

@@ -3,7 +3,9 @@
 use benchmaster_nfs_client::protocol::Protocol;
 use benchmaster_nfs_client::types::{AccessBits, Create, LockKind, OpenHow, Range, SetAttributes, Stability};
 
+mod between;
 mod damage;
+mod endless;
 mod nonsense;
 
 /// More than the messages and buffers of a few connections at their longest.

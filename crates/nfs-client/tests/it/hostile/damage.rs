@@ -1,10 +1,9 @@
 //! Version 4 against a server whose replies are damaged on the way: every operation ends, without a panic, and in bounded
 //! memory.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_client::delay::DelayPolicy;
@@ -13,10 +12,12 @@ use benchmaster_nfs_client::types::{Create, OpenHow, Stability};
 use benchmaster_nfs_client::v4::{Client, Connect, File};
 use benchmaster_nfs_proto::record::LAST_FRAGMENT;
 
+use super::between::Between;
 use super::{BOUND, OPERATIONS, operate};
 use crate::support::allocations::peak_bytes;
 use crate::support::embedded::{run, server};
 use crate::support::random::Random;
+use crate::support::scripted::record;
 
 /// What becomes of replies.
 struct Damage(Random);
@@ -66,73 +67,18 @@ impl Damage {
     }
 }
 
-/// Stands between client and server.
-struct Between {
-    address: SocketAddr,
-    /// Of a hundred replies so many are damaged.
-    damaged: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Between {
-    fn start(server: SocketAddr, seed: u64) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let (damaged, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-        let (share, stopped) = (damaged.clone(), stop.clone());
-        std::thread::spawn(move || {
-            for (number, stream) in (1..).zip(listener.incoming()) {
-                let Ok(mut client) = stream else { return };
-                if stopped.load(Ordering::Relaxed) {
-                    return;
-                }
-                let Ok(mut server) = TcpStream::connect(server) else { return };
-                let (mut to_server, from_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
-                std::thread::spawn(move || {
-                    let _ = std::io::copy(&mut &from_client, &mut to_server);
-                    let _ = to_server.shutdown(std::net::Shutdown::Both);
-                });
-                let share = share.clone();
-                std::thread::spawn(move || {
-                    let mut damage = Damage(Random::new(seed << 16 | number));
-                    let _ = replies(&mut server, &mut client, &mut damage, &share);
-                    let _ = client.shutdown(std::net::Shutdown::Both);
-                    let _ = server.shutdown(std::net::Shutdown::Both);
-                });
-            }
-        });
-        Self { address, damaged, stop }
-    }
-}
-
-impl Drop for Between {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let _ = TcpStream::connect(self.address);
-    }
-}
-
-fn replies(
-    server: &mut TcpStream,
-    client: &mut TcpStream,
-    damage: &mut Damage,
-    share: &AtomicU64,
-) -> std::io::Result<()> {
-    loop {
-        let mut mark = [0; 4];
-        server.read_exact(&mut mark)?;
-        let mut message = vec![0; (u32::from_be_bytes(mark) & !LAST_FRAGMENT) as usize];
-        server.read_exact(&mut message)?;
-        if u64::from(damage.draw(100)) < share.load(Ordering::Relaxed) {
-            match damage.apply(message) {
-                Some(record) => client.write_all(&record)?,
-                None => return Ok(()),
-            }
-        } else {
-            client.write_all(&mark)?;
-            client.write_all(&message)?;
-        }
-    }
+/// A server whose replies are damaged, of a hundred so many.
+fn damaging(server: SocketAddr, seed: u64) -> (Between, Arc<AtomicU64>) {
+    let damaged = Arc::new(AtomicU64::new(0));
+    let share = damaged.clone();
+    let between = Between::start(server, move |connection| {
+        let (mut damage, share) = (Damage(Random::new(seed << 16 | connection)), share.clone());
+        Box::new(move |message| {
+            let damages = u64::from(damage.draw(100)) < share.load(Ordering::Relaxed);
+            if damages { damage.apply(message) } else { Some(record(&message)) }
+        })
+    });
+    (between, damaged)
 }
 
 /// Opens a file and writes it.
@@ -148,7 +94,7 @@ fn every_operation_ends_when_replies_are_damaged() {
     for (minor, seeds) in [(0, 0..4), (1, 10..14), (2, 20..24)] {
         let server = server(&[]);
         for seed in seeds {
-            let between = Between::start(server.address(), seed);
+            let (between, damaged) = damaging(server.address(), seed);
             let pause = Duration::from_millis(1);
             let connect = Connect {
                 // Long enough for what is needed to begin, also on a busy machine.
@@ -170,7 +116,7 @@ fn every_operation_ends_when_replies_are_damaged() {
                             break (client, file);
                         }
                     };
-                    between.damaged.store(50, Ordering::Relaxed);
+                    damaged.store(50, Ordering::Relaxed);
                     let mut order = Random::new(seed);
                     for _ in 0..40 {
                         let begun = Instant::now();
@@ -191,8 +137,8 @@ fn a_mount_ends_when_replies_are_damaged() {
     let server = server(&[]);
     for minor in 0..3 {
         for seed in 0..20 {
-            let between = Between::start(server.address(), seed);
-            between.damaged.store(60, Ordering::Relaxed);
+            let (between, damaged) = damaging(server.address(), seed);
+            damaged.store(60, Ordering::Relaxed);
             let pause = Duration::from_millis(1);
             let connect = Connect {
                 timeo: Duration::from_millis(20),
