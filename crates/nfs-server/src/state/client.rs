@@ -175,6 +175,11 @@ impl Clients {
         self.by_id.get(&id).map(|client| client.owner.as_slice())
     }
 
+    /// Where a client's record was made from.
+    pub(super) fn host(&self, id: ClientId) -> Option<IpAddr> {
+        self.by_id.get(&id).map(|client| client.host)
+    }
+
     /// Whether the lease ran out and the client's state is kept only by courtesy: state that conflicts with another
     /// client's request is then dropped with [`Clients::expire`].
     pub fn is_courtesy(&self, id: ClientId, now: Instant) -> bool {

@@ -1,6 +1,7 @@
 //! What the holders of write delegations know better than the server: size and change attribute of the file, and with
 //! RFC 9754 its times. Other clients' GETATTR asks them by CB_GETATTR (RFC 8881 §10.4.3).
 
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{Nfsstat4, Stateid4};
@@ -18,6 +19,14 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Until the holder is asked again that did not answer.
 const AGAIN: Duration = Duration::from_secs(5);
 
+/// Who asks for attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asker {
+    Client(ClientId),
+    /// A client of 4.0, whose GETATTR does not say which: any but those of other versions and of other hosts.
+    Unnamed(IpAddr),
+}
+
 /// What stands between a client and the attributes of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -30,18 +39,22 @@ pub(crate) enum Asked {
 }
 
 impl Files {
-    /// Asks the holder of a write delegation other than `client` for the attributes of a file.
+    /// Asks the holder of a write delegation for the attributes of a file, unless it is the one who asks.
     pub(crate) fn ask_holder(
         &mut self,
         clients: &mut Clients,
         file: FileId,
-        client: Option<ClientId>,
+        asker: Asker,
         now: Instant,
         effects: &mut Effects,
     ) -> Asked {
         let Some((_, record)) = self.record(file) else { return Asked::Nobody };
+        let may_be_holder = |entry: &Entry| match asker {
+            Asker::Client(client) => entry.client == client,
+            Asker::Unnamed(host) => entry.v40 && clients.host(entry.client) == Some(host),
+        };
         let foreign = |entry: &Entry| match &entry.what {
-            What::Delegation(held) if held.write && Some(entry.client) != client => {
+            What::Delegation(held) if held.write && !may_be_holder(entry) => {
                 Some((entry.client, held.times, held.recall.is_some()))
             }
             _ => None,
@@ -107,6 +120,20 @@ impl Files {
             _ => return Err(Nfsstat4::BAD_STATEID),
         }
         Ok(self.held.get(&at).map_or((None, None), |held| held.vet(times)))
+    }
+
+    /// Whether anything is delegated.
+    pub(crate) fn delegates(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a file is delegated for writing.
+    pub(crate) fn write_delegated(&self, file: FileId) -> bool {
+        let write = |entry: &Entry| matches!(&entry.what, What::Delegation(held) if held.write);
+        self.delegates()
+            && self.record(file).is_some_and(|(_, record)| {
+                self.states.list(BY_PARENT, record.delegations).any(|(_, entry)| write(entry))
+            })
     }
 
     /// Notes what a delegated file looked like.

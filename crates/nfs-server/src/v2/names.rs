@@ -15,6 +15,8 @@ use crate::stateless::{file_id, is_dot};
 pub(super) fn lookup(call: &mut Call<'_>, args: DirOpArgs<'_>) -> Result<(), Stop> {
     let dir = call.resolve(&args.dir)?;
     let (id, attr) = call.server.exports.lookup(call.who, dir, args.name.0)?;
+    // There is no result without attributes.
+    call.conflict(id, Conflict::Read)?;
     found(call, id, &attr);
     Ok(())
 }

@@ -66,7 +66,7 @@ pub(super) fn access(
     let attr = call.attr(id)?;
     let read_only = call.server.exports.get(id.export)?.read_only;
     let allowed = allowed(&attr, read_only, |wanted| permits(&attr, call.who, wanted));
-    call.ok(&AccessOk { obj_attributes: Some(fattr(id.export, &attr)), access: args.access & allowed });
+    call.ok(&AccessOk { obj_attributes: call.post_op(id, &attr), access: args.access & allowed });
     Ok(())
 }
 
@@ -89,7 +89,7 @@ fn allowed(attr: &Attr, read_only: bool, permitted: impl Fn(u32) -> bool) -> u32
 pub(super) fn fsstat(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
     let id = call.object(args.fsroot.0, &mut objects.first)?;
     let (fs, node) = call.server.exports.file(id)?;
-    let obj_attributes = Some(fattr(id.export, &fs.attr(node)?));
+    let obj_attributes = call.post_op(id, &fs.attr(node)?);
     let stat = fs.stat();
     call.ok(&FsstatOk {
         obj_attributes,
@@ -106,7 +106,7 @@ pub(super) fn fsstat(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Object
 
 pub(super) fn fsinfo(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
     let id = call.object(args.fsroot.0, &mut objects.first)?;
-    let obj_attributes = Some(fattr(id.export, &call.attr(id)?));
+    let obj_attributes = call.post_op(id, &call.attr(id)?);
     let config = &call.server.config;
     let delta = config.change_granularity.unwrap_or_default();
     let max = call.max_io();
@@ -135,7 +135,7 @@ pub(super) fn pathconf(
     objects: &mut Objects,
 ) -> Result<(), Nfsstat3> {
     let id = call.object(args.object.0, &mut objects.first)?;
-    let obj_attributes = Some(fattr(id.export, &call.attr(id)?));
+    let obj_attributes = call.post_op(id, &call.attr(id)?);
     call.ok(&PathconfOk {
         obj_attributes,
         linkmax: LINK_MAX,

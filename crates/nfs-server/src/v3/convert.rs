@@ -1,11 +1,22 @@
 //! Between the file system's types and those of the protocol.
 
 use benchmaster_nfs_proto::v3::{
-    Fattr3, Ftype3, Nfsstat3, Nfstime3, Sattr3, SetTime, Specdata3, WccAttr, WccData,
+    Fattr3, Ftype3, Nfsstat3, Nfstime3, PostOpAttr, Sattr3, SetTime, Specdata3, WccAttr, WccData,
 };
 
+use crate::call::Call;
 use crate::fs::{self, Attr, Changed, FsError, Kind, SetAttr, Time};
+use crate::handle::FileId;
 use crate::stateless::StatelessError;
+
+impl Call<'_> {
+    /// Attributes beside another result: none where the holder of a write delegation may know better, which the
+    /// client's GETATTR recalls (RFC 1813 §2.6: clients take attributes when there are any).
+    pub(super) fn post_op(&self, id: FileId, attr: &Attr) -> PostOpAttr {
+        let held = self.server.config.delegations && self.server.state.read().files.write_delegated(id);
+        (!held).then(|| fattr(id.export, attr))
+    }
+}
 
 /// Attributes of a file of an export.
 pub(super) fn fattr(export: u32, attr: &Attr) -> Fattr3 {

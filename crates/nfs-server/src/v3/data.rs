@@ -67,7 +67,7 @@ pub(super) fn commit(
     if attr.kind != Kind::Regular || args.offset.checked_add(args.count.into()).is_none() {
         return Err(Nfsstat3::INVAL);
     }
-    let file_wcc = WccData { before: None, after: Some(fattr(id.export, &attr)) };
+    let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };
     call.ok(&CommitOk { file_wcc, verf: call.server.boot.to_be_bytes() });
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! READDIR and READDIRPLUS. The file system's cookies begin above 2; 1 and 2 are those of "." and "..".
 
-use benchmaster_nfs_proto::v3::{Entry, EntryPlus, Fattr3, Nfsstat3, ReaddirArgs, ReaddirplusArgs};
+use benchmaster_nfs_proto::v3::{Entry, EntryPlus, Nfsstat3, PostOpAttr, ReaddirArgs, ReaddirplusArgs};
 use benchmaster_nfs_proto::xdr::Encoder;
 
 use super::Objects;
@@ -59,13 +59,17 @@ fn list(
     // The parent's attributes before the listing begins, which holds the directory's lock.
     let dots = dots.map(|(cookie, name, id)| {
         let more = if plus {
-            call.attr(id).ok().map(|attr| More::new(instance, id, fattr(id.export, &attr)))
+            call.attr(id).ok().map(|attr| More::new(instance, id, Some(fattr(id.export, &attr))))
         } else {
             None
         };
         (cookie, name, id, more)
     });
 
+    let server = call.server;
+    // Before the directory's lock, as everywhere.
+    let tables = (plus && server.config.delegations).then(|| server.state.read());
+    let held = |id| tables.as_ref().is_some_and(|tables| tables.files.write_delegated(id));
     call.ok(&Some(fattr(dir.export, &attr)));
     let e = &mut call.reply.encoder;
     e.put(&valid);
@@ -81,7 +85,9 @@ fn list(
             // A mount point is another file than what is mounted there: LOOKUP tells.
             let id = file_id(dir.export, entry.node);
             let attr = entry.attr.filter(|_| exports.cross(dir.export, entry.node) == id);
-            let more = attr.map(|attr| More::new(instance, id, fattr(dir.export, &attr)));
+            // The holder of a write delegation may know better: GETATTR recalls it.
+            let more =
+                attr.map(|attr| More::new(instance, id, (!held(id)).then(|| fattr(dir.export, &attr))));
             page.put(entry.node.ino, entry.name, entry.cookie, more.as_ref())
         })?
     };
@@ -95,12 +101,12 @@ fn list(
 
 /// What READDIRPLUS tells of an entry.
 struct More {
-    attributes: Fattr3,
+    attributes: PostOpAttr,
     handle: [u8; HANDLE_LEN],
 }
 
 impl More {
-    fn new(instance: u32, id: FileId, attributes: Fattr3) -> Self {
+    fn new(instance: u32, id: FileId, attributes: PostOpAttr) -> Self {
         Self { attributes, handle: handle::encode(instance, id) }
     }
 }
@@ -120,12 +126,11 @@ impl Page<'_> {
         let base = 8 + 4 + name.len().next_multiple_of(4) + 8;
         let len = 4
             + base
-            + if !self.plus {
-                0
-            } else if more.is_some() {
-                ATTRIBUTES + HANDLE
-            } else {
-                4 + 4
+            + match more {
+                _ if !self.plus => 0,
+                Some(More { attributes: Some(_), .. }) => ATTRIBUTES + HANDLE,
+                Some(_) => 4 + HANDLE,
+                None => 4 + 4,
             };
         // One entry at least, however small `dircount` is.
         if len > self.room || base > self.names && self.any {
@@ -136,7 +141,7 @@ impl Page<'_> {
         self.any = true;
         self.e.put(&true);
         if self.plus {
-            let name_attributes = more.map(|more| more.attributes);
+            let name_attributes = more.and_then(|more| more.attributes);
             let name_handle = more.map(|more| more.handle[..].into());
             self.e.put(&EntryPlus { fileid, name: name.into(), cookie, name_attributes, name_handle });
         } else {

@@ -23,11 +23,8 @@ pub(super) fn lookup(
     let (id, attr) = call.server.exports.lookup(call.who, dir, args.what.name.0)?;
     let dir_attributes = call.attr(dir).ok().map(|attr| fattr(dir.export, &attr));
     let handle = call.handle(id);
-    call.ok(&LookupOk {
-        object: handle[..].into(),
-        obj_attributes: Some(fattr(id.export, &attr)),
-        dir_attributes,
-    });
+    let obj_attributes = call.post_op(id, &attr);
+    call.ok(&LookupOk { object: handle[..].into(), obj_attributes, dir_attributes });
     Ok(())
 }
 

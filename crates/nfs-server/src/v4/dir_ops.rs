@@ -1,14 +1,16 @@
 //! Operations on directories.
 
 use benchmaster_nfs_proto::v4::{
-    Bitmap4, CreateArgs, CreateOk, Createtype4, LinkArgs, LinkOk, Nfsstat4, ReaddirArgs, RemoveArgs,
+    Bitmap4, CreateArgs, CreateOk, Createtype4, Fattr4, LinkArgs, LinkOk, Nfsstat4, ReaddirArgs, RemoveArgs,
     RemoveOk, RenameArgs, RenameOk, Specdata4, fattr4,
 };
+use benchmaster_nfs_proto::xdr::Encoder;
+use hashbrown::HashMap;
 
 use super::attrs::{self, Purpose, View};
 use super::names::check_name;
 use super::{Compound, Failure, OpResult, change_info};
-use crate::fs::{FileSystem, FsError, Kind, NewFile, Node, PATH_MAX, RemoveKind};
+use crate::fs::{Attr, FileSystem, FsError, Kind, NewFile, Node, PATH_MAX, RemoveKind};
 use crate::handle::FileId;
 use crate::state::Conflict;
 
@@ -113,8 +115,42 @@ fn removal_failure(error: FsError) -> Failure {
     }
 }
 
-/// READDIR (RFC 7530 §16.24, RFC 8881 §18.23).
+/// READDIR (RFC 7530 §16.24, RFC 8881 §18.23). Of files that other clients have write delegations on it shows what
+/// their holders say, as GETATTR does: entries of those that have not answered yet have an error for attributes.
 pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
+    let server = c.server;
+    let concerns = server.config.delegations && attrs::concern_delegations(args.attr_request);
+    let mut listed = Vec::new();
+    let asks = concerns && server.state.read().files.delegates();
+    let body = c.reply.mark();
+    list(c, &args, &HashMap::new(), asks.then_some(&mut listed))?;
+    listed.retain(|file| server.state.read().files.write_delegated(*file));
+    let mut held = HashMap::new();
+    for file in listed {
+        match c.ask_holder(file) {
+            Ok(None) => {}
+            Ok(Some(attr)) => drop(held.insert(file, Some(attr))),
+            Err(_) if args.attr_request.contains(fattr4::RDATTR_ERROR) && !c.waits => {
+                held.insert(file, None);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if held.is_empty() {
+        return Ok(());
+    }
+    c.reply.rollback(body);
+    list(c, &args, &held, None)
+}
+
+/// Lists a directory. `held`: attributes of files that the server does not know itself, `None` where nobody does yet;
+/// `listed`: gets the files.
+fn list(
+    c: &mut Compound<'_>,
+    args: &ReaddirArgs,
+    held: &HashMap<FileId, Option<Attr>>,
+    mut listed: Option<&mut Vec<FileId>>,
+) -> OpResult {
     /// End of the list and `eof`.
     const TAIL: usize = 8;
     let dir = c.file()?;
@@ -147,9 +183,12 @@ pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
         name_bytes += 8 + 4 + entry.name.len().div_ceil(4) * 4;
         let file = server.exports.cross(dir.export, entry.node);
         if file.export == dir.export {
-            match &entry.attr {
-                Some(attr) => view.put(encoder, file, attr),
-                None => put_no_attributes(encoder),
+            match held
+                .get(&file)
+                .map_or(entry.attr.as_ref().ok_or(None), |held| held.as_ref().ok_or(Some(Nfsstat4::DELAY)))
+            {
+                Ok(attr) => view.put(encoder, file, attr),
+                Err(status) => put_no_attributes(encoder, status),
             }
         } else {
             // The root of an export: its own attributes (RFC 8881 §5.8.2.23).
@@ -159,9 +198,7 @@ pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
                     View::new(server, minor, file.export, args.attr_request).put(encoder, file, &attr);
                 }
                 Err(error) if args.attr_request.contains(fattr4::RDATTR_ERROR) => {
-                    encoder.put(&Bitmap4::of(&[fattr4::RDATTR_ERROR]));
-                    encoder.put(&4u32);
-                    encoder.put(&Failure::from(error).status);
+                    put_no_attributes(encoder, Some(Failure::from(error).status));
                 }
                 Err(error) => {
                     failure = Some(Failure::from(error));
@@ -177,6 +214,9 @@ pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
             return false;
         }
         entries += 1;
+        if let Some(listed) = &mut listed {
+            listed.push(file);
+        }
         true
     })?;
     if let Some(failure) = failure {
@@ -191,9 +231,12 @@ pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
     Ok(())
 }
 
-fn put_no_attributes(encoder: &mut benchmaster_nfs_proto::xdr::Encoder) {
-    encoder.put(&Bitmap4::EMPTY);
-    encoder.put(&0u32);
+/// No attributes, or why there are none.
+fn put_no_attributes(encoder: &mut Encoder, why: Option<Nfsstat4>) {
+    let mut error = Encoder::new();
+    why.iter().for_each(|status| error.put(status));
+    let attrmask = why.map_or(Bitmap4::EMPTY, |_| Bitmap4::of(&[fattr4::RDATTR_ERROR]));
+    encoder.put(&Fattr4 { attrmask, attr_vals: error.buffer().into() });
 }
 
 fn file_id(export: u32, node: Node) -> FileId {

@@ -3,8 +3,8 @@
 use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::v4::{
     ACCESS_DELETE, ACCESS_EXECUTE, ACCESS_EXTEND, ACCESS_LOOKUP, ACCESS_MODIFY, ACCESS_READ, ACCESS_XALIST,
-    ACCESS_XAREAD, ACCESS_XAWRITE, AccessArgs, AccessOk, Fattr4, GetattrArgs, LookupArgs, Nfsstat4, Opnum,
-    PutfhArgs, SecinfoArgs, SecinfoStyle4, SetattrArgs, VerifyArgs,
+    ACCESS_XAREAD, ACCESS_XAWRITE, AccessArgs, AccessOk, Bitmap4, Fattr4, GetattrArgs, LookupArgs, Nfsstat4,
+    Opnum, PutfhArgs, SecinfoArgs, SecinfoStyle4, SetattrArgs, VerifyArgs,
 };
 
 use super::attrs::{self, Purpose, View};
@@ -13,7 +13,7 @@ use super::{Compound, Failure, OpResult};
 use crate::fs::{Attr, FsError, Kind, access as right, permits};
 use crate::handle::{self, FileId};
 use crate::state::delegated::Answer;
-use crate::state::held::Asked;
+use crate::state::held::{Asked, Asker};
 use crate::state::{Conflict, Tables};
 
 /// ACCESS (RFC 7530 §16.1, RFC 8881 §18.1, RFC 8276 §8.5).
@@ -58,13 +58,7 @@ pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
 pub(crate) fn getattr(c: &mut Compound<'_>, args: GetattrArgs) -> OpResult {
     let file = c.file()?;
     attrs::check_readable(args.attr_request, c.minor)?;
-    // 4.0 does not say whose GETATTR it is, and the holder of a delegation may well ask.
-    let asks = c.client.is_some() && attrs::concern_delegations(args.attr_request);
-    let shown = if asks { c.ask_holder(file)? } else { None };
-    let attr = match shown {
-        Some(attr) => attr,
-        None => c.look(file)?.2,
-    };
+    let attr = c.attributes(file, args.attr_request)?;
     View::new(c.server, c.minor, file.export, args.attr_request).put(&mut c.reply.encoder, file, &attr);
     Ok(())
 }
@@ -109,16 +103,23 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
 }
 
 impl Compound<'_> {
+    /// Attributes of a file, for GETATTR and VERIFY of these.
+    fn attributes(&mut self, file: FileId, mask: Bitmap4) -> Result<Attr, Failure> {
+        let held = if attrs::concern_delegations(mask) { self.ask_holder(file)? } else { None };
+        held.map_or_else(|| Ok(self.look(file)?.2), Ok)
+    }
+
     /// Attributes of a file that another client has a write delegation on, as its holder knows them: DELAY until it
     /// has answered. `None`: no client knows better than the server.
-    fn ask_holder(&mut self, file: FileId) -> Result<Option<Attr>, Failure> {
+    pub(super) fn ask_holder(&mut self, file: FileId) -> Result<Option<Attr>, Failure> {
         // Most files have no delegation: look before locking for change.
         if !self.server.config.delegations || !self.server.state.read().files.delegated(file) {
             return Ok(None);
         }
+        let asker = self.client.map_or(Asker::Unnamed(self.peer.address.ip().to_canonical()), Asker::Client);
         let asked = {
             let Tables { clients, files } = &mut *self.server.state.write();
-            files.ask_holder(clients, file, self.client, self.now.instant, self.effects)
+            files.ask_holder(clients, file, asker, self.now.instant, self.effects)
         };
         let answer = match asked {
             Asked::Nobody => return Ok(None),
@@ -154,10 +155,7 @@ pub(crate) fn nverify(c: &mut Compound<'_>, args: VerifyArgs<'_>) -> OpResult {
 fn same(c: &mut Compound<'_>, given: &Fattr4<'_>) -> Result<bool, Failure> {
     let file = c.file()?;
     attrs::check_comparable(given, c.minor)?;
-    if c.client.is_some() && attrs::concern_delegations(given.attrmask) {
-        c.check_conflict(file, Conflict::Read)?;
-    }
-    let (_, _, attr) = c.look(file)?;
+    let attr = c.attributes(file, given.attrmask)?;
     let start = c.reply.mark();
     View::new(c.server, c.minor, file.export, given.attrmask).put(&mut c.reply.encoder, file, &attr);
     let mask_and_count = 4 + 4 * given.attrmask.wire_words() + 4;

@@ -69,6 +69,62 @@ fn delegations_of_others_are_recalled_first() {
     assert_eq!(caller.getattr(&file), Err(Nfsstat3::JUKEBOX));
 }
 
+/// Attributes that come along with other results are left out where the holder of a write delegation may know better.
+#[test]
+fn attributes_of_a_file_that_another_writes_are_not_guessed() {
+    let server = server();
+    let mut caller = Caller::new(&server, 0);
+    let dir = root(&server, "/export");
+    let (file, free) = (caller.file(&dir, "a"), caller.file(&dir, "b"));
+    let holder = testing::Client::with_session(&server, 1, 9);
+    delegate(&holder, &file, true);
+    for (name, object, known) in [("a", &file, false), ("b", &free, true)] {
+        let fsroot = FsArgs { fsroot: object[..].into() };
+        let object = || object[..].into();
+        let commit = CommitArgs { file: object(), offset: 0, count: 0 };
+        let told = [
+            decode::<LookupRes<'_>>(&caller.v3(Proc3::LOOKUP, &LookupArgs { what: at(&dir, name) }))
+                .ok()
+                .unwrap()
+                .obj_attributes,
+            decode::<AccessRes>(&caller.v3(Proc3::ACCESS, &AccessArgs { object: object(), access: 1 }))
+                .ok()
+                .unwrap()
+                .obj_attributes,
+            decode::<FsstatRes>(&caller.v3(Proc3::FSSTAT, &fsroot)).ok().unwrap().obj_attributes,
+            decode::<FsinfoRes>(&caller.v3(Proc3::FSINFO, &fsroot)).ok().unwrap().obj_attributes,
+            decode::<PathconfRes>(&caller.v3(Proc3::PATHCONF, &PathconfArgs { object: object() }))
+                .ok()
+                .unwrap()
+                .obj_attributes,
+            decode::<CommitRes>(&caller.v3(Proc3::COMMIT, &commit)).ok().unwrap().file_wcc.after,
+        ];
+        assert_eq!(told.map(|attributes| attributes.is_some()), [known; 6], "{name}");
+    }
+    let all = ReaddirplusArgs {
+        dir: dir[..].into(),
+        cookie: 0,
+        cookieverf: [0; 8],
+        dircount: 4096,
+        maxcount: 4096,
+    };
+    let results = caller.v3(Proc3::READDIRPLUS, &all);
+    let page = decode::<ReaddirplusRes<'_>>(&results).ok().unwrap();
+    let seen: Vec<_> = page
+        .entries
+        .iter()
+        .filter(|entry| !crate::stateless::is_dot(entry.name.0))
+        .map(|entry| (entry.name.0.to_vec(), entry.name_attributes.is_some(), entry.name_handle.is_some()))
+        .collect();
+    assert!(page.eof && seen.len() == 2);
+    assert!(seen.contains(&(b"a".to_vec(), false, true)) && seen.contains(&(b"b".to_vec(), true, true)));
+    // Version 2 has no result without them.
+    let mut e = Encoder::new();
+    e.put(&v2::DirOpArgs { dir: dir[..].try_into().unwrap(), name: "a".into() });
+    let lookup = (v2::VERSION, v2::Proc2::LOOKUP.0);
+    assert_eq!(caller.refused((PROGRAM, crate::v2::serve), lookup, e.buffer()), Refusal::NoReply);
+}
+
 #[test]
 fn deny_modes_of_others_are_kept() {
     const READ: u8 = 1;

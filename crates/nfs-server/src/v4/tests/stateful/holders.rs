@@ -83,6 +83,80 @@ fn the_holder_of_a_write_delegation_is_asked_before_others_are_told() {
     assert!(look(&mut two).is_ok());
 }
 
+/// VERIFY of a size: OK, NOT_SAME or why not.
+fn verify_size(c: &mut Holder<'_>, size: u64) -> Nfsstat4 {
+    let attrs = Attrs::none().with(fattr4::SIZE, &size);
+    c.at("file", Argop::Verify(VerifyArgs { obj_attributes: attrs.get() })).status()
+}
+
+/// Size of `file` in a listing, or the error of its attributes, or of all.
+fn listed(c: &mut Holder<'_>, wanted: &[u32]) -> Result<Result<u64, Nfsstat4>, Nfsstat4> {
+    let attr_request = Bitmap4::of(wanted);
+    let args = ReaddirArgs { cookie: 0, cookieverf: [0; 8], dircount: 4096, maxcount: 4096, attr_request };
+    let results = c.c.run_at("/export", &[Argop::Readdir(args)]);
+    match results.last() {
+        Resop::Readdir(Ok(ok)) => {
+            assert_eq!(ok.entries.iter().count(), 7);
+            let entry = ok.entries.iter().find(|entry| entry.name.0 == b"file").unwrap();
+            let attrs = Attributes::decode(&entry.attrs).unwrap();
+            Ok(attrs.size.ok_or_else(|| attrs.rdattr_error.unwrap()))
+        }
+        Resop::Readdir(Err(status)) => Err(status),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Whatever shows size, change or times asks, as GETATTR does, in every version.
+#[test]
+fn verify_and_readdir_ask_the_holder_too() {
+    const WITH_ERROR: &[u32] = &[fattr4::SIZE, fattr4::RDATTR_ERROR];
+    let grown = HolderAttributes { change: Some(1), size: Some(500), ..HolderAttributes::default() };
+    for minor in [0, 1, 2] {
+        let server = delegating();
+        let (mut one, mut two) = (Holder::new(&server, 1, 1), Holder::new(&server, minor, 2));
+        let held = one.open("file", WRITER, 0).delegation.unwrap().0;
+        let asked = [question(&one, held, false)];
+        assert_eq!(verify_size(&mut two, 13), Nfsstat4::DELAY, "{minor}");
+        assert_eq!(two.callbacks(), asked);
+        answer(&one, held, Some(grown));
+        assert_eq!(verify_size(&mut two, 13), Nfsstat4::NOT_SAME);
+        assert_eq!(verify_size(&mut two, 500), Nfsstat4::OK);
+        assert_eq!(listed(&mut two, WITH_ERROR), Ok(Ok(500)));
+        two.c.wait(Duration::from_secs(2));
+        one.c.now = two.c.now;
+        // An entry without attributes where there is a way to say so, else none.
+        assert_eq!(listed(&mut two, WITH_ERROR), Ok(Err(Nfsstat4::DELAY)), "{minor}");
+        assert_eq!(two.callbacks(), asked);
+        assert_eq!(listed(&mut two, &[fattr4::SIZE]), Err(Nfsstat4::DELAY));
+        assert_eq!(listed(&mut two, &[fattr4::RDATTR_ERROR]), Ok(Err(Nfsstat4::OK)), "no question of size");
+        answer(&one, held, Some(grown));
+        assert_eq!(listed(&mut two, &[fattr4::SIZE]), Ok(Ok(500)));
+        // Its own are the holder's to know.
+        assert_eq!((verify_size(&mut one, 13), listed(&mut one, WITH_ERROR)), (Nfsstat4::OK, Ok(Ok(13))));
+        assert_eq!(one.callbacks(), []);
+    }
+}
+
+/// GETATTR of 4.0 does not say whose it is: the holder may be of 4.0, too, on the same host.
+#[test]
+fn a_client_of_40_is_another_unless_it_may_be_the_holder() {
+    for (minor, elsewhere, asks) in [(0, false, false), (0, true, true), (1, false, true)] {
+        let config = ServerConfig { lease: LEASE, write_delegations: true, ..ServerConfig::default() };
+        let server = populated_with(config);
+        let (mut one, mut two) = (Holder::new(&server, minor, 1), Holder::new(&server, 0, 2));
+        one.callback(true);
+        // 4.0 owners are confirmed by their first OPEN, and get nothing with it.
+        let first = one.open("file", RW, 0);
+        let second = if minor == 0 { one.open("file", RW, 0) } else { first };
+        second.delegation.unwrap();
+        if elsewhere {
+            two.c.peer.address = "198.51.100.7:800".parse().unwrap();
+        }
+        let expected = if asks { Err(Nfsstat4::DELAY) } else { Ok(()) };
+        assert_eq!(look(&mut two).map(drop), expected, "{minor} {elsewhere}");
+    }
+}
+
 #[test]
 fn the_holder_of_a_delegation_with_times_keeps_them() {
     let server = delegating();
