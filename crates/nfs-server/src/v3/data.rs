@@ -64,7 +64,7 @@ pub(super) fn commit(
 ) -> Result<(), Nfsstat3> {
     let id = call.object(args.file.0, &mut objects.first)?;
     let attr = call.attr(id)?;
-    if attr.kind != Kind::Regular || args.offset.checked_add(args.count.into()).is_none() {
+    if attr.kind != Kind::Regular {
         return Err(Nfsstat3::INVAL);
     }
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };

@@ -276,6 +276,11 @@ pub(crate) fn secinfo_no_name(c: &mut Compound<'_>, style: SecinfoStyle4) -> OpR
             c.look(c.file()?)?;
         }
         SecinfoStyle4::Parent => {
+            // NOTDIR, whatever is no directory (RFC 8881 §15.2).
+            let (_, _, attr) = c.look(c.file()?)?;
+            if attr.kind == Kind::Symlink {
+                return Err(Nfsstat4::NOTDIR.into());
+            }
             parent(c)?;
         }
     }

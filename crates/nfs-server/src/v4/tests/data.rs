@@ -102,7 +102,7 @@ fn data_is_in_files_only() {
             assert_eq!(c.run(&[op]).status(), Nfsstat4::NOFILEHANDLE);
         }
         let beyond = Argop::Commit(CommitArgs { offset: u64::MAX, count: 2 });
-        assert_eq!(c.run_at("/export/file", &[beyond]).status(), Nfsstat4::INVAL);
+        assert_eq!(c.run_at("/export/file", &[beyond]).status(), Nfsstat4::OK, "INVAL is not listed for it");
     }
 }
 
