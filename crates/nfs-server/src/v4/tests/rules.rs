@@ -1,12 +1,11 @@
 //! Rules of the RFCs as tables: what operations say to objects of each kind, to names, and to words of their arguments.
 
-use benchmaster_nfs_proto::xdr::Encoder;
+use benchmaster_nfs_proto::xdr::{Encoder, List};
 
 use super::*;
 
-const FILE: Stateid4 = Stateid4::ANONYMOUS;
-/// A stateid that names nothing.
-const NOTHING: Stateid4 = Stateid4 { seqid: 1, other: [0x55; 12] };
+/// Stateids for I/O, and for operations on a state: one that names nothing.
+const STATEIDS: (Stateid4, Stateid4) = (Stateid4::ANONYMOUS, Stateid4 { seqid: 1, other: [0x55; 12] });
 
 /// The rows of a table: minor versions, and the other columns.
 fn rows(table: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
@@ -30,9 +29,15 @@ fn size(size: u64) -> Attrs {
 }
 
 /// An operation by the word of the tables, with the name that they are about.
-fn operation<'a>(word: &str, c: &Client<'_>, name: &'a [u8], attrs: &'a [Attrs; 3]) -> Argop<'a> {
+fn operation<'a>(
+    word: &str,
+    c: &Client<'_>,
+    name: &'a [u8],
+    attrs: &'a [Attrs; 3],
+    (stateid, held): (Stateid4, Stateid4),
+) -> Argop<'a> {
     let [size, mode, compared] = attrs.each_ref().map(Attrs::get);
-    let (objname, stateid, offset, length) = (Component4::from(name), FILE, 0, 1);
+    let (objname, offset, length) = (Component4::from(name), 0, 1);
     let none = Fattr4 { attrmask: Bitmap4::EMPTY, attr_vals: (&[][..]).into() };
     let owner = StateOwner4 { clientid: c.clientid, owner: "owner".into() };
     let open = |claim| OpenArgs {
@@ -44,7 +49,7 @@ fn operation<'a>(word: &str, c: &Client<'_>, name: &'a [u8], attrs: &'a [Attrs; 
         claim,
     };
     let (locktype, other) = (LockType4::Write, Component4::from("file"));
-    let locker = Locker4::LockOwner(ExistLockOwner4 { lock_stateid: NOTHING, lock_seqid: 1 });
+    let locker = Locker4::LockOwner(ExistLockOwner4 { lock_stateid: held, lock_seqid: 1 });
     let write = |data| WriteArgs { stateid, offset, stable: StableHow4::FileSync, data: Bulk::Bytes(data) };
     let readdir = ReaddirArgs {
         cookie: 0,
@@ -53,19 +58,41 @@ fn operation<'a>(word: &str, c: &Client<'_>, name: &'a [u8], attrs: &'a [Attrs; 
         maxcount: 4096,
         attr_request: Bitmap4::EMPTY,
     };
-    let (open_stateid, share_access) = (NOTHING, 1);
+    let (open_stateid, share_access) = (held, 1);
+    let (src_stateid, dst_stateid) = (stateid, stateid);
     let value = (&[1][..]).into();
     match word {
         "ACCESS" => Argop::Access(AccessArgs { access: 1 }),
         "COMMIT" => Argop::Commit(CommitArgs { offset: u64::MAX, count: u32::MAX }),
         "CREATE" => Argop::Create(CreateArgs { objtype: Createtype4::Dir, objname, createattrs: none }),
-        "READ" => read(0, 1),
+        "READ" => Argop::Read(ReadArgs { stateid, offset, count: 1 }),
         "READ-NOTHING" => read(u64::MAX, 0),
         "WRITE" => Argop::Write(write(b"x")),
         "WRITE-NOTHING" => Argop::Write(write(b"")),
         "LOCKT" => Argop::Lockt(LocktArgs { locktype, offset, length, owner }),
-        "LOCKU" => Argop::Locku(LockuArgs { locktype, seqid: 1, lock_stateid: NOTHING, offset, length }),
+        "LOCKU" => Argop::Locku(LockuArgs { locktype, seqid: 1, lock_stateid: held, offset, length }),
         "LOCK" => Argop::Lock(LockArgs { locktype, reclaim: false, offset, length, locker }),
+        "LOCK-NEW" => {
+            let new = OpenToLockOwner4 { open_seqid: 1, open_stateid, lock_seqid: 1, lock_owner: owner };
+            let locker = Locker4::OpenOwner(new);
+            Argop::Lock(LockArgs { locktype, reclaim: false, offset, length, locker })
+        }
+        "OPEN_CONFIRM" => Argop::OpenConfirm(OpenConfirmArgs { open_stateid, seqid: 1 }),
+        "OPEN-DELEG-FH" => Argop::Open(open(OpenClaim4::DelegCurFh(held))),
+        "FREE_STATEID" => Argop::FreeStateid(FreeStateidArgs { stateid: held }),
+        "CLONE" => {
+            Argop::Clone(CloneArgs { src_stateid, dst_stateid, src_offset: 0, dst_offset: 8, count: 1 })
+        }
+        "COPY" => Argop::Copy(CopyArgs {
+            src_stateid,
+            dst_stateid,
+            src_offset: 0,
+            dst_offset: 0,
+            count: 1,
+            consecutive: true,
+            synchronous: true,
+            source_server: Default::default(),
+        }),
         "OPEN-FH" => Argop::Open(open(OpenClaim4::Fh)),
         "OPEN-NULL" => Argop::Open(open(OpenClaim4::Null(objname))),
         "LOOKUP" => Argop::Lookup(LookupArgs { objname }),
@@ -88,7 +115,7 @@ fn operation<'a>(word: &str, c: &Client<'_>, name: &'a [u8], attrs: &'a [Attrs; 
         "RENAME" => Argop::Rename(RenameArgs { oldname: objname, newname: other }),
         "RENAME-TO" => Argop::Rename(RenameArgs { oldname: other, newname: objname }),
         "OPENATTR" => Argop::Openattr(OpenattrArgs { createdir: true }),
-        "DELEGRETURN" => Argop::Delegreturn(DelegreturnArgs { deleg_stateid: NOTHING }),
+        "DELEGRETURN" => Argop::Delegreturn(DelegreturnArgs { deleg_stateid: held }),
         "CLOSE" => Argop::Close(CloseArgs { seqid: 1, open_stateid }),
         "OPEN_DOWNGRADE" => {
             Argop::OpenDowngrade(OpenDowngradeArgs { open_stateid, seqid: 1, share_access, share_deny: 0 })
@@ -129,7 +156,7 @@ fn of_kinds_of_objects() {
         for (place, expected) in PLACES.iter().zip(expected).filter(|(_, expected)| **expected != "*") {
             let server = populated_with(ServerConfig { delegations: false, ..ServerConfig::default() });
             let (mut c, attrs) = (client(&server, minor), attrs());
-            let op = operation(word, &c, b"none", &attrs);
+            let op = operation(word, &c, b"none", &attrs, STATEIDS);
             let results = match place {
                 Some(path) => c.run_at(path, &[op]),
                 None => c.run(&[op]),
@@ -156,7 +183,7 @@ fn of_names() {
             let (mut c, attrs) = (client(&server, minor), attrs());
             let (from, dir) = (c.handle("/export/file"), c.handle("/export"));
             let saved = if *word == "LINK" { from } else { dir };
-            let op = operation(word, &c, bytes, &attrs);
+            let op = operation(word, &c, bytes, &attrs, STATEIDS);
             let found = name(c.run(&[putfh(&saved), Argop::Savefh, putfh(&dir), op]).status());
             rules += 1;
             if found != *expected {
@@ -184,7 +211,7 @@ fn of_words() {
         let [word, value, expected] = columns[..] else { panic!("{columns:?}") };
         let server = populated_with(ServerConfig { delegations: false, ..ServerConfig::default() });
         let (mut c, attrs) = (client(&server, minor), attrs());
-        let of = |word| operation(word, &c, b"file", &attrs);
+        let of = |word| operation(word, &c, b"file", &attrs, STATEIDS);
         let channel = ChannelAttrs4 {
             headerpadsize: 0,
             maxrequestsize: 4096,
@@ -254,4 +281,47 @@ fn of_words() {
     }
     assert!(wrong.is_empty(), "of {rules}: {wrong:#?}");
     assert!(rules > 100, "{rules}");
+}
+
+#[test]
+fn of_stateids() {
+    const ZEROS: [u8; 12] = [0; 12];
+    let old = Stateid4 { seqid: 1, other: [1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 1] };
+    let stateids = [
+        Stateid4::ANONYMOUS,
+        Stateid4::READ_BYPASS,
+        Stateid4 { seqid: 1, other: ZEROS },
+        Stateid4 { seqid: u32::MAX, other: ZEROS },
+        Stateid4 { seqid: 5, other: ZEROS },
+        Stateid4 { seqid: 1, other: [0xff; 12] },
+        STATEIDS.1,
+        old,
+    ];
+    let (mut rules, mut wrong) = (0, Vec::new());
+    for (minor, columns) in rows(include_str!("rules/stateids.txt")) {
+        let (word, expected) = columns.split_first().unwrap();
+        for (stateid, expected) in stateids.into_iter().zip(expected) {
+            let server = populated_with(ServerConfig { delegations: false, ..ServerConfig::default() });
+            let (mut c, attrs) = (client(&server, minor), attrs());
+            make_file(&c, "/export", "another", b"some bytes");
+            let saved = c.handle(if *word == "COPY" { "/export/another" } else { "/export/file" });
+            let file = c.handle("/export/file");
+            let test = [stateid];
+            let op = match *word {
+                "TEST_STATEID" => Argop::TestStateid(TestStateidArgs { stateids: List::Items(&test) }),
+                word => operation(word, &c, b"none", &attrs, (stateid, stateid)),
+            };
+            let results = c.run(&[putfh(&saved), Argop::Savefh, putfh(&file), op]);
+            let found = match results.last() {
+                Resop::TestStateid(Ok(ok)) => ok.status_codes.iter().next().unwrap(),
+                result => result.status(),
+            };
+            rules += 1;
+            if name(found) != *expected {
+                wrong.push(format!("4.{minor} {word} {stateid:?}: {}, not {expected}", name(found)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "of {rules}: {wrong:#?}");
+    assert!(rules > 300, "{rules}");
 }
