@@ -195,3 +195,130 @@ fn clients_that_are_not_known() {
     c.c.clientid ^= 0xffff_0000_0000_0000;
     assert_eq!(c.try_open("file", R, 0).err(), Some(Nfsstat4::STALE_CLIENTID));
 }
+
+/// The request of a row of the table: where it is sent, and what.
+fn failing<'a>(word: &str, open: Stateid4, clientid: u64, next: u32) -> (Option<&'static str>, Argop<'a>) {
+    let owner = |name: &'static str| StateOwner4 { clientid, owner: name.into() };
+    let (file, dir) = (Some("/export/file"), Some("/export"));
+    let seqid = if word.ends_with("-SEQID") && word != "LOCK-OWNER-SEQID" { next + 5 } else { next };
+    let old = Stateid4 { seqid: open.seqid - 1, ..open };
+    let opening = OpenArgs {
+        seqid,
+        share_access: R,
+        share_deny: 0,
+        owner: owner("owner 1"),
+        openhow: Openflag4::NoCreate,
+        claim: OpenClaim4::Null("file".into()),
+    };
+    let named = |name: &'static str| OpenArgs { claim: OpenClaim4::Null(name.into()), ..opening };
+    let (open_stateid, share_access) = (open, RW);
+    let downgrade = OpenDowngradeArgs { open_stateid, seqid, share_access, share_deny: 0 };
+    let close = CloseArgs { seqid, open_stateid };
+    let new = OpenToLockOwner4 { open_seqid: seqid, open_stateid, lock_seqid: 1, lock_owner: owner("locks") };
+    let locking = |new, offset, length| LockArgs {
+        locktype: LockType4::Write,
+        reclaim: false,
+        offset,
+        length,
+        locker: Locker4::OpenOwner(new),
+    };
+    let lock = |new| Argop::Lock(locking(new, 0, 1));
+    match word {
+        "OPEN-MISSING" => (dir, Argop::Open(named("missing"))),
+        "OPEN-GUARDED" => {
+            let openhow = Openflag4::Create(Createhow4::Guarded(no_attrs()));
+            (dir, Argop::Open(OpenArgs { openhow, ..opening }))
+        }
+        "OPEN-DIRECTORY" => (dir, Argop::Open(named("dir"))),
+        "OPEN-LINK" => (dir, Argop::Open(named("link"))),
+        "OPEN-DENIED" => (dir, Argop::Open(OpenArgs { share_deny: W, ..opening })),
+        "OPEN-NO-ACCESS" => (dir, Argop::Open(OpenArgs { share_access: 0, ..opening })),
+        "OPEN-NAME" => (dir, Argop::Open(named(".."))),
+        "OPEN-IN-FILE" => (file, Argop::Open(opening)),
+        "OPEN-DELEGATE-PREV" => {
+            (dir, Argop::Open(OpenArgs { claim: OpenClaim4::DelegatePrev("file".into()), ..opening }))
+        }
+        "OPEN-PREVIOUS" => {
+            let claim = OpenClaim4::Previous(OpenDelegationType4::None);
+            (file, Argop::Open(OpenArgs { claim, ..opening }))
+        }
+        "OPEN-NO-HANDLE" => (None, Argop::Open(opening)),
+        "OPEN-SEQID" => (dir, Argop::Open(opening)),
+        "OPEN-41" => (file, Argop::Open(OpenArgs { claim: OpenClaim4::Fh, ..opening })),
+        "DOWNGRADE-WIDER" => (file, Argop::OpenDowngrade(OpenDowngradeArgs { share_deny: R, ..downgrade })),
+        "DOWNGRADE-NOTHING" => {
+            (file, Argop::OpenDowngrade(OpenDowngradeArgs { share_access: 0, ..downgrade }))
+        }
+        "DOWNGRADE-WORD" => (file, Argop::OpenDowngrade(OpenDowngradeArgs { share_access: 7, ..downgrade })),
+        "DOWNGRADE-OLD" => (file, Argop::OpenDowngrade(OpenDowngradeArgs { open_stateid: old, ..downgrade })),
+        "DOWNGRADE-FUTURE" => {
+            let open_stateid = Stateid4 { seqid: open.seqid + 1, ..open };
+            (file, Argop::OpenDowngrade(OpenDowngradeArgs { open_stateid, ..downgrade }))
+        }
+        "DOWNGRADE-SEQID" => (file, Argop::OpenDowngrade(downgrade)),
+        "DOWNGRADE-OTHER-FILE" => (dir, Argop::OpenDowngrade(downgrade)),
+        "DOWNGRADE-NO-HANDLE" => (None, Argop::OpenDowngrade(downgrade)),
+        "CLOSE-OLD" => (file, Argop::Close(CloseArgs { open_stateid: old, ..close })),
+        "CLOSE-SEQID" => (file, Argop::Close(close)),
+        "CLOSE-OTHER-FILE" => (dir, Argop::Close(close)),
+        "CLOSE-NO-HANDLE" => (None, Argop::Close(close)),
+        "CONFIRM-AGAIN" => (file, Argop::OpenConfirm(OpenConfirmArgs { open_stateid, seqid })),
+        "LOCK-LENGTH" => (file, Argop::Lock(locking(new, 0, 0))),
+        "LOCK-OVERFLOW" => (file, Argop::Lock(locking(new, 2, u64::MAX - 1))),
+        "LOCK-DENIED" => (file, Argop::Lock(locking(new, 100, 1))),
+        "LOCK-OLD" => (file, lock(OpenToLockOwner4 { open_stateid: old, ..new })),
+        "LOCK-RECLAIM" => (file, Argop::Lock(LockArgs { reclaim: true, ..locking(new, 0, 1) })),
+        "LOCK-SEQID" => (file, lock(new)),
+        "LOCK-OWNER-SEQID" => {
+            (file, lock(OpenToLockOwner4 { lock_seqid: 9, lock_owner: owner("known"), ..new }))
+        }
+        "LOCK-OTHER-CLIENT" => {
+            let lock_owner = StateOwner4 { clientid: 5, owner: "locks".into() };
+            (file, lock(OpenToLockOwner4 { lock_owner, ..new }))
+        }
+        "LOCK-OTHER-FILE" => (Some("/other/file"), lock(new)),
+        _ => panic!("{word}"),
+    }
+}
+
+/// After a failure the owner's next number is the one that the table says; the same request again fails the same way.
+#[test]
+fn which_failures_count() {
+    let (mut rules, mut wrong) = (0, Vec::new());
+    for line in include_str!("../rules/sequences.txt").lines().filter(|line| !line.starts_with('#')) {
+        let mut columns = line.split_whitespace();
+        let [word, status, counts] = [(); 3].map(|()| columns.next().unwrap());
+        let server = server_without_delegations();
+        let (mut c, mut other) = (Holder::new(&server, 0, 1), Holder::new(&server, 0, 2));
+        let theirs = other.open("file", RW, 0).stateid;
+        locks::lock(&mut other, "file", theirs, "theirs", LockType4::Write, 100, 1).unwrap();
+        let open = c.open("file", RW, 0).stateid;
+        locks::lock(&mut c, "file", open, "known", LockType4::Write, 50, 1).unwrap();
+        let next = c.seqid + 1;
+        let (place, op) = failing(word, open, c.c.clientid, next);
+        for _ in 0..2 {
+            let results = match place {
+                Some(path) => c.c.run_at(path, &[op]),
+                None => c.c.run(&[op]),
+            };
+            let found = results.status().to_string();
+            if found.trim_start_matches("NFS4ERR_") != status {
+                wrong.push(format!("{word}: {found}, not {status}"));
+            }
+        }
+        // The number that is not the next one is refused, as is another operation with the one of before.
+        for (seqid, is_next) in [(next, counts == "keeps"), (next + 1, counts == "counts")] {
+            c.seqid = seqid - 1;
+            let found = c.downgrade("file", open, RW, 0);
+            let expected = if is_next { None } else { Some(Nfsstat4::BAD_SEQID) };
+            // Done with the first number, the second is the next one; and that of another OPEN_DOWNGRADE repeats it.
+            let says_nothing = if seqid > next { counts == "keeps" } else { word.starts_with("DOWNGRADE") };
+            if found.err() != expected && !says_nothing {
+                wrong.push(format!("{word}: then {seqid} of {next}: {found:?}"));
+            }
+            rules += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "of {rules}: {wrong:#?}");
+    assert!(rules > 60, "{rules}");
+}
