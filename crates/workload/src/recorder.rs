@@ -6,15 +6,17 @@
 
 use crate::counts::LatencyCounts;
 use crate::operation_error::OperationError;
-use crate::recording::{NO_FILE, PartRow, TraceRecord, WorkerSeries};
+use crate::recording::{NO_FILE, TraceRecord, WorkerSeries};
 use crate::trace::TraceSender;
 use benchmaster_clock::{Clock, Ticks};
 use benchmaster_record::phase::Phase;
 
 mod collector;
+mod parts;
 mod shared;
 
 pub(crate) use collector::Collector;
+use parts::Parts;
 pub(crate) use shared::{ThreadRecorder, WorkerRecord};
 
 /// When one operation ran.
@@ -218,12 +220,8 @@ struct Slot {
     /// Start and latency of the worker's first operation, kept from interval to interval.
     first: Option<(Ticks, u64)>,
     last_end: Ticks,
-    /// Operations and nanoseconds by file, then by size.
-    parts: Vec<(u64, u64)>,
+    parts: Parts,
 }
-
-/// Sizes that are told apart: binary logarithms of up to 32 bits.
-const SIZES: usize = 33;
 
 impl Slot {
     fn new(collector: &Collector, start: Ticks) -> Self {
@@ -235,18 +233,7 @@ impl Slot {
             sum_ns: 0,
             first: None,
             last_end: start,
-            parts: vec![(0, 0); PartRow::FILES + SIZES],
-        }
-    }
-
-    /// Adds an operation to the parts that it belongs to.
-    #[inline]
-    fn part(&mut self, bytes: u64, spot: Spot, latency: u64) {
-        let size = (u64::BITS - bytes.saturating_sub(1).leading_zeros()).min(32) as usize;
-        let file = (spot.file != NO_FILE).then_some(spot.file as usize % PartRow::FILES);
-        for at in file.into_iter().chain((bytes > 0).then_some(PartRow::FILES + size)) {
-            let (count, sum_ns) = &mut self.parts[at];
-            (*count, *sum_ns) = (*count + 1, sum_ns.saturating_add(latency));
+            parts: Parts::new(),
         }
     }
 
@@ -260,7 +247,7 @@ impl Slot {
             service.clear();
         }
         (self.bytes, self.errors, self.sum_ns) = (0, 0, 0);
-        self.parts.fill((0, 0));
+        self.parts.clear();
     }
 }
 
@@ -362,6 +349,7 @@ impl<'a> WorkerRecorder<'a> {
         }
         let latency = self.clock.nanos(timing.intended, timing.end);
         let slot = &mut self.slots[usize::from(series)];
+        slot.parts.next(bytes, spot, (slot.latency.len(), slot.sum_ns));
         slot.latency.record(latency);
         if let Some(service) = &mut slot.service {
             service.record(self.clock.nanos(timing.start, timing.end));
@@ -369,7 +357,6 @@ impl<'a> WorkerRecorder<'a> {
         slot.bytes += bytes;
         slot.sum_ns = slot.sum_ns.saturating_add(latency);
         slot.last_end = timing.end;
-        slot.part(bytes, spot, latency);
         if slot.first.is_none() {
             slot.first = Some((timing.start, latency));
         }

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use hdrhistogram::Histogram;
 
-use super::{SIZES, Slot};
+use super::Slot;
+use super::parts::SIZES;
 use crate::execute::Done;
 use crate::operation_error::OperationError;
 use crate::recording::{
@@ -150,7 +151,9 @@ impl Collector {
             let series = inner.interval(interval, self.series.len());
             series[at].get_or_insert_with(Accumulated::new).add(slot);
             inner.totals[at].add(slot);
-            for (sum, more) in inner.parts[at].iter_mut().zip(&slot.parts) {
+            for (sum, more) in
+                inner.parts[at].iter_mut().zip(slot.parts.all((slot.latency.len(), slot.sum_ns)))
+            {
                 *sum = (sum.0 + more.0, sum.1.saturating_add(more.1));
             }
             if let Some(service) = &slot.service {

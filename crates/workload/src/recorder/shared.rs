@@ -127,13 +127,13 @@ impl<'t> WorkerRecord<'t> {
         let rolls = self.thread.rolls(inner, timing.end);
         let latency = clock.nanos(timing.intended, timing.end);
         let slot = &mut inner.slots[usize::from(series)];
+        slot.parts.next(bytes, spot, (slot.latency.len(), slot.sum_ns));
         slot.latency.record(latency);
         if let Some(service) = &mut slot.service {
             service.record(clock.nanos(timing.start, timing.end));
         }
         slot.bytes += bytes;
         slot.sum_ns = slot.sum_ns.saturating_add(latency);
-        slot.part(bytes, spot, latency);
         let total = &mut self.totals[usize::from(series)];
         total.count += 1;
         total.bytes += bytes;

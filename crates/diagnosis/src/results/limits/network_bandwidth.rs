@@ -24,7 +24,7 @@ const EXPLANATION: Explanation = Explanation {
     formula: "U = rate on the wire / capacity, of the direction in which more went. Capacity: the emulated bandwidth (of each client, or of \
               the server's link), against which bytes of RPC messages · (MTU + 14) / (MTU − 52) count, 1514 / 1448 with the MTU of Ethernet; else the largest throughput of raw TCP in the \
               baseline, against which bytes of RPC messages count, host by host. Found when 85 % ≤ U, and of a baseline U ≤ 115 %: beyond \
-              that it is not the limit. Where no capacity is known it is possible when calls of 32 KiB or more pass one after the other (`served-in-turn`): bytes of a call · workers / mean latency. Cost = U, 100 % at most: the utilisation law",
+              that it is not the limit. Where no capacity is known it is a link or a limit of the server's when calls of 32 KiB or more pass one after the other (`served-in-turn`): bytes of a call · workers / mean latency. Cost = U, 100 % at most: the utilisation law",
     source: "paper 002 (what a network carries against what is reported); `[network] bandwidth` and `baseline` of the study; utilisation law \
              (Jain 1991, §33.2)",
 };
@@ -109,7 +109,7 @@ fn inferred(measured: &Measured<'_>) -> Option<Finding> {
     ];
     let cost = (moved / capacity).min(1.0);
     Some(
-        Finding::new(&EXPLANATION, Confidence::Possible, what, remedy)
+        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
             .with(evidence)
             .costs(cost, CostOf::Time, "rate / bytes that pass one after the other")
             .shown_by(Plot::Time),
