@@ -94,7 +94,8 @@ impl Diagnosis {
         self.clear.sort_unstable();
         self.clear.dedup();
         let expected = |one: &Finding| one.share() * one.confidence.probability();
-        self.findings
-            .sort_by(|a, b| expected(b).total_cmp(&expected(a)).then_with(|| b.confidence.cmp(&a.confidence)));
+        self.findings.sort_by(|a, b| {
+            expected(b).total_cmp(&expected(a)).then_with(|| b.confidence.cmp(&a.confidence))
+        });
     }
 }
