@@ -6,6 +6,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use crate::interface::{LEAST_REHASH, MOST_QUEUES};
+
 /// The longest delay and jitter: ten seconds.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(10);
 /// The smallest bandwidth, in bit/s: a modem's.
@@ -52,6 +54,12 @@ pub enum LinkError {
     /// Not from [`LEAST_MTU`] to [`MOST_MTU`].
     #[error("the MTU {0} is not between {LEAST_MTU} and {MOST_MTU}")]
     Mtu(u16),
+    /// Not from 1 to [`MOST_QUEUES`].
+    #[error("{0} transmit queues: the number must be from 1 to {MOST_QUEUES}")]
+    Queues(u32),
+    /// Less than [`LEAST_REHASH`].
+    #[error("a re-hash every {0:?} is more often than the maximum, every {LEAST_REHASH:?}")]
+    Rehash(Duration),
 }
 
 impl Link {
@@ -176,9 +184,25 @@ impl Path {
     ///
     /// A frame that is lost took its time on the line before.
     pub(crate) fn send(&mut self, now: u64, bytes: u64) -> Fate {
-        // Two draws for every frame, used or not: chance treats a frame by its number alone.
-        let [loss, jitter] = [self.draw(), self.draw()];
-        let Some(passed) = self.line.pass(now, bytes) else { return Fate::NoRoom };
+        let chance = self.chance();
+        match self.line.pass(now, bytes) {
+            Some(passed) => self.arrive(passed, chance),
+            None => Fate::NoRoom,
+        }
+    }
+
+    /// A frame has passed the host's own line at this time.
+    pub(crate) fn passed(&mut self, passed: u64) -> Fate {
+        let chance = self.chance();
+        self.arrive(passed, chance)
+    }
+
+    /// Two draws for every frame, used or not: chance treats a frame by its number alone.
+    fn chance(&mut self) -> [f64; 2] {
+        [self.draw(), self.draw()]
+    }
+
+    fn arrive(&mut self, passed: u64, [loss, jitter]: [f64; 2]) -> Fate {
         if loss < self.link.loss {
             return Fate::Lost;
         }

@@ -24,9 +24,11 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::interface::Interface;
 use crate::link::{Link, LinkError, MTU, check_mtu};
 use crate::namespace::{Namespace, NamespaceError, capabilities};
-use crate::wire::{Report, Wire, WireConfig, WireError, client_address, server_address};
+use crate::toeplitz::HashKey;
+use crate::wire::{Interfaces, Report, Wire, WireConfig, WireError, client_address, server_address};
 
 mod congestion;
 mod netem;
@@ -62,6 +64,8 @@ pub struct NetworkConfig {
     pub link: Link,
     /// Bit/s of the server's port, in each direction, shared by all clients.
     pub server_bandwidth: Option<u64>,
+    /// Transmit queues of all hosts' interfaces, which the wire alone has.
+    pub interface: Option<Interface>,
     /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to
     /// [`MOST_MTU`](crate::link::MOST_MTU).
     pub mtu: u16,
@@ -80,7 +84,8 @@ impl NetworkConfig {
     /// This many clients, each with this link.
     pub fn new(clients: u32, link: Link) -> Self {
         let spin = WireConfig::new(1, link).spin;
-        Self { clients, link, server_bandwidth: None, mtu: MTU, congestion: None, means: None, seed: 0, spin }
+        let (server_bandwidth, interface, congestion, means) = (None, None, None, None);
+        Self { clients, link, server_bandwidth, interface, mtu: MTU, congestion, means, seed: 0, spin }
     }
 }
 
@@ -139,10 +144,11 @@ impl Network {
     pub fn start(config: NetworkConfig) -> Result<Self, NetworkError> {
         config.link.check()?;
         check_mtu(config.mtu)?;
-        let (means, others) = choose(config.means)?;
+        let (means, others) = choose(config.means, config.interface.is_some())?;
         let open = Link::default();
         let emulation = match means {
             Means::Wire => Emulation::Wire(Wire::start(WireConfig {
+                interface: config.interface,
                 mtu: config.mtu,
                 seed: config.seed,
                 spin: config.spin,
@@ -241,6 +247,21 @@ impl Network {
         Ok(())
     }
 
+    /// Hashes all flows to transmit queues with this key from now on. Without transmit queues nothing changes.
+    pub fn set_hash_key(&self, key: HashKey) {
+        if let Emulation::Wire(wire) = &self.emulation {
+            wire.set_key(key);
+        }
+    }
+
+    /// For those who look at transmit queues while it runs; `None` with netem.
+    pub fn interfaces(&self) -> Option<Interfaces> {
+        match &self.emulation {
+            Emulation::Wire(wire) => Some(wire.interfaces()),
+            Emulation::Netem(_) => None,
+        }
+    }
+
     pub fn means(&self) -> Means {
         match self.emulation {
             Emulation::Netem(_) => Means::Netem,
@@ -298,7 +319,8 @@ impl Network {
 }
 
 /// The means, and why others are not used.
-fn choose(asked: Option<Means>) -> Result<(Means, Vec<(Means, String)>), NetworkError> {
+fn choose(asked: Option<Means>, has_queues: bool) -> Result<(Means, Vec<(Means, String)>), NetworkError> {
+    const QUEUES: &str = "transmit queues are emulated by the user-space wire only";
     let found = capabilities();
     let direct = |result: Result<(), String>| match crate::namespace::privilege() {
         crate::namespace::Privilege::UserNamespace if result.is_ok() => {
@@ -306,7 +328,8 @@ fn choose(asked: Option<Means>) -> Result<(Means, Vec<(Means, String)>), Network
         }
         _ => result,
     };
-    let (netem, wire) = (direct(found.netem), direct(found.wire));
+    let netem = if has_queues { Err(QUEUES.to_owned()) } else { direct(found.netem) };
+    let wire = direct(found.wire);
     match (asked, netem, wire) {
         (None | Some(Means::Netem), Ok(()), _) => Ok((Means::Netem, Vec::new())),
         (None, Err(reason), Ok(())) => Ok((Means::Wire, vec![(Means::Netem, reason)])),

@@ -24,8 +24,10 @@ use rustix::event::{EventfdFlags, eventfd};
 
 mod arena;
 mod engine;
+mod flow;
 mod frame;
 mod precedence;
+mod queues;
 mod report;
 mod switch;
 pub(crate) mod tap;
@@ -33,8 +35,10 @@ pub(crate) mod tap;
 pub use report::{ClientReport, DirectionReport, Lateness, Report};
 pub use tap::make_lasting as make_lasting_tap;
 
+use crate::interface::{Interface, InterfaceReport};
 use crate::link::{Link, LinkError, MTU, check_bandwidth, check_mtu};
 use crate::namespace::{MacAddress, Namespace, NamespaceError};
+use crate::toeplitz::HashKey;
 use engine::{Engine, State};
 use tap::Tap;
 
@@ -56,6 +60,9 @@ pub struct WireConfig {
     pub links: Vec<Link>,
     /// Bit/s of the server's own port, in each direction, shared by all clients.
     pub server_bandwidth: Option<u64>,
+    /// Transmit queues of all hosts' interfaces, in front of a client's bandwidth to the server, and of the server's
+    /// bandwidth to the clients. `None`: one FIFO each, of which nothing is reported.
+    pub interface: Option<Interface>,
     /// The MTU of all interfaces, in bytes, from [`LEAST_MTU`](crate::link::LEAST_MTU) to
     /// [`MOST_MTU`](crate::link::MOST_MTU).
     pub mtu: u16,
@@ -103,6 +110,7 @@ impl WireConfig {
         Self {
             links: vec![link; clients as usize],
             server_bandwidth: None,
+            interface: None,
             mtu: MTU,
             seed: 0,
             spin: Duration::from_micros(100),
@@ -159,6 +167,7 @@ impl Wire {
         config.links.iter().try_for_each(Link::check)?;
         check_bandwidth(config.server_bandwidth)?;
         check_mtu(config.mtu)?;
+        config.interface.as_ref().map_or(Ok(()), Interface::check)?;
         let (server, server_name, port) =
             make_end(&config.server, server_address(), server_mac(), config.mtu)?;
         let mut clients = Vec::with_capacity(count);
@@ -226,6 +235,17 @@ impl Wire {
         Ok(())
     }
 
+    /// Hashes all flows with this key from now on. Without transmit queues nothing changes.
+    pub fn set_key(&self, key: HashKey) {
+        self.state.lock().set_key(key);
+        self.wake();
+    }
+
+    /// For those who look at transmit queues while it runs.
+    pub fn interfaces(&self) -> Interfaces {
+        Interfaces(Arc::clone(&self.state))
+    }
+
     /// What it carried since it started or counts were cleared.
     ///
     /// # Errors
@@ -263,6 +283,18 @@ impl Wire {
     fn wake(&self) {
         // The counter is never full.
         let _ = rustix::io::write(&*self.wake, &1u64.to_ne_bytes());
+    }
+}
+
+/// A look at the transmit queues of a wire.
+#[derive(Debug, Clone)]
+pub struct Interfaces(Arc<Mutex<State>>);
+
+impl Interfaces {
+    /// What they did since the wire started or counts were cleared, and what waits now: of hosts that sent something, the
+    /// clients, then the server.
+    pub fn read(&self) -> Vec<InterfaceReport> {
+        self.0.lock().interfaces()
     }
 }
 

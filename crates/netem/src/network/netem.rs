@@ -202,7 +202,7 @@ impl Netem {
                 to_client: direction(&at_switch, &port_of(client)),
             });
         }
-        Ok(Report { clients })
+        Ok(Report { clients, interfaces: Vec::new() })
     }
 }
 

@@ -14,12 +14,15 @@ use rustix::time::{
 };
 
 use super::arena::{Arena, FrameRef};
+use super::flow::Flow;
 use super::frame::Frame;
 use super::report::{ClientReport, Counts, Report};
 use super::switch::{Departure, Route, Switch};
 use super::tap::Tap;
 use super::{LARGE_FRAMES_FROM, WireConfig, client_of, precedence};
+use crate::interface::InterfaceReport;
 use crate::link::{Link, nanoseconds};
+use crate::toeplitz::HashKey;
 
 /// Most frames read from one device before the others have their turn.
 const BATCH: usize = 64;
@@ -57,7 +60,12 @@ impl State {
             taps,
             links: config.links.clone(),
             server_bandwidth: config.server_bandwidth,
-            switch: Switch::new(&config.links, config.server_bandwidth, config.seed),
+            switch: Switch::new(
+                &config.links,
+                config.server_bandwidth,
+                config.interface.as_ref(),
+                config.seed,
+            ),
             arena: Arena::new(),
             counts: config.links.iter().map(|_| [Counts::new(), Counts::new()]).collect(),
             started: Instant::now(),
@@ -80,11 +88,23 @@ impl State {
         self.choose_frames()
     }
 
+    pub(super) fn set_key(&mut self, key: HashKey) {
+        let now = self.now();
+        self.switch.set_key(now, key);
+    }
+
+    /// What transmit queues did so far.
+    pub(super) fn interfaces(&mut self) -> Vec<InterfaceReport> {
+        let now = self.now();
+        self.switch.interfaces(now)
+    }
+
     pub(super) fn stop(&mut self) {
         self.stop = true;
     }
 
-    pub(super) fn report(&self) -> Report {
+    pub(super) fn report(&mut self) -> Report {
+        let interfaces = self.interfaces();
         let direction = |way, counts: &Counts| {
             let losses = self.switch.losses(way);
             counts.report(losses.lost, losses.no_room)
@@ -93,7 +113,7 @@ impl State {
             to_server: direction(Route::ToServer(client), up),
             to_client: direction(Route::ToClient(client), down),
         };
-        Report { clients: self.counts.iter().enumerate().map(client).collect() }
+        Report { clients: self.counts.iter().enumerate().map(client).collect(), interfaces }
     }
 
     pub(super) fn clear(&mut self) {
@@ -133,7 +153,11 @@ impl State {
     /// A frame of this many bytes was read.
     fn take(&mut self, device: usize, length: usize, now: u64) {
         let place = self.arena.keep(length);
-        let Some(size) = Frame::parse(self.arena.get(&place)) else { return self.arena.release(place) };
+        let data = self.arena.get(&place);
+        let Some(mut size) = Frame::parse(data) else { return self.arena.release(place) };
+        if self.switch.has_queues() {
+            size.flow = Flow::parse(data);
+        }
         if device < self.links.len() {
             // Clients reach the server alone.
             return if size.to.is_group() || client_of(size.to).is_none() {

@@ -3,6 +3,7 @@
 //! With offloads the kernel hands over segments of a flow as one large frame, which a network card would cut: the
 //! header in front of it (`struct virtio_net_hdr`, in the byte order of the host) says how.
 
+use super::flow::Flow;
 use crate::namespace::MacAddress;
 
 /// Bytes of the header before every frame.
@@ -22,6 +23,8 @@ pub(crate) struct Frame {
     pub(crate) frames: u64,
     /// Bytes of them, with Ethernet headers and without what a wire adds.
     pub(crate) bytes: u64,
+    /// Parsed where it is needed, see [`Flow::parse`].
+    pub(crate) flow: Flow,
 }
 
 impl Frame {
@@ -34,13 +37,13 @@ impl Frame {
         }
         let number = |at: usize| u64::from(u16::from_ne_bytes([header[at], header[at + 1]]));
         let (kind, headers, segment) = (header[1], number(2), number(4));
-        let length = frame.len() as u64;
+        let (length, flow) = (frame.len() as u64, Flow::default());
         let content = length.saturating_sub(headers);
         if kind == 0 || segment == 0 || content <= segment {
-            return Some(Self { to, frames: 1, bytes: length });
+            return Some(Self { to, frames: 1, bytes: length, flow });
         }
         let frames = content.div_ceil(segment);
-        Some(Self { to, frames, bytes: length + (frames - 1) * headers })
+        Some(Self { to, frames, bytes: length + (frames - 1) * headers, flow })
     }
 
     /// Bytes for the time of which they occupy a wire.
@@ -67,7 +70,8 @@ mod tests {
     #[test]
     fn plain_frames_are_one() {
         let found = Frame::parse(&frame(0, 0, 0, 1514)).unwrap();
-        assert_eq!(found, Frame { to: MacAddress([0, 1, 2, 3, 4, 5]), frames: 1, bytes: 1514 });
+        let to = MacAddress([0, 1, 2, 3, 4, 5]);
+        assert_eq!(found, Frame { to, frames: 1, bytes: 1514, flow: Flow::default() });
         assert_eq!(found.on_wire(), 1538);
         assert_eq!(Frame::parse(&frame(0, 0, 0, 42)).unwrap().on_wire(), 84);
     }

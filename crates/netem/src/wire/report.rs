@@ -5,11 +5,15 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::interface::InterfaceReport;
+
 /// What an emulated network carried.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// By client, in their order.
     pub clients: Vec<ClientReport>,
+    /// Of hosts with transmit queues that sent something: clients, then the server.
+    pub interfaces: Vec<InterfaceReport>,
 }
 
 /// The link of one client.

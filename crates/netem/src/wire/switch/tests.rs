@@ -3,13 +3,15 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::interface::Discipline;
 use crate::namespace::MacAddress;
+use crate::wire::flow::Flow;
 
 const MILLISECOND: u64 = 1_000_000;
 
 /// A frame of this many bytes on the wire.
 fn frame(on_wire: u64) -> Frame {
-    Frame { to: MacAddress([0; 6]), frames: 1, bytes: on_wire - 24 }
+    Frame { to: MacAddress([0; 6]), frames: 1, bytes: on_wire - 24, flow: Flow::default() }
 }
 
 /// All that leaves until then, each at its time: where, when, what.
@@ -28,7 +30,7 @@ fn all<T>(switch: &mut Switch<T>, until: u64) -> Vec<(Route, u64, T)> {
 #[test]
 fn both_directions_take_the_delay() {
     let links = [Link::of_delay(Duration::from_millis(3)), Link::of_delay(Duration::from_millis(1))];
-    let mut switch = Switch::new(&links, None, 0);
+    let mut switch = Switch::new(&links, None, None, 0);
     switch.send(Route::ToServer(0), 10, &frame(100), 'a').unwrap();
     switch.send(Route::ToClient(1), 20, &frame(100), 'b').unwrap();
     switch.send(Route::ToServer(1), 30, &frame(100), 'c').unwrap();
@@ -48,7 +50,7 @@ fn both_directions_take_the_delay() {
 fn clients_share_the_servers_port_in_the_order_of_arrival() {
     // 1,000 bytes take 8 µs each at 1 Gbit/s. The second client is nearer.
     let links = [Link::of_delay(Duration::from_millis(2)), Link::of_delay(Duration::from_millis(1))];
-    let mut switch = Switch::new(&links, Some(1_000_000_000), 0);
+    let mut switch = Switch::new(&links, Some(1_000_000_000), None, 0);
     for _ in 0..3 {
         switch.send(Route::ToServer(0), 0, &frame(1_000), 0).unwrap();
         switch.send(Route::ToServer(1), MILLISECOND, &frame(1_000), 1).unwrap();
@@ -66,7 +68,7 @@ fn clients_share_the_servers_port_in_the_order_of_arrival() {
 #[test]
 fn many_frames_at_once_at_a_slow_port_are_no_trouble() {
     let links = [Link { queue: Some(u64::MAX), ..Link::default() }];
-    let mut switch = Switch::new(&links, None, 0);
+    let mut switch = Switch::new(&links, None, None, 0);
     // No bandwidth: all arrive at once; then a port is put in front.
     for number in 0..200_000 {
         switch.send(Route::ToServer(0), 0, &frame(100), number).unwrap();
@@ -90,17 +92,30 @@ fn links() -> impl Strategy<Value = Link> {
     )
 }
 
+fn interfaces() -> impl Strategy<Value = Interface> {
+    (1u32..9, 0usize..3, 0u64..20_000, prop::option::of(10u64..50), prop::option::of(0u64..5_000)).prop_map(
+        |(queues, discipline, limit, rehash, flow_limit)| Interface {
+            discipline: Discipline::ALL[discipline],
+            limit: Some(limit),
+            rehash: rehash.map(Duration::from_millis),
+            flow_limit,
+            ..Interface::new(queues)
+        },
+    )
+}
+
 proptest! {
     #[test]
     fn every_frame_leaves_once_in_order_or_is_counted(
         links in prop::collection::vec(links(), 1..4),
         server in prop::option::of(100_000u64..1_000_000_000),
+        interface in prop::option::of(interfaces()),
         seed: u64,
         frames in prop::collection::vec((0usize..8, 0u64..200_000, 84u64..1_600), 1..300),
         changes in prop::collection::vec((0usize..300, links(), 0usize..4), 0..4),
     ) {
         let run = || {
-            let mut switch = Switch::new(&links, server, seed);
+            let mut switch = Switch::new(&links, server, interface.as_ref(), seed);
             let (mut now, mut left, mut dropped) = (0, Vec::new(), Vec::new());
             for (number, (way, gap, size)) in frames.iter().enumerate() {
                 for (at, link, client) in &changes {
