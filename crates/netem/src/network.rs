@@ -144,6 +144,7 @@ impl Network {
     pub fn start(config: NetworkConfig) -> Result<Self, NetworkError> {
         config.link.check()?;
         check_mtu(config.mtu)?;
+        config.interface.as_ref().map_or(Ok(()), Interface::check)?;
         let (means, others) = choose(config.means, config.interface.is_some())?;
         let open = Link::default();
         let emulation = match means {

@@ -4,5 +4,6 @@
 
 mod namespace;
 mod network;
+mod queues;
 mod relay;
 mod tcp;
