@@ -140,6 +140,8 @@ pub struct FlowReport {
     /// `10.77.0.1:2049-10.77.1.1:900`, source first, as connections are named in samples; without ports for what is
     /// neither TCP nor UDP.
     pub name: String,
+    /// The client at one of its ends, counted from 0.
+    pub client: u32,
     /// The number of its queue.
     pub queue: u32,
     /// Bytes of it that left.

@@ -6,12 +6,14 @@ use std::str::FromStr;
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a key: 32 bits more than the longest input has, two IPv6 addresses and two ports.
 const LENGTH: usize = 40;
 
 /// A key of the hash. Written as `ethtool -x` shows it: 40 bytes in hexadecimal, separated by colons.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct HashKey([u8; LENGTH]);
 
 /// Why a text is no key.
@@ -69,6 +71,20 @@ impl fmt::Display for HashKey {
 impl fmt::Debug for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "HashKey({self})")
+    }
+}
+
+impl From<HashKey> for String {
+    fn from(key: HashKey) -> Self {
+        key.to_string()
+    }
+}
+
+impl TryFrom<String> for HashKey {
+    type Error = HashKeyError;
+
+    fn try_from(text: String) -> Result<Self, HashKeyError> {
+        text.parse()
     }
 }
 

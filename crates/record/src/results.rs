@@ -183,6 +183,9 @@ pub struct RunParameters {
     pub mtu: Option<u32>,
     /// Bytes per second of the server's link in the emulated network; `None` = not limited.
     pub server_bandwidth: Option<f64>,
+    /// Transmit queues of each host in the emulated network; `None` = not emulated.
+    #[serde(default)]
+    pub transmit_queues: Option<u32>,
     /// Whether the server grants read delegations; `None` where the study does not start the server.
     pub delegations: Option<bool>,
     /// Slots that the clients of this program ask for; `None` for the kernel's.

@@ -15,6 +15,7 @@ mod services;
 mod session;
 mod setup;
 mod targets;
+mod transmit_queues;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use benchmaster_netem::interface::Interface;
 use benchmaster_netem::link::{Link, MTU};
 use benchmaster_netem::namespace::{Namespace, NamespaceError, Privilege, enter_user_namespace, privilege};
 use benchmaster_netem::network::{self, Network, NetworkConfig, NetworkError};
+use benchmaster_netem::toeplitz::HashKey;
 use benchmaster_netem::wire::{DirectionReport, Report};
 use benchmaster_record::results::{Emulator, NetworkAchieved, NetworkRecord};
+use benchmaster_telemetry::sampling::Sampler;
 
 use benchmaster_study::plan::Plan;
 use benchmaster_study::settings::{Launcher, Means, NetworkSettings, Settings, TargetKind};
+
+use super::transmit_queues::TransmitQueues;
 
 /// What a delay by the relay is good for.
 const RELAY_NOTE: &str = "a TCP relay that acknowledges locally: right for the latency of requests and replies only, not \
@@ -85,6 +90,7 @@ pub fn emulation_here(settings: &Settings) -> Option<String> {
     let chosen = match asked {
         Some(network::Means::Netem) => netem(),
         Some(network::Means::Wire) => wire(),
+        None if settings.network.of_queues().is_some() => wire(),
         None => netem().or_else(|no| wire().map_err(|reason| format!("{no}; {reason}"))),
     };
     Some(match chosen {
@@ -113,6 +119,8 @@ pub(super) struct Wired {
 struct Key {
     clients: u32,
     server_bandwidth: Option<u64>,
+    /// With the key of seed 0: that of a run is set when it begins.
+    interface: Option<Interface>,
     mtu: u16,
     congestion: Option<String>,
     means: Option<network::Means>,
@@ -135,13 +143,16 @@ impl Networks {
         // Reading the study has made sure that it is one.
         let mtu = settings.network.mtu.map_or(MTU, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
         let congestion = settings.network.congestion.clone();
-        let key = Key { clients, server_bandwidth, mtu, congestion, means };
+        let key = HashKey::of_seed(0);
+        let interface = settings.network.interface(key).map(|interface| Interface { key, ..interface });
+        let key = Key { clients, server_bandwidth, interface, mtu, congestion, means };
         let link = link(&settings.network);
         let index = match self.0.iter().position(|wired| wired.key == key) {
             Some(index) => index,
             None => {
                 let config = NetworkConfig {
                     server_bandwidth,
+                    interface,
                     mtu,
                     congestion: key.congestion.clone(),
                     means,
@@ -188,9 +199,18 @@ impl Wired {
         NetworkRecord { base_rtt_ns: Some(base), note: self.network.note(), ..record(settings, emulator) }
     }
 
-    /// A run begins.
-    pub(super) fn begin_run(&mut self) {
+    /// A run begins, in which flows are hashed to transmit queues with the key of the settings, or that of this seed.
+    pub(super) fn begin_run(&mut self, settings: &NetworkSettings, seed: u64) {
         self.carried = None;
+        if let Some(interface) = settings.interface(HashKey::of_seed(seed)) {
+            self.network.set_hash_key(interface.key);
+        }
+    }
+
+    /// What samples its hosts' transmit queues, if they have any.
+    pub(super) fn sampler(&self) -> Option<Box<dyn Sampler>> {
+        self.key.interface?;
+        Some(Box::new(TransmitQueues(self.network.interfaces()?)))
     }
 
     /// A workload is about to be measured.

@@ -11,6 +11,7 @@ use std::time::Instant;
 use benchmaster_analysis::derived;
 use benchmaster_analysis::responses::{Course, cut_warm_up, keep_warm_up, responses};
 use benchmaster_analysis::schedule::{Next, ScheduledRun, is_interrupted, next, primary, values};
+use benchmaster_design::stream_seed;
 use benchmaster_record::results::{
     NetworkAchieved, RetryRecord, RunKey, RunRecord, StudyRecord, StudyResults,
 };
@@ -275,7 +276,8 @@ impl<'a> Runner<'a> {
         run.service = reached.service.clone().or_else(|| self.labs.service(settings));
         run.lab = self.labs.record(settings);
         if let Some(wired) = self.targets.services.wired(reached.network) {
-            wired.begin_run();
+            let of_run = format!("hash/{}/{}", key.treatment, key.replicate);
+            wired.begin_run(&settings.network, stream_seed(self.study.seed, &of_run));
         }
         for ((name, spec), (_, workload)) in settings.workloads.iter().zip(&planned.workloads) {
             let named = |trouble: CrewError| (name.clone(), trouble);

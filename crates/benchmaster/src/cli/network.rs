@@ -2,10 +2,12 @@
 
 use std::ffi::OsString;
 
+use benchmaster_netem::interface::{Discipline, Interface};
+use benchmaster_netem::toeplitz::HashKey;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::{Args, ValueEnum};
 
-use super::value::{bits_per_second, byte_size, part, time_span};
+use super::value::{bits_per_second, byte_size, discipline, part, time_span};
 
 /// Run programs over an emulated network
 ///
@@ -22,6 +24,7 @@ use super::value::{bits_per_second, byte_size, part, time_span};
 Examples:
   benchmaster wire --delay 10ms --server 'iperf3 -s' --port 5201 -- iperf3 -c 10.77.0.1
   benchmaster wire --delay 5ms --jitter 1ms --bandwidth 1Gbit --loss 0.1% -- ping -c 5 10.77.0.1
+  benchmaster wire --server-bandwidth 1Gbit --queues 1 --queue-discipline fq --server 'iperf3 -s' -- iperf3 -Rc 10.77.0.1
   benchmaster wire --delay 1ms --clients 3        prints how to enter the namespaces
 
 COMMAND finds BENCHMASTER_SERVER_ADDRESS, BENCHMASTER_CLIENT_ADDRESS and BENCHMASTER_CLIENT (from 1) in its environment.
@@ -45,6 +48,8 @@ pub(crate) struct WireArgs {
     /// Bandwidth of the server's link, shared by all clients
     #[arg(long, value_name = "RATE", value_parser = bits_per_second)]
     pub(crate) server_bandwidth: Option<u64>,
+    #[command(flatten)]
+    pub(crate) queues: QueueArgs,
     /// MTU of all interfaces in bytes, from 576 to 9000 [default: 1500]
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(576..=9000))]
     pub(crate) mtu: Option<u16>,
@@ -78,6 +83,51 @@ pub(crate) struct WireArgs {
     /// Command to run in the first client's namespace
     #[arg(last = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Transmit queues of each host, in front of its bandwidth.
+#[derive(Debug, Args)]
+pub(crate) struct QueueArgs {
+    /// Transmit queues of each host, in front of --bandwidth at clients and --server-bandwidth at the server; flows are
+    /// hashed to them (wire only) [default: one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) queues: Option<u32>,
+    /// Order of packets in each transmit queue: fifo, sfq, fq [default: fifo]
+    #[arg(long, value_name = "NAME", value_parser = discipline)]
+    pub(crate) queue_discipline: Option<Discipline>,
+    /// Limit of each transmit queue in bytes [default: bandwidth × round trip + 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    pub(crate) queue_limit: Option<ByteSize>,
+    /// Most bytes of one flow in its transmit queue; the rest waits at the sender [default: unlimited]
+    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    pub(crate) flow_limit: Option<ByteSize>,
+    /// Seed of the key with which flows are hashed [default: that of --seed]
+    #[arg(long, value_name = "N", conflicts_with = "hash_key")]
+    pub(crate) hash_seed: Option<u64>,
+    /// Key with which flows are hashed: 40 bytes in hexadecimal, as ethtool -x shows it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) hash_key: Option<HashKey>,
+    /// Time after which flows are hashed with another key, again and again [default: never]
+    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    pub(crate) rehash: Option<TimeSpan>,
+}
+
+impl QueueArgs {
+    /// The transmit queues asked for.
+    pub(crate) fn interface(&self, seed: u64) -> Option<Interface> {
+        let Self { queues, queue_discipline, queue_limit, flow_limit, hash_seed, hash_key, rehash } = self;
+        let asked =
+            [queues.is_some(), queue_discipline.is_some(), queue_limit.is_some(), flow_limit.is_some()];
+        let hashed = [hash_seed.is_some(), hash_key.is_some(), rehash.is_some()];
+        (asked.contains(&true) || hashed.contains(&true)).then(|| Interface {
+            discipline: queue_discipline.unwrap_or_default(),
+            limit: queue_limit.map(|size| size.bytes()),
+            key: hash_key.unwrap_or_else(|| HashKey::of_seed(hash_seed.unwrap_or(seed))),
+            rehash: rehash.map(|period| period.0),
+            flow_limit: flow_limit.map(|size| size.bytes()),
+            ..Interface::new(queues.unwrap_or(1))
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

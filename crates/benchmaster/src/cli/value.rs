@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+use benchmaster_netem::interface::Discipline;
 use benchmaster_units::{Bandwidth, ByteSize, TimeSpan};
 
 pub(super) fn time_span(text: &str) -> Result<TimeSpan, String> {
@@ -19,6 +20,12 @@ pub(super) fn bits_per_second(text: &str) -> Result<u64, String> {
     let bandwidth: Bandwidth =
         text.parse().map_err(|error: benchmaster_units::UnitError| error.to_string())?;
     Ok((bandwidth.0 * 8.0).round() as u64)
+}
+
+/// `fifo`, `sfq` or `fq`.
+pub(super) fn discipline(text: &str) -> Result<Discipline, String> {
+    let found = Discipline::ALL.into_iter().find(|discipline| discipline.name() == text);
+    found.ok_or_else(|| format!("write {}", Discipline::ALL.map(Discipline::name).join(", ")))
 }
 
 /// `0.1%` or `0.001`.

@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use benchmaster_netem::interface::InterfaceReport;
 use benchmaster_netem::link::{Link, MTU};
 use benchmaster_netem::namespace::{
     Namespace, NamespaceError, Privilege, end_with_caller, enter_user_namespace, privilege,
@@ -73,7 +74,13 @@ fn start(args: &WireArgs) -> Result<Network> {
         NetworkMeans::Netem => Means::Netem,
         NetworkMeans::Wire => Means::Wire,
     });
+    let interface = args.queues.interface(args.seed);
+    if interface.is_some() && args.server_bandwidth.is_none() && args.bandwidth.is_none() {
+        let text = "nothing waits in transmit queues where no bandwidth is limited: add --server-bandwidth or --bandwidth";
+        return Err(Failure::wrong_input(anyhow::anyhow!(text)));
+    }
     let config = NetworkConfig {
+        interface,
         server_bandwidth: args.server_bandwidth,
         mtu: args.mtu.unwrap_or(MTU),
         congestion: args.congestion.clone(),
@@ -327,6 +334,7 @@ fn as_json(network: &Network, report: &Report) -> Value {
             json!({ "to_server": direction(&client.to_server), "to_client": direction(&client.to_client) })
         })
         .collect();
+    let interface = |interface: &InterfaceReport| json!({ "host": interface.host.to_string(), "queues": interface.queues, "flows": interface.flows });
     let link = network.link();
     json!({
         "means": network.means(),
@@ -342,6 +350,7 @@ fn as_json(network: &Network, report: &Report) -> Value {
             "congestion": network.congestion(),
         },
         "clients": clients,
+        "interfaces": report.interfaces.iter().map(interface).collect::<Vec<_>>(),
     })
 }
 
@@ -366,6 +375,26 @@ fn as_text(report: &Report) -> String {
                 direction.lost,
                 direction.queue_drops,
                 direction.overruns
+            );
+        }
+    }
+    if !report.interfaces.is_empty() {
+        text += &format!(
+            "{:<22}{:>12}{:>16}{:>8}{:>12}{:>15}\n",
+            "transmit queues", "packets", "bytes on wire", "flows", "drops", "longest, bytes"
+        );
+    }
+    for interface in &report.interfaces {
+        for (number, queue) in (0..).zip(&interface.queues) {
+            let _ = writeln!(
+                text,
+                "{:<22}{:>12}{:>16}{:>8}{:>12}{:>15}",
+                format!("{} tx{number}", interface.host),
+                queue.sent_packets,
+                queue.sent_bytes,
+                interface.flows.iter().filter(|flow| flow.queue == number).count(),
+                queue.drops,
+                queue.longest
             );
         }
     }

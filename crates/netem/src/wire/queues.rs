@@ -112,6 +112,7 @@ impl<T> Queue<T> {
 #[derive(Debug)]
 struct Seen<T> {
     flow: Flow,
+    client: usize,
     queue: usize,
     class: usize,
     /// Bytes of it in the queue.
@@ -175,7 +176,7 @@ impl<T> Queues<T> {
         if self.waiting == 0 {
             self.free_at = self.free_at.max(u128::from(now) * 1_000);
         }
-        let number = self.number(flow);
+        let number = self.number(flow, packet.client);
         let seen = &mut self.flows[number];
         let most = self.interface.flow_limit.unwrap_or(u64::MAX);
         if seen.queued > 0 && (!seen.held.is_empty() || seen.queued + packet.bytes > most) {
@@ -239,6 +240,7 @@ impl<T> Queues<T> {
     pub(super) fn report(&self) -> Option<InterfaceReport> {
         let flow = |(_, seen): (usize, &Seen<T>)| FlowReport {
             name: seen.flow.to_string(),
+            client: seen.client as u32,
             queue: seen.queue as u32,
             sent_bytes: seen.sent_bytes,
             held_bytes: seen.held_bytes,
@@ -278,7 +280,7 @@ impl<T> Queues<T> {
     }
 
     /// The number of a flow, which gets its queue when it is first seen.
-    fn number(&mut self, flow: Flow) -> usize {
+    fn number(&mut self, flow: Flow, client: usize) -> usize {
         if let Some(number) = self.numbers.get(&flow) {
             return *number;
         }
@@ -289,7 +291,17 @@ impl<T> Queues<T> {
         let number = entry.key();
         let (queue, class) = place(&self.interface, &self.key, &flow, number);
         let (held, held_bytes) = (VecDeque::new(), 0);
-        entry.insert(Seen { flow, queue, class, queued: 0, held, held_bytes, sent_bytes: 0, drops: 0 });
+        entry.insert(Seen {
+            flow,
+            client,
+            queue,
+            class,
+            queued: 0,
+            held,
+            held_bytes,
+            sent_bytes: 0,
+            drops: 0,
+        });
         self.numbers.insert(flow, number);
         number
     }

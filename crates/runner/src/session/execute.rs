@@ -7,7 +7,7 @@ use benchmaster_record::model::Workload;
 use benchmaster_record::recording::{HostSamples, Recording, WorkerRecording};
 use benchmaster_record::results::{NetworkAchieved, RunKey, ServerUse};
 use benchmaster_store::trace::{TraceFacts, TraceWorker, TraceWriter};
-use benchmaster_telemetry::sampling::{Sampling, SamplingConfig, Watched as Looked};
+use benchmaster_telemetry::sampling::{Sampler, Sampling, SamplingConfig, Watched as Looked};
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::cache::CacheControl;
 use benchmaster_workload::execute::Edge;
@@ -124,10 +124,13 @@ impl Runner<'_> {
                         }
                         if let Some(server) = &server {
                             server.arrivals().watch();
+                            let queues = services.wired(reached.network).and_then(|wired| wired.sampler());
+                            let server_sampler: Box<dyn Sampler> = Box::new(ServerSampler(server.clone()));
+                            let samplers = [server_sampler].into_iter().chain(queues).collect();
                             sampling = job.sampling.as_ref().map(|config| {
                                 // Those of the system are read where the clients are.
                                 let config = SamplingConfig { samplers: Some(Vec::new()), ..config.clone() };
-                                Sampling::start(&config, vec![Box::new(ServerSampler(server.clone()))])
+                                Sampling::start(&config, samplers)
                             });
                             before = Some(Reading::now(server));
                         }

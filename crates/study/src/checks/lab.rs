@@ -188,6 +188,11 @@ fn network(problems: &mut Problems, settings: &Settings, lab: &LabSettings) {
             problems.add(&format!("network.{key}"), message.into(), help);
         }
     }
+    if let Some(key) = network.of_queues() {
+        let message = "the interfaces of a lab's machines have one transmit queue each".to_owned();
+        let help = "remove it, or use the embedded server without a lab: `url = \"nfs://{server}/export\"`";
+        problems.add(&format!("network.{key}"), message, help);
+    }
     if lab.time == LabTime::Virtual && (network.loss.0 > 0.0 || network.jitter > TimeSpan::default()) {
         let key = if network.loss.0 > 0.0 { "loss" } else { "jitter" };
         let message = format!("virtual time makes runs exactly alike, and `{key}` is drawn at random");

@@ -1,5 +1,6 @@
 //! Whether the network of a treatment can be emulated, as far as it can be told without trying.
 
+use benchmaster_netem::interface::{LEAST_REHASH, MOST_QUEUES};
 use benchmaster_netem::link::{LEAST_BANDWIDTH, LEAST_MTU, LONGEST_DELAY, MOST_MTU};
 use benchmaster_netem::network::is_congestion_control;
 use benchmaster_nfs_client::rpc::Transport;
@@ -41,6 +42,7 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
             problems.add("network.queue", message, "add `bandwidth`, or remove it");
         }
         check_tcp(problems, network);
+        check_queues(problems, network);
         match settings.target.kind() {
             // Between machines it is.
             TargetKind::Mount(_) | TargetKind::Embedded(_) if settings.lab.is_some() => {}
@@ -103,6 +105,32 @@ fn check_tcp(problems: &mut Problems, network: &NetworkSettings) {
         let message = format!("`{name}` cannot be the name of a congestion control");
         let help = "write one that `cat /proc/sys/net/ipv4/tcp_available_congestion_control` shows, such as `\"cubic\"`, or remove it for the host's default";
         problems.add("network.congestion", message, help);
+    }
+}
+
+/// Reports transmit queues that cannot be, or change nothing.
+fn check_queues(problems: &mut Problems, network: &NetworkSettings) {
+    let Some(key) = network.of_queues() else { return };
+    if let Some(queues) = network.queues.filter(|queues| !(1..=MOST_QUEUES).contains(queues)) {
+        let message = format!("an interface with {queues} transmit queues cannot be emulated");
+        problems.add("network.queues", message, format!("write a number from 1 to {MOST_QUEUES}"));
+    }
+    if let Some(period) = network.rehash.filter(|period| period.0 < LEAST_REHASH) {
+        let message = format!("a re-hash every {period} is more often than can be emulated");
+        problems.add("network.rehash", message, format!("write at least `\"{}\"`", TimeSpan(LEAST_REHASH)));
+    }
+    if network.hash_key.is_some() && network.hash_seed.is_some() {
+        let message = "`hash_key` is the key that `hash_seed` would give".to_owned();
+        problems.add("network.hash_key", message, "remove one of them");
+    }
+    if network.bandwidth.is_none() && network.server_bandwidth.is_none() {
+        let message = "nothing waits in transmit queues where no bandwidth is limited".to_owned();
+        let help = "add `server_bandwidth` for those of the server, or `bandwidth` for those of the clients";
+        problems.add(&format!("network.{key}"), message, help);
+    }
+    if network.means == Means::Netem {
+        let message = "transmit queues are emulated by the wire only".to_owned();
+        problems.add("network.means", message, "write `means = \"auto\"`");
     }
 }
 

@@ -112,6 +112,15 @@ pub(super) fn networks(
         }
         parts.extend(network.server_bandwidth.map(|bandwidth| format!("{bandwidth} at the server")));
         parts.extend(network.queue.map(|queue| format!("{queue} may wait")));
+        if network.of_queues().is_some() {
+            parts.push(match (network.queues.unwrap_or(1), network.queue_discipline.unwrap_or_default()) {
+                (1, discipline) => format!("1 transmit queue ({discipline})"),
+                (queues, discipline) => format!("{queues} transmit queues ({discipline})"),
+            });
+        }
+        parts.extend(network.queue_limit.map(|limit| format!("{limit} in each")));
+        parts.extend(network.flow_limit.map(|limit| format!("{limit} of a flow")));
+        parts.extend(network.rehash.map(|period| format!("hashed again every {period}")));
         parts.extend(network.mtu.map(|mtu| format!("MTU {mtu}")));
         parts.extend(network.congestion.as_ref().map(|name| format!("TCP with {name}")));
         let link = parts.join(", ");

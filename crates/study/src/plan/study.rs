@@ -59,6 +59,7 @@ impl PlannedTreatment {
             congestion: network.congestion.clone(),
             mtu: network.mtu,
             server_bandwidth: network.server_bandwidth.map(|bandwidth| bandwidth.0),
+            transmit_queues: network.of_queues().map(|_| network.queues.unwrap_or(1)),
             delegations,
             // The address of the server has no say in it.
             slots_asked: settings

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use benchmaster_netem::interface::{Discipline, Interface};
+use benchmaster_netem::toeplitz::HashKey;
 use benchmaster_units::{Bandwidth, ByteSize, TimeSpan};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -28,6 +30,35 @@ pub struct NetworkSettings {
     /// the bandwidth carries in a round trip, and 64 KiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<ByteSize>,
+    /// Transmit queues of each host's network interface, in front of `bandwidth` at clients and of `server_bandwidth` at the
+    /// server: 1 to 64, which share the line packet by packet. Flows are hashed to them. If absent, one, unless another
+    /// of these keys is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub queues: Option<u32>,
+    /// Order of packets in each transmit queue: `"fifo"`, `"sfq"` (127 classes of flows take turns) or `"fq"` (flows take turns).
+    /// If absent, `"fifo"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "discipline_schema")]
+    pub queue_discipline: Option<Discipline>,
+    /// Most bytes that wait in each transmit queue; what comes on top is dropped. If absent, what the bandwidth carries in a
+    /// round trip, and 64 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_limit: Option<ByteSize>,
+    /// Most bytes of a flow in its transmit queue, one packet at least; what comes on top waits at its sender, as with TCP's small
+    /// queues (TSQ). If absent, no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flow_limit: Option<ByteSize>,
+    /// Seed of the key with which flows are hashed to transmit queues. If absent, another in each run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hash_seed: Option<u64>,
+    /// The key itself, 40 bytes in hexadecimal as `ethtool -x` shows it, instead of a seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub hash_key: Option<HashKey>,
+    /// All flows are hashed again, with another key, after this time and then again and again. If absent, never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehash: Option<TimeSpan>,
     /// MTU of all interfaces: the largest IP packet in a frame, in bytes. If absent, 1500, as Ethernet has it; 9000 are jumbo
     /// frames.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +91,41 @@ impl NetworkSettings {
         .into_iter()
         .find(|(_, asked)| *asked)
         .map(|(key, _)| key)
+        .or_else(|| self.of_queues())
     }
+
+    /// The first key that asks for transmit queues.
+    pub fn of_queues(&self) -> Option<&'static str> {
+        [
+            ("queues", self.queues.is_some()),
+            ("queue_discipline", self.queue_discipline.is_some()),
+            ("queue_limit", self.queue_limit.is_some()),
+            ("flow_limit", self.flow_limit.is_some()),
+            ("hash_seed", self.hash_seed.is_some()),
+            ("hash_key", self.hash_key.is_some()),
+            ("rehash", self.rehash.is_some()),
+        ]
+        .into_iter()
+        .find(|(_, asked)| *asked)
+        .map(|(key, _)| key)
+    }
+
+    /// The transmit queues asked for. The key of their hash is that of the settings, if they state one.
+    pub fn interface(&self, key: HashKey) -> Option<Interface> {
+        self.of_queues()?;
+        Some(Interface {
+            discipline: self.queue_discipline.unwrap_or_default(),
+            limit: self.queue_limit.map(|limit| limit.0),
+            key: self.hash_key.or_else(|| self.hash_seed.map(HashKey::of_seed)).unwrap_or(key),
+            rehash: self.rehash.map(|period| period.0),
+            flow_limit: self.flow_limit.map(|limit| limit.0),
+            ..Interface::new(self.queues.unwrap_or(1))
+        })
+    }
+}
+
+fn discipline_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "null"], "enum": Discipline::ALL })
 }
 
 /// How a network is emulated.
@@ -189,9 +254,42 @@ mod tests {
         assert!(network("").unwrap().is_plain());
         let limited = network("bandwidth = '1Gbit/s'").unwrap();
         assert_eq!((limited.is_plain(), limited.beyond_delay()), (false, Some("bandwidth")));
-        for (key, text) in [("mtu", "mtu = 1500"), ("congestion", "congestion = 'cubic'")] {
+        for (key, text) in [
+            ("mtu", "mtu = 1500"),
+            ("congestion", "congestion = 'cubic'"),
+            ("queues", "queues = 8"),
+            ("queue_discipline", "queue_discipline = 'sfq'"),
+            ("queue_limit", "queue_limit = '1MiB'"),
+            ("flow_limit", "flow_limit = '128KiB'"),
+            ("hash_seed", "hash_seed = 7"),
+            ("rehash", "rehash = '10s'"),
+        ] {
             let asked = network(text).unwrap();
             assert_eq!((asked.is_plain(), asked.beyond_delay()), (false, Some(key)));
         }
+    }
+
+    #[test]
+    fn transmit_queues_are_those_asked_for() {
+        let network = |text: &str| toml::from_str::<NetworkSettings>(text);
+        let key = HashKey::of_seed(1);
+        assert_eq!(network("delay = '1ms'").unwrap().interface(key), None);
+        assert_eq!(
+            network("queues = 8").unwrap().interface(key),
+            Some(Interface { key, ..Interface::new(8) })
+        );
+        let fair = network("queue_discipline = 'fq'\nhash_seed = 7\nrehash = '10s'").unwrap().interface(key);
+        let expected = Interface {
+            discipline: Discipline::Fq,
+            key: HashKey::of_seed(7),
+            rehash: Some(std::time::Duration::from_secs(10)),
+            ..Interface::new(1)
+        };
+        assert_eq!(fair, Some(expected));
+        let text = HashKey::of_seed(3).to_string();
+        let given = network(&format!("hash_key = '{text}'")).unwrap().interface(key);
+        assert_eq!(given.map(|interface| interface.key), Some(HashKey::of_seed(3)));
+        assert!(network("hash_key = '6d:5a'").is_err());
+        assert!(network("queue_discipline = 'red'").is_err());
     }
 }

@@ -305,6 +305,11 @@ mistakes! {
     network_of_a_relay: wire("[network]\ndelay = \"1ms\"\njitter = \"1ms\"\nmeans = \"relay\"");
     network_means_of_an_external_server: wire("[network]\ndelay = \"1ms\"\nmeans = \"wire\"").replace("{server}", "filer");
     network_mtu_of_a_relay: wire("[network]\nmtu = 9000\nmeans = \"relay\"");
+    network_queues_of_a_relay: wire("[network]\nqueues = 8\nserver_bandwidth = \"1Gbit/s\"\nmeans = \"relay\"");
+    network_queues_of_netem: wire("[network]\nqueue_discipline = \"fq\"\nserver_bandwidth = \"1Gbit/s\"\nmeans = \"netem\"");
+    network_queues_that_cannot_be: wire("[network]\nqueues = 65\nrehash = \"1ms\"");
+    network_queue_discipline_unknown: wire("[network]\nqueues = 8\nserver_bandwidth = \"1Gbit/s\"\nqueue_discipline = \"red\"");
+    network_hash_key_too_short: wire("[network]\nserver_bandwidth = \"1Gbit/s\"\nhash_key = \"6d:5a\"");
     network_mtu_and_congestion: wire("[network]\nmtu = 65536\ncongestion = \"no such\"");
     network_bandwidth_without_unit: wire("[network]\nbandwidth = \"1G\"\nserver_bandwidth = 5");
     namespaces_of_nothing: and("[clients]\nnamespaces = true\n");
