@@ -109,6 +109,8 @@ pub(super) struct Wired {
     network: Network,
     /// Namespaces of the clients, in their order.
     pub(super) clients: Vec<Arc<Namespace>>,
+    /// With which the present run hashes flows to transmit queues, if there are any.
+    hash_key: Option<HashKey>,
     /// What was carried while workloads of the present run were measured.
     carried: Option<NetworkAchieved>,
 }
@@ -164,7 +166,7 @@ impl Networks {
                     Ok::<_, NamespaceError>(Arc::new(namespace))
                 });
                 let clients = namespaces.collect::<Result<_, _>>()?;
-                self.0.push(Wired { key, network, clients, carried: None });
+                self.0.push(Wired { key, network, clients, hash_key: None, carried: None });
                 self.0.len() - 1
             }
         };
@@ -202,9 +204,7 @@ impl Wired {
     /// A run begins, in which flows are hashed to transmit queues with the key of the settings, or that of this seed.
     pub(super) fn begin_run(&mut self, settings: &NetworkSettings, seed: u64) {
         self.carried = None;
-        if let Some(interface) = settings.interface(HashKey::of_seed(seed)) {
-            self.network.set_hash_key(interface.key);
-        }
+        self.hash_key = settings.interface(HashKey::of_seed(seed)).map(|interface| interface.key);
     }
 
     /// What samples its hosts' transmit queues, if they have any.
@@ -213,8 +213,11 @@ impl Wired {
         Some(Box::new(TransmitQueues(self.network.interfaces()?)))
     }
 
-    /// A workload is about to be measured.
+    /// A workload is about to be measured: until the first re-hash it is a whole period from now.
     pub(super) fn begin(&mut self) -> Result<(), NetworkError> {
+        if let Some(key) = self.hash_key {
+            self.network.set_hash_key(key);
+        }
         self.network.clear()
     }
 

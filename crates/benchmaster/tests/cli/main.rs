@@ -18,6 +18,7 @@ mod crash;
 mod diagnose;
 mod english;
 mod fleet;
+mod hash_cast;
 mod hosts;
 mod import;
 mod inputs;

@@ -26,6 +26,7 @@ mod small_calls;
 mod spikes;
 pub(super) mod standstill;
 mod tools;
+mod transmit_queues;
 mod versions;
 mod winners;
 

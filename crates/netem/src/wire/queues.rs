@@ -230,9 +230,10 @@ impl<T> Queues<T> {
         (self.waiting > 0).then(|| u64::try_from(self.free_at.div_ceil(1_000)).unwrap_or(u64::MAX))
     }
 
-    /// Hashes all flows with this key from now on.
-    pub(super) fn set_key(&mut self, key: HashKey) {
+    /// Hashes all flows with this key from `now` on; until the next re-hash it is a whole period.
+    pub(super) fn set_key(&mut self, now: u64, key: HashKey) {
         (self.interface.key, self.rehashes) = (key, 0);
+        self.rehash_at = self.interface.rehash.map(|period| now.saturating_add(nanoseconds(period)));
         self.spread(key);
     }
 
@@ -253,7 +254,7 @@ impl<T> Queues<T> {
         })
     }
 
-    /// Resets counts, and forgets flows of which nothing waits.
+    /// Resets counts, and forgets flows of which nothing was sent since they were reset before, and nothing waits.
     pub(super) fn clear(&mut self) {
         for Queue { counts, .. } in &mut self.queues {
             *counts = QueueReport {
@@ -263,19 +264,20 @@ impl<T> Queues<T> {
                 ..QueueReport::default()
             };
         }
-        self.forget();
+        self.forget(|seen| seen.queued == 0 && seen.sent_bytes == 0);
         for (_, seen) in &mut self.flows {
             (seen.sent_bytes, seen.drops) = (0, 0);
         }
     }
 
-    fn forget(&mut self) {
+    fn forget(&mut self, is_over: impl Fn(&Seen<T>) -> bool) {
         let numbers = &mut self.numbers;
         self.flows.retain(|_, seen| {
-            if seen.queued == 0 {
+            let over = is_over(seen);
+            if over {
                 numbers.remove(&seen.flow);
             }
-            seen.queued > 0
+            !over
         });
     }
 
@@ -285,7 +287,7 @@ impl<T> Queues<T> {
             return *number;
         }
         if self.flows.len() >= MOST_FLOWS {
-            self.forget();
+            self.forget(|seen| seen.queued == 0);
         }
         let entry = self.flows.vacant_entry();
         let number = entry.key();

@@ -174,7 +174,7 @@ impl<T> Switch<T> {
     pub(super) fn set_key(&mut self, now: u64, key: HashKey) {
         for host in 0..self.hosts.len() {
             self.advance(host, now);
-            self.hosts[host].queues.set_key(key);
+            self.hosts[host].queues.set_key(now, key);
         }
     }
 

@@ -8,6 +8,11 @@ use benchmaster_telemetry::derived::growth;
 
 use crate::measured::Measured;
 
+/// Starts that lie so much of the run apart are one after the other.
+const STAGGERED: f64 = 0.05;
+/// Parts of the run that are compared.
+pub(super) const PARTS: usize = 20;
+
 /// What the clients of one group of workers moved.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rates {
@@ -56,11 +61,35 @@ pub(super) fn rates_of(recording: &Recording) -> Option<Rates> {
 /// Bytes that each client moved in each of so many equal parts of the time in which all were at work: from the trace, else
 /// from the counters of the hosts of agents with one client each. `None` where neither tells.
 pub(super) fn course(measured: &Measured<'_>, parts: usize) -> Option<Vec<(u32, Vec<f64>)>> {
-    let workers = &measured.recording.workers;
-    let start = workers.iter().map(|worker| worker.start_ns).max()?;
-    let end = workers.iter().map(|worker| worker.end_ns).min()?.min(measured.recording.length_ns);
-    let part = (end.checked_sub(start)? / parts as u64).max(1);
-    traced(measured, start, part, parts).or_else(|| sampled(measured, start, part, parts))
+    let (start, part) = all_at_work(measured.recording, parts)?;
+    traced(measured, start, part, parts).or_else(|| sampled(measured.recording, start, part, parts))
+}
+
+/// The beginning of the time in which all clients are at work, and the length of one of so many parts of it.
+fn all_at_work(recording: &Recording, parts: usize) -> Option<(u64, u64)> {
+    let start = recording.workers.iter().map(|worker| worker.start_ns).max()?;
+    let end = recording.workers.iter().map(|worker| worker.end_ns).min()?.min(recording.length_ns);
+    Some((start, (end.checked_sub(start)? / parts as u64).max(1)))
+}
+
+/// The rates of clients: where they begin one after the other, those of the time in which all are at work, if its course is
+/// known.
+pub(super) fn together(
+    recording: &Recording,
+    course: impl FnOnce(usize) -> Option<Vec<(u32, Vec<f64>)>>,
+) -> Option<Rates> {
+    let all = rates_of(recording)?;
+    let starts = || recording.workers.iter().map(|worker| worker.start_ns);
+    if (starts().max()? - starts().min()?) as f64 <= STAGGERED * recording.length_ns as f64 {
+        return Some(all);
+    }
+    let (_, part) = all_at_work(recording, PARTS)?;
+    let seconds = part as f64 * PARTS as f64 / 1e9;
+    let of: Vec<(u32, f64)> = course(PARTS)?
+        .into_iter()
+        .map(|(client, parts)| (client, parts.iter().sum::<f64>() / seconds))
+        .collect();
+    (of.len() == all.of.len()).then_some(Rates { of, ..all })
 }
 
 fn traced(measured: &Measured<'_>, start: u64, part: u64, parts: usize) -> Option<Vec<(u32, Vec<f64>)>> {
@@ -82,8 +111,7 @@ fn traced(measured: &Measured<'_>, start: u64, part: u64, parts: usize) -> Optio
     (!moved.is_empty()).then(|| moved.into_iter().collect())
 }
 
-fn sampled(measured: &Measured<'_>, start: u64, part: u64, parts: usize) -> Option<Vec<(u32, Vec<f64>)>> {
-    let recording = measured.recording;
+fn sampled(recording: &Recording, start: u64, part: u64, parts: usize) -> Option<Vec<(u32, Vec<f64>)>> {
     let alone = recording.agents.iter().filter(|agent| agent.clients == 1);
     let of = alone.map(|agent| {
         let host = recording.samples.iter().find(|host| host.agent == agent.name)?;

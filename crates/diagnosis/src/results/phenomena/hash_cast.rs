@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use benchmaster_analysis::counts;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{RunKey, RunRecord};
-use benchmaster_stats::fairness::two_clusters;
 use benchmaster_stats::share::wilson;
 use benchmaster_stats::{hash_cast, mean, standard_deviation};
 
-use super::clients::rates_of;
+use super::clients::together;
 use super::tools::{digits, percent};
+use super::winners::{ONE_FAIR_QUEUE, transmit_queues, winners};
 use crate::explanation::{Explanation, Group};
 use crate::finding::{
     AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval,
@@ -19,8 +19,6 @@ use crate::results::rule::{Compared, Comparison, Whole};
 use crate::words::plural;
 
 const LEAST_RUNS: usize = 5;
-/// Queues of common network cards, and of the papers'.
-const QUEUES: u32 = 8;
 /// What the sum over clients may vary by.
 const MOST_VARIATION: f64 = 0.05;
 
@@ -33,7 +31,7 @@ const EXPLANATION: Explanation = Explanation {
     mechanism: "Connections are hashed to the transmit queues of the server's network card when a run begins. Each run draws again: in some all are alike, in most two or more share a queue, and the sum is always \
                 what the link carries. So differences between runs of a single client are luck, and no property of it.",
     formula: "in 5 or more runs of a treatment with n clients: k runs with winners and losers (see `winners-and-losers`); found when k ≥ 2, different clients lose in them, the sum over clients varies by ≤ 5 %, \
-              and P(ratio ≥ 1.5 | n connections, 8 queues) is within the 95 % Wilson interval of k / runs; cost = mean over these runs of 1 − losers' rate / mean rate",
+              and P(ratio ≥ 1.5 | n connections, as many queues as the emulated network has, else 8) is within the 95 % Wilson interval of k / runs; not where clients begin one after the other; cost = mean over these runs of 1 − losers' rate / mean rate",
     source: "paper 000 §4.2 to 4.3, figures 5 and 6, observations 3 and 4 (about 80 % of the experiments; always 112 MB/s together); paper 001, figure 3",
 };
 
@@ -48,9 +46,12 @@ fn compare(whole: &Whole<'_>) -> Compared {
                     Some((run, run.recordings.iter().find(|recording| recording.workload == workload.name)?))
                 })
                 .collect();
-            let rates: Vec<(RunKey, Vec<(u32, f64)>)> = recordings
+            let rates: Vec<Rated> = recordings
                 .iter()
-                .filter_map(|(run, recording)| Some((run.key, rates_of(recording)?.of)))
+                .filter_map(|(run, recording)| {
+                    let rates = together(recording, |_| None)?;
+                    Some((run.key, rates.of))
+                })
                 .collect();
             let clients = rates.first().map_or(0, |(_, of)| of.len());
             if rates.len() < LEAST_RUNS
@@ -60,7 +61,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
                 continue;
             }
             compared.irrelevant = false;
-            let Some(mut finding) = judge(&rates, clients as u32) else { continue };
+            let queues = recordings.first().map_or(8, |(run, _)| transmit_queues(run));
+            let Some(mut finding) = judge(&rates, clients as u32, queues) else { continue };
             finding.place = format!("{}: {}", workload.name, plural(rates.len(), "run"));
             let at = finding.at.get_or_insert_default();
             let cost = finding.cost.as_ref().map(|cost| cost.share);
@@ -79,16 +81,15 @@ fn compare(whole: &Whole<'_>) -> Compared {
     compared
 }
 
-fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
+/// A run, and what its clients got.
+type Rated = (RunKey, Vec<(u32, f64)>);
+
+fn judge(rates: &[Rated], clients: u32, queues: u32) -> Option<Finding> {
     let sums: Vec<f64> = rates.iter().map(|(_, of)| of.iter().map(|(_, rate)| rate).sum()).collect();
     let variation = standard_deviation(&sums)? / mean(&sums)?;
-    let patterns: Vec<_> = rates
-        .iter()
-        .filter_map(|(_, of)| two_clusters(&of.iter().map(|(_, rate)| *rate).collect::<Vec<_>>()))
-        .filter(|found| found.is_pattern() && found.ratio().is_finite())
-        .collect();
+    let patterns: Vec<_> = rates.iter().filter_map(|(_, of)| winners(of)).collect();
     let losers: BTreeSet<&Vec<usize>> = patterns.iter().map(|found| &found.losers).collect();
-    let expected = hash_cast::probability_of_ratio(clients, QUEUES, 1.5).ok()?;
+    let expected = hash_cast::probability_of_ratio(clients, queues, 1.5).ok()?;
     let seen = patterns.len() as f64 / rates.len() as f64;
     let (low, high) = wilson(patterns.len() as u64, rates.len() as u64, 0.95);
     if patterns.len() < 2
@@ -102,7 +103,7 @@ fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
     let ratio = mean(&patterns.iter().map(|found| found.ratio()).collect::<Vec<_>>())?;
     let lost = mean(&patterns.iter().map(|found| 1.0 - found.losers_mean / mean_of).collect::<Vec<_>>())?;
     let what = format!(
-        "In {} of {} runs ({}) some clients get {} times what others get, and they are others in each; together they always move the same (within {}). Hashing of {clients} connections to {QUEUES} transmit queues \
+        "In {} of {} runs ({}) some clients get {} times what others get, and they are others in each; together they always move the same (within {}). Hashing of {clients} connections to {queues} transmit queues \
          would do so in {}.",
         patterns.len(),
         rates.len(),
@@ -113,13 +114,14 @@ fn judge(rates: &[(RunKey, Vec<(u32, f64)>)], clients: u32) -> Option<Finding> {
     );
     let remedy = Remedy::new("Do not judge clients by single runs. One transmit queue with fair queueing at the server ends it; more connections per client make it smaller.")
         .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
+        .by(Need::EmulatedNetwork, ONE_FAIR_QUEUE)
         .confirmed_by("`benchmaster simulate hash-cast` for your number of clients and queues; `studies/paper000-hash-cast.toml` with the server's URL");
     Some(
         Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
             .with([
                 Evidence::number("runs with winners and losers", patterns.len() as f64),
                 Evidence::number("groups of losers that differ", losers.len() as f64),
-                Evidence::number("expected share of such runs, 8 queues", expected),
+                Evidence::number("expected share of such runs", expected),
                 Evidence::number("winners' rate / losers' rate, mean", ratio),
                 Evidence::number("variation of the rate of all clients over runs", variation),
             ])

@@ -5,6 +5,8 @@ use benchmaster_stats::standard_deviation;
 
 use super::clients::course;
 use super::tools::{digits, p_text, percent};
+use super::transmit_queues::Hashed;
+use super::winners::ONE_FAIR_QUEUE;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
@@ -32,7 +34,7 @@ const EXPLANATION: Explanation = Explanation {
                 shared its old queue get more, while all together move as much as before.",
     formula: "each client's share of what all moved, in 40 equal parts of the time in which all are at work (from the trace, or the counters of clients' hosts); found when E-divisive finds \
               one change (p ≤ 0.01 after Holm's rule over clients), with a ratio ≥ 1.4, ≤ 15 % variation on each side with six parts or more, and the sum over all clients changes by \
-              ≤ 15 %; cost = 1 − lower share / higher share, of that client's throughput, over the time of the lower one",
+              ≤ 15 %; where connections' queues were sampled (`transmit_queues`), certain if one changed within a twentieth of the run from it, else possible; cost = 1 − lower share / higher share, of that client's throughput, over the time of the lower one",
     source: "paper 001, figure 2 (at 270 s Client5 was rehashed to tx5)",
 };
 
@@ -114,8 +116,15 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
     } else {
         (at, measured.recording.length_ns, 1.0 - change.part as f64 / PARTS as f64)
     };
+    let seen = Hashed::of(measured.recording);
+    let (how, confidence) =
+        match seen.as_ref().map(|seen| seen.hashed_again_near(at, measured.recording.length_ns)) {
+            Some(true) => ("connections were hashed to other transmit queues then", Confidence::Certain),
+            Some(false) => ("though no connection went to another transmit queue then", Confidence::Possible),
+            None => ("its connection went to another queue", Confidence::Likely),
+        };
     let what = format!(
-        "After {:.0} s client {} gets {} of what all clients move instead of {} ({} to 1, {}), while all together move as much as before: its connection went to another queue.",
+        "After {:.0} s client {} gets {} of what all clients move instead of {} ({} to 1, {}), while all together move as much as before: {how}.",
         at as f64 / 1e9,
         client + 1,
         percent(change.after),
@@ -124,9 +133,10 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
         p_text(change.p)
     );
     let remedy = Remedy::new("The division among clients is the network card's, not the server's or the clients': one transmit queue with fair queueing ends it.")
+        .by(Need::EmulatedNetwork, ONE_FAIR_QUEUE)
         .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
         .confirmed_by("`studies/paper001-hash-cast.toml` with the server's URL, with one queue and with all");
-    Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+    Finding::new(&EXPLANATION, confidence, what, remedy)
         .with([
             Evidence::number("share before", change.before),
             Evidence::number("share after", change.after),
@@ -134,7 +144,7 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
         ])
         .tested(Test {
             name: "E-divisive, this client's share of all".into(),
-            p: Some(change.p),
+            p: (confidence != Confidence::Certain).then_some(change.p),
             interval: None,
         })
         .costs(

@@ -9,8 +9,9 @@ use benchmaster_stats::hash_cast;
 use benchmaster_stats::interval::welch;
 use benchmaster_stats::random::Generator;
 
-use super::clients::{Rates, course, rates};
+use super::clients::{PARTS, course, rates, together};
 use super::tools::{digits, p_text, percent, rate};
+use super::transmit_queues::Hashed;
 use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
@@ -24,16 +25,10 @@ const MOST_CLIENTS: usize = 64;
 /// Operations of each client, below which luck has a part in it.
 const LEAST_CALLS: u64 = 20;
 const MOST_P: f64 = 0.05;
-/// Queues of common network cards, and of the papers'.
-const QUEUES: u32 = 8;
 /// Part of the ratio that measurement may take from it.
 const TOLERANCE: f64 = 0.9;
-/// Starts that lie so much of the run apart are one after the other.
-const STAGGERED: f64 = 0.05;
 /// Drawn samples.
 const DRAWS: usize = 2_000;
-/// Parts of the run that are compared.
-const PARTS: usize = 20;
 
 pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
 
@@ -46,12 +41,17 @@ pub(super) const EXPLANATION: Explanation = Explanation {
                 2, sometimes 3, to 1; the groups stay within a run and are others in the next one. The sum over clients is what the link can carry.",
     formula: "rates of the clients of one group of workers divided into two clusters with the least squares; found with 3 to 64 clients of 20 operations or more when the means' ratio is ≥ 1.5, \
               each cluster varies by ≤ 10 %, or the winners do and the losers together get what 1, 2, … winners get (to within 10 %: they share queues), and p ≤ 0.05 for so clear a division of as many normal values; of clients that begin one after the other, over the time in which all are at work; not where the same clients lose in every one of three or more such runs of a \
-              treatment: that is the clients' own. Beside it: P(ratio) when each connection is hashed to 8 queues; cost = 1 − losers' mean / mean of all",
+              treatment: that is the clients' own. Beside it: P(ratio) when each connection is hashed to as many queues as the emulated network has, else 8; where it was sampled which connection went to which queue (sampler `transmit_queues`), whether each loser shares its queue with more than each winner: then certain, else possible; cost = 1 − losers' mean / mean of all",
     source: "paper 000 §4, figures 4 to 8, observations 2 to 5; paper 001, figures 2 and 3",
 };
 
+/// The cure in an emulated network.
+pub(super) const ONE_FAIR_QUEUE: &str = "--set network.queues=1 --set network.queue_discipline=fq";
+
 fn detect(measured: &Measured<'_>) -> Verdict {
-    let Some(rates) = together(measured) else { return Verdict::Irrelevant };
+    let Some(rates) = together(measured.recording, |parts| course(measured, parts)) else {
+        return Verdict::Irrelevant;
+    };
     if !(LEAST_CLIENTS..=MOST_CLIENTS).contains(&rates.of.len()) || rates.fewest < LEAST_CALLS {
         return Verdict::Irrelevant;
     }
@@ -64,24 +64,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     Verdict::Found(finding(measured, &rates.of, &found, p, same))
 }
 
-/// The rates of clients: where they begin one after the other, of the time in which all are at work, if it is known.
-fn together(measured: &Measured<'_>) -> Option<Rates> {
-    let all = rates(measured)?;
-    let workers = &measured.recording.workers;
-    let (first, last) = (
-        workers.iter().map(|worker| worker.start_ns).min()?,
-        workers.iter().map(|worker| worker.start_ns).max()?,
-    );
-    let end = workers.iter().map(|worker| worker.end_ns).min()?;
-    if (last - first) as f64 <= STAGGERED * measured.recording.length_ns as f64 {
-        return Some(all);
-    }
-    let seconds = end.saturating_sub(last) as f64 / 1e9;
-    let of: Vec<(u32, f64)> = course(measured, PARTS)?
-        .into_iter()
-        .map(|(client, parts)| (client, parts.iter().sum::<f64>() / seconds.max(1e-9)))
-        .collect();
-    (of.len() == all.of.len()).then_some(Rates { of, ..all })
+/// Winners and losers among clients with these rates, if chance does not divide as many so.
+pub(super) fn winners(rates: &[(u32, f64)]) -> Option<TwoClusters> {
+    divided(rates).filter(|(_, p)| *p <= MOST_P).map(|(found, _)| found)
 }
 
 /// Winners and losers, and how likely chance divides as many clients so.
@@ -148,6 +133,11 @@ fn chance(rates: &[(u32, f64)]) -> f64 {
     (as_clear.count() + 1) as f64 / (DRAWS + 1) as f64
 }
 
+/// Transmit queues of the server: those of the emulated network, else those of common network cards and the papers'.
+pub(super) fn transmit_queues(run: &RunRecord) -> u32 {
+    run.parameters.transmit_queues.unwrap_or(8)
+}
+
 /// Whether the same clients lose in all of three or more runs of the treatment.
 fn always_the_same(measured: &Measured<'_>) -> bool {
     let of_treatment = |run: &&RunRecord| run.key.treatment == measured.run.key.treatment && counts(run);
@@ -171,22 +161,33 @@ fn finding(
     let sum: f64 = rates.iter().map(|(_, rate)| rate).sum();
     let mean = sum / rates.len() as f64;
     let flows = rates.len() as u32;
-    let hashed = hash_cast::probability_of_ratio(flows, QUEUES, (ratio * TOLERANCE).max(1.0)).unwrap_or(0.0);
+    let queues = transmit_queues(measured.run);
+    let hashed = hash_cast::probability_of_ratio(flows, queues, (ratio * TOLERANCE).max(1.0)).unwrap_or(0.0);
     let names = |indices: &[usize]| -> Vec<u32> { indices.iter().map(|i| rates[*i].0).collect() };
     let list = |indices: &[usize]| {
         names(indices).iter().map(|client| (client + 1).to_string()).collect::<Vec<_>>().join(", ")
     };
-    let hashing = if same {
+    let seen = Hashed::of(measured.recording);
+    let shared = seen.as_ref().map(|seen| seen.explains(&names(&found.winners), &names(&found.losers)));
+    let hashing = if let (Some(seen), Some(true)) = (&seen, shared) {
+        format!(
+            "the server's interface had hashed their connections to {queues} transmit queues, and losers share theirs: {}",
+            seen.sharing().join("; ")
+        )
+    } else if shared == Some(false) {
+        "losers do not share their transmit queues with more connections than winners do: look for another reason"
+            .to_owned()
+    } else if same {
         "the same clients lose in every run, which hashing would not do: look at what they have in common"
             .to_owned()
     } else if hashed >= 0.05 {
         format!(
-            "hashing of {flows} connections to {QUEUES} transmit queues gives such a ratio with a probability of {}, and is enough to explain it",
+            "hashing of {flows} connections to {queues} transmit queues gives such a ratio with a probability of {}, and is enough to explain it",
             percent(hashed)
         )
     } else {
         format!(
-            "hashing of {flows} connections to {QUEUES} transmit queues hardly gives that ({}): look for another reason",
+            "hashing of {flows} connections to {queues} transmit queues hardly gives that ({}): look for another reason",
             percent(hashed)
         )
     };
@@ -203,6 +204,7 @@ fn finding(
     );
     let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or enough connections per client that chance evens out. With TCP Vegas windows stay small and no connection loses, but not next to other congestion control.")
         .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
+        .by(Need::EmulatedNetwork, ONE_FAIR_QUEUE)
         .confirmed_by("`studies/paper000-hash-cast.toml` with the server's URL; `benchmaster simulate hash-cast` shows what to expect");
     let mut evidence = vec![
         Evidence::number("clients that win", found.winners.len() as f64),
@@ -211,13 +213,26 @@ fn finding(
         Evidence::bytes_per_second("rate of a loser", found.losers_mean),
         Evidence::bytes_per_second("rate of all clients", sum),
         Evidence::number("variation within the groups", found.variation),
-        Evidence::number("probability of such a ratio by hashing to 8 queues", hashed),
+        Evidence::number("probability of such a ratio by hashing", hashed),
     ];
+    let emulated = measured.run.parameters.transmit_queues;
+    evidence.extend(emulated.map(|queues| Evidence::number("transmit queues", f64::from(queues))));
     evidence.extend(windows(measured, rates, found));
-    evidence.extend(queues(measured));
-    let mut finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+    evidence.extend(carried(measured));
+    let confidence = match shared {
+        Some(true) => Confidence::Certain,
+        Some(false) => Confidence::Possible,
+        None => Confidence::Likely,
+    };
+    // Where queues were sampled, they decide, in a single run, too.
+    let by_chance = |p: f64| (confidence != Confidence::Certain).then_some(p);
+    let mut finding = Finding::new(&EXPLANATION, confidence, what, remedy)
         .with(evidence)
-        .tested(Test { name: "a division as clear among normal values".into(), p: Some(p), interval: None })
+        .tested(Test {
+            name: "a division as clear among normal values".into(),
+            p: by_chance(p),
+            interval: None,
+        })
         .costs(
             1.0 - found.losers_mean / mean,
             CostOf::Throughput,
@@ -225,7 +240,9 @@ fn finding(
         )
         .of_clients(names(&found.losers).iter().map(|client| client.to_string()))
         .shown_by(Plot::Clients);
-    finding.tests.extend(constant(measured, rates, found));
+    finding
+        .tests
+        .extend(constant(measured, rates, found).filter(|test| test.p.and_then(by_chance).is_some()));
     finding
 }
 
@@ -276,7 +293,7 @@ fn windows(measured: &Measured<'_>, rates: &[(u32, f64)], found: &TwoClusters) -
 }
 
 /// Transmit queues of the server that carried data, where its host was sampled.
-fn queues(measured: &Measured<'_>) -> Vec<Evidence> {
+fn carried(measured: &Measured<'_>) -> Vec<Evidence> {
     let Some(host) = measured.server_host() else { return Vec::new() };
     let is_queue = |name: &str| {
         let name = name.to_ascii_lowercase();
@@ -304,6 +321,7 @@ mod tests {
     use benchmaster_record::recording::Recording;
 
     use super::super::made;
+    use super::super::transmit_queues::tests::sample;
     use super::*;
 
     fn recording(rates: &[f64]) -> Recording {
@@ -331,6 +349,26 @@ mod tests {
         assert!(found.what.contains("78 %, and is enough to explain it"), "{}", found.what);
         assert_eq!(found.at.as_ref().unwrap().clients, ["0", "2"]);
         assert!(found.tests[0].p.unwrap() < 0.01);
+    }
+
+    #[test]
+    fn sampled_queues_decide_in_a_single_run() {
+        let judged = |queues: [u32; 5]| {
+            let mut recording = recording(&[14.0, 28.0, 14.1, 28.2, 27.9]);
+            sample(&mut recording, &queues.map(|queue| (queue, queue)), 2e9);
+            let Verdict::Found(found) = made::judge(recording, detect) else { panic!() };
+            found
+        };
+        let shared = judged([4, 2, 4, 1, 6]);
+        assert_eq!(shared.confidence, Confidence::Certain);
+        assert!(shared.what.ends_with("losers share theirs: 1 and 3 in queue 4."), "{}", shared.what);
+        assert!(shared.tests.iter().all(|test| test.p.is_none()), "{:?}", shared.tests);
+        // All have a queue of their own, or all share one: something else divides them.
+        for queues in [[4, 2, 3, 1, 6], [0; 5]] {
+            let other = judged(queues);
+            assert_eq!(other.confidence, Confidence::Possible);
+            assert!(other.what.contains("look for another reason"), "{}", other.what);
+        }
     }
 
     #[test]

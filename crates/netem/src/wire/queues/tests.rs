@@ -278,8 +278,39 @@ fn reports_name_flows_their_queues_and_what_waits() {
     assert_eq!((cleared.packets, cleared.longest, cleared.drops, cleared.sent_packets), (4, 4 * FRAME, 0, 0));
     host.advance(SECOND);
     assert_eq!((host.passed.len(), host.dropped.len()), (7, 2));
+    // Flows are known at the beginning of what is counted, and forgotten when they sent nothing in all of it.
+    host.queues.clear();
+    assert_eq!(host.queues.report().unwrap().flows.iter().map(|flow| flow.sent_bytes).sum::<u64>(), 0);
     host.queues.clear();
     assert_eq!(host.queues.report(), None);
+}
+
+#[test]
+fn keys_change_by_themselves_and_at_will_and_what_waits_goes_along() {
+    let queue_by = |key: HashKey| place(&Interface::new(8), &key, &flow(0, 900), 0).0;
+    let rehash = Some(Duration::from_secs(1));
+    let mut host = Host::new(Interface { rehash, ..seeded(8, 1) }, Some(BANDWIDTH));
+    let first = HashKey::of_seed(1);
+    (0..200).for_each(|number| host.send(0, 0, 900, FRAME, number));
+    let other = (2..).find(|seed| queue_by(HashKey::of_seed(*seed)) != queue_by(first)).unwrap();
+    host.advance(SECOND / 1_000);
+    host.queues.set_key(SECOND / 1_000, HashKey::of_seed(other));
+    let queue = queue_by(HashKey::of_seed(other));
+    let waiting = host.queues.report().unwrap().queues.iter().map(|queue| queue.packets).collect::<Vec<_>>();
+    assert!(waiting.iter().enumerate().all(|(at, packets)| (*packets > 0) == (at == queue)), "{waiting:?}");
+    // A period from then on, and each time by another key.
+    let mut queues = Vec::new();
+    for second in 1..=30 {
+        host.advance(second * SECOND);
+        assert_eq!(host.queues.rehashes, second - 1);
+        host.advance(second * SECOND + SECOND / 1_000);
+        assert_eq!(host.queues.rehashes, second);
+        queues.push(host.queue(0, 900));
+    }
+    queues.sort_unstable();
+    queues.dedup();
+    assert!(queues.len() >= 6, "{queues:?}");
+    assert!(host.passed.is_sorted_by_key(|(_, number, _)| *number) && host.passed.len() == 200);
 }
 
 #[test]
