@@ -29,7 +29,7 @@ pub struct Interface {
     pub limit: Option<u64>,
     /// Key of the hash. The queue of a flow is entry `hash mod 128` of a table in which queues take turns.
     pub key: HashKey,
-    /// All flows are hashed with a new key after this time, again and again. What waits moves with its flow.
+    /// All flows are hashed with another key after each such period. What waits moves with its flow.
     pub rehash: Option<Duration>,
     /// Most bytes of a flow in its queue, but one packet at least; what comes on top waits at the sender, as with TCP's
     /// small queues (TSQ).

@@ -24,7 +24,7 @@ use super::value::{bits_per_second, byte_size, discipline, part, time_span};
 Examples:
   benchmaster wire --delay 10ms --server 'iperf3 -s' --port 5201 -- iperf3 -c 10.77.0.1
   benchmaster wire --delay 5ms --jitter 1ms --bandwidth 1Gbit --loss 0.1% -- ping -c 5 10.77.0.1
-  benchmaster wire --server-bandwidth 1Gbit --queues 1 --queue-discipline fq --server 'iperf3 -s' -- iperf3 -Rc 10.77.0.1
+  benchmaster wire --bandwidth 1Gbit --queue-discipline fq -- ping -c 5 10.77.0.1
   benchmaster wire --delay 1ms --clients 3        prints how to enter the namespaces
 
 COMMAND finds BENCHMASTER_SERVER_ADDRESS, BENCHMASTER_CLIENT_ADDRESS and BENCHMASTER_CLIENT (from 1) in its environment.
@@ -85,7 +85,7 @@ pub(crate) struct WireArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Transmit queues of each host, in front of its bandwidth.
+// Transmit queues of each host, in front of its bandwidth. A doc comment would become that of the command.
 #[derive(Debug, Args)]
 pub(crate) struct QueueArgs {
     /// Transmit queues of each host, in front of --bandwidth at clients and --server-bandwidth at the server; flows are
@@ -107,7 +107,7 @@ pub(crate) struct QueueArgs {
     /// Key with which flows are hashed: 40 bytes in hexadecimal, as ethtool -x shows it
     #[arg(long, value_name = "KEY")]
     pub(crate) hash_key: Option<HashKey>,
-    /// Time after which flows are hashed with another key, again and again [default: never]
+    /// Period after which flows are hashed with another key [default: never]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub(crate) rehash: Option<TimeSpan>,
 }

@@ -56,8 +56,8 @@ pub struct NetworkSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub hash_key: Option<HashKey>,
-    /// All flows are hashed again, with another key, after this time of a workload's measured phase, and then again and again.
-    /// If absent, never.
+    /// Period after which all flows are hashed with another key, from the beginning of a workload's measured phase. If absent,
+    /// they never are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehash: Option<TimeSpan>,
     /// MTU of all interfaces: the largest IP packet in a frame, in bytes. If absent, 1500, as Ethernet has it; 9000 are jumbo
