@@ -4,8 +4,14 @@ use std::collections::BTreeMap;
 
 use benchmaster_record::recording::Recording;
 use benchmaster_record::samples::{Point, Samples};
+use benchmaster_stats::fairness::TwoClusters;
+use benchmaster_stats::{mean as mean_of, standard_deviation};
 use benchmaster_telemetry::derived::growth;
 
+/// By how much a queue's rate may differ from the mean of all.
+const MOST_DIFFERENCE: f64 = 0.15;
+/// Of winners' and losers' rates.
+const LEAST_RATIO: f64 = 1.5;
 /// A connection with less of the bytes of its client's largest moves nothing that matters.
 const LEAST_PART: f64 = 0.1;
 
@@ -64,18 +70,28 @@ impl Hashed {
         queues
     }
 
-    /// Whether each loser shares its queue with more connections than each winner does.
-    pub(super) fn explains(&self, winners: &[u32], losers: &[u32]) -> bool {
-        let queues = self.queues();
-        let load = |client: &u32| {
-            let queue = self.queue(*client)?;
-            queues.get(&queue).map(Vec::len)
-        };
-        let most =
-            winners.iter().map(load).collect::<Option<Vec<_>>>().and_then(|loads| loads.into_iter().max());
-        let least =
-            losers.iter().map(load).collect::<Option<Vec<_>>>().and_then(|loads| loads.into_iter().min());
-        most.zip(least).is_some_and(|(most, least)| least > most)
+    /// Winners, whose queue has the fewest connections, and losers, if queues have different numbers of them and move the
+    /// same; by rates of clients.
+    pub(super) fn divide(&self, rates: &[(u32, f64)]) -> Option<TwoClusters> {
+        let mut queues: BTreeMap<u32, (usize, f64)> = BTreeMap::new();
+        let of: Vec<u32> = rates.iter().map(|(client, _)| self.queue(*client)).collect::<Option<_>>()?;
+        for (queue, (_, rate)) in of.iter().zip(rates) {
+            let (connections, moved) = queues.entry(*queue).or_default();
+            (*connections, *moved) = (*connections + 1, *moved + rate);
+        }
+        let mean = queues.values().map(|(_, moved)| moved).sum::<f64>() / queues.len() as f64;
+        let alike = queues.values().all(|(_, moved)| (moved / mean - 1.0).abs() <= MOST_DIFFERENCE);
+        let least = queues.values().map(|(connections, _)| *connections).min()?;
+        let wins =
+            |index: &usize| queues.get(&of[*index]).is_some_and(|(connections, _)| *connections == least);
+        let (winners, losers): (Vec<usize>, Vec<usize>) = (0..rates.len()).partition(wins);
+        let values = |indices: &[usize]| indices.iter().map(|index| rates[*index].1).collect::<Vec<f64>>();
+        let (won, lost) = (values(&winners), values(&losers));
+        let (winners_mean, losers_mean) = (mean_of(&won)?, mean_of(&lost)?);
+        let variation = |values: &[f64], mean: f64| standard_deviation(values).unwrap_or(0.0) / mean;
+        let variation = variation(&won, winners_mean).max(variation(&lost, losers_mean));
+        let found = TwoClusters { losers, winners, losers_mean, winners_mean, variation };
+        (alike && found.ratio() >= LEAST_RATIO && found.ratio().is_finite()).then_some(found)
     }
 
     /// `1 and 3 in queue 4`, for each queue with more than one client.
@@ -139,11 +155,20 @@ pub(super) mod tests {
     fn losers_share_their_queues_with_more_than_winners() {
         let found = hashed(&[(4, 4), (2, 2), (4, 4), (1, 1), (6, 6)], 1e9).unwrap();
         assert_eq!(found.sharing(), ["1 and 3 in queue 4"]);
-        assert!(found.explains(&[1, 3, 4], &[0, 2]));
-        // Others lose, not all of those who share, or a client that is not known.
-        assert!(!found.explains(&[0, 2, 3], &[1, 4]));
-        assert!(!found.explains(&[1, 2, 3, 4], &[0]));
-        assert!(!found.explains(&[1, 3, 4], &[0, 2, 9]));
+        let rates = |rates: [f64; 5]| (0..).zip(rates).collect::<Vec<(u32, f64)>>();
+        // However those who share a queue divide it.
+        for of in [[14.0, 28.0, 14.1, 28.2, 27.9], [22.7, 28.0, 7.6, 28.1, 27.9]] {
+            let divided = found.divide(&rates(of)).unwrap();
+            assert_eq!((divided.winners, divided.losers), (vec![1, 3, 4], vec![0, 2]));
+        }
+        // The queues do not move the same: something else divides the clients.
+        assert_eq!(found.divide(&rates([28.0, 14.0, 28.0, 14.0, 28.0])), None);
+        assert_eq!(found.divide(&rates([22.0; 5])), None);
+        // A client that is not known.
+        assert_eq!(found.divide(&[(0, 14.0), (2, 14.0), (9, 28.0)]), None);
+        // As many in each.
+        let apart = hashed(&[(4, 4), (2, 2), (3, 3), (1, 1), (6, 6)], 1e9).unwrap();
+        assert_eq!(apart.divide(&rates([14.0, 28.0, 14.1, 28.2, 27.9])), None);
         let three = hashed(&[(4, 4), (2, 2), (4, 4), (4, 4), (6, 6)], 1e9).unwrap();
         assert_eq!(three.sharing(), ["1, 3 and 4 in queue 4"]);
         assert!(!found.hashed_again_near(30_000_000_000, 60_000_000_000));

@@ -41,7 +41,7 @@ pub(super) const EXPLANATION: Explanation = Explanation {
                 2, sometimes 3, to 1; the groups stay within a run and are others in the next one. The sum over clients is what the link can carry.",
     formula: "rates of the clients of one group of workers divided into two clusters with the least squares; found with 3 to 64 clients of 20 operations or more when the means' ratio is ≥ 1.5, \
               each cluster varies by ≤ 10 %, or the winners do and the losers together get what 1, 2, … winners get (to within 10 %: they share queues), and p ≤ 0.05 for so clear a division of as many normal values; of clients that begin one after the other, over the time in which all are at work; not where the same clients lose in every one of three or more such runs of a \
-              treatment: that is the clients' own. Beside it: P(ratio) when each connection is hashed to as many queues as the emulated network has, else 8; where it was sampled which connection went to which queue (sampler `transmit_queues`), whether each loser shares its queue with more than each winner: then certain, else possible; cost = 1 − losers' mean / mean of all",
+              treatment: that is the clients' own. Beside it: P(ratio) when each connection is hashed to as many queues as the emulated network has, else 8; where it was sampled which connection went to which queue (sampler `transmit_queues`), winners are those whose queue has the fewest connections: found, and certain, in a single run when all queues move the same to within 15 % and the ratio is ≥ 1.5; a division that queues do not explain is possible; cost = 1 − losers' mean / mean of all",
     source: "paper 000 §4, figures 4 to 8, observations 2 to 5; paper 001, figures 2 and 3",
 };
 
@@ -55,13 +55,17 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if !(LEAST_CLIENTS..=MOST_CLIENTS).contains(&rates.of.len()) || rates.fewest < LEAST_CALLS {
         return Verdict::Irrelevant;
     }
+    // Where queues were sampled and divide the line, they decide, in a single run, too.
+    if let Some(found) = Hashed::of(measured.recording).and_then(|seen| seen.divide(&rates.of)) {
+        return Verdict::Found(finding(measured, &rates.of, &found, None, false));
+    }
     let Some((found, p)) = divided(&rates.of) else { return Verdict::Clear };
     let same = always_the_same(measured);
     // One client that is slow in every run is a slow client.
     if p > MOST_P || (same && found.losers.len() == 1) {
         return Verdict::Clear;
     }
-    Verdict::Found(finding(measured, &rates.of, &found, p, same))
+    Verdict::Found(finding(measured, &rates.of, &found, Some(p), same))
 }
 
 /// Winners and losers among clients with these rates, if chance does not divide as many so.
@@ -154,7 +158,7 @@ fn finding(
     measured: &Measured<'_>,
     rates: &[(u32, f64)],
     found: &TwoClusters,
-    p: f64,
+    p: Option<f64>,
     same: bool,
 ) -> Finding {
     let ratio = found.ratio();
@@ -168,14 +172,8 @@ fn finding(
         names(indices).iter().map(|client| (client + 1).to_string()).collect::<Vec<_>>().join(", ")
     };
     let seen = Hashed::of(measured.recording);
-    let shared = seen.as_ref().map(|seen| seen.explains(&names(&found.winners), &names(&found.losers)));
-    let hashing = if let (Some(seen), Some(true)) = (&seen, shared) {
-        format!(
-            "the server's interface had hashed their connections to {queues} transmit queues, and losers share theirs: {}",
-            seen.sharing().join("; ")
-        )
-    } else if shared == Some(false) {
-        "losers do not share their transmit queues with more connections than winners do: look for another reason"
+    let hashing = if seen.is_some() {
+        "the server's transmit queues, which were sampled, do not divide them so: look for another reason"
             .to_owned()
     } else if same {
         "the same clients lose in every run, which hashing would not do: look at what they have in common"
@@ -191,16 +189,22 @@ fn finding(
             percent(hashed)
         )
     };
+    let why = match (p, &seen) {
+        (None, Some(seen)) => format!(
+            "The server's interface had hashed their connections to {queues} transmit queues, and losers share theirs: {}",
+            seen.sharing().join("; ")
+        ),
+        _ => format!("A division so clear is no chance ({}); {hashing}", p_text(p.unwrap_or(1.0))),
+    };
     let what = format!(
-        "{} of {} clients get {} each, the others ({}) {}: {} to 1, together {}. A division so clear is no chance ({}); {hashing}.",
+        "{} of {} clients get {} each, the others ({}) {}: {} to 1, together {}. {why}.",
         found.winners.len(),
         rates.len(),
         rate(found.winners_mean),
         list(&found.losers),
         rate(found.losers_mean),
         digits(ratio),
-        rate(sum),
-        p_text(p)
+        rate(sum)
     );
     let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or enough connections per client that chance evens out. With TCP Vegas windows stay small and no connection loses, but not next to other congestion control.")
         .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
@@ -219,20 +223,14 @@ fn finding(
     evidence.extend(emulated.map(|queues| Evidence::number("transmit queues", f64::from(queues))));
     evidence.extend(windows(measured, rates, found));
     evidence.extend(carried(measured));
-    let confidence = match shared {
-        Some(true) => Confidence::Certain,
-        Some(false) => Confidence::Possible,
-        None => Confidence::Likely,
+    let confidence = match (p, seen) {
+        (None, _) => Confidence::Certain,
+        (_, Some(_)) => Confidence::Possible,
+        (_, None) => Confidence::Likely,
     };
-    // Where queues were sampled, they decide, in a single run, too.
-    let by_chance = |p: f64| (confidence != Confidence::Certain).then_some(p);
     let mut finding = Finding::new(&EXPLANATION, confidence, what, remedy)
         .with(evidence)
-        .tested(Test {
-            name: "a division as clear among normal values".into(),
-            p: by_chance(p),
-            interval: None,
-        })
+        .tested(Test { name: "a division as clear among normal values".into(), p, interval: None })
         .costs(
             1.0 - found.losers_mean / mean,
             CostOf::Throughput,
@@ -240,9 +238,7 @@ fn finding(
         )
         .of_clients(names(&found.losers).iter().map(|client| client.to_string()))
         .shown_by(Plot::Clients);
-    finding
-        .tests
-        .extend(constant(measured, rates, found).filter(|test| test.p.and_then(by_chance).is_some()));
+    finding.tests.extend(constant(measured, rates, found).filter(|_| p.is_some()));
     finding
 }
 
