@@ -95,7 +95,7 @@ fn clients_that_share_a_queue_lose_and_the_diagnosis_finds_it_there_and_only_the
     let output = place.run(&["diagnose", "results/hash-cast", "--json"]);
     let findings: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let (runs, confidence) = found(&findings, "winners-and-losers");
-    let (mut uneven, mut losers_of, mut throughputs) = (0, BTreeSet::new(), BTreeMap::new());
+    let (mut clear, mut losers_of, mut throughputs) = (0, BTreeSet::new(), BTreeMap::new());
     for run in &results.runs {
         let key = (u64::from(run.key.treatment), u64::from(run.key.replicate));
         // With its samples.
@@ -123,8 +123,11 @@ fn clients_that_share_a_queue_lose_and_the_diagnosis_finds_it_there_and_only_the
         // Found wherever some have a queue of their own and others share theirs, however these divide it; and nowhere else.
         let is_uneven = !losers.is_empty() && losers.len() < 5;
         assert_eq!(runs.contains(&key), is_uneven, "{told}: {findings:#}");
-        if runs.contains(&key) {
-            uneven += 1;
+        let shares = losers.iter().map(|client| clients[*client].0);
+        let (least, most) = (shares.clone().fold(f64::MAX, f64::min), shares.fold(0.0, f64::max));
+        // Clear by rates alone.
+        if is_uneven && most < 1.3 * least {
+            clear += 1;
             losers_of.insert(losers);
         }
     }
@@ -132,7 +135,9 @@ fn clients_that_share_a_queue_lose_and_the_diagnosis_finds_it_there_and_only_the
     // Over all runs: as often as the model has it, which is in 79 % of them.
     let (of, confidence) = found(&findings, "hash-cast");
     assert!(of.iter().all(|(treatment, _)| *treatment == 0), "{of:?}");
-    assert!(of.is_empty() || (of.len(), confidence.as_deref()) == (6, Some("likely")), "{findings:#}");
+    if !of.is_empty() || (clear >= 3 && losers_of.len() >= 2) {
+        assert_eq!((of.len(), confidence.as_deref()), (6, Some("likely")), "{findings:#}");
+    }
     // Paper 001: the cure costs nothing.
     let means: Vec<f64> =
         throughputs.values().map(|values| values.iter().sum::<f64>() / values.len() as f64).collect();

@@ -313,3 +313,23 @@ fn a_machine_that_panics_fails_its_run_and_the_next_one_has_another_lab() {
     let status = run(&place, &["lab", "status"]);
     assert!(!String::from_utf8_lossy(&status.stdout).contains(&name), "the lab has ended with the study");
 }
+
+#[test]
+#[ignore = "full tier: machines"]
+fn a_client_without_memory_is_named_with_the_words_of_its_kernel() {
+    let place = Place::new();
+    if Standing::up(&place, "memory").is_none() {
+        return;
+    }
+    // The kernel kills what has most memory, which is the agent.
+    let hook = "[ $(hostname) != c2 ] || { echo f > /proc/sysrq-trigger; sleep 1; }";
+    let more = format!(
+        "[run]\nretries = 0\n[factors.fate]\nparameter = \"run.cache_hook\"\nlevels = ['{hook}', 'true']\n"
+    );
+    let text = study("none", &more).replace("replicates = 1", "replicates = 1\norder = \"listed\"");
+    let results = carried_out(&place, &text);
+    let [killed, after] = &results.runs[..] else { panic!("{} runs", results.runs.len()) };
+    let failure = killed.failure.as_ref().unwrap();
+    assert!(failure.contains("agent `c2`") && failure.contains("Out of memory: Killed process"), "{failure}");
+    assert_eq!(after.failure, None);
+}

@@ -157,7 +157,7 @@ fn hash_cast_makes_winners_and_losers_and_one_fair_queue_or_other_keys_none() {
     assert!(shares.iter().all(|share| (share - 0.2).abs() < 0.08), "{shares:?}");
 }
 
-/// The median time of a small request and its reply.
+/// The time of a small request and its reply: nine of ten took longer.
 fn small_requests(network: &Network) -> Duration {
     let listener =
         network.server().run(|| TcpListener::bind((network.server_address(), 0))).unwrap().unwrap();
@@ -181,7 +181,8 @@ fn small_requests(network: &Network) -> Duration {
             .collect();
         drop(client);
         took.sort_unstable();
-        took[15]
+        // What waits in a queue makes all of them slow; a busy host only some.
+        took[3]
     })
 }
 

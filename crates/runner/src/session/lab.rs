@@ -1,5 +1,7 @@
 //! What a session does about its lab: brings it up, leaves it, and looks after machines that were lost.
 
+use std::fmt::Write as _;
+
 use benchmaster_diagnosis::validity::kernel_warning;
 use benchmaster_lab::MachineProblem;
 use benchmaster_record::results::{Event, RunKey, RunRecord};
@@ -63,6 +65,13 @@ impl Runner<'_> {
             }
             (attempt, _) => attempt?,
         };
+        if let Attempt::Lost(_, agent, reason) = &mut attempt {
+            // Why an agent is gone is often its kernel's to say: it was out of memory.
+            let its = |problem: &&MachineProblem| *agent == format!("agent `{}`", problem.machine);
+            for problem in problems.iter().filter(its) {
+                let _ = write!(reason, "; {}", text(problem));
+            }
+        }
         let (Attempt::Done(run) | Attempt::Lost(run, ..)) = &mut attempt else { return Ok(attempt) };
         note(run, &problems);
         if failed || self.lost_machine {
