@@ -294,6 +294,7 @@ impl FileTable {
     }
 
     /// File number `file`, if it exists and is free for `purpose`.
+    #[inline]
     pub(crate) fn take(&self, file: u64, purpose: Purpose) -> Option<Picked> {
         let change = |now: u32| match (now & STATE, purpose) {
             (PRESENT | RENAMED, Purpose::Use) => Some(now + USER),

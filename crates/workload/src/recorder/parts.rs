@@ -33,6 +33,7 @@ impl Parts {
     }
 
     /// Counts what is not counted yet of the slot's operations and nanoseconds.
+    #[inline(never)]
     pub(super) fn count(&mut self, so_far: (u64, u64)) {
         let (count, sum_ns) = (so_far.0 - self.since.0, so_far.1 - self.since.1);
         self.since = so_far;
