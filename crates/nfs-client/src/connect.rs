@@ -31,6 +31,8 @@ pub struct Connect {
     pub export: Vec<u8>,
     /// Number of TCP connections.
     pub connections: u32,
+    /// Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).
+    pub nagle: bool,
     /// Largest READ; 0: what the server prefers, up to 1 MiB.
     pub read_size: u32,
     /// Largest WRITE; 0: what the server prefers, up to 1 MiB.
@@ -71,6 +73,7 @@ impl Connect {
             lock_port: None,
             export: export.into(),
             connections: 1,
+            nagle: false,
             read_size: 0,
             write_size: 0,
             timeout: Duration::from_secs(60),

@@ -134,6 +134,9 @@ pub struct MountOptions {
     pub retrans: Option<u32>,
     /// TCP or UDP (versions 2 and 3).
     pub transport: Transport,
+    /// Whether TCP holds small segments back while earlier ones are not acknowledged (Nagle's algorithm, RFC 896), which
+    /// clients of NFS turn off.
+    pub nagle: bool,
     /// How long cached attributes are believed.
     pub attribute_times: AttributeTimes,
     /// First pause after the server said `DELAY` or `JUKEBOX`; doubled each time.
@@ -163,6 +166,7 @@ enum Field {
     Timeo,
     Retrans,
     Proto,
+    Nagle,
     Actimeo,
     Acregmin,
     Acregmax,
@@ -174,7 +178,7 @@ enum Field {
 }
 
 impl Field {
-    const ALL: [(Self, &'static str); 23] = [
+    const ALL: [(Self, &'static str); 24] = [
         (Self::Version, "version"),
         (Self::Port, "port"),
         (Self::MountPort, "mountport"),
@@ -190,6 +194,7 @@ impl Field {
         (Self::Timeo, "timeo"),
         (Self::Retrans, "retrans"),
         (Self::Proto, "proto"),
+        (Self::Nagle, "nagle"),
         (Self::Actimeo, "actimeo"),
         (Self::Acregmin, "acregmin"),
         (Self::Acregmax, "acregmax"),
@@ -227,6 +232,7 @@ impl MountOptions {
             timeo: None,
             retrans: None,
             transport: Transport::Tcp,
+            nagle: false,
             attribute_times: AttributeTimes::default(),
             delay_initial: Duration::from_millis(100),
             delay_longest: Duration::from_secs(15),
@@ -296,6 +302,11 @@ impl MountOptions {
             if time.is_zero() { Err(wrong("a time greater than zero, such as 5s".into())) } else { Ok(time) }
         };
         let one_of = |values: &[&str]| wrong(format!("one of {}", values.join(", ")));
+        let switch = || match value {
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err(one_of(&["on", "off"])),
+        };
         const SECOND: Duration = Duration::from_secs(1);
         let times = &mut self.attribute_times;
         match option {
@@ -322,13 +333,7 @@ impl MountOptions {
                     _ => return Err(one_of(&["off", "linux"])),
                 }
             }
-            Field::Delegations => {
-                self.delegations = Some(match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(one_of(&["on", "off"])),
-                });
-            }
+            Field::Delegations => self.delegations = Some(switch()?),
             Field::Timeo => self.timeo = Some(positive(time(SECOND / 10)?)?),
             Field::Retrans => self.retrans = Some(number(0, 1000)?),
             Field::Proto => {
@@ -338,6 +343,7 @@ impl MountOptions {
                     _ => return Err(one_of(&["tcp", "udp"])),
                 }
             }
+            Field::Nagle => self.nagle = switch()?,
             Field::Actimeo => {
                 let all = time(SECOND)?;
                 *times = AttributeTimes {
@@ -370,6 +376,9 @@ impl MountOptions {
         if self.version.has_state() && self.transport == Transport::Udp {
             let other = format!("version={}", self.version);
             return conflict("proto", &"udp", other, "UDP works with versions 2 and 3 only");
+        }
+        if self.nagle && self.transport == Transport::Udp {
+            return conflict("nagle", &"on", "proto=udp".into(), "it is an algorithm of TCP");
         }
         if self.delegations == Some(true) && !self.version.has_state() {
             let other = format!("version={}", self.version);
@@ -421,6 +430,7 @@ impl MountOptions {
             Field::Timeo => self.timeo.map(|time| TimeSpan(time).to_string()),
             Field::Retrans => self.retrans.map(|n| n.to_string()),
             Field::Proto => (self.transport == Transport::Udp).then(|| "udp".to_owned()),
+            Field::Nagle => self.nagle.then(|| "on".to_owned()),
             // Written as the four that it sets.
             Field::Actimeo => None,
             Field::Acregmin => time(times.regular_min, usual.regular_min),

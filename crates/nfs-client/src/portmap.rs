@@ -87,6 +87,7 @@ impl Site {
         let mut options = RpcOptions {
             address: SocketAddr::new(ip, wanted.port.unwrap_or(NFS_PORT)),
             transport: wanted.transport,
+            nagle: wanted.nagle,
             connections: wanted.connections,
             timeout: wanted.timeout,
             retransmissions: wanted.retransmissions,

@@ -99,6 +99,8 @@ pub struct RpcOptions {
     pub address: SocketAddr,
     /// Transport protocol.
     pub transport: Transport,
+    /// Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).
+    pub nagle: bool,
     /// Connections; calls take them in turn.
     pub connections: u32,
     /// How long a reply is waited for before the request is sent again.

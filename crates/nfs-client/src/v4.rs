@@ -67,6 +67,8 @@ pub struct Connect {
     pub minor: u32,
     /// Number of TCP connections.
     pub nconnect: u32,
+    /// Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).
+    pub nagle: bool,
     /// Session slots to ask for.
     pub slots: u32,
     /// Largest READ; 0: what the server allows.
@@ -99,6 +101,7 @@ impl Connect {
             export: export.as_bytes().to_vec(),
             minor,
             nconnect: 1,
+            nagle: false,
             slots: 64,
             rsize: 0,
             wsize: 0,
@@ -207,6 +210,7 @@ impl Client {
         let rpc = RpcOptions {
             address: options.address,
             transport: Transport::Tcp,
+            nagle: options.nagle,
             connections: options.nconnect,
             timeout: options.timeo,
             retransmissions: options.retrans,

@@ -43,6 +43,8 @@ pub struct ServerConfig {
     pub state: Option<PathBuf>,
     /// Whether user 0 acts as nobody (`root_squash`).
     pub root_squash: bool,
+    /// Whether TCP holds small segments of replies back until earlier ones are acknowledged (Nagle's algorithm, RFC 896).
+    pub nagle: bool,
     /// Whether NFS, MOUNT and NLM are served over UDP. Whoever forges a sender's address can make a reply many times as
     /// long as its request go there.
     pub udp: bool,
@@ -116,6 +118,7 @@ impl Default for ServerConfig {
             seed: 0,
             state: None,
             root_squash: false,
+            nagle: false,
             udp: true,
             memory: crate::memory::of_host(),
         }

@@ -224,19 +224,15 @@
     tables.forEach((table, i) => table.style.setProperty("--fit", String(Math.min(1, (table.closest(".finding") ? BESIDE : WHOLE) / Math.max(widths[i], 1)))));
   }
 
-  // What is folded or was never in the window would not be on paper. Long lists of numbers stay folded.
-  let folded = [];
+  // What was never in the window would not be on paper. What is folded stays so: its reader opens what is to be printed.
   window.addEventListener("beforeprint", () => {
     printing = true;
-    folded = Array.from(document.querySelectorAll("main details:not([open])")).filter((part) => !part.closest("#numbers, #conditions"));
-    folded.forEach((part) => { part.open = true; });
     fit();
     lines.forEach((_, id) => draw(figureOf(id), shown.get(id) || 0));
     measure();
   });
   window.addEventListener("afterprint", () => {
     printing = false;
-    folded.forEach((part) => { part.open = false; });
     redraw();
   });
 

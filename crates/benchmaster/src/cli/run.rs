@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use benchmaster_units::TimeSpan;
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::change::ChangeArgs;
 use super::value::time_span;
@@ -61,6 +61,17 @@ pub(crate) struct RunCommon {
     /// Print no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// What gives the exit status 1
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = FailOnRun::Invalid)]
+    pub(crate) fail_on: FailOnRun,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOnRun {
+    /// A run that failed or is invalid, or an operation that failed
+    Invalid,
+    /// A run with a warning, too
+    Warning,
 }
 
 /// Measure a directory or an NFS export in about two minutes

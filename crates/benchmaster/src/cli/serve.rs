@@ -76,6 +76,9 @@ pub(crate) struct ServeArgs {
     /// Map user 0 to the anonymous user (root squash)
     #[arg(long)]
     pub(crate) root_squash: bool,
+    /// Hold small segments of replies back until earlier ones are acknowledged (Nagle's algorithm)
+    #[arg(long)]
+    pub(crate) nagle: bool,
     /// Behaviour on demand (repeatable); see below
     #[arg(long, value_name = "RULE")]
     pub(crate) inject: Vec<Rule>,

@@ -20,7 +20,7 @@ use benchmaster_workload::execute::ExecuteError;
 use jiff::{Timestamp, Zoned};
 use signal_hook::flag;
 
-use crate::cli::{QuickArgs, RunArgs, RunCommon};
+use crate::cli::{FailOnRun, QuickArgs, RunArgs, RunCommon};
 use crate::commands::results::{
     found, is_wrong_directory, load, print_json, print_summary, status, write_report_into,
 };
@@ -74,7 +74,7 @@ fn on_virtual_time(plan: &Plan, args: &RunArgs) -> Result<Status> {
     virtual_time::run(plan, &directory, args.common.quiet, &stop)?;
     let status = match passing {
         Some(_) => Status::Fine,
-        None => conclude(Outcome::Complete, &directory, SAME, args.common.json)?,
+        None => conclude(Outcome::Complete, &directory, SAME, &args.common)?,
     };
     match virtual_time::expect(plan, &directory, &args.expect)? {
         Status::Fine => Ok(status),
@@ -159,7 +159,7 @@ fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> 
             return if lab_virtual_time::is_inside() {
                 Ok(Status::Fine)
             } else {
-                conclude(outcome, directory, again, common.json)
+                conclude(outcome, directory, again, common)
             };
         }
     }
@@ -195,7 +195,7 @@ fn add_stage(plan: &Plan, directory: &Path) -> Result<bool> {
     Ok(true)
 }
 
-fn conclude(outcome: Outcome, directory: &Path, again: &str, json: bool) -> Result<Status> {
+fn conclude(outcome: Outcome, directory: &Path, again: &str, common: &RunCommon) -> Result<Status> {
     let results = load(directory)?;
     if outcome == Outcome::Stopped && results.runs.is_empty() {
         output::note(&format!("interrupted before the first run was done; {again} begins again"));
@@ -204,7 +204,7 @@ fn conclude(outcome: Outcome, directory: &Path, again: &str, json: bool) -> Resu
     let (analysis, diagnosis) = found(directory, &results);
     // The summary does not wait for a report that cannot be written.
     let report = write_report_into(directory, &results, &analysis, &diagnosis);
-    if json {
+    if common.json {
         print_json(&analysis, &diagnosis)?
     } else {
         let written = report.as_ref().ok().cloned();
@@ -216,8 +216,10 @@ fn conclude(outcome: Outcome, directory: &Path, again: &str, json: bool) -> Resu
         ));
     }
     report?;
+    let warned = || analysis.treatments.iter().any(|treatment| treatment.warned > 0);
     Ok(match outcome {
         Outcome::Stopped => Status::Interrupted,
+        Outcome::Complete if common.fail_on == FailOnRun::Warning && warned() => Status::ChecksFailed,
         Outcome::Complete => status(&analysis),
     })
 }

@@ -85,6 +85,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         seed: args.seed,
         state: args.state.clone(),
         root_squash: args.root_squash,
+        nagle: args.nagle,
         udp: args.udp || remote.is_none(),
         memory: defaults.memory,
     })

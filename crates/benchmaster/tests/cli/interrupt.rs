@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::place::{Place, Running, TINY, finish, snapshot, stderr};
+use crate::place::{Place, Running, TINY, ending_signals, finish, snapshot, stderr};
 
 /// One short run, then one that would take a minute.
 fn one_short_one_long() -> Place {
@@ -21,7 +21,7 @@ fn one_short_one_long() -> Place {
 
 #[test]
 fn a_signal_stops_the_study_which_can_be_resumed() {
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in ending_signals() {
         let place = one_short_one_long();
         let mut running = Running::start(place.command(&["run", "long.toml"]));
         running.wait_for("[1/4]");

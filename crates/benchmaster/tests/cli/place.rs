@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use benchmaster_record::results::StudyResults;
 use benchmaster_store::Store;
 use regex_lite::Regex;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::limit::output_within;
@@ -174,7 +175,7 @@ impl Running {
         }
     }
 
-    pub(crate) fn signal(&self, signal: rustix::process::Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
@@ -251,3 +252,13 @@ const FILTERS: &[(&str, &str)] = &[
     (r" ?\(about [^)]* left\)", " ([TIME] left)"),
     (r"benchmaster \d+\.\d+\.\d+", "benchmaster [VERSION]"),
 ];
+
+/// The signals that end commands; without SIGHUP where the tests run below `nohup`, whose children ignore it.
+pub(crate) fn ending_signals() -> Vec<Signal> {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap();
+    let is_ignored = ignored & (1 << (Signal::HUP.as_raw() - 1)) != 0;
+    let hangup = (!is_ignored).then_some(Signal::HUP);
+    [Signal::INT, Signal::TERM].into_iter().chain(hangup).collect()
+}

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
+use benchmaster_record::results::Severity;
 use serde_json::Value;
 
 use crate::place::{Place, TINY, finish, snapshot, stderr, stdout, transcript};
@@ -91,6 +92,28 @@ fn json_goes_to_standard_output_and_progress_does_not() {
     assert!(response["estimate"]["mean"].as_f64().unwrap() > 0.0);
     assert!(response["estimate"]["half_width"].as_f64().unwrap() > 0.0);
     assert!(stderr(&output).contains("[10/10] "), "{}", stderr(&output));
+}
+
+#[test]
+fn warnings_end_with_1_when_that_is_asked_for() {
+    let place = Place::tiny();
+    // Too few operations for percentiles.
+    place.write(
+        "few.toml",
+        &TINY.replace("duration = \"30ms\"", "bytes = \"16KiB\"").replace("\"tiny\"", "\"few\""),
+    );
+    assert_eq!(place.run(&["run", "few.toml"]).status.code(), Some(0));
+    let output = place.run(&["run", "few.toml", "--fail-on", "warning"]);
+    assert_eq!(output.status.code(), Some(1), "{}", transcript(&output));
+    // One without a warning ends with 0, and busy hosts give some.
+    assert_eq!(place.run(&["run", "tiny.toml", "-q"]).status.code(), Some(0));
+    let warned = place
+        .results("results/tiny")
+        .runs
+        .iter()
+        .any(|run| run.checks.iter().any(|check| check.severity == Severity::Warning));
+    let output = place.run(&["run", "tiny.toml", "--fail-on", "warning"]);
+    assert_eq!(output.status.code(), Some(i32::from(warned)), "{}", transcript(&output));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::termios::{Termios, Winsize, tcgetattr, tcsetwinsize};
 use serde_json::Value;
 
-use crate::place::{Place, snapshot, stderr, stdout};
+use crate::place::{Place, ending_signals, snapshot, stderr, stdout};
 
 const BEFORE: &str = include_str!("../../../telemetry/src/mountstats/samples/linux-6.1-before.txt");
 const AFTER: &str = include_str!("../../../telemetry/src/mountstats/samples/linux-6.1.txt");
@@ -297,7 +297,7 @@ fn the_view_follows_the_counters_and_keys() {
 #[test]
 fn the_terminal_is_given_back_at_every_end() {
     let place = mountstats();
-    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+    for signal in ending_signals() {
         let view = OnTerminal::start(place.command(&WATCH));
         view.wait_for("NFS mounts of ");
         view.signal(signal);

@@ -27,12 +27,12 @@ fn places_as_written() {
 fn options_as_written() {
     let options = parse(
         "nfs://s/e?version=3&mountport=20048&nconnect=4&slots=16&rsize=64KiB&wsize=4096&uid=7&gid=8&sync=data\
-         &cache=linux&timeo=50&retrans=0&actimeo=60&acregmin=1ms&delay_initial=1ms&delay_longest=2&unstable_limit=0",
+         &cache=linux&nagle=on&timeo=50&retrans=0&actimeo=60&acregmin=1ms&delay_initial=1ms&delay_longest=2&unstable_limit=0",
     );
     assert_eq!((options.version, options.mount_port, options.connections), (Version::V3, Some(20048), 4));
     assert_eq!((options.slots, options.read_size, options.write_size), (16, 65536, 4096));
     assert_eq!((options.uid, options.gid, options.sync), (7, 8, Stability::Data));
-    assert_eq!((options.cache, options.wants_delegations()), (Cache::Linux, false));
+    assert_eq!((options.cache, options.wants_delegations(), options.nagle), (Cache::Linux, false, true));
     assert_eq!((options.timeout(), options.retransmissions()), (Duration::from_secs(5), 0));
     assert_eq!(options.attribute_times.regular_min, Duration::from_millis(1));
     assert_eq!(options.attribute_times.directory_min, Duration::from_secs(60));
@@ -76,6 +76,7 @@ fn mistakes_are_named() {
         ("nfs://s/e?timeo=0", "greater than zero"),
         ("nfs://s/e?sync", "`sync` cannot be ``; write one of none, data, file"),
         ("nfs://s/e?proto=udp", "`proto=udp` conflicts with `version=4.1`"),
+        ("nfs://s/e?version=3&proto=udp&nagle=on", "an algorithm of TCP"),
         ("nfs://s/e?version=3&delegations=on", "delegations need version 4"),
         ("nfs://s/e?delegations=on", "add cache=linux"),
         ("nfs://s/e?acregmin=90", "`acregmin=90s` conflicts with `acregmax=1min`"),

@@ -21,6 +21,7 @@ fn options(address: SocketAddr) -> RpcOptions {
     RpcOptions {
         address,
         transport: Transport::Tcp,
+        nagle: false,
         connections: 1,
         timeout: Duration::from_secs(5),
         retransmissions: 1,

@@ -223,7 +223,8 @@ impl Worker {
         let transport = &self.shared.statistics.transport;
         transport.connections.fetch_add(1, Ordering::Relaxed);
         let local = socket.local_addr().unwrap_or(self.shared.address);
-        let ready = socket.set_nonblocking(true).and_then(|()| socket.set_nodelay(true)).and_then(|()| {
+        let ready = socket.set_nonblocking(true).and_then(|()| {
+            socket.set_nodelay(!self.shared.config.nagle)?;
             sockopt::set_socket_keepalive(&socket, true)?;
             sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
             Ok(sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?)

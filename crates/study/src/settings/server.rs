@@ -42,6 +42,8 @@ pub struct ServerSettings {
     pub change_granularity: Option<TimeSpan>,
     /// Treat user 0 as nobody.
     pub root_squash: bool,
+    /// Whether TCP holds small segments of replies back until earlier ones are acknowledged (Nagle's algorithm).
+    pub nagle: bool,
     /// Threads that serve. If absent, one per processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
@@ -87,6 +89,7 @@ impl Default for ServerSettings {
             null_data: server.null_data,
             change_granularity: None,
             root_squash: server.root_squash,
+            nagle: server.nagle,
             threads: None,
             inject: Vec::new(),
             seed: server.seed,
@@ -276,6 +279,7 @@ impl ServerSettings {
             rules,
             seed: self.seed,
             root_squash: self.root_squash,
+            nagle: self.nagle,
             ..defaults
         })
     }

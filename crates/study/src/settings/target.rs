@@ -210,7 +210,7 @@ static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| ["path", "url", "mount"].into_iter().chain(MountOptions::names()).collect());
 
 /// What the options of a mount mean, for the schema.
-const MEANINGS: [(&str, &str); 23] = [
+const MEANINGS: [(&str, &str); 24] = [
     ("version", "Version of NFS: `\"2\"`, `\"3\"`, `\"4.0\"`, `\"4.1\"`, `\"4.2\"`."),
     ("port", "Port of the NFS service, if not 2049."),
     ("mountport", "Port of the MOUNT service (v2 and v3), if the portmapper is not to be asked."),
@@ -226,6 +226,10 @@ const MEANINGS: [(&str, &str); 23] = [
     ("timeo", "Time without a reply after which a call counts as timed out."),
     ("retrans", "How often a request is sent again before the call fails."),
     ("proto", "`\"tcp\"` or `\"udp\"` (v2 and v3)."),
+    (
+        "nagle",
+        "Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).",
+    ),
     ("actimeo", "Sets the four times of attribute caching at once."),
     ("acregmin", "Shortest time that cached attributes of files are believed."),
     ("acregmax", "Longest time that cached attributes of files are believed."),

@@ -101,7 +101,7 @@ impl Connection {
         let socket =
             Socket::new(Domain::for_address(self.address), kind.nonblocking().cloexec(), Some(protocol))?;
         if self.transport == Transport::Tcp {
-            socket.set_tcp_nodelay(true)?;
+            socket.set_tcp_nodelay(!self.nagle)?;
             socket.set_keepalive(true)?;
         }
         let watched = EventFlags::IN | EventFlags::OUT;
