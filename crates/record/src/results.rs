@@ -194,8 +194,26 @@ pub struct RunParameters {
     /// Slots that the embedded server grants; `None` for others.
     #[serde(default)]
     pub slots_granted: Option<u32>,
+    /// Ends at which Nagle's algorithm holds small segments back: the clients of this program and the embedded server. Not
+    /// known of others.
+    #[serde(default)]
+    pub nagle: NagleEnds,
     /// Its workloads in full, in the order in which it does them.
     pub workloads: Vec<(String, Workload)>,
+}
+
+/// Where Nagle's algorithm was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NagleEnds {
+    pub clients: bool,
+    pub server: bool,
+}
+
+impl NagleEnds {
+    /// How many ends it is.
+    pub fn count(self) -> u32 {
+        u32::from(self.clients) + u32::from(self.server)
+    }
 }
 
 impl RunParameters {

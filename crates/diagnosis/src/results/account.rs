@@ -33,6 +33,8 @@ pub enum Part {
     Path,
     /// Bytes at the bandwidth of the network.
     Transmission,
+    /// In the sockets of both ends, by Nagle's algorithm.
+    HeldBack,
     /// In the queues of the network, and for lost segments.
     NetworkQueue,
     /// On the server.
@@ -45,11 +47,12 @@ pub enum Part {
 
 impl Part {
     /// All parts, in the order in which a call has them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::ClientQueue,
         Self::Resent,
         Self::Path,
         Self::Transmission,
+        Self::HeldBack,
         Self::NetworkQueue,
         Self::Server,
         Self::Host,
@@ -63,6 +66,7 @@ impl Part {
             Self::Resent => "before requests were sent again",
             Self::Path => "way there and back",
             Self::Transmission => "bytes at the network's bandwidth",
+            Self::HeldBack => "held back by Nagle's algorithm",
             Self::NetworkQueue => "queues and losses of the network",
             Self::Server => "server",
             Self::Host => "processing on this host",
@@ -208,6 +212,10 @@ fn divide(
     let lossy = measured.network().is_some_and(|network| network.loss > 0.0);
     if let Some(own) = own_time(measured) {
         open.take(Part::Server, own);
+        open.take(
+            Part::HeldBack,
+            held_back(measured, phase, round_trip).min(open.left - program_ns(measured)),
+        );
         // Everything is on this host: what links do not hold up, and losses do not, its processors do. How fast an emulation
         // without a limit is depends on the processors as well.
         let waits = lossy || used.is_some_and(|used| used.emulated && used.share() > NO_QUEUE);
@@ -233,6 +241,26 @@ fn divide(
     }
     open.take(Part::Server, open.left - most);
     (open.left > 0.0 && most > 0.0 || open.parts[Part::Unknown as usize] > 0.0).then_some(NO_BOUND)
+}
+
+/// The most that calls can have waited for acknowledgements of what was sent before: a round trip at each end that holds small
+/// segments back, if more than one call is under way on a connection.
+fn held_back(measured: &Measured<'_>, phase: &RpcPhase, round_trip: f64) -> f64 {
+    let connections = measured.rpcs().map_or(1.0, |(rpc, _)| {
+        f64::from(rpc.connection.clients.max(1)) * f64::from(rpc.connection.nconnect.max(1))
+    });
+    let under_way =
+        phase.total().execute_ns as f64 / measured.recording.length_ns.max(1) as f64 / connections;
+    let small = |row: &&RpcRow| (row.bytes_sent.min(row.bytes_received) as f64) < SEGMENT * row.ops as f64;
+    let calls: u64 = of_nfs(phase).filter(small).map(|row| row.ops).sum();
+    let ends = measured.run.parameters.nagle.count();
+    if under_way > 1.0 { f64::from(ends) * calls as f64 * round_trip } else { 0.0 }
+}
+
+/// CPU time of this program.
+fn program_ns(measured: &Measured<'_>) -> f64 {
+    let host = &measured.recording.host;
+    (host.process_user_ns + host.process_system_ns) as f64
 }
 
 /// CPU time of the user-space clients, which is in the round trips of their calls.

@@ -2,7 +2,7 @@
 
 use benchmaster_design::GENERATOR;
 use benchmaster_record::model::Workload;
-use benchmaster_record::results::{RunParameters, StudyRecord, TreatmentRecord, WorkloadRecord};
+use benchmaster_record::results::{NagleEnds, RunParameters, StudyRecord, TreatmentRecord, WorkloadRecord};
 
 use super::treatments;
 use crate::diagnostics::Diagnostics;
@@ -55,19 +55,19 @@ impl PlannedTreatment {
             Some(lab) => Some(lab.delegations),
             None => settings.is_embedded().then_some(settings.server.delegations),
         };
+        // The address of the server has no say in it.
+        let mount = settings.target.mount_options("127.0.0.1").ok().flatten();
         RunParameters {
             congestion: network.congestion.clone(),
             mtu: network.mtu,
             server_bandwidth: network.server_bandwidth.map(|bandwidth| bandwidth.0),
             transmit_queues: network.of_queues().map(|_| network.queues.unwrap_or(1)),
             delegations,
-            // The address of the server has no say in it.
-            slots_asked: settings
-                .target
-                .mount_options("127.0.0.1")
-                .ok()
-                .flatten()
-                .map(|options| options.slots),
+            nagle: NagleEnds {
+                clients: mount.as_ref().is_some_and(|options| options.nagle),
+                server: settings.is_embedded() && settings.server.nagle,
+            },
+            slots_asked: mount.map(|options| options.slots),
             slots_granted: settings.is_embedded().then_some(settings.server.slots),
             workloads: self.workloads.clone(),
         }

@@ -99,3 +99,30 @@ fn queues_of_clients_and_requests_sent_again_come_first() {
     assert!((account.share(Part::Path) - 2.0 / 9.0).abs() < 1e-9);
     assert!((account.share(Part::Server) - 2.0 / 9.0).abs() < 1e-9);
 }
+
+#[test]
+fn at_most_a_round_trip_is_held_back_at_each_end_that_was_asked_to() {
+    let mut held = made(ServedBy::Embedded, 5_000_000);
+    held.recording().length_ns = 1_000_000_000;
+    held.recording().rpc.as_mut().unwrap().connection.clients = 1;
+    (held.recording().host.process_user_ns, held.recording().host.process_system_ns) =
+        (400_000_000, 100_000_000);
+    let back = |made: &Made| account(made).ns(Part::HeldBack);
+    assert_eq!(back(&held), 0.0);
+    held.run().parameters.nagle.clients = true;
+    // Of 5 ms 2 are the way and 0.5 work.
+    assert!((back(&held) - 2e9).abs() < 1.0 && (account(&held).ns(Part::Host) - 1e9).abs() < 1.0);
+    held.run().parameters.nagle.server = true;
+    assert!((back(&held) - 2.5e9).abs() < 1.0);
+    // A busy host: what its processors worked is not held back.
+    held.recording().host.process_user_ns = 2_500_000_000;
+    assert!((back(&held) - 0.4e9).abs() < 1.0);
+    // One call at a time has nothing to wait for.
+    held.recording().length_ns = 10_000_000_000;
+    assert_eq!(back(&held), 0.0);
+    // Calls of many segments fill them.
+    held.recording().length_ns = 1_000_000_000;
+    let row = &mut held.rows()[0];
+    (row.bytes_sent, row.bytes_received) = (2_000_000, 2_000_000);
+    assert_eq!(back(&held), 0.0);
+}

@@ -7,11 +7,14 @@ use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
+use crate::results::account::{Account, Part};
 use crate::results::rule::Detector;
 
 /// Bytes of a call that is small: less than a segment.
 const SMALL: f64 = 1000.0;
 const LEAST_CALLS: u64 = 500;
+/// Share of the calls' time that is held back where that was asked for.
+const LEAST_HELD: f64 = 0.1;
 /// Nanoseconds before a call is sent, and their share of its time.
 const LEAST_QUEUE_NS: f64 = 100_000.0;
 const LEAST_QUEUE_SHARE: f64 = 0.3;
@@ -37,7 +40,8 @@ const EXPLANATION: Explanation = Explanation {
                 4 KiB files can be as fast as creating empty ones.",
     formula: "found when ≥ 2 % (20 or more) of the latencies of a kind of operation are from 38.5 to 48.5 ms with at most a fifth as many from 20 to 38.5 ms, a median < 10 ms, and an emulated round \
               trip < 10 ms; or, with the kernel's client, when 500 calls or more of < 1,000 bytes wait ≥ 100 µs and ≥ 30 % of their time before they are sent, while ≤ 2 calls are under way on a \
-              connection (Σ execute / time) and the client's processors are < 80 % busy; cost = that waiting / time of all operations, or of all calls",
+              connection (Σ execute / time) and the client's processors are < 80 % busy; or, where the study asks for it, when ≥ 10 % of the time of calls remain beyond network, server \
+              and CPU time, at most a round trip for each small call at each end; cost = that waiting / time of all operations, or of all calls",
     source: "paper 000 §6.3, figure 11 (OPEN waits longer for empty files than for 4 KiB); RFC 896; RFC 1122 §4.2.3.2",
 };
 
@@ -47,7 +51,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let clustered = measured.recording.series.iter().filter_map(|series| clustered(measured, series));
     let worst = clustered.max_by(|a, b| a.share().total_cmp(&b.share()));
-    match worst.or_else(|| held_back(measured)) {
+    match by_account(measured).or(worst).or_else(|| held_back(measured)) {
         Some(found) => Verdict::Found(found),
         None if measured.rpcs().is_none() && measured.run.service.is_none() => Verdict::Irrelevant,
         None => Verdict::Clear,
@@ -58,6 +62,48 @@ fn remedy() -> Remedy {
     Remedy::new("Neither the client nor the server may use Nagle's algorithm for RPC (TCP_NODELAY; Linux' NFS sets it, proxies and other servers may not), and quick acknowledgements help.")
         .by(Need::RealNetwork, "ip route change NETWORK dev DEVICE quickack 1   # on both ends")
         .confirmed_by("`studies/lab-file-creation.toml`: creation of files of 0 and 4 KiB; the empty ones must be the faster")
+}
+
+/// Where it was asked for, by what is left of the time of calls.
+fn by_account(measured: &Measured<'_>) -> Option<Finding> {
+    let account = Account::of(measured)?;
+    let (part, ends) = (account.share(Part::HeldBack), measured.run.parameters.nagle);
+    if part < LEAST_HELD {
+        return None;
+    }
+    let each = account.ns(Part::HeldBack) / account.calls as f64;
+    let at = match (ends.clients, ends.server) {
+        (true, true) => "clients and server",
+        (true, false) => "the clients",
+        (false, _) => "the server",
+    };
+    let what = format!(
+        "{} of the time of calls is waiting for acknowledgements, {} for each: Nagle's algorithm, which this study asks {at} \
+         for, holds small segments back until what was sent before has arrived.",
+        percent(part),
+        time(each)
+    );
+    let remedy = Remedy::new("Turn Nagle's algorithm off; all usual clients and servers of NFS do.")
+        .by(
+            Need::Anywhere,
+            if ends.clients { "--set target.nagle=false" } else { "--set server.nagle=false" },
+        )
+        .confirmed_by("a factor `target.nagle` or `server.nagle`, as in `studies/paper000-nagle.toml`");
+    Some(
+        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+            .with([
+                Evidence::nanoseconds("held back, of a call", each),
+                Evidence::nanoseconds("mean time of a call", account.whole() / account.calls as f64),
+                Evidence::nanoseconds("way there and back, of a call", account.ns(Part::Path) / account.calls as f64),
+            ])
+            .costs(
+                part,
+                CostOf::CallTime,
+                "(rtt − emulated delays and bytes − the server's own time − CPU time), at most a round trip for each \
+                 small call at each end that asks for it / execute time of all calls",
+            )
+            .shown_by(Plot::Latency),
+    )
 }
 
 fn clustered(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Finding> {
@@ -139,9 +185,11 @@ fn held_back(measured: &Measured<'_>) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use benchmaster_record::model::OperationKind;
+    use benchmaster_record::results::ServedBy;
 
     use super::super::made;
     use super::*;
+    use crate::results::testing::Made;
 
     fn creation(latencies: &[(u64, u64)], queue_us: f64, rtt_us: f64) -> Verdict {
         let mut recording = made::recording("create", 10.0);
@@ -181,5 +229,33 @@ mod tests {
         // Many at once wait for each other.
         assert_eq!(creation(&plain, 1_100.0, 1_000.0), Verdict::Clear);
         assert_eq!(made::judge(made::recording("create", 1.0), detect), Verdict::Irrelevant);
+    }
+
+    #[test]
+    fn what_the_study_asks_for_is_named_with_its_key() {
+        let mut made = Made::served();
+        let service = made.run().service.as_mut().unwrap();
+        (service.server, service.network.delay_ns) = (ServedBy::Embedded, 5_000_000);
+        (service.network.base_rtt_ns, service.network.bandwidth, service.network.loss) = (None, None, 0.0);
+        made.recording().length_ns = 1_000_000_000;
+        (made.recording().host.process_user_ns, made.recording().host.process_system_ns) = (0, 0);
+        let row = &mut made.rows()[0];
+        (row.ops, row.transmissions, row.queue_ns) = (1000, 1000, 0);
+        (row.rtt_ns, row.execute_ns) = (20_000_000_000, 20_000_000_000);
+        (row.bytes_sent, row.bytes_received) = (200_000, 200_000);
+        made.rows().truncate(1);
+        made.run().server_use.iter_mut().for_each(|used| {
+            used.operations.clear();
+            used.held_ns = Some(0);
+        });
+        assert_eq!(made.verdict(&DETECTOR), Verdict::Clear);
+        made.run().parameters.nagle.server = true;
+        let found = made.found(&DETECTOR);
+        assert!(
+            found.what.starts_with("50 % of the time of calls is waiting for acknowledgements, 10 ms"),
+            "{}",
+            found.what
+        );
+        assert_eq!(found.remedy.command.as_deref(), Some("--set server.nagle=false"));
     }
 }
