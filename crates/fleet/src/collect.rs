@@ -188,12 +188,16 @@ fn read(mut pipe: PipeReader, limit: u64) -> Printed {
     }
 }
 
-/// The child gets SIGKILL when the thread that starts it ends, however it does.
+/// The child gets SIGKILL when the thread that starts it ends, however it does, and SIGINT reaches it: what a shell starts in
+/// the background ignores that, and so would the child.
 pub(crate) fn end_with_parent(command: &mut Command) {
-    let set =
-        || rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
-    // SAFETY: the closure runs in the child between fork and exec and only makes one system call; it neither allocates nor
-    // takes locks.
+    let set = || {
+        // SAFETY: the default action is no function of this process.
+        unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from)
+    };
+    // SAFETY: the closure runs in the child between fork and exec and only makes two system calls, both safe in signal handlers;
+    // it neither allocates nor takes locks.
     unsafe { command.pre_exec(set) };
 }
 
