@@ -281,6 +281,15 @@ fn run_of(place: &Place, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&run(place, arguments).stdout).into_owned()
 }
 
+/// Of a lab that the study brings up itself, and of two treatments: the hook is run in the first.
+fn with_a_hook(place: &Place, hook: &str) -> StudyResults {
+    let more = format!(
+        "[run]\nretries = 0\n[factors.fate]\nparameter = \"run.cache_hook\"\nlevels = ['{hook}', 'true']\n"
+    );
+    let text = study("none", &more).replace("replicates = 1", "replicates = 1\norder = \"listed\"");
+    carried_out(place, &text)
+}
+
 #[test]
 #[ignore = "full tier: machines"]
 fn a_machine_that_panics_fails_its_run_and_the_next_one_has_another_lab() {
@@ -288,13 +297,7 @@ fn a_machine_that_panics_fails_its_run_and_the_next_one_has_another_lab() {
     if Standing::up(&place, "panic").is_none() {
         return;
     }
-    // Of the lab that the study brings up itself: in the first of two treatments.
-    let hook = "[ $(hostname) != c2 ] || echo c > /proc/sysrq-trigger";
-    let more = format!(
-        "[run]\nretries = 0\n[factors.fate]\nparameter = \"run.cache_hook\"\nlevels = ['{hook}', 'true']\n"
-    );
-    let text = study("none", &more).replace("replicates = 1", "replicates = 1\norder = \"listed\"");
-    let results = carried_out(&place, &text);
+    let results = with_a_hook(&place, "[ $(hostname) != c2 ] || echo c > /proc/sysrq-trigger");
     let [panicked, after] = &results.runs[..] else { panic!("{} runs", results.runs.len()) };
     let failure = panicked.failure.as_ref().unwrap();
     assert!(
@@ -322,12 +325,7 @@ fn a_client_without_memory_is_named_with_the_words_of_its_kernel() {
         return;
     }
     // The kernel kills what has most memory, which is the agent.
-    let hook = "[ $(hostname) != c2 ] || { echo f > /proc/sysrq-trigger; sleep 1; }";
-    let more = format!(
-        "[run]\nretries = 0\n[factors.fate]\nparameter = \"run.cache_hook\"\nlevels = ['{hook}', 'true']\n"
-    );
-    let text = study("none", &more).replace("replicates = 1", "replicates = 1\norder = \"listed\"");
-    let results = carried_out(&place, &text);
+    let results = with_a_hook(&place, "[ $(hostname) != c2 ] || { echo f > /proc/sysrq-trigger; sleep 1; }");
     let [killed, after] = &results.runs[..] else { panic!("{} runs", results.runs.len()) };
     let failure = killed.failure.as_ref().unwrap();
     assert!(failure.contains("agent `c2`") && failure.contains("Out of memory: Killed process"), "{failure}");
