@@ -134,7 +134,7 @@ pub(crate) fn failures_name_the_host_and_what_to_do() {
             "badkey",
             "could not be started: it must be possible to log in without a password: `ssh-copy-id badkey`",
         ),
-        ("strange", "its host key is not known here; connect once by hand (`ssh strange`)"),
+        ("strange", "its host key is not known here; connect once (`ssh strange`)"),
         ("closed", "no sshd listens there; start it, or give its port"),
         ("nowhere", "unknown host"),
     ];
