@@ -272,6 +272,13 @@ pub struct HostUse {
     pub null_rate: Option<f64>,
 }
 
+impl HostUse {
+    /// CPU time of this process.
+    pub fn process_ns(&self) -> u64 {
+        self.process_user_ns.saturating_add(self.process_system_ns)
+    }
+}
+
 /// What one workload of one run recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recording {

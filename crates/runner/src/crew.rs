@@ -33,7 +33,7 @@ const PATIENCE_IN_LAB: Duration = Duration::from_secs(15);
 pub(super) enum CrewError {
     /// A process is lost, and the run with it. It can be tried again.
     Lost {
-        /// Which.
+        /// Its agent's name.
         agent: String,
         /// Why.
         reason: String,
@@ -73,7 +73,7 @@ impl From<FleetError> for CrewError {
         match error {
             FleetError::Stopped => Self::Stopped,
             FleetError::Job { kind: FailureKind::Stopped, .. } => Self::Stopped,
-            FleetError::Lost { agent, reason } => Self::Lost { agent: format!("agent `{agent}`"), reason },
+            FleetError::Lost { agent, reason } => Self::Lost { agent, reason },
             error => RunError::from(error).into(),
         }
     }

@@ -5,6 +5,7 @@ mod lab;
 mod set_up;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -61,9 +62,24 @@ pub(super) struct Runner<'a> {
 /// What became of an attempt at a run.
 enum Attempt {
     Done(Box<RunRecord>),
-    /// A process was lost; what was recorded until then.
-    Lost(Box<RunRecord>, String, String),
+    /// What was recorded until somebody was lost, who it is, and why.
+    Lost(Box<RunRecord>, Party, String),
     Stopped,
+}
+
+/// Who can be lost, by name.
+enum Party {
+    Agent(String),
+    Machine(String),
+}
+
+impl fmt::Display for Party {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(name) => write!(f, "agent `{name}`"),
+            Self::Machine(name) => write!(f, "machine `{name}`"),
+        }
+    }
 }
 
 impl<'a> Runner<'a> {
@@ -192,7 +208,7 @@ impl<'a> Runner<'a> {
                 Attempt::Stopped => return Ok(None),
                 Attempt::Done(run) => return Ok(Some(RunRecord { retries, ..*run })),
                 Attempt::Lost(..) if self.stopped() => return Ok(None),
-                Attempt::Lost(run, agent, reason) => (run, agent, reason),
+                Attempt::Lost(run, party, reason) => (run, party.to_string(), reason),
             };
             // Nothing can be asked of who is lost; what it was to remove is taken over by those who come next.
             self.disband();
@@ -247,7 +263,7 @@ impl<'a> Runner<'a> {
             Err(_) if self.stopped() => Ok(Attempt::Stopped),
             Err((_, CrewError::Lost { agent, reason })) => {
                 run.responses.clear();
-                Ok(Attempt::Lost(run, agent, reason))
+                Ok(Attempt::Lost(run, Party::Agent(agent), reason))
             }
             Err((workload, CrewError::Failed(reason))) => {
                 run.failure = Some(format!("workload `{workload}`: {reason}"));

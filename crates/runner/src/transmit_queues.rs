@@ -1,6 +1,6 @@
 //! Samples of the emulated network: transmit queues of its hosts, and which flow went where.
 
-use benchmaster_netem::interface::Host;
+use benchmaster_netem::interface::{Host, InterfaceReport};
 use benchmaster_netem::wire::Interfaces;
 use benchmaster_telemetry::sampling::{MetricInfo, Reading, SampleError, Sampler, Sink};
 
@@ -33,26 +33,23 @@ impl Sampler for TransmitQueues {
 
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {
         let (of_queue, of_flow) = METRICS.split_at(5);
-        for interface in self.0.read() {
-            for (number, queue) in interface.queues.iter().enumerate() {
-                let instance = format!("{} tx{number}", interface.host);
-                let values = [queue.bytes, queue.packets, queue.sent_bytes, queue.sent_packets, queue.drops];
-                of_queue
-                    .iter()
-                    .zip(values)
-                    .for_each(|(metric, value)| out.put(metric.metric(), &instance, value as f64));
+        let mut put = |metrics: &[MetricInfo], instance: &str, values: &[u64]| {
+            for (metric, value) in metrics.iter().zip(values) {
+                out.put(metric.metric(), instance, *value as f64);
             }
-            for flow in &interface.flows {
-                let host = match interface.host {
-                    Host::Server => "server",
-                    Host::Client(_) => "client",
-                };
-                let instance = format!("{host} {} {}", flow.client + 1, flow.name);
+        };
+        for InterfaceReport { host, queues, flows } in self.0.read() {
+            for (number, queue) in queues.iter().enumerate() {
+                let values = [queue.bytes, queue.packets, queue.sent_bytes, queue.sent_packets, queue.drops];
+                put(of_queue, &format!("{host} tx{number}"), &values);
+            }
+            let host = match host {
+                Host::Server => "server",
+                Host::Client(_) => "client",
+            };
+            for flow in &flows {
                 let values = [u64::from(flow.queue), flow.sent_bytes, flow.held_bytes, flow.drops];
-                of_flow
-                    .iter()
-                    .zip(values)
-                    .for_each(|(metric, value)| out.put(metric.metric(), &instance, value as f64));
+                put(of_flow, &format!("{host} {} {}", flow.client + 1, flow.name), &values);
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ pub(super) fn responses(recording: &Recording, server: Option<&ServerUse>) -> Ve
         list.push(response("start_spread", start.spread_ns as f64, Unit::Nanoseconds));
     }
     let operations = operations(recording) as f64;
-    let process = (recording.host.process_user_ns + recording.host.process_system_ns) as f64;
+    let process = recording.host.process_ns() as f64;
     let mut per = |what: &str, cpu: f64, number: f64| {
         list.extend(ratio(cpu, number).map(|each| response(what, each, Unit::Nanoseconds)));
     };

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use benchmaster_netem::interface::{Discipline, Interface};
 use benchmaster_netem::toeplitz::HashKey;
+use benchmaster_study::settings::NetworkSettings;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::{Args, ValueEnum};
 
@@ -115,18 +116,17 @@ pub(crate) struct QueueArgs {
 impl QueueArgs {
     /// The transmit queues asked for.
     pub(crate) fn interface(&self, seed: u64) -> Option<Interface> {
-        let Self { queues, queue_discipline, queue_limit, flow_limit, hash_seed, hash_key, rehash } = self;
-        let asked =
-            [queues.is_some(), queue_discipline.is_some(), queue_limit.is_some(), flow_limit.is_some()];
-        let hashed = [hash_seed.is_some(), hash_key.is_some(), rehash.is_some()];
-        (asked.contains(&true) || hashed.contains(&true)).then(|| Interface {
-            discipline: queue_discipline.unwrap_or_default(),
-            limit: queue_limit.map(|size| size.bytes()),
-            key: hash_key.unwrap_or_else(|| HashKey::of_seed(hash_seed.unwrap_or(seed))),
-            rehash: rehash.map(|period| period.0),
-            flow_limit: flow_limit.map(|size| size.bytes()),
-            ..Interface::new(queues.unwrap_or(1))
-        })
+        let asked = NetworkSettings {
+            queues: self.queues,
+            queue_discipline: self.queue_discipline,
+            queue_limit: self.queue_limit,
+            flow_limit: self.flow_limit,
+            hash_seed: self.hash_seed,
+            hash_key: self.hash_key,
+            rehash: self.rehash,
+            ..NetworkSettings::default()
+        };
+        asked.interface(HashKey::of_seed(seed))
     }
 }
 

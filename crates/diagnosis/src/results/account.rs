@@ -214,7 +214,8 @@ fn divide(
         open.take(Part::Server, own);
         open.take(
             Part::HeldBack,
-            held_back(measured, phase, round_trip).min(open.left - program_ns(measured)),
+            held_back(measured, phase, round_trip)
+                .min(open.left - measured.recording.host.process_ns() as f64),
         );
         // Everything is on this host: what links do not hold up, and losses do not, its processors do. How fast an emulation
         // without a limit is depends on the processors as well.
@@ -246,21 +247,17 @@ fn divide(
 /// The most that calls can have waited for acknowledgements of what was sent before: a round trip at each end that holds small
 /// segments back, if more than one call is under way on a connection.
 fn held_back(measured: &Measured<'_>, phase: &RpcPhase, round_trip: f64) -> f64 {
-    let connections = measured.rpcs().map_or(1.0, |(rpc, _)| {
-        f64::from(rpc.connection.clients.max(1)) * f64::from(rpc.connection.nconnect.max(1))
-    });
-    let under_way =
-        phase.total().execute_ns as f64 / measured.recording.length_ns.max(1) as f64 / connections;
     let small = |row: &&RpcRow| (row.bytes_sent.min(row.bytes_received) as f64) < SEGMENT * row.ops as f64;
     let calls: u64 = of_nfs(phase).filter(small).map(|row| row.ops).sum();
     let ends = measured.run.parameters.nagle.count();
-    if under_way > 1.0 { f64::from(ends) * calls as f64 * round_trip } else { 0.0 }
+    if under_way(measured) > 1.0 { f64::from(ends) * calls as f64 * round_trip } else { 0.0 }
 }
 
-/// CPU time of this program.
-fn program_ns(measured: &Measured<'_>) -> f64 {
-    let host = &measured.recording.host;
-    (host.process_user_ns + host.process_system_ns) as f64
+/// Calls under way on a connection, on average (Little's law).
+pub(crate) fn under_way(measured: &Measured<'_>) -> f64 {
+    let Some((rpc, phase)) = measured.rpcs() else { return 0.0 };
+    let length = measured.recording.length_ns.max(1) as f64;
+    phase.total().execute_ns as f64 / length / f64::from(rpc.connection.count())
 }
 
 /// CPU time of the user-space clients, which is in the round trips of their calls.

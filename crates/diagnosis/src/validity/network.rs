@@ -47,7 +47,7 @@ fn emulated_network(s: Subject<'_>) -> Option<Check> {
         return None;
     }
     let rpc = s.recording.rpc.as_ref();
-    let connections = rpc.map_or(1, |rpc| rpc.connection.clients.max(1) * rpc.connection.nconnect.max(1));
+    let connections = rpc.map_or(1, |rpc| rpc.connection.count());
     let rate = bytes as f64 * 1e9 / s.recording.length_ns.max(1) as f64;
     let delay_ns = service.network.delay_ns as f64;
     let in_flight = rate * 2.0 * delay_ns / 1e9 / f64::from(connections);

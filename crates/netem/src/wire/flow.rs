@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame with an IPv4 packet of so many words of header.
+    /// A frame with an IPv4 packet whose header has this number of words.
     fn frame(protocol: u8, words: u8, fragment: u16, ports: [u16; 2]) -> Vec<u8> {
         let mut data = vec![0; HEADER + 12];
         data.extend([8, 0, 0x40 | words, 0, 0, 60, 0, 0]);

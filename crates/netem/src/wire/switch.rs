@@ -2,7 +2,8 @@
 //!
 //! A frame to the server passes the client's link (bandwidth, then delay) and then the server's port; one from the
 //! server passes the port and then the link. Where hosts have transmit queues, these take the place of the first
-//! bandwidth of each way: the client's to the server, and the port's from the server. All times are those of an ideal network, however late the caller comes.
+//! bandwidth of each way: the client's to the server, and the port's from the server. All times are those of an ideal
+//! network, however late the caller comes.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -214,9 +215,10 @@ impl<T> Switch<T> {
         queues.advance(now, |packet, passed| {
             let number = 2 * packet.client + usize::from(from_server);
             let direction = &mut directions[number];
-            let fate = match from_server {
-                true => direction.path.send(passed, packet.bytes),
-                false => direction.path.passed(passed),
+            let fate = if from_server {
+                direction.path.send(passed, packet.bytes)
+            } else {
+                direction.path.passed(passed)
             };
             gone.extend(direction.settle(number, fate, packet, heads));
         });

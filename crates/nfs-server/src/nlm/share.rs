@@ -1,8 +1,8 @@
 //! DOS share modes of NLM clients.
 
-use benchmaster_nfs_proto::nlm::{FshAccess, FshMode, NlmStats, Share};
 use std::net::IpAddr;
 
+use benchmaster_nfs_proto::nlm::{FshAccess, FshMode, NlmStats, Share};
 use hashbrown::HashMap;
 use parking_lot::Mutex;
 

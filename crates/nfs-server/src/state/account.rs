@@ -20,7 +20,7 @@ impl<K: Hash + Eq> Accounts<K> {
         Self { total, most: total / parts.max(1), used: 0, by_peer: HashMap::new() }
     }
 
-    /// What nobody has taken.
+    /// What is not taken.
     pub(crate) fn free(&self) -> u64 {
         self.total.saturating_sub(self.used)
     }

@@ -143,7 +143,7 @@ pub(crate) fn readdir(c: &mut Compound<'_>, args: ReaddirArgs) -> OpResult {
     list(c, &args, &held, None)
 }
 
-/// Lists a directory. `held`: attributes of files that the server does not know itself, `None` where nobody does yet;
+/// Lists a directory. `held`: attributes of files that the server does not know itself, `None` where they are not known yet;
 /// `listed`: gets the files.
 fn list(
     c: &mut Compound<'_>,
@@ -183,10 +183,11 @@ fn list(
         name_bytes += 8 + 4 + entry.name.len().div_ceil(4) * 4;
         let file = server.exports.cross(dir.export, entry.node);
         if file.export == dir.export {
-            match held
-                .get(&file)
-                .map_or(entry.attr.as_ref().ok_or(None), |held| held.as_ref().ok_or(Some(Nfsstat4::DELAY)))
-            {
+            let shown = match held.get(&file) {
+                Some(held) => held.as_ref().ok_or(Some(Nfsstat4::DELAY)),
+                None => entry.attr.as_ref().ok_or(None),
+            };
+            match shown {
                 Ok(attr) => view.put(encoder, file, attr),
                 Err(status) => put_no_attributes(encoder, status),
             }

@@ -123,6 +123,13 @@ pub struct ConnectionFacts {
     pub threads: Option<u32>,
 }
 
+impl ConnectionFacts {
+    /// Connections of all clients.
+    pub fn count(&self) -> u32 {
+        self.clients.max(1).saturating_mul(self.nconnect.max(1))
+    }
+}
+
 impl RpcRecording {
     /// The RPCs of a phase.
     pub fn phase(&self, name: Phase) -> Option<&RpcPhase> {

@@ -7,7 +7,7 @@ use benchmaster_lab::MachineProblem;
 use benchmaster_record::results::{Event, RunKey, RunRecord};
 use jiff::Timestamp;
 
-use super::{Attempt, CrewError, RunError, RunEvent, Runner, SetUp, Settings, is_end, text};
+use super::{Attempt, CrewError, Party, RunError, RunEvent, Runner, SetUp, Settings, is_end, text};
 
 impl Runner<'_> {
     /// Brings up the lab of a treatment, in place of another, with the server and the links that it asks for.
@@ -61,14 +61,13 @@ impl Runner<'_> {
         self.lost_machine = lost.is_some();
         let mut attempt = match (attempt, lost) {
             (Ok(Attempt::Done(run) | Attempt::Lost(run, ..)), Some(lost)) => {
-                Attempt::Lost(run, format!("machine `{}`", lost.machine), text(lost))
+                Attempt::Lost(run, Party::Machine(lost.machine.clone()), text(lost))
             }
             (attempt, _) => attempt?,
         };
-        if let Attempt::Lost(_, agent, reason) = &mut attempt {
+        if let Attempt::Lost(_, Party::Agent(agent), reason) = &mut attempt {
             // Why an agent is gone is often its kernel's to say: it was out of memory.
-            let its = |problem: &&MachineProblem| *agent == format!("agent `{}`", problem.machine);
-            for problem in problems.iter().filter(its) {
+            for problem in problems.iter().filter(|problem| problem.machine == *agent) {
                 let _ = write!(reason, "; {}", text(problem));
             }
         }

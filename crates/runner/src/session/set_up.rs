@@ -17,7 +17,7 @@ use super::super::services::Reached;
 use super::super::setup::{self, Mount, SetUp};
 use super::super::targets::{export, is_known, place_of};
 use super::super::{RunError, RunEvent};
-use super::Runner;
+use super::{Party, Runner};
 use benchmaster_study::plan::PlannedTreatment;
 use benchmaster_study::settings::{FilesetReuse, ReadyStep, Settings};
 
@@ -277,7 +277,9 @@ impl Runner<'_> {
 pub(super) fn fatal(trouble: CrewError) -> RunError {
     match trouble {
         CrewError::Fatal(error) => *error,
-        CrewError::Lost { agent, reason } => RunError::Lost { agent, reason },
+        CrewError::Lost { agent, reason } => {
+            RunError::Lost { agent: Party::Agent(agent).to_string(), reason }
+        }
         CrewError::Failed(reason) => RunError::Lost { agent: "this process".into(), reason },
         CrewError::Execute(error) => {
             RunError::Lost { agent: "this process".into(), reason: error.to_string() }

@@ -49,7 +49,7 @@ impl Parts {
         }
     }
 
-    /// All of the slot's operations, which were so many.
+    /// Counts of all of the slot's operations, given their number and nanoseconds.
     pub(super) fn all(&mut self, so_far: (u64, u64)) -> &[(u64, u64)] {
         self.count(so_far);
         &self.counted[..]

@@ -196,7 +196,7 @@ fn check(s: Subject<'_>) -> Option<Check> {
     if busy < LIMIT && workers < LIMIT {
         return None;
     }
-    let process = (host.process_user_ns + host.process_system_ns).max(1) as f64;
+    let process = host.process_ns().max(1) as f64;
     let kernel = host.process_system_ns as f64 / process;
     let who = if busy >= LIMIT {
         format!("all processors of this host were {} busy", percent(busy))
@@ -227,7 +227,7 @@ pub(super) fn is_full(measured: &Measured<'_>) -> bool {
 pub(super) fn own_share(measured: &Measured<'_>) -> f64 {
     let host = &measured.recording.host;
     let processors = f64::from(host.processors.max(1));
-    let own = (host.process_user_ns + host.process_system_ns) as f64;
+    let own = host.process_ns() as f64;
     // Where clients are processes of their own, the server is in none of them.
     let together = stored(measured, CheckKind::SharedHost).map_or(0.0, |check| {
         let used = ["server_processors", "client_processors"].map(|name| check.number(name));

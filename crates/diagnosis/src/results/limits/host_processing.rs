@@ -97,7 +97,7 @@ impl Processors {
         let host = &measured.recording.host;
         let (user, system) = measured.rpcs().map_or((0, 0), |(rpc, _)| rpc.client_cpu_ns);
         Self {
-            program: (host.process_user_ns + host.process_system_ns) as f64 / length,
+            program: host.process_ns() as f64 / length,
             clients: (user + system) as f64 / length,
             server: measured.server().and_then(|used| used.cpu_ns).map(|ns| ns as f64 / length),
         }

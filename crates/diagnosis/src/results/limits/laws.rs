@@ -159,7 +159,7 @@ fn at_its_end(measured: &Measured<'_>) -> bool {
 /// More CPU time than there was.
 fn processors(measured: &Measured<'_>) -> Option<Finding> {
     let host = &measured.recording.host;
-    let used = (host.process_user_ns + host.process_system_ns) as f64;
+    let used = host.process_ns() as f64;
     let processors = f64::from(host.processors);
     let there_was = processors * measured.recording.length_ns as f64;
     let ticks = TICK_NS * (measured.recording.workers.len() + 4) as f64;

@@ -101,7 +101,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if explained || loss.lost < LEAST_LOST || call_ns < LEAST_TRIPS * round_trip {
         return Verdict::Clear;
     }
-    let connections = f64::from(rpc.connection.clients.max(1) * rpc.connection.nconnect.max(1));
+    let connections = f64::from(rpc.connection.count());
     let moved = bytes / measured.seconds().max(1e-9) / connections;
     let segment = loss.segment.unwrap_or_else(|| segment(measured));
     let possible = segments_under_way(loss.share, round_trip / 1e9) * segment / (round_trip / 1e9);

@@ -92,7 +92,7 @@ fn embedded(measured: &Measured<'_>) -> Verdict {
     };
     let full = stored(measured, CheckKind::CpuLimit).and_then(|check| check.number("host_busy"));
     let host = &measured.recording.host;
-    let own = (host.process_user_ns + host.process_system_ns) as f64;
+    let own = host.process_ns() as f64;
     let part = share(cpu as f64, own);
     // A host that others filled is not the server's.
     let load = full.is_some_and(|busy| busy >= 0.95 && own_share(measured) >= 0.5 * busy);

@@ -79,7 +79,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             "calls were not counted: mountstats of the clients could not be read".into(),
         );
     };
-    let connections = f64::from(rpc.connection.clients.max(1) * rpc.connection.nconnect.max(1));
+    let connections = f64::from(rpc.connection.count());
     let client = measured.recording.samples.first().map_or("", |host| &host.agent);
     let client = measured.environment_of(client);
     // The embedded server is on the host of the study.

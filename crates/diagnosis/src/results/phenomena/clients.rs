@@ -65,7 +65,7 @@ pub(super) fn course(measured: &Measured<'_>, parts: usize) -> Option<Vec<(u32, 
     traced(measured, start, part, parts).or_else(|| sampled(measured.recording, start, part, parts))
 }
 
-/// The beginning of the time in which all clients are at work, and the length of one of so many parts of it.
+/// The beginning of the time in which all clients are at work, and the length of each of that number of parts of it.
 fn all_at_work(recording: &Recording, parts: usize) -> Option<(u64, u64)> {
     let start = recording.workers.iter().map(|worker| worker.start_ns).max()?;
     let end = recording.workers.iter().map(|worker| worker.end_ns).min()?.min(recording.length_ns);

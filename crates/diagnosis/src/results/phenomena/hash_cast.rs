@@ -61,8 +61,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
                 continue;
             }
             compared.irrelevant = false;
-            let queues = recordings.first().map_or(8, |(run, _)| transmit_queues(run));
-            let Some(mut finding) = judge(&rates, clients as u32, queues) else { continue };
+            let Some((run, _)) = recordings.first() else { continue };
+            let Some(mut finding) = judge(&rates, clients as u32, transmit_queues(run)) else { continue };
             finding.place = format!("{}: {}", workload.name, plural(rates.len(), "run"));
             let at = finding.at.get_or_insert_default();
             let cost = finding.cost.as_ref().map(|cost| cost.share);

@@ -7,7 +7,7 @@ use crate::diagnosis::Verdict;
 use crate::explanation::{Explanation, Group};
 use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
 use crate::measured::Measured;
-use crate::results::account::{Account, Part};
+use crate::results::account::{Account, Part, under_way};
 use crate::results::rule::Detector;
 
 /// Bytes of a call that is small: less than a segment.
@@ -142,10 +142,8 @@ fn clustered(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Findin
 }
 
 fn held_back(measured: &Measured<'_>) -> Option<Finding> {
-    let (rpc, phase) = measured.rpcs().filter(|(rpc, _)| rpc.source == RpcSource::Kernel)?;
-    let connections = f64::from(rpc.connection.clients.max(1)) * f64::from(rpc.connection.nconnect.max(1));
-    let under_way =
-        all_execute_ns(measured) as f64 / measured.recording.length_ns.max(1) as f64 / connections;
+    let (_, phase) = measured.rpcs().filter(|(rpc, _)| rpc.source == RpcSource::Kernel)?;
+    let under_way = under_way(measured);
     let busy = measured
         .clients()
         .filter_map(|host| Some(measured.derived(host).get("cpu.busy")?.value))

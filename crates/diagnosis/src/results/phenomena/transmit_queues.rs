@@ -130,7 +130,7 @@ pub(super) mod tests {
     use super::super::made;
     use super::*;
 
-    /// Adds samples of 60 s in which the server sends so many bytes to each client, over connections in these queues: before
+    /// Adds samples of 60 s in which the server sends this number of bytes to each client, over connections in these queues: before
     /// and after 30 s.
     pub(in super::super) fn sample(recording: &mut Recording, queues: &[(u32, u32)], sent: f64) {
         for (client, (before, after)) in (1..).zip(queues) {

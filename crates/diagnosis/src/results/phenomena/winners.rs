@@ -56,8 +56,9 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     }
     // Where queues were sampled and divide the line, they decide, in a single run, too.
-    if let Some(found) = Hashed::of(measured.recording).and_then(|seen| seen.divide(&rates.of)) {
-        return Verdict::Found(finding(measured, &rates.of, &found, None, false));
+    let seen = Hashed::of(measured.recording);
+    if let Some(found) = seen.as_ref().and_then(|seen| seen.divide(&rates.of)) {
+        return Verdict::Found(finding(measured, &rates.of, &found, seen.as_ref(), None, false));
     }
     let Some((found, p)) = divided(&rates.of) else { return Verdict::Clear };
     let same = always_the_same(measured);
@@ -65,7 +66,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if p > MOST_P || (same && found.losers.len() == 1) {
         return Verdict::Clear;
     }
-    Verdict::Found(finding(measured, &rates.of, &found, Some(p), same))
+    Verdict::Found(finding(measured, &rates.of, &found, seen.as_ref(), Some(p), same))
 }
 
 /// Winners and losers among clients with these rates, if chance does not divide as many so.
@@ -158,6 +159,7 @@ fn finding(
     measured: &Measured<'_>,
     rates: &[(u32, f64)],
     found: &TwoClusters,
+    seen: Option<&Hashed>,
     p: Option<f64>,
     same: bool,
 ) -> Finding {
@@ -171,7 +173,6 @@ fn finding(
     let list = |indices: &[usize]| {
         names(indices).iter().map(|client| (client + 1).to_string()).collect::<Vec<_>>().join(", ")
     };
-    let seen = Hashed::of(measured.recording);
     let hashing = if seen.is_some() {
         "the server's transmit queues, which were sampled, do not divide them so: look for another reason"
             .to_owned()
@@ -189,7 +190,7 @@ fn finding(
             percent(hashed)
         )
     };
-    let why = match (p, &seen) {
+    let why = match (p, seen) {
         (None, Some(seen)) => format!(
             "The server's interface had hashed their connections to {queues} transmit queues, and losers share theirs: {}",
             seen.sharing().join("; ")

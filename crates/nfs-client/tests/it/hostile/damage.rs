@@ -67,7 +67,7 @@ impl Damage {
     }
 }
 
-/// A server whose replies are damaged, of a hundred so many.
+/// A server that damages replies, and the percentage of them that it damages, which can be set at any time.
 fn damaging(server: SocketAddr, seed: u64) -> (Between, Arc<AtomicU64>) {
     let damaged = Arc::new(AtomicU64::new(0));
     let share = damaged.clone();

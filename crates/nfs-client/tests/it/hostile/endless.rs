@@ -39,7 +39,7 @@ fn without_end(page: u64) -> Vec<(u64, String)> {
     (1..=100).map(|n| (page * 100 + n, format!("file {page} {n}"))).collect()
 }
 
-/// How a server goes on for ever.
+/// How a server goes on without end.
 const ENDLESS: [(&str, Pages); 8] = [
     ("nothing", |_| Vec::new()),
     ("the same cookie", |page| one(7, page)),
@@ -61,7 +61,7 @@ async fn listed<P: Protocol>(client: &P, plus: bool, what: &str) {
     assert!(begun.elapsed() < Duration::from_secs(60), "{what}: {:?}", begun.elapsed());
 }
 
-/// Lists a directory until there were so many entries, and then gives up.
+/// Lists a directory until there were this many entries, and then gives up.
 async fn given_up<P: Protocol>(client: &P, plus: bool) {
     let entries = Cell::new(0);
     let root = client.root();
