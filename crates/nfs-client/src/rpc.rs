@@ -211,6 +211,9 @@ pub(crate) struct Inner {
     handler: RefCell<Option<CallHandler>>,
 }
 
+/// The least time to connect: TCP sends a SYN that was lost again after one second (RFC 6298, section 2).
+const LEAST_TO_CONNECT: Duration = Duration::from_secs(3);
+
 impl fmt::Debug for Rpc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rpc").field("options", &self.0.options).finish_non_exhaustive()
@@ -221,13 +224,13 @@ impl Rpc {
     /// Connects to a server. Returns once the first connection is up; the others follow.
     ///
     /// # Errors
-    /// When no connection can be made before [`RpcOptions::timeout`] is over: the last reason.
+    /// When no connection can be made before [`RpcOptions::timeout`], and 3 s, are over: the last reason.
     pub async fn connect(
         reactor: &Reactor,
         counters: &Rc<Counters>,
         options: RpcOptions,
     ) -> io::Result<Self> {
-        let deadline = Instant::now() + options.timeout;
+        let deadline = Instant::now() + options.timeout.max(LEAST_TO_CONNECT);
         let rpc = Self::new(reactor, counters, options);
         let first = &rpc.0.connections[0];
         if first.up(deadline).await { Ok(rpc) } else { Err(first.last_error()) }
@@ -242,7 +245,7 @@ impl Rpc {
         counters: &Rc<Counters>,
         options: RpcOptions,
     ) -> io::Result<Self> {
-        let deadline = Instant::now() + options.timeout;
+        let deadline = Instant::now() + options.timeout.max(LEAST_TO_CONNECT);
         let rpc = Self::new(reactor, counters, options);
         let first = &rpc.0.connections[0];
         if first.tried(deadline).await { Ok(rpc) } else { Err(first.last_error()) }

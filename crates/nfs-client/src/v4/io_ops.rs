@@ -64,7 +64,7 @@ impl Inner {
             }
             return Ok(true);
         }
-        if state.stateid.get().other == used.other {
+        if state.has(used) {
             let need = match status {
                 Nfsstat4::STALE_STATEID | Nfsstat4::EXPIRED if !self.has_sessions() => Need::CLIENT,
                 _ => Need::STATES,

@@ -133,8 +133,7 @@ impl Inner {
         if of_lock && gone && epoch == self.recovery.epoch() {
             // The locks are gone, the open perhaps not.
             self.counters.event(Event::StateLost);
-            lock.stateid.set(None);
-            lock.held.borrow_mut().clear();
+            lock.forget();
             lock.lost.set(true);
             if self.has_sessions() && status == Nfsstat4::ADMIN_REVOKED {
                 let _ = self.free(used, false).await;
@@ -417,6 +416,12 @@ impl Inner {
 }
 
 impl LockState {
+    /// The server has nothing of it any more.
+    pub(super) fn forget(&self) {
+        self.stateid.set(None);
+        self.held.borrow_mut().clear();
+    }
+
     /// Takes in a stateid; replies may overtake each other.
     fn took(&self, stateid: Stateid4) {
         let newer = self.stateid.get().is_none_or(|old| {

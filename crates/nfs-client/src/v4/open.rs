@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{
     AccessArgs, AccessOk, Bitmap4, Createhow4, Creatverfattr, GetattrArgs, GetattrOk, Nfsstat4,
@@ -15,9 +16,11 @@ use super::attrs::{self, Encoded, Received};
 use super::compound::{Failure, Ops, Results};
 use super::delegation::DelegationKind;
 use super::establish::handle_of;
+use super::need::Need;
 use super::request::{Kind, Retry};
 use super::state::{File, OpenState, Owner, SeqidGuard};
 use super::{Client, Inner};
+use crate::delay::{Delay, DelayPolicy};
 use crate::error::NfsError;
 use crate::ops::{Op, v4 as ops};
 use crate::protocol::{NfsResult, Opened};
@@ -26,6 +29,9 @@ use crate::types::{AccessBits, Create, Handle, OpenHow, SetAttributes};
 /// How often a number of an owner is guessed, each time one lower: a server that does not count requests which it put
 /// off (DELAY, GRACE) may be several behind.
 pub(super) const GUESSES: u32 = 16;
+
+/// How long the reply of an earlier OPEN is waited for.
+const REORDERED: Duration = Duration::from_secs(5);
 
 /// By which right a file is opened.
 #[derive(Debug, Clone, Copy)]
@@ -79,6 +85,22 @@ impl Drop for Opening<'_> {
         if left == 0 {
             self.0.delegations.nothing_opens();
         }
+    }
+}
+
+/// Counts an OPEN that waits for the replies of earlier ones.
+struct Waiting<'i>(&'i Cell<u32>);
+
+impl<'i> Waiting<'i> {
+    fn new(waiting: &'i Cell<u32>) -> Self {
+        waiting.set(waiting.get() + 1);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
     }
 }
 
@@ -179,8 +201,14 @@ impl Inner {
                         if reply.confirm {
                             match self.confirm(&turn, &handle, reply.stateid, false).await {
                                 Ok(stateid) => reply.stateid = stateid,
-                                // The server did not take the owner for known: the open is void, and is repeated.
-                                Err(NfsError::V4(Nfsstat4::BAD_SEQID | Nfsstat4::BAD_STATEID)) => {
+                                // The server did not take the owner for known, or has lost it with all state: the open
+                                // is void, and is repeated. What else was lost is found out by the next OPEN.
+                                Err(NfsError::V4(
+                                    Nfsstat4::BAD_SEQID
+                                    | Nfsstat4::BAD_STATEID
+                                    | Nfsstat4::STALE_STATEID
+                                    | Nfsstat4::EXPIRED,
+                                )) => {
                                     (changed, delegation) = (reply.changed, reply.delegation);
                                     self.owners.discard(&turn.owner);
                                     retry.recovering()?;
@@ -189,8 +217,17 @@ impl Inner {
                                 Err(error) => return Err(error),
                             }
                         }
+                        self.in_order(&turn.owner, handle, reply.stateid).await;
                         let access = request.access;
-                        let file = self.files.opened(&turn.owner, handle, reply.stateid, access, place);
+                        let (file, replaced) =
+                            self.files.opened(&turn.owner, handle, reply.stateid, access, place);
+                        if replaced {
+                            self.lose_locks(&file.state);
+                            if file.state.needed() & !access != 0 {
+                                file.state.suspect.set(true);
+                                self.demand(Need::STATES, self.recovery.epoch());
+                            }
+                        }
                         if let Some((kind, stateid, recalled)) = reply.delegation {
                             self.granted(handle, kind, stateid, recalled, reply.attributes.as_ref());
                         }
@@ -218,6 +255,23 @@ impl Inner {
             if !retry.after(self, status, epoch).await? {
                 return Err(NfsError::V4(status));
             }
+        }
+    }
+
+    /// Waits until earlier OPENs of the same file are known, whose replies are still on their way. A CLOSE meanwhile would
+    /// close the file for them too (Linux: `nfs_set_open_stateid_locked`, which waits as long).
+    async fn in_order(self: &Rc<Self>, owner: &Rc<Owner>, handle: Handle, stateid: Stateid4) {
+        let files = &self.files;
+        let mut delay = Delay::new(DelayPolicy { give_up: REORDERED, ..DelayPolicy::LOCK });
+        while !files.follows(owner, handle, stateid) {
+            // The others may wait for the same.
+            let waiting = Waiting::new(&files.waiting);
+            if files.opening.get() <= files.waiting.get() {
+                return;
+            }
+            let Ok(at) = delay.again(Instant::now()) else { return };
+            self.reactor.sleep_until(at).await;
+            drop(waiting);
         }
     }
 

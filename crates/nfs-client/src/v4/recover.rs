@@ -220,6 +220,9 @@ impl Inner {
         state.suspect.set(false);
         if state.needed() == 0 {
             // It was being closed, or it is not in use: nothing is lost.
+            for lock in state.locks.borrow().iter() {
+                lock.forget();
+            }
             self.files.closed(state);
             return Ok(true);
         }
@@ -284,8 +287,7 @@ impl Inner {
                 if let Some(stateid) = lock.stateid.get()
                     && self.is_revoked(stateid).await?
                 {
-                    lock.stateid.set(None);
-                    lock.held.borrow_mut().clear();
+                    lock.forget();
                     lock.lost.set(true);
                     self.counters.event(Event::StateLost);
                 }

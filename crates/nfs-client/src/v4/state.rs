@@ -334,6 +334,12 @@ impl OpenState {
         count.set(count.get().saturating_sub(1));
     }
 
+    /// Whether this is the stateid of the open or of one of its locks, in any version.
+    pub(super) fn has(&self, stateid: Stateid4) -> bool {
+        let is = |own: Stateid4| own.other == stateid.other;
+        is(self.stateid.get()) || self.locks.borrow().iter().any(|lock| lock.stateid.get().is_some_and(is))
+    }
+
     /// The locks of an owner.
     pub(super) fn locks_of(&self, number: u64) -> Option<Rc<LockState>> {
         self.locks.borrow().iter().find(|lock| lock.number == number).cloned()
@@ -388,6 +394,8 @@ pub(super) struct Files {
     spare: RefCell<Vec<Rc<OpenState>>>,
     /// OPENs under way.
     pub(super) opening: Cell<u32>,
+    /// Those of them that wait for the replies of others.
+    pub(super) waiting: Cell<u32>,
     verifiers: Cell<u32>,
 }
 
@@ -400,7 +408,19 @@ impl Files {
         (u64::from_be_bytes(*instance) ^ number).to_be_bytes()
     }
 
-    /// Takes in the result of an OPEN.
+    /// Whether the state that this stateid of an OPEN was made from is known.
+    pub(super) fn follows(&self, owner: &Rc<Owner>, handle: Handle, stateid: Stateid4) -> bool {
+        let known = || {
+            let open = self.open.borrow();
+            let state = open.get(&(owner.name, handle))?.stateid.get();
+            (state.other == stateid.other).then_some(state.seqid)
+        };
+        stateid.seqid <= 1
+            || known().is_some_and(|seqid| stateid.seqid.wrapping_sub(seqid).cast_signed() <= 1)
+    }
+
+    /// Takes in the result of an OPEN. Also whether it took the place of another state of the file that is in use: the
+    /// server has one for an owner, so that the other is void, with its locks.
     pub(super) fn opened(
         &self,
         owner: &Rc<Owner>,
@@ -408,19 +428,24 @@ impl Files {
         stateid: Stateid4,
         access: u32,
         place: Option<(&Handle, &[u8])>,
-    ) -> File {
+    ) -> (File, bool) {
         let mut open = self.open.borrow_mut();
         let key = (owner.name, handle);
-        if let Some(state) = open.get(&key)
-            && state.stateid.get().other == stateid.other
-            && state.lost.get().is_none()
-        {
-            // Replies may overtake each other.
-            if stateid.seqid.wrapping_sub(state.stateid.get().seqid).cast_signed() > 0 {
-                state.stateid.set(stateid);
+        if let Some(state) = open.get(&key).filter(|state| state.lost.get().is_none()) {
+            let known = state.stateid.get();
+            if known.other == stateid.other {
+                // Replies may overtake each other.
+                if stateid.seqid.wrapping_sub(known.seqid).cast_signed() > 0 {
+                    state.stateid.set(stateid);
+                }
+                state.shared.set(state.shared.get() | access);
+                return (File::new(state.clone(), access), false);
             }
-            state.shared.set(state.shared.get() | access);
-            return File::new(state.clone(), access);
+            if state.needed() != 0 {
+                state.stateid.set(stateid);
+                state.shared.set(access);
+                return (File::new(state.clone(), access), true);
+            }
         }
         let state = self.spare.borrow_mut().pop().unwrap_or_else(|| OpenState::new(owner.clone()));
         state.handle.set(handle);
@@ -437,7 +462,7 @@ impl Files {
         }
         drop(name);
         open.insert(key, state.clone());
-        File::new(state, access)
+        (File::new(state, access), false)
     }
 
     /// Forgets a state, and keeps its memory when only the caller still knows it.
@@ -467,5 +492,36 @@ impl Files {
 
     pub(super) fn all(&self) -> Vec<Rc<OpenState>> {
         self.open.borrow().values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_state_for_an_owner() {
+        let (files, owner) = (Files::default(), Owner::new(1, b"open id:", 1, 1));
+        let handle = Handle::new(b"handle").unwrap();
+        let stateid = |number: u8, seqid: u32| Stateid4 { seqid, other: [number; 12] };
+        let opened = |stateid, access| files.opened(&owner, handle, stateid, access, None);
+        assert!(
+            files.follows(&owner, handle, stateid(1, 1)) && !files.follows(&owner, handle, stateid(1, 2))
+        );
+        let (first, replaced) = opened(stateid(1, 1), 1);
+        assert!(!replaced && files.follows(&owner, handle, stateid(1, 2)));
+        assert!(
+            !files.follows(&owner, handle, stateid(1, 3)) && !files.follows(&owner, handle, stateid(2, 2))
+        );
+        let (second, replaced) = opened(stateid(1, 2), 2);
+        assert!(!replaced && Rc::ptr_eq(&first.state, &second.state));
+        // The server has lost what it had: all who use the file have what it has now.
+        let (third, replaced) = opened(stateid(2, 1), 2);
+        assert!(replaced && Rc::ptr_eq(&first.state, &third.state));
+        assert_eq!((first.stateid(), third.state.shared.get(), third.state.needed()), (stateid(2, 1), 2, 3));
+        // Not that of a file which is being closed.
+        [first, second, third].iter().for_each(File::finish);
+        let (again, replaced) = opened(stateid(3, 1), 1);
+        assert!(!replaced && again.stateid() == stateid(3, 1));
     }
 }

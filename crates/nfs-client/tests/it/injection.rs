@@ -82,7 +82,8 @@ impl World {
         let config = ServerConfig {
             listen: self.address.get().unwrap_or_else(|| "127.0.0.1:0".parse().unwrap()),
             threads: 2,
-            lease: Duration::from_secs(2),
+            // Also the grace period. A busy machine may not let us renew a short one in time.
+            lease: Duration::from_secs(if self.plan.restarts.is_empty() { 60 } else { 2 }),
             rules: self.plan.rules.iter().map(|rule| rule.parse().unwrap()).collect(),
             seed: self.plan.seed + self.restarts.get() as u64,
             state,

@@ -132,6 +132,100 @@ fn a_restart_with_state_is_not_noticed() {
 }
 
 #[test]
+fn a_restart_is_recovered_whatever_meets_it_first() {
+    for (minor, first) in (0..3).flat_map(|minor| (0..4).map(move |first| (minor, first))) {
+        let files = tempfile::tempdir().unwrap();
+        let mut server = server_with(&[], |config| {
+            config.state = Some(files.path().join("state"));
+            // New opens wait for the end of the grace period, which is as long.
+            config.lease = Duration::from_secs(1);
+        });
+        let alone = Alone::new(&to(server.address(), minor, "client"));
+        let client = &alone.client;
+        let root = client.root();
+        let range = Range { offset: 0, length: 10 };
+        let file = alone.run(async {
+            let file = client.open(&root, b"file", &how(Create::IfAbsent)).await.unwrap().file;
+            client.lock(&file, 1, LockKind::Write, range, false).await.unwrap();
+            file
+        });
+        server = restarted(server);
+        // No other request tells of the restart.
+        alone.run(async {
+            match first {
+                0 => client.unlock(&file, 1, range).await.unwrap(),
+                1 => {
+                    let more = Range { offset: 10, length: 10 };
+                    client.lock(&file, 1, LockKind::Write, more, false).await.unwrap();
+                }
+                2 => client
+                    .lock(&file, 2, LockKind::Read, Range { offset: 100, length: 1 }, false)
+                    .await
+                    .unwrap(),
+                _ => {}
+            }
+            client.close(file).await.unwrap();
+            let again = client.open(&root, b"file", &how(Create::IfAbsent)).await.unwrap().file;
+            client.lock(&again, 3, LockKind::Write, WHOLE, false).await.unwrap();
+            client.close(again).await.unwrap();
+        });
+        let counted = alone.counted();
+        let seen = [Event::ClientRecovered, Event::StateLost].map(|event| counted.event(event));
+        assert_eq!(seen, [1, 0], "version 4.{minor}, {first}: {counted:?}");
+        alone.unmount();
+        assert_eq!(server.report().state.files, 0, "version 4.{minor}, {first}");
+    }
+}
+
+#[test]
+fn an_open_that_is_void_before_it_is_confirmed_is_made_again() {
+    for status in ["NFS4ERR_STALE_STATEID", "NFS4ERR_EXPIRED", "NFS4ERR_BAD_STATEID"] {
+        let server = server(&[&format!("OPEN_CONFIRM error={status} count=1")]);
+        run(async |reactor, counters| {
+            let client =
+                Client::connect(&reactor, &counters, &to(server.address(), 0, "client")).await.unwrap();
+            let opened = client.open(&client.root(), b"file", &how(Create::Exclusive)).await;
+            let opened = opened.unwrap_or_else(|error| panic!("{status}: {error}"));
+            assert!(opened.created, "{status}");
+            client.write(&opened.file, b"data", 0, Stability::File).await.unwrap();
+            client.close(opened.file).await.unwrap();
+            client.unmount().await.unwrap();
+        });
+    }
+}
+
+#[test]
+fn an_open_whose_reply_is_late_is_not_closed_by_another() {
+    for minor in 0..3 {
+        let server = server(&["OPEN drop-reply count=1"]);
+        run(async |reactor, counters| {
+            let connect =
+                Connect { timeo: Duration::from_millis(200), ..to(server.address(), minor, "client") };
+            let client = Client::connect(&reactor, &counters, &connect).await.unwrap();
+            let (root, connected) = (client.root(), Instant::now());
+            let used = |owner: u64| {
+                let client = &client;
+                async move {
+                    let file = client.open(&root, b"file", &how(Create::IfAbsent)).await.unwrap().file;
+                    client.lock(&file, owner, LockKind::Write, WHOLE, true).await.unwrap();
+                    client.write(&file, b"data", 0, Stability::File).await.unwrap();
+                    client.unlock(&file, owner, WHOLE).await.unwrap();
+                    client.close(file).await.unwrap();
+                }
+            };
+            // The server opens the file for the first, then for the second, whose reply comes first.
+            all([used(1), used(2)]).await;
+            assert!(connected.elapsed() >= connect.timeo);
+            let counted = counters.snapshot();
+            let mended = [Event::StateLost, Event::OpenReclaimed].map(|event| counted.event(event));
+            assert_eq!(mended, [0, 0], "version 4.{minor}: {counted:?}");
+            client.unmount().await.unwrap();
+        });
+        assert_eq!(server.report().state.files, 0, "version 4.{minor}");
+    }
+}
+
+#[test]
 fn a_restart_while_many_tasks_work_loses_no_write() {
     for minor in 0..3 {
         let files = tempfile::tempdir().unwrap();

@@ -15,9 +15,9 @@ use socket2::{Domain, Protocol, Socket, Type};
 use super::{Connection, Link};
 use crate::counters::Event;
 use crate::reactor::EventFlags;
-use crate::rpc::Transport;
 use crate::rpc::outgoing::Message;
 use crate::rpc::pending::State;
+use crate::rpc::{LEAST_TO_CONNECT, Transport};
 
 /// Pause before the second attempt in a row; doubled for each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -109,7 +109,7 @@ impl Connection {
             Ok(()) => self.registration.watch(std::os::fd::AsFd::as_fd(&socket), watched)?,
             Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {
                 self.registration.watch(std::os::fd::AsFd::as_fd(&socket), watched)?;
-                let deadline = Instant::now() + self.timeout;
+                let deadline = Instant::now() + self.timeout.max(LEAST_TO_CONNECT);
                 let connected = std::future::poll_fn(|context| {
                     match (socket.take_error(), socket.peer_addr()) {
                         (Ok(Some(error)) | Err(error), _) => return Poll::Ready(Err(error)),
