@@ -151,6 +151,22 @@ impl Finding {
         self
     }
 
+    /// In the runs of one treatment, of which as many could have had it.
+    #[must_use]
+    pub(crate) fn in_treatment(
+        mut self,
+        workload: &str,
+        (treatment, label): (u32, String),
+        runs: Vec<RunKey>,
+        of: usize,
+    ) -> Self {
+        let cost = self.cost.as_ref().map(|cost| cost.share);
+        let at = self.at.get_or_insert_default();
+        (at.workload, at.shown) = (Some(workload.to_owned()), runs.first().copied());
+        at.treatments = vec![AtTreatment { treatment, label, runs, of, cost }];
+        self
+    }
+
     /// At some of the clients only.
     #[must_use]
     pub(crate) fn of_clients(mut self, clients: impl IntoIterator<Item = String>) -> Self {

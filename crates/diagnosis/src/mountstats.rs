@@ -6,41 +6,41 @@
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
 use crate::finding::{Finding, Setup};
 
-mod attributes;
+pub(crate) mod attributes;
 mod cached;
-mod clients;
-mod commits;
-mod connections;
-mod delay;
-mod errors;
+pub(crate) mod clients;
+pub(crate) mod commits;
+pub(crate) mod connections;
+pub(crate) mod delay;
+pub(crate) mod errors;
 pub(crate) mod observed;
-mod opens;
-mod options;
+pub(crate) mod opens;
+pub(crate) mod options;
 mod queue;
-mod readahead;
-mod recovery;
+pub(crate) mod readahead;
+pub(crate) mod recovery;
 mod retransmission;
 pub(crate) mod rule;
-mod sizes;
+pub(crate) mod sizes;
 mod slow_operation;
 
 const DETECTORS: [Detector; 19] = [
     attributes::DETECTOR,
     cached::DETECTOR,
     commits::DETECTOR,
-    RECONNECTS,
-    IMBALANCE,
+    connections::RECONNECTS,
+    connections::IMBALANCE,
     delay::DETECTOR,
     errors::DETECTOR,
     opens::DETECTOR,
-    SOFT,
-    SYNCHRONOUS,
+    options::SOFT,
+    options::SYNCHRONOUS,
     queue::DETECTOR,
     readahead::WASTE,
-    REWRITTEN,
+    readahead::REWRITTEN,
     recovery::DETECTOR,
-    RETRANSMISSION,
-    MAJOR_TIMEOUT,
+    retransmission::RETRANSMISSION,
+    retransmission::MAJOR_TIMEOUT,
     sizes::OPTIONS,
     sizes::SMALL_READS,
     slow_operation::DETECTOR,
@@ -48,21 +48,8 @@ const DETECTORS: [Detector; 19] = [
 
 const COMPARISONS: [Comparison; 2] = [clients::UNEQUAL, clients::SLOW];
 
-// Rules that apply to the clients of a run too.
-pub(crate) use self::attributes::DETECTOR as ATTRIBUTES;
-pub(crate) use self::clients::OWN as OWN_OPTIONS;
-pub(crate) use self::commits::DETECTOR as COMMITS;
-pub(crate) use self::connections::{IMBALANCE, RECONNECTS};
-pub(crate) use self::delay::DETECTOR as DELAY;
-pub(crate) use self::errors::DETECTOR as ERRORS;
 pub use self::observed::{Observations, Observed, Reading, between, since_mounted};
-pub(crate) use self::opens::{AROUND, LEAST_CALLS as LEAST_OPENING, LEAST_SHARE as LEAST_OF_OPENS};
-pub(crate) use self::options::{SOFT, SYNCHRONOUS};
-pub(crate) use self::readahead::REWRITTEN;
-pub(crate) use self::recovery::CALLS as RECOVERY_CALLS;
-pub(crate) use self::retransmission::{MAJOR_TIMEOUT, RETRANSMISSION};
 use self::rule::{Comparison, Detector};
-pub(crate) use self::sizes::OPTIONS as TRANSFER_SIZE;
 
 /// What can be found, by name.
 #[cfg(test)]

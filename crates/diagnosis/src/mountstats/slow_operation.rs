@@ -35,8 +35,8 @@ fn bytes(operation: &Operation) -> f64 {
 fn is_said_elsewhere(observed: &Observed, operation: &Operation) -> bool {
     let found = |detector: &Detector| matches!((detector.detect)(observed), Verdict::Found(_));
     operation.transmissions > operation.ops
-        || (operation.name == "COMMIT" && found(&super::COMMITS))
-        || (operation.name == "WRITE" && found(&super::SYNCHRONOUS))
+        || (operation.name == "COMMIT" && found(&super::commits::DETECTOR))
+        || (operation.name == "WRITE" && found(&super::options::SYNCHRONOUS))
 }
 
 fn detect(observed: &Observed) -> Verdict {

@@ -81,6 +81,21 @@ pub(crate) fn setup(results: &StudyResults, finding: &Finding) -> Option<Setup> 
     Some(Setup::of_run(run))
 }
 
+impl Compared {
+    pub(crate) fn found(found: Vec<Finding>) -> Self {
+        Self { found, ..Self::default() }
+    }
+
+    pub(crate) fn unknown(why: impl Into<String>) -> Self {
+        Self { unknown: Some(why.into()), ..Self::default() }
+    }
+
+    /// Nothing found, and unless something was compared nothing of the kind is there.
+    pub(crate) fn nothing(compared: bool) -> Self {
+        Self { irrelevant: !compared, ..Self::default() }
+    }
+}
+
 /// What a treatment is called: its label, or its number where the study does not know it.
 pub(crate) fn label(results: &StudyResults, treatment: u32) -> String {
     let record = results.study.treatments.get(treatment as usize);

@@ -7,7 +7,7 @@ use benchmaster_record::environment::Environment;
 use benchmaster_record::results::SessionRecord;
 use benchmaster_stats::{mean, median, standard_deviation, t_quantile};
 
-use crate::mountstats::OWN_OPTIONS;
+use crate::mountstats::clients::OWN as OWN_OPTIONS;
 use crate::results::rule::label;
 use crate::vocabulary::*;
 
@@ -86,7 +86,7 @@ fn slow(whole: &Whole<'_>) -> Compared {
         }
     }
     if looked {
-        return Compared { found, ..Compared::default() };
+        return Compared::found(found);
     }
     let why =
         several.then(|| "clients are compared over 3 runs of a treatment or more (`replicates`)".to_owned());
@@ -138,38 +138,25 @@ fn slow_of(
         ),
     };
     let label = label(whole.results, treatment);
-    let mut finding = Finding::new(
-        Confidence::Certain,
-        format!(
-            "{} waits {:.1} times as long for an operation as the other clients, {} longer{more}.",
-            name(first),
-            interval.value,
-            time(longer)
-        ),
-    )
-    .advised(case("slow-client", "study"))
-    .with([
-        Evidence::number("mean latency, by the median of the others", interval.value),
-        Evidence::nanoseconds("how much longer", longer),
-    ])
-    .tested("t interval of the ratio's logarithm over runs, Bonferroni over clients", None, interval)
-    .costs(slow.iter().map(|(_, interval, _)| 1.0 - 1.0 / interval.value).sum::<f64>() / clients as f64);
-    finding.place = format!("{workload}: {} of {label}", plural(n, "run"));
-    finding.at = Some(At {
-        workload: Some(workload.to_owned()),
-        treatments: vec![AtTreatment {
-            treatment,
-            label,
-            runs: runs.iter().map(|(run, _)| run.key).collect(),
-            of: n,
-            cost: finding.cost.as_ref().map(|cost| cost.share),
-        }],
-        clients: slow.iter().map(|(client, ..)| name(*client)).collect(),
-        shown: runs.first().map(|(run, _)| run.key),
-        plot: Some(Plot::Clients),
-        ..At::default()
-    });
-    Some(finding)
+    let what = format!(
+        "{} waits {:.1} times as long for an operation as the other clients, {} longer{more}.",
+        name(first),
+        interval.value,
+        time(longer)
+    );
+    let place = format!("{workload}: {} of {label}", plural(n, "run"));
+    let keys = runs.iter().map(|(run, _)| run.key).collect();
+    let finding = Finding::new(Confidence::Certain, what)
+        .advised(case("slow-client", "study"))
+        .with([
+            Evidence::number("mean latency, by the median of the others", interval.value),
+            Evidence::nanoseconds("how much longer", longer),
+        ])
+        .tested("t interval of the ratio's logarithm over runs, Bonferroni over clients", None, interval)
+        .costs(slow.iter().map(|(_, interval, _)| 1.0 - 1.0 / interval.value).sum::<f64>() / clients as f64)
+        .in_treatment(workload, (treatment, label), keys, n)
+        .of_clients(slow.iter().map(|(client, ..)| name(*client)));
+    Some(Finding { place, ..finding })
 }
 
 /// A client by its agent, or its number from 1.
@@ -262,14 +249,14 @@ fn mounts(whole: &Whole<'_>) -> Compared {
         Some(options)
     });
     if told.is_empty() {
-        return Compared { irrelevant: !compared, ..Compared::default() };
+        return Compared::nothing(compared);
     }
     let what = format!("Clients mount the same export in different ways: {}.", told.join("; "));
     let mut finding = Finding::new(Confidence::Certain, what)
         .advised(case("unequal-mounts", "study"))
         .with([Evidence::number("options that differ", told.len() as f64)]);
     finding.place = "clients of the study".into();
-    Compared { found: vec![finding], ..Compared::default() }
+    Compared::found(vec![finding])
 }
 
 pub(super) const HOSTS: Comparison = Comparison { id: "unequal-clients", compare: hosts };
@@ -299,7 +286,7 @@ fn hosts(whole: &Whole<'_>) -> Compared {
     }
     told.dedup();
     if told.is_empty() {
-        return Compared { irrelevant: !compared, ..Compared::default() };
+        return Compared::nothing(compared);
     }
     const NAMED: usize = 4;
     let more = if told.len() > NAMED { format!("; and {} more", told.len() - NAMED) } else { String::new() };
@@ -307,7 +294,7 @@ fn hosts(whole: &Whole<'_>) -> Compared {
     let mut finding = Finding::new(Confidence::Certain, format!("Clients are not alike: {list}{more}."))
         .with([Evidence::number("differences", told.len() as f64)]);
     finding.place = "clients of the study".into();
-    Compared { found: vec![finding], ..Compared::default() }
+    Compared::found(vec![finding])
 }
 
 #[cfg(test)]

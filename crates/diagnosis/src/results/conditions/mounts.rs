@@ -14,38 +14,40 @@ macro_rules! of_mounts {
     };
 }
 
-pub(super) const ATTRIBUTES: Detector = of_mounts!(mountstats::ATTRIBUTES);
-pub(super) const COMMITS: Detector = of_mounts!(mountstats::COMMITS);
-pub(super) const IMBALANCE: Detector = of_mounts!(mountstats::IMBALANCE);
-pub(super) const DELAY: Detector = of_mounts!(mountstats::DELAY);
-pub(super) const SOFT: Detector = of_mounts!(mountstats::SOFT);
+pub(super) const ATTRIBUTES: Detector = of_mounts!(mountstats::attributes::DETECTOR);
+pub(super) const COMMITS: Detector = of_mounts!(mountstats::commits::DETECTOR);
+pub(super) const IMBALANCE: Detector = of_mounts!(mountstats::connections::IMBALANCE);
+pub(super) const DELAY: Detector = of_mounts!(mountstats::delay::DETECTOR);
+pub(super) const SOFT: Detector = of_mounts!(mountstats::options::SOFT);
 /// A client that keeps nothing waits for each write with and without the option.
 pub(super) const SYNCHRONOUS: Detector = Detector {
-    id: mountstats::SYNCHRONOUS.id,
+    id: mountstats::options::SYNCHRONOUS.id,
     detect: |measured| {
         if Setup::of(measured).has(Need::NothingCached) {
             Verdict::Irrelevant
         } else {
-            look(measured, &mountstats::SYNCHRONOUS)
+            look(measured, &mountstats::options::SYNCHRONOUS)
         }
     },
 };
 /// Only the kernel's client has a page cache out of which a page can be written twice.
 pub(super) const REWRITTEN: Detector = Detector {
-    id: mountstats::REWRITTEN.id,
+    id: mountstats::readahead::REWRITTEN.id,
     detect: |measured| match measured.rpcs() {
-        Some((rpc, _)) if rpc.source == RpcSource::Kernel => look(measured, &mountstats::REWRITTEN),
+        Some((rpc, _)) if rpc.source == RpcSource::Kernel => {
+            look(measured, &mountstats::readahead::REWRITTEN)
+        }
         _ => Verdict::Irrelevant,
     },
 };
 /// What the server cut is told as such.
 pub(super) const TRANSFER_SIZE: Detector = Detector {
-    id: mountstats::TRANSFER_SIZE.id,
+    id: mountstats::sizes::OPTIONS.id,
     detect: |measured| {
         if super::transfer_size::told(measured) {
             Verdict::Clear
         } else {
-            look(measured, &mountstats::TRANSFER_SIZE)
+            look(measured, &mountstats::sizes::OPTIONS)
         }
     },
 };

@@ -20,7 +20,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Irrelevant;
     }
     let rows =
-        || phase.rows.iter().filter(|row| mountstats::RECOVERY_CALLS.contains(&row.operation.as_str()));
+        || phase.rows.iter().filter(|row| mountstats::recovery::CALLS.contains(&row.operation.as_str()));
     let calls: u64 = rows().map(|row| row.ops).sum();
     let events = EVENTS.map(|(name, words)| (words, phase.events.get(name).copied().unwrap_or(0)));
     let recovered: u64 = match rpc.source {

@@ -146,7 +146,7 @@ const RECONNECTED: Consequence = Consequence {
 fn detect_reconnects(measured: &Measured<'_>) -> Verdict {
     match stored(measured, CheckKind::Reconnects) {
         Some(_) => RECONNECTS.follows(&RECONNECTED, measured),
-        None => look(measured, &mountstats::RECONNECTS),
+        None => look(measured, &mountstats::connections::RECONNECTS),
     }
 }
 
@@ -179,5 +179,5 @@ fn detect_errors(measured: &Measured<'_>) -> Verdict {
             return Verdict::Clear;
         }
     }
-    look(measured, &mountstats::ERRORS)
+    look(measured, &mountstats::errors::DETECTOR)
 }

@@ -102,10 +102,9 @@ fn drift(whole: &Whole<'_>) -> Compared {
         }
     }
     if looked.is_empty() {
-        let why =
-            "too few runs count: 5 or more of one treatment, or 2 or more of several, tell (`replicates`)"
-                .to_owned();
-        return Compared { unknown: Some(why), ..Compared::default() };
+        return Compared::unknown(
+            "too few runs count: 5 or more of one treatment, or 2 or more of several, tell (`replicates`)",
+        );
     }
     let p: Vec<f64> = looked.iter().map(|(_, _, drift, _)| drift.slope.p().max(drift.rank_p)).collect();
     let adjusted = holm(&p);
@@ -116,7 +115,7 @@ fn drift(whole: &Whole<'_>) -> Compared {
             found.push(drifted(whole, &workload, &response, &drift, &values, (p, moved)));
         }
     }
-    Compared { found, ..Compared::default() }
+    Compared::found(found)
 }
 
 fn drifted(
@@ -186,10 +185,9 @@ fn outliers(whole: &Whole<'_>) -> Compared {
         }
     }
     if looked.is_empty() {
-        let why =
-            "no treatment has 5 runs that count, which it takes to tell one from the others (`replicates`)"
-                .to_owned();
-        return Compared { unknown: Some(why), ..Compared::default() };
+        return Compared::unknown(
+            "no treatment has 5 runs that count, which it takes to tell one from the others (`replicates`)",
+        );
     }
     let adjusted = holm(&looked.iter().map(|(.., p)| *p).collect::<Vec<_>>());
     let mut found = Vec::new();
@@ -207,37 +205,24 @@ fn outliers(whole: &Whole<'_>) -> Compared {
         let label = label(whole.results, treatment);
         let number = far.run.replicate + 1;
         let side = if distance > 0.0 { "above" } else { "below" };
-        let mut finding = Finding::new(
-            Confidence::Likely,
-            format!(
-                "Replicate {number} of {label} has a {response} {:.0} % {side} the median of the other {}.",
-                distance.abs() * 100.0,
-                plural(others.len(), "run")
-            ),
-        )
-        .with([
-            Evidence::number("response of the run, by the median of the others", distance + 1.0),
-            Evidence::number("mean with the run, by that without it", with / without),
-        ])
-        .tested(format!("Grubbs, ln {response}; Holm over treatments and workloads"), p, None)
-        .costs((with / without - 1.0).abs());
-        finding.place = format!("{workload}: 1 of {}, {label}", plural(values.len(), "run"));
-        finding.at = Some(At {
-            workload: Some(workload),
-            treatments: vec![AtTreatment {
-                treatment,
-                label,
-                runs: vec![far.run],
-                of: values.len(),
-                cost: None,
-            }],
-            shown: Some(far.run),
-            plot: Some(Plot::Response),
-            ..At::default()
-        });
-        found.push(finding);
+        let what = format!(
+            "Replicate {number} of {label} has a {response} {:.0} % {side} the median of the other {}.",
+            distance.abs() * 100.0,
+            plural(others.len(), "run")
+        );
+        let place = format!("{workload}: 1 of {}, {label}", plural(values.len(), "run"));
+        let finding = Finding::new(Confidence::Likely, what)
+            .with([
+                Evidence::number("response of the run, by the median of the others", distance + 1.0),
+                Evidence::number("mean with the run, by that without it", with / without),
+            ])
+            .tested(format!("Grubbs, ln {response}; Holm over treatments and workloads"), p, None)
+            // That is a cost of the run, and none of its treatment.
+            .in_treatment(&workload, (treatment, label), vec![far.run], values.len())
+            .costs((with / without - 1.0).abs());
+        found.push(Finding { place, ..finding });
     }
-    Compared { found, ..Compared::default() }
+    Compared::found(found)
 }
 
 #[cfg(test)]

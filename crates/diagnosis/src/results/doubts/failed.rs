@@ -21,7 +21,7 @@ fn corrupt(whole: &Whole<'_>) -> Compared {
     let Some(first) = runs.first() else {
         let verified =
             whole.results.runs.iter().flat_map(|run| &run.recordings).any(|one| one.verified_bytes.is_some());
-        return Compared { irrelevant: !verified, ..Compared::default() };
+        return Compared::nothing(verified);
     };
     let recording = first.recordings.iter().find(|recording| recording.corruption.is_some());
     let check = first.checks.iter().find(|check| check.kind == CheckKind::Corruption);
@@ -35,7 +35,7 @@ fn corrupt(whole: &Whole<'_>) -> Compared {
         .costs(1.0);
     finding.place = format!("{} of {}", runs.len(), plural(whole.results.runs.len(), "run"));
     finding.at = Some(at(whole, &runs, recording.map(|recording| recording.workload.clone())));
-    Compared { found: vec![finding], ..Compared::default() }
+    Compared::found(vec![finding])
 }
 
 /// These runs, by treatment.
@@ -102,7 +102,7 @@ fn failed(whole: &Whole<'_>) -> Compared {
     }
     finding.place = format!("{} of {}", concerned.len(), plural(runs.len(), "run"));
     finding.at = Some(at(whole, &concerned, None));
-    Compared { found: vec![finding], ..Compared::default() }
+    Compared::found(vec![finding])
 }
 
 #[cfg(test)]

@@ -54,7 +54,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
     let sessions: Vec<&SessionRecord> =
         whole.results.sessions.iter().filter(|session| runs(session) > 0).collect();
     if sessions.len() < 2 {
-        return Compared { irrelevant: true, ..Compared::default() };
+        return Compared::nothing(false);
     }
     let mut told: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut after = 0;
@@ -93,7 +93,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
     .costs(after.min(all - after) as f64 / all as f64)
     .of_clients(told.keys().cloned());
     finding.place = format!("{after} of {all} runs");
-    Compared { found: vec![finding], ..Compared::default() }
+    Compared::found(vec![finding])
 }
 
 #[cfg(test)]

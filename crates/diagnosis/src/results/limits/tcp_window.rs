@@ -55,9 +55,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Clear;
     }
     let Some((calls, (rpc, _))) = measured.calls().zip(measured.rpcs()) else {
-        return Verdict::Unknown(
-            "calls were not counted: mountstats of the clients could not be read".into(),
-        );
+        return Verdict::uncounted();
     };
     let connections = f64::from(rpc.connection.count());
     let client = measured.recording.samples.first().map_or("", |host| &host.agent);

@@ -19,7 +19,7 @@ const MOST_VARIATION: f64 = 0.05;
 pub(super) const COMPARISON: Comparison = Comparison { id: "hash-cast", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
-    let mut compared = Compared { irrelevant: true, ..Compared::default() };
+    let mut compared = Compared::nothing(false);
     for treatment in &whole.results.study.treatments {
         for workload in &whole.results.study.workloads {
             let runs =
@@ -45,20 +45,12 @@ fn compare(whole: &Whole<'_>) -> Compared {
             }
             compared.irrelevant = false;
             let Some((run, _)) = recordings.first() else { continue };
-            let Some(mut finding) = judge(&rates, clients as u32, transmit_queues(run)) else { continue };
-            finding.place = format!("{}: {}", workload.name, plural(rates.len(), "run"));
-            let at = finding.at.get_or_insert_default();
-            let cost = finding.cost.as_ref().map(|cost| cost.share);
-            let of = AtTreatment {
-                treatment: treatment.index,
-                label: treatment.label.clone(),
-                runs: rates.iter().map(|of| of.0).collect(),
-                of: rates.len(),
-                cost,
-            };
-            (at.workload, at.shown, at.treatments) =
-                (Some(workload.name.clone()), rates.first().map(|of| of.0), vec![of]);
-            compared.found.push(finding);
+            let Some(finding) = judge(&rates, clients as u32, transmit_queues(run)) else { continue };
+            let place = format!("{}: {}", workload.name, plural(rates.len(), "run"));
+            let runs = rates.iter().map(|of| of.0).collect();
+            let treatment = (treatment.index, treatment.label.clone());
+            let finding = finding.in_treatment(&workload.name, treatment, runs, rates.len());
+            compared.found.push(Finding { place, ..finding });
         }
     }
     compared

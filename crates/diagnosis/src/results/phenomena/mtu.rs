@@ -21,7 +21,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
     let named = axes(whole, |_| true).into_iter().filter(|axis| is(&axis.factor.name));
     all.extend(named.filter(|axis| is(&study.factors[axis.number].name)).collect::<Vec<_>>());
     all.dedup_by_key(|axis| axis.number);
-    let mut compared = Compared { irrelevant: all.is_empty(), ..Compared::default() };
+    let mut compared = Compared::nothing(!all.is_empty());
     for axis in &all {
         match judge(whole, axis) {
             Ok(found) => compared.found.extend(found),

@@ -1,7 +1,7 @@
 //! More opening, closing and locking than reading and writing.
 
 use super::tools::{all_execute_ns, execute_ns, ops, without_rpcs};
-use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING};
+use crate::mountstats::opens::{AROUND, LEAST_CALLS, LEAST_SHARE};
 use crate::vocabulary::*;
 
 pub(super) const DETECTOR: Detector = Detector { id: "open-close-share", detect };
@@ -19,7 +19,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let calls = phase.total().ops;
     let around = ops(measured, &AROUND);
     let part = share(around as f64, calls as f64);
-    if calls < LEAST_OPENING || part < LEAST_OF_OPENS {
+    if calls < LEAST_CALLS || part < LEAST_SHARE {
         return Verdict::Clear;
     }
     let what =

@@ -31,7 +31,7 @@ static OF_SIZE: Of = Of {
 
 fn compare(whole: &Whole<'_>, of: &'static Of) -> Compared {
     let axes = axes(whole, of.wanted);
-    let mut compared = Compared { irrelevant: axes.is_empty(), ..Compared::default() };
+    let mut compared = Compared::nothing(!axes.is_empty());
     let mut judged = false;
     for axis in &axes {
         let Some(values) = &axis.values else { continue };

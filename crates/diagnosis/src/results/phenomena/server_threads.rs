@@ -17,7 +17,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
         let last = path.rsplit('.').next().unwrap_or(path);
         !path.starts_with("workload.") && (last == "threads" || last.contains("nfsd"))
     });
-    let mut compared = Compared { irrelevant: axes.is_empty(), ..Compared::default() };
+    let mut compared = Compared::nothing(!axes.is_empty());
     for axis in &axes {
         match judge(whole, axis) {
             Ok(Some(finding)) => compared.found.push(finding),

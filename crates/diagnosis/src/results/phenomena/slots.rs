@@ -20,7 +20,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
         let last = path.rsplit('.').next().unwrap_or(path);
         path.starts_with("workload.") && matches!(last, "workers" | "queue_depth" | "outstanding")
     });
-    let mut compared = Compared { irrelevant: true, ..Compared::default() };
+    let mut compared = Compared::nothing(false);
     for axis in &axes {
         for workload in &whole.results.study.workloads {
             let Some(slots) = slots(whole, &workload.name) else { continue };

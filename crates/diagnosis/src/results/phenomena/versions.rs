@@ -20,7 +20,7 @@ fn compare(whole: &Whole<'_>) -> Compared {
     });
     let differing: Vec<_> =
         candidates.filter(|(_, versions)| versions.iter().any(|version| *version != versions[0])).collect();
-    let mut compared = Compared { irrelevant: differing.is_empty(), ..Compared::default() };
+    let mut compared = Compared::nothing(!differing.is_empty());
     for (axis, versions) in &differing {
         let of = |four: bool| move |level: &usize| versions[*level].has_state() == four;
         let olds: Vec<usize> = (0..versions.len()).filter(of(false)).collect();
