@@ -68,21 +68,22 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         }
     };
     let confidence = if refused > 0 { Confidence::Certain } else { Confidence::Likely };
+    let what = format!(
+        "{} of the locks waited for others to release them: a lock took {} on average, an unlock {}{asked}.",
+        percent(waiting),
+        time(lock),
+        time(unlock)
+    );
     Verdict::Found(
-        Finding::new(confidence, format!(
-                "{} of the locks waited for others to release them: a lock took {} on average, an unlock {}{asked}.",
-                percent(waiting),
-                time(lock),
-                time(unlock)
-            ))
-        .with([
-            Evidence::nanoseconds("mean time of a lock", lock),
-            Evidence::nanoseconds("mean time of an unlock", unlock),
-            Evidence::number("share of the locks that waited", waiting),
-            Evidence::number("LOCK calls that were refused", refused as f64),
-        ])
-        .tested("two proportions, slow locks against slow unlocks", p, None)
-        .costs(part),
+        Finding::new(confidence, what)
+            .with([
+                Evidence::nanoseconds("mean time of a lock", lock),
+                Evidence::nanoseconds("mean time of an unlock", unlock),
+                Evidence::number("share of the locks that waited", waiting),
+                Evidence::number("LOCK calls that were refused", refused as f64),
+            ])
+            .tested("two proportions, slow locks against slow unlocks", p, None)
+            .costs(part),
     )
 }
 

@@ -36,23 +36,27 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let part = usage.share();
     let confidence = if usage.emulated { Confidence::Certain } else { Confidence::Likely };
     let remedy = if usage.emulated {
-        Remedy::new("Nothing, if the bandwidth is what is studied.").by(Need::EmulatedNetwork, wider(&usage))
+        Remedy::new("Nothing, if the bandwidth is what is studied.")
+            .by(Need::EmulatedNetwork, wider(&usage))
+            .confirmed_by("a factor `network.bandwidth` with two levels, as in `studies/network.toml`: the rate follows the bandwidth")
     } else {
         case("network-bandwidth", "measured")
     };
-    let mut finding = Finding::new(confidence, format!(
-            "{} went over the wire {}, {} of {} ({}).",
-            rate(usage.rate),
-            usage.direction,
-            percent(part),
-            usage.from,
-            rate(usage.capacity)
-        )).advised(remedy.confirmed_by("a factor `network.bandwidth` with two levels, as in `studies/network.toml`: the rate follows the bandwidth"))
-    .with([
-        Evidence::bytes_per_second("rate on the wire", usage.rate),
-        Evidence::bytes_per_second("capacity of the network", usage.capacity),
-    ])
-    .costs(part.min(1.0));
+    let what = format!(
+        "{} went over the wire {}, {} of {} ({}).",
+        rate(usage.rate),
+        usage.direction,
+        percent(part),
+        usage.from,
+        rate(usage.capacity)
+    );
+    let mut finding = Finding::new(confidence, what)
+        .advised(remedy)
+        .with([
+            Evidence::bytes_per_second("rate on the wire", usage.rate),
+            Evidence::bytes_per_second("capacity of the network", usage.capacity),
+        ])
+        .costs(part.min(1.0));
     finding.tests.extend(over_intervals(measured, part));
     Verdict::Found(finding)
 }

@@ -57,7 +57,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         Evidence::number("busy share of the busiest processor", busiest),
         Evidence::number("share of the time in the kernel", kernel),
     ];
-    Verdict::Found(finding(Confidence::Likely, what, remedy, taken, "busy share").with(evidence))
+    Verdict::Found(finding(what, remedy, taken, "busy share").with(evidence))
 }
 
 fn embedded(measured: &Measured<'_>) -> Verdict {
@@ -86,18 +86,12 @@ fn embedded(measured: &Measured<'_>) -> Verdict {
         Evidence::number("share of this program's CPU time", part),
     ];
     Verdict::Found(
-        finding(Confidence::Likely, what, remedy, taken, "CPU time of the server / (processors · time)")
-            .with(evidence),
+        finding(what, remedy, taken, "CPU time of the server / (processors · time)").with(evidence),
     )
 }
 
-fn finding(confidence: Confidence, what: String, remedy: Remedy, taken: f64, estimate: &str) -> Finding {
-    let confirm = "a load curve (`studies/load-curve-closed.toml`): the rate stays while the server's `cpu.busy` is at its end";
-    Finding::new(confidence, what).advised(remedy.confirmed_by(confirm)).costs_as(
-        taken,
-        CostOf::Time,
-        estimate,
-    )
+fn finding(what: String, remedy: Remedy, taken: f64, estimate: &str) -> Finding {
+    Finding::new(Confidence::Likely, what).advised(remedy).costs_as(taken, CostOf::Time, estimate)
 }
 
 #[cfg(test)]

@@ -77,17 +77,17 @@ fn finding(measured: &Measured<'_>, calls: &RpcRow, confidence: Confidence, sess
         ));
     }
     let remedy = remedy(measured, calls, sessions);
-    Finding::new(confidence, format!(
-            "Calls wait for a slot: {of}, and {} of a call's time is waiting to be sent: {} beside {} until the reply.",
-            percent(part),
-            time(queue),
-            time(round_trip)
-        )).advised(remedy.confirmed_by(
-            "a load curve over workers (`studies/load-curve-closed.toml`): the rate stays, and the latency grows, from as many on as there \
-             are slots",
-        ))
-    .with(evidence)
-    .costs(part)
+    let remedy = remedy.confirmed_by(
+        "a load curve over workers (`studies/load-curve-closed.toml`): the rate stays, and the latency grows, from as many on as there \
+         are slots",
+    );
+    let what = format!(
+        "Calls wait for a slot: {of}, and {} of a call's time is waiting to be sent: {} beside {} until the reply.",
+        percent(part),
+        time(queue),
+        time(round_trip)
+    );
+    Finding::new(confidence, what).advised(remedy).with(evidence).costs(part)
 }
 
 fn more_slots() -> Remedy {

@@ -100,7 +100,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             time(round_trip),
             percent(stopped)
         );
-        return Verdict::Found(finding(Confidence::Certain, what, evidence, stopped, "time stopped / time"));
+        let finding = Finding::new(Confidence::Certain, what).with(evidence);
+        return Verdict::Found(finding.costs_as(stopped, CostOf::Time, "time stopped / time"));
     }
     let Some((window, whose)) = way.window else {
         return Verdict::Unknown(
@@ -119,13 +120,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         time(round_trip),
         size(window)
     );
-    Verdict::Found(finding(
-        Confidence::Likely,
-        what,
-        evidence,
-        share(in_flight, window),
-        "under way / window",
-    ))
+    let finding = Finding::new(Confidence::Likely, what).with(evidence);
+    Verdict::Found(finding.costs_as(share(in_flight, window), CostOf::Time, "under way / window"))
 }
 
 /// The smallest window that buffers of known hosts allow; `true` for receive buffers.
@@ -154,16 +150,6 @@ pub(super) fn stopped(measured: &Measured<'_>) -> Option<(f64, &'static str)> {
     });
     let (most, by) = all.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     Some((share(most, measured.recording.length_ns as f64), by))
-}
-
-fn finding(
-    confidence: Confidence,
-    what: String,
-    evidence: Vec<Evidence>,
-    part: f64,
-    estimate: &str,
-) -> Finding {
-    Finding::new(confidence, what).with(evidence).costs_as(part, CostOf::Time, estimate)
 }
 
 #[cfg(test)]
