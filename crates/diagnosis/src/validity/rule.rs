@@ -1,4 +1,4 @@
-//! What a validity check is: one rule per kind, with its explanation, its remedy and the finding that follows from it.
+//! What a validity check is: one rule per kind, and the finding that follows from it.
 
 use benchmaster_analysis::responses::Course;
 use benchmaster_record::environment::Environment;
