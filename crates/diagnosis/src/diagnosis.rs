@@ -88,6 +88,13 @@ pub(crate) enum Verdict {
     Irrelevant,
 }
 
+impl Verdict {
+    /// That of what needs calls.
+    pub(crate) fn uncounted() -> Self {
+        Self::Unknown("calls were not counted: mountstats of the clients could not be read".into())
+    }
+}
+
 impl Diagnosis {
     /// Puts what was found into order: by the cost that is to be expected of it, then the surest.
     pub(crate) fn sort(&mut self) {

@@ -1,8 +1,8 @@
 //! Validity checks of one workload of one run: does the number mean what it seems to mean?
 //!
 //! Each kind of check is one `Rule`: a function of what was recorded, which returns typed evidence and a sentence
-//! with the numbers; the explanation; the remedy; and the finding that follows once the run is stored. A rule whose finding
-//! a detector makes stands in the detector's file.
+//! with the numbers; and the finding that follows once the run is stored. What to do stands with the explanation, unless it
+//! depends on what the check knows. A rule whose finding a detector makes stands in the detector's file.
 
 mod burst;
 mod clocks;
@@ -82,7 +82,7 @@ pub fn check(subject: Subject<'_>) -> Vec<Check> {
 
 /// What to do about a check that did not pass.
 pub fn remedy(check: &Check) -> Remedy {
-    (rule(check.kind).remedy)(check)
+    rule(check.kind).advice(check)
 }
 
 #[cfg(test)]

@@ -1,55 +1,53 @@
 //! What is told of a client in production by its `mountstats`, told of the clients of a run.
 
-use benchmaster_record::recording::RpcSource;
-
 use super::observed::mounts;
-use crate::diagnosis::Verdict;
-use crate::finding::{At, Finding, Need, Plot, Setup};
-use crate::measured::Measured;
+use crate::finding::Setup;
 use crate::mountstats;
 use crate::mountstats::observed::Observed;
 use crate::mountstats::rule::Detector as OfMount;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// A detector of mounts for the clients of a run.
 macro_rules! of_mounts {
     ($one:path) => {
-        Detector { explanation: $one.explanation, detect: |measured| look(measured, &$one) }
+        Detector { id: $one.id, detect: |measured| look(measured, &$one) }
     };
 }
 
-pub(super) const ATTRIBUTES: Detector = of_mounts!(mountstats::ATTRIBUTES);
-pub(super) const COMMITS: Detector = of_mounts!(mountstats::COMMITS);
-pub(super) const IMBALANCE: Detector = of_mounts!(mountstats::IMBALANCE);
-pub(super) const DELAY: Detector = of_mounts!(mountstats::DELAY);
-pub(super) const SOFT: Detector = of_mounts!(mountstats::SOFT);
+pub(super) const ATTRIBUTES: Detector = of_mounts!(mountstats::attributes::DETECTOR);
+pub(super) const COMMITS: Detector = of_mounts!(mountstats::commits::DETECTOR);
+pub(super) const IMBALANCE: Detector = of_mounts!(mountstats::connections::IMBALANCE);
+pub(super) const DELAY: Detector = of_mounts!(mountstats::delay::DETECTOR);
+pub(super) const SOFT: Detector = of_mounts!(mountstats::options::SOFT);
 /// A client that keeps nothing waits for each write with and without the option.
 pub(super) const SYNCHRONOUS: Detector = Detector {
-    explanation: mountstats::SYNCHRONOUS.explanation,
+    id: mountstats::options::SYNCHRONOUS.id,
     detect: |measured| {
         if Setup::of(measured).has(Need::NothingCached) {
             Verdict::Irrelevant
         } else {
-            look(measured, &mountstats::SYNCHRONOUS)
+            look(measured, &mountstats::options::SYNCHRONOUS)
         }
     },
 };
 /// Only the kernel's client has a page cache out of which a page can be written twice.
 pub(super) const REWRITTEN: Detector = Detector {
-    explanation: mountstats::REWRITTEN.explanation,
+    id: mountstats::readahead::REWRITTEN.id,
     detect: |measured| match measured.rpcs() {
-        Some((rpc, _)) if rpc.source == RpcSource::Kernel => look(measured, &mountstats::REWRITTEN),
+        Some((rpc, _)) if rpc.source == RpcSource::Kernel => {
+            look(measured, &mountstats::readahead::REWRITTEN)
+        }
         _ => Verdict::Irrelevant,
     },
 };
 /// What the server cut is told as such.
 pub(super) const TRANSFER_SIZE: Detector = Detector {
-    explanation: mountstats::TRANSFER_SIZE.explanation,
+    id: mountstats::sizes::OPTIONS.id,
     detect: |measured| {
         if super::transfer_size::told(measured) {
             Verdict::Clear
         } else {
-            look(measured, &mountstats::TRANSFER_SIZE)
+            look(measured, &mountstats::sizes::OPTIONS)
         }
     },
 };
@@ -77,8 +75,6 @@ fn of_all(clients: &[Observed], detector: &OfMount) -> Verdict {
     match (dearest, unknown) {
         (Some((client, mut finding)), _) => {
             let all = found.len();
-            finding.place = String::new();
-            finding.at = Some(At::default());
             if several {
                 let others = if all > 1 { format!(" (and {} more clients)", all - 1) } else { String::new() };
                 finding.what = format!("{client}{others}: {}", finding.what);

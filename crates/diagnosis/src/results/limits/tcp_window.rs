@@ -3,13 +3,8 @@
 use benchmaster_record::environment::Environment;
 use benchmaster_record::results::Emulator;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::link::usage;
-use crate::results::rule::Detector;
-use crate::words::{percent, rate, share, size, time};
+use crate::vocabulary::*;
 
 /// On shorter ways windows are no limit: the buffers of a default Linux hold 20 ms of 1 Gbit/s.
 const LEAST_ROUND_TRIP_NS: f64 = 1e6;
@@ -26,22 +21,7 @@ const OF_SEND_BUFFER: f64 = 2.0 / 3.0;
 /// Share of the time for which TCP says that it was stopped by a window.
 pub(super) const STOPPED: f64 = 0.3;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "tcp-window",
-    group: Group::Limit,
-    title: "The window of a TCP connection is the limit",
-    mechanism: "A connection has at most a window of data under way: what the sender's buffer and congestion window and the receiver's buffer \
-                allow, the least of them. It moves no more than window / round trip, whatever the network's bandwidth. The product of \
-                bandwidth and round trip says how large the window must be.",
-    formula: "on ways of 1 ms and longer, not through a relay, where the network's bandwidth is not the limit. Under way = bytes / time / \
-              connections · round trip. Found when it is 64 KiB or more and 75 % to 160 % of what the buffers hold (tcp_rmem's maximum / 2 \
-              at the receiver, 2/3 of tcp_wmem's maximum at the sender, as far as its host is known): likely; or when TCP says that it was \
-              stopped by the other end's window or its own send buffer ≥ 30 % of the time (tcp_info): certain. Cost = that share of the time, \
-              or of the window",
-    source: "paper 003 §4 and paper 000 §4.2 (windows on long ways); RFC 7323 §1.1; tcp(7): tcp_rmem, tcp_wmem",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "tcp-window", detect };
 
 /// One direction of the data.
 struct Way {
@@ -75,9 +55,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Clear;
     }
     let Some((calls, (rpc, _))) = measured.calls().zip(measured.rpcs()) else {
-        return Verdict::Unknown(
-            "calls were not counted: mountstats of the clients could not be read".into(),
-        );
+        return Verdict::uncounted();
     };
     let connections = f64::from(rpc.connection.count());
     let client = measured.recording.samples.first().map_or("", |host| &host.agent);
@@ -122,7 +100,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             time(round_trip),
             percent(stopped)
         );
-        return Verdict::Found(finding(Confidence::Certain, what, evidence, stopped, "time stopped / time"));
+        let finding = Finding::new(Confidence::Certain, what).with(evidence);
+        return Verdict::Found(finding.costs_as(stopped, CostOf::Time, "time stopped / time"));
     }
     let Some((window, whose)) = way.window else {
         return Verdict::Unknown(
@@ -141,13 +120,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         time(round_trip),
         size(window)
     );
-    Verdict::Found(finding(
-        Confidence::Likely,
-        what,
-        evidence,
-        share(in_flight, window),
-        "under way / window",
-    ))
+    let finding = Finding::new(Confidence::Likely, what).with(evidence);
+    Verdict::Found(finding.costs_as(share(in_flight, window), CostOf::Time, "under way / window"))
 }
 
 /// The smallest window that buffers of known hosts allow; `true` for receive buffers.
@@ -176,24 +150,6 @@ pub(super) fn stopped(measured: &Measured<'_>) -> Option<(f64, &'static str)> {
     });
     let (most, by) = all.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
     Some((share(most, measured.recording.length_ns as f64), by))
-}
-
-fn finding(
-    confidence: Confidence,
-    what: String,
-    evidence: Vec<Evidence>,
-    part: f64,
-    estimate: &str,
-) -> Finding {
-    let remedy = Remedy::new("Let the buffers grow to bandwidth · round trip on both ends, or use more connections.")
-        .by(Need::OwnClient, "--set target.nconnect=4")
-        .by([Need::KernelClient, Need::RealNetwork], "mount -o nconnect=8; sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'")
-        .by(Need::KernelClient, "mount -o nconnect=8")
-        .confirmed_by("a factor `target.nconnect` with the levels [1, 4]: the rate rises with the connections");
-    Finding::new(&EXPLANATION, confidence, what, remedy)
-        .with(evidence)
-        .costs(part, CostOf::Time, estimate)
-        .shown_by(Plot::Counters)
 }
 
 #[cfg(test)]
