@@ -77,6 +77,7 @@ pub fn import(name: &str, text: &str) -> Result<Imported, ImportError> {
         seed: None,
         directory,
         run: toml::Table::new(),
+        response: None,
         workloads: vec![(name, workload)],
         notes,
     })

@@ -37,6 +37,9 @@ pub struct Imported {
     /// Keys of the study's section `[run]` that the file asks for, such as `cache = "fadvise"`.
     #[serde(skip_serializing_if = "toml::Table::is_empty")]
     pub run: toml::Table,
+    /// The response that the file's own units ask for, where it is not that of a flow: operations per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<String>,
     /// The workloads by name, in the order in which they are done.
     pub workloads: Vec<(String, Workload)>,
     /// What became of the file's options, in the order of their lines.

@@ -136,6 +136,8 @@ pub(super) struct Spec {
     pub(super) think: Option<Think>,
     /// Operations per second of each clone.
     pub(super) rate: Option<f64>,
+    /// It was given in bytes per second.
+    pub(super) rate_in_bytes: bool,
     pub(super) service: Service,
     /// Operations before the next file.
     pub(super) service_count: u32,
@@ -265,6 +267,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Spec> {
         flush_on_close,
         think: think(reader),
         rate: None,
+        rate_in_bytes: false,
         service,
         service_count,
         verify: false,

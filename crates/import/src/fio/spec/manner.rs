@@ -187,6 +187,7 @@ pub(super) fn rate(reader: &mut Reader<'_>, spec: &mut Spec) {
     let by_bytes = capped(reader, "rate", bytes, [spec.blocks[0].mean(), spec.blocks[1].mean()]);
     let by_count = capped(reader, "rate_iops", operations, [1.0, 1.0]);
     spec.rate = by_count.or(by_bytes);
+    spec.rate_in_bytes = by_count.is_none() && by_bytes.is_some();
     match reader.text("rate_process") {
         Some("poisson") => {
             reader
