@@ -29,34 +29,6 @@ use crate::{ImportError, Imported, Mistake, Note, NoteKind, name_of};
 
 /// Length of a `run` that says none.
 const RUN_SECONDS: u64 = 60;
-/// Flowops that Filebench counts for limits and ends.
-const COUNTED: [&str; 19] = [
-    "openfile",
-    "createfile",
-    "closefile",
-    "read",
-    "write",
-    "aiowrite",
-    "aiowait",
-    "readwholefile",
-    "writewholefile",
-    "appendfile",
-    "appendfilerand",
-    "fsync",
-    "fsyncset",
-    "deletefile",
-    "statfile",
-    "listdir",
-    "makedir",
-    "removedir",
-    "nop",
-];
-/// Those that move data.
-const DATA: [&str; 7] =
-    ["read", "write", "aiowrite", "readwholefile", "writewholefile", "appendfile", "appendfilerand"];
-/// Those that use files up, so that a workload may end by itself.
-const CONSUMING: [&str; 3] = ["createfile", "deletefile", "makedir"];
-
 /// Imports the workload file called `name` (a path or a file name, for the study's name) with this `text`.
 ///
 /// # Errors
@@ -210,14 +182,13 @@ fn process<'a>(
     members: &mut Vec<Member<'a>>,
     notes: &mut Notes,
 ) -> Result<(), Mistake> {
-    let process =
-        Attributes::new(attributes, &script.scope, "define process", &["name", "instances", "nice"])?;
+    let process = Attributes::new(attributes, &script.scope, "define process", "name instances nice")?;
     let own = process.text("name")?.unwrap_or_else(|| "process".into());
     let instances = process.number("instances")?.unwrap_or(1);
     notes.add(process.find("nice"), NoteKind::Unsupported, "workers run with the priority of this program");
-    let known = ["name", "instances", "memsize", "useism", "ioprio", "process", "procname"];
+    let known = "name instances memsize useism ioprio process procname";
     for thread in threads {
-        let attributes = Attributes::new(&thread.attributes, &script.scope, "thread", &known)?;
+        let attributes = Attributes::new(&thread.attributes, &script.scope, "thread", known)?;
         let name = attributes.text("name")?.unwrap_or_else(|| own.clone());
         let workers = attributes.number("instances")?.unwrap_or(1) * instances;
         let place =
@@ -278,7 +249,7 @@ fn until(
     notes: &mut Notes,
 ) -> Result<Until, Mistake> {
     let mut until = Until { duration: script.seconds.map(TimeSpan::seconds), ..Until::default() };
-    let consumes = |op: &Op<'_>| CONSUMING.contains(&op.kind());
+    let consumes = |op: &Op<'_>| op.is(|kind| kind.consumes);
     let consumed = members.iter().any(|member| leaves(&member.flow.nodes).any(consumes));
     let mut ends = script.mode == Mode::Done && consumed;
     for member in members {
@@ -333,7 +304,7 @@ fn finish(
     }
     let counts = |other: &Op<'_>| match &target {
         Some(target) => f64::from(u8::from(other.name == *target)),
-        None => f64::from(u8::from(COUNTED.contains(&other.kind()))),
+        None => f64::from(u8::from(other.is(|kind| kind.counted))),
     };
     // A target's operations are counted in each thread, all operations over all of them.
     let workers = if target.is_some() { 1 } else { member.workers };
@@ -356,7 +327,7 @@ fn rates(
     let mut rates: Vec<Option<f64>> = vec![None; members.len()];
     let Some(place) = script.rate else { return Ok(rates) };
     let list = std::slice::from_ref(place);
-    let attributes = Attributes::new(list, &script.scope, "eventgen", &["rate"])?;
+    let attributes = Attributes::new(list, &script.scope, "eventgen", "rate")?;
     let rate = match attributes.amount("rate")? {
         Some((attribute, Amount::Drawn(draw))) => {
             notes.add(Some(attribute), NoteKind::Approximated, "always the mean");
@@ -398,8 +369,8 @@ fn events_of(member: &Member<'_>, sets: &BTreeMap<String, Set>) -> Result<f64, M
         let wanted = |other: &Op<'_>| target.as_ref().is_none_or(|target| other.name == *target);
         let events = match op.kind() {
             "eventlimit" => count(nodes, &|other| f64::from(u8::from(other.kind() == "eventlimit"))),
-            "iopslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && DATA.contains(&o.kind())))),
-            "opslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && COUNTED.contains(&o.kind())))),
+            "iopslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && o.is(|kind| kind.moves_data)))),
+            "opslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && o.is(|kind| kind.counted)))),
             // One event is a mebibyte.
             "bwlimit" => {
                 count(nodes, &|o| if wanted(o) { bytes(o, &member.flow, sets) } else { 0.0 })
@@ -419,7 +390,7 @@ fn bytes(op: &Op<'_>, flow: &Flow<'_>, sets: &BTreeMap<String, Set>) -> f64 {
     match op.kind() {
         "readwholefile" | "writewholefile" => whole(),
         "appendfilerand" => io_size().unwrap_or(0.0) / 2.0,
-        kind if DATA.contains(&kind) => io_size().unwrap_or(0.0),
+        _ if op.is(|kind| kind.moves_data) => io_size().unwrap_or(0.0),
         _ => 0.0,
     }
 }

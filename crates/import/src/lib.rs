@@ -11,8 +11,9 @@
 use std::fmt;
 
 use benchmaster_record::model::Workload;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+mod fates;
 pub mod filebench;
 pub mod fio;
 pub mod strace;
@@ -82,7 +83,7 @@ impl fmt::Display for Note {
 }
 
 /// What became of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteKind {
     /// It is in the workload.
