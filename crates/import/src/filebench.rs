@@ -16,7 +16,7 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_record::model::{Claim, Group, IoMethod, Until, Workload};
+use benchmaster_record::model::{Claim, Group, Until, Workload};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 use self::flow::{Builder, Flow, Op, count, leaves};
@@ -115,16 +115,12 @@ fn translate<'a>(script: &'a Script<'a>, notes: &mut Notes) -> Result<(Workload,
             notes.line(member.place.0, member.place.1, NoteKind::Unsupported, why);
             continue;
         }
+        let workers = u32::try_from(member.workers).unwrap_or(u32::MAX);
         groups.push(Group {
-            name: member.name,
-            clients: None,
-            workers: u32::try_from(member.workers).unwrap_or(u32::MAX),
-            queue_depth: 1,
-            io: IoMethod::Sync,
             rate: rate.map(Rate),
             setup: steps.setup,
             flow: steps.flow,
-            teardown: Vec::new(),
+            ..crate::steps::group(member.name, workers)
         });
     }
     let directory = sets.values().next().map(|set| set.path.clone());

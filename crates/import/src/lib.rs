@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 mod fates;
 pub mod filebench;
 pub mod fio;
+mod steps;
 pub mod strace;
 pub mod study;
 

@@ -76,8 +76,9 @@ mod tests {
 
     #[test]
     fn aliases_lead_to_the_option() {
-        assert_eq!(find("blocksize"), Some(("bs", None)));
-        assert_eq!(find("bs"), Some(("bs", None)));
+        assert_eq!(find("blocksize"), Some(("bs", Some((NoteKind::Translated, "`io_size`")))));
+        assert_eq!(find("bs"), Some(("bs", Some((NoteKind::Translated, "`io_size`")))));
+        assert_eq!(find("ba"), Some(("ba", None)));
         assert_eq!(find("bsize"), None);
         assert!(matches!(
             find("disable_bw"),
