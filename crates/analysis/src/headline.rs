@@ -7,7 +7,7 @@ use benchmaster_record::results::WorkloadRecord;
 pub enum Counts {
     /// Data are moved for their own sake.
     Bytes,
-    /// Files are read, or names are looked up and changed.
+    /// Files are read, names are looked up and changed, or the study has a flow of its own.
     Operations,
     /// Files are made, each by one `create`, however many writes and closes it takes.
     Created,
@@ -18,7 +18,10 @@ impl Counts {
     pub fn of(workload: &WorkloadRecord) -> Self {
         match workload.use_name.as_str() {
             "file-creation" => Self::Created,
-            "small-file-read" | "metadata" => Self::Operations,
+            // As `default_response` of the study has them.
+            "small-file-read" | "metadata" | "file-server" | "web-server" | "mail-server" | "custom" => {
+                Self::Operations
+            }
             _ => Self::Bytes,
         }
     }

@@ -1,11 +1,12 @@
 //! What a client's caches save.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use super::common::{Checks, Expanded, Use, fileset, group, times};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{Claim, FilePick, OperationKind, Sharing, Size, Until, Workload};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_units::ByteSize;
 
 parameters! { pub struct ClientCacheParameters: "Parameters of `client-cache`.";
     /// Files of each worker.
@@ -30,32 +31,14 @@ impl Scaled for ClientCacheParameters {
     }
 }
 
-pub(super) fn expand(p: &ClientCacheParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("client_cache.toml"));
+
+pub(super) fn expand(p: &ClientCacheParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("files", p.files);
-    checks.at_least_one("file_size", p.file_size.0);
-    checks.at_least_one("io_size", p.io_size.0);
-    checks.at_least_one("repeats", p.repeats);
-    checks.at_least_one("workers", p.workers.into());
-    checks.provable("io_size", p.io_size.min(p.file_size), p.verify);
+    positive!(checks, p: files, file_size, io_size, repeats, workers);
+    let io_size = p.io_size.min(p.file_size);
+    checks.provable("io_size", io_size, p.verify);
     checks.finish()?;
-    let visit = |pick: FilePick, purpose: &str| {
-        let files = Use { fileset: name, purpose };
-        let mut steps = vec![files.name(OperationKind::Stat, pick)];
-        steps.extend(files.read_file(FilePick::Same, p.io_size.min(p.file_size)));
-        steps
-    };
-    let mut flow = visit(FilePick::Next, "first");
-    flow.push(times(p.repeats, visit(FilePick::Same, "again")));
-    let files = p.files * u64::from(p.workers);
-    let files = fileset(files, Size::Fixed(p.file_size), Sharing::Private, true);
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![group("cache", p.workers, flow)],
-        until: Until { iterations: Some(p.files), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    let derived = json!({ "io_size": io_size, "all_files": p.files * u64::from(p.workers) });
+    TEMPLATE.fill(name, p, derived)
 }

@@ -1,15 +1,13 @@
 //! What the locks inside a client cost when many workers use one file.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::common::{Checks, Expanded, data, fileset, group, step};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Group, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,
-};
+use super::template::Template;
 use benchmaster_units::{ByteSize, TimeSpan};
 
 /// On which files the workers of `client-locks` are.
@@ -65,12 +63,11 @@ impl Scaled for ClientLocksParameters {
     }
 }
 
-pub(super) fn expand(p: &ClientLocksParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("client_locks.toml"));
+
+pub(super) fn expand(p: &ClientLocksParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("io_size", p.io_size.0);
-    checks.at_least_one("part_size", p.part_size.0);
-    checks.lasts("duration", p.duration);
+    positive!(checks, p: workers, io_size, part_size, duration);
     checks.require(
         p.io_size.0 == 0 || p.part_size.0.is_multiple_of(p.io_size.0),
         "part_size",
@@ -79,31 +76,10 @@ pub(super) fn expand(p: &ClientLocksParameters, name: &str) -> Expanded {
     );
     checks.provable("io_size", p.io_size, p.verify);
     checks.finish()?;
-    let (files, size) = match p.files {
-        LockedFiles::One => (1, p.part_size.0.saturating_mul(p.workers.into())),
-        LockedFiles::Own => (p.workers.into(), p.part_size.0),
-    };
-    let (flags, flow) = match p.operation {
-        LockedOperation::Write => {
-            (vec![OpenFlag::Write], data(OperationKind::Write, p.io_size, OffsetPick::Sequential))
-        }
-        LockedOperation::Read => (vec![], data(OperationKind::Read, p.io_size, OffsetPick::Sequential)),
-        LockedOperation::Stat => (vec![], Step { file: Some(FilePick::Own), ..step(OperationKind::Stat) }),
-    };
-    let open = Step { file: Some(FilePick::Own), flags, ..step(OperationKind::Open) };
-    // What was written must reach the server before the run ends, outside the measured phase.
-    let teardown = match p.operation {
-        LockedOperation::Write => vec![step(OperationKind::Fsync)],
-        LockedOperation::Read | LockedOperation::Stat => vec![],
-    };
-    let files = fileset(files, Size::Fixed(ByteSize(size)), Sharing::Private, true);
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![Group { setup: vec![open], teardown, ..group("locks", p.workers, vec![flow]) }],
-        until: Until { duration: Some(p.duration), ..Until::default() },
-        warm_up: p.warm_up,
-        verify: p.verify && p.operation != LockedOperation::Stat,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    let parts = if p.files == LockedFiles::One { p.workers } else { 1 };
+    let derived = json!({
+        "size": p.part_size.0.saturating_mul(parts.into()),
+        "verify": p.verify && p.operation != LockedOperation::Stat,
+    });
+    TEMPLATE.fill(name, p, derived)
 }

@@ -1,15 +1,13 @@
 //! What a client's way to the network costs.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::common::{Checks, Expanded, data, fileset, group, step};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Group, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,
-};
+use super::template::Template;
 use benchmaster_units::{ByteSize, TimeSpan};
 
 /// What `client-network` measures.
@@ -25,12 +23,6 @@ pub enum NetworkTest {
     Read,
     /// How fast large writes are that are stable when they return.
     Write,
-}
-
-impl NetworkTest {
-    fn moves_data(self) -> bool {
-        matches!(self, Self::Read | Self::Write)
-    }
 }
 
 parameters! { pub struct ClientNetworkParameters: "Parameters of `client-network`.";
@@ -63,55 +55,23 @@ impl Scaled for ClientNetworkParameters {
     }
 }
 
-/// The file whose attributes are asked for.
-const SMALL_FILE: ByteSize = ByteSize::kib(4);
+static TEMPLATE: Template = Template::new(include_str!("client_network.toml"));
 
-pub(super) fn expand(p: &ClientNetworkParameters, name: &str) -> Expanded {
-    let workers = p.workers.unwrap_or(match p.test {
-        NetworkTest::Latency => 1,
-        NetworkTest::Rate => 64,
-        NetworkTest::Read | NetworkTest::Write => 4,
-    });
+pub(super) fn expand(p: &ClientNetworkParameters, name: &str, _: Conditions) -> Expanded {
+    let (workers, moves_data) = match p.test {
+        NetworkTest::Latency => (1, false),
+        NetworkTest::Rate => (64, false),
+        NetworkTest::Read | NetworkTest::Write => (4, true),
+    };
     let mut checks = Checks::default();
-    checks.at_least_one("workers", workers.into());
-    checks.lasts("duration", p.duration);
-    if p.test.moves_data() {
-        checks.at_least_one("io_size", p.io_size.0);
-        checks.at_least_one("file_size", p.file_size.0);
+    positive!(checks, p: workers, duration);
+    if moves_data {
+        positive!(checks, p: io_size, file_size);
         checks.fits("io_size", p.io_size, "file_size", p.file_size);
         checks.direct(p.direct, &[("io_size", p.io_size), ("file_size", p.file_size)]);
         checks.provable("io_size", p.io_size, p.verify);
     }
     checks.finish()?;
-    let flags = match p.test {
-        NetworkTest::Latency | NetworkTest::Rate => vec![],
-        NetworkTest::Read => p.direct.then_some(OpenFlag::Direct).into_iter().collect(),
-        NetworkTest::Write => [OpenFlag::Write, OpenFlag::Dsync]
-            .into_iter()
-            .chain(p.direct.then_some(OpenFlag::Direct))
-            .collect(),
-    };
-    let open = Step { file: Some(FilePick::Own), flags, ..step(OperationKind::Open) };
-    let (setup, flow, size) = match p.test {
-        NetworkTest::Latency | NetworkTest::Rate => {
-            let stat = Step { file: Some(FilePick::Own), ..step(OperationKind::Stat) };
-            (vec![], vec![stat], SMALL_FILE)
-        }
-        NetworkTest::Read => {
-            (vec![open], vec![data(OperationKind::Read, p.io_size, OffsetPick::Sequential)], p.file_size)
-        }
-        NetworkTest::Write => {
-            (vec![open], vec![data(OperationKind::Write, p.io_size, OffsetPick::Sequential)], p.file_size)
-        }
-    };
-    let files = fileset(workers.into(), Size::Fixed(size), Sharing::Private, true);
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![Group { setup, ..group("network", workers, flow) }],
-        until: Until { duration: Some(p.duration), ..Until::default() },
-        warm_up: p.warm_up,
-        verify: p.verify && p.test.moves_data(),
-        trace: p.trace,
-        claims: if p.test == NetworkTest::Read { Claim::Device } else { Claim::Cache },
-    })
+    let derived = json!({ "workers": p.workers.unwrap_or(workers), "verify": p.verify && moves_data });
+    TEMPLATE.fill(name, p, derived)
 }

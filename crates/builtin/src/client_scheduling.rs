@@ -1,16 +1,14 @@
 //! How a client puts writes together and in order.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::common::{Checks, Expanded, data, fileset, group, step, times};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_units::ByteSize;
 
 /// In which order `client-scheduling` writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -51,19 +49,15 @@ impl Scaled for ClientSchedulingParameters {
     }
 }
 
-pub(super) fn expand(p: &ClientSchedulingParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("client_scheduling.toml"));
+
+pub(super) fn expand(p: &ClientSchedulingParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("io_size", p.io_size.0);
-    checks.at_least_one("file_size", p.file_size.0);
-    let (offset, distance, path) = match p.order {
-        WriteOrder::Sequential => (OffsetPick::Sequential, p.io_size, "file_size"),
-        WriteOrder::Reverse => (OffsetPick::Reverse, p.io_size, "file_size"),
-        WriteOrder::Random => (OffsetPick::Random, p.io_size, "file_size"),
-        WriteOrder::Strided => (OffsetPick::Strided { stride: p.stride }, p.stride, "stride"),
-    };
+    positive!(checks, p: workers, io_size, file_size);
+    let strided = p.order == WriteOrder::Strided;
+    let (distance, path) = if strided { (p.stride, "stride") } else { (p.io_size, "file_size") };
     checks.require(
-        p.order != WriteOrder::Strided || p.stride > p.io_size,
+        !strided || p.stride > p.io_size,
         "stride",
         format!("a `stride` of {} leaves no gap between writes of {}", p.stride, p.io_size),
         "make it larger than `io_size`",
@@ -76,25 +70,5 @@ pub(super) fn expand(p: &ClientSchedulingParameters, name: &str) -> Expanded {
     );
     checks.provable("io_size", p.io_size, p.verify);
     checks.finish()?;
-    let create = Step {
-        file: Some(FilePick::Own),
-        flags: vec![OpenFlag::Write, OpenFlag::Truncate],
-        ..step(OperationKind::Create)
-    };
-    let flow = vec![
-        create,
-        times(p.file_size.0 / distance.0, vec![data(OperationKind::Write, p.io_size, offset)]),
-        step(OperationKind::Fsync),
-        step(OperationKind::Close),
-    ];
-    let files = fileset(p.workers.into(), Size::Fixed(p.file_size), Sharing::Private, false);
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![group("write", p.workers, flow)],
-        until: Until { iterations: Some(1), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    TEMPLATE.fill(name, p, json!({ "number": p.file_size.0 / distance.0 }))
 }

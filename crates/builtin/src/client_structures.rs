@@ -1,17 +1,14 @@
 //! What a client's bookkeeping costs as it has more to keep.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::common::{Checks, Expanded, data, fileset, group, step, times};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, Group, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until,
-    Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_units::ByteSize;
 use benchmaster_workload::program::MAX_HANDLES;
 
 /// In which order the pages of a file are written.
@@ -59,11 +56,11 @@ fn stages(dirty: ByteSize, io_size: ByteSize) -> Vec<ByteSize> {
     ends.take_while(|end| *end < dirty.0).filter(whole).chain([dirty.0]).map(ByteSize).collect()
 }
 
-pub(super) fn expand(p: &ClientStructuresParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("client_structures.toml"));
+
+pub(super) fn expand(p: &ClientStructuresParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("dirty", p.dirty.0);
-    checks.at_least_one("io_size", p.io_size.0);
+    positive!(checks, p: workers, dirty, io_size);
     checks.require(
         p.io_size.0 == 0 || p.dirty.0.is_multiple_of(p.io_size.0),
         "dirty",
@@ -72,64 +69,32 @@ pub(super) fn expand(p: &ClientStructuresParameters, name: &str) -> Expanded {
     );
     checks.provable("io_size", p.io_size, p.verify);
     checks.finish()?;
-    let (written, held) = (name.to_owned(), format!("{name}-open"));
-    let offset = match p.order {
-        PageOrder::Sequential => OffsetPick::Sequential,
-        PageOrder::Random => OffsetPick::Random,
+    let ends = stages(p.dirty, p.io_size);
+    let begins = std::iter::once(0).chain(ends.iter().map(|end| end.0));
+    let stage = |(begin, end): (u64, &ByteSize)| {
+        let label = format!("dirty-{end}");
+        let write = json!({ "op": "write", "label": label, "io_size": p.io_size, "offset": p.order });
+        json!({ "repeat": (end.0 - begin) / p.io_size.0, "flow": [write] })
     };
-    let mut flow = Vec::new();
-    let mut before = 0;
-    for end in stages(p.dirty, p.io_size) {
-        let label = format!("dirty-{end}").replace(' ', "");
-        let write = Step { label: Some(label), ..data(OperationKind::Write, p.io_size, offset) };
-        flow.push(times((end.0 - before) / p.io_size.0, vec![write]));
-        before = end.0;
-    }
-    flow.extend([step(OperationKind::Fsync), step(OperationKind::Close)]);
-    let create = Step {
-        fileset: Some(written.clone()),
-        file: Some(FilePick::Own),
-        flags: vec![OpenFlag::Write, OpenFlag::Truncate],
-        ..step(OperationKind::Create)
+    let most = MAX_HANDLES as u64;
+    let (full, rest) = (p.open_files / most, p.open_files % most);
+    let holds = |number: u64| {
+        let open = |number| {
+            let fileset = format!("{name}-open");
+            json!({ "op": "open", "fileset": fileset, "file": "once", "handle": format!("held-{number}") })
+        };
+        (0..number).map(open).collect::<Vec<_>>()
     };
-    let mut filesets: BTreeMap<String, Fileset> =
-        BTreeMap::from([(written, fileset(p.workers.into(), Size::Fixed(p.dirty), Sharing::Private, false))]);
-    let mut groups = vec![Group { setup: vec![create], ..group("write", p.workers, flow) }];
-    if p.open_files > 0 {
-        filesets.insert(
-            held.clone(),
-            fileset(p.open_files, Size::Fixed(ByteSize::kib(4)), Sharing::Private, true),
-        );
-        groups.extend(holders(p.open_files, &held));
-    }
-    Ok(Workload {
-        filesets,
-        groups,
-        until: Until { iterations: Some(1), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
-}
-
-/// Groups of workers that hold `files` files of a fileset open, each as many as it can.
-fn holders(files: u64, fileset: &str) -> Vec<Group> {
-    let open = |number: u64| Step {
-        fileset: Some(fileset.to_owned()),
-        file: Some(FilePick::Once),
-        handle: Some(format!("held-{number}")),
-        ..step(OperationKind::Open)
-    };
-    let holder = |name: &str, workers: u64, each: u64| Group {
-        setup: (0..each).map(open).collect(),
-        ..group(name, u32::try_from(workers).unwrap_or(u32::MAX), vec![])
-    };
-    let each = MAX_HANDLES as u64;
-    let (full, rest) = (files / each, files % each);
-    let full = (full > 0).then(|| holder("hold", full, each));
-    let rest = (rest > 0).then(|| holder("hold-rest", 1, rest));
-    full.into_iter().chain(rest).collect()
+    let derived = json!({
+        "stages": begins.zip(&ends).map(stage).collect::<Vec<_>>(),
+        "holds": p.open_files > 0,
+        "has_full_holders": full > 0,
+        "full_holders": full.min(u32::MAX.into()),
+        "holds_most": holds(most),
+        "has_rest": rest > 0,
+        "holds_rest": holds(rest),
+    });
+    TEMPLATE.fill(name, p, derived)
 }
 
 #[cfg(test)]

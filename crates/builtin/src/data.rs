@@ -1,13 +1,11 @@
 //! Sequential and random reads and writes.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use super::common::{Checks, Expanded, SyncMode, step, sync_flag, sync_step};
+use super::common::{Checks, Expanded, SyncMode};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step,
-    Until, Workload,
-};
+use super::template::Template;
+use benchmaster_record::model::{Claim, IoMethod, OffsetPick, OperationKind, Sharing};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 use benchmaster_workload::program::Access;
 
@@ -64,6 +62,9 @@ impl Scaled for DataParameters {
     }
 }
 
+static TEMPLATE: Template = Template::new(include_str!("data.toml"));
+
+/// Reads or writes (`op`) at places that are picked so (`offset`).
 pub(super) fn expand(
     p: &DataParameters,
     name: &str,
@@ -72,18 +73,8 @@ pub(super) fn expand(
 ) -> Expanded {
     let writes = op == OperationKind::Write;
     let mut checks = Checks::default();
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("queue_depth", p.queue_depth.into());
-    checks.at_least_one("io_size", p.io_size.0);
-    checks.at_least_one("file_size", p.file_size.0);
-    checks.at_least_one("files", p.files.unwrap_or(1));
-    checks.require(p.duration.nanos() > 0, "duration", "`duration` is 0", "give the measured phase a length");
-    checks.require(
-        p.io_size.0 == 0 || p.io_size <= p.file_size,
-        "io_size",
-        format!("an `io_size` of {} does not fit into a `file_size` of {}", p.io_size, p.file_size),
-        "make the file at least one I/O long",
-    );
+    positive!(checks, p: workers, queue_depth, io_size, file_size, files, duration);
+    checks.fits("io_size", p.io_size, "file_size", p.file_size);
     checks.require(
         p.queue_depth == 1 || p.io == IoMethod::IoUring || access == Access::Nfs,
         "queue_depth",
@@ -111,45 +102,14 @@ pub(super) fn expand(
     checks.direct(p.direct, &[("io_size", p.io_size), ("file_size", p.file_size)]);
     checks.provable("io_size", p.io_size, p.verify);
     checks.finish()?;
-
-    let mut flags = Vec::new();
-    if writes {
-        flags.push(OpenFlag::Write);
-    }
-    flags.extend(sync_flag(p.sync));
-    if p.direct {
-        flags.push(OpenFlag::Direct);
-    }
-    let open = if writes && !p.prefill { OperationKind::Create } else { OperationKind::Open };
-    let mut flow = vec![Step { io_size: Some(p.io_size.into()), offset: Some(offset), ..step(op) }];
-    flow.extend(sync_step(p.sync));
-    // What was written must reach the server before the run ends, outside the measured phase.
-    let teardown = if writes { vec![step(OperationKind::Fsync)] } else { Vec::new() };
-    let fileset = Fileset {
-        files: p.files.unwrap_or(p.workers.into()),
-        size: Size::Fixed(p.file_size),
-        directory_width: 0,
-        tree: None,
-        sharing: p.sharing,
-        prefill: if p.prefill { 1.0 } else { 0.0 },
-    };
-    Ok(Workload {
-        filesets: BTreeMap::from([(p.fileset.clone().unwrap_or_else(|| name.to_owned()), fileset)]),
-        groups: vec![Group {
-            name: op.name().into(),
-            workers: p.workers,
-            clients: None,
-            queue_depth: p.queue_depth,
-            io: p.io,
-            rate: p.rate,
-            setup: vec![Step { file: Some(FilePick::Own), flags, ..step(open) }],
-            flow,
-            teardown,
-        }],
-        until: Until { duration: Some(p.duration), iterations: None, bytes: p.bytes },
-        warm_up: p.warm_up,
-        verify: p.verify,
-        trace: p.trace,
-        claims: p.claims,
-    })
+    let derived = json!({
+        "op": op,
+        "open": if writes && !p.prefill { OperationKind::Create } else { OperationKind::Open },
+        "offset": offset,
+        "files": p.files.unwrap_or(p.workers.into()),
+        "fileset": p.fileset.as_deref().unwrap_or(name),
+        "rate": p.rate,
+        "bytes": p.bytes,
+    });
+    TEMPLATE.fill(name, p, derived)
 }

@@ -1,13 +1,13 @@
 //! Creating files.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use super::common::{Checks, Expanded, fileset, group, step, whole_file};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_record::model::Sharing;
+use benchmaster_units::ByteSize;
 
 parameters! { pub struct FileCreationParameters: "Parameters of `file-creation`.";
     /// Files created by each client.
@@ -36,35 +36,15 @@ impl Scaled for FileCreationParameters {
     }
 }
 
-pub(super) fn expand(p: &FileCreationParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("file_creation.toml"));
+
+pub(super) fn expand(p: &FileCreationParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("files", p.files);
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("io_size", p.io_size.0);
-    checks.provable("io_size", p.io_size, p.verify && p.io_size < p.file_size);
-    checks.provable("file_size", p.file_size, p.verify && p.file_size <= p.io_size);
+    positive!(checks, p: files, workers, io_size);
+    let path = if p.io_size < p.file_size { "io_size" } else { "file_size" };
+    let io_size = p.io_size.min(p.file_size);
+    checks.provable(path, io_size, p.verify);
     checks.finish()?;
-    let mut flow = vec![Step {
-        file: Some(FilePick::New),
-        flags: vec![OpenFlag::Write, OpenFlag::Exclusive],
-        ..step(OperationKind::Create)
-    }];
-    if p.file_size.0 > 0 {
-        flow.push(whole_file(OperationKind::Write, p.io_size.min(p.file_size)));
-    }
-    if p.fsync {
-        flow.push(step(OperationKind::Fsync));
-    }
-    flow.push(step(OperationKind::Close));
-    let files = fileset(p.files, Size::Fixed(p.file_size), p.sharing, false);
-    let files = Fileset { directory_width: p.directory_width, ..files };
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![group("create", p.workers, flow)],
-        until: Until::default(),
-        warm_up: TimeSpan::default(),
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Device,
-    })
+    let derived = json!({ "io_size": io_size, "has_data": p.file_size.0 > 0 });
+    TEMPLATE.fill(name, p, derived)
 }

@@ -1,19 +1,15 @@
 //! All workers of all clients write one file or one each, and read it back.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Conditions;
-use super::common::{
-    Checks, Expanded, SyncMode, Use, data, fileset, group, meet, step, sync_flag, sync_step, times,
-};
+use super::common::{Checks, Expanded, SyncMode};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until, Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_record::model::{Claim, FilePick, OffsetPick, Sharing};
+use benchmaster_units::ByteSize;
 
 /// What `ior` does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -71,12 +67,11 @@ impl Scaled for IorParameters {
     }
 }
 
+static TEMPLATE: Template = Template::new(include_str!("ior.toml"));
+
 pub(super) fn expand(p: &IorParameters, name: &str, on: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("transfer_size", p.transfer_size.0);
-    checks.at_least_one("block_size", p.block_size.0);
-    checks.at_least_one("segments", p.segments);
-    checks.at_least_one("workers", p.workers.into());
+    positive!(checks, p: transfer_size, block_size, segments, workers);
     checks.require(
         p.transfer_size.0 == 0 || p.block_size.0.is_multiple_of(p.transfer_size.0),
         "block_size",
@@ -104,7 +99,6 @@ pub(super) fn expand(p: &IorParameters, name: &str, on: Conditions) -> Expanded 
     checks.finish()?;
     let ranks = u64::from(p.workers) * u64::from(on.clients);
     let each = p.block_size.0.saturating_mul(p.segments);
-    let files = p.fileset.as_deref().unwrap_or(name);
     // In a fileset that all share, a file of one's own is the next one of one's share.
     let (number, size, sharing, pick) = match (p.file_per_process, p.reorder) {
         (false, _) => (1, each.saturating_mul(ranks), Sharing::Shared, FilePick::Own),
@@ -118,59 +112,18 @@ pub(super) fn expand(p: &IorParameters, name: &str, on: Conditions) -> Expanded 
             OffsetPick::Segments { block: p.block_size, shift }
         }
     };
-    let transfers = each / p.transfer_size.0;
-    let direct = p.direct.then_some(OpenFlag::Direct);
-    let open = |purpose, op, pick, flags: Vec<OpenFlag>| {
-        let step = Use { fileset: files, purpose }.open(op, pick, &flags);
-        Step { label: Some(format!("{purpose}-open")), ..step }
-    };
-    let moves = |purpose: &str, op, shift| Step {
-        handle: Some(purpose.to_owned()),
-        ..data(op, p.transfer_size, place(shift))
-    };
-    let close = |purpose| Use { fileset: files, purpose }.on(OperationKind::Close);
-    let (mut flow, mut read) = (Vec::new(), Vec::new());
-    if p.phases != IorPhases::Read {
-        let flags = [OpenFlag::Write].into_iter().chain(sync_flag(p.sync)).chain(direct).collect();
-        let sync = sync_step(p.sync).map(|step| Step { handle: Some("write".into()), ..step });
-        let write = [moves("write", OperationKind::Write, 0)].into_iter().chain(sync).collect();
-        flow.extend([
-            open("write", OperationKind::Create, pick, flags),
-            meet("opened"),
-            times(transfers, write),
-        ]);
-        if p.fsync {
-            flow.push(Step {
-                handle: Some("write".into()),
-                label: Some("flush".into()),
-                ..step(OperationKind::Fsync)
-            });
-        }
-        flow.extend([close("write"), meet("written")]);
-    }
-    if p.phases != IorPhases::Write {
-        let flags = direct.into_iter().collect();
-        let from = if p.reorder && p.file_per_process { FilePick::Neighbour } else { pick };
-        let shift = if p.reorder { p.workers } else { 0 };
-        read.extend([
-            open("read", OperationKind::Open, from, flags),
-            meet("reopened"),
-            times(transfers, vec![moves("read", OperationKind::Read, shift)]),
-            close("read"),
-        ]);
-    }
-    flow.extend(read);
-    // What another workload is meant to have written is not there before.
-    let exist = reads_only && p.fileset.is_none();
-    let files =
-        BTreeMap::from([(files.to_owned(), fileset(number, Size::Fixed(ByteSize(size)), sharing, exist))]);
-    Ok(Workload {
-        filesets: files,
-        groups: vec![group("ior", p.workers, flow)],
-        until: Until { iterations: Some(1), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify,
-        trace: p.trace,
-        claims: p.claims,
-    })
+    let derived = json!({
+        "files": p.fileset.as_deref().unwrap_or(name),
+        "number": number,
+        "size": size,
+        "sharing": sharing,
+        // What another workload is meant to have written is not there before.
+        "exist": reads_only && p.fileset.is_none(),
+        "pick": pick,
+        "read_pick": if p.reorder && p.file_per_process { FilePick::Neighbour } else { pick },
+        "transfers": each / p.transfer_size.0,
+        "write_offset": place(0),
+        "read_offset": place(if p.reorder { p.workers } else { 0 }),
+    });
+    TEMPLATE.fill(name, p, derived)
 }

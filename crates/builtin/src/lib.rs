@@ -31,6 +31,13 @@ macro_rules! parameters {
     };
 }
 
+/// Checks that parameters, given by name, are not 0.
+macro_rules! positive {
+    ($checks:ident, $parameters:ident: $($name:ident),+) => {
+        $($checks.positive(stringify!($name), &$parameters.$name);)+
+    };
+}
+
 mod bonnie;
 mod client_cache;
 mod client_locks;
@@ -56,6 +63,7 @@ mod scale;
 mod small_file_read;
 mod smallfile;
 mod software_build;
+mod template;
 #[cfg(test)]
 mod tests;
 mod tree_clone;
@@ -216,55 +224,55 @@ built_in! {
     /// Create files of one size as fast as possible.
     FileCreation(FileCreationParameters) = "file-creation",
         "create files of one size as fast as possible", "paper 000 section 6",
-        |p, name, _| file_creation::expand(p, name);
+        file_creation::expand;
     /// Write one fresh file sequentially, flush it, close it; every call is recorded.
     WriteLatency(WriteLatencyParameters) = "write-latency",
         "write a fresh file, flush and close it, timing every call", "paper 003 section 2",
-        |p, name, _| write_latency::expand(p, name);
+        write_latency::expand;
     /// Open, read whole and close small files picked at random.
     SmallFileRead(SmallFileReadParameters) = "small-file-read",
         "open, read whole and close small files picked at random", "paper 001 figure 1",
-        |p, name, _| small_file_read::expand(p, name);
+        small_file_read::expand;
     /// Create, stat, rename and unlink files, and list a directory.
     Metadata(MetadataParameters) = "metadata",
         "create, stat, rename and unlink files, list a directory", "in the manner of mdtest",
-        |p, name, _| metadata::expand(p, name);
+        metadata::expand;
     /// What a client's way to the network costs.
     ClientNetwork(ClientNetworkParameters) = "client-network",
         "what a client's way to the network costs: one small request, many, large reads and writes",
-        "paper 003 section 4.1", |p, name, _| client_network::expand(p, name);
+        "paper 003 section 4.1", client_network::expand;
     /// What a client's caches save.
     ClientCache(ClientCacheParameters) = "client-cache",
         "what a client's caches save: attributes of files read for the first time and again", "paper 003 section 4.1",
-        |p, name, _| client_cache::expand(p, name);
+        client_cache::expand;
     /// What the locks inside a client cost.
     ClientLocks(ClientLocksParameters) = "client-locks",
         "what the locks inside a client cost: workers on one file or on their own files",
-        "paper 003 section 4.1", |p, name, _| client_locks::expand(p, name);
+        "paper 003 section 4.1", client_locks::expand;
     /// What a client's bookkeeping costs.
     ClientStructures(ClientStructuresParameters) = "client-structures",
         "what a client's bookkeeping costs as dirty data and open files grow", "paper 003 section 4.1",
-        |p, name, _| client_structures::expand(p, name);
+        client_structures::expand;
     /// Lock, read whole and unlock small files, again and again.
     LockedRead(LockedReadParameters) = "locked-read",
         "lock, read whole and unlock small files", "paper 000 section 5, paper 001 table 2",
-        |p, name, _| locked_read::expand(p, name);
+        locked_read::expand;
     /// Create, write, append to, read, remove and stat files.
     FileServer(FileServerParameters) = "file-server",
         "create, write, append to, read, remove and stat files", "Filebench's File Server",
-        |p, name, _| file_server::expand(p, name);
+        file_server::expand;
     /// Read ten small files, append to a log.
     WebServer(WebServerParameters) = "web-server",
         "read ten small files, append to a log", "Filebench's Web Server",
-        |p, name, _| web_server::expand(p, name);
+        web_server::expand;
     /// Remove, create, append to, flush and read small files.
     MailServer(MailServerParameters) = "mail-server",
         "remove, create, append to, flush and read small files", "Filebench's varmail",
-        |p, name, _| mail_server::expand(p, name);
+        mail_server::expand;
     /// One column of Bonnie: character-wise and block-wise output and input, rewriting, seeks.
     Bonnie(BonnieParameters) = "bonnie",
         "one column of Bonnie: output, input, rewriting, seeks", "paper 002",
-        |p, name, _| bonnie::expand(p, name);
+        bonnie::expand;
     /// Some clients hold files open for reading, others open them for writing.
     DelegationRecall(DelegationRecallParameters) = "delegation-recall",
         "open for writing what other clients hold open for reading", "paper 000 section 5",
@@ -276,15 +284,15 @@ built_in! {
     /// Random reads, with writers of data and log behind them.
     Oltp(OltpParameters) = "oltp",
         "random reads of data, with writers of data and log behind them", "Filebench's OLTP",
-        |p, name, _| oltp::expand(p, name);
+        oltp::expand;
     /// Build a program: look at all files, read sources and headers, write and rename objects, link.
     SoftwareBuild(SoftwareBuildParameters) = "software-build",
         "build a program: stat all files, read sources and headers, write and rename objects, link",
-        "in the manner of make and a compiler", |p, name, _| software_build::expand(p, name);
+        "in the manner of make and a compiler", software_build::expand;
     /// How a client puts writes together and in order.
     ClientScheduling(ClientSchedulingParameters) = "client-scheduling",
         "how a client puts small writes together, in order and out of it", "paper 003 section 4.1",
-        |p, name, _| client_scheduling::expand(p, name);
+        client_scheduling::expand;
     /// All workers of all clients write one file in segments, or one file each, and read it back.
     Ior(IorParameters) = "ior", "all workers write one file in segments, or one each, and read it back",
         "in the manner of IOR", ior::expand;
@@ -294,22 +302,22 @@ built_in! {
         mdtest::expand;
     /// One of twenty operations on many small files.
     Smallfile(SmallfileParameters) = "smallfile", "one of twenty operations on many small files",
-        "in the manner of smallfile", |p, name, _| smallfile::expand(p, name);
+        "in the manner of smallfile", smallfile::expand;
     /// Reads and writes in a given proportion, of several sizes, some places more often.
     Mixed(MixedParameters) = "mixed",
         "reads and writes in a given proportion, of several sizes, at some places more often",
-        "in the manner of fio's rwmixread and bssplit", |p, name, _| mixed::expand(p, name);
+        "in the manner of fio's rwmixread and bssplit", mixed::expand;
     /// Unpack an archive of many small files.
     TreeExtract(TreeExtractParameters) = "tree-extract", "unpack an archive of many small files",
-        "in the manner of tar", |p, name, _| tree_extract::expand(p, name);
+        "in the manner of tar", tree_extract::expand;
     /// Clone a repository: many small objects, then the files of a checkout.
     TreeClone(TreeCloneParameters) = "tree-clone",
         "clone a repository: many small objects, then the files of a checkout", "in the manner of git",
-        |p, name, _| tree_clone::expand(p, name);
+        tree_clone::expand;
     /// Replay a recorded trace.
     Replay(ReplayParameters) = "replay",
         "replay the trace of an earlier run, or of system calls by strace", "a recorded trace",
-        |p, name, _| replay::expand(p, name);
+        replay::expand;
 }
 
 impl WorkloadSpec {

@@ -1,13 +1,13 @@
 //! Reading small files under locks.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use super::common::{Checks, Expanded, WHOLE_READ, fileset, group, step, whole_file};
+use super::Conditions;
+use super::common::{Checks, Expanded, WHOLE_READ};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, LockKind, OpenFlag, OperationKind, Repeat, Sharing, Size, Step, Until, Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_record::model::{LockKind, Sharing};
+use benchmaster_units::ByteSize;
 
 parameters! { pub struct LockedReadParameters: "Parameters of `locked-read`.";
     /// Number of files that each client goes through.
@@ -40,14 +40,14 @@ impl Scaled for LockedReadParameters {
     }
 }
 
-pub(super) fn expand(p: &LockedReadParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("locked_read.toml"));
+
+pub(super) fn expand(p: &LockedReadParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("files", p.files);
-    checks.at_least_one("file_size", p.file_size.0);
-    checks.at_least_one("repeats", p.repeats);
-    checks.at_least_one("workers", p.workers.into());
+    positive!(checks, p: files, file_size, repeats, workers);
+    let workers = u64::from(p.workers).max(1);
     checks.require(
-        p.files.is_multiple_of(u64::from(p.workers).max(1)),
+        p.files.is_multiple_of(workers),
         "files",
         format!("{} files cannot be dealt out evenly among {} workers", p.files, p.workers),
         "use a multiple of `workers`",
@@ -55,30 +55,7 @@ pub(super) fn expand(p: &LockedReadParameters, name: &str) -> Expanded {
     let io_size = p.file_size.min(WHOLE_READ);
     checks.provable("file_size", io_size, p.verify);
     checks.finish()?;
-    let flags = if p.lock == LockKind::Write { vec![OpenFlag::Write] } else { Vec::new() };
-    let open = Step { file: Some(FilePick::Every), flags, ..step(OperationKind::Open) };
-    let locked = vec![
-        Step { lock: Some(p.lock), ..step(OperationKind::Lock) },
-        whole_file(OperationKind::Read, io_size),
-        step(OperationKind::Unlock),
-    ];
-    let close = step(OperationKind::Close);
-    let each = p.files / u64::from(p.workers);
-    let (flow, iterations) = if p.reopen {
-        ([vec![open], locked, vec![close]].concat(), each * p.repeats)
-    } else {
-        let again = Step { repeat: Some(Repeat::Times(p.repeats)), flow: locked, ..Step::default() };
-        (vec![open, again, close], each)
-    };
-    let files = fileset(p.files, Size::Fixed(p.file_size), p.sharing, true);
-    let files = Fileset { directory_width: p.directory_width, ..files };
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![group("locked-read", p.workers, flow)],
-        until: Until { iterations: Some(iterations), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    let iterations = p.files / workers * if p.reopen { p.repeats } else { 1 };
+    let derived = json!({ "io_size": io_size, "iterations": iterations });
+    TEMPLATE.fill(name, p, derived)
 }

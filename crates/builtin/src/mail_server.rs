@@ -1,18 +1,10 @@
 //! Filebench's mail server (varmail): one file for each mail.
 
-use std::collections::BTreeMap;
-
-use super::common::{Checks, Expanded, append, gamma, group, labelled, nested, on, step, whole_file_as};
+use super::Conditions;
+use super::common::{Checks, Expanded, FILES_PER_WORKER, filebench};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, Group, OpenFlag, OperationKind, Sharing, Step, Until, Workload,
-};
+use super::template::Template;
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
-
-/// Share of the files that are there when it begins.
-const PREFILL: f64 = 0.8;
-/// So many files per worker leave each one that is there to remove, and one that is not yet.
-const FILES_PER_WORKER: u64 = 5;
 
 parameters! { pub struct MailServerParameters: "Parameters of `mail-server`.";
     /// Number of files per client; four fifths of them are there when it begins.
@@ -48,74 +40,14 @@ impl Scaled for MailServerParameters {
     }
 }
 
-pub(super) fn expand(p: &MailServerParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("mail_server.toml"));
+
+pub(super) fn expand(p: &MailServerParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("io_size", p.io_size.0);
-    checks.at_least_one("append_size", p.append_size.0);
-    checks.at_least_one("mean_file_size", p.mean_file_size.0);
-    let least = FILES_PER_WORKER * u64::from(p.workers);
-    checks.require(
-        p.files >= least,
-        "files",
-        format!("{} files are too few for {} workers that each remove and create one", p.files, p.workers),
-        format!("use at least {least}"),
-    );
-    checks.require(p.duration.nanos() > 0, "duration", "`duration` is 0", "give the measured phase a length");
+    positive!(checks, p: workers, io_size, append_size, mean_file_size, duration);
+    checks.enough_files(p.files, p.workers, "remove and create one");
     checks.provable("io_size", p.io_size, p.verify);
     checks.finish()?;
-    let to_append = vec![OpenFlag::Write, OpenFlag::Append];
-    let flow = [
-        vec![Step { file: Some(FilePick::Random), ..labelled(OperationKind::Unlink, "delete") }],
-        on(
-            "new",
-            [
-                Step { file: Some(FilePick::New), flags: to_append.clone(), ..step(OperationKind::Create) },
-                append("append-new", p.append_size),
-                labelled(OperationKind::Fsync, "fsync-new"),
-                labelled(OperationKind::Close, "close-new"),
-            ],
-        ),
-        on(
-            "append",
-            [
-                Step {
-                    file: Some(FilePick::Random),
-                    flags: to_append,
-                    ..labelled(OperationKind::Open, "open-to-append")
-                },
-                whole_file_as(OperationKind::Read, "read-to-append", p.io_size),
-                append("append", p.append_size),
-                step(OperationKind::Fsync),
-                labelled(OperationKind::Close, "close-appended"),
-            ],
-        ),
-        on(
-            "read",
-            [
-                Step { file: Some(FilePick::Random), ..step(OperationKind::Open) },
-                whole_file_as(OperationKind::Read, "read", p.io_size),
-                step(OperationKind::Close),
-            ],
-        ),
-    ]
-    .concat();
-    let tree = nested(p.files, p.directory_width);
-    let fileset = Fileset {
-        files: p.files,
-        size: gamma(p.mean_file_size),
-        directory_width: if tree.is_some() { 0 } else { p.directory_width },
-        tree,
-        sharing: Sharing::Private,
-        prefill: PREFILL,
-    };
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), fileset)]),
-        groups: vec![Group { rate: p.rate, ..group("mail-server", p.workers, flow) }],
-        until: Until { duration: Some(p.duration), ..Until::default() },
-        warm_up: p.warm_up,
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    let derived = filebench(p.files, p.directory_width, p.rate);
+    TEMPLATE.fill(name, p, derived)
 }

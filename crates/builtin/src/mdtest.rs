@@ -1,17 +1,15 @@
 //! Creating, looking at, reading and removing many files, in phases that all workers begin together.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Conditions;
-use super::common::{Checks, Expanded, Use, fileset, group, labelled, meet, times};
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, OpenFlag, OperationKind, Sharing, Size, Step, Tree, Until, Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_record::model::{FilePick, Tree};
+use benchmaster_units::ByteSize;
 
 /// One phase of `mdtest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -66,14 +64,16 @@ impl Scaled for MdtestParameters {
 
 /// Files are written and read by calls of at most this size.
 const IO_SIZE: ByteSize = ByteSize::mib(1);
+/// Directories of a tree at most.
+const MOST: u64 = 1_000_000;
+
+static TEMPLATE: Template = Template::new(include_str!("mdtest.toml"));
 
 pub(super) fn expand(p: &MdtestParameters, name: &str, on: Conditions) -> Expanded {
     let has = |phase| p.phases.contains(&phase);
     let creates = has(MdtestPhase::Create);
     let mut checks = Checks::default();
-    checks.at_least_one("items", p.items);
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("branch", p.branch.into());
+    positive!(checks, p: items, workers, branch);
     checks.require(!p.phases.is_empty(), "phases", "there is nothing to do", "name at least one phase");
     let twice = p.phases.iter().enumerate().any(|(at, phase)| p.phases[..at].contains(phase));
     checks.require(!twice, "phases", "a phase is named twice", "each is done once");
@@ -107,66 +107,20 @@ pub(super) fn expand(p: &MdtestParameters, name: &str, on: Conditions) -> Expand
         "lower `depth` or `branch`",
     );
     checks.finish()?;
-
-    let files = Use { fileset: name, purpose: "" };
-    let again = if p.neighbour { FilePick::Neighbour } else { FilePick::Next };
-    let mut flow = Vec::new();
-    let mut phase = |steps: Vec<Step>, number: u64, ends: &str| {
-        flow.extend([times(number, steps), meet(ends)]);
-    };
-    // Of a set of their own, so that one worker's directories are as many as it makes.
-    let made = format!("{name}-directories");
-    if p.directories > 0 {
-        let directories = Use { fileset: &made, purpose: "" };
-        for op in [OperationKind::Mkdir, OperationKind::Rmdir] {
-            phase(vec![directories.name(op, FilePick::Next)], p.directories, op.name());
-        }
-    }
-    if creates {
-        let mut create = files.write_file(FilePick::Next, io_size.max(ByteSize(1))).to_vec();
-        create[0].flags.push(OpenFlag::Exclusive);
-        if p.file_size.0 == 0 {
-            create.remove(1);
-        }
-        create.pop();
-        if p.fsync {
-            create.push(files.on(OperationKind::Fsync));
-        }
-        create.push(labelled(OperationKind::Close, "create-close"));
-        phase(create, p.items, "created");
-    }
-    if has(MdtestPhase::Stat) {
-        phase(vec![files.name(OperationKind::Stat, again)], p.items, "seen");
-    }
-    if has(MdtestPhase::Read) {
-        let mut read = files.read_file(again, io_size.max(ByteSize(1))).to_vec();
-        if p.file_size.0 == 0 {
-            read.remove(1);
-        }
-        read.pop();
-        read.push(labelled(OperationKind::Close, "read-close"));
-        phase(read, p.items, "read");
-    }
-    if has(MdtestPhase::Remove) {
-        phase(vec![files.name(OperationKind::Unlink, again)], p.items, "removed");
-    }
     let ranks = u64::from(p.workers) * u64::from(on.clients);
-    let shared =
-        |each: u64, size| fileset(each.saturating_mul(ranks), Size::Fixed(size), Sharing::Shared, !creates);
-    let mut filesets = BTreeMap::from([(name.to_owned(), Fileset { tree, ..shared(p.items, p.file_size) })]);
-    if p.directories > 0 {
-        filesets.insert(made, Fileset { prefill: 0.0, ..shared(p.directories, ByteSize(0)) });
-    }
-    Ok(Workload {
-        filesets,
-        groups: vec![group("mdtest", p.workers, flow)],
-        until: Until { iterations: Some(1), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify && p.file_size.0 > 0,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    let derived = json!({
+        "creates": creates,
+        "stats": has(MdtestPhase::Stat),
+        "reads": has(MdtestPhase::Read),
+        "removes": has(MdtestPhase::Remove),
+        "makes_directories": p.directories > 0,
+        "all_items": p.items.saturating_mul(ranks),
+        "all_directories": p.directories.saturating_mul(ranks),
+        "again": if p.neighbour { FilePick::Neighbour } else { FilePick::Next },
+        "tree": tree,
+        "has_data": p.file_size.0 > 0,
+        "io_size": io_size,
+        "verify": p.verify && p.file_size.0 > 0,
+    });
+    TEMPLATE.fill(name, p, derived)
 }
-
-/// Directories of a tree at most.
-const MOST: u64 = 1_000_000;

@@ -1,78 +1,54 @@
 //! Reads and writes in a given proportion.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::common::{Checks, Expanded, SyncMode, fileset, group, step, sync_flag, sync_step};
+use super::Conditions;
+use super::common::{Checks, Expanded, SyncMode};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Choice, Claim, FilePick, Group, OffsetPick, OpenFlag, OperationKind, Sharing, Size, SizeDistribution,
-    Step, Until, WeightedSize, Workload,
-};
+use super::template::Template;
+use benchmaster_record::model::{Claim, OffsetPick, Sharing, Size, SizeDistribution, WeightedSize};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
-/// Parameters of `mixed`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct MixedParameters {
+parameters! { pub struct MixedParameters: "Parameters of `mixed`.";
     /// Share of the operations that read, from 0 to 1; the others write in place.
-    pub reads: f64,
+    reads: f64 = 0.7,
     /// Bytes per read or write: always the same, or drawn for each.
-    pub io_size: Size,
+    io_size: Size = mostly_small(),
     /// Where they go.
-    pub offset: OffsetPick,
+    offset: OffsetPick = OffsetPick::Zipf { exponent: 0.99 },
     /// Size of each file.
-    pub file_size: ByteSize,
+    file_size: ByteSize = ByteSize::mib(1024),
     /// Number of files per client; one per worker if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub files: Option<u64>,
+    files: Option<u64> = None,
     /// Whether clients have files of their own or share one set.
-    pub sharing: Sharing,
+    sharing: Sharing = Sharing::Private,
     /// Workers per client.
-    pub workers: u32,
+    workers: u32 = 8,
     /// Durability asked for by each write.
-    pub sync: SyncMode,
+    sync: SyncMode = SyncMode::None,
     /// O_DIRECT: past the page cache.
-    pub direct: bool,
+    direct: bool = false,
     /// Open-loop rate in operations per second over all workers of a client.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<Rate>,
+    rate: Option<Rate> = None,
     /// Length of the measured phase.
-    pub duration: TimeSpan,
+    duration: TimeSpan = TimeSpan::seconds(60),
     /// Time for which the workload runs before it is measured.
-    pub warm_up: TimeSpan,
+    warm_up: TimeSpan = TimeSpan::default(),
     /// Stamp every block written and check every block read.
-    pub verify: bool,
+    verify: bool = false,
     /// Record every call.
-    pub trace: bool,
+    trace: bool = false,
     /// Whether the result is meant to be the storage's or may come from the client's cache.
-    pub claims: Claim,
+    claims: Claim = Claim::Device,
 }
 
-impl Default for MixedParameters {
-    fn default() -> Self {
-        let weighted = |(kib, weight)| WeightedSize { size: ByteSize::kib(kib), weight };
-        let sizes = [(4, 6.0), (16, 3.0), (64, 1.0)].map(weighted).to_vec();
-        Self {
-            reads: 0.7,
-            io_size: Size::Distributed(SizeDistribution::Weighted { sizes }),
-            offset: OffsetPick::Zipf { exponent: 0.99 },
-            file_size: ByteSize::mib(1024),
-            files: None,
-            sharing: Sharing::Private,
-            workers: 8,
-            sync: SyncMode::None,
-            direct: false,
-            rate: None,
-            duration: TimeSpan::seconds(60),
-            warm_up: TimeSpan::default(),
-            verify: false,
-            trace: false,
-            claims: Claim::Device,
-        }
-    }
+/// Many small transfers, and few large ones.
+fn mostly_small() -> Size {
+    let weighted = |(kib, weight)| WeightedSize { size: ByteSize::kib(kib), weight };
+    let sizes = [(4, 6.0), (16, 3.0), (64, 1.0)].map(weighted).to_vec();
+    Size::Distributed(SizeDistribution::Weighted { sizes })
 }
 
 impl Scaled for MixedParameters {
@@ -95,12 +71,11 @@ fn largest(size: &Size) -> ByteSize {
     }
 }
 
-pub(super) fn expand(p: &MixedParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("mixed.toml"));
+
+pub(super) fn expand(p: &MixedParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("file_size", p.file_size.0);
-    checks.at_least_one("files", p.files.unwrap_or(1));
-    checks.lasts("duration", p.duration);
+    positive!(checks, p: workers, file_size, files, duration);
     let message = format!("`reads` is a share of the operations, and {} is not", p.reads);
     checks.require((0.0..=1.0).contains(&p.reads), "reads", message, "write a number from 0 to 1");
     checks.require(
@@ -120,37 +95,16 @@ pub(super) fn expand(p: &MixedParameters, name: &str) -> Expanded {
         "use \"random\", \"sequential\", `{ zipf = { exponent = 0.99 } }` or `{ hotspot = { share = 0.1, accesses = 0.9 } }`",
     );
     checks.finish()?;
-    let moves = |op| Step { io_size: Some(p.io_size.clone()), offset: Some(p.offset), ..step(op) };
-    let read = vec![moves(OperationKind::Read)];
-    let mut write = vec![moves(OperationKind::Write)];
-    write.extend(sync_step(p.sync));
-    let flow = if p.reads >= 1.0 {
-        read
-    } else if p.reads <= 0.0 {
-        write
-    } else {
-        let choose =
-            vec![Choice { weight: p.reads, flow: read }, Choice { weight: 1.0 - p.reads, flow: write }];
-        vec![Step { choose, ..Step::default() }]
+    let mix = match p.reads {
+        reads if reads >= 1.0 => "read",
+        reads if reads <= 0.0 => "write",
+        _ => "both",
     };
-    let writes = p.reads < 1.0;
-    let flags = writes.then_some(OpenFlag::Write).into_iter().chain(sync_flag(p.sync));
-    let flags = flags.chain(p.direct.then_some(OpenFlag::Direct)).collect();
-    // What was written must reach the server before the run ends, outside the measured phase.
-    let teardown = if writes { vec![step(OperationKind::Fsync)] } else { vec![] };
-    let files = fileset(p.files.unwrap_or(p.workers.into()), Size::Fixed(p.file_size), p.sharing, true);
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![Group {
-            rate: p.rate,
-            setup: vec![Step { file: Some(FilePick::Own), flags, ..step(OperationKind::Open) }],
-            teardown,
-            ..group("mix", p.workers, flow)
-        }],
-        until: Until { duration: Some(p.duration), ..Until::default() },
-        warm_up: p.warm_up,
-        verify: p.verify,
-        trace: p.trace,
-        claims: p.claims,
-    })
+    let derived = json!({
+        "mix": mix,
+        "writes": 1.0 - p.reads,
+        "files": p.files.unwrap_or(p.workers.into()),
+        "rate": p.rate,
+    });
+    TEMPLATE.fill(name, p, derived)
 }

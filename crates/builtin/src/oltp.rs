@@ -1,19 +1,14 @@
 //! Filebench's OLTP: the files of a database.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::common::{Checks, Expanded, group, labelled, post, step, take};
-use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, Group, OffsetPick, OpenFlag, OperationKind, Repeat, Sharing, Size, Step, Until,
-    Workload,
-};
-use benchmaster_units::{ByteSize, Rate, TimeSpan};
+use serde_json::json;
 
-/// Counters of reads that the log writer and the data writers wait for.
-const LOG: &str = "log";
-const DATA: &str = "data";
+use super::Conditions;
+use super::common::{Checks, Expanded};
+use super::scale::{Scale, Scaled};
+use super::template::Template;
+use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 parameters! { pub struct OltpParameters: "Parameters of `oltp`.";
     /// Number of data files per client.
@@ -66,21 +61,14 @@ impl Scaled for OltpParameters {
     }
 }
 
-pub(super) fn expand(p: &OltpParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("oltp.toml"));
+
+pub(super) fn expand(p: &OltpParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    for (path, value) in [
-        ("files", p.files),
-        ("readers", p.readers.into()),
-        ("writers", p.writers.into()),
-        ("writes", p.writes),
-        ("reads_per_data_write", p.reads_per_data_write),
-        ("reads_per_log_write", p.reads_per_log_write),
-    ] {
-        checks.at_least_one(path, value);
-    }
+    positive!(checks, p: files, readers, writers, writes, reads_per_data_write, reads_per_log_write, duration);
     for (path, io, size) in [("io_size", p.io_size, p.file_size), ("log_io_size", p.log_io_size, p.log_size)]
     {
-        checks.at_least_one(path, io.0);
+        checks.positive(path, &io);
         checks.require(
             io <= size,
             path,
@@ -95,76 +83,13 @@ pub(super) fn expand(p: &OltpParameters, name: &str) -> Expanded {
             "change it, or remove `direct = true`",
         );
     }
-    checks.require(p.duration.nanos() > 0, "duration", "`duration` is 0", "give the measured phase a length");
     checks.finish()?;
-    let log = format!("{name}-log");
-    let open = |fileset: &str, mut flags: Vec<OpenFlag>| {
-        if p.direct {
-            flags.push(OpenFlag::Direct);
-        }
-        Step {
-            fileset: Some(fileset.to_owned()),
-            file: Some(FilePick::Own),
-            flags,
-            ..step(OperationKind::Open)
-        }
-    };
-    let at_random = |op, label: &str, io_size: ByteSize| Step {
-        io_size: Some(io_size.into()),
-        offset: Some(OffsetPick::Random),
-        ..labelled(op, label)
-    };
-    let durable = || vec![OpenFlag::Write, OpenFlag::Dsync];
-    let batch = Step {
-        repeat: Some(Repeat::Times(p.writes)),
-        flow: vec![at_random(OperationKind::Write, "data-write", p.io_size)],
-        ..Step::default()
-    };
-    let mut reads = vec![at_random(OperationKind::Read, "read", p.io_size)];
-    if p.think_time.nanos() > 0 {
-        reads.push(Step { pause: Some(p.think_time), ..Step::default() });
-    }
-    // Filebench's readers post to each data writer; here to all at once, which take what is theirs.
-    let writers = u64::from(p.writers);
-    reads.extend([
-        post(LOG, 1, p.reads_per_log_write.saturating_add(p.log_ahead)),
-        post(DATA, writers, p.reads_per_data_write.saturating_add(p.data_ahead).saturating_mul(writers)),
-    ]);
-    let fileset = |files, size| Fileset {
-        files,
-        size: Size::Fixed(size),
-        directory_width: 0,
-        tree: None,
-        sharing: Sharing::Private,
-        prefill: 1.0,
-    };
-    Ok(Workload {
-        filesets: BTreeMap::from([
-            (name.to_owned(), fileset(p.files, p.file_size)),
-            (log.clone(), fileset(1, p.log_size)),
-        ]),
-        groups: vec![
-            Group {
-                setup: vec![open(&log, durable())],
-                ..group(
-                    "log",
-                    1,
-                    vec![
-                        at_random(OperationKind::Write, "log-write", p.log_io_size),
-                        take(LOG, p.reads_per_log_write),
-                    ],
-                )
-            },
-            Group {
-                setup: vec![open(name, durable())],
-                ..group("writers", p.writers, vec![batch, take(DATA, p.reads_per_data_write)])
-            },
-            Group { setup: vec![open(name, Vec::new())], rate: p.rate, ..group("readers", p.readers, reads) },
-        ],
-        until: Until { duration: Some(p.duration), ..Until::default() },
-        warm_up: p.warm_up,
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    let data_limit = p.reads_per_data_write.saturating_add(p.data_ahead);
+    let derived = json!({
+        "rate": p.rate,
+        "thinks": p.think_time.nanos() > 0,
+        "log_limit": p.reads_per_log_write.saturating_add(p.log_ahead),
+        "data_limit": data_limit.saturating_mul(p.writers.into()),
+    });
+    TEMPLATE.fill(name, p, derived)
 }

@@ -1,13 +1,13 @@
 //! The replay of a recorded trace.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use super::common::{Expanded, group};
+use super::Conditions;
+use super::common::Expanded;
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, Fileset, Group, ParameterError, Replay, ReplaySpeed, Sharing, Size, Step, Until, Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_record::model::{ParameterError, Replay, ReplaySpeed};
+use benchmaster_units::TimeSpan;
 use benchmaster_workload::replay;
 
 parameters! { pub struct ReplayParameters: "Parameters of `replay`.";
@@ -37,7 +37,9 @@ impl Scaled for ReplayParameters {
     }
 }
 
-pub(super) fn expand(p: &ReplayParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("replay.toml"));
+
+pub(super) fn expand(p: &ReplayParameters, name: &str, _: Conditions) -> Expanded {
     if p.trace.is_empty() {
         let fix = "name the file, for example `trace = \"job.strace\"`";
         return Err(vec![ParameterError::new("trace", "the trace to replay is missing", fix)]);
@@ -50,25 +52,13 @@ pub(super) fn expand(p: &ReplayParameters, name: &str) -> Expanded {
         fingerprint: None,
     };
     let extent = replay::survey(&mut replay).map_err(|error| vec![error])?;
-    let fileset = Fileset {
-        // A record of the replay names a file by the number of its path.
-        files: extent.files,
-        size: Size::Fixed(ByteSize(0)),
-        directory_width: 0,
-        sharing: Sharing::Private,
-        prefill: 0.0,
-        tree: None,
-    };
-    let flow = vec![Step { replay: Some(replay), ..Step::default() }];
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), fileset)]),
-        groups: vec![Group { ..group("replay", extent.threads, flow) }],
-        until: Until { duration: p.duration, ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: false,
-        trace: p.record,
-        claims: Claim::Cache,
-    })
+    let derived = json!({
+        "replay": replay,
+        "files": extent.files,
+        "threads": extent.threads,
+        "duration": p.duration,
+    });
+    TEMPLATE.fill(name, p, derived)
 }
 
 /// The path from the root on: processes that work elsewhere shall find the same file.

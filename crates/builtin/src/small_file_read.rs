@@ -1,12 +1,12 @@
 //! Reading small files.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use super::common::{Checks, Expanded, WHOLE_READ, fileset, group, step, whole_file};
+use super::Conditions;
+use super::common::{Checks, Expanded, WHOLE_READ};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, OperationKind, Sharing, Size, Step, Until, Workload,
-};
+use super::template::Template;
+use benchmaster_record::model::{Claim, Sharing};
 use benchmaster_units::{ByteSize, TimeSpan};
 
 parameters! { pub struct SmallFileReadParameters: "Parameters of `small-file-read`.";
@@ -40,28 +40,13 @@ impl Scaled for SmallFileReadParameters {
     }
 }
 
-pub(super) fn expand(p: &SmallFileReadParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("small_file_read.toml"));
+
+pub(super) fn expand(p: &SmallFileReadParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("files", p.files);
-    checks.at_least_one("workers", p.workers.into());
-    checks.at_least_one("file_size", p.file_size.0);
-    checks.require(p.duration.nanos() > 0, "duration", "`duration` is 0", "give the measured phase a length");
-    checks.provable("file_size", p.file_size.min(WHOLE_READ), p.verify);
+    positive!(checks, p: files, workers, file_size, duration);
+    let io_size = p.file_size.min(WHOLE_READ);
+    checks.provable("file_size", io_size, p.verify);
     checks.finish()?;
-    let flow = vec![
-        Step { file: Some(FilePick::Random), ..step(OperationKind::Open) },
-        whole_file(OperationKind::Read, p.file_size.min(WHOLE_READ)),
-        step(OperationKind::Close),
-    ];
-    let files = fileset(p.files, Size::Fixed(p.file_size), p.sharing, true);
-    let files = Fileset { directory_width: p.directory_width, ..files };
-    Ok(Workload {
-        filesets: BTreeMap::from([(name.to_owned(), files)]),
-        groups: vec![group("read", p.workers, flow)],
-        until: Until { duration: Some(p.duration), ..Until::default() },
-        warm_up: p.warm_up,
-        verify: p.verify,
-        trace: p.trace,
-        claims: p.claims,
-    })
+    TEMPLATE.fill(name, p, json!({ "io_size": io_size }))
 }

@@ -1,16 +1,14 @@
 //! One kind of operation on many small files.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use super::common::{Checks, Expanded, Use, data, fileset, group, step, times};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
-use benchmaster_record::model::{
-    Beside, Claim, FilePick, Fileset, Group, OffsetPick, OpenFlag, OperationKind, Sharing, Size, Step, Until,
-    Workload,
-};
+use super::template::Template;
+use benchmaster_record::model::Size;
 use benchmaster_units::{ByteSize, TimeSpan};
 
 /// What `smallfile` does with each file.
@@ -93,11 +91,6 @@ impl Scaled for SmallfileParameters {
 }
 
 impl SmallfileOperation {
-    /// Whether the files are not there before.
-    fn creates(self) -> bool {
-        matches!(self, Self::Create | Self::SwiftPut)
-    }
-
     fn writes(self) -> bool {
         matches!(
             self,
@@ -110,14 +103,15 @@ impl SmallfileOperation {
     }
 }
 
-pub(super) fn expand(p: &SmallfileParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("smallfile.toml"));
+
+pub(super) fn expand(p: &SmallfileParameters, name: &str, _: Conditions) -> Expanded {
     let op = p.operation;
     let fixed = p.file_size.fixed();
     let mut checks = Checks::default();
-    checks.at_least_one("files", p.files);
-    checks.at_least_one("workers", p.workers.into());
+    positive!(checks, p: files, workers);
     if op.moves_data() {
-        checks.at_least_one("io_size", p.io_size.0);
+        positive!(checks, p: io_size);
         checks.provable("io_size", fixed.map_or(p.io_size, |size| p.io_size.min(size)), p.verify);
     }
     checks.require(
@@ -135,101 +129,19 @@ pub(super) fn expand(p: &SmallfileParameters, name: &str) -> Expanded {
     );
     checks.require(!append || !p.verify, "verify", "appended data cannot be verified", "remove it");
     checks.finish()?;
-    let empty = fixed == Some(ByteSize(0));
     let io_size = fixed.map_or(p.io_size, |size| p.io_size.min(size).max(ByteSize(1)));
-    let files = Use { fileset: name, purpose: "" };
-    let (before, each) = steps(p, files, io_size, empty);
-    let mut flow = Vec::new();
-    if p.pause.nanos() > 0 {
-        flow.push(Step { pause: Some(p.pause), ..Step::default() });
-    }
-    flow.extend(each);
-    let setup = if before.is_empty() { vec![] } else { vec![times(p.files, before)] };
-    let iterations = match op {
-        // A directory is listed once.
-        SmallfileOperation::Readdir | SmallfileOperation::LsL => {
-            p.files.div_ceil(if p.directory_width == 0 { p.files } else { p.directory_width })
-        }
-        _ => p.files,
-    };
-    let number = p.files.saturating_mul(p.workers.into());
-    let private = fileset(number, p.file_size.clone(), Sharing::Private, !op.creates());
-    Ok(Workload {
-        filesets: BTreeMap::from([(
-            name.to_owned(),
-            Fileset { directory_width: p.directory_width, ..private },
-        )]),
-        groups: vec![Group { setup, ..group("smallfile", p.workers, flow) }],
-        until: Until { iterations: Some(iterations), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify && op.moves_data() && !empty,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
-}
-
-/// What is done to each file before anything is measured, and what is measured.
-fn steps(p: &SmallfileParameters, files: Use<'_>, io_size: ByteSize, empty: bool) -> (Vec<Step>, Vec<Step>) {
-    use OperationKind as Op;
-    use SmallfileOperation as What;
-    let next = |op| files.name(op, FilePick::Next);
-    let same = |op| files.name(op, FilePick::Same);
-    let beside = |step: Step, of| Step { of: Some(of), ..step };
-    let attribute = |step: Step| Step { io_size: Some(p.attribute_size.into()), ..step };
-    let whole = |op| (!empty).then(|| files.whole(op, io_size));
-    let write = |open: Step, flush: bool| {
-        let flush = flush.then(|| step(Op::Fsync));
-        [open].into_iter().chain(whole(Op::Write)).chain(flush).chain([step(Op::Close)]).collect()
-    };
-    let open = |op, flags: &[OpenFlag]| files.open(op, FilePick::Next, flags);
-    let none = Vec::new();
-    match p.operation {
-        What::Create => (none, write(open(Op::Create, &[OpenFlag::Write, OpenFlag::Exclusive]), p.fsync)),
-        What::Append => {
-            let size = p.file_size.fixed().unwrap_or_default();
-            let append = data(Op::Write, io_size, OffsetPick::Append);
-            let mut steps = vec![
-                open(Op::Open, &[OpenFlag::Write, OpenFlag::Append]),
-                times(size.0.div_ceil(io_size.0), vec![append]),
-            ];
-            steps.extend(p.fsync.then(|| step(Op::Fsync)));
-            steps.push(step(Op::Close));
-            (none, steps)
-        }
-        What::Overwrite => (none, write(open(Op::Open, &[OpenFlag::Write]), p.fsync)),
-        What::TruncateOverwrite => {
-            (none, write(open(Op::Open, &[OpenFlag::Write, OpenFlag::Truncate]), p.fsync))
-        }
-        What::Read => {
-            let open = open(Op::Open, &[]);
-            (none, [open].into_iter().chain(whole(Op::Read)).chain([step(Op::Close)]).collect())
-        }
-        What::Stat => (none, vec![next(Op::Stat)]),
-        What::Chmod => (none, vec![next(Op::Chmod)]),
-        What::Setxattr => (none, vec![attribute(next(Op::Setxattr))]),
-        What::Getxattr => (vec![attribute(next(Op::Setxattr))], vec![next(Op::Getxattr)]),
-        What::Symlink => (none, vec![next(Op::Symlink)]),
-        What::Rename => (none, vec![next(Op::Rename)]),
-        What::Delete => (none, vec![next(Op::Unlink)]),
-        What::DeleteRenamed => (vec![next(Op::Rename)], vec![next(Op::Unlink)]),
-        What::Mkdir => (none, vec![next(Op::Mkdir)]),
-        What::Rmdir => (vec![next(Op::Mkdir)], vec![next(Op::Rmdir)]),
-        What::Readdir => (none, vec![files.name(Op::Readdir, FilePick::Random)]),
-        What::LsL => (none, vec![files.name(Op::ReaddirStat, FilePick::Random)]),
-        What::Cleanup => {
-            let link =
-                Step { label: Some("unlink-symlink".into()), ..beside(next(Op::Unlink), Beside::Symlink) };
-            (vec![next(Op::Symlink), same(Op::Mkdir)], vec![link, same(Op::Rmdir), same(Op::Unlink)])
-        }
-        What::SwiftPut => {
-            let mut steps: Vec<Step> = write(open(Op::Create, &[OpenFlag::Write, OpenFlag::Exclusive]), true);
-            steps.extend([attribute(same(Op::Setxattr)), same(Op::Rename)]);
-            (none, steps)
-        }
-        What::SwiftGet => {
-            let open = open(Op::Open, &[]);
-            let read = [open].into_iter().chain(whole(Op::Read)).chain([step(Op::Close)]);
-            (vec![attribute(next(Op::Setxattr))], read.chain([same(Op::Getxattr)]).collect())
-        }
-    }
+    let has_data = fixed != Some(ByteSize(0));
+    // A directory is listed once.
+    let lists = matches!(op, SmallfileOperation::Readdir | SmallfileOperation::LsL);
+    let per_iteration = if lists && p.directory_width == 0 { p.files } else { p.directory_width };
+    let derived = json!({
+        "number": p.files.saturating_mul(p.workers.into()),
+        "iterations": if lists { p.files.div_ceil(per_iteration) } else { p.files },
+        "io_size": io_size,
+        "has_data": has_data,
+        "appends": fixed.unwrap_or_default().0.div_ceil(io_size.0.max(1)),
+        "pauses": p.pause.nanos() > 0,
+        "verify": p.verify && op.moves_data() && has_data,
+    });
+    TEMPLATE.fill(name, p, derived)
 }

@@ -1,14 +1,14 @@
 //! Unpacking an archive of many small files.
 
-use std::collections::BTreeMap;
+use serde_json::json;
 
-use super::common::{Checks, Expanded, Use, fileset, group, times};
+use super::Conditions;
+use super::common::{Checks, Expanded};
 use super::scale::{Scale, Scaled};
 use super::software_build::skewed;
-use benchmaster_record::model::{
-    Claim, FilePick, Fileset, OpenFlag, OperationKind, Sharing, Size, Until, Workload,
-};
-use benchmaster_units::{ByteSize, TimeSpan};
+use super::template::Template;
+use benchmaster_record::model::Size;
+use benchmaster_units::ByteSize;
 
 parameters! { pub struct TreeExtractParameters: "Parameters of `tree-extract`.";
     /// Files per client; rounded up so that each worker fills whole directories.
@@ -33,40 +33,16 @@ impl Scaled for TreeExtractParameters {
     }
 }
 
-pub(super) fn expand(p: &TreeExtractParameters, name: &str) -> Expanded {
+static TEMPLATE: Template = Template::new(include_str!("tree_extract.toml"));
+
+pub(super) fn expand(p: &TreeExtractParameters, name: &str, _: Conditions) -> Expanded {
     let mut checks = Checks::default();
-    checks.at_least_one("files", p.files);
-    checks.size("file_size", &p.file_size);
-    checks.at_least_one("directory_width", p.directory_width);
-    checks.at_least_one("io_size", p.io_size.0);
-    checks.at_least_one("workers", p.workers.into());
+    positive!(checks, p: files, file_size, directory_width, io_size, workers);
     checks.provable("io_size", p.io_size, p.verify);
     checks.finish()?;
-    let workers = u64::from(p.workers);
-    let rounds = p.files.div_ceil(p.directory_width.saturating_mul(workers));
-    let files = Use { fileset: name, purpose: "" };
-    let [mut create, write, close] = files.write_file(FilePick::Next, p.io_size);
-    create.flags.push(OpenFlag::Exclusive);
-    let unpack = vec![
-        create,
-        write,
-        close,
-        files.name(OperationKind::Utimes, FilePick::Same),
-        files.name(OperationKind::Chmod, FilePick::Same),
-    ];
-    let flow = vec![times(p.directory_width, unpack), files.name(OperationKind::Mkdir, FilePick::Same)];
-    let number = rounds.saturating_mul(p.directory_width).saturating_mul(workers);
-    let private = fileset(number, p.file_size.clone(), Sharing::Private, false);
-    Ok(Workload {
-        filesets: BTreeMap::from([(
-            name.to_owned(),
-            Fileset { directory_width: p.directory_width.saturating_mul(workers), ..private },
-        )]),
-        groups: vec![group("extract", p.workers, flow)],
-        until: Until { iterations: Some(rounds), ..Until::default() },
-        warm_up: TimeSpan::default(),
-        verify: p.verify,
-        trace: p.trace,
-        claims: Claim::Cache,
-    })
+    let all_width = p.directory_width.saturating_mul(p.workers.into());
+    let rounds = p.files.div_ceil(all_width);
+    let derived =
+        json!({ "all_width": all_width, "rounds": rounds, "number": rounds.saturating_mul(all_width) });
+    TEMPLATE.fill(name, p, derived)
 }

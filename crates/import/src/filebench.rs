@@ -16,7 +16,7 @@ mod value;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use benchmaster_record::model::{Claim, Group, IoMethod, Until, Workload};
+use benchmaster_record::model::{Claim, Group, Until, Workload};
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 use self::flow::{Builder, Flow, Op, count, leaves};
@@ -29,34 +29,6 @@ use crate::{ImportError, Imported, Mistake, Note, NoteKind, name_of};
 
 /// Length of a `run` that says none.
 const RUN_SECONDS: u64 = 60;
-/// Flowops that Filebench counts for limits and ends.
-const COUNTED: [&str; 19] = [
-    "openfile",
-    "createfile",
-    "closefile",
-    "read",
-    "write",
-    "aiowrite",
-    "aiowait",
-    "readwholefile",
-    "writewholefile",
-    "appendfile",
-    "appendfilerand",
-    "fsync",
-    "fsyncset",
-    "deletefile",
-    "statfile",
-    "listdir",
-    "makedir",
-    "removedir",
-    "nop",
-];
-/// Those that move data.
-const DATA: [&str; 7] =
-    ["read", "write", "aiowrite", "readwholefile", "writewholefile", "appendfile", "appendfilerand"];
-/// Those that use files up, so that a workload may end by itself.
-const CONSUMING: [&str; 3] = ["createfile", "deletefile", "makedir"];
-
 /// Imports the workload file called `name` (a path or a file name, for the study's name) with this `text`.
 ///
 /// # Errors
@@ -77,6 +49,7 @@ pub fn import(name: &str, text: &str) -> Result<Imported, ImportError> {
         seed: None,
         directory,
         run: toml::Table::new(),
+        response: None,
         workloads: vec![(name, workload)],
         notes,
     })
@@ -142,16 +115,12 @@ fn translate<'a>(script: &'a Script<'a>, notes: &mut Notes) -> Result<(Workload,
             notes.line(member.place.0, member.place.1, NoteKind::Unsupported, why);
             continue;
         }
+        let workers = u32::try_from(member.workers).unwrap_or(u32::MAX);
         groups.push(Group {
-            name: member.name,
-            clients: None,
-            workers: u32::try_from(member.workers).unwrap_or(u32::MAX),
-            queue_depth: 1,
-            io: IoMethod::Sync,
             rate: rate.map(Rate),
             setup: steps.setup,
             flow: steps.flow,
-            teardown: Vec::new(),
+            ..crate::steps::group(member.name, workers)
         });
     }
     let directory = sets.values().next().map(|set| set.path.clone());
@@ -209,14 +178,13 @@ fn process<'a>(
     members: &mut Vec<Member<'a>>,
     notes: &mut Notes,
 ) -> Result<(), Mistake> {
-    let process =
-        Attributes::new(attributes, &script.scope, "define process", &["name", "instances", "nice"])?;
+    let process = Attributes::new(attributes, &script.scope, "define process", "name instances nice")?;
     let own = process.text("name")?.unwrap_or_else(|| "process".into());
     let instances = process.number("instances")?.unwrap_or(1);
     notes.add(process.find("nice"), NoteKind::Unsupported, "workers run with the priority of this program");
-    let known = ["name", "instances", "memsize", "useism", "ioprio", "process", "procname"];
+    let known = "name instances memsize useism ioprio process procname";
     for thread in threads {
-        let attributes = Attributes::new(&thread.attributes, &script.scope, "thread", &known)?;
+        let attributes = Attributes::new(&thread.attributes, &script.scope, "thread", known)?;
         let name = attributes.text("name")?.unwrap_or_else(|| own.clone());
         let workers = attributes.number("instances")?.unwrap_or(1) * instances;
         let place =
@@ -277,7 +245,7 @@ fn until(
     notes: &mut Notes,
 ) -> Result<Until, Mistake> {
     let mut until = Until { duration: script.seconds.map(TimeSpan::seconds), ..Until::default() };
-    let consumes = |op: &Op<'_>| CONSUMING.contains(&op.kind());
+    let consumes = |op: &Op<'_>| op.is(|kind| kind.consumes);
     let consumed = members.iter().any(|member| leaves(&member.flow.nodes).any(consumes));
     let mut ends = script.mode == Mode::Done && consumed;
     for member in members {
@@ -332,7 +300,7 @@ fn finish(
     }
     let counts = |other: &Op<'_>| match &target {
         Some(target) => f64::from(u8::from(other.name == *target)),
-        None => f64::from(u8::from(COUNTED.contains(&other.kind()))),
+        None => f64::from(u8::from(other.is(|kind| kind.counted))),
     };
     // A target's operations are counted in each thread, all operations over all of them.
     let workers = if target.is_some() { 1 } else { member.workers };
@@ -355,7 +323,7 @@ fn rates(
     let mut rates: Vec<Option<f64>> = vec![None; members.len()];
     let Some(place) = script.rate else { return Ok(rates) };
     let list = std::slice::from_ref(place);
-    let attributes = Attributes::new(list, &script.scope, "eventgen", &["rate"])?;
+    let attributes = Attributes::new(list, &script.scope, "eventgen", "rate")?;
     let rate = match attributes.amount("rate")? {
         Some((attribute, Amount::Drawn(draw))) => {
             notes.add(Some(attribute), NoteKind::Approximated, "always the mean");
@@ -397,8 +365,8 @@ fn events_of(member: &Member<'_>, sets: &BTreeMap<String, Set>) -> Result<f64, M
         let wanted = |other: &Op<'_>| target.as_ref().is_none_or(|target| other.name == *target);
         let events = match op.kind() {
             "eventlimit" => count(nodes, &|other| f64::from(u8::from(other.kind() == "eventlimit"))),
-            "iopslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && DATA.contains(&o.kind())))),
-            "opslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && COUNTED.contains(&o.kind())))),
+            "iopslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && o.is(|kind| kind.moves_data)))),
+            "opslimit" => count(nodes, &|o| f64::from(u8::from(wanted(o) && o.is(|kind| kind.counted)))),
             // One event is a mebibyte.
             "bwlimit" => {
                 count(nodes, &|o| if wanted(o) { bytes(o, &member.flow, sets) } else { 0.0 })
@@ -418,7 +386,7 @@ fn bytes(op: &Op<'_>, flow: &Flow<'_>, sets: &BTreeMap<String, Set>) -> f64 {
     match op.kind() {
         "readwholefile" | "writewholefile" => whole(),
         "appendfilerand" => io_size().unwrap_or(0.0) / 2.0,
-        kind if DATA.contains(&kind) => io_size().unwrap_or(0.0),
+        _ if op.is(|kind| kind.moves_data) => io_size().unwrap_or(0.0),
         _ => 0.0,
     }
 }

@@ -3,6 +3,8 @@
 //! Jobs that run at the same time become the groups of one workload; what `stonewall` and `wait_for` keep apart becomes
 //! one workload after the other. Every option has its fate: see the table in `options`.
 
+use benchmaster_record::model::leaves;
+
 use crate::{ImportError, Imported, Mistake, Note, NoteKind, name_of};
 
 mod expression;
@@ -63,6 +65,14 @@ pub fn import(name: &str, text: &str, surroundings: &dyn Surroundings) -> Result
         workloads.extend(of_stage);
     }
     let cached = !parts.is_empty() && parts.iter().all(|part| part.spec.cached);
+    // A rate that is given in bytes is answered in bytes.
+    let response = workloads.first().and_then(|(name, workload)| {
+        let mut of_first = parts.iter().filter(|part| part.workload == *name);
+        let is_asked = of_first.all(|part| part.spec.rate_in_bytes);
+        let mut steps = workload.groups.iter().flat_map(|group| leaves(&group.flow));
+        let moves = steps.any(|step| step.op.is_some_and(|op| op.moves_data()));
+        (is_asked && moves).then(|| format!("{name}.throughput"))
+    });
     for mut part in parts {
         if part.spec.cached && !cached {
             part.reader.approximated("invalidate", "the cache is emptied before every workload");
@@ -97,6 +107,7 @@ pub fn import(name: &str, text: &str, surroundings: &dyn Surroundings) -> Result
         seed,
         directory: files.directory,
         run,
+        response,
         workloads,
         notes: merged(notes, count),
     })

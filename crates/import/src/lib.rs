@@ -11,10 +11,12 @@
 use std::fmt;
 
 use benchmaster_record::model::Workload;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+mod fates;
 pub mod filebench;
 pub mod fio;
+mod steps;
 pub mod strace;
 pub mod study;
 
@@ -37,6 +39,9 @@ pub struct Imported {
     /// Keys of the study's section `[run]` that the file asks for, such as `cache = "fadvise"`.
     #[serde(skip_serializing_if = "toml::Table::is_empty")]
     pub run: toml::Table,
+    /// The response that the file's own units ask for, where it is not that of a flow: operations per second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<String>,
     /// The workloads by name, in the order in which they are done.
     pub workloads: Vec<(String, Workload)>,
     /// What became of the file's options, in the order of their lines.
@@ -79,7 +84,7 @@ impl fmt::Display for Note {
 }
 
 /// What became of an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteKind {
     /// It is in the workload.

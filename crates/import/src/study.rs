@@ -37,6 +37,10 @@ pub fn to_study(imported: &Imported) -> String {
             key(&mut text, name, value);
         }
     }
+    if let Some(response) = &imported.response {
+        section(&mut text, "design");
+        key(&mut text, "response", &Value::String(response.clone()));
+    }
     for (name, workload) in &imported.workloads {
         section(&mut text, &format!("workload.{name}"));
         for note in imported.unmet().filter(|note| note.workload.as_ref() == Some(name)) {

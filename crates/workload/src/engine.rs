@@ -14,7 +14,7 @@ use benchmaster_nfs_client::reactor::Reactor;
 
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
-use crate::model::LockKind;
+use crate::model::{LockKind, OperationKind};
 use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
@@ -30,81 +30,54 @@ pub(crate) mod uring;
 /// The extended attribute that workloads use, in the namespace `user`.
 pub(crate) const XATTR: &str = "benchmaster";
 
-/// The operations on names and open files that move no data, as one stream of a worker issues them. Paths are relative to
-/// the working directory.
+/// What an operation by name works on. Paths are relative to the working directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Names<'a> {
+    pub(crate) path: &'a PathBuffer,
+    /// Of renames, links and copies: what the file is called afterwards, or the one that is made.
+    pub(crate) other: &'a PathBuffer,
+    /// Where a symbolic link leads, or the value of the extended attribute.
+    pub(crate) content: &'a [u8],
+    pub(crate) mode: u32,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(path: &'a PathBuffer, other: &'a PathBuffer) -> Self {
+        Self { path, other, content: &[], mode: 0 }
+    }
+}
+
+/// The operations on names and open files that move no data, as one stream of a worker issues them.
 pub(crate) trait Files {
     type Handle;
 
-    /// Opens an existing file.
+    /// Opens a file, which is made if `create`.
     fn open(
         &self,
         path: &PathBuffer,
         flags: OpenFlags,
-    ) -> impl Future<Output = Result<Self::Handle, OperationError>>;
-    /// Creates a file and opens it.
-    fn create(
-        &self,
-        path: &PathBuffer,
-        flags: OpenFlags,
+        create: bool,
     ) -> impl Future<Output = Result<Self::Handle, OperationError>>;
     fn close(&self, handle: Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
-    /// Makes data and metadata of a file stable.
-    fn fsync(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
-    /// Makes data of a file stable.
-    fn fdatasync(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
-    /// Takes a byte-range lock from the start of the file, waiting for it. `length` 0: the whole file.
-    fn lock(
+    /// An operation on an open file. `amount` is the size that `truncate` sets, or a number of bytes from the start of the
+    /// file: those that become allocated, or those that are locked (waiting for it) or unlocked, of which 0 means all.
+    fn on_open(
         &self,
+        kind: OperationKind,
         handle: &Self::Handle,
-        kind: LockKind,
-        length: u64,
+        lock: LockKind,
+        amount: u64,
     ) -> impl Future<Output = Result<(), OperationError>>;
-    fn unlock(&self, handle: &Self::Handle, length: u64) -> impl Future<Output = Result<(), OperationError>>;
-    /// Reads the attributes of a file.
-    fn stat(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Gives a file another name.
-    fn rename(&self, from: &PathBuffer, to: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    fn unlink(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Lists a directory; returns the number of entries.
-    fn readdir(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
-    fn mkdir(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    fn rmdir(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Sets the size of an open file.
-    fn truncate(&self, handle: &Self::Handle, size: u64) -> impl Future<Output = Result<(), OperationError>>;
-    /// Reserves space for the first bytes of a file, which becomes at least as long.
-    fn allocate(
+    /// An operation by name that opens nothing. Those on extended attributes are on [`XATTR`].
+    fn by_name(
         &self,
-        handle: &Self::Handle,
-        length: u64,
+        kind: OperationKind,
+        names: &Names<'_>,
     ) -> impl Future<Output = Result<(), OperationError>>;
-    /// Looks for the first data of a file; that there are none is no error.
-    fn seek_data(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
-    /// Reads the attributes of an open file.
-    fn fstat(&self, handle: &Self::Handle) -> impl Future<Output = Result<(), OperationError>>;
-    fn chmod(&self, path: &PathBuffer, mode: u32) -> impl Future<Output = Result<(), OperationError>>;
-    /// Sets both times to now.
-    fn utimes(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Asks whether a file may be read and written.
-    fn access(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Makes a symbolic link.
-    fn symlink(&self, target: &[u8], path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Reads where a symbolic link leads.
-    fn readlink(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Gives a file another name.
-    fn link(&self, from: &PathBuffer, to: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Copies a file, over one that is there, without moving its data through this host.
-    fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Sets the extended attribute [`XATTR`].
-    fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> impl Future<Output = Result<(), OperationError>>;
-    /// Reads it; returns its length.
-    fn get_xattr(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
-    /// Lists the extended attributes; returns the bytes of their names.
-    fn list_xattrs(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
-    /// Removes the attribute [`XATTR`].
-    fn remove_xattr(&self, path: &PathBuffer) -> impl Future<Output = Result<(), OperationError>>;
-    /// Lists a directory and reads the attributes of all that is in it; returns the number of entries.
-    fn readdir_stat(&self, path: &PathBuffer) -> impl Future<Output = Result<usize, OperationError>>;
 }
+
+/// The kind of operation is none of those that are done in this way.
+const INVALID: OperationError = OperationError::Os(libc::EINVAL);
 
 /// What a stream of a worker runs on: data transfer, waiting, and the [`Files`] operations, whose code engines can share.
 pub(crate) trait Engine: Sized {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::content::{self, BLOCK};
 use crate::engine::{Engine, Files};
 use crate::files::{Cursor, FileTable, Part, PathBuffer, Picked, Seen};
-use crate::model::OperationKind;
+use crate::model::{LockKind, OperationKind};
 use crate::operation_error::OperationError;
 use crate::program::{Instruction, MAX_HANDLES, MAX_LOOPS};
 use crate::random::{Random, Zipfs, mix};
@@ -523,7 +523,7 @@ impl<H> Lane<H> {
         for (slot, open) in self.handles.iter().enumerate() {
             if self.locked & (1 << slot) != 0
                 && let Some(open) = open
-                && files.unlock(&open.handle, 0).await.is_ok()
+                && files.on_open(OperationKind::Unlock, &open.handle, LockKind::Read, 0).await.is_ok()
             {
                 self.locked &= !(1 << slot);
             }

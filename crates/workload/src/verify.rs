@@ -113,7 +113,7 @@ impl Reader<'_> {
                 format!("cannot read back `{}`: {error}", path.text()),
             ))
         };
-        let handle = engine.files().open(&path, OpenFlags::default()).await.map_err(fail)?;
+        let handle = engine.files().open(&path, OpenFlags::default(), false).await.map_err(fail)?;
         opened(&handle);
         let proved = self.prove(engine, &handle, file, chunk).await;
         let closed = engine.files().close(handle).await;

@@ -1,6 +1,9 @@
 //! The flowops of a thread, with composite ones taken apart and each on the descriptor that it works on.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 use super::Notes;
 use super::parse::Flowop;
@@ -33,8 +36,13 @@ impl Op<'_> {
         &self.flowop.kind
     }
 
+    /// Whether its kind has a property.
+    pub(super) fn is(&self, property: impl Fn(&Kind) -> bool) -> bool {
+        KINDS.get(self.kind()).is_some_and(property)
+    }
+
     pub(super) fn attributes(&self) -> Result<Attributes<'_>, Mistake> {
-        Attributes::new(&self.flowop.attributes, &self.scope, &self.flowop.kind, &KNOWN)
+        Attributes::new(&self.flowop.attributes, &self.scope, &self.flowop.kind, KNOWN)
     }
 }
 
@@ -62,82 +70,22 @@ pub(super) struct Flow<'a> {
     pub(super) handles: Vec<Handle>,
 }
 
-pub(super) const KNOWN: [&str; 20] = [
-    "name",
-    "filename",
-    "filesetname",
-    "possetname",
-    "fd",
-    "srcfd",
-    "iosize",
-    "iters",
-    "random",
-    "workingset",
-    "opennext",
-    "dsync",
-    "directio",
-    "indexed",
-    "target",
-    "value",
-    "blocking",
-    "highwater",
-    "noreadahead",
-    "file",
-];
+pub(super) const KNOWN: &str = "name filename filesetname possetname fd srcfd iosize iters random workingset opennext dsync directio \
+     indexed target value blocking highwater noreadahead file";
 
-/// The kinds of flowops, with the attributes that each looks at; `name` and `iters` have all.
-pub(super) const KINDS: [(&str, &[&str]); 33] = [
-    ("openfile", &["set", "fd", "opennext", "dsync", "directio", "indexed", "noreadahead"]),
-    ("createfile", &["set", "fd", "dsync", "directio", "indexed", "noreadahead"]),
-    ("closefile", &["fd"]),
-    ("read", DATA),
-    ("write", DATA),
-    ("aiowrite", DATA),
-    ("readwholefile", WHOLE),
-    (
-        "writewholefile",
-        &["set", "fd", "srcfd", "iosize", "workingset", "opennext", "dsync", "directio", "noreadahead"],
-    ),
-    ("appendfile", WHOLE),
-    ("appendfilerand", WHOLE),
-    ("aiowait", &[]),
-    ("fsync", &["fd"]),
-    ("fsyncset", &["set"]),
-    ("deletefile", &["set", "fd", "indexed"]),
-    ("statfile", &["set", "fd", "indexed"]),
-    ("listdir", &["set"]),
-    ("makedir", &["set", "indexed"]),
-    ("removedir", &["set", "indexed"]),
-    ("semblock", &["value", "highwater", "blocking"]),
-    ("sempost", &["value", "target", "blocking"]),
-    ("block", &[]),
-    ("wakeup", &["target"]),
-    ("hog", &["value"]),
-    ("delay", &["value"]),
-    ("eventlimit", &[]),
-    ("bwlimit", &["target"]),
-    ("iopslimit", &["target"]),
-    ("opslimit", &["target"]),
-    ("finishoncount", &["value", "target"]),
-    ("finishonbytes", &["value", "target"]),
-    ("print", &["value"]),
-    ("testrandvar", &["value"]),
-    ("nop", &[]),
-];
-const DATA: &[&str] = &[
-    "set",
-    "fd",
-    "iosize",
-    "random",
-    "workingset",
-    "opennext",
-    "dsync",
-    "directio",
-    "indexed",
-    "noreadahead",
-];
-const WHOLE: &[&str] =
-    &["set", "fd", "iosize", "workingset", "opennext", "dsync", "directio", "indexed", "noreadahead"];
+/// What is known of a kind of flowops.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Kind {
+    /// The attributes that it looks at.
+    uses: String,
+    pub(super) counted: bool,
+    pub(super) moves_data: bool,
+    pub(super) consumes: bool,
+}
+
+pub(super) static KINDS: LazyLock<BTreeMap<String, Kind>> =
+    LazyLock::new(|| toml::from_str(include_str!("flowops.toml")).unwrap_or_default());
 
 /// Takes the flowops of a thread apart.
 pub(super) struct Builder<'a, 'n> {
@@ -206,9 +154,9 @@ impl<'a, 'n> Builder<'a, 'n> {
                 }
             }
         }
-        let known = ["name", "iters"];
-        let defined = Attributes::new(composite.attributes, scope, "define flowop", &known)?;
-        let used = Attributes::new(&flowop.attributes, scope, &flowop.kind, &known)?;
+        let known = "name iters";
+        let defined = Attributes::new(composite.attributes, scope, "define flowop", known)?;
+        let used = Attributes::new(&flowop.attributes, scope, &flowop.kind, known)?;
         let name = format!("{prefix}{}", used.text("name")?.unwrap_or_else(|| flowop.kind.clone()));
         let times = match used.find("iters") {
             Some(_) => self.times(&used)?,
@@ -234,18 +182,19 @@ impl<'a, 'n> Builder<'a, 'n> {
         scope: &Scope,
         prefix: &str,
     ) -> Result<(u64, Vec<Node<'a>>), Mistake> {
-        let Some((_, uses)) = KINDS.iter().find(|(kind, _)| *kind == flowop.kind) else {
+        let Some(kind) = KINDS.get(&flowop.kind) else {
             let message = format!("unknown flowop `{}`, and the file defines none", flowop.kind);
             return Err(flowop.mistake(message));
         };
-        let attributes = Attributes::new(&flowop.attributes, scope, &flowop.kind, &KNOWN)?;
+        let attributes = Attributes::new(&flowop.attributes, scope, &flowop.kind, KNOWN)?;
         for attribute in &flowop.attributes {
             let name = match attribute.name.as_str() {
                 "filename" | "filesetname" | "file" => "set",
                 other => other,
             };
             // The fileset of a descriptor that is open anyhow is often repeated.
-            let fine = ["name", "iters", "set"].contains(&name) || uses.contains(&name);
+            let fine =
+                ["name", "iters", "set"].contains(&name) || kind.uses.split(' ').any(|used| used == name);
             if !fine {
                 let why = format!("`{}` ignores it, as in Filebench", flowop.kind);
                 self.notes.add(Some(attribute), NoteKind::Irrelevant, &why);

@@ -1,5 +1,6 @@
 //! Commands of a workload file (WML), as they are written.
 
+use super::script;
 use super::token::{Kind, Token, tokens};
 use crate::Mistake;
 
@@ -104,41 +105,6 @@ pub(super) struct Thread {
     pub(super) flow: Vec<Flowop>,
 }
 
-/// Commands of which only their line matters.
-const OTHERS: [&str; 31] = [
-    "create",
-    "debug",
-    "disable_osprof",
-    "domultisync",
-    "echo",
-    "enable",
-    "enable_osprof",
-    "exit",
-    "foreach",
-    "fscheck",
-    "fsflush",
-    "help",
-    "list",
-    "load",
-    "log",
-    "nousestats",
-    "quit",
-    "shutdown",
-    "sleep",
-    "stats",
-    "system",
-    "usage",
-    "vars",
-    "version",
-    "warmup",
-    "clear",
-    "snap",
-    "dump",
-    "xmldump",
-    "multidump",
-    "abort",
-];
-
 /// All commands of a file.
 ///
 /// # Errors
@@ -213,7 +179,7 @@ impl<'a> Parser<'a> {
                 self.length(token.line)?;
                 What::Run(self.length(token.line)?)
             }
-            other if OTHERS.contains(&other) => self.other(token)?,
+            other if script::fate(other).is_some() => self.other(token)?,
             _ => return Err(unknown(token)),
         };
         Ok(Command { line: token.line, text: self.text(start), what })

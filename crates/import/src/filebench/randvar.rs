@@ -6,16 +6,16 @@ use super::value::{Attributes, Scope};
 use crate::Mistake;
 
 /// Attributes of Filebench's own random variables.
-const OWN: [&str; 7] = ["type", "seed", "gamma", "mean", "min", "round", "randsrc"];
+const OWN: &str = "type seed gamma mean min round randsrc";
 /// Attributes of those of libraries.
-const CUSTOM: [&str; 5] = ["type", "parameters", "min", "max", "round"];
+const CUSTOM: &str = "type parameters min max round";
 
 /// A random variable of Filebench's own.
 ///
 /// # Errors
 /// Attributes that it has not, or that have no number where one is needed.
 pub(super) fn own(list: &[Attribute], scope: &Scope) -> Result<Draw, Mistake> {
-    let attributes = Attributes::new(list, scope, "randvar", &OWN)?;
+    let attributes = Attributes::new(list, scope, "randvar", OWN)?;
     let number = |name: &str| Ok::<_, Mistake>(attributes.number(name)?.map(|number| number as f64));
     let least = number("min")?.unwrap_or(0.0);
     let round = attributes.number("round")?.unwrap_or(0);
@@ -48,7 +48,7 @@ pub(super) fn own(list: &[Attribute], scope: &Scope) -> Result<Draw, Mistake> {
 /// # Errors
 /// As [`own`]; a library that Filebench does not have, and parameters that it does not have.
 pub(super) fn custom(list: &[Attribute], scope: &Scope, place: &Attribute) -> Result<Draw, Mistake> {
-    let attributes = Attributes::new(list, scope, "cvar", &CUSTOM)?;
+    let attributes = Attributes::new(list, scope, "cvar", CUSTOM)?;
     let (kind, given) = (attributes.text("type")?.unwrap_or_default(), attributes.text("parameters")?);
     let place_of = |name: &str| attributes.find(name).unwrap_or(place);
     let mut parameters = Vec::new();

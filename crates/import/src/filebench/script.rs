@@ -1,11 +1,13 @@
 //! A workload file as far as its first `run`: variables with their last values, and what was defined.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use super::parse::{Attribute, Command, Flowop, Raw, Thread, What};
 use super::randvar;
 use super::value::{Scope, Value};
 use super::{Notes, RUN_SECONDS};
+use crate::fates::Fates;
 use crate::{Mistake, NoteKind};
 
 #[derive(Debug, Clone, Copy)]
@@ -140,8 +142,9 @@ impl<'a> Script<'a> {
                 };
             }
             What::Other { word } => {
-                let (kind, why) = other(word);
-                notes.line(command.line, &command.text, kind, why);
+                if let Some((kind, why)) = fate(word) {
+                    notes.line(command.line, &command.text, kind, why);
+                }
             }
         }
         Ok(())
@@ -161,28 +164,22 @@ impl<'a> Script<'a> {
 
 const OUTPUT: &str = "it only affects what Filebench prints";
 
+static COMMANDS: LazyLock<Fates> = LazyLock::new(|| Fates::read(include_str!("commands.toml")));
+
 /// What becomes of a command that defines nothing.
-fn other(word: &str) -> (NoteKind, &'static str) {
-    match word {
-        "echo" | "usage" | "log" | "debug" | "version" | "help" | "list" | "vars" | "stats" | "clear"
-        | "snap" | "dump" | "xmldump" | "multidump" | "nousestats" | "enable_osprof" | "disable_osprof" => {
-            (NoteKind::Irrelevant, OUTPUT)
-        }
-        "create" | "shutdown" | "quit" | "exit" | "abort" => (
-            NoteKind::Irrelevant,
-            "files are made before a run and workers begin and end with it, in any case",
-        ),
-        "sleep" => (NoteKind::Unsupported, "nothing waits between making files and the run"),
-        "warmup" => (NoteKind::Unsupported, "give the workload a `warm_up`"),
-        "system" => (
-            NoteKind::Unsupported,
-            "no command is run; `[run] cache_hook` runs one before the workload is measured",
-        ),
-        "fsflush" => (NoteKind::Unsupported, "caches are dropped with `[run] cache`"),
-        "foreach" => (NoteKind::Unsupported, "make what it varies a factor of the study"),
-        "enable" | "domultisync" => {
-            (NoteKind::Irrelevant, "clients are started together by the study: see `[clients]`")
-        }
-        _ => (NoteKind::Unsupported, "there is nothing like it"),
+pub(super) fn fate(word: &str) -> Option<(NoteKind, &'static str)> {
+    COMMANDS.find(word)?.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::flow::KINDS;
+    use super::*;
+
+    #[test]
+    fn the_tables_are_read() {
+        assert_eq!(COMMANDS.names().count(), 31);
+        assert_eq!(fate("echo"), Some((NoteKind::Irrelevant, "it only affects what Filebench prints")));
+        assert_eq!(KINDS.len(), 33);
     }
 }

@@ -36,27 +36,8 @@ impl Set {
     }
 }
 
-const KNOWN: [&str; 19] = [
-    "name",
-    "path",
-    "entries",
-    "size",
-    "dirwidth",
-    "dirdepthrv",
-    "dirgamma",
-    "filesizegamma",
-    "leafdirs",
-    "prealloc",
-    "paralloc",
-    "reuse",
-    "readonly",
-    "writeonly",
-    "trusttree",
-    "cached",
-    "client",
-    "fstype",
-    "namelength",
-];
+const KNOWN: &str = "name path entries size dirwidth dirdepthrv dirgamma filesizegamma leafdirs prealloc paralloc reuse \
+     readonly writeonly trusttree cached client fstype namelength";
 
 /// The fileset's own name and what it becomes.
 ///
@@ -70,7 +51,7 @@ pub(super) fn set(
     notes: &mut Notes,
 ) -> Result<(String, Set), Mistake> {
     let what = if single { "define file" } else { "define fileset" };
-    let attributes = Attributes::new(list, scope, what, &KNOWN)?;
+    let attributes = Attributes::new(list, scope, what, KNOWN)?;
     let missing = |message: &str| Mistake {
         file: None,
         line: place.0,

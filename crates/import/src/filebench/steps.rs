@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use benchmaster_record::model::{
-    FilePick, OffsetPick, OpenFlag, OperationKind, Repeat, RepeatUntil, Size, SizeDistribution, Step,
+    FilePick, OffsetPick, OpenFlag, OperationKind, Size, SizeDistribution, Step,
 };
 use benchmaster_units::{ByteSize, TimeSpan};
 
@@ -12,6 +12,7 @@ use super::Notes;
 use super::flow::{Flow, Node, Op, leaves};
 use super::set::Set;
 use super::value::Amount;
+use crate::steps::{self, step, to_end_of_file};
 use crate::{Mistake, NoteKind, name_of};
 
 /// The largest read or write.
@@ -110,10 +111,6 @@ fn flags(handle: &super::flow::Handle, set: &Set) -> Vec<OpenFlag> {
     flags
 }
 
-fn step(op: OperationKind) -> Step {
-    Step { op: Some(op), ..Step::default() }
-}
-
 struct Open {
     name: String,
     flags: Vec<OpenFlag>,
@@ -150,7 +147,7 @@ impl Writer<'_, '_> {
                     }
                     let flow = self.nodes(flow)?;
                     if !flow.is_empty() {
-                        steps.push(Step { repeat: Some(Repeat::Times(*times)), flow, ..Step::default() });
+                        steps.push(steps::times(*times, flow));
                     }
                 }
             }
@@ -466,11 +463,7 @@ impl Writer<'_, '_> {
         let kind = if op.kind() == "readwholefile" { OperationKind::Read } else { OperationKind::Write };
         let one =
             Step { io_size: Some(size), offset: Some(OffsetPick::Sequential), ..self.labelled(op, kind) };
-        Ok(vec![Step {
-            repeat: Some(Repeat::Until(RepeatUntil::EndOfFile)),
-            flow: on(one),
-            ..Step::default()
-        }])
+        Ok(vec![to_end_of_file(on(one))])
     }
 
     /// Removes directories that the set-up has made.
@@ -482,7 +475,7 @@ impl Writer<'_, '_> {
         let each = self.around.sets[set].directories(self.workers);
         if each > 0 {
             let make = next(Step { label: Some("make".into()), ..step(OperationKind::Mkdir) });
-            self.setup.push(Step { repeat: Some(Repeat::Times(each)), flow: vec![make], ..Step::default() });
+            self.setup.push(steps::times(each, vec![make]));
         }
         Ok(vec![next(one)])
     }

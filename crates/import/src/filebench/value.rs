@@ -81,17 +81,20 @@ pub(super) struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// # Errors
-    /// An attribute that `known` does not hold.
+    /// An attribute that is not among the words of `known`.
     pub(super) fn new(
         list: &'a [Attribute],
         scope: &'a Scope,
         of: &str,
-        known: &[&str],
+        known: &str,
     ) -> Result<Self, Mistake> {
         for attribute in list.iter().filter(|attribute| !attribute.local) {
-            if !known.contains(&attribute.name.as_str()) {
-                let message =
-                    format!("`{of}` has no attribute `{}`: it has {}", attribute.name, known.join(", "));
+            if !known.split(' ').any(|known| known == attribute.name) {
+                let message = format!(
+                    "`{of}` has no attribute `{}`: it has {}",
+                    attribute.name,
+                    known.replace(' ', ", ")
+                );
                 return Err(attribute.mistake(message));
             }
         }

@@ -1,14 +1,15 @@
 //! The steps of a job's workers.
 
 use benchmaster_record::model::{
-    Choice, FilePick, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, Repeat, RepeatFor, RepeatUntil,
-    Size, SizeDistribution, Step, WeightedSize,
+    Choice, FilePick, Group, IoMethod, OffsetPick, OpenFlag, OperationKind, Repeat, RepeatFor, Size,
+    SizeDistribution, Step, WeightedSize,
 };
 use benchmaster_units::{ByteSize, Rate, TimeSpan};
 
 use super::files::{Files, JobFiles};
 use super::reader::Reader;
 use super::spec::{Blocks, Distribution, Engine, Modifier, Service, Spec, Sync, Think};
+use crate::steps::{self, step, times, to_end_of_file};
 
 /// The most steps that stand for a mix which cannot be a choice.
 const ROUND: u32 = 20;
@@ -29,27 +30,9 @@ pub(super) struct Plan {
     pub(super) at_end: Vec<Step>,
 }
 
-fn step(op: OperationKind) -> Step {
-    Step { op: Some(op), ..Step::default() }
-}
-
-fn repeat(times: u64, flow: Vec<Step>) -> Step {
-    Step { repeat: Some(Repeat::Times(times)), flow, ..Step::default() }
-}
-
 /// The group that a job is.
 pub(super) fn group(reader: &mut Reader<'_>, spec: &Spec, files: &JobFiles, all: &Files, name: &str) -> Plan {
-    let mut group = Group {
-        name: name.to_owned(),
-        clients: None,
-        workers: spec.clones,
-        queue_depth: 1,
-        io: IoMethod::Sync,
-        rate: None,
-        setup: Vec::new(),
-        flow: Vec::new(),
-        teardown: Vec::new(),
-    };
+    let mut group = steps::group(name.to_owned(), spec.clones);
     match spec.engine {
         Engine::Create | Engine::Stat | Engine::Delete => by_name(reader, spec, files, group),
         Engine::Sync | Engine::Async => {
@@ -285,11 +268,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         let operations = ((min as f64 + max as f64) / 2.0 / spec.mean_block()).max(1.0);
         let inner = self.operations(None);
         let whole = !spec.random && !spec.append && spec.distribution == Distribution::Even;
-        let body = if whole {
-            Step { repeat: Some(Repeat::Until(RepeatUntil::EndOfFile)), flow: inner, ..Step::default() }
-        } else {
-            repeat(operations.round() as u64, inner)
-        };
+        let body = if whole { to_end_of_file(inner) } else { times(operations.round() as u64, inner) };
         let mut flow = vec![self.open(fileset, None, pick), body];
         if (spec.flush_at_end || spec.flush_on_close) && spec.writes() {
             flow.push(step(OperationKind::Fsync));
@@ -308,7 +287,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             let steps = self.operations(handle);
             match (count, self.depth) {
                 (1, _) => steps,
-                (_, 1) => vec![repeat(count, steps)],
+                (_, 1) => vec![times(count, steps)],
                 (_, _) => (0..count.min(u64::from(ROUND))).flat_map(|_| steps.clone()).collect(),
             }
         };
@@ -333,7 +312,7 @@ impl<'a, 'b> Builder<'a, 'b> {
                     .file_size
                     .map_or(spec.size.unwrap_or(0) / of_each.len() as u64, |(min, max)| min / 2 + max / 2);
                 let operations = (size as f64 / spec.mean_block()).max(1.0).round();
-                let steps = of_each.into_iter().map(|steps| repeat(operations as u64, steps)).collect();
+                let steps = of_each.into_iter().map(|steps| times(operations as u64, steps)).collect();
                 (steps, number * operations)
             }
             Service::Random | Service::Zipf(_) => {
@@ -520,7 +499,7 @@ impl<'a, 'b> Builder<'a, 'b> {
                     so_many,
                 );
             }
-            flow = if every > 1.0 { vec![repeat(every as u64, flow)] } else { flow };
+            flow = if every > 1.0 { vec![times(every as u64, flow)] } else { flow };
             flow.push(pause);
             operations *= every;
         }
@@ -542,7 +521,7 @@ impl<'a, 'b> Builder<'a, 'b> {
                 flow.insert(at, step(op));
                 return (flow, operations);
             }
-            flow = if every > 1.0 { vec![repeat(every as u64, flow)] } else { flow };
+            flow = if every > 1.0 { vec![times(every as u64, flow)] } else { flow };
             let op = if data { OperationKind::Fdatasync } else { OperationKind::Fsync };
             flow.extend(self.handle_names().into_iter().map(|handle| Step { handle, ..step(op) }));
             operations *= every;

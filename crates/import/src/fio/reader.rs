@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::file::{Job, Setting};
 use super::number;
-use super::options::{self, Fate};
+use super::options;
 use crate::{Mistake, Note, NoteKind};
 
 /// The options that apply to a job: the last one of each name.
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
             }
         }
         let fates: Vec<_> = reader.given.keys().filter_map(|name| options::find(name)).collect();
-        for (name, (kind, why)) in fates.into_iter().filter_map(|(name, fate)| Some((name, fate.note()?))) {
+        for (name, (kind, why)) in fates.into_iter().filter_map(|(name, fate)| Some((name, fate?))) {
             reader.tell(name, kind, why);
         }
         if let Some(base) = reader.parsed("kb_base", |text| match text {
@@ -210,7 +210,7 @@ impl<'a> Reader<'a> {
         let left: Vec<&'static str> =
             self.given.keys().copied().filter(|name| !self.told.contains(name)).collect();
         for name in left {
-            debug_assert!(matches!(options::find(name), Some((_, Fate::Depends))));
+            debug_assert_eq!(options::find(name), Some((name, None)));
             self.unsupported(name, "the workload omits it");
         }
         (self.notes, self.mistakes)

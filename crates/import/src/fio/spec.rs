@@ -136,6 +136,8 @@ pub(super) struct Spec {
     pub(super) think: Option<Think>,
     /// Operations per second of each clone.
     pub(super) rate: Option<f64>,
+    /// It was given in bytes per second.
+    pub(super) rate_in_bytes: bool,
     pub(super) service: Service,
     /// Operations before the next file.
     pub(super) service_count: u32,
@@ -195,44 +197,29 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Spec> {
         reader.translated(name, "");
     }
     let clones = reader.count("numjobs", 1).unwrap_or(1);
-    reader.translated("numjobs", "`workers` of the group");
     let blocks = blocks(reader, random);
     let depth = reader.count("iodepth", 1).unwrap_or(1);
     let time_based = reader.flag("time_based", false);
-    reader.translated("time_based", "the workload ends with its `duration`");
     let runtime = reader.time("runtime", 1_000_000_000).filter(|nanos| *nanos > 0);
-    reader.translated("runtime", "`duration` in `until`");
     if time_based && runtime.is_none() {
         reader.wrong(Some("time_based"), "a job that is `time_based` needs a `runtime`");
     }
     let ramp = reader.time("ramp_time", 1_000_000_000).unwrap_or(0);
-    reader.translated("ramp_time", "`warm_up`");
     let direct = direct(reader);
     let (size, io_size) = sizes(reader)?;
     let file_size = file_size(reader);
     let (flush, flush_at_end, flush_on_close) = flushes(reader);
-    let percent_random = match reader.parsed("percentage_random", |text| {
+    let percents = reader.parsed("percentage_random", |text| {
         number::by_direction(text, &100.0, |part| {
-            number::fraction(part).and_then(|percent| {
-                if (0.0..=100.0).contains(&percent) {
-                    Ok(percent)
-                } else {
-                    Err(format!("`{percent}` is not a percentage"))
-                }
-            })
+            let percent = number::fraction(part)?;
+            let is_one = (0.0..=100.0).contains(&percent);
+            if is_one { Ok(percent) } else { Err(format!("`{percent}` is not a percentage")) }
         })
-    }) {
-        Some(percents) => {
-            reader.translated("percentage_random", "a choice between random and sequential positions");
-            percents[usize::from(reads == 0.0)]
-        }
-        None => 100.0,
-    };
+    });
+    let percent_random = percents.map_or(100.0, |percents| percents[usize::from(reads == 0.0)]);
     let (service, service_count) = service(reader);
     let loops = reader.count("loops", 1).unwrap_or(1);
-    reader.translated("loops", "as many times the bytes in `until`");
     let operations = reader.size("number_ios").filter(|count| *count > 0);
-    reader.translated("number_ios", "bytes in `until`");
     let name = reader.text("name").unwrap_or(reader.name()).to_owned();
     let mut spec = Spec {
         name,
@@ -265,6 +252,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Spec> {
         flush_on_close,
         think: think(reader),
         rate: None,
+        rate_in_bytes: false,
         service,
         service_count,
         verify: false,
@@ -274,9 +262,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Spec> {
         cached: cached(reader),
         trace: trace(reader),
     };
-    reader.translated("stonewall", "a separate workload after the earlier ones");
     reader.translated("overwrite", if spec.overwrite { "`prefill = 1.0`" } else { "as it is without" });
-    reader.translated("file_append", "`offset = \"append\"`");
     verification(reader, &mut spec);
     rate(reader, &mut spec);
     rest(reader, &mut spec);

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use benchmaster_record::model::{
-    Claim, FilePick, Group, IoMethod, OffsetPick, OperationKind, Repeat, RepeatFor, RepeatUntil, Step, Until,
-    Workload,
+    Claim, FilePick, Group, OffsetPick, OperationKind, Repeat, RepeatFor, Step, Until, Workload,
 };
 use benchmaster_units::{ByteSize, TimeSpan};
 
@@ -14,6 +13,7 @@ use super::flow::{self, Plan};
 use super::reader::Reader;
 use super::spec::Spec;
 use crate::name_of;
+use crate::steps::{self, step, times, to_end_of_file};
 
 /// A job that is imported.
 pub(super) struct Part<'a> {
@@ -217,7 +217,6 @@ fn read_back(parts: &[Part<'_>], files: &Files) -> Option<Workload> {
     if names.is_empty() {
         return None;
     }
-    let step = |op| Step { op: Some(op), ..Step::default() };
     let groups = wanted.iter().map(|part| {
         let spec = &part.spec;
         let mut flow = Vec::new();
@@ -226,28 +225,14 @@ fn read_back(parts: &[Part<'_>], files: &Files) -> Option<Workload> {
             let io_size = Some(ByteSize(spec.smallest_block().max(1)).into());
             let offset = Some(OffsetPick::Sequential);
             flow.push(Step { fileset: Some(fileset.clone()), file: Some(file), ..step(OperationKind::Open) });
-            flow.push(Step {
-                repeat: Some(Repeat::Until(RepeatUntil::EndOfFile)),
-                flow: vec![Step { io_size, offset, ..step(OperationKind::Read) }],
-                ..Step::default()
-            });
+            flow.push(to_end_of_file(vec![Step { io_size, offset, ..step(OperationKind::Read) }]));
             flow.push(step(OperationKind::Close));
         }
         let flow = match part.files.many {
-            Some(many) => vec![Step { repeat: Some(Repeat::Times(many)), flow, ..Step::default() }],
+            Some(many) => vec![times(many, flow)],
             None => flow,
         };
-        Group {
-            name: part.name.clone(),
-            clients: None,
-            workers: spec.clones,
-            queue_depth: 1,
-            io: IoMethod::Sync,
-            rate: None,
-            setup: Vec::new(),
-            flow,
-            teardown: Vec::new(),
-        }
+        Group { flow, ..steps::group(part.name.clone(), spec.clones) }
     });
     Some(Workload {
         filesets: files.describe(&names).into_iter().collect::<BTreeMap<_, _>>(),

@@ -190,6 +190,22 @@ fn limits() {
 }
 
 #[test]
+fn the_response_has_the_unit_of_the_rate() {
+    let response = |jobs: &str| import(&format!("[global]\nsize=64k\n{jobs}")).unwrap().response;
+    let throughput = |name: &str| Some(format!("{name}.throughput"));
+    assert_eq!(response("[job]\nrw=write\nrate=20m"), throughput("job"));
+    assert_eq!(response("[job]\nrw=write\nrate_iops=20"), None);
+    assert_eq!(response("[job]\nrw=write\nrate_iops=20\nrate=20m"), None);
+    assert_eq!(response("[job]\nrw=write"), None);
+    assert_eq!(response("[job]\nioengine=filestat\nrate=20m"), None);
+    assert_eq!(response("[a]\nrw=write\nrate=20m\n[b]\nrw=read\nrate=10m"), throughput("a-b"));
+    assert_eq!(response("[a]\nrw=write\nrate=20m\n[b]\nrw=read"), None);
+    assert_eq!(response("[a]\nrw=write\nrate=20m\n[b]\nrw=read\nstonewall"), throughput("a"));
+    let text = to_study(&import("[job]\nsize=64k\nrw=write\nrate=20m").unwrap());
+    assert!(text.contains("[design]\nresponse = \"job.throughput\""), "{text}");
+}
+
+#[test]
 fn files_and_those_who_share_them() {
     let imported = import(
         "[global]\nsize=1m\nfilename=/mnt/data/one:/mnt/data/two\n[write]\nrw=write\n[read]\nstonewall\nrw=read\nnumjobs=2\n",

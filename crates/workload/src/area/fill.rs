@@ -42,7 +42,7 @@ impl Filler<'_> {
         let fail =
             |action, error: OperationError| io_error(action, &self.path.join(path.text()), error.into());
         let flags = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
-        let handle = engine.files().create(&path, flags).await.map_err(|error| fail("create", error))?;
+        let handle = engine.files().open(&path, flags, true).await.map_err(|error| fail("create", error))?;
         let written = self.write(engine, &handle, file, chunk).await;
         let closed = engine.files().close(handle).await.map_err(|error| fail("close", error));
         match written {

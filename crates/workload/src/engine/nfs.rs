@@ -15,10 +15,10 @@ use benchmaster_nfs_client::mount::{self, File, Mount};
 use benchmaster_nfs_client::reactor::Reactor;
 use benchmaster_nfs_client::types::{AccessBits, Entry, LockKind as NfsLock, Range, SetAttributes, SetTime};
 
-use crate::engine::{Engine, Files, XATTR};
+use crate::engine::{Engine, Files, INVALID, Names, XATTR};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
-use crate::model::LockKind;
+use crate::model::{LockKind, OperationKind};
 use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
@@ -84,161 +84,103 @@ fn flags_of(flags: OpenFlags, create: bool) -> mount::OpenFlags {
     }
 }
 
-/// Locks begin at the start of the file; a length of 0 means all of it in both worlds.
-fn range(length: u64) -> Range {
-    Range { offset: 0, length }
+impl NfsEngine<'_> {
+    /// Lists a directory and reads the attributes of all that is in it.
+    async fn readdir_stat(&self, path: &[u8]) -> Result<(), OperationError> {
+        let mut without = Vec::new();
+        let mut visit = |entry: &Entry<'_>| {
+            if entry.attributes.is_none() {
+                without.push(entry.name.to_vec());
+            }
+        };
+        unless_stopped(self.ends, self.mount.readdir_plus(path, &mut visit)).await?;
+        // Version 2 has no attributes in lists, and other servers may leave some out.
+        for name in without {
+            self.mount.stat(&[path, b"/", &name].concat()).await?;
+        }
+        Ok(())
+    }
 }
 
 impl Files for NfsEngine<'_> {
     type Handle = File;
 
-    async fn open(&self, path: &PathBuffer, flags: OpenFlags) -> Result<File, OperationError> {
-        Ok(self.mount.open(path.bytes(), &flags_of(flags, false)).await?)
-    }
-
-    async fn create(&self, path: &PathBuffer, flags: OpenFlags) -> Result<File, OperationError> {
-        Ok(self.mount.open(path.bytes(), &flags_of(flags, true)).await?)
+    async fn open(&self, path: &PathBuffer, flags: OpenFlags, create: bool) -> Result<File, OperationError> {
+        Ok(self.mount.open(path.bytes(), &flags_of(flags, create)).await?)
     }
 
     async fn close(&self, handle: File) -> Result<(), OperationError> {
         Ok(self.mount.close(handle).await?)
     }
 
-    async fn fsync(&self, handle: &File) -> Result<(), OperationError> {
-        Ok(self.mount.fsync(handle).await?)
-    }
-
-    async fn fdatasync(&self, handle: &File) -> Result<(), OperationError> {
-        Ok(self.mount.fdatasync(handle).await?)
-    }
-
-    async fn lock(&self, handle: &File, kind: LockKind, length: u64) -> Result<(), OperationError> {
-        let kind = match kind {
-            LockKind::Read => NfsLock::Read,
-            LockKind::Write => NfsLock::Write,
-        };
-        Ok(self.mount.lock(handle, kind, range(length), true).await?)
-    }
-
-    async fn unlock(&self, handle: &File, length: u64) -> Result<(), OperationError> {
-        Ok(self.mount.unlock(handle, range(length)).await?)
-    }
-
-    async fn stat(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.mount.stat(path.bytes()).await?;
-        Ok(())
-    }
-
-    async fn rename(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        Ok(self.mount.rename(from.bytes(), to.bytes()).await?)
-    }
-
-    async fn unlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(self.mount.remove(path.bytes()).await?)
-    }
-
-    async fn readdir(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        let mut count = 0;
-        unless_stopped(self.ends, self.mount.readdir(path.bytes(), &mut |_| count += 1)).await?;
-        Ok(count)
-    }
-
-    async fn mkdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(self.mount.mkdir(path.bytes(), 0o755).await?)
-    }
-
-    async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(self.mount.rmdir(path.bytes()).await?)
-    }
-
-    async fn truncate(&self, handle: &File, size: u64) -> Result<(), OperationError> {
-        Ok(self.mount.truncate_file(handle, size).await?)
-    }
-
-    async fn allocate(&self, handle: &File, length: u64) -> Result<(), OperationError> {
-        Ok(self.mount.allocate(handle, range(length)).await?)
-    }
-
-    async fn seek_data(&self, handle: &File) -> Result<(), OperationError> {
-        self.mount.seek_data(handle, 0).await?;
-        Ok(())
-    }
-
-    async fn fstat(&self, handle: &File) -> Result<(), OperationError> {
-        self.mount.stat_file(handle).await?;
-        Ok(())
-    }
-
-    async fn chmod(&self, path: &PathBuffer, mode: u32) -> Result<(), OperationError> {
-        let set = SetAttributes { mode: Some(mode), ..SetAttributes::default() };
-        Ok(self.mount.set_attributes(path.bytes(), &set).await?)
-    }
-
-    async fn utimes(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let now = Some(SetTime::Now);
-        let set = SetAttributes { accessed: now, modified: now, ..SetAttributes::default() };
-        Ok(self.mount.set_attributes(path.bytes(), &set).await?)
-    }
-
-    async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let wanted = AccessBits(AccessBits::READ | AccessBits::MODIFY | AccessBits::EXTEND);
-        if self.mount.access(path.bytes(), wanted).await? == wanted {
-            Ok(())
-        } else {
-            Err(OperationError::Os(libc::EACCES))
-        }
-    }
-
-    async fn symlink(&self, target: &[u8], path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(self.mount.symlink(target, path.bytes()).await?)
-    }
-
-    async fn readlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        self.mount.readlink(path.bytes()).await?;
-        Ok(())
-    }
-
-    async fn link(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        Ok(self.mount.link(from.bytes(), to.bytes()).await?)
-    }
-
-    async fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        self.mount.copy(from.bytes(), to.bytes()).await?;
-        Ok(())
-    }
-
-    async fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> Result<(), OperationError> {
-        Ok(self.mount.set_xattr(path.bytes(), XATTR.as_bytes(), value).await?)
-    }
-
-    async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        Ok(self.mount.get_xattr(path.bytes(), XATTR.as_bytes()).await?.len())
-    }
-
-    async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        let mut bytes = 0;
-        self.mount.list_xattrs(path.bytes(), &mut |name| bytes += name.len()).await?;
-        Ok(bytes)
-    }
-
-    async fn remove_xattr(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        Ok(self.mount.remove_xattr(path.bytes(), XATTR.as_bytes()).await?)
-    }
-
-    async fn readdir_stat(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        let (mut count, mut without) = (0, Vec::new());
-        let mut visit = |entry: &Entry<'_>| {
-            count += 1;
-            if entry.attributes.is_none() {
-                without.push(entry.name.to_vec());
+    async fn on_open(
+        &self,
+        kind: OperationKind,
+        handle: &File,
+        lock: LockKind,
+        amount: u64,
+    ) -> Result<(), OperationError> {
+        // It begins at the start of the file; of locks a length of 0 means all of it in both worlds.
+        let range = Range { offset: 0, length: amount };
+        match kind {
+            OperationKind::Fsync => self.mount.fsync(handle).await?,
+            OperationKind::Fdatasync => self.mount.fdatasync(handle).await?,
+            OperationKind::Lock => {
+                let lock = match lock {
+                    LockKind::Read => NfsLock::Read,
+                    LockKind::Write => NfsLock::Write,
+                };
+                self.mount.lock(handle, lock, range, true).await?;
             }
-        };
-        unless_stopped(self.ends, self.mount.readdir_plus(path.bytes(), &mut visit)).await?;
-        // Version 2 has no attributes in lists, and other servers may leave some out.
-        for name in without {
-            self.mount.stat(&[path.bytes(), b"/", &name].concat()).await?;
+            OperationKind::Unlock => self.mount.unlock(handle, range).await?,
+            OperationKind::Truncate => self.mount.truncate_file(handle, amount).await?,
+            OperationKind::Allocate => self.mount.allocate(handle, range).await?,
+            OperationKind::SeekData => _ = self.mount.seek_data(handle, 0).await?,
+            OperationKind::Fstat => _ = self.mount.stat_file(handle).await?,
+            _ => return Err(INVALID),
         }
-        Ok(count)
+        Ok(())
+    }
+
+    async fn by_name(&self, kind: OperationKind, names: &Names<'_>) -> Result<(), OperationError> {
+        let (path, other, content) = (names.path.bytes(), names.other.bytes(), names.content);
+        let unchanged = SetAttributes::default();
+        match kind {
+            OperationKind::Stat => _ = self.mount.stat(path).await?,
+            OperationKind::Rename => self.mount.rename(path, other).await?,
+            OperationKind::Unlink => self.mount.remove(path).await?,
+            OperationKind::Readdir => {
+                unless_stopped(self.ends, self.mount.readdir(path, &mut |_| ())).await?;
+            }
+            OperationKind::ReaddirStat => self.readdir_stat(path).await?,
+            OperationKind::Mkdir => self.mount.mkdir(path, 0o755).await?,
+            OperationKind::Rmdir => self.mount.rmdir(path).await?,
+            OperationKind::Chmod => {
+                let set = SetAttributes { mode: Some(names.mode), ..unchanged };
+                self.mount.set_attributes(path, &set).await?;
+            }
+            OperationKind::Utimes => {
+                let now = Some(SetTime::Now);
+                let set = SetAttributes { accessed: now, modified: now, ..unchanged };
+                self.mount.set_attributes(path, &set).await?;
+            }
+            OperationKind::Access => {
+                let wanted = AccessBits(AccessBits::READ | AccessBits::MODIFY | AccessBits::EXTEND);
+                if self.mount.access(path, wanted).await? != wanted {
+                    return Err(OperationError::Os(libc::EACCES));
+                }
+            }
+            OperationKind::Symlink => self.mount.symlink(content, path).await?,
+            OperationKind::Readlink => _ = self.mount.readlink(path).await?,
+            OperationKind::Link => self.mount.link(path, other).await?,
+            OperationKind::Copy => _ = self.mount.copy(path, other).await?,
+            OperationKind::Setxattr => self.mount.set_xattr(path, XATTR.as_bytes(), content).await?,
+            OperationKind::Getxattr => _ = self.mount.get_xattr(path, XATTR.as_bytes()).await?,
+            OperationKind::Listxattr => self.mount.list_xattrs(path, &mut |_| ()).await?,
+            OperationKind::Removexattr => self.mount.remove_xattr(path, XATTR.as_bytes()).await?,
+            _ => return Err(INVALID),
+        }
+        Ok(())
     }
 }
 

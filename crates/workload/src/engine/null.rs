@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use benchmaster_nfs_client::reactor::Reactor;
 
-use crate::engine::{Engine, Files};
+use crate::engine::{Engine, Files, Names};
 use crate::files::PathBuffer;
-use crate::model::LockKind;
+use crate::model::{LockKind, OperationKind};
 use crate::operation_error::OperationError;
 use crate::program::flags::OpenFlags;
 use crate::rendezvous::Bell;
@@ -22,91 +22,16 @@ pub(crate) struct NullEngine {
 impl Files for NullEngine {
     type Handle = ();
 
-    async fn open(&self, _: &PathBuffer, _: OpenFlags) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn create(&self, _: &PathBuffer, _: OpenFlags) -> Result<(), OperationError> {
+    async fn open(&self, _: &PathBuffer, _: OpenFlags, _: bool) -> Result<(), OperationError> {
         Ok(())
     }
     async fn close(&self, (): ()) -> Result<(), OperationError> {
         Ok(())
     }
-    async fn fsync(&self, (): &()) -> Result<(), OperationError> {
+    async fn on_open(&self, _: OperationKind, (): &(), _: LockKind, _: u64) -> Result<(), OperationError> {
         Ok(())
     }
-    async fn fdatasync(&self, (): &()) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn lock(&self, (): &(), _: LockKind, _: u64) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn unlock(&self, (): &(), _: u64) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn stat(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn rename(&self, _: &PathBuffer, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn unlink(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn readdir(&self, _: &PathBuffer) -> Result<usize, OperationError> {
-        Ok(0)
-    }
-    async fn mkdir(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn rmdir(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn truncate(&self, (): &(), _: u64) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn allocate(&self, (): &(), _: u64) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn seek_data(&self, (): &()) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn fstat(&self, (): &()) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn chmod(&self, _: &PathBuffer, _: u32) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn utimes(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn access(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn readlink(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn get_xattr(&self, _: &PathBuffer) -> Result<usize, OperationError> {
-        Ok(0)
-    }
-    async fn list_xattrs(&self, _: &PathBuffer) -> Result<usize, OperationError> {
-        Ok(0)
-    }
-    async fn remove_xattr(&self, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn readdir_stat(&self, _: &PathBuffer) -> Result<usize, OperationError> {
-        Ok(0)
-    }
-    async fn set_xattr(&self, _: &PathBuffer, _: &[u8]) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn link(&self, _: &PathBuffer, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn copy(&self, _: &PathBuffer, _: &PathBuffer) -> Result<(), OperationError> {
-        Ok(())
-    }
-    async fn symlink(&self, _: &[u8], _: &PathBuffer) -> Result<(), OperationError> {
+    async fn by_name(&self, _: OperationKind, _: &Names<'_>) -> Result<(), OperationError> {
         Ok(())
     }
 }

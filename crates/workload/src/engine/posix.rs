@@ -10,10 +10,10 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::engine::{Engine, Files};
+use crate::engine::{Engine, Files, INVALID, Names};
 use crate::files::PathBuffer;
 use crate::lane::{Job, Lane, Outcome};
-use crate::model::LockKind;
+use crate::model::{LockKind, OperationKind};
 use crate::operation_error::OperationError;
 use crate::program::Instruction;
 use crate::program::flags::OpenFlags;
@@ -101,13 +101,15 @@ impl<'a> PosixEngine<'a> {
     }
 }
 
+// Calls with large buffers are apart: their stack frames are not those of calls that only need a name.
 impl PosixEngine<'_> {
     /// Lists a directory and visits every entry but `.` and `..`; returns the number of all.
+    #[inline(never)]
     fn list(
         &self,
         path: &PathBuffer,
         visit: impl Fn(&OwnedFd, &CStr) -> Result<(), Errno>,
-    ) -> Result<usize, OperationError> {
+    ) -> Result<usize, Errno> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = self.open_at(path, flags, Mode::empty())?;
         let mut buffer = [MaybeUninit::<u8>::uninit(); 32 << 10];
@@ -122,135 +124,8 @@ impl PosixEngine<'_> {
         }
         Ok(count)
     }
-}
 
-impl Files for PosixEngine<'_> {
-    type Handle = OwnedFd;
-
-    async fn open(&self, path: &PathBuffer, flags: OpenFlags) -> Result<OwnedFd, OperationError> {
-        Ok(self.open_file(path, flags, false)?)
-    }
-
-    async fn create(&self, path: &PathBuffer, flags: OpenFlags) -> Result<OwnedFd, OperationError> {
-        Ok(self.open_file(path, flags, true)?)
-    }
-
-    async fn close(&self, handle: OwnedFd) -> Result<(), OperationError> {
-        // An NFS client reports failed writes at close, so its result must not be lost as `drop` would.
-        // SAFETY: the descriptor is owned, given up by `into_raw_fd`, and closed exactly once here.
-        match unsafe { libc::close(handle.into_raw_fd()) } {
-            0 => Ok(()),
-            _ => Err(last_error()),
-        }
-    }
-
-    async fn fsync(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        Ok(retry(|| fs::fsync(handle))?)
-    }
-
-    async fn fdatasync(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        Ok(retry(|| fs::fdatasync(handle))?)
-    }
-
-    async fn lock(&self, handle: &OwnedFd, kind: LockKind, length: u64) -> Result<(), OperationError> {
-        let kind = match kind {
-            LockKind::Read => libc::F_RDLCK,
-            LockKind::Write => libc::F_WRLCK,
-        };
-        set_lock(handle, kind, length)
-    }
-
-    async fn unlock(&self, handle: &OwnedFd, length: u64) -> Result<(), OperationError> {
-        set_lock(handle, libc::F_UNLCK, length)
-    }
-
-    async fn stat(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let at = self.entry(path)?;
-        fs::statat(&at, at.name(), AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(())
-    }
-
-    async fn rename(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        let (from, to) = (self.entry(from)?, self.entry(to)?);
-        Ok(fs::renameat(&from, from.name(), &to, to.name())?)
-    }
-
-    async fn unlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let at = self.entry(path)?;
-        Ok(fs::unlinkat(&at, at.name(), AtFlags::empty())?)
-    }
-
-    async fn readdir(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        self.list(path, |_, _| Ok(()))
-    }
-
-    async fn mkdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let at = self.entry(path)?;
-        Ok(fs::mkdirat(&at, at.name(), Mode::from_raw_mode(0o755))?)
-    }
-
-    async fn rmdir(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let at = self.entry(path)?;
-        Ok(fs::unlinkat(&at, at.name(), AtFlags::REMOVEDIR)?)
-    }
-
-    async fn truncate(&self, handle: &OwnedFd, size: u64) -> Result<(), OperationError> {
-        Ok(retry(|| fs::ftruncate(handle, size))?)
-    }
-
-    async fn allocate(&self, handle: &OwnedFd, length: u64) -> Result<(), OperationError> {
-        Ok(retry(|| fs::fallocate(handle, FallocateFlags::empty(), 0, length))?)
-    }
-
-    async fn seek_data(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        match fs::seek(handle, SeekFrom::Data(0)) {
-            // There are none.
-            Ok(_) | Err(Errno::NXIO) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    async fn fstat(&self, handle: &OwnedFd) -> Result<(), OperationError> {
-        fs::fstat(handle)?;
-        Ok(())
-    }
-
-    async fn chmod(&self, path: &PathBuffer, mode: u32) -> Result<(), OperationError> {
-        let at = self.object(path)?;
-        Ok(fs::chmodat(&at, at.name(), Mode::from_raw_mode(mode), AtFlags::empty())?)
-    }
-
-    async fn utimes(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
-        let times = Timestamps { last_access: now, last_modification: now };
-        let at = self.object(path)?;
-        Ok(fs::utimensat(&at, at.name(), &times, AtFlags::empty())?)
-    }
-
-    async fn access(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let wanted = Access::READ_OK | Access::WRITE_OK;
-        let at = self.object(path)?;
-        Ok(fs::accessat(&at, at.name(), wanted, AtFlags::empty())?)
-    }
-
-    async fn symlink(&self, target: &[u8], path: &PathBuffer) -> Result<(), OperationError> {
-        let at = self.entry(path)?;
-        Ok(fs::symlinkat(target, &at, at.name())?)
-    }
-
-    async fn readlink(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let mut target = [MaybeUninit::<u8>::uninit(); 4096];
-        let at = self.entry(path)?;
-        fs::readlinkat_raw(&at, at.name(), &mut target[..])?;
-        Ok(())
-    }
-
-    async fn link(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
-        let (from, to) = (self.entry(from)?, self.entry(to)?);
-        Ok(fs::linkat(&from, from.name(), &to, to.name(), AtFlags::empty())?)
-    }
-
-    async fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
+    fn copy(&self, from: &PathBuffer, to: &PathBuffer) -> Result<(), OperationError> {
         let source = self.open_file(from, OpenFlags::default(), false)?;
         let flags = OpenFlags { write: true, write_only: true, truncate: true, ..OpenFlags::default() };
         let copy = self.open_file(to, flags, true)?;
@@ -261,37 +136,132 @@ impl Files for PosixEngine<'_> {
                 Err(error) => break Err(error.into()),
             }
         };
-        copied.and(self.close(copy).await)
+        copied.and(close(copy))
+    }
+}
+
+/// Reads the value of the extended attribute.
+#[inline(never)]
+fn get_xattr(at: &Resolved<'_>) -> Result<usize, Errno> {
+    let mut value = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
+    fs::lgetxattr(at.absolute().as_c_str(), XATTR_NAME, &mut value[..]).map(|(value, _)| value.len())
+}
+
+#[inline(never)]
+fn list_xattrs(at: &Resolved<'_>) -> Result<usize, Errno> {
+    let mut names = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
+    fs::llistxattr(at.absolute().as_c_str(), &mut names[..]).map(|(names, _)| names.len())
+}
+
+#[inline(never)]
+fn readlink(at: &Resolved<'_>) -> Result<usize, Errno> {
+    let mut target = [MaybeUninit::<u8>::uninit(); 4096];
+    fs::readlinkat_raw(at, at.name(), &mut target[..]).map(|(target, _)| target.len())
+}
+
+fn close(handle: OwnedFd) -> Result<(), OperationError> {
+    // An NFS client reports failed writes at close, so its result must not be lost as `drop` would.
+    // SAFETY: the descriptor is owned, given up by `into_raw_fd`, and closed exactly once here.
+    match unsafe { libc::close(handle.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(last_error()),
+    }
+}
+
+impl Files for PosixEngine<'_> {
+    type Handle = OwnedFd;
+
+    async fn open(
+        &self,
+        path: &PathBuffer,
+        flags: OpenFlags,
+        create: bool,
+    ) -> Result<OwnedFd, OperationError> {
+        Ok(self.open_file(path, flags, create)?)
     }
 
-    async fn set_xattr(&self, path: &PathBuffer, value: &[u8]) -> Result<(), OperationError> {
-        let at = self.entry(path)?;
-        Ok(fs::lsetxattr(at.absolute().as_c_str(), XATTR_NAME, value, XattrFlags::empty())?)
+    async fn close(&self, handle: OwnedFd) -> Result<(), OperationError> {
+        close(handle)
     }
 
-    async fn get_xattr(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        let mut value = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
-        let at = self.entry(path)?;
-        Ok(fs::lgetxattr(at.absolute().as_c_str(), XATTR_NAME, &mut value[..])
-            .map(|(value, _)| value.len())?)
+    async fn on_open(
+        &self,
+        kind: OperationKind,
+        handle: &OwnedFd,
+        lock: LockKind,
+        amount: u64,
+    ) -> Result<(), OperationError> {
+        match kind {
+            OperationKind::Fsync => retry(|| fs::fsync(handle))?,
+            OperationKind::Fdatasync => retry(|| fs::fdatasync(handle))?,
+            OperationKind::Lock => match lock {
+                LockKind::Read => set_lock(handle, libc::F_RDLCK, amount)?,
+                LockKind::Write => set_lock(handle, libc::F_WRLCK, amount)?,
+            },
+            OperationKind::Unlock => set_lock(handle, libc::F_UNLCK, amount)?,
+            OperationKind::Truncate => retry(|| fs::ftruncate(handle, amount))?,
+            OperationKind::Allocate => retry(|| fs::fallocate(handle, FallocateFlags::empty(), 0, amount))?,
+            OperationKind::SeekData => match fs::seek(handle, SeekFrom::Data(0)) {
+                // There are none.
+                Ok(_) | Err(Errno::NXIO) => {}
+                Err(error) => return Err(error.into()),
+            },
+            OperationKind::Fstat => _ = fs::fstat(handle)?,
+            _ => return Err(INVALID),
+        }
+        Ok(())
     }
 
-    async fn list_xattrs(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        let mut names = [MaybeUninit::<u8>::uninit(); LONGEST_XATTR];
-        let at = self.entry(path)?;
-        Ok(fs::llistxattr(at.absolute().as_c_str(), &mut names[..]).map(|(names, _)| names.len())?)
-    }
-
-    async fn remove_xattr(&self, path: &PathBuffer) -> Result<(), OperationError> {
-        let at = self.entry(path)?;
-        Ok(fs::lremovexattr(at.absolute().as_c_str(), XATTR_NAME)?)
-    }
-
-    async fn readdir_stat(&self, path: &PathBuffer) -> Result<usize, OperationError> {
-        self.list(path, |directory, name| {
-            fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            Ok(())
-        })
+    async fn by_name(&self, kind: OperationKind, names: &Names<'_>) -> Result<(), OperationError> {
+        let Names { path, other, content, mode } = *names;
+        let at = match kind {
+            OperationKind::Readdir => return Ok(self.list(path, |_, _| Ok(())).map(drop)?),
+            OperationKind::ReaddirStat => {
+                let stat = |directory: &OwnedFd, name: &CStr| {
+                    fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map(drop)
+                };
+                return Ok(self.list(path, stat).map(drop)?);
+            }
+            OperationKind::Copy => return self.copy(path, other),
+            // These follow links.
+            OperationKind::Chmod | OperationKind::Utimes | OperationKind::Access => self.object(path)?,
+            _ => self.entry(path)?,
+        };
+        match kind {
+            OperationKind::Stat => _ = fs::statat(&at, at.name(), AtFlags::SYMLINK_NOFOLLOW)?,
+            OperationKind::Rename => {
+                let to = self.entry(other)?;
+                fs::renameat(&at, at.name(), &to, to.name())?;
+            }
+            OperationKind::Link => {
+                let to = self.entry(other)?;
+                fs::linkat(&at, at.name(), &to, to.name(), AtFlags::empty())?;
+            }
+            OperationKind::Unlink => fs::unlinkat(&at, at.name(), AtFlags::empty())?,
+            OperationKind::Mkdir => fs::mkdirat(&at, at.name(), Mode::from_raw_mode(0o755))?,
+            OperationKind::Rmdir => fs::unlinkat(&at, at.name(), AtFlags::REMOVEDIR)?,
+            OperationKind::Chmod => {
+                fs::chmodat(&at, at.name(), Mode::from_raw_mode(mode), AtFlags::empty())?;
+            }
+            OperationKind::Utimes => {
+                let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
+                let times = Timestamps { last_access: now, last_modification: now };
+                fs::utimensat(&at, at.name(), &times, AtFlags::empty())?;
+            }
+            OperationKind::Access => {
+                fs::accessat(&at, at.name(), Access::READ_OK | Access::WRITE_OK, AtFlags::empty())?;
+            }
+            OperationKind::Symlink => fs::symlinkat(content, &at, at.name())?,
+            OperationKind::Readlink => _ = readlink(&at)?,
+            OperationKind::Setxattr => {
+                fs::lsetxattr(at.absolute().as_c_str(), XATTR_NAME, content, XattrFlags::empty())?;
+            }
+            OperationKind::Getxattr => _ = get_xattr(&at)?,
+            OperationKind::Listxattr => _ = list_xattrs(&at)?,
+            OperationKind::Removexattr => fs::lremovexattr(at.absolute().as_c_str(), XATTR_NAME)?,
+            _ => return Err(INVALID),
+        }
+        Ok(())
     }
 }
 

@@ -1,10 +1,9 @@
-//! The rarer operations by name: attributes, links, extended attributes, copies.
+//! What operations by name work on.
 
 use super::{Lane, WorkerContext};
-use crate::engine::Files;
+use crate::engine::Names;
 use crate::files::{FileTable, Picked};
 use crate::model::{Beside, OperationKind};
-use crate::operation_error::OperationError;
 use crate::program::Operation;
 
 /// What `chmod` sets: what files have when they are made.
@@ -23,34 +22,20 @@ impl<H> Lane<H> {
         self.other.push(beside.suffix().as_bytes());
     }
 
-    /// An operation on the file whose name is in `path`, and perhaps on the one in `other`.
-    pub(super) async fn more_by_name<F>(&self, files: &F, op: &Operation) -> Result<(), OperationError>
-    where
-        F: Files<Handle = H>,
-    {
-        let (path, other) = (&self.path, &self.other);
+    /// What an operation by name works on: the file whose name is in `path`, and perhaps the one in `other`.
+    pub(super) fn names(&self, op: &Operation) -> Names<'_> {
+        let names = Names { mode: MODE, ..Names::new(&self.path, &self.other) };
         match op.kind {
-            OperationKind::Chmod => files.chmod(path, MODE).await,
-            OperationKind::Utimes => files.utimes(path).await,
-            OperationKind::Access => files.access(path).await,
             OperationKind::Symlink => {
                 // They are in the same directory.
-                let name = path.bytes().rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-                files.symlink(name, other).await
+                let name = self.path.bytes().rsplit(|byte| *byte == b'/').next();
+                Names { path: &self.other, content: name.unwrap_or_default(), ..names }
             }
-            OperationKind::Readlink => files.readlink(other).await,
-            OperationKind::Link => files.link(path, other).await,
-            OperationKind::Copy => files.copy(path, other).await,
+            OperationKind::Readlink => Names { path: &self.other, ..names },
             OperationKind::Setxattr => {
-                let value = self.buffer.get(..op.length as usize).unwrap_or_default();
-                files.set_xattr(path, value).await
+                Names { content: self.buffer.get(..op.length as usize).unwrap_or_default(), ..names }
             }
-            OperationKind::Getxattr => files.get_xattr(path).await.map(drop),
-            OperationKind::Listxattr => files.list_xattrs(path).await.map(drop),
-            OperationKind::Removexattr => files.remove_xattr(path).await,
-            OperationKind::ReaddirStat => files.readdir_stat(path).await.map(drop),
-            // Not by name: they are done elsewhere.
-            _ => Err(OperationError::Os(libc::EINVAL)),
+            _ => names,
         }
     }
 

@@ -325,20 +325,11 @@ impl<H> Lane<H> {
         }
         let Some(open) = &self.handles[slot] else { return Done::not_open(context) };
         shared.stream.note(op.kind, open.name, u64::MAX, op.length);
+        if op.kind == OperationKind::Truncate {
+            context.tables[usize::from(open.fileset)].forget_content(open.file);
+        }
         let start = clock.now();
-        let result = match op.kind {
-            OperationKind::Fsync => files.fsync(&open.handle).await,
-            OperationKind::Fdatasync => files.fdatasync(&open.handle).await,
-            OperationKind::Lock => files.lock(&open.handle, op.lock, op.length).await,
-            OperationKind::Truncate => {
-                context.tables[usize::from(open.fileset)].forget_content(open.file);
-                files.truncate(&open.handle, op.length).await
-            }
-            OperationKind::Allocate => files.allocate(&open.handle, op.length).await,
-            OperationKind::SeekData => files.seek_data(&open.handle).await,
-            OperationKind::Fstat => files.fstat(&open.handle).await,
-            _ => files.unlock(&open.handle, op.length).await,
-        };
+        let result = files.on_open(op.kind, &open.handle, op.lock, op.length).await;
         let end = clock.now();
         match op.kind {
             OperationKind::Lock if result.is_ok() => self.locked |= 1 << slot,
@@ -404,51 +395,24 @@ impl<H> Lane<H> {
         if empties {
             table.forget_content(file);
         }
-        let start;
-        let result = match op.kind {
-            OperationKind::Open | OperationKind::Create => {
-                return self.open(files, context, shared, op, pick).await;
-            }
-            OperationKind::Unlink => {
-                start = clock.now();
-                files.unlink(&self.path).await
-            }
-            OperationKind::Rename => {
-                let to = Picked { renamed: !pick.picked.renamed, ..pick.picked };
-                table.file_path(to, &mut self.other);
-                start = clock.now();
-                files.rename(&self.path, &self.other).await
-            }
-            OperationKind::Stat => {
-                start = clock.now();
-                files.stat(&self.path).await
-            }
-            OperationKind::Readdir => {
-                start = clock.now();
-                files.readdir(&self.path).await.map(drop)
-            }
-            OperationKind::Mkdir => {
-                start = clock.now();
-                files.mkdir(&self.path).await
-            }
-            OperationKind::Rmdir => {
-                start = clock.now();
-                files.rmdir(&self.path).await
-            }
-            _ => {
-                self.name_beside(op, table, pick.picked);
-                start = clock.now();
-                self.more_by_name(files, op).await
-            }
-        };
+        if op.kind.opens() {
+            return self.open(files, context, shared, op, pick).await;
+        }
+        let renamed = Picked { renamed: !pick.picked.renamed, ..pick.picked };
+        if op.kind == OperationKind::Rename {
+            table.file_path(renamed, &mut self.other);
+        } else {
+            self.name_beside(op, table, pick.picked);
+        }
+        let start = clock.now();
+        let result = files.by_name(op.kind, &self.names(op)).await;
         let end = clock.now();
         match op.kind {
             OperationKind::Unlink if op.of.is_some() => pick.let_go(table, op.kind),
             OperationKind::Unlink if result.is_ok() => table.set_absent(file),
             OperationKind::Rename if result.is_ok() => {
-                let now = Picked { renamed: !pick.picked.renamed, ..pick.picked };
-                table.set_present(now);
-                self.last = Some((op.fileset, now));
+                table.set_present(renamed);
+                self.last = Some((op.fileset, renamed));
             }
             kind => pick.let_go(table, kind),
         }
@@ -485,17 +449,14 @@ impl<H> Lane<H> {
         }
         // Before it is opened: what others append later may not be seen through this handle.
         let length = table.length(file);
-        let opened = match op.kind {
-            OperationKind::Open => files.open(&self.path, op.flags).await,
-            _ => files.create(&self.path, op.flags).await,
-        };
+        let creates = op.kind == OperationKind::Create;
+        let opened = files.open(&self.path, op.flags, creates).await;
         let end = context.clock.now();
         let result = match opened {
             Ok(handle) => {
                 if pick.hold != Hold::Used {
                     table.set_used(pick.picked);
                 }
-                let creates = op.kind == OperationKind::Create;
                 if op.flags.truncate || creates && pick.hold == Hold::Claimed {
                     table.set_empty(file);
                 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::{Job, Lane, Outcome, WorkerContext, sleep_until};
 use crate::content;
 use crate::counts::LatencyCounts;
-use crate::engine::{Engine, Files};
+use crate::engine::{Engine, Files, Names};
 use crate::files::PathBuffer;
 use crate::model::OperationKind;
 use crate::operation_error::OperationError;
@@ -94,7 +94,12 @@ impl<H> Lane<H> {
         if context.worker == 0 {
             for initial in &plan.initial[..directories] {
                 self.name(context, plan.paths.get(initial.path));
-                engine.files().mkdir(&self.path).await.map_err(|error| (initial.path, error))?;
+                let names = Names::new(&self.path, &self.other);
+                engine
+                    .files()
+                    .by_name(OperationKind::Mkdir, &names)
+                    .await
+                    .map_err(|error| (initial.path, error))?;
             }
             stage.directories.store(1, Ordering::Release);
         }
@@ -133,7 +138,7 @@ impl<H> Lane<H> {
         }
         for opened in plan.opened.iter().filter(|opened| opened.thread == context.worker) {
             self.name(context, plan.paths.get(opened.path));
-            let handle = engine.files().open(&self.path, opened.flags.open()).await;
+            let handle = engine.files().open(&self.path, opened.flags.open(), false).await;
             stage.put(opened.handle, handle.map_err(|error| (opened.path, error))?);
         }
         Ok(())
@@ -150,7 +155,7 @@ impl<H> Lane<H> {
         E: Engine<Handle = H>,
     {
         let flags = OpenFlags { write: true, ..OpenFlags::default() };
-        let handle = job.engine.files().create(&self.path, flags).await?;
+        let handle = job.engine.files().open(&self.path, flags, true).await?;
         let mut at = 0;
         while at < size {
             let length = usize::try_from(size - at).unwrap_or(usize::MAX).min(chunk.len());
@@ -282,26 +287,22 @@ impl<H> Lane<H> {
             name(job.context, &mut self.other, paths.get(call.other));
         }
         let start = clock.now();
-        let result = match kind {
-            OperationKind::Open | OperationKind::Create => {
-                let opened = match kind {
-                    OperationKind::Open => job.engine.files().open(&self.path, call.flags.open()).await,
-                    _ => job.engine.files().create(&self.path, call.flags.open()).await,
-                };
-                let end = clock.now();
-                let result = match opened {
-                    Ok(handle) if call.other == NONE => job.engine.files().close(handle).await,
-                    Ok(handle) => {
-                        stage.put(call.other, handle);
-                        Ok(())
-                    }
-                    Err(error) => Err(error),
-                };
-                return Went { start, end, bytes: 0, result };
+        if !kind.opens() {
+            let result = self.by_path(job.engine.files(), call, kind).await;
+            return Went { start, end: clock.now(), bytes: 0, result };
+        }
+        let files = job.engine.files();
+        let opened = files.open(&self.path, call.flags.open(), kind == OperationKind::Create).await;
+        let end = clock.now();
+        let result = match opened {
+            Ok(handle) if call.other == NONE => files.close(handle).await,
+            Ok(handle) => {
+                stage.put(call.other, handle);
+                Ok(())
             }
-            _ => self.by_path(job.engine.files(), call, kind).await,
+            Err(error) => Err(error),
         };
-        Went { start, end: clock.now(), bytes: 0, result }
+        Went { start, end, bytes: 0, result }
     }
 
     /// A call by name that opens nothing.
@@ -309,40 +310,22 @@ impl<H> Lane<H> {
     where
         F: Files<Handle = H>,
     {
-        let path = &self.path;
-        match kind {
-            OperationKind::Access => files.access(path).await,
-            OperationKind::Chmod => files.chmod(path, call.length).await,
-            OperationKind::Utimes => files.utimes(path).await,
-            OperationKind::Readlink => files.readlink(path).await,
-            OperationKind::Link => files.link(path, &self.other).await,
-            OperationKind::Symlink => {
-                let target = self.stage.as_ref().map(|stage| stage.run.plan.paths.get(call.other).to_vec());
-                files.symlink(&target.unwrap_or_default(), path).await
-            }
-            OperationKind::Setxattr => {
-                let value = vec![b'x'; call.length as usize];
-                files.set_xattr(path, &value).await
-            }
-            OperationKind::Getxattr => files.get_xattr(path).await.map(drop),
-            OperationKind::Listxattr => files.list_xattrs(path).await.map(drop),
-            OperationKind::Removexattr => files.remove_xattr(path).await,
-            OperationKind::ReaddirStat => files.readdir_stat(path).await.map(drop),
-            OperationKind::Copy => files.copy(path, &self.other).await,
-            OperationKind::Truncate => {
-                // No engine does it by name.
-                let flags = OpenFlags { write: true, ..OpenFlags::default() };
-                let handle = files.open(path, flags).await?;
-                let cut = files.truncate(&handle, call.offset).await;
-                cut.and(files.close(handle).await)
-            }
-            OperationKind::Rename => files.rename(path, &self.other).await,
-            OperationKind::Unlink => files.unlink(path).await,
-            OperationKind::Readdir => files.readdir(path).await.map(drop),
-            OperationKind::Mkdir => files.mkdir(path).await,
-            OperationKind::Rmdir => files.rmdir(path).await,
-            _ => files.stat(path).await,
+        if kind == OperationKind::Truncate {
+            // No engine does it by name.
+            let flags = OpenFlags { write: true, ..OpenFlags::default() };
+            let handle = files.open(&self.path, flags, false).await?;
+            let cut = files.on_open(kind, &handle, call.flags.lock(), call.offset).await;
+            return cut.and(files.close(handle).await);
         }
+        let content = match (kind, &self.stage) {
+            (OperationKind::Symlink, Some(stage)) => stage.run.plan.paths.get(call.other).to_vec(),
+            (OperationKind::Setxattr, _) => vec![b'x'; call.length as usize],
+            _ => Vec::new(),
+        };
+        let names = Names { content: &content, mode: call.length, ..Names::new(&self.path, &self.other) };
+        // What is done to an open file, and is known by name only, shows that the file is there.
+        let kind = if kind.needs_handle() { OperationKind::Stat } else { kind };
+        files.by_name(kind, &names).await
     }
 
     async fn on_open<E>(
@@ -368,16 +351,14 @@ impl<H> Lane<H> {
                 }
                 None => Err(OperationError::Os(libc::EBUSY)),
             },
-            OperationKind::Fsync => files.fsync(&open).await,
-            OperationKind::Fdatasync => files.fdatasync(&open).await,
-            OperationKind::Truncate => files.truncate(&open, call.offset).await,
-            OperationKind::Allocate => {
-                files.allocate(&open, call.offset.saturating_add(call.length.into())).await
+            _ => {
+                let amount = match kind {
+                    OperationKind::Truncate => call.offset,
+                    OperationKind::Allocate => call.offset.saturating_add(call.length.into()),
+                    _ => call.length.into(),
+                };
+                files.on_open(kind, &open, call.flags.lock(), amount).await
             }
-            OperationKind::SeekData => files.seek_data(&open).await,
-            OperationKind::Fstat => files.fstat(&open).await,
-            OperationKind::Lock => files.lock(&open, call.flags.lock(), call.length.into()).await,
-            _ => files.unlock(&open, call.length.into()).await,
         };
         Went { start, end: clock.now(), bytes: 0, result }
     }

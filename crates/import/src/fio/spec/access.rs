@@ -124,7 +124,6 @@ pub(super) fn direction(reader: &mut Reader<'_>) -> Option<(f64, bool, Option<Mo
             return None;
         }
     };
-    reader.translated("rw", "the operations of the flow and their `offset`");
     if !(1.0..=99.0).contains(&reads) || !word.contains("rw") && word != "readwrite" {
         for name in ["rwmixread", "rwmixwrite"] {
             reader.irrelevant(name, "the job does not mix reads and writes");
@@ -156,9 +155,6 @@ fn mix(reader: &mut Reader<'_>) -> f64 {
     };
     let reads = reader.parsed("rwmixread", percent);
     let writes = reader.parsed("rwmixwrite", percent);
-    for name in ["rwmixread", "rwmixwrite"] {
-        reader.translated(name, "weights of reads and writes");
-    }
     reads.or(writes.map(|writes| 100.0 - writes)).unwrap_or(50.0)
 }
 

@@ -34,15 +34,10 @@ pub(super) fn blocks(reader: &mut Reader<'_>, random: bool) -> [Blocks; 2] {
         };
         blocks = [of(read, &blocks[0]), of(write, &blocks[1])];
     }
-    for name in ["bs", "bsrange", "bssplit", "bs_unaligned"] {
-        reader.translated(name, "`io_size`");
-    }
     if reader.flag("bs_is_seq_rand", false) {
         let one = blocks[usize::from(random)].clone();
         blocks = [one.clone(), one];
         reader.translated("bs_is_seq_rand", "`io_size` of the sequential or the random operations");
-    } else {
-        reader.irrelevant("bs_is_seq_rand", "it is off");
     }
     if let Some([read, ..]) =
         reader.parsed("ba", |text| number::by_direction(text, &0, |part| number::size(part, base)))
@@ -92,11 +87,9 @@ pub(super) fn direct(reader: &mut Reader<'_>) -> bool {
     }
     if reader.flag("atomic", false) {
         reader.approximated("atomic", "O_DIRECT; writes are not marked as atomic");
-        true
-    } else {
-        reader.irrelevant("atomic", "it is off");
-        direct
+        direct = true;
     }
+    direct
 }
 
 /// `size` and `io_size`. `None` when the job has no size.
@@ -141,12 +134,9 @@ pub(super) fn sizes(reader: &mut Reader<'_>) -> Option<(Option<u64>, Option<u64>
         (Some(_), None) => Err("a percentage needs a `size`".into()),
         (None, _) => number::size(text, base),
     });
-    reader.translated("io_size", "bytes in `until`");
     if reader.flag("fill_device", false) {
-        reader
-            .unsupported("fill_device", "the workload ends with its bytes, not when the file system is full")
-    } else {
-        reader.irrelevant("fill_device", "it is off")
+        let why = "the workload ends with its bytes, not when the file system is full";
+        reader.unsupported("fill_device", why);
     }
     Some((size, io_size.filter(|size| *size > 0)))
 }
@@ -158,7 +148,5 @@ fn part_of(size: u64, percent: u64) -> u64 {
 /// Smallest and largest size of a file.
 pub(super) fn file_size(reader: &mut Reader<'_>) -> Option<(u64, u64)> {
     let base = reader.base();
-    let range = reader.parsed("filesize", |text| number::range(text, base));
-    reader.translated("filesize", "`size` of the fileset");
-    range
+    reader.parsed("filesize", |text| number::range(text, base))
 }

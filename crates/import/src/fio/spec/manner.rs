@@ -11,24 +11,17 @@ pub(super) fn sync(reader: &mut Reader<'_>) -> Sync {
         "dsync" => Ok(Sync::Data),
         _ => Err("write `none`, `sync` or `dsync`".into()),
     });
-    reader.translated("sync", "flags of `open`");
     sync.unwrap_or(Sync::No)
 }
 
 pub(super) fn flushes(reader: &mut Reader<'_>) -> (Option<(u32, bool)>, bool, bool) {
     let fsync = reader.count("fsync", 0).filter(|count| *count > 0);
     let fdatasync = reader.count("fdatasync", 0).filter(|count| *count > 0);
-    reader.translated("fsync", "`fsync` in the flow");
-    reader.translated("fdatasync", "`fdatasync` in the flow");
     if fsync.is_some() && fdatasync.is_some() {
         reader.unsupported("fdatasync", "the job already asks for `fsync`, which does more");
     }
     let flush = fsync.map(|count| (count, false)).or(fdatasync.map(|count| (count, true)));
-    let (end, close) = (reader.flag("end_fsync", false), reader.flag("fsync_on_close", false));
-    for name in ["end_fsync", "fsync_on_close"] {
-        reader.translated(name, "`fsync` at the end of the flow");
-    }
-    (flush, end, close)
+    (flush, reader.flag("end_fsync", false), reader.flag("fsync_on_close", false))
 }
 
 pub(super) fn think(reader: &mut Reader<'_>) -> Option<Think> {
@@ -36,19 +29,11 @@ pub(super) fn think(reader: &mut Reader<'_>) -> Option<Think> {
     let blocks = reader.count("thinktime_blocks", 1).unwrap_or(1);
     let every_ns = reader.time("thinktime_iotime", 1_000_000_000).filter(|nanos| *nanos > 0);
     let spin = reader.time("thinktime_spin", 1_000).is_some_and(|nanos| nanos > 0);
-    reader.translated("thinktime", "`pause`");
-    reader.translated("thinktime_blocks", "operations before the `pause`");
-    reader.translated("thinktime_iotime", "time before the `pause`");
-    match reader.text("thinktime_blocks_type") {
-        Some("issue") => {
-            reader.approximated("thinktime_blocks_type", "operations are counted when they complete");
-        }
-        _ => reader.translated("thinktime_blocks_type", "operations are counted when they complete"),
+    if reader.text("thinktime_blocks_type") == Some("issue") {
+        reader.approximated("thinktime_blocks_type", "operations are counted when they complete");
     }
     if spin {
-        reader.approximated("thinktime_spin", "workers sleep during the whole pause")
-    } else {
-        reader.irrelevant("thinktime_spin", "it is 0")
+        reader.approximated("thinktime_spin", "workers sleep during the whole pause");
     }
     nanos.filter(|nanos| *nanos > 0).map(|nanos| Think { nanos, blocks, every_ns })
 }
@@ -89,46 +74,25 @@ pub(super) fn cached(reader: &mut Reader<'_>) -> bool {
     reader.translated("invalidate", if keep { "`cache = \"keep\"`" } else { "`cache = \"fadvise\"`" });
     let before = reader.flag("pre_read", false);
     if before {
-        reader
-            .approximated("pre_read", "files stay in the cache from when they were made: `cache = \"keep\"`")
-    } else {
-        reader.irrelevant("pre_read", "it is off")
+        let how = "files stay in the cache from when they were made: `cache = \"keep\"`";
+        reader.approximated("pre_read", how);
     }
     keep || before
 }
 
 pub(super) fn trace(reader: &mut Reader<'_>) -> bool {
-    reader.translated("write_lat_log", "`trace = true` records every call");
-    reader.translated("write_iolog", "`trace = true` records every call");
     reader.has("write_lat_log") || reader.has("write_iolog")
 }
 
 pub(super) fn verification(reader: &mut Reader<'_>, spec: &mut Spec) {
     let on = reader.parsed("verify", |text| {
-        const METHODS: &[&str] = &[
-            "md5",
-            "crc64",
-            "crc32c",
-            "crc32c-intel",
-            "crc32",
-            "crc16",
-            "crc7",
-            "xxhash",
-            "sha512",
-            "sha256",
-            "sha1",
-            "sha3-224",
-            "sha3-256",
-            "sha3-384",
-            "sha3-512",
-            "meta",
-            "pattern",
-        ];
+        const METHODS: &str = "md5, crc64, crc32c, crc32c-intel, crc32, crc16, crc7, xxhash, sha512, sha256, sha1, \
+                               sha3-224, sha3-256, sha3-384, sha3-512, meta, pattern";
         match text.split(':').next().unwrap_or(text) {
             "0" | "null" => Ok(false),
-            method if METHODS.contains(&method) => Ok(true),
+            method if METHODS.split(", ").any(|known| known == method) => Ok(true),
             method => {
-                Err(format!("`{method}` is not a method of verification; fio knows {}", METHODS.join(", ")))
+                Err(format!("`{method}` is not a method of verification; fio knows {METHODS}"))
             }
         }
     });
@@ -144,11 +108,7 @@ pub(super) fn verification(reader: &mut Reader<'_>, spec: &mut Spec) {
         _ => reader.irrelevant("verify", "nothing is verified"),
     }
     if only {
-        reader.approximated("verify_only", "files are made with stamps and read back")
-    } else {
-        reader.irrelevant("verify_only", "it is off")
-    }
-    if only {
+        reader.approximated("verify_only", "files are made with stamps and read back");
         (spec.reads, spec.random, spec.read_back) = (100.0, false, false);
     }
     reader.translated(
@@ -187,12 +147,10 @@ pub(super) fn rate(reader: &mut Reader<'_>, spec: &mut Spec) {
     let by_bytes = capped(reader, "rate", bytes, [spec.blocks[0].mean(), spec.blocks[1].mean()]);
     let by_count = capped(reader, "rate_iops", operations, [1.0, 1.0]);
     spec.rate = by_count.or(by_bytes);
-    match reader.text("rate_process") {
-        Some("poisson") => {
-            reader
-                .unsupported("rate_process", "operations start at even intervals, not as a Poisson process");
-        }
-        _ => reader.translated("rate_process", "operations start at even intervals"),
+    spec.rate_in_bytes = by_count.is_none() && by_bytes.is_some();
+    if reader.text("rate_process") == Some("poisson") {
+        let why = "operations start at even intervals, not as a Poisson process";
+        reader.unsupported("rate_process", why);
     }
     if spec.think.is_none() {
         reader.irrelevant("rate_ignore_thinktime", "there is no `thinktime`");
@@ -233,18 +191,15 @@ pub(super) fn rest(reader: &mut Reader<'_>, spec: &mut Spec) {
         ("zero_buffers", "written data are incompressible and differ in every block"),
     ] {
         if reader.flag(name, false) {
-            reader.unsupported(name, message)
-        } else {
-            reader.irrelevant(name, "it is off")
+            reader.unsupported(name, message);
         }
     }
     for (name, message) in [
         ("write_barrier", "writes have no barriers"),
         ("sync_file_range", "no such operation exists; `fsync` and `fdatasync` flush"),
     ] {
-        match reader.text(name) {
-            Some("0") => reader.irrelevant(name, "it is off"),
-            _ => reader.unsupported(name, message),
+        if reader.text(name) != Some("0") {
+            reader.unsupported(name, message);
         }
     }
     match reader.text("zonemode") {
@@ -270,9 +225,6 @@ pub(super) fn rest(reader: &mut Reader<'_>, spec: &mut Spec) {
         }
         _ => reader.approximated("stat_type", "the operation `stat`"),
     }
-    reader.translated("name", "the name of the job");
-    reader.translated("description", "a description");
-    reader.translated("randseed", "`seed` of the study");
 }
 
 /// How long after the others the job begins, in nanoseconds.

@@ -19,6 +19,29 @@ fn path(text: &str) -> PathBuffer {
     path
 }
 
+fn by_name(engine: &PosixEngine<'_>, kind: OperationKind, path: &PathBuffer) -> Result<(), OperationError> {
+    two_names(engine, kind, path, path)
+}
+
+fn two_names(
+    engine: &PosixEngine<'_>,
+    kind: OperationKind,
+    path: &PathBuffer,
+    other: &PathBuffer,
+) -> Result<(), OperationError> {
+    done(engine.by_name(kind, &Names::new(path, other)))
+}
+
+/// With a content and a mode.
+fn with(
+    engine: &PosixEngine<'_>,
+    kind: OperationKind,
+    path: &PathBuffer,
+    (content, mode): (&[u8], u32),
+) -> Result<(), OperationError> {
+    done(engine.by_name(kind, &Names { content, mode, ..Names::new(path, path) }))
+}
+
 const XDEV: OperationError = OperationError::Os(libc::EXDEV);
 
 /// A tree with links out of it, in all their forms, beside files that must stay as they are.
@@ -48,33 +71,33 @@ fn no_call_leaves_the_tree_through_a_link() {
     let write = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
     for link in ["absolute", "up", "magic/x"] {
         let link = path(link);
-        assert_eq!(done(engine.open(&link, write)).map(drop), Err(XDEV));
-        assert_eq!(done(engine.create(&link, write)).map(drop), Err(XDEV));
-        assert_eq!(done(engine.chmod(&link, 0o777)), Err(XDEV));
-        assert_eq!(done(engine.utimes(&link)), Err(XDEV));
-        assert_eq!(done(engine.access(&link)), Err(XDEV));
-        assert_eq!(done(engine.copy(&path("d/file"), &link)), Err(XDEV));
+        assert_eq!(done(engine.open(&link, write, false)).map(drop), Err(XDEV));
+        assert_eq!(done(engine.open(&link, write, true)).map(drop), Err(XDEV));
+        assert_eq!(with(&engine, OperationKind::Chmod, &link, (b"", 0o777)), Err(XDEV));
+        assert_eq!(by_name(&engine, OperationKind::Utimes, &link), Err(XDEV));
+        assert_eq!(by_name(&engine, OperationKind::Access, &link), Err(XDEV));
+        assert_eq!(two_names(&engine, OperationKind::Copy, &path("d/file"), &link), Err(XDEV));
     }
     let inside = path("keep/f1");
     let new = path("keep/new");
-    assert_eq!(done(engine.unlink(&inside)), Err(XDEV));
-    assert_eq!(done(engine.stat(&inside)), Err(XDEV));
-    assert_eq!(done(engine.rename(&inside, &path("d/f1"))), Err(XDEV));
-    assert_eq!(done(engine.rename(&path("d/file"), &new)), Err(XDEV));
-    assert_eq!(done(engine.link(&inside, &path("d/f1"))), Err(XDEV));
-    assert_eq!(done(engine.link(&path("d/file"), &new)), Err(XDEV));
-    assert_eq!(done(engine.symlink(b"x", &new)), Err(XDEV));
-    assert_eq!(done(engine.readlink(&new)), Err(XDEV));
-    assert_eq!(done(engine.mkdir(&new)), Err(XDEV));
-    assert_eq!(done(engine.rmdir(&new)), Err(XDEV));
-    assert_eq!(done(engine.readdir(&path("keep"))), Err(XDEV));
-    assert_eq!(done(engine.readdir_stat(&path("keep"))), Err(XDEV));
-    assert_eq!(done(engine.set_xattr(&inside, b"x")), Err(XDEV));
-    assert_eq!(done(engine.get_xattr(&inside)), Err(XDEV));
-    assert_eq!(done(engine.list_xattrs(&inside)), Err(XDEV));
-    assert_eq!(done(engine.remove_xattr(&inside)), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Unlink, &inside), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Stat, &inside), Err(XDEV));
+    assert_eq!(two_names(&engine, OperationKind::Rename, &inside, &path("d/f1")), Err(XDEV));
+    assert_eq!(two_names(&engine, OperationKind::Rename, &path("d/file"), &new), Err(XDEV));
+    assert_eq!(two_names(&engine, OperationKind::Link, &inside, &path("d/f1")), Err(XDEV));
+    assert_eq!(two_names(&engine, OperationKind::Link, &path("d/file"), &new), Err(XDEV));
+    assert_eq!(with(&engine, OperationKind::Symlink, &new, (b"x", 0)), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Readlink, &new), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Mkdir, &new), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Rmdir, &new), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Readdir, &path("keep")), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::ReaddirStat, &path("keep")), Err(XDEV));
+    assert_eq!(with(&engine, OperationKind::Setxattr, &inside, (b"x", 0)), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Getxattr, &inside), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Listxattr, &inside), Err(XDEV));
+    assert_eq!(by_name(&engine, OperationKind::Removexattr, &inside), Err(XDEV));
     for dots in ["..", "d/../..", "../real"] {
-        assert_eq!(done(engine.mkdir(&path(dots))), Err(XDEV), "{dots}");
+        assert_eq!(by_name(&engine, OperationKind::Mkdir, &path(dots)), Err(XDEV), "{dots}");
     }
     let read = |path: &Path| std::fs::read_to_string(path).unwrap();
     assert_eq!(read(&outside.path().join("real")), "precious");
@@ -87,21 +110,21 @@ fn what_stays_in_the_tree_is_done() {
     let (outside, root, handle) = tree();
     let engine = PosixEngine::beneath(handle.as_fd());
     let write = OpenFlags { write: true, truncate: true, ..OpenFlags::default() };
-    assert!(done(engine.create(&path("d/e/in/link"), write)).is_ok(), "d/e/in is d, link is d/file");
+    assert!(done(engine.open(&path("d/e/in/link"), write, true)).is_ok(), "d/e/in is d, link is d/file");
     assert_eq!(std::fs::read(root.join("d/file")).unwrap(), b"");
-    done(engine.chmod(&path("d/link"), 0o604)).unwrap();
-    done(engine.utimes(&path("d/link"))).unwrap();
-    done(engine.access(&path("d/link"))).unwrap();
-    done(engine.stat(&path("absolute"))).unwrap();
-    done(engine.readlink(&path("absolute"))).unwrap();
-    done(engine.mkdir(&path("top"))).unwrap();
-    done(engine.rename(&path("d/link"), &path("top/link"))).unwrap();
-    done(engine.link(&path("d/file"), &path("top/hard"))).unwrap();
-    done(engine.symlink(b"hard", &path("top/soft"))).unwrap();
-    done(engine.copy(&path("d/file"), &path("top/soft"))).unwrap();
-    assert_eq!(done(engine.readdir(&path("top"))), Ok(5));
-    done(engine.unlink(&path("absolute"))).unwrap();
-    done(engine.rmdir(&path("none"))).unwrap_err();
+    with(&engine, OperationKind::Chmod, &path("d/link"), (b"", 0o604)).unwrap();
+    by_name(&engine, OperationKind::Utimes, &path("d/link")).unwrap();
+    by_name(&engine, OperationKind::Access, &path("d/link")).unwrap();
+    by_name(&engine, OperationKind::Stat, &path("absolute")).unwrap();
+    by_name(&engine, OperationKind::Readlink, &path("absolute")).unwrap();
+    by_name(&engine, OperationKind::Mkdir, &path("top")).unwrap();
+    two_names(&engine, OperationKind::Rename, &path("d/link"), &path("top/link")).unwrap();
+    two_names(&engine, OperationKind::Link, &path("d/file"), &path("top/hard")).unwrap();
+    with(&engine, OperationKind::Symlink, &path("top/soft"), (b"hard", 0)).unwrap();
+    two_names(&engine, OperationKind::Copy, &path("d/file"), &path("top/soft")).unwrap();
+    assert_eq!(engine.list(&path("top"), |_, _| Ok(())), Ok(5));
+    by_name(&engine, OperationKind::Unlink, &path("absolute")).unwrap();
+    by_name(&engine, OperationKind::Rmdir, &path("none")).unwrap_err();
     assert!(outside.path().join("real").exists());
     use std::os::unix::fs::MetadataExt as _;
     assert_eq!(std::fs::metadata(root.join("d/file")).unwrap().mode() & 0o777, 0o604);
