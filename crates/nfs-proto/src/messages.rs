@@ -9,9 +9,8 @@ macro_rules! every_message {
         $visit! {
             rpc { rpc::OpaqueAuth<'_>, rpc::AuthSys<'_>, rpc::AuthFlavor, rpc::AuthStat }
             portmap {
-                portmap::Mapping, portmap::PmapList<'_>, portmap::CallArgs<'_>, portmap::CallResult<'_>,
-                portmap::Rpcb<'_>, portmap::RpcbList<'_>, portmap::RmtCallRes<'_>, portmap::RpcbEntryList<'_>,
-                portmap::Netbuf<'_>, portmap::RpcbStatByVers<'_>
+                portmap::Mapping, portmap::PmapList<'_>, portmap::Rpcb<'_>, portmap::RpcbList<'_>,
+                portmap::RpcbEntryList<'_>, portmap::Netbuf<'_>
             }
             mount {
                 mount::DirPath<'_>, mount::FhStatus, mount::MountRes3<'_>, mount::MountList<'_>, mount::Exports<'_>,
@@ -50,24 +49,22 @@ macro_rules! every_message {
                 v4::CbGetattrArgs<'_>, v4::CbGetattrOk<'_>, v4::CbNotifyLockArgs<'_>, v4::CbOpnum,
                 v4::CbPushDelegArgs<'_>, v4::CbRecallAnyArgs, v4::CbRecallArgs<'_>, v4::CbRecallSlotArgs,
                 v4::CbResop<'_>, v4::CbSequenceArgs<'_>, v4::CbSequenceOk, v4::CbWantsCancelledArgs,
-                v4::ChangeAttrType4, v4::ChangeInfo4, v4::ChangePolicy4, v4::ChannelAttrs4,
-                v4::ChannelDirFromClient4, v4::ChannelDirFromServer4, v4::ClientOwner4<'_>, v4::CloneArgs,
-                v4::CloseArgs, v4::CloseOk, v4::CommitArgs, v4::CommitOk, v4::CompoundHeader<'_>,
-                v4::CompoundResHeader<'_>, v4::CopyArgs<'_>, v4::CopyOk, v4::CopyRequirements4, v4::CopyRes,
-                v4::CreateArgs<'_>, v4::CreateOk, v4::CreateSessionArgs<'_>, v4::CreateSessionOk, v4::Createhow4<'_>,
-                v4::Createtype4<'_>, v4::Creatverfattr<'_>, v4::Data4<'_>, v4::DataContent4, v4::DataInfo4,
-                v4::DeallocateArgs, v4::DelegClaim4, v4::DelegpurgeArgs, v4::DelegreturnArgs,
-                v4::DestroyClientidArgs, v4::DestroySessionArgs, v4::Entry4<'_>, v4::ExchangeIdArgs<'_>,
-                v4::ExchangeIdOk<'_>, v4::ExistLockOwner4, v4::Fattr4<'_>, v4::FreeStateidArgs, v4::FsLocation4<'_>,
-                v4::FsLocations4<'_>, v4::FsLocationsInfo4<'_>, v4::FsLocationsItem4<'_>, v4::FsLocationsServer4<'_>,
-                v4::FsStatus4<'_>, v4::FsStatusType4, v4::Fsid4, v4::Ftype4, v4::GetattrArgs, v4::GetattrOk<'_>,
-                v4::GetfhOk<'_>, v4::GetxattrArgs<'_>, v4::GetxattrOk<'_>, v4::GssCbHandles4<'_>, v4::IoAdvise4,
-                v4::IoAdviseArgs, v4::IoAdviseOk, v4::Layouthint4<'_>, v4::Layouttype4, v4::LinkArgs<'_>, v4::LinkOk,
-                v4::ListxattrsArgs, v4::ListxattrsOk<'_>, v4::LockArgs<'_>, v4::LockDenied<'_>, v4::LockOk,
-                v4::LockRes<'_>, v4::LockType4, v4::Locker4<'_>, v4::LocktArgs<'_>, v4::LocktRes<'_>, v4::LockuArgs,
-                v4::LockuOk, v4::LookupArgs<'_>, v4::ModeMasked4, v4::ModeUmask4, v4::ModifiedLimit4,
-                v4::Netaddr4<'_>, v4::Netloc4<'_>, v4::NfsClientId4<'_>, v4::NfsImplId4<'_>, v4::Nfsace4<'_>,
-                v4::Nfsacl41<'_>, v4::Nfsstat4, v4::Nfstime4, v4::OpenArgs<'_>, v4::OpenArguments4,
+                v4::ChangeAttrType4, v4::ChangeInfo4, v4::ChannelAttrs4, v4::ChannelDirFromClient4,
+                v4::ChannelDirFromServer4, v4::ClientOwner4<'_>, v4::CloneArgs, v4::CloseArgs, v4::CloseOk,
+                v4::CommitArgs, v4::CommitOk, v4::CompoundHeader<'_>, v4::CompoundResHeader<'_>, v4::CopyArgs<'_>,
+                v4::CopyOk, v4::CopyRequirements4, v4::CopyRes, v4::CreateArgs<'_>, v4::CreateOk,
+                v4::CreateSessionArgs<'_>, v4::CreateSessionOk, v4::Createhow4<'_>, v4::Createtype4<'_>,
+                v4::Creatverfattr<'_>, v4::Data4<'_>, v4::DataContent4, v4::DataInfo4, v4::DeallocateArgs,
+                v4::DelegClaim4, v4::DelegpurgeArgs, v4::DelegreturnArgs, v4::DestroyClientidArgs,
+                v4::DestroySessionArgs, v4::Entry4<'_>, v4::ExchangeIdArgs<'_>, v4::ExchangeIdOk<'_>,
+                v4::ExistLockOwner4, v4::Fattr4<'_>, v4::FreeStateidArgs, v4::FsLocation4<'_>, v4::FsLocations4<'_>,
+                v4::Fsid4, v4::Ftype4, v4::GetattrArgs, v4::GetattrOk<'_>, v4::GetfhOk<'_>, v4::GetxattrArgs<'_>,
+                v4::GetxattrOk<'_>, v4::GssCbHandles4<'_>, v4::IoAdvise4, v4::IoAdviseArgs, v4::IoAdviseOk,
+                v4::LinkArgs<'_>, v4::LinkOk, v4::ListxattrsArgs, v4::ListxattrsOk<'_>, v4::LockArgs<'_>,
+                v4::LockDenied<'_>, v4::LockOk, v4::LockRes<'_>, v4::LockType4, v4::Locker4<'_>, v4::LocktArgs<'_>,
+                v4::LocktRes<'_>, v4::LockuArgs, v4::LockuOk, v4::LookupArgs<'_>, v4::ModeMasked4, v4::ModeUmask4,
+                v4::ModifiedLimit4, v4::Netaddr4<'_>, v4::Netloc4<'_>, v4::NfsClientId4<'_>, v4::NfsImplId4<'_>,
+                v4::Nfsace4<'_>, v4::Nfsstat4, v4::Nfstime4, v4::OpenArgs<'_>, v4::OpenArguments4,
                 v4::OpenClaim4<'_>, v4::OpenClaimDelegateCur4<'_>, v4::OpenConfirmArgs, v4::OpenConfirmOk,
                 v4::OpenDelegation4<'_>, v4::OpenDelegationType4, v4::OpenDowngradeArgs, v4::OpenDowngradeOk,
                 v4::OpenNoneDelegation4, v4::OpenOk<'_>, v4::OpenReadDelegation4<'_>, v4::OpenToLockOwner4<'_>,
@@ -76,16 +73,15 @@ macro_rules! every_message {
                 v4::ReaddirArgs, v4::ReaddirOk<'_>, v4::ReadlinkOk<'_>, v4::ReclaimCompleteArgs, v4::ReferringCall4,
                 v4::ReferringCallList4<'_>, v4::ReleaseLockownerArgs<'_>, v4::RemoveArgs<'_>, v4::RemoveOk,
                 v4::RemovexattrArgs<'_>, v4::RemovexattrOk, v4::RenameArgs<'_>, v4::RenameOk, v4::RenewArgs,
-                v4::Resop<'_>, v4::RetentionGet4, v4::RetentionSet4, v4::RpcGssSvc, v4::RpcsecGssInfo<'_>,
-                v4::SecLabel4<'_>, v4::Secinfo4<'_>, v4::SecinfoArgs<'_>, v4::SecinfoOk<'_>, v4::SecinfoStyle4,
-                v4::SeekArgs, v4::SeekOk, v4::SequenceArgs, v4::SequenceOk, v4::ServerOwner4<'_>, v4::SetSsvArgs<'_>,
-                v4::SetSsvOk<'_>, v4::SetattrArgs<'_>, v4::SetattrRes, v4::SetclientidArgs<'_>,
-                v4::SetclientidConfirmArgs, v4::SetclientidOk, v4::SetclientidRes<'_>, v4::Settime4,
-                v4::SetxattrArgs<'_>, v4::SetxattrOk, v4::SetxattrOption4, v4::SpaceLimit4, v4::Specdata4,
-                v4::SsvProtInfo4<'_>, v4::SsvSpParms4<'_>, v4::StableHow4, v4::StateOwner4<'_>,
+                v4::Resop<'_>, v4::RpcGssSvc, v4::RpcsecGssInfo<'_>, v4::Secinfo4<'_>, v4::SecinfoArgs<'_>,
+                v4::SecinfoOk<'_>, v4::SecinfoStyle4, v4::SeekArgs, v4::SeekOk, v4::SequenceArgs, v4::SequenceOk,
+                v4::ServerOwner4<'_>, v4::SetSsvArgs<'_>, v4::SetSsvOk<'_>, v4::SetattrArgs<'_>, v4::SetattrRes,
+                v4::SetclientidArgs<'_>, v4::SetclientidConfirmArgs, v4::SetclientidOk, v4::SetclientidRes<'_>,
+                v4::Settime4, v4::SetxattrArgs<'_>, v4::SetxattrOk, v4::SetxattrOption4, v4::SpaceLimit4,
+                v4::Specdata4, v4::SsvProtInfo4<'_>, v4::SsvSpParms4<'_>, v4::StableHow4, v4::StateOwner4<'_>,
                 v4::StateProtect4A<'_>, v4::StateProtect4R<'_>, v4::StateProtectOps4, v4::Stateid4,
-                v4::TestStateidArgs<'_>, v4::TestStateidOk<'_>, v4::ThresholdItem4<'_>, v4::VerifyArgs<'_>,
-                v4::WantDelegationArgs, v4::WriteArgs<'_>, v4::WriteOk, v4::WriteResponse4
+                v4::TestStateidArgs<'_>, v4::TestStateidOk<'_>, v4::VerifyArgs<'_>, v4::WantDelegationArgs,
+                v4::WriteArgs<'_>, v4::WriteOk, v4::WriteResponse4
             }
         }
     };

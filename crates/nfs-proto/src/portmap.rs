@@ -86,24 +86,6 @@ xdr_struct! {
         /// TCP or UDP port.
         pub port: u32,
     }
-    /// Arguments of the portmapper's CALLIT and of rpcbind's CALLIT and INDIRECT.
-    pub struct CallArgs<'a> {
-        /// RPC program number.
-        pub prog: u32,
-        /// RPC program version.
-        pub vers: u32,
-        /// Procedure number.
-        pub proc_: u32,
-        /// Arguments of the procedure, encoded.
-        pub args: Opaque<'a>,
-    }
-    /// Result of the portmapper's CALLIT.
-    pub struct CallResult<'a> {
-        /// Port of the program.
-        pub port: u32,
-        /// Result of the procedure, encoded.
-        pub res: Opaque<'a>,
-    }
     /// A program and its address.
     pub struct Rpcb<'a> {
         /// RPC program number.
@@ -116,13 +98,6 @@ xdr_struct! {
         pub addr: Opaque<'a>,
         /// Owner of the registration.
         pub owner: Opaque<'a>,
-    }
-    /// Result of rpcbind's CALLIT and INDIRECT.
-    pub struct RmtCallRes<'a> {
-        /// Universal address of the program.
-        pub addr: Opaque<'a>,
-        /// Result of the procedure, encoded.
-        pub results: Opaque<'a>,
     }
     /// An address of a program and its transport.
     pub struct RpcbEntry<'a> {
@@ -144,74 +119,6 @@ xdr_struct! {
         /// The address, in the machine's own form.
         pub buf: Opaque<'a>,
     }
-    /// Look-ups of a program.
-    pub struct AddrStat<'a> {
-        /// RPC program number.
-        pub prog: u32,
-        /// RPC program version.
-        pub vers: u32,
-        /// Number of successful calls.
-        pub success: i32,
-        /// Number of failed calls.
-        pub failure: i32,
-        /// Transport, such as `tcp` or `udp6`.
-        pub netid: Opaque<'a>,
-    }
-    /// Calls through rpcbind.
-    pub struct RmtCallStat<'a> {
-        /// RPC program number.
-        pub prog: u32,
-        /// RPC program version.
-        pub vers: u32,
-        /// Procedure number.
-        pub proc_: u32,
-        /// Number of successful calls.
-        pub success: i32,
-        /// Number of failed calls.
-        pub failure: i32,
-        /// 1 if called by INDIRECT.
-        pub indirect: i32,
-        /// Transport, such as `tcp` or `udp6`.
-        pub netid: Opaque<'a>,
-    }
-    /// Statistics of one version.
-    pub struct RpcbStat<'a> {
-        /// Calls by procedure.
-        pub info: ProcCounts,
-        /// Number of successful SETs.
-        pub setinfo: i32,
-        /// Number of successful UNSETs.
-        pub unsetinfo: i32,
-        /// Counts of look-ups, by program.
-        pub addrinfo: Chain<'a, AddrStat<'a>>,
-        /// Counts of indirect calls (CALLIT and the like).
-        pub rmtinfo: Chain<'a, RmtCallStat<'a>>,
-    }
-    /// Result of GETSTAT.
-    pub struct RpcbStatByVers<'a> {
-        /// Of version 2.
-        pub v2: RpcbStat<'a>,
-        /// Of version 3.
-        pub v3: RpcbStat<'a>,
-        /// Of version 4.
-        pub v4: RpcbStat<'a>,
-    }
-}
-
-/// Calls by procedure number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(test, derive(arbitrary::Arbitrary))]
-pub struct ProcCounts(pub [i32; 13]);
-
-xdr_impl! { ProcCounts,
-    |d| {
-        let mut counts = [0; 13];
-        for count in &mut counts {
-            *count = d.get()?;
-        }
-        Ok(Self(counts))
-    },
-    |this, e| this.0.iter().for_each(|count| e.put(count))
 }
 
 /// A universal address (RFC 1833 §2.1, RFC 5665 §5.2.3): the IP address, then the port as two numbers, all joined by

@@ -4,7 +4,7 @@ use std::fmt;
 
 mod list;
 
-pub use list::{Chain, ChainIter, List, ListIter};
+pub use list::{Chain, List};
 
 /// Why bytes are not the XDR form of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -4,6 +4,7 @@
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, XdrError};
 
 use crate::cred::Credentials;
+use crate::handle::FileId;
 use crate::moment::Moment;
 use crate::peer::Peer;
 use crate::reply::Reply;
@@ -35,6 +36,9 @@ pub(crate) struct Call<'r> {
     pub(crate) injected: Option<u32>,
     /// Whether the call may be put aside for a moment and executed again.
     pub(crate) may_wait: bool,
+    /// Objects of a call of NFSv3, as far as their handles were good: a failure tells their attributes, too (RFC 1813
+    /// §3.1: as much as possible).
+    pub(crate) objects: [Option<FileId>; 2],
 }
 
 /// Why there are no results. Whatever was appended to the reply is to be taken back.
@@ -179,6 +183,7 @@ pub(crate) mod testing {
                 effects: &mut self.effects,
                 injected: self.injected,
                 may_wait: false,
+                objects: [None; 2],
             });
             (served, reply.copy_since(mark))
         }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::state::{ConnectionId, Effect, Effects, State};
+use crate::state::{Callback, ClientId, ConnectionId, Effects, State};
 
 mod dial;
 mod message;
@@ -47,7 +47,7 @@ struct Timing {
 
 #[derive(Debug)]
 enum Input {
-    Effect(Effect),
+    Call(ClientId, Callback),
     Reply(ConnectionId, Vec<u8>),
 }
 
@@ -64,13 +64,9 @@ impl Callbacks {
         })
     }
 
-    /// Takes a callback to be sent: [`Effect::Recall`], [`Effect::Probe`], [`Effect::NotifyLock`],
-    /// [`Effect::GetAttributes`]; others are none.
-    pub fn submit(&self, effect: Effect) {
-        use Effect::{GetAttributes, NotifyLock, Probe, Recall};
-        if matches!(effect, Recall { .. } | Probe(_) | NotifyLock { .. } | GetAttributes { .. }) {
-            self.push(Input::Effect(effect));
-        }
+    /// Takes a callback to be sent.
+    pub fn submit(&self, client: ClientId, callback: Callback) {
+        self.push(Input::Call(client, callback));
     }
 
     /// Takes an RPC reply that a client sent on its own connection.

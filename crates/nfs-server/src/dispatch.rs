@@ -303,6 +303,7 @@ impl Request<'_> {
             effects: &mut effects,
             injected,
             may_wait: self.may_wait,
+            objects: [None; 2],
         };
         let served = match program {
             Program::Nfs2 => v2::serve(&mut call),

@@ -142,18 +142,10 @@ impl Shard {
             self.entries.push(Kept { key: None, running: false, reply: Vec::new() });
             self.entries.len() - 1
         } else {
-            let mut tried = 0;
-            loop {
-                let index = self.next;
-                self.next = (self.next + 1) % SLOTS;
-                if !self.entries[index].running {
-                    break index;
-                }
-                tried += 1;
-                if tried == SLOTS {
-                    return None;
-                }
-            }
+            let mut from_oldest = (self.next..self.next + SLOTS).map(|at| at % SLOTS);
+            let index = from_oldest.find(|at| !self.entries[*at].running)?;
+            self.next = (index + 1) % SLOTS;
+            index
         };
         self.forget(index);
         let kept = &mut self.entries[index];

@@ -132,7 +132,7 @@ impl Exports {
             }
             outer.fs.pin(dir).map_err(|error| (export.path.clone(), error))?;
             self.mounts.insert((at as u32, dir), number as u32);
-            self.mounted_on[number] = Some(id(at as u32, dir));
+            self.mounted_on[number] = Some(FileId::new(at as u32, dir));
         }
         Ok(())
     }
@@ -172,7 +172,7 @@ impl Exports {
         let numbered = self.list.iter().zip(0..);
         numbered
             .filter(|(export, _)| !export.pseudo)
-            .map(|(export, number)| (export.path.as_str(), id(number, export.fs.root())))
+            .map(|(export, number)| (export.path.as_str(), FileId::new(number, export.fs.root())))
     }
 
     /// Walks an absolute path (MOUNT): through the pseudo file system, exports and directories in them. Symbolic
@@ -209,12 +209,12 @@ impl Exports {
     pub fn parent(&self, dir: FileId) -> Result<Option<FileId>, FsError> {
         let (fs, node) = self.file(dir)?;
         if node != fs.root() {
-            return Ok(Some(id(dir.export, fs.parent(node)?)));
+            return Ok(Some(FileId::new(dir.export, fs.parent(node)?)));
         }
         let Some(Some(mounted_on)) = self.mounted_on.get(dir.export as usize) else { return Ok(None) };
         let (fs, node) = self.file(*mounted_on)?;
         // The directory it is mounted on is in one of its own file system, and that is not a mount point itself.
-        Ok(Some(id(mounted_on.export, fs.parent(node)?)))
+        Ok(Some(FileId::new(mounted_on.export, fs.parent(node)?)))
     }
 
     /// What a directory entry of `export` leads to: the export's root where the entry is a mount point.
@@ -222,7 +222,7 @@ impl Exports {
         // Nearly all file systems have no mount points.
         match self.mounts.get(&(export, node)) {
             Some(number) => self.root_of(*number),
-            None => id(export, node),
+            None => FileId::new(export, node),
         }
     }
 
@@ -237,12 +237,8 @@ impl Exports {
 
     fn root_of(&self, export: u32) -> FileId {
         let root = self.list.get(export as usize).map_or(Node { ino: 0, generation: 0 }, |it| it.fs.root());
-        id(export, root)
+        FileId::new(export, root)
     }
-}
-
-fn id(export: u32, node: Node) -> FileId {
-    FileId { export, ino: node.ino, generation: node.generation }
 }
 
 /// The directory of that name, made when it is not there.
@@ -334,7 +330,7 @@ mod tests {
         let (inner, top) = exports.file_mut(b).unwrap();
         let made =
             inner.create(&root, top, b"f", NewFile::Regular, &SetAttr::default(), None, at(2)).unwrap();
-        let file = id(b.export, made.attr.node);
+        let file = FileId::new(b.export, made.attr.node);
         assert_eq!(exports.walk(&root, b"/a/b/f"), Ok(file));
         assert_eq!((exports.mounted_on(file), exports.cross(b.export, made.attr.node)), (file.ino, file));
     }

@@ -2,6 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
+use crate::fs::Node;
+
 /// Length of every handle.
 pub const HANDLE_LEN: usize = 32;
 
@@ -14,6 +16,13 @@ pub struct FileId {
     pub ino: u64,
     /// Counts the uses of that inode number.
     pub generation: u32,
+}
+
+impl FileId {
+    /// A file of an export.
+    pub fn new(export: u32, node: Node) -> Self {
+        Self { export, ino: node.ino, generation: node.generation }
+    }
 }
 
 /// Bytes that are no handle of this server.

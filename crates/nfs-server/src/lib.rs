@@ -40,6 +40,7 @@ mod mount;
 mod nlm;
 mod portmap;
 mod stateless;
+mod status;
 mod v2;
 mod v3;
 mod v4;

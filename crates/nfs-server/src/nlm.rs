@@ -11,9 +11,10 @@ use crate::call::{Call, Refusal, Served};
 use crate::fs::{FsError, Kind, access, permits};
 use crate::handle::FileId;
 use crate::shared::Shared;
-use crate::state::Effects;
+use crate::state::interval::Range;
 use crate::state::nlm::NlmOutcome;
-use crate::state::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
+use crate::state::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmWaiter, Route};
+use crate::state::{Effects, Tables};
 
 mod args;
 pub(crate) mod callback;
@@ -99,18 +100,17 @@ fn test(call: &mut Call<'_>, args: &TestArgs<'_>) -> u32 {
         if tables.clients.in_grace() {
             return Err(NlmStats::DENIED_GRACE_PERIOD);
         }
-        Ok(tables.files.nlm_test(&tables.clients, &lock))
+        Ok(tables.files.nlm_test(&lock))
     });
     let version = call.version;
     let reply = match &holder {
         Ok(None) => TestReply::Other(NlmStats::GRANTED.0),
         Ok(Some(holder)) => TestReply::Denied(proto::v4::Holder {
-            exclusive: holder.exclusive,
+            exclusive: holder.write,
             svid: holder.svid,
-            oh: holder.oh[..].into(),
-            l_offset: holder.range.offset,
-            // "To the end" is 0 on the wire.
-            l_len: if holder.range.len == u64::MAX { 0 } else { holder.range.len },
+            oh: holder.owner[..].into(),
+            l_offset: holder.range.first,
+            l_len: holder.range.nlm_length(),
         }),
         Err(stat) => TestReply::Other(in_version(version, *stat).0),
     };
@@ -127,15 +127,12 @@ fn lock(call: &mut Call<'_>, args: &LockArgs<'_>) -> Result<NlmStats, NlmStats> 
         handle: args.alock.fh.0.into(),
         cookie: args.cookie.0.into(),
     });
-    let mut tables = call.server.state.write();
-    let tables = &mut *tables;
-    let now = call.now.instant;
-    let outcome = tables.files.nlm_lock(&mut tables.clients, lock, wait, args.reclaim, now, call.effects);
+    let Tables { clients, files } = &mut *call.server.state.write();
+    let outcome = files.nlm_lock(clients, lock, wait, args.reclaim, call.now.instant, call.effects);
     Ok(match outcome {
         NlmOutcome::Granted => NlmStats::GRANTED,
         NlmOutcome::Denied => NlmStats::DENIED,
         NlmOutcome::Blocked => NlmStats::BLOCKED,
-        NlmOutcome::Deadlock => NlmStats::DEADLCK,
         NlmOutcome::Grace => NlmStats::DENIED_GRACE_PERIOD,
         NlmOutcome::NoLocks => NlmStats::DENIED_NOLOCKS,
     })
@@ -197,13 +194,12 @@ fn wanted(call: &Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> Resu
 }
 
 fn described(call: &Call<'_>, alock: &proto::v4::Lock<'_>, exclusive: bool) -> Result<NlmLock, NlmStats> {
-    let (offset, len) = (alock.l_offset, alock.l_len);
-    if len != u64::MAX && offset.checked_add(len).is_none() {
-        return Err(NlmStats::FBIG);
-    }
+    // To the end is 0, and all ones as well.
+    let length = if alock.l_len == 0 { u64::MAX } else { alock.l_len };
+    let range = Range::new(alock.l_offset, length).ok_or(NlmStats::FBIG)?;
     let host = host(call, alock.caller_name.0);
     let owner = NlmOwner { host, oh: alock.oh.0.into(), svid: alock.svid };
-    Ok(NlmLock { file: file(call, alock.fh)?, owner, range: NlmRange { offset, len }, exclusive })
+    Ok(NlmLock { file: file(call, alock.fh)?, owner, range, exclusive })
 }
 
 fn file(call: &Call<'_>, handle: Netobj<'_>) -> Result<FileId, NlmStats> {

@@ -126,7 +126,7 @@ impl Shared {
                     }
                 }
                 Effect::NlmGranted(waiter) => self.lock_callbacks.granted(&waiter),
-                callback => self.callbacks.submit(callback),
+                Effect::Call(client, callback) => self.callbacks.submit(client, callback),
             }
         }
     }

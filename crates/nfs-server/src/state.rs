@@ -67,13 +67,13 @@ pub struct Tables {
     pub files: Files,
 }
 
-/// Something to be done outside once the tables are unlocked.
+/// What a client is called for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Effect {
-    /// Send CB_RECALL for a delegation; answered by [`Files::recall_answered`].
+pub enum Callback {
+    /// Whether it answers (CB_NULL): answered by [`Clients::callback_probed`].
+    Probe,
+    /// To return a delegation (CB_RECALL); answered by [`Files::recall_answered`].
     Recall {
-        /// Client that holds the delegation.
-        client: ClientId,
         /// Stateid of the delegation.
         stateid: Stateid4,
         /// Delegated file.
@@ -81,11 +81,9 @@ pub enum Effect {
         /// Whether the file is about to be truncated to nothing.
         truncate: bool,
     },
-    /// Ask the holder of a write delegation for what it knows better (CB_GETATTR); answered by
+    /// For what it, who holds a write delegation, knows better (CB_GETATTR); answered by
     /// [`Files::attributes_answered`].
     GetAttributes {
-        /// Client that holds the delegation.
-        client: ClientId,
         /// Stateid of the delegation.
         stateid: Stateid4,
         /// Delegated file.
@@ -93,17 +91,20 @@ pub enum Effect {
         /// Whether it keeps the times, too.
         times: bool,
     },
-    /// Probe the callback path of a 4.0 client (CB_NULL); answered by [`Clients::callback_probed`].
-    Probe(ClientId),
-    /// Tell a waiting 4.1 client that a lock may be free (CB_NOTIFY_LOCK, RFC 8881 §20.11).
+    /// To learn that a lock may be free for which it waits (CB_NOTIFY_LOCK, RFC 8881 §20.11).
     NotifyLock {
-        /// Client that waits for the lock.
-        client: ClientId,
         /// File of the lock.
         file: FileId,
         /// Name of the lock owner.
         owner: Vec<u8>,
     },
+}
+
+/// Something to be done outside once the tables are unlocked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Call a client.
+    Call(ClientId, Callback),
     /// Tell a waiting NLM client that it has the lock (NLM_GRANTED).
     NlmGranted(nlm_lock::NlmWaiter),
     /// An open ended: [`crate::fs::FileSystem::release`].
@@ -171,8 +172,7 @@ impl State {
     /// ends the grace period.
     pub fn tick(&self, now: Instant) -> Effects {
         let mut effects = Effects::new();
-        let mut tables = self.tables.write();
-        let Tables { clients, files } = &mut *tables;
+        let Tables { clients, files } = &mut *self.write();
         clients.tick(files, now, &mut effects);
         files.tick_delegations(clients, now, &mut effects);
         files.tick_waiters(now, &mut effects);
@@ -193,8 +193,7 @@ impl State {
         if !self.read().files.denied(file, write) {
             return Ok(());
         }
-        let mut tables = self.tables.write();
-        let Tables { clients, files } = &mut *tables;
+        let Tables { clients, files } = &mut *self.write();
         let share = Share { access: if write { 2 } else { 1 }, deny: 0 };
         // Nobody's own opens are excepted: who asks is not known.
         let nobody = ClientId(0);
@@ -216,8 +215,7 @@ impl State {
         if !self.read().files.delegated(file) {
             return Ok(());
         }
-        let mut tables = self.tables.write();
-        let Tables { clients, files } = &mut *tables;
+        let Tables { clients, files } = &mut *self.write();
         files.recall_conflicting(clients, file, conflict, holder, now, effects)
     }
 }

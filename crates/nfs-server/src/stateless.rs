@@ -1,7 +1,11 @@
-//! What NFS versions 2 and 3 have in common: handles, rights without an open, delegations and share modes of others.
+//! What NFS versions 2 and 3 have in common: handles, rights without an open, delegations and share modes of others,
+//! and changes of names and attributes.
 
 use crate::call::Call;
-use crate::fs::{Attr, FileSystem, FsError, Kind, Node, access, permits};
+use crate::fs::{
+    Attr, Changed, Created, FileSystem, FsError, Kind, Linked, NewFile, Node, RemoveKind, Removed, Renamed,
+    SetAttr, Time, access, permits,
+};
 use crate::handle::{self, FileId};
 use crate::state::Conflict;
 
@@ -97,19 +101,111 @@ impl<'r> Call<'r> {
     pub(crate) fn name_conflict(&mut self, dir: FileId, name: &[u8]) -> Result<(), StatelessError> {
         let (fs, node) = self.server.exports.file(dir)?;
         match fs.lookup(self.who, node, name) {
-            Ok((file, _)) => {
-                let id = FileId { export: dir.export, ino: file.ino, generation: file.generation };
-                self.conflict(id, Conflict::Change)
-            }
+            Ok((file, _)) => self.conflict(FileId::new(dir.export, file), Conflict::Change),
             // The operation itself will find out.
             Err(_) => Ok(()),
         }
     }
-}
 
-/// A node of an export.
-pub(crate) fn file_id(export: u32, node: Node) -> FileId {
-    FileId { export, ino: node.ino, generation: node.generation }
+    /// Makes a file. Special files with numbers are for user 0.
+    pub(crate) fn create(
+        &mut self,
+        dir: FileId,
+        name: &[u8],
+        new: NewFile<'_>,
+        set: &SetAttr,
+        verifier: Option<u64>,
+    ) -> Result<Created, StatelessError> {
+        if is_dot(name) {
+            return Err(FsError::Exists.into());
+        }
+        if matches!(new, NewFile::Special(Kind::Block | Kind::Character, _)) && self.who.uid != 0 {
+            return Err(FsError::NotOwner.into());
+        }
+        let (fs, node) = self.server.exports.file_mut(dir)?;
+        Ok(fs.create(self.who, node, name, new, set, verifier, self.now.wall)?)
+    }
+
+    /// What creating a file that exists does to it: of the attributes only the size counts.
+    pub(crate) fn reuse(&mut self, dir: FileId, name: &[u8], set: &SetAttr) -> Result<Attr, StatelessError> {
+        let (fs, node) = self.server.exports.file_mut(dir)?;
+        let (file, attr) = fs.lookup(self.who, node, name)?;
+        if attr.kind != Kind::Regular {
+            return Err(FsError::Exists.into());
+        }
+        if set.size.is_none() {
+            return Ok(attr);
+        }
+        let id = FileId::new(dir.export, file);
+        self.conflict(id, Conflict::Change)?;
+        if self.denied(id, true) {
+            return Err(FsError::Access.into());
+        }
+        let set = SetAttr { size: set.size, ..SetAttr::default() };
+        Ok(fs.set_attr(self.who, file, &set, None, false, self.now.wall)?.after)
+    }
+
+    /// Sets attributes of a file.
+    pub(crate) fn change(
+        &mut self,
+        id: FileId,
+        set: &SetAttr,
+        guard: Option<Time>,
+    ) -> Result<Changed, StatelessError> {
+        let (fs, node) = self.server.exports.file_mut(id)?;
+        self.conflict(id, Conflict::Change)?;
+        if set.size.is_some() && self.denied(id, true) {
+            return Err(FsError::Access.into());
+        }
+        // The owner may cut off what it may not write, as if the file had been opened before.
+        let owner = set.size.is_some() && fs.attr(node)?.uid == self.who.uid;
+        Ok(fs.set_attr(self.who, node, set, guard, owner, self.now.wall)?)
+    }
+
+    /// Removes a name.
+    pub(crate) fn remove(
+        &mut self,
+        dir: FileId,
+        name: &[u8],
+        kind: RemoveKind,
+    ) -> Result<Removed, StatelessError> {
+        let (fs, node) = self.server.exports.file_mut(dir)?;
+        self.name_conflict(dir, name)?;
+        Ok(fs.remove(self.who, node, name, kind, self.now.wall)?)
+    }
+
+    /// Gives a file another name, which may be that of another file.
+    pub(crate) fn rename(
+        &mut self,
+        (from, name): (FileId, &[u8]),
+        (to, new_name): (FileId, &[u8]),
+    ) -> Result<Renamed, StatelessError> {
+        if from.export != to.export {
+            return Err(FsError::CrossDevice.into());
+        }
+        if is_dot(name) || is_dot(new_name) {
+            return Err(FsError::Invalid.into());
+        }
+        let (fs, from_node) = self.server.exports.file_mut(from)?;
+        let (_, to_node) = self.server.exports.file_mut(to)?;
+        self.name_conflict(from, name)?;
+        self.name_conflict(to, new_name)?;
+        Ok(fs.rename(self.who, from_node, name, to_node, new_name, self.now.wall)?)
+    }
+
+    /// Gives a file one more name.
+    pub(crate) fn link(&mut self, file: FileId, dir: FileId, name: &[u8]) -> Result<Linked, StatelessError> {
+        if file.export != dir.export {
+            return Err(FsError::CrossDevice.into());
+        }
+        if is_dot(name) {
+            return Err(FsError::Exists.into());
+        }
+        let (fs, node) = self.server.exports.file_mut(file)?;
+        let (_, dir_node) = self.server.exports.file_mut(dir)?;
+        self.conflict(file, Conflict::Change)?;
+        Ok(fs.link(self.who, node, dir_node, name, self.now.wall)?)
+    }
 }
 
 /// Whether a name means the directory itself or its parent.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hashbrown::HashMap;
 use hdrhistogram::Histogram;
 use parking_lot::{Mutex, RwLock};
+use serde::Serialize;
 
 mod op;
 mod report;
@@ -18,7 +19,6 @@ mod report;
 pub use op::Operation;
 pub use report::{
     ClientReport, DelegationCounts, Nfs4ClientReport, OperationReport, Report, ServiceTime, StateReport,
-    TransportReport,
 };
 
 /// A client host, counted from 1 in order of its first call. One address and one machine name of AUTH_SYS make a
@@ -26,25 +26,25 @@ pub use report::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ClientIndex(pub u32);
 
-/// Counters that belong to no operation.
-#[derive(Debug, Default)]
-pub struct Transport {
+/// Counters that belong to no operation, while they count (`T` is [`AtomicU64`]) or as they are reported (`u64`).
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Transport<T = AtomicU64> {
     /// TCP connections accepted.
-    pub connections: AtomicU64,
+    pub connections: T,
     /// UDP datagrams received.
-    pub datagrams: AtomicU64,
+    pub datagrams: T,
     /// RPC calls received.
-    pub calls: AtomicU64,
+    pub calls: T,
     /// Messages that were no call of RPC version 2.
-    pub bad_format: AtomicU64,
+    pub bad_format: T,
     /// Calls whose credential was refused.
-    pub bad_auth: AtomicU64,
+    pub bad_auth: T,
     /// Calls for programs, versions or procedures not served, or with arguments that do not decode.
-    pub bad_calls: AtomicU64,
+    pub bad_calls: T,
     /// Repeated requests answered from the duplicate request cache.
-    pub replayed: AtomicU64,
+    pub replayed: T,
     /// Repeated requests dropped because the first was in progress.
-    pub dropped_duplicates: AtomicU64,
+    pub dropped_duplicates: T,
 }
 
 /// Counters of a server.

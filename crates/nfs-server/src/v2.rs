@@ -76,8 +76,9 @@ fn run<'r, A: Decode<'r>>(
 
 impl Call<'_> {
     /// Writes the result of a success.
-    fn ok2(&mut self, result: &impl Encode) {
+    fn ok2(&mut self, result: &impl Encode) -> Result<(), Stop> {
         self.reply.encoder.put(&Nfsstat2::OK);
         self.reply.encoder.put(result);
+        Ok(())
     }
 }

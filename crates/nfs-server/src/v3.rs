@@ -64,40 +64,30 @@ pub(crate) fn must_not_repeat(procedure: u32) -> bool {
     )
 }
 
-/// The objects of a call, whose attributes a failure tells too (RFC 1813 §3.1: as much as possible).
-#[derive(Debug, Default, Clone, Copy)]
-struct Objects {
-    /// The only one; LINK's file; RENAME's source directory.
-    first: Option<FileId>,
-    /// LINK's directory; RENAME's target directory.
-    second: Option<FileId>,
-}
-
 /// A procedure writes its whole result with [`Call::ok`], or fails.
 fn run<'r, A: Decode<'r>>(
     call: &mut Call<'r>,
-    procedure: impl FnOnce(&mut Call<'r>, A, &mut Objects) -> Result<(), Nfsstat3>,
+    procedure: impl FnOnce(&mut Call<'r>, A) -> Result<(), Nfsstat3>,
 ) -> Served {
     let args = call.args()?;
     let mark = call.reply.mark();
-    let mut objects = Objects::default();
     let result = match call.injected {
-        None => procedure(call, args, &mut objects),
+        None => procedure(call, args),
         Some(status) => Err(Nfsstat3(status)),
     };
     if let Err(status) = result {
         call.reply.rollback(mark);
-        fail(call, status, objects);
+        fail(call, status);
         return Ok(status.0);
     }
     Ok(0)
 }
 
 /// Writes the result of a failure: status, and attributes in the form of the procedure.
-fn fail(call: &mut Call<'_>, status: Nfsstat3, objects: Objects) {
+fn fail(call: &mut Call<'_>, status: Nfsstat3) {
     let attributes =
         |id: Option<FileId>| -> PostOpAttr { id.and_then(|id| Some(fattr(id.export, &call.attr(id).ok()?))) };
-    let (first, second) = (attributes(objects.first), attributes(objects.second));
+    let (first, second) = (attributes(call.objects[0]), attributes(call.objects[1]));
     // What was before is not known to have been atomic with what is now.
     let wcc = |after| WccData { before: None, after };
     let e = &mut call.reply.encoder;
@@ -127,15 +117,17 @@ fn fail(call: &mut Call<'_>, status: Nfsstat3, objects: Objects) {
 
 impl Call<'_> {
     /// Writes the result of a success.
-    fn ok(&mut self, result: &impl Encode) {
+    fn ok(&mut self, result: &impl Encode) -> Result<(), Nfsstat3> {
         self.reply.encoder.put(&Nfsstat3::OK);
         self.reply.encoder.put(result);
+        Ok(())
     }
 
     /// The file of a handle, noted in `object`.
-    fn object(&self, handle: &[u8], object: &mut Option<FileId>) -> Result<FileId, StatelessError> {
+    fn object(&mut self, handle: &[u8]) -> Result<FileId, StatelessError> {
         let id = self.resolve(handle)?;
-        *object = Some(id);
+        let place = usize::from(self.objects[0].is_some());
+        self.objects[place] = Some(id);
         Ok(id)
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use benchmaster_nfs_proto::v4::{
     ChangeInfo4, CompoundArgs, Nfsstat4, Opnum, PROC_COMPOUND, PROC_NULL, Stateid4, Verifier4,
 };
+use benchmaster_nfs_proto::xdr::Encode;
 
 use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
@@ -23,6 +24,7 @@ use crate::shared::Shared;
 use crate::state::session::{ERROR_RESULT, Session};
 use crate::state::{ClientId, Conflict, Effects};
 use crate::stats::ClientIndex;
+use crate::status;
 
 mod acl;
 mod attrs;
@@ -187,32 +189,7 @@ impl From<Nfsstat4> for Failure {
 /// Statuses as 4.1 has them; the loop turns those that 4.0 does not know into its own.
 impl From<FsError> for Failure {
     fn from(error: FsError) -> Self {
-        let status = match error {
-            FsError::NotOwner => Nfsstat4::PERM,
-            FsError::NotFound => Nfsstat4::NOENT,
-            FsError::Access => Nfsstat4::ACCESS,
-            FsError::Exists => Nfsstat4::EXIST,
-            FsError::CrossDevice => Nfsstat4::XDEV,
-            FsError::NotDirectory => Nfsstat4::NOTDIR,
-            FsError::IsDirectory => Nfsstat4::ISDIR,
-            FsError::Invalid => Nfsstat4::INVAL,
-            FsError::IsSymlink => Nfsstat4::SYMLINK,
-            FsError::WrongKind => Nfsstat4::WRONG_TYPE,
-            FsError::TooLarge => Nfsstat4::FBIG,
-            FsError::NoSpace => Nfsstat4::NOSPC,
-            FsError::ReadOnly => Nfsstat4::ROFS,
-            FsError::TooManyLinks => Nfsstat4::MLINK,
-            FsError::NameTooLong => Nfsstat4::NAMETOOLONG,
-            FsError::BadName => Nfsstat4::BADCHAR,
-            FsError::NotEmpty => Nfsstat4::NOTEMPTY,
-            FsError::Stale => Nfsstat4::STALE,
-            // Guards are NFSv3's.
-            FsError::NotSync => Nfsstat4::SERVERFAULT,
-            FsError::NoXattr => Nfsstat4::NOXATTR,
-            FsError::XattrTooBig => Nfsstat4::XATTR2BIG,
-            FsError::NoSuchRange => Nfsstat4::NXIO,
-        };
-        status.into()
+        status::of_error(error).2.into()
     }
 }
 
@@ -268,6 +245,12 @@ impl<'r> Compound<'r> {
 
     fn means_current(&self, given: Stateid4) -> bool {
         self.minor > 0 && given == Stateid4::CURRENT
+    }
+
+    /// Appends what follows the status.
+    pub(crate) fn answer(&mut self, body: &impl Encode) -> OpResult {
+        self.reply.encoder.put(body);
+        Ok(())
     }
 
     /// Bytes that the current operation's body may still grow by.

@@ -1,16 +1,11 @@
 //! Access control lists.
 
 use super::Utf8;
-use crate::xdr::List;
 
 /// `aclsupport`: ALLOW entries.
 pub const ACL_SUPPORT_ALLOW: u32 = 1;
 /// `aclsupport`: DENY entries.
 pub const ACL_SUPPORT_DENY: u32 = 2;
-/// `aclsupport`: AUDIT entries.
-pub const ACL_SUPPORT_AUDIT: u32 = 4;
-/// `aclsupport`: ALARM entries.
-pub const ACL_SUPPORT_ALARM: u32 = 8;
 
 xdr_code! {
     /// Type of an entry.
@@ -26,22 +21,10 @@ xdr_code! {
     }
 }
 
-/// Flag: inherited by new files.
-pub const ACE_FILE_INHERIT: u32 = 0x01;
-/// Flag: inherited by new directories.
-pub const ACE_DIRECTORY_INHERIT: u32 = 0x02;
-/// Flag: inheritance stops one level down.
-pub const ACE_NO_PROPAGATE_INHERIT: u32 = 0x04;
 /// Flag: only for inheritance.
 pub const ACE_INHERIT_ONLY: u32 = 0x08;
-/// Flag: log or alarm on success.
-pub const ACE_SUCCESSFUL_ACCESS: u32 = 0x10;
-/// Flag: log or alarm on failure.
-pub const ACE_FAILED_ACCESS: u32 = 0x20;
 /// Flag: `who` is a group.
 pub const ACE_IDENTIFIER_GROUP: u32 = 0x40;
-/// Flag: was inherited (4.1).
-pub const ACE_INHERITED: u32 = 0x80;
 
 /// Mask: read data, list a directory.
 pub const ACE_READ_DATA: u32 = 0x0000_0001;
@@ -49,10 +32,6 @@ pub const ACE_READ_DATA: u32 = 0x0000_0001;
 pub const ACE_WRITE_DATA: u32 = 0x0000_0002;
 /// Mask: append data, add a directory.
 pub const ACE_APPEND_DATA: u32 = 0x0000_0004;
-/// Mask: read named attributes.
-pub const ACE_READ_NAMED_ATTRS: u32 = 0x0000_0008;
-/// Mask: write named attributes.
-pub const ACE_WRITE_NAMED_ATTRS: u32 = 0x0000_0010;
 /// Mask: execute, traverse.
 pub const ACE_EXECUTE: u32 = 0x0000_0020;
 /// Mask: remove entries.
@@ -61,18 +40,10 @@ pub const ACE_DELETE_CHILD: u32 = 0x0000_0040;
 pub const ACE_READ_ATTRIBUTES: u32 = 0x0000_0080;
 /// Mask: write attributes.
 pub const ACE_WRITE_ATTRIBUTES: u32 = 0x0000_0100;
-/// Mask: change retention (4.1).
-pub const ACE_WRITE_RETENTION: u32 = 0x0000_0200;
-/// Mask: change retention holds (4.1).
-pub const ACE_WRITE_RETENTION_HOLD: u32 = 0x0000_0400;
-/// Mask: remove the object.
-pub const ACE_DELETE: u32 = 0x0001_0000;
 /// Mask: read the ACL.
 pub const ACE_READ_ACL: u32 = 0x0002_0000;
 /// Mask: write the ACL.
 pub const ACE_WRITE_ACL: u32 = 0x0004_0000;
-/// Mask: change owner and group.
-pub const ACE_WRITE_OWNER: u32 = 0x0008_0000;
 /// Mask: synchronous local access.
 pub const ACE_SYNCHRONIZE: u32 = 0x0010_0000;
 
@@ -87,12 +58,5 @@ xdr_struct! {
         pub access_mask: u32,
         /// User, group, or `OWNER@`, `GROUP@`, `EVERYONE@` …
         pub who: Utf8<'a>,
-    }
-    /// Access control list of 4.1 (`dacl`, `sacl`).
-    pub struct Nfsacl41<'a> {
-        /// `ACL4_` flags: auto-inherit, protected, defaulted.
-        pub flag: u32,
-        /// Access control entries, in order of evaluation.
-        pub aces: List<'a, Nfsace4<'a>>,
     }
 }

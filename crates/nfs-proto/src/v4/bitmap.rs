@@ -1,7 +1,7 @@
 //! `bitmap4`: sets of attribute, operation and other small numbers.
 
 use std::fmt;
-use std::ops::{BitAnd, BitOr, BitOrAssign, Not};
+use std::ops::{BitAnd, BitOr, Not};
 
 use crate::xdr::{Decode, Decoder, Encode, Encoder, XdrError};
 
@@ -56,12 +56,6 @@ impl Bitmap4 {
         *self = self.with(bit);
     }
 
-    /// Takes `bit` out.
-    #[inline]
-    pub const fn clear(&mut self, bit: u32) {
-        *self = self.without(bit);
-    }
-
     /// Whether `bit` is in the set.
     #[inline]
     pub const fn contains(&self, bit: u32) -> bool {
@@ -88,6 +82,13 @@ impl Bitmap4 {
     pub const fn intersects(&self, other: &Self) -> bool {
         let (a, b) = (&self.words, &other.words);
         a[0] & b[0] != 0 || a[1] & b[1] != 0 || a[2] & b[2] != 0
+    }
+
+    /// The intersection, for constants.
+    #[must_use]
+    pub const fn intersection(&self, other: &Self) -> Self {
+        let (a, b) = (&self.words, &other.words);
+        Self { words: [a[0] & b[0], a[1] & b[1], a[2] & b[2]], beyond: false }
     }
 
     /// The union, for constants.
@@ -138,8 +139,7 @@ impl BitAnd for Bitmap4 {
     type Output = Self;
     #[inline]
     fn bitand(self, other: Self) -> Self {
-        let (a, b) = (self.words, other.words);
-        Self { words: [a[0] & b[0], a[1] & b[1], a[2] & b[2]], beyond: false }
+        self.intersection(&other)
     }
 }
 
@@ -148,13 +148,6 @@ impl BitOr for Bitmap4 {
     #[inline]
     fn bitor(self, other: Self) -> Self {
         self.union(&other)
-    }
-}
-
-impl BitOrAssign for Bitmap4 {
-    #[inline]
-    fn bitor_assign(&mut self, other: Self) {
-        *self = *self | other;
     }
 }
 

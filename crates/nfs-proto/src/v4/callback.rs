@@ -7,12 +7,6 @@ use crate::xdr::List;
 pub const RCA_TYPE_RDATA_DLG: u32 = 0;
 /// CB_RECALL_ANY: write delegations.
 pub const RCA_TYPE_WDATA_DLG: u32 = 1;
-/// CB_RECALL_ANY: directory delegations.
-pub const RCA_TYPE_DIR_DLG: u32 = 2;
-/// CB_RECALL_ANY: file layouts.
-pub const RCA_TYPE_FILE_LAYOUT: u32 = 3;
-/// CB_RECALL_ANY: block layouts.
-pub const RCA_TYPE_BLK_LAYOUT: u32 = 4;
 
 xdr_struct! {
     /// Arguments of CB_GETATTR.

@@ -14,10 +14,6 @@ pub const EXCHGID_SUPP_FENCE_OPS: u32 = 0x0000_0004;
 pub const EXCHGID_BIND_PRINC_STATEID: u32 = 0x0000_0100;
 /// EXCHANGE_ID: no pNFS.
 pub const EXCHGID_USE_NON_PNFS: u32 = 0x0001_0000;
-/// EXCHANGE_ID: pNFS metadata server.
-pub const EXCHGID_USE_PNFS_MDS: u32 = 0x0002_0000;
-/// EXCHANGE_ID: pNFS data server.
-pub const EXCHGID_USE_PNFS_DS: u32 = 0x0004_0000;
 /// EXCHANGE_ID: mask of the three above.
 pub const EXCHGID_MASK_PNFS: u32 = 0x0007_0000;
 /// EXCHANGE_ID arguments: update a confirmed record.
@@ -41,10 +37,6 @@ pub const CREATE_SESSION_CONN_RDMA: u32 = 4;
 
 /// SEQUENCE: the client has no working callback path.
 pub const SEQ_STATUS_CB_PATH_DOWN: u32 = 0x0001;
-/// SEQUENCE: GSS contexts of the back channel will expire.
-pub const SEQ_STATUS_CB_GSS_CONTEXTS_EXPIRING: u32 = 0x0002;
-/// SEQUENCE: GSS contexts of the back channel have expired.
-pub const SEQ_STATUS_CB_GSS_CONTEXTS_EXPIRED: u32 = 0x0004;
 /// SEQUENCE: all state was revoked with the lease.
 pub const SEQ_STATUS_EXPIRED_ALL_STATE_REVOKED: u32 = 0x0008;
 /// SEQUENCE: some state was revoked with the lease.
@@ -53,18 +45,12 @@ pub const SEQ_STATUS_EXPIRED_SOME_STATE_REVOKED: u32 = 0x0010;
 pub const SEQ_STATUS_ADMIN_STATE_REVOKED: u32 = 0x0020;
 /// SEQUENCE: delegations or layouts were revoked.
 pub const SEQ_STATUS_RECALLABLE_STATE_REVOKED: u32 = 0x0040;
-/// SEQUENCE: the lease moved.
-pub const SEQ_STATUS_LEASE_MOVED: u32 = 0x0080;
 /// SEQUENCE: the server restarted and wants reclaims.
 pub const SEQ_STATUS_RESTART_RECLAIM_NEEDED: u32 = 0x0100;
 /// SEQUENCE: the session has no working callback path.
 pub const SEQ_STATUS_CB_PATH_DOWN_SESSION: u32 = 0x0200;
 /// SEQUENCE: the back channel has a fault that cannot be repaired.
 pub const SEQ_STATUS_BACKCHANNEL_FAULT: u32 = 0x0400;
-/// SEQUENCE: device ids changed.
-pub const SEQ_STATUS_DEVID_CHANGED: u32 = 0x0800;
-/// SEQUENCE: device ids were deleted.
-pub const SEQ_STATUS_DEVID_DELETED: u32 = 0x1000;
 
 xdr_enum! {
     /// Channels that a client binds a connection to.

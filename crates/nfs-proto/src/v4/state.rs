@@ -10,10 +10,6 @@ pub const SHARE_ACCESS_WRITE: u32 = 2;
 pub const SHARE_ACCESS_BOTH: u32 = 3;
 /// `share_deny`: nothing.
 pub const SHARE_DENY_NONE: u32 = 0;
-/// `share_deny`: other owners' reads.
-pub const SHARE_DENY_READ: u32 = 1;
-/// `share_deny`: other owners' writes.
-pub const SHARE_DENY_WRITE: u32 = 2;
 /// `share_deny`: both.
 pub const SHARE_DENY_BOTH: u32 = 3;
 /// Mask of the wanted delegation in `share_access` (4.1).

@@ -34,11 +34,14 @@ impl<'a, T: Decode<'a> + Copy, const MAX: u32> List<'a, T, MAX> {
     }
 
     /// The elements in order.
-    pub fn iter(&self) -> ListIter<'a, T> {
-        match *self {
-            Self::Items(items) => ListIter::Items(items.iter()),
-            Self::Wire { count, bytes } => ListIter::Wire { left: count, decoder: Decoder::new(bytes) },
-        }
+    pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T, MAX> {
+        let (items, wire) = match *self {
+            Self::Items(items) => (items, &[][..]),
+            Self::Wire { bytes, .. } => (&[][..], bytes),
+        };
+        let mut decoder = Decoder::new(wire);
+        let decoded = std::iter::from_fn(move || decoder.get().ok());
+        items.iter().copied().chain(decoded).take(self.len())
     }
 }
 
@@ -107,11 +110,14 @@ pub enum Chain<'a, T> {
 
 impl<'a, T: Decode<'a> + Copy> Chain<'a, T> {
     /// The elements in order.
-    pub fn iter(&self) -> ChainIter<'a, T> {
-        match *self {
-            Self::Items(items) => ChainIter::Items(items.iter()),
-            Self::Wire(bytes) => ChainIter::Wire(Decoder::new(bytes)),
-        }
+    pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
+        let (items, wire) = match *self {
+            Self::Items(items) => (items, &[][..]),
+            Self::Wire(bytes) => (&[][..], bytes),
+        };
+        let mut decoder = Decoder::new(wire);
+        let decoded = std::iter::from_fn(move || decoder.get::<bool>().ok()?.then(|| decoder.get().ok())?);
+        items.iter().copied().chain(decoded)
     }
 }
 
@@ -160,53 +166,5 @@ impl<T: Encode> Encode for Chain<'_, T> {
             Self::Wire(bytes) => e.raw(bytes),
         }
         e.put(&false);
-    }
-}
-
-/// Elements of a [`List`].
-#[derive(Debug, Clone)]
-pub enum ListIter<'a, T> {
-    /// From a slice.
-    Items(std::slice::Iter<'a, T>),
-    /// From the wire.
-    Wire {
-        /// Number of elements that are still encoded.
-        left: u32,
-        /// Their bytes.
-        decoder: Decoder<'a>,
-    },
-}
-
-impl<'a, T: Decode<'a> + Copy> Iterator for ListIter<'a, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        match self {
-            Self::Items(items) => items.next().copied(),
-            Self::Wire { left, decoder } => {
-                *left = left.checked_sub(1)?;
-                decoder.get().ok()
-            }
-        }
-    }
-}
-
-/// Elements of a [`Chain`].
-#[derive(Debug, Clone)]
-pub enum ChainIter<'a, T> {
-    /// From a slice.
-    Items(std::slice::Iter<'a, T>),
-    /// From the wire.
-    Wire(Decoder<'a>),
-}
-
-impl<'a, T: Decode<'a> + Copy> Iterator for ChainIter<'a, T> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        match self {
-            Self::Items(items) => items.next().copied(),
-            Self::Wire(decoder) => decoder.get::<bool>().ok()?.then(|| decoder.get().ok())?,
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 
-use benchmaster_nfs_proto::record::{self, HEADER, LAST_FRAGMENT, Scan};
+use benchmaster_nfs_proto::record::{Joiner, LAST_FRAGMENT};
 use hashbrown::HashMap;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with, sockopt};
@@ -28,7 +28,7 @@ struct Dial {
     address: SocketAddr,
     connected: bool,
     unsent: Vec<u8>,
-    received: Vec<u8>,
+    received: Joiner,
 }
 
 /// What a poll event brought.
@@ -104,7 +104,7 @@ impl Dial {
         }
         let stream = TcpStream::from(socket);
         stream.set_nodelay(true)?;
-        Ok(Self { stream, address, connected: false, unsent: Vec::new(), received: Vec::new() })
+        Ok(Self { stream, address, connected: false, unsent: Vec::new(), received: Joiner::new() })
     }
 
     fn advance(&mut self, messages: &mut Vec<Vec<u8>>) -> io::Result<()> {
@@ -117,10 +117,7 @@ impl Dial {
             }
         }
         self.flush()?;
-        let read = self.read();
-        // What came before the end of the stream counts.
-        self.cut(messages)?;
-        read
+        self.read(messages)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -135,48 +132,28 @@ impl Dial {
         Ok(())
     }
 
-    fn read(&mut self) -> io::Result<()> {
+    fn read(&mut self, messages: &mut Vec<Vec<u8>>) -> io::Result<()> {
         let mut chunk = [0; 4096];
         loop {
             match self.stream.read(&mut chunk) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(len) => self.received.extend(chunk.iter().take(len)),
+                Ok(len) => self.join(&chunk[..len], messages)?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
-            if self.received.len() > MAX_UNSENT {
-                return Err(ErrorKind::OutOfMemory.into());
-            }
         }
     }
 
-    fn cut(&mut self, messages: &mut Vec<Vec<u8>>) -> io::Result<()> {
-        let mut from = 0;
-        loop {
-            let rest = self.received.get(from..).unwrap_or_default();
-            match record::next_record(rest, MAX_REPLY).map_err(io::Error::other)? {
-                Scan::Record { payload, consumed } => {
-                    messages.push(rest.get(payload).unwrap_or_default().to_vec());
-                    from += consumed;
-                }
-                Scan::Need(_) => break,
-                Scan::Fragmented => {
-                    let Some((message, consumed)) = join(rest)? else { break };
-                    messages.push(message);
-                    from += consumed;
-                }
+    fn join(&mut self, mut bytes: &[u8], messages: &mut Vec<Vec<u8>>) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let fed = self.received.feed(bytes, MAX_REPLY).map_err(io::Error::other)?;
+            bytes = &bytes[fed.consumed..];
+            if fed.complete {
+                messages.push(self.received.record().to_vec());
+                self.received.clear(0);
             }
         }
-        self.received.drain(..from);
         Ok(())
     }
-}
-
-/// Joins the fragments at the front of `bytes`; `None` until the last is there.
-fn join(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
-    debug_assert!(bytes.len() >= HEADER);
-    let mut joiner = record::Joiner::new();
-    let fed = joiner.feed(bytes, MAX_REPLY).map_err(io::Error::other)?;
-    Ok(fed.complete.then(|| (joiner.record().to_vec(), fed.consumed)))
 }

@@ -4,28 +4,15 @@ use benchmaster_nfs_proto::rpc::{CallHeader, Message, OpaqueAuth, RPC_VERSION, R
 use benchmaster_nfs_proto::v4::{
     Attributes, Bitmap4, CbArgop, CbCompoundHeader, CbGetattrArgs, CbNotifyLockArgs, CbRecallArgs, CbResop,
     CbSequenceArgs, CompoundRes, Fattr4, LockOwner4, NFS_CB, Nfsstat4, Nfstime4, PROC_COMPOUND, PROC_NULL,
-    ReferringCall4, ReferringCallList4, Sessionid4, Stateid4, fattr4,
+    ReferringCall4, ReferringCallList4, Sessionid4, fattr4,
 };
 use benchmaster_nfs_proto::xdr::{Decoder, Encoder, List};
 
 use crate::fs::Time;
-use crate::handle::{self, FileId};
-use crate::state::ClientId;
+use crate::handle;
 use crate::state::backchannel::{BackClaim, Credential};
 use crate::state::delegated::HolderAttributes;
-
-/// A callback to a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
-    /// Nothing: whether it answers.
-    Null,
-    /// To return a delegation.
-    Recall { stateid: Stateid4, file: FileId, truncate: bool },
-    /// For the attributes of a file that it has a write delegation on, perhaps with its times.
-    GetAttributes { stateid: Stateid4, file: FileId, times: bool },
-    /// That a lock may be free.
-    NotifyLock { file: FileId, owner: Vec<u8> },
-}
+use crate::state::{Callback, ClientId};
 
 /// How a client is called.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +66,7 @@ pub(super) fn compound(
     frame: Frame,
     client: ClientId,
     instance: u32,
-    what: &What,
+    what: &Callback,
 ) -> Option<Vec<u8>> {
     let mut e = Encoder::new();
     header(&mut e, xid, to, PROC_COMPOUND);
@@ -105,18 +92,18 @@ pub(super) fn compound(
         }));
     }
     match what {
-        What::Null => return None,
-        What::Recall { stateid, file, truncate } => {
+        Callback::Probe => return None,
+        Callback::Recall { stateid, file, truncate } => {
             let fh = handle::encode(instance, *file);
             let (stateid, truncate) = (*stateid, *truncate);
             e.put(&CbArgop::Recall(CbRecallArgs { stateid, truncate, fh: fh.as_slice().into() }));
         }
-        What::GetAttributes { file, times, .. } => {
+        Callback::GetAttributes { file, times, .. } => {
             let fh = handle::encode(instance, *file);
             let attr_request = if *times { KNOWN_BY_HOLDER } else { KNOWN_BY_HOLDER & SIZE_AND_CHANGE };
             e.put(&CbArgop::Getattr(CbGetattrArgs { fh: fh.as_slice().into(), attr_request }));
         }
-        What::NotifyLock { file, owner } => {
+        Callback::NotifyLock { file, owner } => {
             let fh = handle::encode(instance, *file);
             let lock_owner = LockOwner4 { clientid: client.0, owner: owner.as_slice().into() };
             e.put(&CbArgop::NotifyLock(CbNotifyLockArgs { fh: fh.as_slice().into(), lock_owner }));
@@ -131,12 +118,12 @@ pub(super) fn xid(message: &[u8]) -> Option<u32> {
 }
 
 /// Reads the reply to a call of `what`; `sequenced`: the call had a CB_SEQUENCE. What does not decode is a refusal.
-pub(super) fn answer(message: &[u8], what: &What, sequenced: bool) -> CallbackReply {
+pub(super) fn answer(message: &[u8], what: &Callback, sequenced: bool) -> CallbackReply {
     let mut d = Decoder::new(message);
     let Ok(Message::Reply { reply: RpcReply::Success(_), .. }) = d.get() else {
         return CallbackReply::Refused;
     };
-    if *what == What::Null {
+    if *what == Callback::Probe {
         return CallbackReply::Alive;
     }
     let Ok(mut compound) = d.get::<CompoundRes<'_>>() else { return CallbackReply::Refused };

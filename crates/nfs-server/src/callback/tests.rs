@@ -24,7 +24,7 @@ use crate::handle::{self, FileId};
 use crate::state::backchannel::{BackConnection, CallSink};
 use crate::state::client::{CallbackTarget, CreateSession, ExchangeId, Principal, SetClientId};
 use crate::state::session::Session;
-use crate::state::{ClientId, Tables};
+use crate::state::{Effect, Tables};
 
 const HERE: std::net::IpAddr = std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const INSTANCE: u32 = 77;
@@ -214,7 +214,10 @@ impl Server {
     fn change<T>(&self, change: impl FnOnce(&mut Tables, &mut Effects) -> T) -> T {
         let mut effects = Effects::new();
         let outcome = change(&mut self.state.write(), &mut effects);
-        effects.into_iter().for_each(|effect| self.callbacks.submit(effect));
+        for effect in effects {
+            let Effect::Call(client, callback) = effect else { continue };
+            self.callbacks.submit(client, callback);
+        }
         outcome
     }
 
@@ -270,12 +273,8 @@ impl Server {
     }
 
     fn recall(&self, client: ClientId, number: u8) {
-        self.callbacks.submit(Effect::Recall {
-            client,
-            stateid: stateid(number),
-            file: FILE,
-            truncate: true,
-        });
+        self.callbacks
+            .submit(client, Callback::Recall { stateid: stateid(number), file: FILE, truncate: true });
     }
 
     fn answer(&self, wire: &Wire, call: &Call, sequence: Nfsstat4, operation: Nfsstat4) {
@@ -329,7 +328,7 @@ fn a_new_session_is_probed_and_one_without_the_program_is_down() {
     let server = Server::new();
     let (client, _, wire) = server.ready(1);
     assert!(server.up(client));
-    server.callbacks.submit(Effect::Probe(client));
+    server.callbacks.submit(client, Callback::Probe);
     let probe = wire.next();
     let mut e = Encoder::new();
     put_reply(&mut e, probe.xid, RpcReply::ProgUnavail);
@@ -396,7 +395,7 @@ fn no_more_callbacks_at_a_time_than_the_client_takes() {
         server.recall(client, number);
     }
     let owner = b"owner".to_vec();
-    server.callbacks.submit(Effect::NotifyLock { client, file: FILE, owner: owner.clone() });
+    server.callbacks.submit(client, Callback::NotifyLock { file: FILE, owner: owner.clone() });
     let mut seen = Vec::new();
     for sequence in 1..=4 {
         let call = wire.next();

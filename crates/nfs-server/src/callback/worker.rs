@@ -14,12 +14,12 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use super::dial::Dials;
-use super::message::{self, Address, CallbackReply, Frame, What};
+use super::message::{self, Address, CallbackReply, Frame};
 use super::{Callbacks, Input};
 use crate::state::backchannel::{BackClaim, BackConnection, Credential};
 use crate::state::delegated::HolderAttributes;
 use crate::state::session::Session;
-use crate::state::{ClientId, ConnectionId, Effect, Effects, State, Tables};
+use crate::state::{Callback, ClientId, ConnectionId, Effects, State};
 
 /// Poll token of the wake-up; client ids never have this value.
 const WAKE: u64 = u64::MAX;
@@ -56,7 +56,7 @@ pub(super) struct Worker<'c, A> {
 #[derive(Debug)]
 struct Job {
     client: ClientId,
-    what: What,
+    what: Callback,
     /// When to try next.
     not_before: Instant,
     /// When to give up.
@@ -118,7 +118,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             let inputs = std::mem::take(&mut *self.callbacks.inbox.lock());
             for input in inputs {
                 match input {
-                    Input::Effect(effect) => self.take(effect, now),
+                    Input::Call(client, callback) => self.take(client, callback, now),
                     Input::Reply(connection, message) => self.replied(Some(connection), None, &message, now),
                 }
             }
@@ -166,29 +166,18 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     }
 
     /// A new callback; the same one waiting or in flight makes it superfluous.
-    fn take(&mut self, effect: Effect, now: Instant) {
-        let (client, what) = match effect {
-            Effect::Recall { client, stateid, file, truncate } => {
-                (client, What::Recall { stateid, file, truncate })
-            }
-            Effect::GetAttributes { client, stateid, file, times } => {
-                (client, What::GetAttributes { stateid, file, times })
-            }
-            Effect::NotifyLock { client, file, owner } => (client, What::NotifyLock { file, owner }),
-            Effect::Probe(client) => {
-                // There may be a path now for what waits.
-                self.release_dead_sessions(now);
-                self.hurry(client, now);
-                (client, What::Null)
-            }
-            _ => return,
-        };
+    fn take(&mut self, client: ClientId, what: Callback, now: Instant) {
+        if what == Callback::Probe {
+            // There may be a path now for what waits.
+            self.release_dead_sessions(now);
+            self.hurry(client, now);
+        }
         let flying = self.flights.values().map(|flight| &flight.job);
         if self.waiting.iter().chain(flying).any(|job| job.client == client && job.is_for(&what)) {
             return;
         }
         // Somebody waits for attributes: before long the delegation is recalled instead.
-        let asks = matches!(what, What::GetAttributes { .. });
+        let asks = matches!(what, Callback::GetAttributes { .. });
         let job = self.callbacks.timing.job;
         let deadline = now + if asks { job.min(ANSWER) } else { job };
         self.waiting.push_back(Job { client, what, not_before: now, deadline, attempts: 0, bound: None });
@@ -216,18 +205,13 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
                 };
                 closed || now >= flight.timeout
             };
-            let lost: Vec<u32> =
-                self.flights.iter().filter(|(_, flight)| lost(flight)).map(|(xid, _)| *xid).collect();
-            for xid in lost {
-                if let Some(flight) = self.flights.remove(&xid) {
-                    self.lost(flight, now);
-                }
+            for flight in self.take_flights(lost) {
+                self.lost(flight, now);
             }
         }
         let over = |job: &Job| now >= job.deadline;
-        let (over, rest) = std::mem::take(&mut self.waiting).into_iter().partition(over);
+        let (over, rest): (VecDeque<Job>, _) = std::mem::take(&mut self.waiting).into_iter().partition(over);
         self.waiting = rest;
-        let over: VecDeque<Job> = over;
         for job in over {
             self.give_up(job, now);
         }
@@ -236,14 +220,13 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     /// Frees the callbacks sent on sessions that are no more: they go to another session.
     fn release_dead_sessions(&mut self, now: Instant) {
         let dead = |flight: &Flight| matches!(&flight.path, Path::Session(session, ..) if session.is_dead());
-        let dead: Vec<u32> =
-            self.flights.iter().filter(|(_, flight)| dead(flight)).map(|(xid, _)| *xid).collect();
-        for xid in dead {
-            if let Some(Flight { mut job, .. }) = self.flights.remove(&xid) {
-                (job.bound, job.not_before) = (None, now);
-                self.waiting.push_back(job);
-            }
+        for Flight { job, .. } in self.take_flights(dead) {
+            self.waiting.push_back(Job { bound: None, not_before: now, ..job });
         }
+    }
+
+    fn take_flights(&mut self, which: impl Fn(&Flight) -> bool) -> Vec<Flight> {
+        self.flights.extract_if(|_, flight| which(flight)).map(|(_, flight)| flight).collect()
     }
 
     /// No reply came and none will.
@@ -273,19 +256,15 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     /// A dialled connection could not be made, or broke.
     fn dialled_failed(&mut self, client: ClientId, now: Instant) {
         let broken = |flight: &Flight| matches!(flight.path, Path::Dialled) && flight.job.client == client;
-        let broken: Vec<u32> =
-            self.flights.iter().filter(|(_, flight)| broken(flight)).map(|(xid, _)| *xid).collect();
-        for xid in broken {
-            if let Some(flight) = self.flights.remove(&xid) {
-                self.lost(flight, now);
-            }
+        for flight in self.take_flights(broken) {
+            self.lost(flight, now);
         }
     }
 
     /// Puts a callback back to be sent later, unless it is a probe that was repeated enough.
     fn again(&mut self, mut job: Job, not_before: Instant) {
         job.attempts += 1;
-        if job.what == What::Null && job.attempts >= MAX_PROBES {
+        if job.what == Callback::Probe && job.attempts >= MAX_PROBES {
             return;
         }
         job.not_before = not_before;
@@ -306,15 +285,14 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
     fn answer(&mut self, job: &Job, status: Nfsstat4, attributes: Option<HolderAttributes>, now: Instant) {
         let (client, effects) = (job.client, &mut self.effects);
         match job.what {
-            What::Recall { stateid, .. } => {
-                let Tables { clients, files } = &mut *self.state.write();
-                files.recall_answered(clients, client, stateid, status, now, effects);
+            Callback::Recall { stateid, .. } => {
+                self.state.write().files.recall_answered(client, stateid, status, now);
             }
-            What::GetAttributes { stateid, .. } => {
+            Callback::GetAttributes { stateid, .. } => {
                 let answer = attributes.filter(|_| status == Nfsstat4::OK);
                 self.state.write().files.attributes_answered(client, stateid, answer, now, effects);
             }
-            What::Null | What::NotifyLock { .. } => {}
+            Callback::Probe | Callback::NotifyLock { .. } => {}
         }
     }
 
@@ -362,7 +340,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             let to = Address { program: target.program, credential: &credential };
             let frame = Frame::Ident(target.ident);
             let message = match job.what {
-                What::Null => message::null(xid, to),
+                Callback::Probe => message::null(xid, to),
                 _ => match message::compound(xid, to, frame, job.client, self.instance, &job.what) {
                     Some(message) => message,
                     None => return Sent::Never(job),
@@ -392,7 +370,7 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
         }
         match left {
             // A probe that finds no path has its answer.
-            Sent::Later(Job { what: What::Null, client, .. }) => {
+            Sent::Later(Job { what: Callback::Probe, client, .. }) => {
                 self.report_path(client, false);
                 Sent::Yes
             }
@@ -422,39 +400,35 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
             }
             return Sent::Later(job);
         };
-        let probe = job.what == What::Null;
-        let Some(claim) = (if probe { None } else { bound.or_else(|| back.claim()) }) else {
-            if !probe {
-                return Sent::Later(job);
-            }
-            let to = Address { program: back.program, credential: &back.credential };
-            let message = message::null(xid, to);
-            drop(back);
-            if connection.outbox.send(message) {
-                self.fly(xid, job, Path::Session(session, None, connection), now);
-                return Sent::Yes;
-            }
-            return Sent::Later(job);
-        };
+        let probe = job.what == Callback::Probe;
+        let claim = if probe { None } else { bound.or_else(|| back.claim()) };
         let to = Address { program: back.program, credential: &back.credential };
-        let refers = job.delegation().and_then(|other| {
-            sessions.iter().find_map(|session| {
-                let (slot, sequence) = session.grant(&other)?;
-                Some((session.id(), slot, sequence))
-            })
-        });
-        let frame = Frame::Sequence { minor: back.minor, session: session.id(), claim, refers };
-        let message = message::compound(xid, to, frame, job.client, self.instance, &job.what);
-        let message = message.filter(|message| message.len() <= back.max_request as usize);
-        let Some(message) = message else {
-            back.release(claim, false);
-            return Sent::Later(job);
+        let message = match claim {
+            None if probe => message::null(xid, to),
+            None => return Sent::Later(job),
+            Some(claim) => {
+                let refers = job.delegation().and_then(|other| {
+                    sessions.iter().find_map(|session| {
+                        let (slot, sequence) = session.grant(&other)?;
+                        Some((session.id(), slot, sequence))
+                    })
+                });
+                let frame = Frame::Sequence { minor: back.minor, session: session.id(), claim, refers };
+                let message = message::compound(xid, to, frame, job.client, self.instance, &job.what);
+                let Some(message) = message.filter(|message| message.len() <= back.max_request as usize)
+                else {
+                    back.release(claim, false);
+                    return Sent::Later(job);
+                };
+                message
+            }
         };
         drop(back);
         if connection.outbox.send(message) {
-            self.fly(xid, job, Path::Session(session, Some(claim), connection), now);
+            self.fly(xid, job, Path::Session(session, claim, connection), now);
             return Sent::Yes;
         }
+        let Some(claim) = claim else { return Sent::Later(job) };
         let mut back = session.back().lock();
         back.remove(connection.id);
         match bound {
@@ -566,9 +540,9 @@ impl<'c, A: Fn(&mut Effects)> Worker<'c, A> {
 
 impl Job {
     /// Whether it does the same.
-    fn is_for(&self, what: &What) -> bool {
+    fn is_for(&self, what: &Callback) -> bool {
         match (&self.what, what) {
-            (What::Recall { stateid, .. }, What::Recall { stateid: other, .. }) => {
+            (Callback::Recall { stateid, .. }, Callback::Recall { stateid: other, .. }) => {
                 stateid.other == other.other
             }
             (mine, other) => mine == other,
@@ -578,7 +552,7 @@ impl Job {
     /// The delegation it is about.
     fn delegation(&self) -> Option<[u8; 12]> {
         match &self.what {
-            What::Recall { stateid, .. } | What::GetAttributes { stateid, .. } => Some(stateid.other),
+            Callback::Recall { stateid, .. } | Callback::GetAttributes { stateid, .. } => Some(stateid.other),
             _ => None,
         }
     }

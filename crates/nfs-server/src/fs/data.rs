@@ -194,7 +194,7 @@ impl Data {
         }
         let mut pages = first..last + u64::from(tail > 0);
         let mut held = 0;
-        if let Pages::Many(many) = &self.pages {
+        if let Some(many) = self.many() {
             held += many.reserved.count(first..last) * PAGE_U64;
             if tail > 0 && many.reserved.end(last).is_some() {
                 held += page::tight(tail) as u64;
@@ -261,8 +261,7 @@ impl Data {
 
     /// The runs of reserved pages, for saving.
     pub(super) fn reserved(&self) -> impl Iterator<Item = Range<u64>> {
-        let many = if let Pages::Many(many) = &self.pages { Some(many) } else { None };
-        many.into_iter().flat_map(|many| many.reserved.iter())
+        self.many().into_iter().flat_map(|many| many.reserved.iter())
     }
 
     /// First data or hole at or after `offset`.
@@ -375,19 +374,17 @@ impl Data {
     /// The first page in `range`, written or reserved.
     fn next_page(&self, range: Range<u64>) -> Option<u64> {
         let written = self.next_written(range.clone()).map(|(index, _)| index);
-        let reserved = match &self.pages {
-            Pages::Many(many) => many.reserved.first(range),
-            _ => None,
-        };
+        let reserved = self.many().and_then(|many| many.reserved.first(range));
         written.into_iter().chain(reserved).min()
     }
 
     /// The end of the reserved run that a page is in.
     fn reserved_to(&self, index: u64) -> Option<u64> {
-        match &self.pages {
-            Pages::Many(many) => many.reserved.end(index),
-            _ => None,
-        }
+        self.many()?.reserved.end(index)
+    }
+
+    fn many(&self) -> Option<&Many> {
+        if let Pages::Many(many) = &self.pages { Some(many) } else { None }
     }
 
     /// The first page whose number is in `range` and that was written.

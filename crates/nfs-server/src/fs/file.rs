@@ -1,6 +1,6 @@
 //! Reading and writing the data of regular files.
 
-use super::data::{Growth, SIZE_MAX};
+use super::data::{Data, Growth, SIZE_MAX};
 use super::inode::Inode;
 use super::table::WriteGuard;
 use super::{Changed, FileSystem, FsError, Node, PageSlice, ReadInfo, SeekKind, Time};
@@ -57,10 +57,10 @@ impl FileSystem {
             let before = content.used();
             let mut growth = Growth::Roomy;
             let mut needs = content.write_needs(offset..end, growth);
-            if self.space.reserve(needs).is_err() {
+            if self.space.data.take(needs).is_err() {
                 growth = Growth::Tight;
                 needs = content.write_needs(offset..end, growth);
-                self.space.reserve(needs)?;
+                self.space.data.take(needs)?;
             }
             content.write(offset, data, growth);
             self.space.settle(needs, before, content.used());
@@ -87,11 +87,8 @@ impl FileSystem {
                 content.size = content.size.max(end);
                 return Ok(true);
             }
-            let before = content.used();
             let needs = content.allocate_needs(offset..end);
-            self.space.reserve(needs)?;
-            content.allocate(offset..end);
-            self.space.settle(needs, before, content.used());
+            self.resize(content, needs, |content| content.allocate(offset..end))?;
             Ok(true)
         })
     }
@@ -111,9 +108,7 @@ impl FileSystem {
             if len == 0 {
                 return Err(FsError::Invalid);
             }
-            let before = content.used();
-            content.punch(offset..end);
-            self.space.settle(0, before, content.used());
+            self.resize(content, 0, |content| content.punch(offset..end))?;
             Ok(true)
         })
     }
@@ -146,19 +141,10 @@ impl FileSystem {
         if from.excludes(to) {
             return Err(FsError::Stale);
         }
-        let source = if from == to { None } else { Some(from) };
-        let (mut target, source) = match source {
-            None => (self.table.write(to)?, None),
-            Some(from) if from.ino < to.ino => {
-                let source = self.table.read(from)?;
-                (self.table.write(to)?, Some(source))
-            }
-            Some(from) => {
-                let target = self.table.write(to)?;
-                let source = self.table.read(from)?;
-                (target, Some(source))
-            }
-        };
+        // The lower number first.
+        let early = if from.ino < to.ino { Some(self.table.read(from)?) } else { None };
+        let mut target = self.table.write(to)?;
+        let source = if from.ino > to.ino { Some(self.table.read(from)?) } else { early };
         let read_from: &Inode = source.as_deref().unwrap_or(&target);
         let data = read_from.regular()?;
         target.regular()?;
@@ -179,14 +165,25 @@ impl FileSystem {
                 content.size = content.size.max(to_offset + len);
                 return Ok(true);
             }
-            let before = content.used();
             let needs = content.paste_needs(to_offset, &pieces);
-            self.space.reserve(needs)?;
-            content.paste(to_offset, len, &pieces);
-            self.space.settle(needs, before, content.used());
+            self.resize(content, needs, |content| content.paste(to_offset, len, &pieces))?;
             Ok(true)
         })?;
         Ok((len, changed))
+    }
+
+    /// Changes what a file takes up; `needs` is the most that it may take up more.
+    pub(super) fn resize(
+        &self,
+        content: &mut Data,
+        needs: u64,
+        change: impl FnOnce(&mut Data),
+    ) -> Result<(), FsError> {
+        let before = content.used();
+        self.space.data.take(needs)?;
+        change(content);
+        self.space.settle(needs, before, content.used());
+        Ok(())
     }
 
     fn change_data(

@@ -16,7 +16,7 @@ pub(super) const STICKY: u32 = 0o1000;
 const GROUP_EXECUTE: u32 = 0o0010;
 
 /// A slot of the inode table. 120 bytes: there may be ten millions of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Inode {
     pub(super) generation: u32,
     pub(super) nlink: u32,
@@ -37,9 +37,10 @@ pub(super) struct Inode {
 }
 
 /// Content, by kind.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) enum Body {
     /// No file: a free slot.
+    #[default]
     Free,
     Regular(Data),
     Directory(Box<Directory>),
@@ -100,22 +101,7 @@ fn nanos(time: Time) -> i128 {
 impl Inode {
     /// A free slot.
     pub(super) fn free() -> Self {
-        Self {
-            generation: 1,
-            nlink: 0,
-            holds: 0,
-            uid: 0,
-            gid: 0,
-            mode: 0,
-            pinned: false,
-            change: 0,
-            atime: Stamp::default(),
-            mtime: Stamp::default(),
-            ctime: Stamp::default(),
-            birth: Stamp::default(),
-            body: Body::Free,
-            extra: None,
-        }
+        Self { generation: 1, ..Self::default() }
     }
 
     pub(super) fn kind(&self) -> Kind {

@@ -75,10 +75,10 @@ impl FileSystem {
         let attr = self.first_attr(who, &before, &body, set)?;
         let text = if let Body::Symlink(target) = &body { &target[..] } else { b"" };
         let cost = space::of_file(text) + space::of_name(name);
-        self.space.reserve_names(cost)?;
+        self.space.names.take(cost)?;
         let allocated = self.table.allocate();
         if allocated.is_err() {
-            self.space.release_names(cost);
+            self.space.names.give_back(cost);
         }
         let (node, mut inode) = allocated?;
         let directory = matches!(body, Body::Directory(_));
@@ -169,7 +169,7 @@ impl FileSystem {
         if target.nlink >= LINK_MAX {
             return Err(FsError::TooManyLinks);
         }
-        self.space.reserve_names(space::of_name(name))?;
+        self.space.names.take(space::of_name(name))?;
         target.nlink += 1;
         target.attributes_changed(self.clock, now);
         parent.directory_mut()?.insert(&self.hasher, name, file);
@@ -200,7 +200,7 @@ impl FileSystem {
             _ => false,
         };
         parent.directory_mut()?.remove(&self.hasher, name);
-        self.space.release_names(space::of_name(name));
+        self.space.names.give_back(space::of_name(name));
         parent.nlink -= u32::from(directory);
         parent.data_changed(self.clock, now);
         inode.nlink = if directory { 0 } else { inode.nlink.saturating_sub(1) };
@@ -338,8 +338,8 @@ impl FileSystem {
         let extra = inode.extra.as_ref().map_or(0, |extra| extra.cost());
         let file = inode.file_cost();
         let body = self.table.free(ino, inode);
-        self.space.release(data + extra);
-        self.space.release_names(file);
+        self.space.data.give_back(data + extra);
+        self.space.names.give_back(file);
         Some(body)
     }
 }

@@ -129,11 +129,11 @@ impl FileSystem {
 
         // The new name takes the place of the old one, unless it is there already.
         if other.is_none() {
-            self.space.reserve_names(space::of_name(new_name))?;
+            self.space.names.take(space::of_name(new_name))?;
         }
         // Changes: from here on nothing fails.
         guards[from_at].directory_mut()?.remove(&self.hasher, name);
-        self.space.release_names(space::of_name(name));
+        self.space.names.give_back(space::of_name(name));
         let entries = guards[to_at].directory_mut()?;
         let cookie = entries.find(&self.hasher, new_name).map(|found| found.cookie);
         match cookie {

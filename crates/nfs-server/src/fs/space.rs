@@ -16,12 +16,12 @@ const NAME: u64 = 128;
 
 #[derive(Debug)]
 pub(super) struct Space {
-    data: Account,
-    names: Account,
+    pub(super) data: Account,
+    pub(super) names: Account,
 }
 
 #[derive(Debug)]
-struct Account {
+pub(super) struct Account {
     limit: u64,
     used: AtomicU64,
 }
@@ -55,27 +55,9 @@ impl Space {
         self.names.limit.saturating_sub(self.names.used.load(Ordering::Relaxed)) / (FILE + NAME)
     }
 
-    /// Takes `bytes`, or nothing when they are not there.
-    pub(super) fn reserve(&self, bytes: u64) -> Result<(), FsError> {
-        self.data.take(bytes)
-    }
-
-    pub(super) fn release(&self, bytes: u64) {
-        self.data.give_back(bytes);
-    }
-
-    /// As [`Space::reserve`], for files and names.
-    pub(super) fn reserve_names(&self, bytes: u64) -> Result<(), FsError> {
-        self.names.take(bytes)
-    }
-
-    pub(super) fn release_names(&self, bytes: u64) {
-        self.names.give_back(bytes);
-    }
-
     /// After `reserved` was taken for a change that made `before` bytes `after`: gives back the difference.
     pub(super) fn settle(&self, reserved: u64, before: u64, after: u64) {
-        self.release((reserved + before).saturating_sub(after));
+        self.data.give_back((reserved + before).saturating_sub(after));
     }
 
     /// Counts what was loaded, within the limit or not.
@@ -90,7 +72,8 @@ impl Account {
         Self { limit, used: AtomicU64::new(0) }
     }
 
-    fn take(&self, bytes: u64) -> Result<(), FsError> {
+    /// Takes so many bytes, if they are left.
+    pub(super) fn take(&self, bytes: u64) -> Result<(), FsError> {
         if bytes == 0 {
             return Ok(());
         }
@@ -101,7 +84,7 @@ impl Account {
             .map_or(Err(FsError::NoSpace), |_| Ok(()))
     }
 
-    fn give_back(&self, bytes: u64) {
+    pub(super) fn give_back(&self, bytes: u64) {
         if bytes > 0 {
             self.used.fetch_sub(bytes, Ordering::Relaxed);
         }

@@ -44,8 +44,8 @@ impl FileSystem {
         if total - gone + cost > TOTAL_MAX {
             return Err(FsError::NoSpace);
         }
-        self.space.reserve(cost.saturating_sub(gone))?;
-        self.space.release(gone.saturating_sub(cost));
+        self.space.data.take(cost.saturating_sub(gone))?;
+        self.space.data.give_back(gone.saturating_sub(cost));
         match old.and_then(|at| extra.xattrs.get_mut(at)) {
             Some(xattr) => xattr.value = value.into(),
             None => {
@@ -69,7 +69,7 @@ impl FileSystem {
         let extra = inode.extra.as_mut().ok_or(FsError::NoXattr)?;
         let at = extra.xattrs.iter().position(|it| *it.name == *name).ok_or(FsError::NoXattr)?;
         let gone = extra.xattrs.remove(at);
-        self.space.release(Xattr::cost(&gone.name, &gone.value));
+        self.space.data.give_back(Xattr::cost(&gone.name, &gone.value));
         inode.attributes_changed(self.clock, now);
         Ok(Changed { before, after: inode.attr(file.ino) })
     }

@@ -12,7 +12,7 @@ use benchmaster_units::{Bandwidth, TimeSpan};
 use crate::stats::{ClientIndex, Operation};
 
 /// One rule: which operations it strikes, when, and what they suffer.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Rule {
     text: String,
     /// Name of the operation in capitals; `None`: every NFS call.
@@ -130,18 +130,7 @@ impl FromStr for Rule {
         let mut rule = Self {
             text: text.split_whitespace().collect::<Vec<_>>().join(" "),
             operation: (operation != "*").then_some(name),
-            client: None,
-            probability: None,
-            count: None,
-            after: 0,
-            every: None,
-            delay: None,
-            stall: None,
-            bandwidth: None,
-            error: None,
-            drop_reply: false,
-            disconnect: false,
-            corrupt: false,
+            ..Self::default()
         };
         for word in words {
             rule.set(word).map_err(fail)?;

@@ -260,10 +260,11 @@ impl Worker {
         }));
     }
 
-    fn index_of(&self, token: u64) -> Option<usize> {
+    /// Takes a connection, if it is still the one of the token.
+    fn take(&mut self, token: u64) -> Option<(usize, Box<Connection>)> {
         let (uses, index) = ((token >> 32) as u32, token as u32 as usize);
-        self.connections.get(index).filter(|place| place.uses & 0x7fff_ffff == uses)?.connection.as_ref()?;
-        Some(index)
+        let place = self.connections.get_mut(index).filter(|place| place.uses & 0x7fff_ffff == uses)?;
+        Some((index, place.connection.take()?))
     }
 
     fn close(&mut self, index: usize) {
@@ -286,8 +287,7 @@ impl Worker {
 
     /// Something happened on a connection.
     fn attend(&mut self, token: u64, flags: EventFlags) {
-        let Some(index) = self.index_of(token) else { return };
-        let Some(mut connection) = self.connections[index].connection.take() else { return };
+        let Some((index, mut connection)) = self.take(token) else { return };
         // Reset, or closed in both directions: what is not sent yet has no reader.
         let mut open = !flags.intersects(EventFlags::HUP | EventFlags::ERR);
         if open && flags.contains(EventFlags::OUT) {
@@ -429,8 +429,7 @@ impl Worker {
     }
 
     fn send_outbox(&mut self, token: u64) {
-        let Some(index) = self.index_of(token) else { return };
-        let Some(mut connection) = self.connections[index].connection.take() else { return };
+        let Some((index, mut connection)) = self.take(token) else { return };
         let open = self.send_calls(&mut connection);
         self.put_back(index, connection, open);
     }
@@ -459,8 +458,7 @@ impl Worker {
                 self.waiting.push_back(waiting);
                 continue;
             }
-            let Some(index) = self.index_of(waiting.token) else { continue };
-            let Some(mut connection) = self.connections[index].connection.take() else { continue };
+            let Some((index, mut connection)) = self.take(waiting.token) else { continue };
             let Connection { peer, conversation, .. } = &mut *connection;
             conversation.may_wait = now.instant < waiting.until;
             let mark = record::begin(&mut self.reply.encoder);
@@ -505,8 +503,7 @@ impl Worker {
                     }
                 }
                 Destination::Connection(token) => {
-                    let Some(index) = self.index_of(token) else { continue };
-                    let Some(mut connection) = self.connections[index].connection.take() else { continue };
+                    let Some((index, mut connection)) = self.take(token) else { continue };
                     connection.held.remove(&reply);
                     self.reply.append(reply);
                     // Those for the same connection leave together.
@@ -524,17 +521,13 @@ impl Worker {
     /// Sets the timer for the first delayed reply or waiting request.
     fn set_timer(&mut self) {
         let due = self.delayed.due().into_iter().chain(self.waiting.front().map(|waiting| waiting.due)).min();
-        if due == self.timer_at || due.is_none() {
-            return;
-        }
+        let Some(due) = due.filter(|due| Some(*due) != self.timer_at) else { return };
         // Zero would turn the timer off.
-        let wait = due
-            .map_or(Duration::ZERO, |due| due.saturating_duration_since(Instant::now()))
-            .max(Duration::from_nanos(1));
+        let wait = due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
         let value = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let once = Itimerspec { it_interval: Timespec::default(), it_value: value };
         match timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &once) {
-            Ok(_) => self.timer_at = due,
+            Ok(_) => self.timer_at = Some(due),
             Err(error) => log::error!("timer: {error}"),
         }
     }

@@ -102,31 +102,20 @@ impl LockCallbacks {
     /// Tells a client that it has its lock ([`crate::state::Effect::NlmGranted`]).
     pub(crate) fn granted(&self, waiter: &NlmWaiter) {
         let lock = &waiter.lock;
-        let cookie = {
-            let mut work = self.inner.work.lock();
-            work.next = work.next.wrapping_add(1);
-            work.next.to_be_bytes()
-        };
+        let cookie = self.inner.number().to_be_bytes();
         let mut e = Encoder::new();
         let alock = v4::Lock {
             caller_name: lock.owner.host.name[..].into(),
             fh: waiter.handle[..].into(),
             oh: lock.owner.oh[..].into(),
             svid: lock.owner.svid,
-            l_offset: lock.range.offset,
-            l_len: if lock.range.len == u64::MAX { 0 } else { lock.range.len },
+            l_offset: lock.range.first,
+            l_len: lock.range.nlm_length(),
         };
         let args = v4::TestArgs { cookie: cookie[..].into(), exclusive: lock.exclusive, alock };
         put_granted(&mut e, waiter.version, args);
-        self.enqueue(
-            waiter.route,
-            Job {
-                version: waiter.version,
-                procedure: Proc::GRANTED,
-                args: e.buffer().to_vec(),
-                granted: Some(lock.clone()),
-            },
-        );
+        let (version, procedure, args) = (waiter.version, Proc::GRANTED, e.buffer().to_vec());
+        self.enqueue(waiter.route, Job { version, procedure, args, granted: Some(lock.clone()) });
     }
 
     /// Calls a procedure of a client's lock manager, whatever it says.
@@ -358,8 +347,9 @@ mod tests {
 
     use super::*;
     use crate::handle::FileId;
+    use crate::state::interval::Range;
     use crate::state::nlm_lock::NlmHost;
-    use crate::state::nlm_lock::{NlmOwner, NlmRange};
+    use crate::state::nlm_lock::NlmOwner;
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
@@ -430,7 +420,7 @@ mod tests {
             oh: b"77@client"[..].into(),
             svid: 77,
         };
-        let range = NlmRange { offset: 10, len: u64::MAX };
+        let range = Range { first: 10, last: u64::MAX };
         let file = FileId { export: 1, ino: 2, generation: 3 };
         NlmWaiter {
             lock: NlmLock { file, owner, range, exclusive: true },

@@ -23,7 +23,7 @@ fn server() -> (Shared, Handle) {
     let set = SetAttr { mode: Some(0o666), ..SetAttr::default() };
     let now = crate::fs::Time { seconds: 1, nanos: 0 };
     let made = fs.create(&Credentials::root(), dir, b"file", NewFile::Regular, &set, None, now).unwrap();
-    let id = crate::stateless::file_id(root.export, made.attr.node);
+    let id = FileId::new(root.export, made.attr.node);
     let handle = crate::handle::encode(server.instance, id).to_vec();
     (server, handle)
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use benchmaster_nfs_proto::rpc::AuthFlavor;
+use benchmaster_nfs_proto::rpc::{AuthFlavor, AuthSys};
 use benchmaster_nfs_proto::v4::{CallbackSecParms4, Nfsstat4};
 use benchmaster_nfs_proto::xdr::{Decode, Encoder, List};
 
@@ -149,12 +149,13 @@ impl BackChannel {
 impl Credential {
     /// AUTH_SYS as the superuser: for clients of 4.0, which name no credential.
     pub fn root() -> Self {
+        let machine_name = "nfs-server".into();
+        Self::sys(&AuthSys { stamp: 0, machine_name, uid: 0, gid: 0, gids: List::default() })
+    }
+
+    fn sys(sys: &AuthSys<'_>) -> Self {
         let mut body = Encoder::new();
-        body.put(&0u32);
-        body.opaque(b"nfs-server");
-        for word in [0u32, 0, 0] {
-            body.put(&word);
-        }
+        body.put(sys);
         Self { flavor: AuthFlavor::SYS, body: body.buffer().to_vec() }
     }
 
@@ -168,11 +169,7 @@ impl Credential {
         let mut chosen = offers.is_empty().then(|| none.clone());
         for offer in offers.iter() {
             match offer {
-                CallbackSecParms4::Sys(sys) => {
-                    let mut body = Encoder::new();
-                    body.put(&sys);
-                    return Ok(Self { flavor: AuthFlavor::SYS, body: body.buffer().to_vec() });
-                }
+                CallbackSecParms4::Sys(sys) => return Ok(Self::sys(&sys)),
                 CallbackSecParms4::None => chosen = Some(none.clone()),
                 CallbackSecParms4::Gss(_) => {}
             }

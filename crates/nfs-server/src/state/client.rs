@@ -240,7 +240,7 @@ impl Clients {
         names
     }
 
-    /// Answer to [`super::Effect::Probe`]: whether the client answers callbacks.
+    /// Answer to [`super::Callback::Probe`]: whether the client answers callbacks.
     pub fn callback_probed(&mut self, id: ClientId, up: bool) {
         if let Some(client) = self.by_id.get_mut(&id) {
             match &mut client.kind {
@@ -451,7 +451,7 @@ impl Client {
 
 /// What a session keeps of replies.
 fn kept(session: &Session) -> Kept {
-    Kept { slots: session.slot_count() as u32, reply: session.limits().max_reply_cached }
+    Kept { slots: session.slot_count() as u32, reply: session.limits.maxresponsesize_cached }
 }
 
 fn session_path_up(session: &Session) -> bool {

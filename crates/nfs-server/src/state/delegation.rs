@@ -13,7 +13,7 @@ use super::client::Clients;
 use super::delegated::Seen;
 use super::entry::{BY_PARENT, Delegation, End, Entry, Opener, Recall, What, check_seqid};
 use super::file::Files;
-use super::{ClientId, Conflict, Effect, Effects};
+use super::{Callback, ClientId, Conflict, Effect, Effects};
 use crate::handle::FileId;
 use crate::stats::DelegationCounts;
 
@@ -112,17 +112,9 @@ impl Files {
         if busy { Err(Nfsstat4::DELAY) } else { Ok(()) }
     }
 
-    /// Answer to [`super::Effect::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be
+    /// Answer to [`Callback::Recall`]: the status of CB_RECALL, or CB_PATH_DOWN when the client could not be
     /// reached in time. (Retries for DELAY and lost connections are made by [`crate::callback`] meanwhile.)
-    pub fn recall_answered(
-        &mut self,
-        _clients: &mut Clients,
-        client: ClientId,
-        stateid: Stateid4,
-        status: Nfsstat4,
-        now: Instant,
-        _effects: &mut Effects,
-    ) {
+    pub fn recall_answered(&mut self, client: ClientId, stateid: Stateid4, status: Nfsstat4, now: Instant) {
         let minor = if self.has_v40_state(&stateid) { 0 } else { 1 };
         let Ok(at) = self.find(minor, Some(client), &stateid, None) else { return };
         let Some(Entry { what: What::Delegation(delegation), .. }) = self.states.get_mut(at) else { return };
@@ -237,8 +229,7 @@ impl Files {
         stateid: &Stateid4,
         effects: &mut Effects,
     ) -> Result<(), Nfsstat4> {
-        let [_, _, _, _, a, b, c, d, ..] = stateid.other;
-        self.drop_state(u32::from_be_bytes([a, b, c, d]), End::Freed, effects);
+        self.drop_state(place(stateid), End::Freed, effects);
         clients.revoked_delegations(client, self.revoked(client));
         Ok(())
     }
@@ -371,12 +362,8 @@ impl Files {
     fn send_recall(&self, at: u32, truncate: bool, effects: &mut Effects) {
         let Some(entry) = self.states.get(at) else { return };
         let Some(record) = self.files.get(entry.file) else { return };
-        effects.push(Effect::Recall {
-            client: entry.client,
-            stateid: self.stateid(at),
-            file: record.id,
-            truncate,
-        });
+        let callback = Callback::Recall { stateid: self.stateid(at), file: record.id, truncate };
+        effects.push(Effect::Call(entry.client, callback));
     }
 
     /// Takes a delegation from its holder. A client of 4.1 learns of it by status flags and FREE_STATEID.
@@ -421,8 +408,7 @@ impl Files {
     }
 
     fn has_v40_state(&self, stateid: &Stateid4) -> bool {
-        let [_, _, _, _, a, b, c, d, ..] = stateid.other;
-        self.states.get(u32::from_be_bytes([a, b, c, d])).is_some_and(|entry| entry.v40)
+        self.states.get(place(stateid)).is_some_and(|entry| entry.v40)
     }
 }
 
@@ -433,4 +419,10 @@ impl Entry {
             _ => false,
         }
     }
+}
+
+/// The place that a stateid names.
+fn place(stateid: &Stateid4) -> u32 {
+    let [_, _, _, _, a, b, c, d, ..] = stateid.other;
+    u32::from_be_bytes([a, b, c, d])
 }

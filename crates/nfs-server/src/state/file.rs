@@ -20,7 +20,7 @@ use super::interval::Range;
 use super::nlm_lock::NlmHost;
 use super::owner::{Owner, OwnerId, OwnerKind, Owners};
 use super::ranges::LockTable;
-use super::waiter::Waiter;
+use super::waiter::{FileLocks, Waiter};
 use super::{ClientId, Effect, Effects};
 use crate::config::ServerConfig;
 use crate::handle::FileId;
@@ -214,10 +214,15 @@ impl Files {
 
     /// Whether there is room for what unlocking a range leaves on both sides of it.
     pub(super) fn may_unlock(&self, file: u32, owner: u32, range: Range) -> bool {
-        let table = self.files.get(file).and_then(|record| record.locks.as_ref()).map(|locks| &locks.table);
+        let table = self.locks(file).map(|locks| &locks.table);
         let keeper = self.owners.get(owner).map(Owner::keeper);
         !table.is_some_and(|table| table.splits(owner, range))
             || keeper.is_none_or(|keeper| self.has_room(&keeper))
+    }
+
+    /// Locks of a file, and those who wait for one.
+    pub(super) fn locks(&self, file: u32) -> Option<&FileLocks> {
+        self.files.get(file)?.locks.as_deref()
     }
 
     /// Changes what an owner has locked in a file.

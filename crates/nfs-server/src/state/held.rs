@@ -10,7 +10,7 @@ use super::client::Clients;
 use super::delegated::{Answer, Held, HolderAttributes, Seen};
 use super::entry::{BY_PARENT, Entry, What};
 use super::file::Files;
-use super::{ClientId, Effect, Effects};
+use super::{Callback, ClientId, Effect, Effects};
 use crate::fs::Time;
 use crate::handle::FileId;
 
@@ -79,12 +79,12 @@ impl Files {
         }
         if held.asked.is_none_or(|asked| now.saturating_duration_since(asked) >= AGAIN) {
             held.asked = Some(now);
-            effects.push(Effect::GetAttributes { client: holder, stateid, file, times });
+            effects.push(Effect::Call(holder, Callback::GetAttributes { stateid, file, times }));
         }
         Asked::Waits
     }
 
-    /// Answer to [`Effect::GetAttributes`]; `None`: there was none, and the delegation is recalled.
+    /// Answer to [`Callback::GetAttributes`]; `None`: there was none, and the delegation is recalled.
     pub fn attributes_answered(
         &mut self,
         client: ClientId,

@@ -3,11 +3,11 @@
 
 /// Bytes from `first` to `last`, both included; to [`u64::MAX`] means to the end of the file, however long it becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Range {
+pub struct Range {
     /// First byte.
-    pub(crate) first: u64,
+    pub first: u64,
     /// Last byte.
-    pub(crate) last: u64,
+    pub last: u64,
 }
 
 impl Range {
@@ -25,6 +25,11 @@ impl Range {
     /// The length that [`Range::new`] takes.
     pub(crate) fn length(&self) -> u64 {
         if self.last == u64::MAX { u64::MAX } else { self.last - self.first + 1 }
+    }
+
+    /// The length as NLM has it: 0 means to the end.
+    pub(crate) fn nlm_length(&self) -> u64 {
+        if self.last == u64::MAX { 0 } else { self.length() }
     }
 
     /// Whether a byte is in both.

@@ -13,7 +13,7 @@ use super::interval::Range;
 use super::owner::{Owner, OwnerId, OwnerKind};
 use super::ranges::HeldLock;
 use super::waiter::{LockHolder, Offer, Waiter, Who};
-use super::{ClientId, Effect, Effects};
+use super::{Callback, ClientId, Effect, Effects};
 use crate::handle::FileId;
 
 /// Waiting requests per file that are remembered. Others poll, only less fairly.
@@ -239,10 +239,7 @@ impl Files {
 
     /// Whether an owner has locked anything in a file.
     pub(super) fn holds_locks(&self, file: u32, owner: u32) -> bool {
-        self.files
-            .get(file)
-            .and_then(|record| record.locks.as_ref())
-            .is_some_and(|locks| locks.table.holds(owner))
+        self.locks(file).is_some_and(|locks| locks.table.holds(owner))
     }
 
     /// Unlocks all that an owner has in a file.
@@ -306,11 +303,7 @@ impl Files {
         write: bool,
         now: Instant,
     ) -> Standing {
-        let held = self
-            .files
-            .get(file)
-            .and_then(|record| record.locks.as_ref())
-            .and_then(|locks| locks.table.conflict(owner, range, write));
+        let held = self.locks(file).and_then(|locks| locks.table.conflict(owner, range, write));
         match held {
             None => Standing::Free,
             Some(held) => match self.owners.get(held.owner) {
@@ -373,7 +366,8 @@ impl Files {
             match &waiter.who {
                 Who::V4 { client, owner, notify } => {
                     if *notify {
-                        effects.push(Effect::NotifyLock { client: *client, file: id, owner: owner.to_vec() });
+                        let callback = Callback::NotifyLock { file: id, owner: owner.to_vec() };
+                        effects.push(Effect::Call(*client, callback));
                     }
                     waiter.offer = Offer::New;
                     offered.push((range, write));
@@ -389,12 +383,7 @@ impl Files {
                 }
             }
         }
-        if self
-            .files
-            .get(file)
-            .and_then(|record| record.locks.as_ref())
-            .is_none_or(|locks| locks.waiters.is_empty())
-        {
+        if self.locks(file).is_none_or(|locks| locks.waiters.is_empty()) {
             self.waiting.remove(&file);
         }
     }

@@ -8,24 +8,11 @@ use super::client::Clients;
 use super::file::{Files, Keeper};
 use super::interval::Range;
 use super::lock::{MAX_WAITERS, Standing};
-use super::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmRange, NlmWaiter};
+use super::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmWaiter};
 use super::owner::{NlmPart, Owner, OwnerKind};
 use super::waiter::{LockHolder, Offer, Waiter, Who};
 use super::{ClientId, Effects};
 use crate::handle::FileId;
-
-/// Who is in the way of an NLM lock; what an NFSv4 owner is called is up to the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NlmHolder {
-    /// Whether that lock is exclusive.
-    pub exclusive: bool,
-    /// Lock owner (`oh`), opaque.
-    pub oh: Vec<u8>,
-    /// Process, 0 for NFSv4 owners.
-    pub svid: i32,
-    /// Locked bytes.
-    pub range: NlmRange,
-}
 
 /// Answer to an NLM lock request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +24,6 @@ pub enum NlmOutcome {
     /// The request waits; [`super::Effect::NlmGranted`] will tell. Repeating it neither queues it twice nor loses its
     /// place.
     Blocked,
-    /// Waiting would never end.
-    Deadlock,
     /// Not now: the grace period lasts (or, for a reclaim, is over).
     Grace,
     /// The host holds as much as it may.
@@ -47,11 +32,11 @@ pub enum NlmOutcome {
 
 impl Files {
     /// The lock that is in the way, if any (TEST).
-    pub fn nlm_test(&self, _clients: &Clients, lock: &NlmLock) -> Option<NlmHolder> {
+    pub(crate) fn nlm_test(&self, lock: &NlmLock) -> Option<LockHolder> {
         let (_, record) = self.record(lock.file)?;
         let owner = self.nlm_owner(&lock.owner).unwrap_or(NONE);
-        let held = record.locks.as_ref()?.table.conflict(owner, lock.range.into(), lock.exclusive)?;
-        Some(self.holder(held).into())
+        let held = record.locks.as_ref()?.table.conflict(owner, lock.range, lock.exclusive)?;
+        Some(self.holder(held))
     }
 
     /// Locks. `wait`: the callback for when the lock is granted later; `reclaim`: held before the restart. A write
@@ -71,7 +56,7 @@ impl Files {
         if !self.has_room(&Keeper::Host(lock.owner.host.address)) {
             return NlmOutcome::NoLocks;
         }
-        let range = Range::from(lock.range);
+        let range = lock.range;
         let owner = self.nlm_owner(&lock.owner).unwrap_or(NONE);
         let file = self.record_or_new(lock.file);
         let me = |who: &Who| matches!(who, Who::Nlm(waiter) if waiter.lock.owner == lock.owner);
@@ -127,14 +112,14 @@ impl Files {
         let (Some((file, _)), Some(owner)) = (self.record(lock.file), self.nlm_owner(&lock.owner)) else {
             return true;
         };
-        self.may_unlock(file, owner, lock.range.into())
+        self.may_unlock(file, owner, lock.range)
     }
 
     /// Unlocks a range, whatever is locked in it.
-    pub fn nlm_unlock(&mut self, file: FileId, owner: &NlmOwner, range: NlmRange, effects: &mut Effects) {
+    pub fn nlm_unlock(&mut self, file: FileId, owner: &NlmOwner, range: Range, effects: &mut Effects) {
         let Some((file, _)) = self.record(file) else { return };
         let Some(owner) = self.nlm_owner(owner) else { return };
-        self.relock(file, owner, |table| table.unlock(owner, range.into()));
+        self.relock(file, owner, |table| table.unlock(owner, range));
         self.wake(file, effects);
         if !self.holds_locks(file, owner) {
             self.nlm_leave(file, owner);
@@ -221,27 +206,7 @@ impl Waiter {
     fn is_for(&self, lock: &NlmLock) -> bool {
         let same = |waiter: &NlmWaiter| waiter.lock.owner == lock.owner;
         matches!(&self.who, Who::Nlm(waiter) if same(waiter))
-            && self.range == lock.range.into()
+            && self.range == lock.range
             && self.write == lock.exclusive
-    }
-}
-
-impl From<NlmRange> for Range {
-    /// NLM knows no errors of ranges: what goes beyond 64 bits goes to the end.
-    fn from(range: NlmRange) -> Self {
-        let length = if range.len == 0 { u64::MAX } else { range.len };
-        Self::new(range.offset, length).unwrap_or(Self { first: range.offset, last: u64::MAX })
-    }
-}
-
-impl From<LockHolder> for NlmHolder {
-    fn from(holder: LockHolder) -> Self {
-        let len = if holder.range.last == u64::MAX { 0 } else { holder.range.length() };
-        Self {
-            exclusive: holder.write,
-            oh: holder.owner,
-            svid: holder.svid,
-            range: NlmRange { offset: holder.range.first, len },
-        }
     }
 }

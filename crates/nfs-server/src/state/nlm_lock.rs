@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use super::interval::Range;
 use crate::handle::FileId;
 
 /// A machine with NLM: its name is its own word, so that it counts only together with the address of its calls.
@@ -24,15 +25,6 @@ pub struct NlmOwner {
     pub svid: i32,
 }
 
-/// A byte range; `len` 0 goes to the end of the file, as `u64::MAX` does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NlmRange {
-    /// Offset of the first byte.
-    pub offset: u64,
-    /// Number of bytes; `u64::MAX`: to the end of the file.
-    pub len: u64,
-}
-
 /// A lock that an NLM client asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NlmLock {
@@ -41,7 +33,7 @@ pub struct NlmLock {
     /// Owner of the lock.
     pub owner: NlmOwner,
     /// Locked bytes.
-    pub range: NlmRange,
+    pub range: Range,
     /// Whether no other lock may overlap.
     pub exclusive: bool,
 }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{
-    ChannelDirFromClient4, ChannelDirFromServer4, Nfsstat4, SequenceArgs, SequenceOk, Sessionid4,
+    ChannelAttrs4, ChannelDirFromClient4, ChannelDirFromServer4, Nfsstat4, SequenceArgs, SequenceOk,
+    Sessionid4,
 };
 use hashbrown::{HashMap, HashSet};
 use parking_lot::{Mutex, RwLock};
@@ -35,25 +36,13 @@ pub(crate) const ERROR_RESULT: usize = 12;
 const MAX_CONNECTIONS: usize = 4096;
 const SHARDS: usize = 64;
 
-/// Limits of a session's fore channel. Sizes are those of whole RPC messages (RFC 8881 §18.36.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Largest request in bytes (REQ_TOO_BIG).
-    pub max_request: u32,
-    /// Largest reply in bytes (REP_TOO_BIG).
-    pub max_reply: u32,
-    /// Largest reply to a request that wants it kept (REP_TOO_BIG_TO_CACHE).
-    pub max_reply_cached: u32,
-    /// Most operations (TOO_MANY_OPS).
-    pub max_operations: u32,
-}
-
 /// A session: its slots, limits and back channel.
 #[derive(Debug)]
 pub struct Session {
     id: Sessionid4,
     lease: Arc<Lease>,
-    limits: Limits,
+    /// Limits of the fore channel. Sizes are those of whole RPC messages (RFC 8881 §18.36.3).
+    pub(crate) limits: ChannelAttrs4,
     slots: Box<[Slot]>,
     dead: AtomicBool,
     /// `SEQ_STATUS_` flags of this session alone.
@@ -97,10 +86,11 @@ pub enum Begun {
 /// and a retry learns that the reply was not kept.
 #[derive(Debug)]
 pub struct SlotGuard {
-    session: Arc<Session>,
-    slot: u32,
-    result: SequenceOk,
-    cache_this: bool,
+    pub(crate) session: Arc<Session>,
+    pub(crate) slot: u32,
+    pub(crate) result: SequenceOk,
+    /// Whether the client wants the reply kept.
+    pub(crate) cache_this: bool,
     finished: bool,
 }
 
@@ -108,7 +98,7 @@ impl Session {
     pub(super) fn new(
         id: Sessionid4,
         lease: Arc<Lease>,
-        limits: Limits,
+        limits: ChannelAttrs4,
         slots: u32,
         back: BackChannel,
     ) -> Self {
@@ -132,11 +122,6 @@ impl Session {
     /// Client to which it belongs.
     pub fn client(&self) -> ClientId {
         self.lease.client()
-    }
-
-    /// Limits of the fore channel.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
     }
 
     /// Whether it was destroyed.
@@ -173,7 +158,9 @@ impl Session {
         self.connections.note(connection);
         match claim {
             Claim::New => {
-                Begun::New(SlotGuard::new(self.clone(), args.slotid, self.result(args), args.cachethis))
+                let (slot, result) = (args.slotid, self.result(args));
+                let cache_this = args.cachethis;
+                Begun::New(SlotGuard { session: self, slot, result, cache_this, finished: false })
             }
             Claim::Replay(reply) => Begun::Replay(reply),
             Claim::Uncached => Begun::Replay(slot::uncached(&self.result(args), request)),
@@ -183,18 +170,18 @@ impl Session {
 
     fn check_size(&self, args: &SequenceArgs, request: &Request<'_>) -> Result<(), Nfsstat4> {
         let limits = &self.limits;
-        if request.len > limits.max_request as usize {
+        if request.len > limits.maxrequestsize as usize {
             return Err(Nfsstat4::REQ_TOO_BIG);
         }
-        if request.operations > limits.max_operations {
+        if request.operations > limits.maxoperations {
             return Err(Nfsstat4::TOO_MANY_OPS);
         }
         let second = if request.operations > 1 { ERROR_RESULT } else { 0 };
         let smallest = MIN_REPLY as usize + request.tag.len().next_multiple_of(4) + second;
-        if smallest > limits.max_reply as usize {
+        if smallest > limits.maxresponsesize as usize {
             return Err(Nfsstat4::REP_TOO_BIG);
         }
-        if args.cachethis && smallest > limits.max_reply_cached as usize {
+        if args.cachethis && smallest > limits.maxresponsesize_cached as usize {
             return Err(Nfsstat4::REP_TOO_BIG_TO_CACHE);
         }
         Ok(())
@@ -309,30 +296,6 @@ impl Session {
 }
 
 impl SlotGuard {
-    fn new(session: Arc<Session>, slot: u32, result: SequenceOk, cache_this: bool) -> Self {
-        Self { session, slot, result, cache_this, finished: false }
-    }
-
-    /// Session of the slot.
-    pub fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
-
-    /// Number of the slot.
-    pub fn slot(&self) -> u32 {
-        self.slot
-    }
-
-    /// Result of the SEQUENCE.
-    pub fn result(&self) -> &SequenceOk {
-        &self.result
-    }
-
-    /// Whether the client wants the reply kept: limits its size ([`Limits::max_reply_cached`]).
-    pub fn cache_this(&self) -> bool {
-        self.cache_this
-    }
-
     /// The request is done. `body` is where the COMPOUND's result (status, tag, results) begins in the reply, and
     /// `results` the number of results in it.
     ///
@@ -411,19 +374,15 @@ impl Sessions {
     /// The session with this id.
     #[inline]
     pub fn get(&self, id: &Sessionid4) -> Option<Arc<Session>> {
-        self.shard(id)?.0.read().get(id).cloned()
+        self.shard(id).0.read().get(id).cloned()
     }
 
     pub(super) fn insert(&self, session: Arc<Session>) {
-        if let Some(shard) = self.shard(&session.id) {
-            shard.0.write().insert(session.id, session);
-        }
+        self.shard(&session.id).0.write().insert(session.id, session);
     }
 
     pub(super) fn remove(&self, id: &Sessionid4) {
-        if let Some(shard) = self.shard(id) {
-            shard.0.write().remove(id);
-        }
+        self.shard(id).0.write().remove(id);
     }
 
     /// Number of sessions.
@@ -436,7 +395,7 @@ impl Sessions {
         self.len() == 0
     }
 
-    fn shard(&self, id: &Sessionid4) -> Option<&Shard> {
-        self.shards.get(id[15] as usize % SHARDS)
+    fn shard(&self, id: &Sessionid4) -> &Shard {
+        &self.shards[id[15] as usize % SHARDS]
     }
 }

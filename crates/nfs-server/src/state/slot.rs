@@ -1,11 +1,11 @@
 //! Slots: at most one execution of every request, and its reply for those who ask again (RFC 8881 §2.10.6.1).
 
-use benchmaster_nfs_proto::rpc::AuthFlavor;
 use benchmaster_nfs_proto::v4::{Nfsstat4, SequenceArgs, SequenceOk};
 use benchmaster_nfs_proto::xdr::Encoder;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::client::Principal;
 use crate::cred::Credentials;
 
 /// How much of a request is looked at to tell a retry from another request in its place.
@@ -42,7 +42,8 @@ struct SlotState {
     running: bool,
     kept: Kept,
     reply: Vec<u8>,
-    caller: Caller,
+    /// In whose name the last request came: its reply goes to no other caller (RFC 8881 §2.10.6.1.3.1).
+    caller: Option<Principal>,
     fingerprint: u64,
     /// Delegations (`other` of their stateids) that the last request was granted.
     granted: SmallVec<[[u8; 12]; 1]>,
@@ -60,19 +61,6 @@ enum Kept {
     Nothing,
 }
 
-/// In whose name a request came: a reply goes to no other caller (RFC 8881 §2.10.6.1.3.1).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Caller {
-    flavor: AuthFlavor,
-    uid: u32,
-}
-
-impl Default for Caller {
-    fn default() -> Self {
-        Self { flavor: AuthFlavor::NONE, uid: 0 }
-    }
-}
-
 /// Outcome of claiming a slot.
 pub(super) enum Claim {
     New,
@@ -85,7 +73,7 @@ pub(super) enum Claim {
 impl Slot {
     /// Claims the slot for a request, or says what a retry gets (RFC 8881 §18.46.3).
     pub(super) fn claim(&self, args: &SequenceArgs, who: &Credentials, request: &Request<'_>) -> Claim {
-        let caller = Caller { flavor: who.flavor, uid: who.uid };
+        let caller = Some(Principal::from(who));
         let mut state = self.state.lock();
         if args.sequenceid == state.sequence.wrapping_add(1) {
             if state.running {

@@ -8,7 +8,7 @@ use benchmaster_nfs_proto::v3::Proc3;
 use benchmaster_nfs_proto::v4::Opnum;
 use serde::Serialize;
 
-use super::{Counts, Operation, Statistics};
+use super::{Counts, Operation, Statistics, Transport};
 
 /// All that a server counted since it started.
 #[derive(Debug, Clone, Serialize)]
@@ -16,7 +16,7 @@ pub struct Report {
     /// Seconds since the start.
     pub uptime_seconds: f64,
     /// Counts of connections and RPC.
-    pub transport: TransportReport,
+    pub transport: Transport<u64>,
     /// State of NFSv4 clients.
     pub state: StateReport,
     /// Rules for injected behaviour as written, with how often each has struck.
@@ -27,27 +27,6 @@ pub struct Report {
     pub clients: Vec<ClientReport>,
     /// The lines of Linux's `/proc/net/rpc/nfsd` that have a meaning here.
     pub nfsd: Vec<String>,
-}
-
-/// Counts of connections and RPC.
-#[derive(Debug, Clone, Serialize)]
-pub struct TransportReport {
-    /// TCP connections accepted.
-    pub connections: u64,
-    /// UDP datagrams received.
-    pub datagrams: u64,
-    /// RPC calls received.
-    pub calls: u64,
-    /// Messages that were no RPC call.
-    pub bad_format: u64,
-    /// Calls with credentials that were refused.
-    pub bad_auth: u64,
-    /// Calls not served, or with bad arguments.
-    pub bad_calls: u64,
-    /// Repeated requests answered from the duplicate request cache.
-    pub replayed: u64,
-    /// Repeated requests dropped while the first was in progress.
-    pub dropped_duplicates: u64,
 }
 
 /// State of NFSv4 clients.
@@ -200,7 +179,7 @@ impl Statistics {
         let transport = &self.transport;
         let mut report = Report {
             uptime_seconds: uptime.as_secs_f64(),
-            transport: TransportReport {
+            transport: Transport {
                 connections: load(&transport.connections),
                 datagrams: load(&transport.datagrams),
                 calls: load(&transport.calls),

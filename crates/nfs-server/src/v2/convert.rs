@@ -5,6 +5,7 @@ use benchmaster_nfs_proto::v2::{Fattr, Ftype, Nfsstat2, SERVER_TIME, Sattr, Time
 use crate::call::Refusal;
 use crate::fs::{Attr, FsError, Kind, SetAttr, SetTime, Time};
 use crate::stateless::StatelessError;
+use crate::status;
 
 /// Size of a block, as reported to clients.
 pub(super) const BLOCK: u32 = 4096;
@@ -33,30 +34,7 @@ impl From<Nfsstat2> for Stop {
 
 impl From<FsError> for Stop {
     fn from(error: FsError) -> Self {
-        Self::Status(match error {
-            FsError::NotOwner => Nfsstat2::PERM,
-            FsError::NotFound => Nfsstat2::NOENT,
-            FsError::Access | FsError::BadName => Nfsstat2::ACCES,
-            FsError::Exists => Nfsstat2::EXIST,
-            FsError::NotDirectory => Nfsstat2::NOTDIR,
-            FsError::IsDirectory => Nfsstat2::ISDIR,
-            FsError::TooLarge => Nfsstat2::FBIG,
-            FsError::NoSpace => Nfsstat2::NOSPC,
-            FsError::ReadOnly => Nfsstat2::ROFS,
-            FsError::NameTooLong => Nfsstat2::NAMETOOLONG,
-            FsError::NotEmpty => Nfsstat2::NOTEMPTY,
-            FsError::Stale => Nfsstat2::STALE,
-            FsError::WrongKind => Nfsstat2::NXIO,
-            // RFC 1094 has no names for these.
-            FsError::CrossDevice
-            | FsError::Invalid
-            | FsError::IsSymlink
-            | FsError::TooManyLinks
-            | FsError::NotSync
-            | FsError::NoXattr
-            | FsError::XattrTooBig
-            | FsError::NoSuchRange => Nfsstat2::IO,
-        })
+        Self::Status(status::of_error(error).0)
     }
 }
 

@@ -13,22 +13,13 @@ pub(super) fn getattr(call: &mut Call<'_>, file: Fhandle) -> Result<(), Stop> {
     let id = call.resolve(&file)?;
     call.conflict(id, Conflict::Read)?;
     let attributes = fattr(id.export, &call.attr(id)?);
-    call.ok2(&attributes);
-    Ok(())
+    call.ok2(&attributes)
 }
 
 pub(super) fn setattr(call: &mut Call<'_>, args: SetattrArgs) -> Result<(), Stop> {
     let id = call.resolve(&args.file)?;
-    let (fs, node) = call.server.exports.file_mut(id)?;
-    let set = set_attr(&args.attributes);
-    call.conflict(id, Conflict::Change)?;
-    if set.size.is_some() && call.denied(id, true) {
-        return Err(Nfsstat2::ACCES.into());
-    }
-    let owner = set.size.is_some() && fs.attr(node)?.uid == call.who.uid;
-    let changed = fs.set_attr(call.who, node, &set, None, owner, call.now.wall)?;
-    call.ok2(&fattr(id.export, &changed.after));
-    Ok(())
+    let changed = call.change(id, &set_attr(&args.attributes), None)?;
+    call.ok2(&fattr(id.export, &changed.after))
 }
 
 pub(super) fn readlink(call: &mut Call<'_>, file: Fhandle) -> Result<(), Stop> {
@@ -41,7 +32,7 @@ pub(super) fn readlink(call: &mut Call<'_>, file: Fhandle) -> Result<(), Stop> {
     if attr.size > MAX_PATH.into() {
         return Err(Nfsstat2::NAMETOOLONG.into());
     }
-    call.ok2(&());
+    call.ok2(&())?;
     fs.read_link(node, call.now.wall, &mut |content| call.reply.encoder.opaque(content))?;
     Ok(())
 }
@@ -51,7 +42,7 @@ pub(super) fn read(call: &mut Call<'_>, args: ReadArgs) -> Result<(), Stop> {
     let (fs, node) = call.io(id, false)?;
     let mut pages = Vec::new();
     let info = fs.read(node, args.offset.into(), args.count.min(MAX_DATA), &mut pages, call.now.wall)?;
-    call.ok2(&fattr(id.export, &info.attr));
+    call.ok2(&fattr(id.export, &info.attr))?;
     call.reply.put_data(pages);
     Ok(())
 }
@@ -68,8 +59,7 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Stop
         return Err(Nfsstat2::FBIG.into());
     }
     let changed = fs.write(call.who, node, args.offset.into(), &call.reply.stored(data), call.now.wall)?;
-    call.ok2(&fattr(id.export, &changed.after));
-    Ok(())
+    call.ok2(&fattr(id.export, &changed.after))
 }
 
 pub(super) fn statfs(call: &mut Call<'_>, file: Fhandle) -> Result<(), Stop> {
@@ -79,6 +69,5 @@ pub(super) fn statfs(call: &mut Call<'_>, file: Fhandle) -> Result<(), Stop> {
     let stat = fs.stat();
     let blocks = |bytes: u64| clamp(bytes / u64::from(BLOCK));
     let (total, free) = (blocks(stat.total_bytes), blocks(stat.free_bytes));
-    call.ok2(&StatfsOk { tsize: MAX_DATA, bsize: BLOCK, blocks: total, bfree: free, bavail: free });
-    Ok(())
+    call.ok2(&StatfsOk { tsize: MAX_DATA, bsize: BLOCK, blocks: total, bfree: free, bavail: free })
 }

@@ -7,23 +7,22 @@ use benchmaster_nfs_proto::v2::{
 
 use super::convert::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, Stop, fattr, fileid, set_attr};
 use crate::call::Call;
-use crate::fs::{Attr, FsError, Kind, NewFile, RemoveKind, SetAttr};
+use crate::fs::{Attr, Kind, NewFile, RemoveKind, SetAttr};
 use crate::handle::FileId;
 use crate::state::Conflict;
-use crate::stateless::{file_id, is_dot};
+use crate::stateless::is_dot;
 
 pub(super) fn lookup(call: &mut Call<'_>, args: DirOpArgs<'_>) -> Result<(), Stop> {
     let dir = call.resolve(&args.dir)?;
     let (id, attr) = call.server.exports.lookup(call.who, dir, args.name.0)?;
     // There is no result without attributes.
     call.conflict(id, Conflict::Read)?;
-    found(call, id, &attr);
-    Ok(())
+    found(call, id, &attr)
 }
 
-fn found(call: &mut Call<'_>, id: FileId, attr: &Attr) {
+fn found(call: &mut Call<'_>, id: FileId, attr: &Attr) -> Result<(), Stop> {
     let file = call.handle(id);
-    call.ok2(&DirOpOk { file, attributes: fattr(id.export, attr) });
+    call.ok2(&DirOpOk { file, attributes: fattr(id.export, attr) })
 }
 
 pub(super) fn create(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Stop> {
@@ -44,29 +43,12 @@ pub(super) fn create(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), St
         return make(call, dir, args.where_.name.0, new, &set);
     }
     match make(call, dir, args.where_.name.0, NewFile::Regular, &set) {
-        Err(Stop::Status(Nfsstat2::EXIST)) => take(call, dir, args.where_.name.0, &set),
+        Err(Stop::Status(Nfsstat2::EXIST)) => {
+            let attr = call.reuse(dir, args.where_.name.0, &set)?;
+            found(call, FileId::new(dir.export, attr.node), &attr)
+        }
         result => result,
     }
-}
-
-/// CREATE of a file that exists: of the attributes only the size counts.
-fn take(call: &mut Call<'_>, dir: FileId, name: &[u8], set: &SetAttr) -> Result<(), Stop> {
-    let (fs, node) = call.server.exports.file_mut(dir)?;
-    let (file, mut attr) = fs.lookup(call.who, node, name)?;
-    if attr.kind != Kind::Regular {
-        return Err(Nfsstat2::EXIST.into());
-    }
-    let id = file_id(dir.export, file);
-    if set.size.is_some() {
-        call.conflict(id, Conflict::Change)?;
-        if call.denied(id, true) {
-            return Err(Nfsstat2::ACCES.into());
-        }
-        let set = SetAttr { size: set.size, ..SetAttr::default() };
-        attr = fs.set_attr(call.who, file, &set, None, false, call.now.wall)?.after;
-    }
-    found(call, id, &attr);
-    Ok(())
 }
 
 pub(super) fn mkdir(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Stop> {
@@ -78,28 +60,13 @@ pub(super) fn mkdir(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Sto
 pub(super) fn symlink(call: &mut Call<'_>, args: SymlinkArgs<'_>) -> Result<(), Stop> {
     let dir = call.resolve(&args.from.dir)?;
     let set = SetAttr { size: None, ..set_attr(&args.attributes) };
-    add(call, dir, args.from.name.0, NewFile::Symlink(args.to.0), &set)?;
-    call.ok2(&());
-    Ok(())
+    call.create(dir, args.from.name.0, NewFile::Symlink(args.to.0), &set, None)?;
+    call.ok2(&())
 }
 
 fn make(call: &mut Call<'_>, dir: FileId, name: &[u8], new: NewFile<'_>, set: &SetAttr) -> Result<(), Stop> {
-    let attr = add(call, dir, name, new, set)?;
-    found(call, file_id(dir.export, attr.node), &attr);
-    Ok(())
-}
-
-fn add(call: &mut Call<'_>, dir: FileId, name: &[u8], new: NewFile<'_>, set: &SetAttr) -> Result<Attr, Stop> {
-    if is_dot(name) {
-        return Err(Nfsstat2::EXIST.into());
-    }
-    if let NewFile::Special(Kind::Block | Kind::Character, _) = new
-        && call.who.uid != 0
-    {
-        return Err(Nfsstat2::PERM.into());
-    }
-    let (fs, node) = call.server.exports.file_mut(dir)?;
-    Ok(fs.create(call.who, node, name, new, set, None, call.now.wall)?.attr)
+    let attr = call.create(dir, name, new, set, None)?.attr;
+    found(call, FileId::new(dir.export, attr.node), &attr)
 }
 
 pub(super) fn remove(call: &mut Call<'_>, args: DirOpArgs<'_>) -> Result<(), Stop> {
@@ -115,45 +82,20 @@ fn take_away(call: &mut Call<'_>, args: DirOpArgs<'_>, kind: RemoveKind) -> Resu
     if is_dot(args.name.0) {
         return Err(Nfsstat2::ISDIR.into());
     }
-    let (fs, node) = call.server.exports.file_mut(dir)?;
-    call.name_conflict(dir, args.name.0)?;
-    fs.remove(call.who, node, args.name.0, kind, call.now.wall)?;
-    call.ok2(&());
-    Ok(())
+    call.remove(dir, args.name.0, kind)?;
+    call.ok2(&())
 }
 
 pub(super) fn rename(call: &mut Call<'_>, args: RenameArgs<'_>) -> Result<(), Stop> {
     let (from, to) = (call.resolve(&args.from.dir)?, call.resolve(&args.to.dir)?);
-    let (name, new_name) = (args.from.name.0, args.to.name.0);
-    if from.export != to.export {
-        return Err(FsError::CrossDevice.into());
-    }
-    if is_dot(name) || is_dot(new_name) {
-        return Err(FsError::Invalid.into());
-    }
-    let (fs, from_node) = call.server.exports.file_mut(from)?;
-    let (_, to_node) = call.server.exports.file_mut(to)?;
-    call.name_conflict(from, name)?;
-    call.name_conflict(to, new_name)?;
-    fs.rename(call.who, from_node, name, to_node, new_name, call.now.wall)?;
-    call.ok2(&());
-    Ok(())
+    call.rename((from, args.from.name.0), (to, args.to.name.0))?;
+    call.ok2(&())
 }
 
 pub(super) fn link(call: &mut Call<'_>, args: LinkArgs<'_>) -> Result<(), Stop> {
     let (file, dir) = (call.resolve(&args.from)?, call.resolve(&args.to.dir)?);
-    if file.export != dir.export {
-        return Err(FsError::CrossDevice.into());
-    }
-    if is_dot(args.to.name.0) {
-        return Err(Nfsstat2::EXIST.into());
-    }
-    let (fs, node) = call.server.exports.file_mut(file)?;
-    let (_, dir_node) = call.server.exports.file_mut(dir)?;
-    call.conflict(file, Conflict::Change)?;
-    fs.link(call.who, node, dir_node, args.to.name.0, call.now.wall)?;
-    call.ok2(&());
-    Ok(())
+    call.link(file, dir, args.to.name.0)?;
+    call.ok2(&())
 }
 
 pub(super) fn readdir(call: &mut Call<'_>, args: ReaddirArgs) -> Result<(), Stop> {
@@ -161,7 +103,7 @@ pub(super) fn readdir(call: &mut Call<'_>, args: ReaddirArgs) -> Result<(), Stop
     let exports = &call.server.exports;
     let (fs, node) = exports.file(dir)?;
     let parent = exports.parent(dir)?.unwrap_or(dir);
-    call.ok2(&());
+    call.ok2(&())?;
     // The count is of entries alone; their last FALSE and `eof` come on top.
     let mut room = args.count.min(MAX_DATA) as usize;
     let (mut any, mut too_far) = (false, false);

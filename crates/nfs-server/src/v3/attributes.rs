@@ -5,7 +5,6 @@ use benchmaster_nfs_proto::v3::{
     PathconfArgs, PathconfOk, SetattrArgs, SetattrOk, access as bits, fsf,
 };
 
-use super::Objects;
 use super::convert::{fattr, no_directory, set_attr, time, wcc};
 use crate::call::Call;
 use crate::fs::{Attr, Kind, LINK_MAX, NAME_MAX, access as rights, permits};
@@ -16,58 +15,34 @@ const PREFERRED_LISTING: u32 = 64 << 10;
 /// Offsets are signed in clients.
 pub(super) const MAX_FILE_SIZE: u64 = i64::MAX as u64;
 
-pub(super) fn getattr(
-    call: &mut Call<'_>,
-    args: GetattrArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let id = call.object(args.object.0, &mut objects.first)?;
+pub(super) fn getattr(call: &mut Call<'_>, args: GetattrArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.object.0)?;
     call.conflict(id, Conflict::Read)?;
     let obj_attributes = fattr(id.export, &call.attr(id)?);
-    call.ok(&GetattrOk { obj_attributes });
-    Ok(())
+    call.ok(&GetattrOk { obj_attributes })
 }
 
-pub(super) fn setattr(
-    call: &mut Call<'_>,
-    args: SetattrArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let id = call.object(args.object.0, &mut objects.first)?;
-    let (fs, node) = call.server.exports.file_mut(id)?;
+pub(super) fn setattr(call: &mut Call<'_>, args: SetattrArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.object.0)?;
+    call.server.exports.file_mut(id)?;
     let set = set_attr(&args.new_attributes)?;
     let guard = args.guard.map(time).transpose()?;
     if set.size.is_some_and(|size| size > MAX_FILE_SIZE) {
         return Err(Nfsstat3::INVAL);
     }
-    call.conflict(id, Conflict::Change)?;
-    if set.size.is_some() && call.denied(id, true) {
-        return Err(Nfsstat3::ACCES);
-    }
-    // The owner may cut off what it may not write, as if the file had been opened before.
-    let owner = set.size.is_some() && fs.attr(node)?.uid == call.who.uid;
-    let changed =
-        fs.set_attr(call.who, node, &set, guard, owner, call.now.wall).map_err(
-            |error| match no_directory(error.into()) {
-                Nfsstat3::FBIG => Nfsstat3::INVAL,
-                status => status,
-            },
-        )?;
-    call.ok(&SetattrOk { obj_wcc: wcc(id.export, &changed) });
-    Ok(())
+    let changed = call.change(id, &set, guard).map_err(|error| match no_directory(error.into()) {
+        Nfsstat3::FBIG => Nfsstat3::INVAL,
+        status => status,
+    })?;
+    call.ok(&SetattrOk { obj_wcc: wcc(id.export, &changed) })
 }
 
-pub(super) fn access(
-    call: &mut Call<'_>,
-    args: AccessArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let id = call.object(args.object.0, &mut objects.first)?;
+pub(super) fn access(call: &mut Call<'_>, args: AccessArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.object.0)?;
     let attr = call.attr(id)?;
     let read_only = call.server.exports.get(id.export)?.read_only;
     let allowed = allowed(&attr, read_only, |wanted| permits(&attr, call.who, wanted));
-    call.ok(&AccessOk { obj_attributes: call.post_op(id, &attr), access: args.access & allowed });
-    Ok(())
+    call.ok(&AccessOk { obj_attributes: call.post_op(id, &attr), access: args.access & allowed })
 }
 
 /// Bits of ACCESS that apply to this kind of object and are permitted.
@@ -86,8 +61,8 @@ fn allowed(attr: &Attr, read_only: bool, permitted: impl Fn(u32) -> bool) -> u32
     allowed
 }
 
-pub(super) fn fsstat(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
-    let id = call.object(args.fsroot.0, &mut objects.first)?;
+pub(super) fn fsstat(call: &mut Call<'_>, args: FsArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.fsroot.0)?;
     let (fs, node) = call.server.exports.file(id)?;
     let obj_attributes = call.post_op(id, &fs.attr(node)?);
     let stat = fs.stat();
@@ -100,12 +75,11 @@ pub(super) fn fsstat(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Object
         ffiles: stat.free_files,
         afiles: stat.free_files,
         invarsec: 0,
-    });
-    Ok(())
+    })
 }
 
-pub(super) fn fsinfo(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
-    let id = call.object(args.fsroot.0, &mut objects.first)?;
+pub(super) fn fsinfo(call: &mut Call<'_>, args: FsArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.fsroot.0)?;
     let obj_attributes = call.post_op(id, &call.attr(id)?);
     let config = &call.server.config;
     let delta = config.change_granularity.unwrap_or_default();
@@ -125,16 +99,11 @@ pub(super) fn fsinfo(call: &mut Call<'_>, args: FsArgs<'_>, objects: &mut Object
             nseconds: if delta.is_zero() { 1 } else { delta.subsec_nanos() },
         },
         properties: fsf::LINK | fsf::SYMLINK | fsf::HOMOGENEOUS | fsf::CANSETTIME,
-    });
-    Ok(())
+    })
 }
 
-pub(super) fn pathconf(
-    call: &mut Call<'_>,
-    args: PathconfArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let id = call.object(args.object.0, &mut objects.first)?;
+pub(super) fn pathconf(call: &mut Call<'_>, args: PathconfArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.object.0)?;
     let obj_attributes = call.post_op(id, &call.attr(id)?);
     call.ok(&PathconfOk {
         obj_attributes,
@@ -144,6 +113,5 @@ pub(super) fn pathconf(
         chown_restricted: true,
         case_insensitive: false,
         case_preserving: true,
-    });
-    Ok(())
+    })
 }

@@ -8,6 +8,7 @@ use crate::call::Call;
 use crate::fs::{self, Attr, Changed, FsError, Kind, SetAttr, Time};
 use crate::handle::FileId;
 use crate::stateless::StatelessError;
+use crate::status;
 
 impl Call<'_> {
     /// Attributes beside another result: none where the holder of a write delegation may know better, which the
@@ -97,26 +98,7 @@ pub(super) fn set_attr(sattr: &Sattr3) -> Result<SetAttr, Nfsstat3> {
 
 impl From<FsError> for Nfsstat3 {
     fn from(error: FsError) -> Self {
-        match error {
-            FsError::NotOwner => Self::PERM,
-            FsError::NotFound => Self::NOENT,
-            // Names that are none: RFC 1813 §3.2.
-            FsError::Access | FsError::BadName => Self::ACCES,
-            FsError::Exists => Self::EXIST,
-            FsError::CrossDevice => Self::XDEV,
-            FsError::NotDirectory => Self::NOTDIR,
-            FsError::IsDirectory => Self::ISDIR,
-            FsError::Invalid | FsError::IsSymlink | FsError::WrongKind => Self::INVAL,
-            FsError::TooLarge => Self::FBIG,
-            FsError::NoSpace => Self::NOSPC,
-            FsError::ReadOnly => Self::ROFS,
-            FsError::TooManyLinks => Self::MLINK,
-            FsError::NameTooLong => Self::NAMETOOLONG,
-            FsError::NotEmpty => Self::NOTEMPTY,
-            FsError::Stale => Self::STALE,
-            FsError::NotSync => Self::NOT_SYNC,
-            FsError::NoXattr | FsError::XattrTooBig | FsError::NoSuchRange => Self::SERVERFAULT,
-        }
+        status::of_error(error).1
     }
 }
 

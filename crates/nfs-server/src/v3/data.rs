@@ -6,7 +6,6 @@ use benchmaster_nfs_proto::v3::{
     CommitArgs, CommitOk, Nfsstat3, ReadArgs, ReadlinkArgs, WccData, WriteArgs, WriteOk,
 };
 
-use super::Objects;
 use super::attributes::MAX_FILE_SIZE;
 use super::convert::{fattr, no_directory, wcc};
 use crate::call::Call;
@@ -17,8 +16,8 @@ thread_local! {
     static PAGES: Cell<Vec<PageSlice>> = const { Cell::new(Vec::new()) };
 }
 
-pub(super) fn read(call: &mut Call<'_>, args: ReadArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
-    let id = call.object(args.file.0, &mut objects.first)?;
+pub(super) fn read(call: &mut Call<'_>, args: ReadArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.file.0)?;
     let (fs, node) = call.io(id, false).map_err(|trouble| no_directory(trouble.into()))?;
     let count = args.count.min(call.max_io());
     let mut pages = PAGES.take();
@@ -34,8 +33,8 @@ pub(super) fn read(call: &mut Call<'_>, args: ReadArgs<'_>, objects: &mut Object
     Ok(result?)
 }
 
-pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
-    let id = call.object(args.file.0, &mut objects.first)?;
+pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.file.0)?;
     let (fs, node) = call.io(id, true).map_err(|trouble| no_directory(trouble.into()))?;
     let data = args.data.bytes().unwrap_or_default();
     if data.len() != args.count as usize {
@@ -53,37 +52,27 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>, objects: &mut Obje
         // As asked, although memory is no more stable than memory: clients must be made to COMMIT as by other servers.
         committed: args.stable,
         verf: call.server.boot.to_be_bytes(),
-    });
-    Ok(())
+    })
 }
 
-pub(super) fn commit(
-    call: &mut Call<'_>,
-    args: CommitArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let id = call.object(args.file.0, &mut objects.first)?;
+pub(super) fn commit(call: &mut Call<'_>, args: CommitArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.file.0)?;
     let attr = call.attr(id)?;
     if attr.kind != Kind::Regular {
         return Err(Nfsstat3::INVAL);
     }
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };
-    call.ok(&CommitOk { file_wcc, verf: call.server.boot.to_be_bytes() });
-    Ok(())
+    call.ok(&CommitOk { file_wcc, verf: call.server.boot.to_be_bytes() })
 }
 
-pub(super) fn readlink(
-    call: &mut Call<'_>,
-    args: ReadlinkArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let id = call.object(args.symlink.0, &mut objects.first)?;
+pub(super) fn readlink(call: &mut Call<'_>, args: ReadlinkArgs<'_>) -> Result<(), Nfsstat3> {
+    let id = call.object(args.symlink.0)?;
     let (fs, node) = call.server.exports.file(id)?;
     let attr = fs.attr(node)?;
     if attr.kind != Kind::Symlink {
         return Err(Nfsstat3::INVAL);
     }
-    call.ok(&Some(fattr(id.export, &attr)));
+    call.ok(&Some(fattr(id.export, &attr)))?;
     fs.read_link(node, call.now.wall, &mut |content| call.reply.encoder.opaque(content))?;
     Ok(())
 }

@@ -3,11 +3,9 @@
 use benchmaster_nfs_proto::v3::{Entry, EntryPlus, Nfsstat3, PostOpAttr, ReaddirArgs, ReaddirplusArgs};
 use benchmaster_nfs_proto::xdr::Encoder;
 
-use super::Objects;
 use super::convert::fattr;
 use crate::call::Call;
 use crate::handle::{self, FileId, HANDLE_LEN};
-use crate::stateless::file_id;
 
 const DOT: u64 = 1;
 const DOT_DOT: u64 = 2;
@@ -18,21 +16,13 @@ const HANDLE: usize = 4 + 4 + HANDLE_LEN;
 /// Encoded length of `resok` without entries: attributes, verifier, last FALSE, `eof`.
 const FRAME: usize = ATTRIBUTES + 8 + 4 + 4;
 
-pub(super) fn readdir(
-    call: &mut Call<'_>,
-    args: ReaddirArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let dir = call.object(args.dir.0, &mut objects.first)?;
+pub(super) fn readdir(call: &mut Call<'_>, args: ReaddirArgs<'_>) -> Result<(), Nfsstat3> {
+    let dir = call.object(args.dir.0)?;
     list(call, dir, (args.cookie, args.cookieverf), args.count, None)
 }
 
-pub(super) fn readdirplus(
-    call: &mut Call<'_>,
-    args: ReaddirplusArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let dir = call.object(args.dir.0, &mut objects.first)?;
+pub(super) fn readdirplus(call: &mut Call<'_>, args: ReaddirplusArgs<'_>) -> Result<(), Nfsstat3> {
+    let dir = call.object(args.dir.0)?;
     list(call, dir, (args.cookie, args.cookieverf), args.maxcount, Some(args.dircount))
 }
 
@@ -70,7 +60,7 @@ fn list(
     // Before the directory's lock, as everywhere.
     let tables = (plus && server.config.delegations).then(|| server.state.read());
     let held = |id| tables.as_ref().is_some_and(|tables| tables.files.write_delegated(id));
-    call.ok(&Some(fattr(dir.export, &attr)));
+    call.ok(&Some(fattr(dir.export, &attr)))?;
     let e = &mut call.reply.encoder;
     e.put(&valid);
     let names = dircount.map_or(usize::MAX, |dircount| dircount as usize);
@@ -83,7 +73,7 @@ fn list(
         let after = if cookie <= DOT_DOT { 0 } else { cookie };
         fs.read_dir(call.who, node, after, plus, call.now.wall, &mut |entry| {
             // A mount point is another file than what is mounted there: LOOKUP tells.
-            let id = file_id(dir.export, entry.node);
+            let id = FileId::new(dir.export, entry.node);
             let attr = entry.attr.filter(|_| exports.cross(dir.export, entry.node) == id);
             // The holder of a write delegation may know better: GETATTR recalls it.
             let more =

@@ -6,41 +6,33 @@ use benchmaster_nfs_proto::v3::{
     SymlinkArgs, WccData,
 };
 
-use super::Objects;
-use super::convert::{fattr, set_attr, wcc};
+use super::convert::{fattr, no_directory, set_attr, wcc};
 use crate::call::Call;
-use crate::fs::{Attr, FsError, Kind, NewFile, RemoveKind, SetAttr};
+use crate::fs::{Attr, Kind, NewFile, RemoveKind, SetAttr};
 use crate::handle::FileId;
-use crate::state::Conflict;
-use crate::stateless::{file_id, is_dot};
+use crate::stateless::is_dot;
 
-pub(super) fn lookup(
-    call: &mut Call<'_>,
-    args: LookupArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let dir = call.object(args.what.dir.0, &mut objects.first)?;
+pub(super) fn lookup(call: &mut Call<'_>, args: LookupArgs<'_>) -> Result<(), Nfsstat3> {
+    let dir = call.object(args.what.dir.0)?;
     let (id, attr) = call.server.exports.lookup(call.who, dir, args.what.name.0)?;
     let dir_attributes = call.attr(dir).ok().map(|attr| fattr(dir.export, &attr));
     let handle = call.handle(id);
     let obj_attributes = call.post_op(id, &attr);
-    call.ok(&LookupOk { object: handle[..].into(), obj_attributes, dir_attributes });
-    Ok(())
+    call.ok(&LookupOk { object: handle[..].into(), obj_attributes, dir_attributes })
 }
 
-pub(super) fn create(
-    call: &mut Call<'_>,
-    args: CreateArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let dir = call.object(args.where_.dir.0, &mut objects.first)?;
+pub(super) fn create(call: &mut Call<'_>, args: CreateArgs<'_>) -> Result<(), Nfsstat3> {
+    let dir = call.object(args.where_.dir.0)?;
     let name = args.where_.name.0;
     match args.how {
         CreateHow::Guarded(sattr) => make(call, dir, name, NewFile::Regular, &set_attr(&sattr)?, None),
         CreateHow::Unchecked(sattr) => {
             let set = set_attr(&sattr)?;
             match make(call, dir, name, NewFile::Regular, &set, None) {
-                Err(Nfsstat3::EXIST) => take(call, dir, name, &set),
+                Err(Nfsstat3::EXIST) => {
+                    let attr = call.reuse(dir, name, &set)?;
+                    existing_ok(call, dir, &attr)
+                }
                 result => result,
             }
         }
@@ -55,31 +47,27 @@ pub(super) fn create(
     }
 }
 
-pub(super) fn mkdir(call: &mut Call<'_>, args: MkdirArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
-    make_at(call, args.where_, NewFile::Directory, &args.attributes, objects)
+pub(super) fn mkdir(call: &mut Call<'_>, args: MkdirArgs<'_>) -> Result<(), Nfsstat3> {
+    make_at(call, args.where_, NewFile::Directory, &args.attributes)
 }
 
-pub(super) fn symlink(
-    call: &mut Call<'_>,
-    args: SymlinkArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
+pub(super) fn symlink(call: &mut Call<'_>, args: SymlinkArgs<'_>) -> Result<(), Nfsstat3> {
     let link = args.symlink;
-    make_at(call, args.where_, NewFile::Symlink(link.symlink_data.0), &link.symlink_attributes, objects)
+    make_at(call, args.where_, NewFile::Symlink(link.symlink_data.0), &link.symlink_attributes)
 }
 
-pub(super) fn mknod(call: &mut Call<'_>, args: MknodArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
+pub(super) fn mknod(call: &mut Call<'_>, args: MknodArgs<'_>) -> Result<(), Nfsstat3> {
     let (kind, device, sattr) = match args.what {
         MknodData::Blk(data) => (Kind::Block, (data.spec.major, data.spec.minor), data.dev_attributes),
         MknodData::Chr(data) => (Kind::Character, (data.spec.major, data.spec.minor), data.dev_attributes),
         MknodData::Sock(sattr) => (Kind::Socket, (0, 0), sattr),
         MknodData::Fifo(sattr) => (Kind::Fifo, (0, 0), sattr),
         MknodData::Other(_) => {
-            call.object(args.where_.dir.0, &mut objects.first)?;
+            call.object(args.where_.dir.0)?;
             return Err(Nfsstat3::BADTYPE);
         }
     };
-    make_at(call, args.where_, NewFile::Special(kind, device), &sattr, objects)
+    make_at(call, args.where_, NewFile::Special(kind, device), &sattr)
 }
 
 fn make_at(
@@ -87,9 +75,8 @@ fn make_at(
     place: DirOpArgs<'_>,
     new: NewFile<'_>,
     sattr: &Sattr3,
-    objects: &mut Objects,
 ) -> Result<(), Nfsstat3> {
-    let dir = call.object(place.dir.0, &mut objects.first)?;
+    let dir = call.object(place.dir.0)?;
     make(call, dir, place.name.0, new, &set_attr(sattr)?, None)
 }
 
@@ -102,38 +89,8 @@ fn make(
     set: &SetAttr,
     verifier: Option<Createverf3>,
 ) -> Result<(), Nfsstat3> {
-    if is_dot(name) {
-        return Err(Nfsstat3::EXIST);
-    }
-    if let NewFile::Special(Kind::Block | Kind::Character, _) = new
-        && call.who.uid != 0
-    {
-        return Err(Nfsstat3::PERM);
-    }
-    let (fs, node) = call.server.exports.file_mut(dir)?;
-    let verifier = verifier.map(u64::from_be_bytes);
-    let made = fs.create(call.who, node, name, new, set, verifier, call.now.wall)?;
-    made_ok(call, dir, &made.attr, wcc(dir.export, &made.dir));
-    Ok(())
-}
-
-/// CREATE UNCHECKED of a file that exists: of the attributes only the size counts.
-fn take(call: &mut Call<'_>, dir: FileId, name: &[u8], set: &SetAttr) -> Result<(), Nfsstat3> {
-    let (fs, node) = call.server.exports.file_mut(dir)?;
-    let (file, mut attr) = fs.lookup(call.who, node, name)?;
-    if attr.kind != Kind::Regular {
-        return Err(Nfsstat3::EXIST);
-    }
-    if set.size.is_some() {
-        let id = file_id(dir.export, file);
-        call.conflict(id, Conflict::Change)?;
-        if call.denied(id, true) {
-            return Err(Nfsstat3::ACCES);
-        }
-        let set = SetAttr { size: set.size, ..SetAttr::default() };
-        attr = fs.set_attr(call.who, file, &set, None, false, call.now.wall)?.after;
-    }
-    existing_ok(call, dir, &attr)
+    let made = call.create(dir, name, new, set, verifier.map(u64::from_be_bytes))?;
+    made_ok(call, dir, &made.attr, wcc(dir.export, &made.dir))
 }
 
 /// CREATE EXCLUSIVE of a file that exists: a success if this very request made it.
@@ -148,103 +105,56 @@ fn repeated(call: &mut Call<'_>, dir: FileId, name: &[u8], verifier: Createverf3
 
 fn existing_ok(call: &mut Call<'_>, dir: FileId, attr: &Attr) -> Result<(), Nfsstat3> {
     let after = Some(fattr(dir.export, &call.attr(dir)?));
-    made_ok(call, dir, attr, WccData { before: None, after });
-    Ok(())
+    made_ok(call, dir, attr, WccData { before: None, after })
 }
 
-fn made_ok(call: &mut Call<'_>, dir: FileId, attr: &Attr, dir_wcc: WccData) {
-    let handle = call.handle(file_id(dir.export, attr.node));
+fn made_ok(call: &mut Call<'_>, dir: FileId, attr: &Attr, dir_wcc: WccData) -> Result<(), Nfsstat3> {
+    let handle = call.handle(FileId::new(dir.export, attr.node));
     let obj_attributes = Some(fattr(dir.export, attr));
-    call.ok(&CreateOk { obj: Some(handle[..].into()), obj_attributes, dir_wcc });
+    call.ok(&CreateOk { obj: Some(handle[..].into()), obj_attributes, dir_wcc })
 }
 
-pub(super) fn remove(
-    call: &mut Call<'_>,
-    args: RemoveArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
+pub(super) fn remove(call: &mut Call<'_>, args: RemoveArgs<'_>) -> Result<(), Nfsstat3> {
     if is_dot(args.object.name.0) {
-        call.object(args.object.dir.0, &mut objects.first)?;
+        call.object(args.object.dir.0)?;
         return Err(Nfsstat3::ISDIR);
     }
-    take_away(call, args.object, RemoveKind::File, objects)
+    take_away(call, args.object, RemoveKind::File)
 }
 
-pub(super) fn rmdir(
-    call: &mut Call<'_>,
-    args: RemoveArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
+pub(super) fn rmdir(call: &mut Call<'_>, args: RemoveArgs<'_>) -> Result<(), Nfsstat3> {
     // RFC 1813 §3.3.13: these two.
     let status = match args.object.name.0 {
         b"." => Nfsstat3::INVAL,
         b".." => Nfsstat3::EXIST,
-        _ => return take_away(call, args.object, RemoveKind::Directory, objects),
+        _ => return take_away(call, args.object, RemoveKind::Directory),
     };
-    call.object(args.object.dir.0, &mut objects.first)?;
+    call.object(args.object.dir.0)?;
     Err(status)
 }
 
-fn take_away(
-    call: &mut Call<'_>,
-    what: DirOpArgs<'_>,
-    kind: RemoveKind,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let dir = call.object(what.dir.0, &mut objects.first)?;
-    let (fs, node) = call.server.exports.file_mut(dir)?;
-    call.name_conflict(dir, what.name.0)?;
-    let removed = fs.remove(call.who, node, what.name.0, kind, call.now.wall)?;
-    call.ok(&RemoveOk { dir_wcc: wcc(dir.export, &removed.dir) });
-    Ok(())
+fn take_away(call: &mut Call<'_>, what: DirOpArgs<'_>, kind: RemoveKind) -> Result<(), Nfsstat3> {
+    let dir = call.object(what.dir.0)?;
+    let removed = call.remove(dir, what.name.0, kind)?;
+    call.ok(&RemoveOk { dir_wcc: wcc(dir.export, &removed.dir) })
 }
 
-pub(super) fn rename(
-    call: &mut Call<'_>,
-    args: RenameArgs<'_>,
-    objects: &mut Objects,
-) -> Result<(), Nfsstat3> {
-    let from = call.object(args.from.dir.0, &mut objects.first)?;
-    let to = call.object(args.to.dir.0, &mut objects.second)?;
-    if from.export != to.export {
-        return Err(Nfsstat3::XDEV);
-    }
-    let (name, new_name) = (args.from.name.0, args.to.name.0);
-    if is_dot(name) || is_dot(new_name) {
-        return Err(Nfsstat3::INVAL);
-    }
-    let (fs, from_node) = call.server.exports.file_mut(from)?;
-    let (_, to_node) = call.server.exports.file_mut(to)?;
-    call.name_conflict(from, name)?;
-    call.name_conflict(to, new_name)?;
-    let renamed = fs.rename(call.who, from_node, name, to_node, new_name, call.now.wall)?;
+pub(super) fn rename(call: &mut Call<'_>, args: RenameArgs<'_>) -> Result<(), Nfsstat3> {
+    let from = call.object(args.from.dir.0)?;
+    let to = call.object(args.to.dir.0)?;
+    let renamed = call.rename((from, args.from.name.0), (to, args.to.name.0))?;
     call.ok(&RenameWcc {
         fromdir_wcc: wcc(from.export, &renamed.from),
         todir_wcc: wcc(to.export, &renamed.to),
-    });
-    Ok(())
+    })
 }
 
-pub(super) fn link(call: &mut Call<'_>, args: LinkArgs<'_>, objects: &mut Objects) -> Result<(), Nfsstat3> {
-    let file = call.object(args.file.0, &mut objects.first)?;
-    let dir = call.object(args.link.dir.0, &mut objects.second)?;
-    if file.export != dir.export {
-        return Err(Nfsstat3::XDEV);
-    }
-    if is_dot(args.link.name.0) {
-        return Err(Nfsstat3::EXIST);
-    }
-    let (fs, node) = call.server.exports.file_mut(file)?;
-    let (_, dir_node) = call.server.exports.file_mut(dir)?;
-    call.conflict(file, Conflict::Change)?;
-    let linked =
-        fs.link(call.who, node, dir_node, args.link.name.0, call.now.wall).map_err(|error| match error {
-            FsError::IsDirectory => Nfsstat3::INVAL,
-            error => error.into(),
-        })?;
+pub(super) fn link(call: &mut Call<'_>, args: LinkArgs<'_>) -> Result<(), Nfsstat3> {
+    let file = call.object(args.file.0)?;
+    let dir = call.object(args.link.dir.0)?;
+    let linked = call.link(file, dir, args.link.name.0).map_err(|error| no_directory(error.into()))?;
     call.ok(&LinkWcc {
         file_attributes: Some(fattr(file.export, &linked.attr)),
         linkdir_wcc: wcc(dir.export, &linked.dir),
-    });
-    Ok(())
+    })
 }

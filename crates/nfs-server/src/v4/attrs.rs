@@ -2,8 +2,8 @@
 
 use benchmaster_nfs_proto::v4::{
     ACL_SUPPORT_ALLOW, ACL_SUPPORT_DENY, AttrError, Attributes, Bitmap4, ChangeAttrType4,
-    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, Nfsstat4, Nfstime4, OpenArguments4, Settime4,
-    Specdata4, V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
+    FS_CHARSET_CAP_ALLOWS_ONLY_UTF8, Fattr4, Fsid4, Ftype4, KNOWN_ATTRS, Nfsstat4, Nfstime4, OpenArguments4,
+    Settime4, Specdata4, V40_ATTRS, V41_ATTRS, WRITE_ONLY_ATTRS, fattr4,
 };
 use benchmaster_nfs_proto::xdr::Encoder;
 
@@ -14,67 +14,16 @@ use crate::handle::{self, FileId};
 use crate::shared::Shared;
 
 /// Everything this server supports. Named attributes, quotas, labels, retention, layouts are not among them.
-const SUPPORTED: Bitmap4 = Bitmap4::of(&[
-    fattr4::SUPPORTED_ATTRS,
-    fattr4::TYPE,
-    fattr4::FH_EXPIRE_TYPE,
-    fattr4::CHANGE,
-    fattr4::SIZE,
-    fattr4::LINK_SUPPORT,
-    fattr4::SYMLINK_SUPPORT,
-    fattr4::NAMED_ATTR,
-    fattr4::FSID,
-    fattr4::UNIQUE_HANDLES,
-    fattr4::LEASE_TIME,
-    fattr4::RDATTR_ERROR,
-    fattr4::ACL,
-    fattr4::ACLSUPPORT,
-    fattr4::CANSETTIME,
-    fattr4::CASE_INSENSITIVE,
-    fattr4::CASE_PRESERVING,
-    fattr4::CHOWN_RESTRICTED,
-    fattr4::FILEHANDLE,
-    fattr4::FILEID,
-    fattr4::FILES_AVAIL,
-    fattr4::FILES_FREE,
-    fattr4::FILES_TOTAL,
-    fattr4::FS_LOCATIONS,
-    fattr4::HOMOGENEOUS,
-    fattr4::MAXFILESIZE,
-    fattr4::MAXLINK,
-    fattr4::MAXNAME,
-    fattr4::MAXREAD,
-    fattr4::MAXWRITE,
-    fattr4::MODE,
-    fattr4::NO_TRUNC,
-    fattr4::NUMLINKS,
-    fattr4::OWNER,
-    fattr4::OWNER_GROUP,
-    fattr4::RAWDEV,
-    fattr4::SPACE_AVAIL,
-    fattr4::SPACE_FREE,
-    fattr4::SPACE_TOTAL,
-    fattr4::SPACE_USED,
-    fattr4::TIME_ACCESS,
-    fattr4::TIME_ACCESS_SET,
-    fattr4::TIME_CREATE,
-    fattr4::TIME_DELTA,
-    fattr4::TIME_METADATA,
-    fattr4::TIME_MODIFY,
-    fattr4::TIME_MODIFY_SET,
-    fattr4::MOUNTED_ON_FILEID,
-    fattr4::MODE_SET_MASKED,
-    fattr4::SUPPATTR_EXCLCREAT,
-    fattr4::FS_CHARSET_CAP,
-    fattr4::CLONE_BLKSIZE,
-    fattr4::SPACE_FREED,
-    fattr4::CHANGE_ATTR_TYPE,
-    fattr4::MODE_UMASK,
-    fattr4::XATTR_SUPPORT,
-    fattr4::TIME_DELEG_ACCESS,
-    fattr4::TIME_DELEG_MODIFY,
-    fattr4::OPEN_ARGUMENTS,
-]);
+const SUPPORTED: Bitmap4 = KNOWN_ATTRS
+    .without(fattr4::ARCHIVE)
+    .without(fattr4::HIDDEN)
+    .without(fattr4::MIMETYPE)
+    .without(fattr4::QUOTA_AVAIL_HARD)
+    .without(fattr4::QUOTA_AVAIL_SOFT)
+    .without(fattr4::QUOTA_USED)
+    .without(fattr4::SYSTEM)
+    .without(fattr4::TIME_BACKUP)
+    .without(fattr4::OFFLINE);
 
 /// Times that the holder of a delegation sets (RFC 9754 §5).
 const DELEGATED_TIMES: Bitmap4 = Bitmap4::of(&[fattr4::TIME_DELEG_ACCESS, fattr4::TIME_DELEG_MODIFY]);
@@ -131,8 +80,8 @@ const DELEGATED: Bitmap4 = Bitmap4::of(&[
 
 /// Attributes supported in a minor version.
 pub(crate) fn supported(minor: u32) -> Bitmap4 {
-    const V40: Bitmap4 = intersection(&SUPPORTED, &V40_ATTRS);
-    const V41: Bitmap4 = intersection(&SUPPORTED, &V41_ATTRS);
+    const V40: Bitmap4 = SUPPORTED.intersection(&V40_ATTRS);
+    const V41: Bitmap4 = SUPPORTED.intersection(&V41_ATTRS);
     match minor {
         0 => V40,
         1 => V41,
@@ -157,18 +106,6 @@ pub(crate) fn delegated_times(attrs: &Fattr4<'_>) -> Result<Option<DelegatedTime
     let given = Attributes::decode(attrs).map_err(AttrError::status)?;
     let (access, modify) = (given.time_deleg_access.map(to_time), given.time_deleg_modify.map(to_time));
     Ok(Some((access.transpose()?, modify.transpose()?)))
-}
-
-const fn intersection(a: &Bitmap4, b: &Bitmap4) -> Bitmap4 {
-    let mut both = Bitmap4::EMPTY;
-    let mut bit = 0;
-    while bit < 96 {
-        if a.contains(bit) && b.contains(bit) {
-            both = both.with(bit);
-        }
-        bit += 1;
-    }
-    both
 }
 
 /// Refuses to read what can only be written (RFC 8881 §5.5).

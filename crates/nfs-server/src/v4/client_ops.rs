@@ -27,15 +27,13 @@ pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> Op
         (args.client.verifier, args.client.id.0, c.peer.address.ip().to_canonical());
     let request = SetClientId { verifier, owner, host, callback };
     let outcome = {
-        let mut tables = c.server.state.write();
-        let Tables { clients, files } = &mut *tables;
+        let Tables { clients, files } = &mut *c.server.state.write();
         clients.setclientid(files, request, Principal::from(c.who), c.now.instant, c.effects)
     };
     match outcome {
         Ok((client, setclientid_confirm)) => {
             c.client = Some(client);
-            c.reply.encoder.put(&SetclientidOk { clientid: client.0, setclientid_confirm });
-            Ok(())
+            c.answer(&SetclientidOk { clientid: client.0, setclientid_confirm })
         }
         Err(ClidInUse::By(netid, universal)) => {
             let using = Netaddr4 { r_netid: netid.as_slice().into(), r_addr: universal.as_slice().into() };
@@ -49,8 +47,7 @@ pub(crate) fn setclientid(c: &mut Compound<'_>, args: SetclientidArgs<'_>) -> Op
 pub(crate) fn setclientid_confirm(c: &mut Compound<'_>, args: SetclientidConfirmArgs) -> OpResult {
     let (id, confirm) = (ClientId(args.clientid), args.setclientid_confirm);
     {
-        let mut tables = c.server.state.write();
-        let Tables { clients, files } = &mut *tables;
+        let Tables { clients, files } = &mut *c.server.state.write();
         clients.setclientid_confirm(files, id, confirm, Principal::from(c.who), c.now.instant, c.effects)?;
     }
     c.client = Some(id);
@@ -84,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::config::ServerConfig;
-    use crate::state::Effect;
+    use crate::state::{Callback, Effect};
     use crate::v4::testing::{Client, open_something, server};
 
     fn set(verifier: u8) -> Argop<'static> {
@@ -110,7 +107,7 @@ mod tests {
         assert_eq!(client.run(&[renew]).status(), Nfsstat4::STALE_CLIENTID);
         let confirm = Argop::SetclientidConfirm(SetclientidConfirmArgs { clientid, setclientid_confirm });
         assert_eq!(client.run(&[confirm]).status(), Nfsstat4::OK);
-        assert_eq!(client.effects, [Effect::Probe(ClientId(clientid))]);
+        assert_eq!(client.effects, [Effect::Call(ClientId(clientid), Callback::Probe)]);
         assert_eq!(client.run(&[renew]).status(), Nfsstat4::OK);
         assert_eq!(client.done.client, Some(ClientId(clientid)));
         let tables = server.state.read();

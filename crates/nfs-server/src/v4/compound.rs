@@ -98,16 +98,16 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
 
 /// The request has its slot: what SEQUENCE decides for the operations after it.
 fn enter(c: &mut Compound<'_>, slot: &SlotGuard) {
-    let session = slot.session();
-    let limits = session.limits();
-    c.limit = if slot.cache_this() && limits.max_reply_cached < limits.max_reply {
-        Limit { bytes: limits.max_reply_cached as usize, status: Nfsstat4::REP_TOO_BIG_TO_CACHE }
+    let session = &slot.session;
+    let limits = &session.limits;
+    c.limit = if slot.cache_this && limits.maxresponsesize_cached < limits.maxresponsesize {
+        Limit { bytes: limits.maxresponsesize_cached as usize, status: Nfsstat4::REP_TOO_BIG_TO_CACHE }
     } else {
-        Limit { bytes: limits.max_reply as usize, status: Nfsstat4::REP_TOO_BIG }
+        Limit { bytes: limits.maxresponsesize as usize, status: Nfsstat4::REP_TOO_BIG }
     };
     c.client = Some(session.client());
-    c.session = Some((session.clone(), slot.slot()));
-    c.reply.encoder.put(slot.result());
+    c.session = Some((session.clone(), slot.slot));
+    c.reply.encoder.put(&slot.result);
 }
 
 /// Runs one operation and writes its result: number, status, body.

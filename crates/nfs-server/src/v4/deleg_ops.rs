@@ -20,8 +20,7 @@ pub(crate) fn delegreturn(c: &mut Compound<'_>, args: DelegreturnArgs) -> OpResu
     let file = c.file()?;
     let stateid = c.stateid(args.deleg_stateid)?;
     let session_client = if c.minor > 0 { c.client } else { None };
-    let mut tables = c.server.state.write();
-    let Tables { clients, files } = &mut *tables;
+    let Tables { clients, files } = &mut *c.server.state.write();
     let client = files.return_delegation(c.minor, session_client, &stateid, file, c.effects)?;
     if c.minor == 0 {
         clients.renew(client, c.now.instant);
@@ -71,15 +70,11 @@ pub(crate) fn want_delegation(c: &mut Compound<'_>, args: WantDelegationArgs) ->
             Promise::Granted { stateid, write, times, recall }
         }
         _ if !permits(&attr, c.who, right::READ) => Promise::Refused(OpenNoneDelegation4::Resource(false)),
-        _ => match files.delegate(clients, &wish, now, || fs.hold(node).is_ok()) {
-            Ok((stateid, write)) => Promise::Granted { stateid, write, times, recall: false },
-            Err(why) => Promise::Refused(why),
-        },
+        _ => Promise::new(files.delegate(clients, &wish, now, || fs.hold(node).is_ok()), times),
     };
     drop(tables);
     note(c, &promise);
-    c.reply.encoder.put(&promise.encode(true));
-    Ok(())
+    c.answer(&promise.encode(true))
 }
 
 /// What an operation says about a delegation.
@@ -103,6 +98,13 @@ pub(crate) enum Promise {
 }
 
 impl Promise {
+    pub(crate) fn new(outcome: Result<(Stateid4, bool), OpenNoneDelegation4>, times: bool) -> Self {
+        match outcome {
+            Ok((stateid, write)) => Self::Granted { stateid, write, times, recall: false },
+            Err(why) => Self::Refused(why),
+        }
+    }
+
     /// As it is encoded; `reasons`: to a client that understands reasons and asked.
     pub(crate) fn encode(&self, reasons: bool) -> OpenDelegation4<'static> {
         // Every user needs the ACCESS operation.

@@ -40,9 +40,8 @@ pub(crate) fn create(c: &mut Compound<'_>, args: CreateArgs<'_>) -> OpResult {
         return Err(Nfsstat4::PERM.into());
     }
     let created = fs.create(c.who, node, name, new, &set, None, c.now.wall)?;
-    c.reply.encoder.put(&CreateOk { cinfo: change_info(&created.dir), attrset: args.createattrs.attrmask });
-    c.set_current(file_id(dir.export, created.attr.node));
-    Ok(())
+    c.set_current(FileId::new(dir.export, created.attr.node));
+    c.answer(&CreateOk { cinfo: change_info(&created.dir), attrset: args.createattrs.attrmask })
 }
 
 /// LINK (RFC 7530 §16.9, RFC 8881 §18.9): the saved file gets a name in the current directory.
@@ -60,8 +59,7 @@ pub(crate) fn link(c: &mut Compound<'_>, args: LinkArgs<'_>) -> OpResult {
     // The number of links is an attribute that delegations promise to keep.
     c.check_conflict(file, Conflict::Change)?;
     let linked = fs.link(c.who, node, dir_node, name, c.now.wall)?;
-    c.reply.encoder.put(&LinkOk { cinfo: change_info(&linked.dir) });
-    Ok(())
+    c.answer(&LinkOk { cinfo: change_info(&linked.dir) })
 }
 
 /// REMOVE (RFC 7530 §16.26, RFC 8881 §18.25).
@@ -70,10 +68,9 @@ pub(crate) fn remove(c: &mut Compound<'_>, args: RemoveArgs<'_>) -> OpResult {
     let name = check_name(args.target)?;
     let (fs, node) = directory_for_change(c, dir)?;
     let (target, _) = fs.lookup(c.who, node, name)?;
-    c.check_conflict(file_id(dir.export, target), Conflict::Change)?;
+    c.check_conflict(FileId::new(dir.export, target), Conflict::Change)?;
     let removed = fs.remove(c.who, node, name, RemoveKind::Any, c.now.wall).map_err(removal_failure)?;
-    c.reply.encoder.put(&RemoveOk { cinfo: change_info(&removed.dir) });
-    Ok(())
+    c.answer(&RemoveOk { cinfo: change_info(&removed.dir) })
 }
 
 /// RENAME (RFC 7530 §16.27, RFC 8881 §18.26): from the saved directory to the current one.
@@ -89,9 +86,9 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
     let (source, _) = fs.lookup(c.who, from_node, old)?;
     let target = fs.lookup(c.who, to_node, new).map(|(target, _)| target);
     if target != Ok(source) {
-        c.check_conflict(file_id(from.export, source), Conflict::Change)?;
+        c.check_conflict(FileId::new(from.export, source), Conflict::Change)?;
         if let Ok(target) = target {
-            c.check_conflict(file_id(to.export, target), Conflict::Change)?;
+            c.check_conflict(FileId::new(to.export, target), Conflict::Change)?;
         }
     }
     let renamed =
@@ -100,10 +97,7 @@ pub(crate) fn rename(c: &mut Compound<'_>, args: RenameArgs<'_>) -> OpResult {
             FsError::IsDirectory | FsError::NotDirectory | FsError::NotEmpty => Nfsstat4::EXIST.into(),
             error => removal_failure(error),
         })?;
-    c.reply
-        .encoder
-        .put(&RenameOk { source_cinfo: change_info(&renamed.from), target_cinfo: change_info(&renamed.to) });
-    Ok(())
+    c.answer(&RenameOk { source_cinfo: change_info(&renamed.from), target_cinfo: change_info(&renamed.to) })
 }
 
 /// Where only owners remove, others lack access: PERM is no status of REMOVE and RENAME (RFC 7530 §13.2, RFC 8881
@@ -238,10 +232,6 @@ fn put_no_attributes(encoder: &mut Encoder, why: Option<Nfsstat4>) {
     why.iter().for_each(|status| error.put(status));
     let attrmask = why.map_or(Bitmap4::EMPTY, |_| Bitmap4::of(&[fattr4::RDATTR_ERROR]));
     encoder.put(&Fattr4 { attrmask, attr_vals: error.buffer().into() });
-}
-
-fn file_id(export: u32, node: Node) -> FileId {
-    FileId { export, ino: node.ino, generation: node.generation }
 }
 
 /// File system and node of a directory that is about to be changed.

@@ -50,8 +50,7 @@ pub(crate) fn access(c: &mut Compound<'_>, args: AccessArgs) -> OpResult {
     let granted = granted
         | may(ACCESS_XAREAD | ACCESS_XALIST, right::READ, false)
         | may(ACCESS_XAWRITE, right::WRITE, true);
-    c.reply.encoder.put(&AccessOk { supported, access: granted & supported });
-    Ok(())
+    c.answer(&AccessOk { supported, access: granted & supported })
 }
 
 /// GETATTR (RFC 7530 §16.7, RFC 8881 §18.7).
@@ -98,8 +97,7 @@ pub(crate) fn setattr(c: &mut Compound<'_>, args: SetattrArgs<'_>) -> OpResult {
     }
     c.check_conflict(file, Conflict::Change)?;
     fs.set_attr(c.who, node, &set, None, size_checked, c.now.wall)?;
-    c.reply.encoder.put(&args.obj_attributes.attrmask);
-    Ok(())
+    c.answer(&args.obj_attributes.attrmask)
 }
 
 impl Compound<'_> {

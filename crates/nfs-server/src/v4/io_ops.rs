@@ -32,12 +32,7 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
     let data = args.data.bytes().unwrap_or_default();
     check_end(args.offset, data.len() as u64)?;
     fs.write(c.who, node, args.offset, &c.reply.stored(data), c.now.wall)?;
-    c.reply.encoder.put(&WriteOk {
-        count: data.len() as u32,
-        committed: args.stable,
-        writeverf: c.write_verifier(),
-    });
-    Ok(())
+    c.answer(&WriteOk { count: data.len() as u32, committed: args.stable, writeverf: c.write_verifier() })
 }
 
 /// COMMIT (RFC 7530 §16.3, RFC 8881 §18.3): there is nothing more stable to write to than memory. No range is wrong.
@@ -45,8 +40,7 @@ pub(crate) fn commit(c: &mut Compound<'_>, _: CommitArgs) -> OpResult {
     let file = c.file()?;
     let (_, _, attr) = c.look(file)?;
     check_kind(attr.kind)?;
-    c.reply.encoder.put(&CommitOk { writeverf: c.write_verifier() });
-    Ok(())
+    c.answer(&CommitOk { writeverf: c.write_verifier() })
 }
 
 /// Refuses to let a file grow beyond what can be addressed.

@@ -22,8 +22,7 @@ use crate::state::{ClientId, Tables};
 pub(crate) fn lock(c: &mut Compound<'_>, args: LockArgs<'_>) -> OpResult {
     let file = c.file()?;
     check_lockable(c, file)?;
-    let server = c.server;
-    let tables = &mut *server.state.write();
+    let tables = &mut *c.server.state.write();
     match args.locker {
         Locker4::OpenOwner(locker) => lock_new(c, tables, file, &args, &locker),
         Locker4::LockOwner(locker) => {
@@ -52,8 +51,7 @@ pub(crate) fn lockt(c: &mut Compound<'_>, args: LocktArgs<'_>) -> OpResult {
     let file = c.file()?;
     check_lockable(c, file)?;
     let range = Range::new(args.offset, args.length).ok_or(Nfsstat4::INVAL)?;
-    let server = c.server;
-    let tables = &mut *server.state.write();
+    let tables = &mut *c.server.state.write();
     let client = c.client_of(tables, args.owner.clientid)?;
     // It claims nothing: only locks that are not reclaimed yet make its answer uncertain.
     if tables.clients.in_grace() {
@@ -78,16 +76,14 @@ pub(crate) fn locku(c: &mut Compound<'_>, args: LockuArgs) -> OpResult {
     let file = c.file()?;
     check_lockable(c, file)?;
     let stateid = c.stateid(args.lock_stateid)?;
-    let server = c.server;
-    let tables = &mut *server.state.write();
+    let tables = &mut *c.server.state.write();
     let unlock = |c: &mut Compound<'_>, tables: &mut Tables, at: u32| {
         tables.files.check_state_seqid(c.minor, at, &stateid)?;
         let range = Range::new(args.offset, args.length).ok_or(Nfsstat4::INVAL)?;
         let unlocked = tables.files.unlock(at, range, c.effects)?;
         let lock_stateid = unlocked.ok_or_else(|| too_much(c.minor))?;
-        c.reply.encoder.put(&LockuOk { lock_stateid });
         c.set_stateid(lock_stateid);
-        Ok(())
+        c.answer(&LockuOk { lock_stateid })
     };
     if c.minor > 0 {
         let at = tables.files.find_lock(c.minor, c.client, &stateid, file)?;
@@ -104,8 +100,7 @@ pub(crate) fn release_lockowner(c: &mut Compound<'_>, args: ReleaseLockownerArgs
     if c.minor > 0 {
         return Err(Nfsstat4::NOTSUPP.into());
     }
-    let server = c.server;
-    let tables = &mut *server.state.write();
+    let tables = &mut *c.server.state.write();
     let client = c.client_of(tables, args.lock_owner.clientid)?;
     Ok(tables.files.release_lock_owner(client, args.lock_owner.owner.0, c.effects)?)
 }
@@ -125,8 +120,7 @@ pub(crate) fn test_stateid(c: &mut Compound<'_>, args: TestStateidArgs<'_>) -> O
 pub(crate) fn free_stateid(c: &mut Compound<'_>, args: FreeStateidArgs) -> OpResult {
     let client = c.client.ok_or(Nfsstat4::OP_NOT_IN_SESSION)?;
     let stateid = c.stateid(args.stateid)?;
-    let mut tables = c.server.state.write();
-    let Tables { clients, files } = &mut *tables;
+    let Tables { clients, files } = &mut *c.server.state.write();
     Ok(files.free_stateid(clients, client, &stateid, c.effects)?)
 }
 

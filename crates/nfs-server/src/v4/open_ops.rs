@@ -14,8 +14,8 @@ use benchmaster_nfs_proto::v4::{
 use super::attrs::{self, Purpose};
 use super::deleg_ops::{self, Promise};
 use super::names::check_name;
-use super::{Compound, Failure, OpResult, change_info};
-use crate::fs::{Attr, FsError, Kind, NewFile, Node, SetAttr, access as right, permits};
+use super::{Compound, Failure, OpResult, change_info, io_ops};
+use crate::fs::{Attr, FsError, Kind, NewFile, SetAttr, access as right, permits};
 use crate::handle::FileId;
 use crate::reply::ReplyMark;
 use crate::state::delegated::Seen;
@@ -34,8 +34,7 @@ pub(crate) fn open(c: &mut Compound<'_>, args: OpenArgs<'_>) -> OpResult {
     if c.minor == 0 && is_newer_than_v40(&args) {
         return Err(Nfsstat4::BADXDR.into());
     }
-    let server = c.server;
-    let tables = &mut *server.state.write();
+    let tables = &mut *c.server.state.write();
     let now = c.now.instant;
     let client = c.client_of(tables, args.owner.clientid)?;
     let name = args.owner.owner.0;
@@ -60,14 +59,12 @@ pub(crate) fn open_confirm(c: &mut Compound<'_>, args: OpenConfirmArgs) -> OpRes
         return Err(Nfsstat4::NOTSUPP.into());
     }
     let file = c.file()?;
-    let server = c.server;
-    let tables = &mut *server.state.write();
+    let tables = &mut *c.server.state.write();
     let (at, owner, turn) = tables.files.confirm_turn(&args.open_stateid, file, args.seqid, c.effects)?;
     c.renew(tables, at);
     c.in_turn(tables, owner, turn, args.seqid, Opnum::OPEN_CONFIRM, |c, tables| {
         let open_stateid = tables.files.confirm(at, &args.open_stateid)?;
-        c.reply.encoder.put(&OpenConfirmOk { open_stateid });
-        Ok(())
+        c.answer(&OpenConfirmOk { open_stateid })
     })
 }
 
@@ -76,9 +73,8 @@ pub(crate) fn open_downgrade(c: &mut Compound<'_>, args: OpenDowngradeArgs) -> O
     with_open(c, args.open_stateid, args.seqid, Opnum::OPEN_DOWNGRADE, |c, tables, at| {
         let Modes { share, .. } = modes(c.minor, args.share_access, args.share_deny)?;
         let open_stateid = tables.files.downgrade(at, share)?;
-        c.reply.encoder.put(&OpenDowngradeOk { open_stateid });
         c.set_stateid(open_stateid);
-        Ok(())
+        c.answer(&OpenDowngradeOk { open_stateid })
     })
 }
 
@@ -86,9 +82,8 @@ pub(crate) fn open_downgrade(c: &mut Compound<'_>, args: OpenDowngradeArgs) -> O
 pub(crate) fn close(c: &mut Compound<'_>, args: CloseArgs) -> OpResult {
     with_open(c, args.open_stateid, args.seqid, Opnum::CLOSE, |c, tables, at| {
         let open_stateid = tables.files.close(at, c.effects)?;
-        c.reply.encoder.put(&CloseOk { open_stateid });
         c.set_stateid(open_stateid);
-        Ok(())
+        c.answer(&CloseOk { open_stateid })
     })
 }
 
@@ -102,8 +97,7 @@ fn with_open(
 ) -> OpResult {
     let file = c.file()?;
     let stateid = c.exact_stateid(stateid)?;
-    let server = c.server;
-    let tables = &mut *server.state.write();
+    let tables = &mut *c.server.state.write();
     if c.minor > 0 {
         let at = tables.files.find_open(c.minor, c.client, &stateid, file)?;
         return run(c, tables, at);
@@ -216,6 +210,15 @@ struct OpenTarget {
     again: bool,
 }
 
+impl OpenTarget {
+    /// A file that is there; `change` is the change attribute of its directory.
+    fn existing(file: FileId, attr: Attr, change: u64) -> Self {
+        let cinfo = ChangeInfo4 { atomic: true, before: change, after: change };
+        let attrset = Bitmap4::EMPTY;
+        Self { file, attr, cinfo, attrset, created: false, truncate: false, again: false }
+    }
+}
+
 fn run_open(
     c: &mut Compound<'_>,
     tables: &mut Tables,
@@ -300,10 +303,7 @@ fn run_open(
         // The client is about to return the one it has.
         OpenClaim4::DelegateCur(_) | OpenClaim4::DelegCurFh(_) => Promise::None,
         _ if !confirmed => Promise::None,
-        _ => match files.delegate(clients, &wish, now, || fs.hold(node).is_ok()) {
-            Ok((stateid, write)) => Promise::Granted { stateid, write, times, recall: false },
-            Err(why) => Promise::Refused(why),
-        },
+        _ => Promise::new(files.delegate(clients, &wish, now, || fs.hold(node).is_ok()), times),
     };
     deleg_ops::note(c, &promise);
     // Instead of an open, if the delegation allows all that the open would, and denies no more.
@@ -324,16 +324,15 @@ fn run_open(
         | if replaced.is_some() { OPEN_RESULT_NO_OPEN_STATEID } else { 0 }
         | if confirmed { 0 } else { OPEN_RESULT_CONFIRM }
         | if c.minor > 0 { OPEN_RESULT_PRESERVE_UNLINKED | OPEN_RESULT_MAY_NOTIFY_LOCK } else { 0 };
-    c.reply.encoder.put(&OpenOk {
+    c.set_current(found.file);
+    c.set_stateid(replaced.unwrap_or(stateid));
+    c.answer(&OpenOk {
         stateid: returned,
         cinfo: found.cinfo,
         rflags,
         attrset: found.attrset,
         delegation: promise.encode(c.minor > 0 && args.share_access & (WANTS | WANTS_OF_42) != 0),
-    });
-    c.set_current(found.file);
-    c.set_stateid(replaced.unwrap_or(stateid));
-    Ok(())
+    })
 }
 
 /// Flags by which a client says what delegation it wants: of 4.1, and of 4.2 (RFC 9754).
@@ -392,18 +391,8 @@ fn find(c: &Compound<'_>, current: FileId, args: &OpenArgs<'_>) -> Result<OpenTa
         (_, Openflag4::Create(_)) => Err(Nfsstat4::INVAL.into()),
         (_, Openflag4::NoCreate) => {
             let (_, _, attr) = c.look(current)?;
-            let cinfo = ChangeInfo4 { atomic: true, before: 0, after: 0 };
-            let found = OpenTarget {
-                file: current,
-                attr,
-                cinfo,
-                attrset: Bitmap4::EMPTY,
-                created: false,
-                truncate: false,
-                again: true,
-            };
             check_kind(c.minor, attr.kind)?;
-            Ok(found)
+            Ok(OpenTarget { again: true, ..OpenTarget::existing(current, attr, 0) })
         }
     }
 }
@@ -430,15 +419,12 @@ fn by_name(
         c.for_change(dir)?;
         match fs.create(c.who, dir_node, name, NewFile::Regular, &plan.set, plan.verifier, c.now.wall) {
             Ok(created) => {
-                let Node { ino, generation } = created.attr.node;
+                let file = FileId::new(dir.export, created.attr.node);
                 return Ok(OpenTarget {
-                    file: FileId { export: dir.export, ino, generation },
-                    attr: created.attr,
                     cinfo: change_info(&created.dir),
                     attrset: plan.attrset,
                     created: true,
-                    truncate: false,
-                    again: false,
+                    ..OpenTarget::existing(file, created.attr, 0)
                 });
             }
             Err(FsError::Exists) if !last => {}
@@ -487,16 +473,7 @@ impl Plan {
         file: FileId,
         attr: Attr,
     ) -> Result<OpenTarget, Failure> {
-        let cinfo = ChangeInfo4 { atomic: true, before: dir.change, after: dir.change };
-        let mut found = OpenTarget {
-            file,
-            attr,
-            cinfo,
-            attrset: Bitmap4::EMPTY,
-            created: false,
-            truncate: false,
-            again: false,
-        };
+        let mut found = OpenTarget::existing(file, attr, dir.change);
         if self.guarded {
             let (fs, node) = c.server.exports.file(file)?;
             let same =
@@ -521,11 +498,9 @@ impl Plan {
 /// Only regular files are opened. 4.0 says SYMLINK for special files, too (RFC 7530 §16.16.6).
 fn check_kind(minor: u32, kind: Kind) -> OpResult {
     match kind {
-        Kind::Regular => Ok(()),
-        Kind::Directory => Err(Nfsstat4::ISDIR.into()),
-        Kind::Symlink => Err(Nfsstat4::SYMLINK.into()),
+        Kind::Regular | Kind::Directory => io_ops::check_kind(kind),
         _ if minor == 0 => Err(Nfsstat4::SYMLINK.into()),
-        _ => Err(Nfsstat4::WRONG_TYPE.into()),
+        _ => io_ops::check_kind(kind),
     }
 }
 

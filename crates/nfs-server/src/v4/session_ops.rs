@@ -49,8 +49,7 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
         minor: c.minor,
     };
     let exchanged = {
-        let mut tables = c.server.state.write();
-        let Tables { clients, files } = &mut *tables;
+        let Tables { clients, files } = &mut *c.server.state.write();
         clients.exchange_id(files, &request, Principal::from(c.who), c.now.instant, c.effects)?
     };
     c.client = c.client.or(Some(exchanged.client));
@@ -61,7 +60,7 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
         name: concat!("benchmaster ", env!("CARGO_PKG_VERSION")).into(),
         date: Nfstime4::default(),
     };
-    c.reply.encoder.put(&ExchangeIdOk {
+    c.answer(&ExchangeIdOk {
         clientid: exchanged.client.0,
         sequenceid: exchanged.sequence,
         flags: EXCHGID_USE_NON_PNFS | if exchanged.confirmed { EXCHGID_CONFIRMED_R } else { 0 },
@@ -69,21 +68,18 @@ pub(crate) fn exchange_id(c: &mut Compound<'_>, args: ExchangeIdArgs<'_>) -> OpR
         server_owner: ServerOwner4 { minor_id: 0, major_id: name.as_bytes().into() },
         server_scope: name.as_bytes().into(),
         server_impl_id: Some(implementation),
-    });
-    Ok(())
+    })
 }
 
 pub(crate) fn create_session(c: &mut Compound<'_>, args: CreateSessionArgs<'_>) -> OpResult {
     let (connection, back) = (c.peer.connection, back_connection(c.peer));
     let request = CreateSession { args: &args, minor: c.minor, connection, back };
     let created = {
-        let mut tables = c.server.state.write();
-        let Tables { clients, files } = &mut *tables;
+        let Tables { clients, files } = &mut *c.server.state.write();
         clients.create_session(files, request, Principal::from(c.who), c.now.instant, c.effects)?
     };
     c.client = c.client.or(Some(ClientId(args.clientid)));
-    c.reply.encoder.put(&created);
-    Ok(())
+    c.answer(&created)
 }
 
 pub(crate) fn destroy_session(c: &mut Compound<'_>, args: DestroySessionArgs) -> OpResult {
@@ -97,8 +93,7 @@ pub(crate) fn bind_conn_to_session(c: &mut Compound<'_>, args: BindConnToSession
     let dir = session.bind(c.peer.connection, back_connection(c.peer), args.dir)?;
     c.client = c.client.or(Some(session.client()));
     c.server.state.write().clients.back_channel_changed(session.client(), c.effects);
-    c.reply.encoder.put(&BindConnToSessionOk { sessid: args.sessid, dir, use_conn_in_rdma_mode: false });
-    Ok(())
+    c.answer(&BindConnToSessionOk { sessid: args.sessid, dir, use_conn_in_rdma_mode: false })
 }
 
 pub(crate) fn backchannel_ctl(c: &mut Compound<'_>, args: BackchannelCtlArgs<'_>) -> OpResult {
@@ -118,8 +113,7 @@ pub(crate) fn backchannel_ctl(c: &mut Compound<'_>, args: BackchannelCtlArgs<'_>
 
 pub(crate) fn destroy_clientid(c: &mut Compound<'_>, args: DestroyClientidArgs) -> OpResult {
     let own = c.session.as_ref().map(|(session, _)| session.client());
-    let mut tables = c.server.state.write();
-    let Tables { clients, files } = &mut *tables;
+    let Tables { clients, files } = &mut *c.server.state.write();
     clients.destroy_clientid(files, ClientId(args.clientid), own, c.now.instant, c.effects)?;
     Ok(())
 }

@@ -66,8 +66,7 @@ pub(crate) fn seek(c: &mut Compound<'_>, args: SeekArgs) -> OpResult {
     let found = fs.seek(node, args.offset, what)?;
     // The hole that ends every file is found, at the end.
     let offset = found.unwrap_or(attr.size);
-    c.reply.encoder.put(&SeekOk { eof: found.is_none() || offset >= attr.size, offset });
-    Ok(())
+    c.answer(&SeekOk { eof: found.is_none() || offset >= attr.size, offset })
 }
 
 /// IO_ADVISE (RFC 7862 §15.5): memory needs no advice. Who only writes may advise, too: OPENMODE is no answer (§11.2).
@@ -83,8 +82,7 @@ pub(crate) fn io_advise(c: &mut Compound<'_>, args: IoAdviseArgs) -> OpResult {
     if args.offset.checked_add(args.count).is_none() {
         return Err(Nfsstat4::INVAL.into());
     }
-    c.reply.encoder.put(&IoAdviseOk { hints: Bitmap4::of(&[IoAdvise4::NORMAL.0]) });
-    Ok(())
+    c.answer(&IoAdviseOk { hints: Bitmap4::of(&[IoAdvise4::NORMAL.0]) })
 }
 
 /// Source and destination of COPY and CLONE: who may, and how many bytes.
@@ -146,7 +144,7 @@ pub(crate) fn copy(c: &mut Compound<'_>, args: CopyArgs<'_>) -> OpResult {
     } else {
         copy_across(c, from, args.src_offset, to, args.dst_offset, count)?
     };
-    c.reply.encoder.put(&CopyOk {
+    c.answer(&CopyOk {
         response: WriteResponse4 {
             callback_id: None,
             count: copied,
@@ -154,8 +152,7 @@ pub(crate) fn copy(c: &mut Compound<'_>, args: CopyArgs<'_>) -> OpResult {
             writeverf: c.write_verifier(),
         },
         requirements: CopyRequirements4 { consecutive: true, synchronous: true },
-    });
-    Ok(())
+    })
 }
 
 /// Copies between exports, piece by piece.

@@ -208,6 +208,7 @@ impl<'s> Client<'s> {
             effects: &mut self.effects,
             injected: None,
             may_wait: false,
+            objects: [None; 2],
         })
     }
 

@@ -36,8 +36,7 @@ pub(crate) fn setxattr(c: &mut Compound<'_>, args: SetxattrArgs<'_>) -> OpResult
     }
     c.check_conflict(file, Conflict::Change)?;
     let changed = fs.set_xattr(node, name, args.value.0, how, c.now.wall)?;
-    c.reply.encoder.put(&SetxattrOk { info: change_info(&changed) });
-    Ok(())
+    c.answer(&SetxattrOk { info: change_info(&changed) })
 }
 
 /// LISTXATTRS (RFC 8276 §8.4.3).
@@ -82,8 +81,7 @@ pub(crate) fn removexattr(c: &mut Compound<'_>, args: RemovexattrArgs<'_>) -> Op
     let (fs, node) = with_right(c, file, right::WRITE)?;
     c.check_conflict(file, Conflict::Change)?;
     let changed = fs.remove_xattr(node, name, c.now.wall)?;
-    c.reply.encoder.put(&RemovexattrOk { info: change_info(&changed) });
-    Ok(())
+    c.answer(&RemovexattrOk { info: change_info(&changed) })
 }
 
 /// File system and node, if the file may have extended attributes (RFC 8276 §8.1) and the caller that right to it.

@@ -81,7 +81,7 @@ fn a_client_of_40_that_cannot_be_reached_is_down() {
     for address in [Some(closed), Some(silent.address()), None] {
         let client = server.client40(address, 1);
         server.state.write().clients.callback_probed(client, true);
-        server.callbacks.submit(Effect::Probe(client));
+        server.callbacks.submit(client, Callback::Probe);
         eventually("down", || !server.up(client));
         server.change(|Tables { clients, files }, effects| clients.expire(files, client, effects));
     }

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::cred::Credentials;
-use crate::state::{ConnectionId, Effect};
+use crate::state::{Callback, ConnectionId, Effect};
 
 mod v40;
 mod v41;
@@ -46,7 +46,8 @@ impl World {
     }
 
     pub(super) fn probes(&mut self) -> usize {
-        let probes = self.effects.iter().filter(|effect| matches!(effect, Effect::Probe(_))).count();
+        let probes =
+            self.effects.iter().filter(|effect| matches!(effect, Effect::Call(_, Callback::Probe))).count();
         self.effects.clear();
         probes
     }

@@ -8,7 +8,7 @@ use benchmaster_nfs_proto::v4::{Nfsstat4, Verifier4};
 use super::record::{CallbackTarget, Client, Kind, Principal, Setclientid};
 use super::{ClientId, Clients, NewRecord};
 use crate::state::file::Files;
-use crate::state::{Effect, Effects};
+use crate::state::{Callback, Effect, Effects};
 
 /// Arguments of SETCLIENTID.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Clients {
             client.lease.renew(now);
             return Ok(());
         }
-        effects.push(Effect::Probe(id));
+        effects.push(Effect::Call(id, Callback::Probe));
         Ok(())
     }
 

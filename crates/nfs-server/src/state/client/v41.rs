@@ -16,8 +16,8 @@ use super::record::{Kind, Principal, Sessioned};
 use super::{ClientId, Clients, NewRecord, kept};
 use crate::state::backchannel::{BackChannel, BackConnection, Credential};
 use crate::state::file::Files;
-use crate::state::session::{Limits, MIN_REPLY, MIN_REQUEST, Session};
-use crate::state::{ConnectionId, Effect, Effects};
+use crate::state::session::{MIN_REPLY, MIN_REQUEST, Session};
+use crate::state::{Callback, ConnectionId, Effect, Effects};
 
 /// `eir_sequenceid` of every new client.
 const FIRST_SEQUENCE: u32 = 1;
@@ -193,12 +193,6 @@ impl Clients {
         let client = self.by_id.get(&id).ok_or(Nfsstat4::STALE_CLIENTID)?;
         let slots = kept.slots;
         (fore_chan_attrs.maxrequests, fore_chan_attrs.maxresponsesize_cached) = (slots, kept.reply);
-        let limits = Limits {
-            max_request: fore_chan_attrs.maxrequestsize,
-            max_reply: fore_chan_attrs.maxresponsesize,
-            max_reply_cached: fore_chan_attrs.maxresponsesize_cached,
-            max_operations: fore_chan_attrs.maxoperations,
-        };
         let (back_request, back_slots) = (back_chan_attrs.maxrequestsize, back_chan_attrs.maxrequests);
         let mut channel = BackChannel::new(args.cb_program, credential, minor, back_request, back_slots);
         let wanted = args.flags & CREATE_SESSION_CONN_BACK_CHAN != 0 && back_slots > 0;
@@ -208,7 +202,8 @@ impl Clients {
             channel.add(back);
         }
         let sessionid = self.sessions.next_id();
-        let session = Arc::new(Session::new(sessionid, client.lease.clone(), limits, slots, channel));
+        let session =
+            Arc::new(Session::new(sessionid, client.lease.clone(), fore_chan_attrs, slots, channel));
         session.add_fore(connection);
         let created =
             CreateSessionOk { sessionid, sequence: args.sequence, flags, fore_chan_attrs, back_chan_attrs };
@@ -223,7 +218,7 @@ impl Clients {
             state.sessions.push(session);
         }
         client.refresh_paths();
-        effects.push(Effect::Probe(id));
+        effects.push(Effect::Call(id, Callback::Probe));
         Ok(created)
     }
 
@@ -292,7 +287,7 @@ impl Clients {
     pub fn back_channel_changed(&mut self, id: ClientId, effects: &mut Effects) {
         if let Some(client) = self.by_id.get(&id) {
             client.refresh_paths();
-            effects.push(Effect::Probe(id));
+            effects.push(Effect::Call(id, Callback::Probe));
         }
     }
 

@@ -11,13 +11,20 @@ use crate::state::backchannel::Credential;
 
 const SLOTS: u32 = 4;
 const CONNECTION: ConnectionId = ConnectionId(3);
-const LIMITS: Limits =
-    Limits { max_request: 1000, max_reply: 1000, max_reply_cached: 500, max_operations: 8 };
+const LIMITS: ChannelAttrs4 = ChannelAttrs4 {
+    headerpadsize: 0,
+    maxrequestsize: 1000,
+    maxresponsesize: 1000,
+    maxresponsesize_cached: 500,
+    maxoperations: 8,
+    maxrequests: 1,
+    rdma_ird: None,
+};
 /// PUTROOTFH, as an operation after SEQUENCE.
 const ROOT: &[u8] = &[0, 0, 0, 24];
 const FILE: &[u8] = &[0, 0, 0, 10];
 
-fn session_with(limits: Limits) -> Arc<Session> {
+fn session_with(limits: ChannelAttrs4) -> Arc<Session> {
     let now = Instant::now();
     let lease = Arc::new(Lease::new(ClientId(1), now, now));
     let back = BackChannel::new(0x4000_0000, Credential::root(), 1, 4096, 2);
@@ -167,12 +174,12 @@ fn a_false_retry_gets_no_reply_of_another() {
 
 #[test]
 fn limits_hold_before_the_slot_is_touched() {
-    let tiny = Limits { max_reply_cached: 10, ..LIMITS };
+    let tiny = ChannelAttrs4 { maxresponsesize_cached: 10, ..LIMITS };
     let cases = [
         (LIMITS, Request { len: 1001, ..request(ROOT) }, true, Nfsstat4::REQ_TOO_BIG),
         (LIMITS, Request { operations: 9, ..request(ROOT) }, true, Nfsstat4::TOO_MANY_OPS),
         (tiny, request(&[]), true, Nfsstat4::REP_TOO_BIG_TO_CACHE),
-        (Limits { max_reply: 82, ..LIMITS }, request(&[]), false, Nfsstat4::REP_TOO_BIG),
+        (ChannelAttrs4 { maxresponsesize: 82, ..LIMITS }, request(&[]), false, Nfsstat4::REP_TOO_BIG),
     ];
     for (limits, much, cache, expected) in cases {
         let session = session_with(limits);
@@ -195,7 +202,7 @@ fn sequence_reports_slots_and_flags_and_renews_the_lease() {
     let begun =
         session.clone().begin(CONNECTION, &Credentials::root(), &args(1, 1, false), &request(ROOT), later);
     let guard = new(begun);
-    let result = *guard.result();
+    let result = guard.result;
     assert_eq!((result.highest_slotid, result.target_highest_slotid), (SLOTS - 1, SLOTS - 1));
     assert_eq!(result.status_flags, 0x240);
     assert!(session.lease.age(later + Duration::from_secs(1)) <= Duration::from_secs(1));
@@ -384,7 +391,7 @@ proptest! {
                 }
                 Step::End { broken, results } => {
                     let Some(guard) = running.take() else { continue };
-                    let cached = guard.cache_this() || results == 1;
+                    let cached = guard.cache_this || results == 1;
                     let fate = if broken {
                         drop(guard);
                         Fate::Forgotten

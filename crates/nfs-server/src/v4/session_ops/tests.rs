@@ -9,7 +9,7 @@ use benchmaster_nfs_proto::xdr::{List, Opaque};
 
 use super::*;
 use crate::config::ServerConfig;
-use crate::state::{ConnectionId, Effect};
+use crate::state::{Callback, ConnectionId, Effect};
 use crate::v4::testing::{Client, Results, server};
 
 const ROOT: Argop<'static> = Argop::Putrootfh;
@@ -151,7 +151,7 @@ fn connections_join_by_sequence_or_are_bound() {
         (bound.sessid, bound.dir, bound.use_conn_in_rdma_mode),
         (sessid, ChannelDirFromServer4::Both, false)
     );
-    assert_eq!(stranger.effects, [Effect::Probe(ClientId(client.clientid))]);
+    assert_eq!(stranger.effects, [Effect::Call(ClientId(client.clientid), Callback::Probe)]);
     assert_eq!(stranger.plain(&[bind(ChannelDirFromClient4::Fore)]).status(), Nfsstat4::INVAL);
     // A SEQUENCE is enough to belong to the session.
     let mut joining = elsewhere(&client, 3);

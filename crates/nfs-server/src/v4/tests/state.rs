@@ -1,7 +1,7 @@
 //! The current stateid through a compound, and delegations of others before a change.
 
 use super::*;
-use crate::state::Effect;
+use crate::state::{Callback, Effect};
 
 fn open(c: &Client<'_>, name: &'static str, share_access: u32) -> Argop<'static> {
     Argop::Open(OpenArgs {
@@ -118,7 +118,7 @@ fn what_others_hold_delegated_is_recalled_before_it_changes() {
         // Looking is free.
         assert_eq!(other.run(&[putfh(&handle), read(0, 1), getattr(&[3, 4])]).status(), Nfsstat4::OK);
         let recalls = other.effects.iter().filter(|effect| {
-            matches!(effect, Effect::Recall { file, stateid, .. } if *file == id && stateid.other == delegation.stateid.other)
+            matches!(effect, Effect::Call(_, Callback::Recall { file, stateid, .. }) if *file == id && stateid.other == delegation.stateid.other)
         });
         if other.minor == 0 {
             assert!(recalls.count() > 0, "{:?}", other.effects);
@@ -140,5 +140,5 @@ fn the_holder_of_a_delegation_changes_its_file_itself() {
     assert!(matches!(opened.delegation, OpenDelegation4::Read(_)), "{results:?}");
     let mode = Attrs::none().with(fattr4::MODE, &0o600u32);
     assert_eq!(holder.run_at("/export/file", &[setattr(&mode)]).status(), Nfsstat4::OK);
-    assert!(!holder.effects.iter().any(|effect| matches!(effect, Effect::Recall { .. })));
+    assert!(!holder.effects.iter().any(|effect| matches!(effect, Effect::Call(_, Callback::Recall { .. }))));
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::state::{ClientId, Effect};
+use crate::state::{Callback, ClientId, Effect};
 
 mod delegations;
 mod grace;

@@ -10,7 +10,7 @@ fn give_back(c: &mut Holder<'_>, name: &str, deleg_stateid: Stateid4) -> Nfsstat
 }
 
 fn recall(c: &Holder<'_>, stateid: Stateid4, truncate: bool) -> Effect {
-    Effect::Recall { client: c.id(), stateid, file: c.c.id("/export/file"), truncate }
+    Effect::Call(c.id(), Callback::Recall { stateid, file: c.c.id("/export/file"), truncate })
 }
 
 /// Two clients of a minor version, whose callbacks work.
@@ -126,7 +126,10 @@ fn changes_without_an_open_recall_too() {
             _ => two.open_in("/export", OpenClaim4::Null(name.as_str().into()), truncating, R, 0),
         };
         assert_eq!(results.status(), Nfsstat4::DELAY, "{n}");
-        assert_eq!(two.callbacks(), [Effect::Recall { client: one.id(), stateid: held, file: id, truncate }]);
+        assert_eq!(
+            two.callbacks(),
+            [Effect::Call(one.id(), Callback::Recall { stateid: held, file: id, truncate })]
+        );
         assert_eq!(one.at(&name, getattr(&[fattr4::SIZE])).status(), Nfsstat4::OK);
         assert_eq!(give_back(&mut one, &name, held), Nfsstat4::OK);
     }
@@ -218,7 +221,7 @@ fn what_is_not_returned_is_revoked() {
         let answer = |status, now| {
             let mut tables = server.state.write();
             let tables = &mut *tables;
-            tables.files.recall_answered(&mut tables.clients, one.id(), held, status, now, &mut Vec::new());
+            tables.files.recall_answered(one.id(), held, status, now);
         };
         let now = one.c.now.instant;
         answer(Nfsstat4::BAD_STATEID, now);

@@ -80,7 +80,7 @@ fn opens_locks_and_delegations_come_back() {
         let (stateid, write) = with.delegation.unwrap();
         assert!(!write);
         let told = one.callbacks();
-        assert!(matches!(told[..], [Effect::Recall { .. }]), "{told:?}");
+        assert!(matches!(told[..], [Effect::Call(_, Callback::Recall { .. })]), "{told:?}");
         let returned = one.at("file", Argop::Delegreturn(DelegreturnArgs { deleg_stateid: stateid }));
         assert_eq!(returned.status(), Nfsstat4::OK);
         (one.owner, one.seqid) = ("owner 1".into(), sequence);

@@ -38,7 +38,7 @@ fn answer(c: &Holder<'_>, stateid: Stateid4, answer: Option<HolderAttributes>) -
 }
 
 fn question(c: &Holder<'_>, stateid: Stateid4, times: bool) -> Effect {
-    Effect::GetAttributes { client: c.id(), stateid, file: c.c.id("/export/file"), times }
+    Effect::Call(c.id(), Callback::GetAttributes { stateid, file: c.c.id("/export/file"), times })
 }
 
 fn time(seconds: i64) -> Option<Time> {
@@ -74,8 +74,10 @@ fn the_holder_of_a_write_delegation_is_asked_before_others_are_told() {
     two.c.wait(Duration::from_secs(2));
     look(&mut two).unwrap_err();
     two.callbacks();
-    let recall =
-        Effect::Recall { client: one.id(), stateid: held, file: one.c.id("/export/file"), truncate: false };
+    let recall = Effect::Call(
+        one.id(),
+        Callback::Recall { stateid: held, file: one.c.id("/export/file"), truncate: false },
+    );
     assert_eq!(answer(&one, held, None), [recall]);
     assert_eq!(look(&mut two), Err(Nfsstat4::DELAY));
     assert_eq!(two.callbacks(), []);

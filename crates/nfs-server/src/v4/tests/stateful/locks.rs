@@ -328,8 +328,10 @@ fn a_lock_that_becomes_free_is_kept_for_who_waited() {
         assert_eq!(waits(three, 2, LockType4::WriteW), Err(Nfsstat4::DENIED));
         unlock(one, "file", held, 0, 10).unwrap();
         let told: Vec<_> = one.callbacks();
-        let expected =
-            Effect::NotifyLock { client: two.id(), file: two.c.id("/export/file"), owner: b"l2".to_vec() };
+        let expected = Effect::Call(
+            two.id(),
+            Callback::NotifyLock { file: two.c.id("/export/file"), owner: b"l2".to_vec() },
+        );
         assert_eq!(told, if minor == 0 { vec![] } else { vec![expected] });
         // First come, first served.
         assert_eq!(waits(three, 2, LockType4::WriteW), Err(Nfsstat4::DENIED));

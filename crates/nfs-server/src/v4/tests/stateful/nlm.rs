@@ -3,8 +3,9 @@
 use std::net::Ipv4Addr;
 
 use super::*;
+use crate::state::interval::Range;
 use crate::state::nlm::NlmOutcome;
-use crate::state::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmRange, NlmWaiter, Route};
+use crate::state::nlm_lock::{NlmHost, NlmLock, NlmOwner, NlmWaiter, Route};
 
 fn host() -> NlmHost {
     NlmHost { address: [127, 0, 0, 1].into(), name: (*b"old").into() }
@@ -15,7 +16,8 @@ fn owner(svid: i32) -> NlmOwner {
 }
 
 fn lock_of(c: &Holder<'_>, svid: i32, offset: u64, len: u64, exclusive: bool) -> NlmLock {
-    NlmLock { file: c.c.id("/export/file"), owner: owner(svid), range: NlmRange { offset, len }, exclusive }
+    let range = Range::new(offset, if len == 0 { u64::MAX } else { len }).unwrap();
+    NlmLock { file: c.c.id("/export/file"), owner: owner(svid), range, exclusive }
 }
 
 fn ask(c: &mut Holder<'_>, lock: NlmLock, wait: bool) -> NlmOutcome {
@@ -42,9 +44,9 @@ fn either_stands_in_the_way_of_the_other() {
         let whole = lock_of(&c, 1, 0, 0, true);
         assert_eq!(ask(&mut c, whole.clone(), false), NlmOutcome::Denied);
         let tables = server.state.read();
-        let holder = tables.files.nlm_test(&tables.clients, &whole).unwrap();
+        let holder = tables.files.nlm_test(&whole).unwrap();
         drop(tables);
-        assert_eq!((holder.exclusive, holder.range), (true, NlmRange { offset: 10, len: 10 }));
+        assert_eq!((holder.write, holder.range), (true, Range { first: 10, last: 19 }));
         assert_eq!(ask(&mut c, whole.clone(), true), NlmOutcome::Blocked);
         assert_eq!(ask(&mut c, whole.clone(), true), NlmOutcome::Blocked);
         // It is granted when it can be.
@@ -53,7 +55,7 @@ fn either_stands_in_the_way_of_the_other() {
         assert!(matches!(&told[..], [Effect::NlmGranted(waiter)] if waiter.lock == whole), "{told:?}");
         assert_eq!(locks::lock(&mut c, "file", open, "l2", LockType4::Read, 5, 1), Err(Nfsstat4::DENIED));
         let mut tables = server.state.write();
-        let (id, range) = (whole.file, NlmRange { offset: 0, len: 8 });
+        let (id, range) = (whole.file, Range { first: 0, last: 7 });
         tables.files.nlm_unlock(id, &owner(1), range, &mut Vec::new());
         drop(tables);
         assert!(locks::lock(&mut c, "file", open, "l3", LockType4::Write, 5, 3).is_ok());
