@@ -26,6 +26,7 @@ mod portmap;
 pub mod protocol;
 pub mod reactor;
 pub mod rpc;
+mod stateless;
 pub mod types;
 pub mod v2;
 pub mod v3;

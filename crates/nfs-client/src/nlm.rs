@@ -70,7 +70,6 @@ struct Request<'r> {
     lock: &'r Lock,
     cookie: [u8; 4],
     owner: [u8; 8],
-    reclaim: bool,
 }
 
 /// Lock of a request, in the messages of a version.
@@ -87,28 +86,22 @@ macro_rules! alock {
     };
 }
 
-/// Writes arguments in the version spoken.
+/// Writes arguments in the version spoken: the fields before the lock, and those behind it.
 macro_rules! arguments {
-    ($e:expr, $version:expr, $request:expr, $args:ident { $($field:ident : $value:expr),* }) => {
+    ($e:expr, $version:expr, $request:expr,
+     $args:ident { $($field:ident : $value:expr),* } $($behind:ident : $last:expr),*) => {
         match $version {
             v4::VERSION => $e.put(&v4::$args {
-                cookie: $request.cookie[..].into(), $($field: $value,)* alock: alock!(v4, u64, $request),
+                cookie: $request.cookie[..].into(),
+                $($field: $value,)*
+                alock: alock!(v4, u64, $request),
+                $($behind: $last,)*
             }),
             _ => $e.put(&v1::$args {
-                cookie: $request.cookie[..].into(), $($field: $value,)* alock: alock!(v1, u32, $request),
-            }),
-        }
-    };
-    // LOCK has fields behind the lock.
-    ($e:expr, $version:expr, $request:expr) => {
-        match $version {
-            v4::VERSION => $e.put(&v4::LockArgs {
-                cookie: $request.cookie[..].into(), block: false, exclusive: $request.lock.is_exclusive(),
-                alock: alock!(v4, u64, $request), reclaim: $request.reclaim, state: 0,
-            }),
-            _ => $e.put(&v1::LockArgs {
-                cookie: $request.cookie[..].into(), block: false, exclusive: $request.lock.is_exclusive(),
-                alock: alock!(v1, u32, $request), reclaim: $request.reclaim, state: 0,
+                cookie: $request.cookie[..].into(),
+                $($field: $value,)*
+                alock: alock!(v1, u32, $request),
+                $($behind: $last,)*
             }),
         }
     };
@@ -186,7 +179,7 @@ impl LockManager {
         let encode = |e: &mut Encoder, request: &Request<'_>| {
             arguments!(e, self.0.version, request, UnlockArgs {});
         };
-        match self.0.patiently(rpc, Proc::UNLOCK, &lock, false, encode, status).await? {
+        match self.0.patiently(rpc, Proc::UNLOCK, &lock, encode, status).await? {
             NlmStats::GRANTED if lost => Err(NfsError::StateLost("a lock")),
             NlmStats::GRANTED => Ok(()),
             status => Err(NfsError::Nlm(status)),
@@ -203,29 +196,23 @@ impl LockManager {
         let holder = Cell::new(None);
         let decode = |d: &mut Decoder<'_>| {
             let (status, found) = match self.0.version {
-                v4::VERSION => {
-                    let reply = d.get::<v4::TestRes<'_>>()?.stat;
-                    let found = match reply {
-                        v4::TestReply::Denied(h) => Some((h.exclusive, h.svid, h.l_offset, h.l_len)),
-                        v4::TestReply::Other(_) => None,
-                    };
-                    (reply.stat(), found)
-                }
-                _ => {
-                    let reply = d.get::<v1::TestRes<'_>>()?.stat;
-                    let found = match reply {
-                        v1::TestReply::Denied(h) => {
-                            Some((h.exclusive, h.svid, h.l_offset.into(), h.l_len.into()))
-                        }
-                        v1::TestReply::Other(_) => None,
-                    };
-                    (reply.stat(), found)
-                }
+                v4::VERSION => match d.get::<v4::TestRes<'_>>()?.stat {
+                    v4::TestReply::Denied(h) => {
+                        (NlmStats::DENIED, Some((h.exclusive, h.svid, h.l_offset, h.l_len)))
+                    }
+                    v4::TestReply::Other(stat) => (NlmStats(stat), None),
+                },
+                _ => match d.get::<v1::TestRes<'_>>()?.stat {
+                    v1::TestReply::Denied(h) => {
+                        (NlmStats::DENIED, Some((h.exclusive, h.svid, h.l_offset.into(), h.l_len.into())))
+                    }
+                    v1::TestReply::Other(stat) => (NlmStats(stat), None),
+                },
             };
             holder.set(found);
             Ok(status)
         };
-        match self.0.patiently(&rpc, Proc::TEST, &lock, false, encode, decode).await? {
+        match self.0.patiently(&rpc, Proc::TEST, &lock, encode, decode).await? {
             NlmStats::GRANTED => Ok(None),
             NlmStats::DENIED => Ok(holder.get().map(|(exclusive, svid, offset, length)| Holder {
                 kind: if exclusive { LockKind::Write } else { LockKind::Read },
@@ -267,21 +254,24 @@ impl Inner {
 
     /// Asks for a lock once, whatever the answer, but for the grace period.
     async fn ask(&self, rpc: &Rpc, lock: &Lock, reclaim: bool) -> NfsResult<NlmStats> {
-        let encode = |e: &mut Encoder, request: &Request<'_>| arguments!(e, self.version, request);
+        let exclusive = lock.is_exclusive();
+        let encode = |e: &mut Encoder, request: &Request<'_>| {
+            arguments!(e, self.version, request,
+                LockArgs { block: false, exclusive: exclusive } reclaim: reclaim, state: 0);
+        };
         let answer = if reclaim {
-            self.once(rpc, Proc::LOCK, lock, true, encode, status).await
+            self.once(rpc, Proc::LOCK, lock, encode, status).await
         } else {
-            self.patiently(rpc, Proc::LOCK, lock, false, encode, status).await
+            self.patiently(rpc, Proc::LOCK, lock, encode, status).await
         };
         if answer != Ok(NlmStats::BLOCKED) {
             return answer;
         }
         // Not what was asked for: no callback service takes the grant.
         let cancel = |e: &mut Encoder, request: &Request<'_>| {
-            let exclusive = lock.is_exclusive();
             arguments!(e, self.version, request, CancelArgs { block: false, exclusive: exclusive });
         };
-        self.patiently(rpc, Proc::CANCEL, lock, false, cancel, status).await?;
+        self.patiently(rpc, Proc::CANCEL, lock, cancel, status).await?;
         Ok(NlmStats::DENIED)
     }
 
@@ -291,13 +281,12 @@ impl Inner {
         rpc: &Rpc,
         procedure: Proc,
         lock: &Lock,
-        reclaim: bool,
         encode: impl Fn(&mut Encoder, &Request<'_>),
         decode: impl Fn(&mut Decoder<'_>) -> Result<NlmStats, XdrError>,
     ) -> NfsResult<NlmStats> {
         let mut delay = Delay::new(self.delay);
         loop {
-            match self.once(rpc, procedure, lock, reclaim, &encode, &decode).await? {
+            match self.once(rpc, procedure, lock, &encode, &decode).await? {
                 NlmStats::DENIED_GRACE_PERIOD => {
                     delay.pause(rpc.reactor(), rpc.counters(), Event::Grace).await?;
                 }
@@ -311,14 +300,13 @@ impl Inner {
         rpc: &Rpc,
         procedure: Proc,
         lock: &Lock,
-        reclaim: bool,
         encode: impl Fn(&mut Encoder, &Request<'_>),
         decode: impl Fn(&mut Decoder<'_>) -> Result<NlmStats, XdrError>,
     ) -> NfsResult<NlmStats> {
         let number = self.cookie.get();
         self.cookie.set(number.wrapping_add(1));
         let (cookie, owner) = (number.to_be_bytes(), lock.owner.to_be_bytes());
-        let request = Request { caller: &self.caller, lock, cookie, owner, reclaim };
+        let request = Request { caller: &self.caller, lock, cookie, owner };
         let op = op(procedure);
         // Always the same connection, the one that is watched.
         let call = Call::new(op, PROGRAM, self.version, procedure.0).on(0);

@@ -33,7 +33,7 @@ pub enum OptionError {
         problem: &'static str,
     },
     /// There is no such option.
-    #[error("NFS has no option `{name}`; options are {}", Field::names())]
+    #[error("NFS has no option `{name}`; options are {}", FIELDS.map(|(name, ..)| name).join(", "))]
     Unknown {
         /// Text as given.
         name: String,
@@ -148,65 +148,161 @@ pub struct MountOptions {
     pub unstable_limit: u64,
 }
 
+/// An option of the URL: its name, how it is set and how it is written, empty where it is not.
+type Field =
+    (&'static str, fn(&mut MountOptions, &Given<'_>) -> Result<(), OptionError>, fn(&MountOptions) -> String);
+
 /// Options of the URL, in the order in which they are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Version,
-    Port,
-    MountPort,
-    Nconnect,
-    Slots,
-    Rsize,
-    Wsize,
-    Uid,
-    Gid,
-    Sync,
-    Cache,
-    Delegations,
-    Timeo,
-    Retrans,
-    Proto,
-    Nagle,
-    Actimeo,
-    Acregmin,
-    Acregmax,
-    Acdirmin,
-    Acdirmax,
-    DelayInitial,
-    DelayLongest,
-    UnstableLimit,
+const FIELDS: [Field; 24] = [
+    ("version", |o, given| given.version().map(|v| o.version = v), |o| o.version.to_string()),
+    // Written behind the host.
+    ("port", |o, given| given.port().map(|n| o.port = Some(n)), |_| String::new()),
+    ("mountport", |o, given| given.port().map(|n| o.mount_port = Some(n)), |o| optional(o.mount_port)),
+    ("nconnect", |o, given| given.number(1, 256).map(|n| o.connections = n), |o| o.connections.to_string()),
+    ("slots", |o, given| given.number(1, 4096).map(|n| o.slots = n), |o| o.slots.to_string()),
+    ("rsize", |o, given| given.io_size().map(|n| o.read_size = n), |o| size(o.read_size.into())),
+    ("wsize", |o, given| given.io_size().map(|n| o.write_size = n), |o| size(o.write_size.into())),
+    ("uid", |o, given| given.number(0, u32::MAX).map(|n| o.uid = n), |o| o.uid.to_string()),
+    ("gid", |o, given| given.number(0, u32::MAX).map(|n| o.gid = n), |o| o.gid.to_string()),
+    ("sync", |o, given| given.one_of(&STABILITIES).map(|v| o.sync = v), |o| name_of(&STABILITIES, o.sync)),
+    ("cache", |o, given| given.one_of(&CACHES).map(|v| o.cache = v), |o| name_of(&CACHES, o.cache)),
+    (
+        "delegations",
+        |o, given| given.one_of(&SWITCH).map(|on| o.delegations = Some(on)),
+        |o| optional(o.delegations.map(|on| name_of(&SWITCH, on))),
+    ),
+    (
+        "timeo",
+        |o, given| given.positive(SECOND / 10).map(|t| o.timeo = Some(t)),
+        |o| optional(o.timeo.map(TimeSpan)),
+    ),
+    ("retrans", |o, given| given.number(0, 1000).map(|n| o.retrans = Some(n)), |o| optional(o.retrans)),
+    (
+        "proto",
+        |o, given| given.one_of(&TRANSPORTS).map(|v| o.transport = v),
+        |o| name_of(&TRANSPORTS, o.transport),
+    ),
+    ("nagle", |o, given| given.one_of(&SWITCH).map(|on| o.nagle = on), |o| name_of(&SWITCH, o.nagle)),
+    // Written as the four that it sets.
+    ("actimeo", |o, given| given.time(SECOND).map(|t| o.attribute_times = all(t)), |_| String::new()),
+    (
+        "acregmin",
+        |o, given| given.time(SECOND).map(|t| o.attribute_times.regular_min = t),
+        |o| time(o.attribute_times.regular_min),
+    ),
+    (
+        "acregmax",
+        |o, given| given.time(SECOND).map(|t| o.attribute_times.regular_max = t),
+        |o| time(o.attribute_times.regular_max),
+    ),
+    (
+        "acdirmin",
+        |o, given| given.time(SECOND).map(|t| o.attribute_times.directory_min = t),
+        |o| time(o.attribute_times.directory_min),
+    ),
+    (
+        "acdirmax",
+        |o, given| given.time(SECOND).map(|t| o.attribute_times.directory_max = t),
+        |o| time(o.attribute_times.directory_max),
+    ),
+    (
+        "delay_initial",
+        |o, given| given.positive(SECOND).map(|t| o.delay_initial = t),
+        |o| time(o.delay_initial),
+    ),
+    (
+        "delay_longest",
+        |o, given| given.positive(SECOND).map(|t| o.delay_longest = t),
+        |o| time(o.delay_longest),
+    ),
+    (
+        "unstable_limit",
+        |o, given| given.size(0, 1 << 40).map(|n| o.unstable_limit = n),
+        |o| size(o.unstable_limit),
+    ),
+];
+const SECOND: Duration = Duration::from_secs(1);
+
+const STABILITIES: [(&str, Stability); 3] =
+    [("none", Stability::Unstable), ("data", Stability::Data), ("file", Stability::File)];
+const CACHES: [(&str, Cache); 2] = [("off", Cache::Off), ("linux", Cache::Linux)];
+const TRANSPORTS: [(&str, Transport); 2] = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
+const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
+
+fn name_of<T: PartialEq>(names: &[(&str, T)], value: T) -> String {
+    names.iter().find(|(_, other)| *other == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
 }
 
-impl Field {
-    const ALL: [(Self, &'static str); 24] = [
-        (Self::Version, "version"),
-        (Self::Port, "port"),
-        (Self::MountPort, "mountport"),
-        (Self::Nconnect, "nconnect"),
-        (Self::Slots, "slots"),
-        (Self::Rsize, "rsize"),
-        (Self::Wsize, "wsize"),
-        (Self::Uid, "uid"),
-        (Self::Gid, "gid"),
-        (Self::Sync, "sync"),
-        (Self::Cache, "cache"),
-        (Self::Delegations, "delegations"),
-        (Self::Timeo, "timeo"),
-        (Self::Retrans, "retrans"),
-        (Self::Proto, "proto"),
-        (Self::Nagle, "nagle"),
-        (Self::Actimeo, "actimeo"),
-        (Self::Acregmin, "acregmin"),
-        (Self::Acregmax, "acregmax"),
-        (Self::Acdirmin, "acdirmin"),
-        (Self::Acdirmax, "acdirmax"),
-        (Self::DelayInitial, "delay_initial"),
-        (Self::DelayLongest, "delay_longest"),
-        (Self::UnstableLimit, "unstable_limit"),
-    ];
+fn optional<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
 
-    fn names() -> String {
-        Self::ALL.map(|(_, name)| name).join(", ")
+fn size(bytes: u64) -> String {
+    ByteSize(bytes).to_string()
+}
+
+fn time(time: Duration) -> String {
+    TimeSpan(time).to_string()
+}
+
+fn all(time: Duration) -> AttributeTimes {
+    AttributeTimes { regular_min: time, regular_max: time, directory_min: time, directory_max: time }
+}
+
+/// The text given for an option.
+struct Given<'v> {
+    name: &'static str,
+    value: &'v str,
+}
+
+impl Given<'_> {
+    fn wrong(&self, right: String) -> OptionError {
+        OptionError::Value { name: self.name, value: self.value.to_owned(), right }
+    }
+
+    fn number(&self, low: u32, high: u32) -> Result<u32, OptionError> {
+        let number = self.value.parse().ok().filter(|n| (low..=high).contains(n));
+        number.ok_or_else(|| self.wrong(format!("a number from {low} to {high}")))
+    }
+
+    fn port(&self) -> Result<u16, OptionError> {
+        self.number(1, u16::MAX.into()).map(|port| port as u16)
+    }
+
+    fn size(&self, low: u64, high: u64) -> Result<u64, OptionError> {
+        match self.value.parse::<ByteSize>() {
+            Ok(ByteSize(n)) if (low..=high).contains(&n) => Ok(n),
+            Ok(_) => Err(self.wrong(format!("a size from {} to {}", ByteSize(low), ByteSize(high)))),
+            Err(error) => Err(self.wrong(format!("a size such as 64KiB: {error}"))),
+        }
+    }
+
+    fn io_size(&self) -> Result<u32, OptionError> {
+        self.size(512, MAX_IO).map(|size| size as u32)
+    }
+
+    /// A bare number is a number of `bare`.
+    fn time(&self, bare: Duration) -> Result<Duration, OptionError> {
+        match (self.value.parse::<u32>(), self.value.parse::<TimeSpan>()) {
+            (Ok(n), _) => Ok(bare * n),
+            (_, Ok(TimeSpan(time))) => Ok(time),
+            (_, Err(error)) => Err(self.wrong(format!("a time such as 5s: {error}"))),
+        }
+    }
+
+    fn positive(&self, bare: Duration) -> Result<Duration, OptionError> {
+        let time = self.time(bare)?;
+        if time.is_zero() { Err(self.wrong("a time greater than zero, such as 5s".into())) } else { Ok(time) }
+    }
+
+    fn one_of<T: Copy>(&self, values: &[(&str, T)]) -> Result<T, OptionError> {
+        let found = values.iter().find(|(name, _)| *name == self.value).map(|(_, value)| *value);
+        let names = || values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        found.ok_or_else(|| self.wrong(format!("one of {}", names())))
+    }
+
+    fn version(&self) -> Result<Version, OptionError> {
+        self.one_of(&Version::ALL.iter().map(|version| (version.name(), *version)).collect::<Vec<_>>())
     }
 }
 
@@ -242,7 +338,7 @@ impl MountOptions {
 
     /// Names of all options that [`Self::set`] takes.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        Field::ALL.iter().map(|(_, name)| *name)
+        FIELDS.iter().map(|(name, ..)| *name)
     }
 
     /// How long a reply is waited for before the request is sent again.
@@ -279,89 +375,10 @@ impl MountOptions {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         // What mount.nfs calls it.
         let name = if matches!(name, "vers" | "nfsvers") { "version" } else { name };
-        let Some(&(option, name)) = Field::ALL.iter().find(|(_, known)| *known == name) else {
+        let Some((name, set, _)) = FIELDS.iter().find(|(known, ..)| *known == name) else {
             return Err(OptionError::Unknown { name: name.to_owned() });
         };
-        let wrong = |right: String| OptionError::Value { name, value: value.to_owned(), right };
-        let number = |low: u32, high: u32| match value.parse::<u32>() {
-            Ok(n) if (low..=high).contains(&n) => Ok(n),
-            _ => Err(wrong(format!("a number from {low} to {high}"))),
-        };
-        let size = |low: u64, high: u64| match value.parse::<ByteSize>() {
-            Ok(ByteSize(n)) if (low..=high).contains(&n) => Ok(n),
-            Ok(_) => Err(wrong(format!("a size from {} to {}", ByteSize(low), ByteSize(high)))),
-            Err(error) => Err(wrong(format!("a size such as 64KiB: {error}"))),
-        };
-        // A bare number is a number of `bare`.
-        let time = |bare: Duration| match (value.parse::<u32>(), value.parse::<TimeSpan>()) {
-            (Ok(n), _) => Ok(bare * n),
-            (_, Ok(TimeSpan(time))) => Ok(time),
-            (_, Err(error)) => Err(wrong(format!("a time such as 5s: {error}"))),
-        };
-        let positive = |time: Duration| {
-            if time.is_zero() { Err(wrong("a time greater than zero, such as 5s".into())) } else { Ok(time) }
-        };
-        let one_of = |values: &[&str]| wrong(format!("one of {}", values.join(", ")));
-        let switch = || match value {
-            "on" => Ok(true),
-            "off" => Ok(false),
-            _ => Err(one_of(&["on", "off"])),
-        };
-        const SECOND: Duration = Duration::from_secs(1);
-        let times = &mut self.attribute_times;
-        match option {
-            Field::Version => {
-                let names = || Version::ALL.iter().map(|version| version.name()).collect::<Vec<_>>();
-                self.version = Version::from_name(value).ok_or_else(|| one_of(&names()))?;
-            }
-            Field::Port => self.port = Some(number(1, u16::MAX.into())? as u16),
-            Field::MountPort => self.mount_port = Some(number(1, u16::MAX.into())? as u16),
-            Field::Nconnect => self.connections = number(1, 256)?,
-            Field::Slots => self.slots = number(1, 4096)?,
-            Field::Rsize => self.read_size = size(512, MAX_IO)? as u32,
-            Field::Wsize => self.write_size = size(512, MAX_IO)? as u32,
-            Field::Uid => self.uid = number(0, u32::MAX)?,
-            Field::Gid => self.gid = number(0, u32::MAX)?,
-            Field::Sync => {
-                let found = STABILITIES.iter().find(|(name, _)| *name == value);
-                self.sync = found.ok_or_else(|| one_of(&STABILITIES.map(|(name, _)| name)))?.1;
-            }
-            Field::Cache => {
-                self.cache = match value {
-                    "off" => Cache::Off,
-                    "linux" => Cache::Linux,
-                    _ => return Err(one_of(&["off", "linux"])),
-                }
-            }
-            Field::Delegations => self.delegations = Some(switch()?),
-            Field::Timeo => self.timeo = Some(positive(time(SECOND / 10)?)?),
-            Field::Retrans => self.retrans = Some(number(0, 1000)?),
-            Field::Proto => {
-                self.transport = match value {
-                    "tcp" => Transport::Tcp,
-                    "udp" => Transport::Udp,
-                    _ => return Err(one_of(&["tcp", "udp"])),
-                }
-            }
-            Field::Nagle => self.nagle = switch()?,
-            Field::Actimeo => {
-                let all = time(SECOND)?;
-                *times = AttributeTimes {
-                    regular_min: all,
-                    regular_max: all,
-                    directory_min: all,
-                    directory_max: all,
-                };
-            }
-            Field::Acregmin => times.regular_min = time(SECOND)?,
-            Field::Acregmax => times.regular_max = time(SECOND)?,
-            Field::Acdirmin => times.directory_min = time(SECOND)?,
-            Field::Acdirmax => times.directory_max = time(SECOND)?,
-            Field::DelayInitial => self.delay_initial = positive(time(SECOND)?)?,
-            Field::DelayLongest => self.delay_longest = positive(time(SECOND)?)?,
-            Field::UnstableLimit => self.unstable_limit = size(0, 1 << 40)?,
-        }
-        Ok(())
+        set(self, &Given { name, value })
     }
 
     /// Looks whether the options make sense together.
@@ -403,50 +420,7 @@ impl MountOptions {
         }
         Ok(())
     }
-
-    /// Value of an option as text, if it is not the default.
-    fn text(&self, option: Field, default: &Self) -> Option<String> {
-        let number = |own: u32, default: u32| (own != default).then(|| own.to_string());
-        let size = |own: u64, default: u64| (own != default).then(|| ByteSize(own).to_string());
-        let time = |own: Duration, default: Duration| (own != default).then(|| TimeSpan(own).to_string());
-        let (times, usual) = (&self.attribute_times, &default.attribute_times);
-        match option {
-            Field::Version => Some(self.version.to_string()),
-            // Written behind the host.
-            Field::Port => None,
-            Field::MountPort => self.mount_port.map(|port| port.to_string()),
-            Field::Nconnect => number(self.connections, default.connections),
-            Field::Slots => number(self.slots, default.slots),
-            Field::Rsize => size(self.read_size.into(), default.read_size.into()),
-            Field::Wsize => size(self.write_size.into(), default.write_size.into()),
-            Field::Uid => number(self.uid, default.uid),
-            Field::Gid => number(self.gid, default.gid),
-            Field::Sync => {
-                let name = STABILITIES.iter().find(|(_, stability)| *stability == self.sync);
-                name.filter(|_| self.sync != default.sync).map(|(name, _)| (*name).to_owned())
-            }
-            Field::Cache => (self.cache == Cache::Linux).then(|| "linux".to_owned()),
-            Field::Delegations => self.delegations.map(|on| if on { "on" } else { "off" }.to_owned()),
-            Field::Timeo => self.timeo.map(|time| TimeSpan(time).to_string()),
-            Field::Retrans => self.retrans.map(|n| n.to_string()),
-            Field::Proto => (self.transport == Transport::Udp).then(|| "udp".to_owned()),
-            Field::Nagle => self.nagle.then(|| "on".to_owned()),
-            // Written as the four that it sets.
-            Field::Actimeo => None,
-            Field::Acregmin => time(times.regular_min, usual.regular_min),
-            Field::Acregmax => time(times.regular_max, usual.regular_max),
-            Field::Acdirmin => time(times.directory_min, usual.directory_min),
-            Field::Acdirmax => time(times.directory_max, usual.directory_max),
-            Field::DelayInitial => time(self.delay_initial, default.delay_initial),
-            Field::DelayLongest => time(self.delay_longest, default.delay_longest),
-            Field::UnstableLimit => size(self.unstable_limit, default.unstable_limit),
-        }
-    }
 }
-
-/// Names of how stable writes are.
-const STABILITIES: [(&str, Stability); 3] =
-    [("none", Stability::Unstable), ("data", Stability::Data), ("file", Stability::File)];
 
 impl FromStr for MountOptions {
     type Err = OptionError;
@@ -537,8 +511,9 @@ impl fmt::Display for MountOptions {
         write!(f, "{}", percent_encode(&self.export, PATH))?;
         let default = Self::new("", "");
         let mut separator = '?';
-        for (option, name) in Field::ALL {
-            if let Some(value) = self.text(option, &default) {
+        for (name, _, text) in FIELDS {
+            let value = text(self);
+            if name == "version" || value != text(&default) {
                 write!(f, "{separator}{name}={value}")?;
                 separator = '&';
             }

@@ -5,8 +5,6 @@
 //! sessions, leases and client ids. What cannot be recovered is an error, and every recovery is
 //! [counted](crate::counters::Event).
 
-use std::future::Future;
-
 use crate::error::NfsError;
 use crate::types::{
     AccessBits, Attributes, Entry, Handle, Limits, LockKind, OpenHow, Range, Read, SetAttributes, Space,
@@ -34,10 +32,13 @@ impl<F> Opened<F> {
 /// Result of an operation.
 pub type NfsResult<T> = Result<T, NfsError>;
 
-/// Said by versions without extended attributes.
+pub(crate) const NO_COPY: NfsError = NfsError::Unsupported("only version 4.2 copies within the server");
+pub(crate) const NO_ALLOCATE: NfsError = NfsError::Unsupported("only version 4.2 reserves space");
+pub(crate) const NO_SEEK: NfsError = NfsError::Unsupported("only version 4.2 reports holes (SEEK)");
 pub(crate) const NO_XATTRS: NfsError = NfsError::Unsupported("only version 4.2 has extended attributes");
 
 /// See the [module](self).
+#[allow(async_fn_in_trait, reason = "the tasks of a reactor stay on its thread")]
 pub trait Protocol {
     /// An open file: filehandle and, where the version has them, stateids.
     type File;
@@ -50,133 +51,101 @@ pub trait Protocol {
     fn handle(file: &Self::File) -> Handle;
 
     /// LOOKUP. Attributes of the file found, where they came with it.
-    fn lookup(
-        &self,
-        directory: &Handle,
-        name: &[u8],
-    ) -> impl Future<Output = NfsResult<(Handle, Option<Attributes>)>>;
+    async fn lookup(&self, directory: &Handle, name: &[u8]) -> NfsResult<(Handle, Option<Attributes>)>;
     /// GETATTR: attributes of a file.
-    fn getattr(&self, file: &Handle) -> impl Future<Output = NfsResult<Attributes>>;
+    async fn getattr(&self, file: &Handle) -> NfsResult<Attributes>;
     /// SETATTR; `open` is the file opened for writing, where there is one (its stateid is needed to change the size).
-    fn setattr(
-        &self,
-        file: &Handle,
-        open: Option<&Self::File>,
-        set: &SetAttributes,
-    ) -> impl Future<Output = NfsResult<()>>;
+    async fn setattr(&self, file: &Handle, open: Option<&Self::File>, set: &SetAttributes) -> NfsResult<()>;
     /// ACCESS: which of the bits are granted. Version 2 computes it from GETATTR.
-    fn access(
-        &self,
-        file: &Handle,
-        wanted: AccessBits,
-    ) -> impl Future<Output = NfsResult<(AccessBits, Option<Attributes>)>>;
+    async fn access(&self, file: &Handle, wanted: AccessBits) -> NfsResult<(AccessBits, Option<Attributes>)>;
     /// OPEN; in versions 2 and 3 LOOKUP, or CREATE, and SETATTR to truncate.
-    fn open(
-        &self,
-        directory: &Handle,
-        name: &[u8],
-        how: &OpenHow,
-    ) -> impl Future<Output = NfsResult<Opened<Self::File>>>;
+    async fn open(&self, directory: &Handle, name: &[u8], how: &OpenHow) -> NfsResult<Opened<Self::File>>;
     /// CLOSE; nothing in versions 2 and 3. The file's state is gone also when it fails.
-    fn close(&self, file: Self::File) -> impl Future<Output = NfsResult<()>>;
+    async fn close(&self, file: Self::File) -> NfsResult<()>;
     /// READ of at most [`Limits::max_read`] bytes.
-    fn read(
-        &self,
-        file: &Self::File,
-        buffer: &mut [u8],
-        offset: u64,
-    ) -> impl Future<Output = NfsResult<Read>>;
+    async fn read(&self, file: &Self::File, buffer: &mut [u8], offset: u64) -> NfsResult<Read>;
     /// WRITE of at most [`Limits::max_write`] bytes.
-    fn write(
+    async fn write(
         &self,
         file: &Self::File,
         data: &[u8],
         offset: u64,
         stability: Stability,
-    ) -> impl Future<Output = NfsResult<Written>>;
+    ) -> NfsResult<Written>;
     /// COMMIT of everything (`length` 0) or a part. Version 2, where every write is stable, sends nothing.
-    fn commit(&self, file: &Self::File, range: Range) -> impl Future<Output = NfsResult<Verifier>>;
+    async fn commit(&self, file: &Self::File, range: Range) -> NfsResult<Verifier>;
     /// LOCK (NLM in versions 2 and 3) for `owner`, a number that tells owners of this client apart. Where another holds
     /// it, waits for it if `wait`, else is `EAGAIN`.
-    fn lock(
+    async fn lock(
         &self,
         file: &Self::File,
         owner: u64,
         kind: LockKind,
         range: Range,
         wait: bool,
-    ) -> impl Future<Output = NfsResult<()>>;
+    ) -> NfsResult<()>;
     /// LOCKU (NLM UNLOCK in versions 2 and 3): releases a range.
-    fn unlock(&self, file: &Self::File, owner: u64, range: Range) -> impl Future<Output = NfsResult<()>>;
+    async fn unlock(&self, file: &Self::File, owner: u64, range: Range) -> NfsResult<()>;
     /// MKDIR. The filehandle where it came.
-    fn mkdir(
-        &self,
-        directory: &Handle,
-        name: &[u8],
-        mode: u32,
-    ) -> impl Future<Output = NfsResult<Option<Handle>>>;
+    async fn mkdir(&self, directory: &Handle, name: &[u8], mode: u32) -> NfsResult<Option<Handle>>;
     /// SYMLINK: makes a symbolic link.
-    fn symlink(&self, directory: &Handle, name: &[u8], target: &[u8]) -> impl Future<Output = NfsResult<()>>;
+    async fn symlink(&self, directory: &Handle, name: &[u8], target: &[u8]) -> NfsResult<()>;
     /// READLINK: the target of a symbolic link.
-    fn readlink(&self, link: &Handle) -> impl Future<Output = NfsResult<Vec<u8>>>;
+    async fn readlink(&self, link: &Handle) -> NfsResult<Vec<u8>>;
     /// LINK: a hard link to a file.
-    fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> impl Future<Output = NfsResult<()>>;
+    async fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> NfsResult<()>;
     /// REMOVE of anything but a directory.
-    fn remove(&self, directory: &Handle, name: &[u8]) -> impl Future<Output = NfsResult<()>>;
+    async fn remove(&self, directory: &Handle, name: &[u8]) -> NfsResult<()>;
     /// RMDIR (REMOVE in version 4): removes an empty directory.
-    fn rmdir(&self, directory: &Handle, name: &[u8]) -> impl Future<Output = NfsResult<()>>;
+    async fn rmdir(&self, directory: &Handle, name: &[u8]) -> NfsResult<()>;
     /// RENAME: moves a name from one directory to another.
-    fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> impl Future<Output = NfsResult<()>>;
+    async fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> NfsResult<()>;
     /// READDIR, or READDIRPLUS with `plus` where the version has it: all entries but `.` and `..`, in as many
     /// requests as it takes.
-    fn readdir(
+    async fn readdir(
         &self,
         directory: &Handle,
         plus: bool,
         visit: &mut dyn FnMut(&Entry<'_>),
-    ) -> impl Future<Output = NfsResult<()>>;
+    ) -> NfsResult<()>;
     /// FSSTAT, STATFS or the space attributes.
-    fn space(&self) -> impl Future<Output = NfsResult<Space>>;
+    async fn space(&self) -> NfsResult<Space>;
     /// COPY of `length` bytes within the server, from and to these offsets: the bytes copied, which may be fewer, and
     /// are stable. Version 4.2.
-    fn copy(
+    async fn copy(
         &self,
         _source: (&Self::File, u64),
         _destination: (&Self::File, u64),
         _length: u64,
-    ) -> impl Future<Output = NfsResult<u64>> {
-        async { Err(NfsError::Unsupported("only version 4.2 copies within the server")) }
+    ) -> NfsResult<u64> {
+        Err(NO_COPY)
     }
     /// ALLOCATE: reserves space for a range. Version 4.2 only.
-    fn allocate(&self, _file: &Self::File, _range: Range) -> impl Future<Output = NfsResult<()>> {
-        async { Err(NfsError::Unsupported("only version 4.2 reserves space")) }
+    async fn allocate(&self, _file: &Self::File, _range: Range) -> NfsResult<()> {
+        Err(NO_ALLOCATE)
     }
     /// SEEK for data: where there are some from this offset on; `None`: nowhere. Version 4.2.
-    fn seek_data(&self, _file: &Self::File, _offset: u64) -> impl Future<Output = NfsResult<Option<u64>>> {
-        async { Err(NfsError::Unsupported("only version 4.2 reports holes (SEEK)")) }
+    async fn seek_data(&self, _file: &Self::File, _offset: u64) -> NfsResult<Option<u64>> {
+        Err(NO_SEEK)
     }
     /// GETXATTR of a name without its namespace, which is `user`. Version 4.2 (RFC 8276).
-    fn get_xattr(&self, _file: &Handle, _name: &[u8]) -> impl Future<Output = NfsResult<Vec<u8>>> {
-        async { Err(NO_XATTRS) }
+    async fn get_xattr(&self, _file: &Handle, _name: &[u8]) -> NfsResult<Vec<u8>> {
+        Err(NO_XATTRS)
     }
     /// SETXATTR, whether the attribute exists or not.
-    fn set_xattr(&self, _file: &Handle, _name: &[u8], _value: &[u8]) -> impl Future<Output = NfsResult<()>> {
-        async { Err(NO_XATTRS) }
+    async fn set_xattr(&self, _file: &Handle, _name: &[u8], _value: &[u8]) -> NfsResult<()> {
+        Err(NO_XATTRS)
     }
     /// LISTXATTRS, in as many requests as it takes.
-    fn list_xattrs(
-        &self,
-        _file: &Handle,
-        _visit: &mut dyn FnMut(&[u8]),
-    ) -> impl Future<Output = NfsResult<()>> {
-        async { Err(NO_XATTRS) }
+    async fn list_xattrs(&self, _file: &Handle, _visit: &mut dyn FnMut(&[u8])) -> NfsResult<()> {
+        Err(NO_XATTRS)
     }
     /// REMOVEXATTR: removes an extended attribute. Version 4.2 only.
-    fn remove_xattr(&self, _file: &Handle, _name: &[u8]) -> impl Future<Output = NfsResult<()>> {
-        async { Err(NO_XATTRS) }
+    async fn remove_xattr(&self, _file: &Handle, _name: &[u8]) -> NfsResult<()> {
+        Err(NO_XATTRS)
     }
     /// Ends everything in good order: state, session, client id, mount entry.
-    fn unmount(self) -> impl Future<Output = NfsResult<()>>
+    async fn unmount(self) -> NfsResult<()>
     where
         Self: Sized;
 }

@@ -23,8 +23,10 @@ use rustix::time::{
 };
 use slab::Slab;
 
+mod waiters;
 mod wake;
 
+pub(crate) use self::waiters::{Line, Waiters};
 use self::wake::{FOREGROUND, waker};
 
 pub use rustix::event::epoll::EventFlags;
@@ -74,7 +76,7 @@ struct Inner {
     timers: RefCell<BinaryHeap<Reverse<Timer>>>,
     timer_number: Cell<u64>,
     /// Waiting for another thread.
-    notified: RefCell<Vec<Waker>>,
+    notified: Waiters,
     notifications: Cell<u64>,
     running: Cell<bool>,
 }
@@ -181,7 +183,7 @@ impl Reactor {
             tasks: RefCell::default(),
             timers: RefCell::default(),
             timer_number: Cell::new(0),
-            notified: RefCell::default(),
+            notified: Waiters::default(),
             notifications: Cell::new(0),
             running: Cell::new(false),
         })))
@@ -216,14 +218,7 @@ impl Reactor {
     /// Waits until another thread calls [`Remote::wake`].
     pub async fn notified(&self) {
         let seen = self.0.notifications.get();
-        poll_fn(|context| {
-            if self.0.notifications.get() != seen {
-                return Poll::Ready(());
-            }
-            self.0.notified.borrow_mut().push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        self.0.notified.until(|| self.0.notifications.get() != seen).await;
     }
 
     /// A handle for other threads.
@@ -435,7 +430,7 @@ impl Reactor {
     fn take_notification(&self) {
         let _ = rustix::io::read(&*self.0.remote, &mut [0u8; 8]);
         self.0.notifications.set(self.0.notifications.get() + 1);
-        self.0.notified.borrow_mut().drain(..).for_each(Waker::wake);
+        self.0.notified.wake();
     }
 
     fn fire(&self, now: Instant) {

@@ -211,6 +211,33 @@ pub struct Range {
     pub length: u64,
 }
 
+impl Range {
+    /// All of a file.
+    pub const WHOLE: Self = Self { offset: 0, length: 0 };
+
+    /// First byte, and the one after the last; `u64::MAX` where there is no last.
+    fn span(self) -> (u64, u64) {
+        let end = if self.length == 0 { u64::MAX } else { self.offset.saturating_add(self.length) };
+        (self.offset, end)
+    }
+
+    pub(crate) fn overlaps(self, other: Self) -> bool {
+        let ((from, to), (start, end)) = (self.span(), other.span());
+        from < end && start < to
+    }
+
+    /// What is left without the bytes of another: a part before them and one after them.
+    pub(crate) fn without(self, other: Self) -> impl Iterator<Item = Self> {
+        let ((from, to), (start, end)) = (self.span(), other.span());
+        let part = |from: u64, to: u64| {
+            (from < to).then(|| Self { offset: from, length: if to == u64::MAX { 0 } else { to - from } })
+        };
+        let parts =
+            if self.overlaps(other) { [part(from, start), part(end, to)] } else { [Some(self), None] };
+        parts.into_iter().flatten()
+    }
+}
+
 /// How to open a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenHow {

@@ -12,13 +12,12 @@ use benchmaster_nfs_proto::xdr::{Decoder, Encode, XdrError};
 
 use crate::counters::Counters;
 use crate::error::NfsError;
-use crate::mountd::{self, Mounted};
-use crate::nlm::{Holder, Lock, LockManager};
+use crate::nlm::Holder;
 use crate::ops::{self, Op};
-use crate::portmap::Site;
 use crate::protocol::NfsResult;
 use crate::reactor::Reactor;
-use crate::rpc::{Call, Rpc};
+use crate::rpc::Call;
+use crate::stateless::{Export, Versions};
 use crate::types::{Handle, Limits, LockKind, Range};
 use crate::v3::{Connect, ConnectError};
 
@@ -26,18 +25,7 @@ mod convert;
 mod directory;
 mod operations;
 
-/// An open file: there is no state, so this is its filehandle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct File {
-    handle: Handle,
-}
-
-impl File {
-    /// The file of a handle: nothing has to be asked for.
-    pub(crate) fn of(handle: Handle) -> Self {
-        Self { handle }
-    }
-}
+pub use crate::stateless::File;
 
 /// A mounted export. The operations are those of [`Protocol`](crate::protocol::Protocol).
 ///
@@ -48,9 +36,7 @@ impl File {
 /// error is returned.
 #[derive(Debug)]
 pub struct Client {
-    site: Site,
-    mounted: Mounted,
-    locks: LockManager,
+    export: Export,
     limits: Limits,
     uid: u32,
     gid: u32,
@@ -67,12 +53,10 @@ impl Client {
         counters: &Rc<Counters>,
         connect: &Connect,
     ) -> Result<Self, ConnectError> {
-        let site = Site::connect(reactor, counters, connect, VERSION).await?;
-        let mounted = mountd::mount(&site, MOUNT_VERSION, connect.mount_port, &connect.export).await?;
+        let versions = Versions { nfs: VERSION, mount: MOUNT_VERSION, nlm: NLM_VERSION };
+        let export = Export::mount(reactor, counters, connect, versions).await?;
         let mut client = Self {
-            site,
-            mounted,
-            locks: LockManager::new(NLM_VERSION, connect),
+            export,
             limits: Limits { max_read: 0, max_write: 0, time_delta_ns: 1000, lease_seconds: 0 },
             uid: connect.uid,
             gid: connect.gid,
@@ -85,14 +69,14 @@ impl Client {
                 Ok(client)
             }
             Err(error) => {
-                client.end().await;
+                client.export.end().await;
                 Err(error.into())
             }
         }
     }
 
     async fn statfs(&self) -> NfsResult<StatfsOk> {
-        let root = fhandle(&self.mounted.root)?;
+        let root = fhandle(self.export.root())?;
         self.call(Proc2::STATFS, &root, |d| Ok(d.get::<StatfsRes>()?.ok())).await
     }
 
@@ -107,22 +91,7 @@ impl Client {
         kind: LockKind,
         range: Range,
     ) -> NfsResult<Option<Holder>> {
-        self.locks.test(&self.site, Lock::new(&file.handle, owner, kind, range)).await
-    }
-
-    /// Ends everything, as far as the server lets it.
-    async fn end(&self) {
-        self.locks.release().await;
-        self.mounted.unmount(&self.site).await;
-        self.site.nfs.close();
-    }
-
-    fn rpc(&self) -> &Rpc {
-        &self.site.nfs
-    }
-
-    fn counters(&self) -> &Counters {
-        self.site.nfs.counters()
+        self.export.test_lock(file, owner, kind, range).await
     }
 
     /// Calls a procedure. `decode` gives the result or the status.
@@ -132,12 +101,12 @@ impl Client {
         args: &impl Encode,
         decode: impl Fn(&mut Decoder<'_>) -> Result<Result<R, Nfsstat2>, XdrError>,
     ) -> NfsResult<R> {
-        let answer = self.rpc().call(call_of(procedure), |e, _| e.put(args), decode).await?;
+        let answer = self.export.rpc().call(call_of(procedure), |e, _| e.put(args), decode).await?;
         answer.map_err(|status| self.refused(procedure, status))
     }
 
     fn refused(&self, procedure: Proc2, status: Nfsstat2) -> NfsError {
-        self.counters().error(op(procedure));
+        self.export.counters().error(op(procedure));
         NfsError::V2(status)
     }
 }

@@ -16,13 +16,12 @@ use benchmaster_nfs_proto::xdr::{Decoder, Encode, XdrError};
 use crate::counters::{Counters, Event};
 use crate::delay::{Delay, DelayPolicy};
 use crate::error::NfsError;
-use crate::mountd::{self, Mounted};
-use crate::nlm::{Holder, Lock, LockManager};
+use crate::nlm::Holder;
 use crate::ops::{self, Op};
-use crate::portmap::Site;
 use crate::protocol::NfsResult;
 use crate::reactor::Reactor;
-use crate::rpc::{Call, History, Rpc};
+use crate::rpc::{Call, History};
+use crate::stateless::{Export, Versions};
 use crate::types::{Handle, Limits, LockKind, Range};
 
 pub(crate) mod convert;
@@ -34,19 +33,7 @@ use self::replay::Seen;
 
 pub use crate::connect::Connect;
 pub use crate::portmap::ConnectError;
-
-/// An open file: there is no state, so this is its filehandle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct File {
-    handle: Handle,
-}
-
-impl File {
-    /// The file of a handle: nothing has to be asked for.
-    pub(crate) fn of(handle: Handle) -> Self {
-        Self { handle }
-    }
-}
+pub use crate::stateless::File;
 
 /// A mounted export. The operations are those of [`Protocol`](crate::protocol::Protocol).
 ///
@@ -56,9 +43,7 @@ impl File {
 /// RMDIR it is said that it is unknown.
 #[derive(Debug)]
 pub struct Client {
-    site: Site,
-    mounted: Mounted,
-    locks: LockManager,
+    export: Export,
     limits: Limits,
     /// Size of READDIR's results.
     directory_size: u32,
@@ -82,15 +67,13 @@ impl Client {
         counters: &Rc<Counters>,
         connect: &Connect,
     ) -> Result<Self, ConnectError> {
-        let site = Site::connect(reactor, counters, connect, VERSION).await?;
-        let mounted = mountd::mount(&site, MOUNT_VERSION, connect.mount_port, &connect.export).await?;
+        let versions = Versions { nfs: VERSION, mount: MOUNT_VERSION, nlm: NLM_VERSION };
+        let export = Export::mount(reactor, counters, connect, versions).await?;
         // Verifiers of exclusive CREATE: no other client, nor this one after a restart, may have the same.
         let verifier =
             RandomState::new().hash_one((UNIX_EPOCH.elapsed().unwrap_or_default(), std::process::id()));
         let mut client = Self {
-            site,
-            mounted,
-            locks: LockManager::new(NLM_VERSION, connect),
+            export,
             limits: Limits { max_read: 0, max_write: 0, time_delta_ns: 0, lease_seconds: 0 },
             directory_size: 0,
             delay: connect.delay,
@@ -103,7 +86,7 @@ impl Client {
         match client.learn(connect).await {
             Ok(()) => Ok(client),
             Err(error) => {
-                client.end().await;
+                client.export.end().await;
                 Err(error.into())
             }
         }
@@ -128,12 +111,12 @@ impl Client {
     }
 
     async fn fsinfo(&self) -> NfsResult<FsinfoOk> {
-        let args = FsArgs { fsroot: fh(&self.mounted.root) };
+        let args = FsArgs { fsroot: fh(self.export.root()) };
         self.call(Proc3::FSINFO, &args, |d| Ok(d.get::<FsinfoRes>()?.ok())).await
     }
 
     async fn pathconf(&self) -> NfsResult<()> {
-        let args = PathconfArgs { object: fh(&self.mounted.root) };
+        let args = PathconfArgs { object: fh(self.export.root()) };
         self.call(Proc3::PATHCONF, &args, |d| Ok(d.get::<PathconfRes>()?.ok().map(|_| ()))).await
     }
 
@@ -148,22 +131,7 @@ impl Client {
         kind: LockKind,
         range: Range,
     ) -> NfsResult<Option<Holder>> {
-        self.locks.test(&self.site, Lock::new(&file.handle, owner, kind, range)).await
-    }
-
-    /// Ends everything, as far as the server lets it.
-    async fn end(&self) {
-        self.locks.release().await;
-        self.mounted.unmount(&self.site).await;
-        self.site.nfs.close();
-    }
-
-    fn rpc(&self) -> &Rpc {
-        &self.site.nfs
-    }
-
-    fn counters(&self) -> &Counters {
-        self.site.nfs.counters()
+        self.export.test_lock(file, owner, kind, range).await
     }
 
     fn next_verifier(&self) -> Createverf3 {
@@ -193,7 +161,7 @@ impl Client {
         let mut delay = Delay::new(self.delay);
         loop {
             let call = call_of(procedure).history(history);
-            match self.rpc().call(call, |e, _| e.put(args), &decode).await? {
+            match self.export.rpc().call(call, |e, _| e.put(args), &decode).await? {
                 Ok(result) => return Ok(result),
                 Err(status) => self.refused(procedure, status, &mut delay).await?,
             }
@@ -202,9 +170,11 @@ impl Client {
 
     /// The server said no: returns when the call is to be made again.
     async fn refused(&self, procedure: Proc3, status: Nfsstat3, delay: &mut Delay) -> NfsResult<()> {
-        self.counters().error(op(procedure));
+        self.export.counters().error(op(procedure));
         match status {
-            Nfsstat3::JUKEBOX => delay.pause(self.rpc().reactor(), self.counters(), Event::Delay).await,
+            Nfsstat3::JUKEBOX => {
+                delay.pause(self.export.rpc().reactor(), self.export.counters(), Event::Delay).await
+            }
             status => Err(NfsError::V3(status)),
         }
     }

@@ -72,9 +72,10 @@ impl Greeting {
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u16)]
 pub(crate) enum Kind {
     /// Messages of `size` bytes are sent back.
-    Echo,
+    Echo = 1,
     /// The far end sends a stream for warm-up and length,
     Send,
     /// or receives and counts one.
@@ -95,14 +96,8 @@ pub(crate) struct Request {
 
 impl Request {
     fn head(&self) -> [u8; REQUEST - PROOF] {
-        let kind: u16 = match self.kind {
-            Kind::Echo => 1,
-            Kind::Send => 2,
-            Kind::Receive => 3,
-            Kind::Null => 4,
-        };
         let mut bytes = [0; REQUEST - PROOF];
-        bytes[..2].copy_from_slice(&kind.to_be_bytes());
+        bytes[..2].copy_from_slice(&(self.kind as u16).to_be_bytes());
         bytes[2..4].copy_from_slice(&self.sample_ms.to_be_bytes());
         bytes[4..8].copy_from_slice(&self.size.to_be_bytes());
         bytes[8..12].copy_from_slice(&self.warm_up_ms.to_be_bytes());
@@ -123,13 +118,9 @@ impl Request {
     /// `None` for a kind that is not known.
     pub(crate) fn decode(bytes: &[u8; REQUEST]) -> Option<Self> {
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let kind = match u16::from_be_bytes([bytes[0], bytes[1]]) {
-            1 => Kind::Echo,
-            2 => Kind::Send,
-            3 => Kind::Receive,
-            4 => Kind::Null,
-            _ => return None,
-        };
+        let number = u16::from_be_bytes([bytes[0], bytes[1]]);
+        let kind =
+            [Kind::Echo, Kind::Send, Kind::Receive, Kind::Null].into_iter().find(|k| *k as u16 == number)?;
         let sample_ms = u16::from_be_bytes([bytes[2], bytes[3]]);
         Some(Self { kind, sample_ms, size: word(4), warm_up_ms: word(8), length_ms: word(12) })
     }

@@ -13,24 +13,13 @@ pub(crate) struct Lock {
 #[derive(Debug, Default)]
 pub(crate) struct Locks(Vec<Lock>);
 
-/// First byte, and the one after the last.
-fn span(range: Range) -> (u64, u64) {
-    let end = if range.length == 0 { u64::MAX } else { range.offset.saturating_add(range.length) };
-    (range.offset, end)
-}
-
-fn overlap(a: Range, b: Range) -> bool {
-    let ((a_from, a_to), (b_from, b_to)) = (span(a), span(b));
-    a_from < b_to && b_from < a_to
-}
-
 impl Locks {
     /// Whether no other owner's lock is in the way.
     pub(crate) fn is_free(&self, lock: &Lock) -> bool {
         let excludes = |other: &Lock| {
             other.owner != lock.owner
                 && (other.kind == LockKind::Write || lock.kind == LockKind::Write)
-                && overlap(other.range, lock.range)
+                && other.range.overlaps(lock.range)
         };
         !self.0.iter().any(excludes)
     }
@@ -43,23 +32,10 @@ impl Locks {
 
     /// Unlocks a range.
     pub(crate) fn remove(&mut self, owner: u64, range: Range) {
-        let (from, to) = span(range);
-        let mut kept = Vec::new();
-        self.0.retain(|lock| {
-            let hit = lock.owner == owner && overlap(lock.range, range);
-            if hit {
-                let (start, end) = span(lock.range);
-                if start < from {
-                    kept.push(Lock { range: Range { offset: start, length: from - start }, ..*lock });
-                }
-                if to < end {
-                    let length = if end == u64::MAX { 0 } else { end - to };
-                    kept.push(Lock { range: Range { offset: to, length }, ..*lock });
-                }
-            }
-            !hit
-        });
-        self.0.append(&mut kept);
+        let cut = self.0.extract_if(.., |lock| lock.owner == owner && lock.range.overlaps(range));
+        let rest: Vec<Lock> =
+            cut.flat_map(|lock| lock.range.without(range).map(move |range| Lock { range, ..lock })).collect();
+        self.0.extend(rest);
     }
 
     /// Forgets the locks of an owner that is gone.

@@ -15,7 +15,7 @@ use crate::counters::Counters;
 use crate::delay::DelayPolicy;
 use crate::error::NfsError;
 use crate::options::MountOptions;
-use crate::protocol::{NfsResult, Opened, Protocol};
+use crate::protocol::{NO_COPY, NfsResult, Opened, Protocol};
 use crate::reactor::Reactor;
 use crate::rpc;
 use crate::types::{
@@ -23,7 +23,7 @@ use crate::types::{
     Stability, Verifier, Version, Written,
 };
 use crate::v4::{DelegationKind, RecallHook};
-use crate::{v2, v3, v4};
+use crate::{stateless, v2, v3, v4};
 
 /// A file given to the client of another version: cannot happen, because files are of the mount that opened them.
 const MIXED: NfsError = NfsError::Nonsense("a file of another mount");
@@ -43,12 +43,10 @@ pub enum Client {
 /// An open file of one of the versions.
 #[derive(Debug)]
 pub enum ClientFile {
-    /// A handle: version 2 has no open files.
-    V2(<v2::Client as Protocol>::File),
-    /// A handle: version 3 has no open files.
-    V3(<v3::Client as Protocol>::File),
+    /// A handle: versions 2 and 3 have no open files.
+    Stateless(stateless::File),
     /// A handle with the state of an OPEN.
-    V4(<v4::Client as Protocol>::File),
+    V4(v4::File),
 }
 
 /// Calls the client, of whichever version it is.
@@ -66,8 +64,8 @@ macro_rules! each {
 macro_rules! each_file {
     ($this:expr, $file:expr, ($client:ident, $open:ident) => $call:expr) => {
         match ($this, $file) {
-            (Client::V2($client), ClientFile::V2($open)) => $call,
-            (Client::V3($client), ClientFile::V3($open)) => $call,
+            (Client::V2($client), ClientFile::Stateless($open)) => $call,
+            (Client::V3($client), ClientFile::Stateless($open)) => $call,
             (Client::V4($client), ClientFile::V4($open)) => $call,
             _ => Err(MIXED),
         }
@@ -87,9 +85,8 @@ impl Protocol for Client {
 
     fn handle(file: &ClientFile) -> Handle {
         match file {
-            ClientFile::V2(file) => v2::Client::handle(file),
-            ClientFile::V3(file) => v3::Client::handle(file),
-            ClientFile::V4(file) => v4::Client::handle(file),
+            ClientFile::Stateless(file) => file.handle,
+            ClientFile::V4(file) => file.handle(),
         }
     }
 
@@ -111,17 +108,11 @@ impl Protocol for Client {
     }
 
     async fn open(&self, directory: &Handle, name: &[u8], how: &OpenHow) -> NfsResult<Opened<ClientFile>> {
-        match self {
-            Self::V2(client) => {
-                client.open(directory, name, how).await.map(|opened| opened.map(ClientFile::V2))
-            }
-            Self::V3(client) => {
-                client.open(directory, name, how).await.map(|opened| opened.map(ClientFile::V3))
-            }
-            Self::V4(client) => {
-                client.open(directory, name, how).await.map(|opened| opened.map(ClientFile::V4))
-            }
-        }
+        Ok(match self {
+            Self::V2(client) => client.open(directory, name, how).await?.map(ClientFile::Stateless),
+            Self::V3(client) => client.open(directory, name, how).await?.map(ClientFile::Stateless),
+            Self::V4(client) => client.open(directory, name, how).await?.map(ClientFile::V4),
+        })
     }
 
     async fn close(&self, file: ClientFile) -> NfsResult<()> {
@@ -210,16 +201,11 @@ impl Protocol for Client {
     ) -> NfsResult<u64> {
         let ((from, from_offset), (to, to_offset)) = (source, destination);
         match (self, from, to) {
-            (Self::V2(client), ClientFile::V2(from), ClientFile::V2(to)) => {
-                client.copy((from, from_offset), (to, to_offset), length).await
-            }
-            (Self::V3(client), ClientFile::V3(from), ClientFile::V3(to)) => {
-                client.copy((from, from_offset), (to, to_offset), length).await
-            }
             (Self::V4(client), ClientFile::V4(from), ClientFile::V4(to)) => {
                 client.copy((from, from_offset), (to, to_offset), length).await
             }
-            _ => Err(MIXED),
+            (Self::V4(_), ..) => Err(MIXED),
+            _ => Err(NO_COPY),
         }
     }
 
@@ -257,8 +243,7 @@ impl Client {
     /// An open file by its handle, where the version needs no request for it.
     pub(super) fn file_of(&self, handle: &Handle) -> Option<ClientFile> {
         match self {
-            Self::V2(_) => Some(ClientFile::V2(v2::File::of(*handle))),
-            Self::V3(_) => Some(ClientFile::V3(v3::File::of(*handle))),
+            Self::V2(_) | Self::V3(_) => Some(ClientFile::Stateless(stateless::File { handle: *handle })),
             Self::V4(_) => None,
         }
     }

@@ -11,7 +11,7 @@ use crate::protocol::{NfsResult, Protocol};
 use crate::types::{AccessBits, Handle, Range, Stability};
 
 /// An open file as the server knows it.
-enum There<'f> {
+pub(super) enum There<'f> {
     Uncached(&'f ClientFile),
     Cached(Rc<ClientFile>),
 }
@@ -92,7 +92,7 @@ impl Mount {
     }
 
     /// The open file as the server knows it, with all that was written through the cache.
-    async fn there<'f>(&self, file: &'f File) -> NfsResult<There<'f>> {
+    pub(super) async fn there<'f>(&self, file: &'f File) -> NfsResult<There<'f>> {
         match &file.open {
             Open::Server(open) => Ok(There::Uncached(open)),
             Open::Cached(slot) => {

@@ -1,33 +1,18 @@
 //! Waiting for tasks of the same thread.
 
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::fmt;
-use std::future::poll_fn;
-use std::task::{Poll, Waker};
+use std::cell::Cell;
+
+use crate::reactor::Line;
 
 /// Lets one task through at a time, or many that share it, in the order in which they come.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Gate {
     /// Tasks inside that share it; [`ALONE`] when one is alone.
     inside: Cell<u32>,
-    waiting: RefCell<VecDeque<Waiting>>,
-    next: Cell<u64>,
-}
-
-struct Waiting {
-    number: u64,
-    alone: bool,
-    waker: Waker,
+    line: Line,
 }
 
 const ALONE: u32 = u32::MAX;
-
-impl fmt::Debug for Gate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gate").field("inside", &self.inside.get()).finish_non_exhaustive()
-    }
-}
 
 /// Being inside; ends when dropped.
 #[derive(Debug)]
@@ -45,8 +30,9 @@ impl Gate {
     }
 
     async fn enter(&self, alone: bool) -> Inside<'_> {
-        if !self.waiting.borrow().is_empty() || !self.try_enter(alone) {
-            self.wait(alone).await;
+        if !self.line.is_empty() || !self.try_enter(alone) {
+            self.line.wait(false, || self.try_enter(alone).then_some(())).await;
+            self.wake();
         }
         Inside(self)
     }
@@ -61,33 +47,10 @@ impl Gate {
         true
     }
 
-    async fn wait(&self, alone: bool) {
-        let number = self.next.get();
-        self.next.set(number + 1);
-        let mut place = QueueEntry { gate: self, number, taken: false };
-        poll_fn(|context| {
-            let mut waiting = self.waiting.borrow_mut();
-            let first = waiting.front().is_none_or(|first| first.number == number);
-            if place.taken && first && self.try_enter(alone) {
-                return Poll::Ready(());
-            }
-            match waiting.iter_mut().find(|waiting| waiting.number == number) {
-                Some(waiting) => waiting.waker.clone_from(context.waker()),
-                None => waiting.push_back(Waiting { number, alone, waker: context.waker().clone() }),
-            }
-            place.taken = true;
-            Poll::Pending
-        })
-        .await;
-    }
-
-    /// Wakes who comes next, if it can.
+    /// Wakes who comes next, if it can come in.
     fn wake(&self) {
-        if let Some(first) = self.waiting.borrow().front() {
-            let inside = self.inside.get();
-            if inside == 0 || (inside != ALONE && !first.alone) {
-                first.waker.wake_by_ref();
-            }
+        if self.inside.get() != ALONE {
+            self.line.wake();
         }
     }
 }
@@ -100,22 +63,10 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// A place in the queue; left when it is dropped, inside or not.
-struct QueueEntry<'g> {
-    gate: &'g Gate,
-    number: u64,
-    taken: bool,
-}
-
-impl Drop for QueueEntry<'_> {
-    fn drop(&mut self) {
-        self.gate.waiting.borrow_mut().retain(|waiting| waiting.number != self.number);
-        self.gate.wake();
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
     use crate::reactor::Reactor;
 
@@ -142,7 +93,7 @@ mod tests {
         let number = |at: usize| log[at].0;
         assert_eq!((number(0), number(1), number(2), number(3)), (0, 0, 1, 1));
         assert_eq!((number(4), number(5), number(6), number(7)), (2, 2, 3, 3));
-        assert!(gate.inside.get() == 0 && gate.waiting.borrow().is_empty());
+        assert!(gate.inside.get() == 0 && gate.line.is_empty());
         let log = RefCell::new(Vec::new());
         let task = |number: u32| {
             let (gate, log, reactor) = (&gate, &log, &reactor);
@@ -170,6 +121,6 @@ mod tests {
                 drop(inside);
             })
             .unwrap();
-        assert!(gate.inside.get() == 0 && gate.waiting.borrow().is_empty());
+        assert!(gate.inside.get() == 0 && gate.line.is_empty());
     }
 }

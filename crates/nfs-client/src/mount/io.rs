@@ -13,9 +13,6 @@ use crate::error::NfsError;
 use crate::protocol::{NfsResult, Protocol};
 use crate::types::{Attributes, LockKind, Range, SetAttributes, Stability};
 
-/// All of a file.
-const WHOLE: Range = Range { offset: 0, length: 0 };
-
 impl Mount {
     /// Reads from a file: as many bytes as the buffer has room for, fewer only at the end of the file. A buffer larger
     /// than [`Limits::max_read`](crate::types::Limits::max_read) takes several requests, some at a time.
@@ -84,21 +81,7 @@ impl Mount {
     /// # Errors
     /// Those of WRITE; any part of the data may have been written.
     pub async fn write(&self, file: &File, data: &[u8], offset: u64) -> NfsResult<usize> {
-        if file.append {
-            return self.append(file, data).await;
-        }
-        let (open, node) = match &file.open {
-            Open::Server(open) => (open, &*file.node),
-            Open::Cached(slot) => {
-                return Box::pin(self.write_cached(file, slot, data, Some(offset))).await;
-            }
-        };
-        let stability = self.make_room(open, node, data.len(), file.stability).await?;
-        let stable = {
-            let _inside = node.writing.shared().await;
-            self.write_all(open, node, data, offset, stability).await?
-        };
-        self.now_stable(open, node, stable, data.len()).await
+        self.write_at(file, data, (!file.append).then_some(offset)).await
     }
 
     /// Writes all of `data` at the end of the file: GETATTR tells where it is. Appends of this mount do not overwrite
@@ -107,17 +90,32 @@ impl Mount {
     /// # Errors
     /// Those of GETATTR and WRITE.
     pub async fn append(&self, file: &File, data: &[u8]) -> NfsResult<usize> {
+        self.write_at(file, data, None).await
+    }
+
+    /// Writes at an offset, or without one at the end of the file.
+    async fn write_at(&self, file: &File, data: &[u8], offset: Option<u64>) -> NfsResult<usize> {
         let (open, node) = match &file.open {
             Open::Server(open) => (open, &*file.node),
-            Open::Cached(slot) => return Box::pin(self.write_cached(file, slot, data, None)).await,
+            Open::Cached(slot) => return Box::pin(self.write_cached(file, slot, data, offset)).await,
         };
         let stability = self.make_room(open, node, data.len(), file.stability).await?;
         let stable = {
-            let _alone = node.writing.alone().await;
-            let end = self.0.client.getattr(&node.handle).await?.size;
-            self.write_all(open, node, data, end, stability).await?
+            let _inside = match offset {
+                Some(_) => node.writing.shared().await,
+                None => node.writing.alone().await,
+            };
+            let offset = match offset {
+                Some(offset) => offset,
+                None => self.0.client.getattr(&node.handle).await?.size,
+            };
+            self.write_all(open, node, data, offset, stability).await?
         };
-        self.now_stable(open, node, stable, data.len()).await
+        if !stable {
+            // The server made data less stable than it was asked to.
+            self.commit(open, node).await?;
+        }
+        Ok(data.len())
     }
 
     /// How to write this many bytes: if no copies of them can be kept, they have to be stable at once.
@@ -135,14 +133,6 @@ impl Mount {
             }
         }
         Ok(wanted)
-    }
-
-    /// Commits after all if the server made data less stable than it was asked to.
-    async fn now_stable(&self, file: &ClientFile, node: &Node, stable: bool, len: usize) -> NfsResult<usize> {
-        if !stable {
-            self.commit(file, node).await?;
-        }
-        Ok(len)
     }
 
     /// Whether they are as stable as asked for.
@@ -234,7 +224,7 @@ impl Mount {
             return Ok(());
         }
         let mut log = mem::take(&mut *node.log.borrow_mut());
-        let result = match self.0.client.commit(file, WHOLE).await {
+        let result = match self.0.client.commit(file, Range::WHOLE).await {
             Ok(verifier) if log.is_of(&verifier) => Ok(()),
             Ok(_) => self.write_again(file, node, &mut log).await,
             Err(error) => Err(error),
@@ -305,20 +295,10 @@ impl Mount {
     pub async fn truncate_file(&self, file: &File, size: u64) -> NfsResult<()> {
         let set = SetAttributes { size: Some(size), ..SetAttributes::default() };
         let node = &*file.node;
-        match &file.open {
-            Open::Server(open) => {
-                let _alone = node.writing.alone().await;
-                self.0.client.setattr(&node.handle, Some(open), &set).await?;
-                self.cut(node, size);
-            }
-            Open::Cached(slot) => {
-                self.flush(node, slot, Stability::Unstable).await?;
-                let open = self.at_server(node, slot).await?;
-                let _alone = node.writing.alone().await;
-                self.0.client.setattr(&node.handle, Some(&open), &set).await?;
-                self.cut(node, size);
-            }
-        }
+        let open = self.there(file).await?;
+        let _alone = node.writing.alone().await;
+        self.0.client.setattr(&node.handle, Some(&open), &set).await?;
+        self.cut(node, size);
         Ok(())
     }
 

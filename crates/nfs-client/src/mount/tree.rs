@@ -7,22 +7,13 @@ use crate::error::NfsError;
 use crate::protocol::{NfsResult, Opened, Protocol};
 use crate::types::{Attributes, Entry, Handle, SetAttributes, Space};
 
-/// What a path leads to: a name in a directory, or the export itself.
-enum Target<'p> {
-    Root,
-    Name(&'p [u8], &'p [u8]),
-}
-
-fn target(path: &[u8]) -> NfsResult<Target<'_>> {
-    let path = clean(path).ok_or(NfsError::NameTooLong)?;
-    Ok(split(path).map_or(Target::Root, |(directory, name)| Target::Name(directory, name)))
+/// Directory and name that a path leads to; `None` for the export itself.
+fn target(path: &[u8]) -> NfsResult<Option<(&[u8], &[u8])>> {
+    clean(path).map(split).ok_or(NfsError::NameTooLong)
 }
 
 fn name(path: &[u8]) -> NfsResult<(&[u8], &[u8])> {
-    match target(path)? {
-        Target::Name(directory, name) => Ok((directory, name)),
-        Target::Root => Err(NfsError::Unsupported("the exported directory itself has no name")),
-    }
+    target(path)?.ok_or(NfsError::Unsupported("the exported directory itself has no name"))
 }
 
 impl Mount {
@@ -55,7 +46,7 @@ impl Mount {
     async fn in_directory<R>(
         &self,
         directory: &[u8],
-        perform: impl AsyncFn(&Handle) -> NfsResult<R>,
+        mut perform: impl AsyncFnMut(&Handle) -> NfsResult<R>,
     ) -> NfsResult<R> {
         let first = match self.directory(directory).await {
             Ok(handle) => perform(&handle).await,
@@ -98,8 +89,8 @@ impl Mount {
 
     pub(super) async fn find(&self, path: &[u8]) -> NfsResult<(Handle, Option<Attributes>)> {
         match target(path)? {
-            Target::Root => Ok((self.0.client.root(), None)),
-            Target::Name(directory, name) => {
+            None => Ok((self.0.client.root(), None)),
+            Some((directory, name)) => {
                 self.in_directory(directory, async |handle| match &self.0.cache {
                     Some(_) => Ok((Box::pin(self.find_cached(handle, name)).await?, None)),
                     None => self.0.client.lookup(handle, name).await,
@@ -306,15 +297,7 @@ impl Mount {
 
     async fn list(&self, path: &[u8], plus: bool, visit: &mut dyn FnMut(&Entry<'_>)) -> NfsResult<()> {
         let path = clean(path).ok_or(NfsError::NameTooLong)?;
-        let handle = self.directory(path).await?;
-        match self.0.client.readdir(&handle, plus, &mut *visit).await {
-            Err(error) if is_stale(&error) && !path.is_empty() => {
-                self.forget_way(path);
-                let handle = self.directory(path).await?;
-                self.0.client.readdir(&handle, plus, visit).await
-            }
-            result => result,
-        }
+        self.in_directory(path, async |handle| self.0.client.readdir(handle, plus, &mut *visit).await).await
     }
 
     /// Space of the file system.

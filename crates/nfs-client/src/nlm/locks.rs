@@ -2,9 +2,8 @@
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
-use std::future::poll_fn;
-use std::task::{Poll, Waker};
 
+use crate::reactor::Waiters;
 use crate::types::{Handle, LockKind, Range};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,27 +31,9 @@ type Whose = (u64, Handle);
 struct Locks(HashMap<Whose, Vec<Lock>>);
 
 impl Lock {
-    /// First byte, and the one after the last; `u64::MAX` where there is no last.
-    fn span(&self) -> (u64, u64) {
-        let Range { offset, length } = self.range;
-        (offset, if length == 0 { u64::MAX } else { offset.saturating_add(length) })
-    }
-
-    fn with_span(self, from: u64, to: u64) -> Option<Self> {
-        let length = if to == u64::MAX { 0 } else { to.checked_sub(from)? };
-        (from < to).then_some(Self { range: Range { offset: from, length }, ..self })
-    }
-
     /// What is left of the lock without the bytes of another.
     fn without(self, other: &Self) -> impl Iterator<Item = Self> {
-        let ((from, to), (start, end)) = (self.span(), other.span());
-        let overlaps = from < end && start < to;
-        let [before, after] = if overlaps {
-            [self.with_span(from, start), self.with_span(end, to)]
-        } else {
-            [Some(self), None]
-        };
-        before.into_iter().chain(after)
+        self.range.without(other.range).map(move |range| Self { range, ..self })
     }
 
     fn whose(&self) -> Whose {
@@ -122,7 +103,7 @@ impl LockTable {
 #[derive(Debug, Default)]
 pub(super) struct OwnerLocks {
     taken: RefCell<HashSet<Whose>>,
-    waiting: RefCell<Vec<Waker>>,
+    waiting: Waiters,
 }
 
 /// A turn; ends when dropped.
@@ -135,15 +116,7 @@ pub(super) struct OwnerGuard<'t> {
 impl OwnerLocks {
     /// Waits until no other request of this owner for this file is under way.
     pub(super) async fn take(&self, lock: &Lock) -> OwnerGuard<'_> {
-        poll_fn(|context| {
-            if self.taken.borrow_mut().insert(lock.whose()) {
-                Poll::Ready(())
-            } else {
-                self.waiting.borrow_mut().push(context.waker().clone());
-                Poll::Pending
-            }
-        })
-        .await;
+        self.waiting.until(|| self.taken.borrow_mut().insert(lock.whose())).await;
         OwnerGuard { turns: self, whose: lock.whose() }
     }
 }
@@ -151,7 +124,7 @@ impl OwnerLocks {
 impl Drop for OwnerGuard<'_> {
     fn drop(&mut self) {
         self.turns.taken.borrow_mut().remove(&self.whose);
-        self.turns.waiting.borrow_mut().drain(..).for_each(Waker::wake);
+        self.turns.waiting.wake();
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::xdr::XdrError;
@@ -16,7 +16,7 @@ use super::outgoing::{DIRECT, Message, Outgoing, Progress};
 use super::pending::{Pending, State};
 use super::{Inner, RpcError, RpcOptions, Transport};
 use crate::counters::Counters;
-use crate::reactor::{EventFlags, Reactor, Registration, Source};
+use crate::reactor::{EventFlags, Reactor, Registration, Source, Waiters};
 
 mod dial;
 mod receive;
@@ -65,7 +65,7 @@ pub(super) struct Connection {
     /// Why the last attempt to connect failed, or the connection broke.
     error: RefCell<Option<io::Error>>,
     /// Tasks that wait for a change of `link`.
-    changed: RefCell<Vec<Waker>>,
+    changed: Waiters,
     pub(super) pending: RefCell<Pending>,
     outgoing: RefCell<Outgoing>,
     incoming: RefCell<Incoming>,
@@ -108,7 +108,7 @@ impl Connection {
             link: Cell::new(Link::Down),
             generation: Cell::new(0),
             error: RefCell::new(None),
-            changed: RefCell::default(),
+            changed: Waiters::default(),
             pending: RefCell::new(Pending::new(dial::first_xid())),
             outgoing: RefCell::default(),
             incoming: RefCell::new(Incoming::new()),
@@ -142,42 +142,30 @@ impl Connection {
         if self.link.get() == Link::Up {
             return true;
         }
-        let change = self.change(|this| this.link.get() != Link::Down);
-        self.reactor.until(deadline, change).await;
+        self.reactor.until(deadline, self.changed.until(|| self.link.get() != Link::Down)).await;
         self.link.get() == Link::Up
     }
 
     /// Waits until the connection is up, or could not be made; `true` when it is up.
     pub(super) async fn tried(&self, deadline: Instant) -> bool {
-        let tried = |this: &Self| this.link.get() != Link::Down || this.error.borrow().is_some();
-        self.reactor.until(deadline, self.change(tried)).await;
+        let tried = || self.link.get() != Link::Down || self.error.borrow().is_some();
+        self.reactor.until(deadline, self.changed.until(tried)).await;
         self.link.get() == Link::Up
     }
 
     /// Waits until the connection is up in another generation than `seen`, or closed.
     pub(super) async fn renewed(&self, seen: u64) {
-        self.change(|this| match this.link.get() {
+        let renewed = || match self.link.get() {
             Link::Down => false,
-            Link::Up => this.generation.get() != seen,
+            Link::Up => self.generation.get() != seen,
             Link::Closed => true,
-        })
-        .await;
-    }
-
-    async fn change(&self, holds: impl Fn(&Self) -> bool) {
-        poll_fn(|context| {
-            if holds(self) {
-                return Poll::Ready(());
-            }
-            self.changed.borrow_mut().push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        };
+        self.changed.until(renewed).await;
     }
 
     fn set_link(&self, link: Link) {
         self.link.set(link);
-        self.changed.borrow_mut().drain(..).for_each(Waker::wake);
+        self.changed.wake();
     }
 
     /// Takes a place for a call.
@@ -408,7 +396,7 @@ impl Source for Connection {
     fn ready(&self, flags: EventFlags) {
         if self.link.get() != Link::Up {
             // Being made: the dialling task looks.
-            self.changed.borrow_mut().drain(..).for_each(Waker::wake);
+            self.changed.wake();
             return;
         }
         if flags.contains(EventFlags::OUT) {

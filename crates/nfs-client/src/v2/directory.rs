@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use benchmaster_nfs_proto::v2::{MAX_DATA, Nfsstat2, Proc2, ReaddirArgs, ReaddirRes, Res};
+use benchmaster_nfs_proto::v2::{MAX_DATA, Nfsstat2, Proc2, ReaddirArgs, ReaddirRes};
 use benchmaster_nfs_proto::xdr::{Decoder, XdrError};
 
 use super::{Client, fhandle};
@@ -29,10 +29,7 @@ impl Client {
             };
             self.call(Proc2::READDIR, &args, keep).await?;
             let page = page.borrow();
-            let ok = match Decoder::new(&page).get::<ReaddirRes<'_>>()? {
-                Res::Ok(ok) => ok,
-                Res::Err(status) => return Err(NfsError::V2(status)),
-            };
+            let ok = Decoder::new(&page).get::<ReaddirRes<'_>>()?.ok().map_err(NfsError::V2)?;
             for entry in ok.entries.iter() {
                 cookie = entry.cookie;
                 at.entry(cookie.into())?;

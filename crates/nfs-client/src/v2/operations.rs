@@ -8,7 +8,6 @@ use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
 
 use super::{Client, File, call_of, convert, fhandle, handle_of, named};
 use crate::error::NfsError;
-use crate::nlm::Lock;
 use crate::protocol::{NfsResult, Opened, Protocol};
 use crate::rpc::land;
 use crate::types::{
@@ -65,7 +64,7 @@ impl Protocol for Client {
     type File = File;
 
     fn root(&self) -> Handle {
-        self.mounted.root
+        *self.export.root()
     }
 
     fn limits(&self) -> Limits {
@@ -136,7 +135,7 @@ impl Protocol for Client {
             }
             ReadRes::Err(status) => Ok((Err(status), 0)),
         };
-        match self.rpc().call_into(call_of(Proc2::READ), buffer, |e, _| e.put(&args), decode).await? {
+        match self.export.rpc().call_into(call_of(Proc2::READ), buffer, |e, _| e.put(&args), decode).await? {
             Ok(Read { len: 0, eof: false, .. }) if count > 0 => {
                 Err(NfsError::Nonsense("empty READ before the end of the file"))
             }
@@ -153,7 +152,7 @@ impl Protocol for Client {
             e.put(&WriteArgs { file, beginoffset: 0, offset: from, totalcount: 0, data });
         };
         let call = call_of(Proc2::WRITE).payload(data);
-        match self.rpc().call(call, encode, |d| Ok(d.get::<AttrRes>()?.ok())).await? {
+        match self.export.rpc().call(call, encode, |d| Ok(d.get::<AttrRes>()?.ok())).await? {
             Ok(attributes) => Ok(Written {
                 len: data.len(),
                 stability: Stability::File,
@@ -169,11 +168,11 @@ impl Protocol for Client {
     }
 
     async fn lock(&self, file: &File, owner: u64, kind: LockKind, range: Range, wait: bool) -> NfsResult<()> {
-        self.locks.lock(&self.site, Lock::new(&file.handle, owner, kind, range), wait).await
+        self.export.lock(file, owner, kind, range, wait).await
     }
 
     async fn unlock(&self, file: &File, owner: u64, range: Range) -> NfsResult<()> {
-        self.locks.unlock(&self.site, Lock::new(&file.handle, owner, LockKind::Write, range)).await
+        self.export.unlock(file, owner, range).await
     }
 
     async fn mkdir(&self, directory: &Handle, name: &[u8], mode: u32) -> NfsResult<Option<Handle>> {
@@ -225,7 +224,7 @@ impl Protocol for Client {
     }
 
     async fn unmount(self) -> NfsResult<()> {
-        self.end().await;
+        self.export.end().await;
         Ok(())
     }
 }

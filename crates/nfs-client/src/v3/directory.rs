@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
 use benchmaster_nfs_proto::v3::{
-    Cookieverf3, Nfsstat3, Proc3, ReaddirArgs, ReaddirRes, ReaddirplusArgs, ReaddirplusRes, Res,
+    Cookieverf3, Nfsstat3, Proc3, ReaddirArgs, ReaddirRes, ReaddirplusArgs, ReaddirplusRes,
 };
 use benchmaster_nfs_proto::xdr::{Decoder, XdrError};
 
@@ -41,14 +41,54 @@ impl Names {
     }
 }
 
-/// What a page was.
-enum Page {
-    /// Entries, and then more.
-    Entries,
-    /// The last entries.
-    End,
-    /// None: the server said this.
-    Refused(Nfsstat3),
+/// A listing under way.
+#[derive(Debug, Default)]
+struct Listing {
+    at: Progress,
+    verifier: Cookieverf3,
+    names: Names,
+}
+
+impl Listing {
+    /// Hands out the entries of a page. Returns whether it is the last one.
+    fn page(&mut self, page: &[u8], plus: bool, visit: &mut dyn FnMut(&Entry<'_>)) -> NfsResult<bool> {
+        let mut d = Decoder::new(page);
+        if plus {
+            let ok = d.get::<ReaddirplusRes<'_>>()?.ok().map_err(NfsError::V3)?;
+            self.verifier = ok.cookieverf;
+            for entry in ok.entries.iter() {
+                let (name, fileid) = (entry.name.0, entry.fileid);
+                if self.takes(entry.cookie, name)? {
+                    let attributes = entry.name_attributes.as_ref().map(convert::attributes);
+                    let handle = entry.name_handle.map(handle_of).transpose()?;
+                    let (attributes, handle) = (attributes.as_ref(), handle.as_ref());
+                    visit(&Entry { name, fileid, attributes, handle });
+                }
+            }
+            return Ok(ok.eof);
+        }
+        let ok = d.get::<ReaddirRes<'_>>()?.ok().map_err(NfsError::V3)?;
+        self.verifier = ok.cookieverf;
+        for entry in ok.entries.iter() {
+            let (name, fileid) = (entry.name.0, entry.fileid);
+            if self.takes(entry.cookie, name)? {
+                visit(&Entry { name, fileid, attributes: None, handle: None });
+            }
+        }
+        Ok(ok.eof)
+    }
+
+    /// Whether an entry is to be handed out.
+    fn takes(&mut self, cookie: u64, name: &[u8]) -> NfsResult<bool> {
+        self.at.entry(cookie)?;
+        Ok(!is_dots(name) && self.names.is_new(name))
+    }
+
+    fn restart(&mut self) {
+        self.verifier = Cookieverf3::default();
+        self.at.restart();
+        self.names.restart();
+    }
 }
 
 impl Client {
@@ -59,47 +99,37 @@ impl Client {
         visit: &mut dyn FnMut(&Entry<'_>),
     ) -> NfsResult<()> {
         let mut plus = plus && self.plus.get();
-        let (mut at, mut verifier) = (Progress::default(), Cookieverf3::default());
-        let (mut names, mut restarted) = (Names::default(), false);
+        let (mut listing, mut restarted) = (Listing::default(), false);
         // Entries are handed out of here, and not of the connection's buffer: `visit` may do what it likes.
         let page = RefCell::new(Vec::new());
         loop {
-            let procedure = if plus { Proc3::READDIRPLUS } else { Proc3::READDIR };
-            self.fetch(directory, (at.cookie, verifier), procedure, &page).await?;
-            let page = page.borrow();
-            let mut d = Decoder::new(&page);
-            let read = if plus {
-                page_plus(&mut d, &mut at, &mut verifier, &mut names, visit)
-            } else {
-                page_plain(&mut d, &mut at, &mut verifier, &mut names, visit)
-            };
-            match read? {
-                Page::End => return Ok(()),
-                Page::Entries => at.next_page()?,
-                Page::Refused(Nfsstat3::BAD_COOKIE) if at.cookie != 0 && !restarted => {
+            let fetched = self.fetch(directory, &listing, plus, &page).await;
+            match fetched.and_then(|()| listing.page(&page.borrow(), plus, visit)) {
+                Ok(true) => return Ok(()),
+                Ok(false) => listing.at.next_page()?,
+                Err(NfsError::V3(Nfsstat3::BAD_COOKIE)) if listing.at.cookie != 0 && !restarted => {
                     restarted = true;
-                    verifier = Cookieverf3::default();
-                    at.restart();
-                    names.restart();
+                    listing.restart();
                 }
-                Page::Refused(Nfsstat3::NOTSUPP) if plus => {
+                Err(NfsError::V3(Nfsstat3::NOTSUPP)) if plus => {
                     plus = false;
                     self.plus.set(false);
                 }
-                Page::Refused(status) => return Err(NfsError::V3(status)),
+                Err(error) => return Err(error),
             }
         }
     }
 
-    /// Puts the results of one request into `page`, whatever its status is but [`Nfsstat3::JUKEBOX`].
+    /// Puts the results of one request into `page`.
     async fn fetch(
         &self,
         directory: &Handle,
-        (cookie, cookieverf): (u64, Cookieverf3),
-        procedure: Proc3,
+        listing: &Listing,
+        plus: bool,
         page: &RefCell<Vec<u8>>,
     ) -> NfsResult<()> {
         let (dir, count) = (fh(directory), self.directory_size);
+        let (cookie, cookieverf) = (listing.at.cookie, listing.verifier);
         let keep = |d: &mut Decoder<'_>| -> Result<Result<(), Nfsstat3>, XdrError> {
             let mut page = page.borrow_mut();
             page.clear();
@@ -109,67 +139,13 @@ impl Client {
                 status => Err(status),
             })
         };
-        let fetched = match procedure {
-            Proc3::READDIRPLUS => {
-                let args = ReaddirplusArgs { dir, cookie, cookieverf, dircount: count, maxcount: count };
-                self.call(procedure, &args, keep).await
-            }
-            _ => self.call(procedure, &ReaddirArgs { dir, cookie, cookieverf, count }, keep).await,
-        };
-        match fetched {
-            // The caller reads it from the page.
-            Ok(()) | Err(NfsError::V3(_)) => Ok(()),
-            Err(error) => Err(error),
+        if plus {
+            let args = ReaddirplusArgs { dir, cookie, cookieverf, dircount: count, maxcount: count };
+            self.call(Proc3::READDIRPLUS, &args, keep).await
+        } else {
+            self.call(Proc3::READDIR, &ReaddirArgs { dir, cookie, cookieverf, count }, keep).await
         }
     }
-}
-
-fn page_plus(
-    d: &mut Decoder<'_>,
-    at: &mut Progress,
-    verifier: &mut Cookieverf3,
-    names: &mut Names,
-    visit: &mut dyn FnMut(&Entry<'_>),
-) -> NfsResult<Page> {
-    let ok = match d.get::<ReaddirplusRes<'_>>()? {
-        Res::Ok(ok) => ok,
-        Res::Err(status, _) => return Ok(Page::Refused(status)),
-    };
-    *verifier = ok.cookieverf;
-    for entry in ok.entries.iter() {
-        at.entry(entry.cookie)?;
-        let name = entry.name.0;
-        if is_dots(name) || !names.is_new(name) {
-            continue;
-        }
-        let attributes = entry.name_attributes.as_ref().map(convert::attributes);
-        let handle = entry.name_handle.map(handle_of).transpose()?;
-        let (attributes, handle) = (attributes.as_ref(), handle.as_ref());
-        visit(&Entry { name, fileid: entry.fileid, attributes, handle });
-    }
-    Ok(if ok.eof { Page::End } else { Page::Entries })
-}
-
-fn page_plain(
-    d: &mut Decoder<'_>,
-    at: &mut Progress,
-    verifier: &mut Cookieverf3,
-    names: &mut Names,
-    visit: &mut dyn FnMut(&Entry<'_>),
-) -> NfsResult<Page> {
-    let ok = match d.get::<ReaddirRes<'_>>()? {
-        Res::Ok(ok) => ok,
-        Res::Err(status, _) => return Ok(Page::Refused(status)),
-    };
-    *verifier = ok.cookieverf;
-    for entry in ok.entries.iter() {
-        at.entry(entry.cookie)?;
-        let name = entry.name.0;
-        if !is_dots(name) && names.is_new(name) {
-            visit(&Entry { name, fileid: entry.fileid, attributes: None, handle: None });
-        }
-    }
-    Ok(if ok.eof { Page::End } else { Page::Entries })
 }
 
 #[cfg(test)]

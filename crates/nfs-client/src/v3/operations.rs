@@ -12,7 +12,6 @@ use super::replay::Doubt;
 use super::{Client, File, call_of, convert, fh, handle_of};
 use crate::delay::Delay;
 use crate::error::NfsError;
-use crate::nlm::Lock;
 use crate::protocol::{NfsResult, Opened, Protocol};
 use crate::rpc::land;
 use crate::types::{
@@ -71,7 +70,7 @@ impl Client {
 
     async fn unlink(&self, procedure: Proc3, directory: &Handle, name: &[u8]) -> NfsResult<()> {
         let args = RemoveArgs { object: what(directory, name) };
-        let doubt = Doubt::new(self.rpc());
+        let doubt = Doubt::new(self.export.rpc());
         let decode = |d: &mut Decoder<'_>| Ok(d.get::<RemoveRes>()?.ok().map(|_| ()));
         let result = self.call_noting(&doubt.history, procedure, &args, decode).await;
         doubt.of_removing(self, result).await
@@ -95,7 +94,7 @@ impl Protocol for Client {
     type File = File;
 
     fn root(&self) -> Handle {
-        self.mounted.root
+        *self.export.root()
     }
 
     fn limits(&self) -> Limits {
@@ -189,7 +188,7 @@ impl Protocol for Client {
                 }
                 ReadRes::Err(status, _) => Ok((Err(status), 0)),
             };
-            match self.rpc().call_into(call, &mut *buffer, |e, _| e.put(&args), decode).await? {
+            match self.export.rpc().call_into(call, &mut *buffer, |e, _| e.put(&args), decode).await? {
                 Ok(Read { len: 0, eof: false, .. }) if count > 0 => {
                     return Err(NfsError::Nonsense("empty READ before the end of the file"));
                 }
@@ -209,7 +208,7 @@ impl Protocol for Client {
             let encode = |e: &mut Encoder, data: Bulk<'_>| {
                 e.put(&WriteArgs { file, offset, count, stable, data });
             };
-            let written = self.rpc().call(call, encode, |d| Ok(d.get::<WriteRes>()?.ok())).await?;
+            let written = self.export.rpc().call(call, encode, |d| Ok(d.get::<WriteRes>()?.ok())).await?;
             let ok = match written {
                 Ok(ok) => ok,
                 Err(status) => {
@@ -248,17 +247,17 @@ impl Protocol for Client {
     }
 
     async fn lock(&self, file: &File, owner: u64, kind: LockKind, range: Range, wait: bool) -> NfsResult<()> {
-        self.locks.lock(&self.site, Lock::new(&file.handle, owner, kind, range), wait).await
+        self.export.lock(file, owner, kind, range, wait).await
     }
 
     async fn unlock(&self, file: &File, owner: u64, range: Range) -> NfsResult<()> {
-        self.locks.unlock(&self.site, Lock::new(&file.handle, owner, LockKind::Write, range)).await
+        self.export.unlock(file, owner, range).await
     }
 
     async fn mkdir(&self, directory: &Handle, name: &[u8], mode: u32) -> NfsResult<Option<Handle>> {
         let attributes = Sattr3 { mode: Some(mode), ..Sattr3::NONE };
         let args = MkdirArgs { where_: what(directory, name), attributes };
-        let doubt = Doubt::new(self.rpc());
+        let doubt = Doubt::new(self.export.rpc());
         let result = self.call_noting(&doubt.history, Proc3::MKDIR, &args, made).await.map(|made| made.0);
         let is = async |_: &Handle, found: &Attributes| {
             let same = found.kind == FileType::Directory && found.uid == self.uid;
@@ -273,7 +272,7 @@ impl Protocol for Client {
             symlink_data: target.into(),
         };
         let args = SymlinkArgs { where_: what(directory, name), symlink };
-        let doubt = Doubt::new(self.rpc());
+        let doubt = Doubt::new(self.export.rpc());
         let result = self.call_noting(&doubt.history, Proc3::SYMLINK, &args, made).await.map(|_| ());
         let is = async |link: &Handle, found: &Attributes| {
             Ok(found.kind == FileType::Symlink && self.readlink(link).await? == target)
@@ -289,7 +288,7 @@ impl Protocol for Client {
 
     async fn link(&self, file: &Handle, directory: &Handle, name: &[u8]) -> NfsResult<()> {
         let args = LinkArgs { file: fh(file), link: what(directory, name) };
-        let doubt = Doubt::new(self.rpc());
+        let doubt = Doubt::new(self.export.rpc());
         let decode = |d: &mut Decoder<'_>| Ok(d.get::<LinkRes>()?.ok().map(|_| ()));
         let result = self.call_noting(&doubt.history, Proc3::LINK, &args, decode).await;
         let is = async |_: &Handle, found: &Attributes| {
@@ -309,7 +308,7 @@ impl Protocol for Client {
 
     async fn rename(&self, from: (&Handle, &[u8]), to: (&Handle, &[u8])) -> NfsResult<()> {
         let args = RenameArgs { from: what(from.0, from.1), to: what(to.0, to.1) };
-        let doubt = Doubt::new(self.rpc());
+        let doubt = Doubt::new(self.export.rpc());
         let decode = |d: &mut Decoder<'_>| Ok(d.get::<RenameRes>()?.ok().map(|_| ()));
         let result = self.call_noting(&doubt.history, Proc3::RENAME, &args, decode).await;
         doubt.of_renaming(self, result, from, to).await
@@ -325,7 +324,7 @@ impl Protocol for Client {
     }
 
     async fn space(&self) -> NfsResult<Space> {
-        let args = FsArgs { fsroot: fh(&self.mounted.root) };
+        let args = FsArgs { fsroot: fh(self.export.root()) };
         let decode = |d: &mut Decoder<'_>| {
             let answer = d.get::<FsstatRes>()?;
             Ok(answer.ok().map(|ok| Space {
@@ -338,7 +337,7 @@ impl Protocol for Client {
     }
 
     async fn unmount(self) -> NfsResult<()> {
-        self.end().await;
+        self.export.end().await;
         Ok(())
     }
 }

@@ -20,6 +20,7 @@
 //! same user, cannot be distinguished. Errors of version 2, which has no verifiers, always stand. Exclusive CREATE
 //! needs nothing of this: the server knows the repetition by its verifier.
 
+use std::future::Future;
 use std::time::{Duration, Instant};
 
 use super::{Client, File};
@@ -70,10 +71,42 @@ impl Doubt {
         self.history.reconnected() && self.history.transmissions() > 1 && result.as_ref().is_err_and(expected)
     }
 
-    /// Whether an object that changed last at `changed`, in a directory that did at `directory`, can have changed since
-    /// the request was first sent.
-    fn is_recent(&self, changed: Time, directory: Time) -> bool {
-        is_within(changed, directory, self.begun.elapsed())
+    /// The result, or instead of an error what `look` finds to have been carried out: asked only if a repetition may have
+    /// brought about the error, and the server restarted since the request was first sent.
+    async fn resolve<T>(
+        &self,
+        client: &Client,
+        result: NfsResult<T>,
+        expected: impl Fn(&NfsError) -> bool,
+        look: impl Future<Output = NfsResult<Option<T>>>,
+    ) -> NfsResult<T> {
+        if !self.about(&result, expected) {
+            return result;
+        }
+        match client.restart(self).await {
+            Ok(Restart::No) | Err(_) => return result,
+            Ok(Restart::Sometime) => return Err(UNKNOWN),
+            Ok(Restart::Since) => {}
+        }
+        let Ok(Some(done)) = look.await else { return result };
+        client.export.counters().event(Event::ReplayAccepted);
+        Ok(done)
+    }
+
+    /// What has the name, if it can have changed since the request was first sent.
+    async fn recent(
+        &self,
+        client: &Client,
+        (directory, name): (&Handle, &[u8]),
+    ) -> NfsResult<Option<(Handle, Attributes)>> {
+        let (handle, attributes) = client.lookup(directory, name).await?;
+        let attributes = match attributes {
+            Some(attributes) => attributes,
+            None => client.getattr(&handle).await?,
+        };
+        let parent = client.getattr(directory).await?;
+        let recent = is_within(attributes.changed, parent.modified, self.begun.elapsed());
+        Ok(recent.then_some((handle, attributes)))
     }
 
     /// Result of an operation that makes `name`; where it seems to exist already, `is` looks whether it is what was to
@@ -82,33 +115,15 @@ impl Doubt {
         &self,
         client: &Client,
         result: NfsResult<T>,
-        (directory, name): (&Handle, &[u8]),
+        name: (&Handle, &[u8]),
         is: impl AsyncFn(&Handle, &Attributes) -> NfsResult<bool>,
         done: impl Fn(Handle) -> T,
     ) -> NfsResult<T> {
-        if !self.about(&result, NfsError::is_present) {
-            return result;
-        }
         let look = async {
-            match client.restart(self).await? {
-                Restart::No => return Ok(Err(None)),
-                Restart::Sometime => return Ok(Err(Some(UNKNOWN))),
-                Restart::Since => {}
-            }
-            let (handle, attributes) = found(client, directory, name).await?;
-            let parent = client.getattr(directory).await?;
-            let made =
-                self.is_recent(attributes.changed, parent.modified) && is(&handle, &attributes).await?;
-            NfsResult::Ok(if made { Ok(handle) } else { Err(None) })
+            let Some((handle, attributes)) = self.recent(client, name).await? else { return Ok(None) };
+            Ok(is(&handle, &attributes).await?.then(|| done(handle)))
         };
-        match look.await {
-            Ok(Ok(handle)) => {
-                client.counters().event(Event::ReplayAccepted);
-                Ok(done(handle))
-            }
-            Ok(Err(Some(unknown))) => Err(unknown),
-            Ok(Err(None)) | Err(_) => result,
-        }
+        self.resolve(client, result, NfsError::is_present, look).await
     }
 
     /// Result of a RENAME; where the old name seems not to exist, looks whether the file is at the new one.
@@ -119,32 +134,14 @@ impl Doubt {
         from: (&Handle, &[u8]),
         to: (&Handle, &[u8]),
     ) -> NfsResult<()> {
-        if !self.about(&result, NfsError::is_absent) {
-            return result;
-        }
         let look = async {
-            match client.restart(self).await? {
-                Restart::No => return Ok(Err(None)),
-                Restart::Sometime => return Ok(Err(Some(UNKNOWN))),
-                Restart::Since => {}
-            }
             match client.lookup(from.0, from.1).await {
                 Err(error) if error.is_absent() => {}
-                Ok(_) | Err(_) => return Ok(Err(None)),
+                Ok(_) | Err(_) => return Ok(None),
             }
-            let (_, attributes) = found(client, to.0, to.1).await?;
-            let parent = client.getattr(to.0).await?;
-            let moved = self.is_recent(attributes.changed, parent.modified);
-            NfsResult::Ok(if moved { Ok(()) } else { Err(None) })
+            Ok(self.recent(client, to).await?.map(drop))
         };
-        match look.await {
-            Ok(Ok(())) => {
-                client.counters().event(Event::ReplayAccepted);
-                Ok(())
-            }
-            Ok(Err(Some(unknown))) => Err(unknown),
-            Ok(Err(None)) | Err(_) => result,
-        }
+        self.resolve(client, result, NfsError::is_absent, look).await
     }
 
     /// Result of REMOVE or RMDIR.
@@ -162,7 +159,7 @@ impl Doubt {
 impl Client {
     /// Notes the server's instance, from an answer to WRITE or COMMIT.
     pub(super) fn saw(&self, file: &Handle, verifier: Verifier) {
-        let generations = self.rpc().generations();
+        let generations = self.export.rpc().generations();
         let mut seen = self.seen.borrow_mut();
         if seen.as_ref().is_none_or(|seen| (seen.verifier, seen.generations) != (verifier, generations)) {
             *seen = Some(Box::new(Seen { file: *file, verifier, generations }));
@@ -173,8 +170,7 @@ impl Client {
     async fn restart(&self, doubt: &Doubt) -> NfsResult<Restart> {
         let seen = self.seen.borrow().as_deref().copied();
         let Some(seen) = seen else { return Ok(Restart::No) };
-        let everything = Range { offset: 0, length: 0 };
-        let verifier = self.commit(&File { handle: seen.file }, everything).await?;
+        let verifier = self.commit(&File { handle: seen.file }, Range::WHOLE).await?;
         Ok(if verifier == seen.verifier {
             Restart::No
         } else if seen.generations == doubt.generations {
@@ -185,15 +181,8 @@ impl Client {
     }
 }
 
-async fn found(client: &Client, directory: &Handle, name: &[u8]) -> NfsResult<(Handle, Attributes)> {
-    let (handle, attributes) = client.lookup(directory, name).await?;
-    match attributes {
-        Some(attributes) => Ok((handle, attributes)),
-        None => Ok((handle, client.getattr(&handle).await?)),
-    }
-}
-
-/// Whether `time` is not earlier before `reference` than `by`.
+/// Whether `time` is not earlier before `reference` than `by`: whether an object that changed then, in a directory that
+/// did at `reference`, can have changed since the request was first sent, that long ago.
 fn is_within(time: Time, reference: Time, by: Duration) -> bool {
     let nanos = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos);
     nanos(reference) - nanos(time) <= by.as_nanos().cast_signed()

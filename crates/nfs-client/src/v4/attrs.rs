@@ -1,5 +1,7 @@
 //! Attributes as this client asks for them, reads them and sets them.
 
+use std::io::Write;
+
 use benchmaster_nfs_proto::v4::{
     Bitmap4, Fattr4, Fh4, Fsid4, Ftype4, Nfsstat4, Nfstime4, Specdata4, Utf8, fattr4,
 };
@@ -188,16 +190,11 @@ impl Encoded {
 
     fn owner(&mut self, number: u32, id: u32) {
         let mut digits = [0; 10];
-        let (mut at, mut rest) = (digits.len(), id);
-        loop {
-            at -= 1;
-            digits[at] = b'0' + (rest % 10) as u8;
-            rest /= 10;
-            if rest == 0 {
-                break;
-            }
-        }
-        let text = &digits[at..];
+        let mut rest = &mut digits[..];
+        // Ten digits are enough for any number.
+        let _ = write!(rest, "{id}");
+        let left = rest.len();
+        let text = &digits[..digits.len() - left];
         self.add(number, &(text.len() as u32).to_be_bytes());
         self.append(text);
         self.append(&[0; 3][..text.len().wrapping_neg() & 3]);

@@ -1,17 +1,13 @@
 //! CLOSE and OPEN_DOWNGRADE.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{
-    CloseArgs, CloseOk, Nfsstat4, OpenDowngradeArgs, OpenDowngradeOk, Opnum, PutfhArgs, SHARE_DENY_NONE,
-    Stateid4,
+    CloseArgs, CloseOk, Nfsstat4, OpenDowngradeArgs, OpenDowngradeOk, Opnum, SHARE_DENY_NONE, Stateid4,
 };
-use benchmaster_nfs_proto::xdr::Bulk;
 
 use super::Inner;
-use super::compound::{Failure, Ops, Results};
 use super::need::Need;
 use super::open::GUESSES;
 use super::request::{Kind, Retry};
@@ -133,20 +129,17 @@ impl Inner {
             }
             let handle = state.handle.get();
             let args = CloseArgs { seqid: turn.sequence(), open_stateid: state.stateid.get() };
-            let kind = Kind::repeatable(ops::CLOSE).held();
-            let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                ops.put(Opnum::CLOSE, &args);
-            };
-            let reached = Cell::new(false);
-            let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<((), usize), Failure> {
-                results.take::<()>(Opnum::PUTFH)?;
-                reached.set(true);
-                results.take::<CloseOk>(Opnum::CLOSE)?;
-                Ok(((), 0))
-            };
-            let result = self.attempt(kind, &mut [], &encode, &decode).await;
-            turn.settle(&result, reached.get());
+            let result = self
+                .in_turn(
+                    [&turn],
+                    Kind::repeatable(ops::CLOSE),
+                    &handle,
+                    |ops| {
+                        ops.put(Opnum::CLOSE, &args);
+                    },
+                    |results| results.take::<CloseOk>(Opnum::CLOSE).map(drop),
+                )
+                .await;
             if !matches!(result, Err(NfsError::V4(Nfsstat4::BAD_SEQID))) || *guesses >= GUESSES {
                 return result;
             }
@@ -166,21 +159,16 @@ impl Inner {
             share_access,
             share_deny: SHARE_DENY_NONE,
         };
-        let kind = Kind::repeatable(ops::OPEN_DOWNGRADE).held();
-        let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
-            ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-            ops.put(Opnum::OPEN_DOWNGRADE, &args);
-        };
-        let reached = Cell::new(false);
-        let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<(Stateid4, usize), Failure> {
-            results.take::<()>(Opnum::PUTFH)?;
-            reached.set(true);
-            Ok((results.take::<OpenDowngradeOk>(Opnum::OPEN_DOWNGRADE)?.open_stateid, 0))
-        };
-        let result = self.attempt(kind, &mut [], &encode, &decode).await;
-        turn.settle(&result, reached.get());
-        let stateid = result?;
-        state.stateid.set(stateid);
+        let downgraded = self.in_turn(
+            [&turn],
+            Kind::repeatable(ops::OPEN_DOWNGRADE),
+            &handle,
+            |ops| {
+                ops.put(Opnum::OPEN_DOWNGRADE, &args);
+            },
+            |results| results.take::<OpenDowngradeOk>(Opnum::OPEN_DOWNGRADE),
+        );
+        state.stateid.set(downgraded.await?.open_stateid);
         state.shared.set(share_access);
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! COMPOUND: operations written one after the other, results read one by one, both without allocation.
 
-use benchmaster_nfs_proto::v4::{CompoundResHeader, Nfsstat4, Opnum};
+use benchmaster_nfs_proto::v4::{CompoundResHeader, GetattrArgs, Nfsstat4, Opnum, PutfhArgs};
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, Encode, Encoder, Mark, XdrError};
 
+use super::attrs;
 use crate::error::NfsError;
+use crate::types::Handle;
 
 /// The operations of a request under way.
 pub(super) struct Ops<'e> {
@@ -28,6 +30,18 @@ impl<'e> Ops<'e> {
         self.e.put(arguments);
         self.count += 1;
         self
+    }
+
+    /// PUTFH: what follows is about this file.
+    #[inline]
+    pub(super) fn on(&mut self, file: &Handle) -> &mut Self {
+        self.put(Opnum::PUTFH, &PutfhArgs { object: file.bytes().into() })
+    }
+
+    /// GETATTR of all that [`Attributes`](crate::types::Attributes) has.
+    #[inline]
+    pub(super) fn attributes(&mut self) -> &mut Self {
+        self.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED })
     }
 
     /// Writes their number.
@@ -104,6 +118,12 @@ impl<'d, 'a> Results<'d, 'a> {
             Opnum::ILLEGAL => Err(Failure::Status(self.d.get()?)),
             _ => Err(Failure::Nonsense("the result of another operation than the one called")),
         }
+    }
+
+    /// PUTFH was carried out.
+    #[inline]
+    pub(super) fn on(&mut self) -> Result<(), Failure> {
+        self.take(Opnum::PUTFH)
     }
 
     /// Whether results are left.

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use benchmaster_nfs_proto::v4::{
-    DelegreturnArgs, Nfsstat4, OpenDelegationType4, Opnum, PutfhArgs, RCA_TYPE_RDATA_DLG, RCA_TYPE_WDATA_DLG,
+    DelegreturnArgs, Nfsstat4, OpenDelegationType4, Opnum, RCA_TYPE_RDATA_DLG, RCA_TYPE_WDATA_DLG,
     SHARE_ACCESS_READ, Stateid4,
 };
 
@@ -239,19 +239,8 @@ impl Inner {
             None => return Ok(()),
         };
         let args = DelegreturnArgs { deleg_stateid: stateid };
-        let returned = self
-            .request(
-                Kind::repeatable(ops::DELEGRETURN),
-                |ops| {
-                    ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                    ops.put(Opnum::DELEGRETURN, &args);
-                },
-                |results| {
-                    results.take::<()>(Opnum::PUTFH)?;
-                    results.take::<()>(Opnum::DELEGRETURN)
-                },
-            )
-            .await;
+        let kind = Kind::repeatable(ops::DELEGRETURN);
+        let returned = self.ask(kind, Some(handle), Opnum::DELEGRETURN, &args).await;
         match returned {
             Ok(()) => {
                 if self.delegations.remove(handle, &stateid) {

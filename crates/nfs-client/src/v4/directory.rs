@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use benchmaster_nfs_proto::v4::{Entry4, Nfsstat4, Opnum, PutfhArgs, ReaddirArgs, ReaddirOk};
+use benchmaster_nfs_proto::v4::{Entry4, Nfsstat4, Opnum, ReaddirArgs, ReaddirOk};
 use benchmaster_nfs_proto::xdr::Chain;
 
 use super::Inner;
@@ -34,11 +34,11 @@ impl Inner {
                 .request(
                     Kind::reading(ops::READDIR),
                     |ops| {
-                        ops.put(Opnum::PUTFH, &PutfhArgs { object: directory.bytes().into() });
+                        ops.on(directory);
                         ops.put(Opnum::READDIR, &args);
                     },
                     |results| {
-                        results.take::<()>(Opnum::PUTFH)?;
+                        results.on()?;
                         let ok: ReaddirOk<'_> = results.take(Opnum::READDIR)?;
                         let entries = match ok.entries {
                             Chain::Wire(bytes) => bytes.to_vec(),

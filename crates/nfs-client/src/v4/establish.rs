@@ -8,7 +8,7 @@ use benchmaster_nfs_proto::v4::{
     BindConnToSessionArgs, BindConnToSessionOk, Bitmap4, CREATE_SESSION_CONN_BACK_CHAN, CallbackSecParms4,
     CbClient4, ChannelAttrs4, ChannelDirFromClient4, ClientOwner4, CreateSessionArgs, CreateSessionOk,
     DestroyClientidArgs, DestroySessionArgs, EXCHGID_CONFIRMED_R, ExchangeIdArgs, ExchangeIdOk, GetattrArgs,
-    GetattrOk, GetfhOk, LookupArgs, Netaddr4, NfsClientId4, NfsImplId4, Nfsstat4, Nfstime4, Opnum, PutfhArgs,
+    GetattrOk, GetfhOk, LookupArgs, Netaddr4, NfsClientId4, NfsImplId4, Nfsstat4, Nfstime4, Opnum,
     ReclaimCompleteArgs, SetclientidArgs, SetclientidConfirmArgs, SetclientidRes, StateProtect4A, fattr4,
 };
 use benchmaster_nfs_proto::xdr::List;
@@ -135,18 +135,8 @@ impl Inner {
             sec_parms: List::Items(&[CallbackSecParms4::None]),
         };
         let kind = Kind::reading(ops::CREATE_SESSION).recovering(true).bare(0);
-        let ok: CreateSessionOk = self
-            .patiently(async || {
-                self.request(
-                    kind,
-                    |ops| {
-                        ops.put(Opnum::CREATE_SESSION, &args);
-                    },
-                    |results| results.take(Opnum::CREATE_SESSION),
-                )
-                .await
-            })
-            .await?;
+        let ok: CreateSessionOk =
+            self.patiently(async || self.ask(kind, None, Opnum::CREATE_SESSION, &args).await).await?;
         self.back.sequence.set(args.sequence.wrapping_add(1));
         let fore = ok.fore_chan_attrs;
         if fore.maxrequests == 0 || fore.maxoperations < 8 {
@@ -166,14 +156,8 @@ impl Inner {
     /// RECLAIM_COMPLETE: before it a client cannot open anything.
     pub(super) async fn reclaim_complete(self: &Rc<Self>) -> NfsResult<()> {
         let kind = Kind::repeatable(ops::RECLAIM_COMPLETE).recovering(true);
-        let done = self.request(
-            kind,
-            |ops| {
-                ops.put(Opnum::RECLAIM_COMPLETE, &ReclaimCompleteArgs { one_fs: false });
-            },
-            |results| results.take(Opnum::RECLAIM_COMPLETE),
-        );
-        match done.await {
+        let args = ReclaimCompleteArgs { one_fs: false };
+        match self.ask(kind, None, Opnum::RECLAIM_COMPLETE, &args).await {
             Err(NfsError::V4(Nfsstat4::COMPLETE_ALREADY)) => Ok(()),
             result => result,
         }
@@ -188,17 +172,8 @@ impl Inner {
         let args = BindConnToSessionArgs { sessid: self.slots.session(), dir, use_conn_in_rdma_mode: false };
         let kind = Kind::reading(ops::BIND_CONN_TO_SESSION).recovering(true).bare(connection);
         let generation = self.rpc.generation(connection);
-        let bound = self.patiently(async || {
-            self.request(
-                kind,
-                |ops| {
-                    ops.put(Opnum::BIND_CONN_TO_SESSION, &args);
-                },
-                |results| results.take::<BindConnToSessionOk>(Opnum::BIND_CONN_TO_SESSION),
-            )
-            .await
-        });
-        bound.await?;
+        let bind = async || self.ask(kind, None, Opnum::BIND_CONN_TO_SESSION, &args).await;
+        let _: BindConnToSessionOk = self.patiently(bind).await?;
         self.counters.event(Event::ConnectionBound);
         if connection == 0 {
             self.back.generation.set(generation);
@@ -221,17 +196,8 @@ impl Inner {
     pub(super) async fn destroy_session(self: &Rc<Self>) -> NfsResult<()> {
         let args = DestroySessionArgs { sessionid: self.slots.session() };
         let kind = Kind::reading(ops::DESTROY_SESSION).recovering(true).bare(0);
-        let destroyed = self.patiently(async || {
-            self.request(
-                kind,
-                |ops| {
-                    ops.put(Opnum::DESTROY_SESSION, &args);
-                },
-                |results| results.take::<()>(Opnum::DESTROY_SESSION),
-            )
-            .await
-        });
-        match destroyed.await {
+        let destroy = async || self.ask(kind, None, Opnum::DESTROY_SESSION, &args).await;
+        match self.patiently(destroy).await {
             Err(NfsError::V4(_)) => Ok(()),
             result => result,
         }
@@ -268,20 +234,11 @@ impl Inner {
                 .await
             })
             .await?;
-        let confirm =
+        let args =
             SetclientidConfirmArgs { clientid: ok.clientid, setclientid_confirm: ok.setclientid_confirm };
         let kind = Kind::reading(ops::SETCLIENTID_CONFIRM).recovering(true).bare(0);
-        let confirmed = self.patiently(async || {
-            self.request(
-                kind,
-                |ops| {
-                    ops.put(Opnum::SETCLIENTID_CONFIRM, &confirm);
-                },
-                |results| results.take::<()>(Opnum::SETCLIENTID_CONFIRM),
-            )
-            .await
-        });
-        confirmed.await?;
+        let confirm = async || self.ask::<()>(kind, None, Opnum::SETCLIENTID_CONFIRM, &args).await;
+        self.patiently(confirm).await?;
         self.client.set(ok.clientid);
         self.renewed.set(Instant::now());
         Ok(())
@@ -314,16 +271,14 @@ impl Inner {
                     Kind::reading(ops::LOOKUP_ROOT),
                     |ops| {
                         match &from {
-                            Some(handle) => {
-                                ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() })
-                            }
+                            Some(handle) => ops.on(handle),
                             None => ops.put(Opnum::PUTROOTFH, &()),
                         };
                         for name in part {
                             ops.put(Opnum::LOOKUP, &LookupArgs { objname: (*name).into() });
                         }
                         ops.put(Opnum::GETFH, &());
-                        ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
+                        ops.attributes();
                     },
                     |results| {
                         results.take::<()>(if from.is_some() { Opnum::PUTFH } else { Opnum::PUTROOTFH })?;
@@ -360,11 +315,11 @@ impl Inner {
             .request(
                 Kind::reading(ops::FSINFO),
                 |ops| {
-                    ops.put(Opnum::PUTFH, &PutfhArgs { object: root.bytes().into() });
+                    ops.on(&root);
                     ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: wanted });
                 },
                 |results| {
-                    results.take::<()>(Opnum::PUTFH)?;
+                    results.on()?;
                     let ok: GetattrOk<'_> = results.take(Opnum::GETATTR)?;
                     let got = benchmaster_nfs_proto::v4::Attributes::decode(&ok.obj_attributes)
                         .map_err(|_| Failure::Nonsense("limits of the file system do not decode"))?;
@@ -415,14 +370,7 @@ impl Inner {
         let kind = Kind::reading(ops::DESTROY_CLIENTID).recovering(true).bare(0);
         let mut delay = Delay::new(self.options.delay);
         for left in (0..BUSY).rev() {
-            let destroyed = self.request(
-                kind,
-                |ops| {
-                    ops.put(Opnum::DESTROY_CLIENTID, &args);
-                },
-                |results| results.take::<()>(Opnum::DESTROY_CLIENTID),
-            );
-            match destroyed.await {
+            match self.ask(kind, None, Opnum::DESTROY_CLIENTID, &args).await {
                 // A server that lost it already has what we want.
                 Err(NfsError::V4(Nfsstat4::STALE_CLIENTID)) => return Ok(()),
                 // What was under way when the session ended is not forgotten at once.

@@ -4,18 +4,18 @@ use std::rc::Rc;
 
 use benchmaster_nfs_proto::v4::{
     AllocateArgs, CopyArgs, CopyRes, DataContent4, GetxattrArgs, GetxattrOk, ListxattrsArgs, ListxattrsOk,
-    Nfsstat4, Opnum, PutfhArgs, RemovexattrArgs, RemovexattrOk, SHARE_ACCESS_READ, SHARE_ACCESS_WRITE,
-    SeekArgs, SeekOk, SetxattrArgs, SetxattrOk, SetxattrOption4, StableHow4, Stateid4,
+    Nfsstat4, Opnum, RemovexattrArgs, RemovexattrOk, SHARE_ACCESS_READ, SHARE_ACCESS_WRITE, SeekArgs, SeekOk,
+    SetxattrArgs, SetxattrOk, SetxattrOption4, StableHow4,
 };
 use benchmaster_nfs_proto::xdr::List;
 
 use super::Inner;
 use super::compound::Failure;
-use super::request::{Kind, Retry};
+use super::request::Kind;
 use super::state::File;
 use crate::error::NfsError;
 use crate::ops::v4 as ops;
-use crate::protocol::{NO_XATTRS, NfsResult};
+use crate::protocol::{NO_ALLOCATE, NO_COPY, NO_SEEK, NO_XATTRS, NfsResult};
 use crate::types::{Handle, Range};
 
 /// Bytes of names asked for at a time.
@@ -27,26 +27,6 @@ impl Inner {
         if self.minor >= 2 { Ok(()) } else { Err(otherwise) }
     }
 
-    /// Does something with the stateid of an open file, and again after its state was recovered.
-    async fn with_stateid<R>(
-        self: &Rc<Self>,
-        file: &File,
-        access: u32,
-        perform: impl AsyncFn(Stateid4) -> NfsResult<R>,
-    ) -> NfsResult<R> {
-        let mut retry: Option<Retry> = None;
-        loop {
-            let epoch = self.recovery.epoch();
-            let stateid = self.select(&file.state, access)?;
-            let result = perform(stateid).await;
-            let Err(NfsError::V4(status)) = &result else { return result };
-            let retry = retry.get_or_insert_with(|| Retry::new(self));
-            if !self.stateid_refused(&file.state, stateid, *status, epoch, retry).await? {
-                return result;
-            }
-        }
-    }
-
     /// COPY within the server, synchronous. Data that are not stable after it are made so by COMMIT.
     pub(super) async fn copy(
         self: &Rc<Self>,
@@ -54,7 +34,7 @@ impl Inner {
         destination: (&File, u64),
         length: u64,
     ) -> NfsResult<u64> {
-        self.extended(NfsError::Unsupported("only version 4.2 copies within the server"))?;
+        self.extended(NO_COPY)?;
         let (from, to) = (source.0.handle(), destination.0.handle());
         let copied = self.with_stateid(source.0, SHARE_ACCESS_READ, async |src_stateid| {
             self.with_stateid(destination.0, SHARE_ACCESS_WRITE, async |dst_stateid| {
@@ -77,7 +57,7 @@ impl Inner {
             return Err(NfsError::Nonsense("COPY of more than was requested"));
         }
         if unstable {
-            self.commit(destination.0, Range { offset: 0, length: 0 }).await?;
+            self.commit(destination.0, Range::WHOLE).await?;
         }
         Ok(count)
     }
@@ -92,15 +72,15 @@ impl Inner {
         self.request(
             Kind::repeatable(ops::COPY),
             |ops| {
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: from.bytes().into() });
+                ops.on(from);
                 ops.put(Opnum::SAVEFH, &());
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: to.bytes().into() });
+                ops.on(to);
                 ops.put(Opnum::COPY, args);
             },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 results.take::<()>(Opnum::SAVEFH)?;
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 match results.result::<CopyRes>(Opnum::COPY)? {
                     CopyRes::Ok(ok) if ok.response.callback_id.is_none() => {
                         Ok((ok.response.count, ok.response.committed == StableHow4::Unstable))
@@ -117,45 +97,23 @@ impl Inner {
     }
 
     pub(super) async fn allocate(self: &Rc<Self>, file: &File, range: Range) -> NfsResult<()> {
-        self.extended(NfsError::Unsupported("only version 4.2 reserves space"))?;
+        self.extended(NO_ALLOCATE)?;
         let handle = file.handle();
         self.with_stateid(file, SHARE_ACCESS_WRITE, async |stateid| {
             let args = AllocateArgs { stateid, offset: range.offset, length: range.length };
-            self.request(
-                Kind::repeatable(ops::ALLOCATE),
-                |ops| {
-                    ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                    ops.put(Opnum::ALLOCATE, &args);
-                },
-                |results| {
-                    results.take::<()>(Opnum::PUTFH)?;
-                    results.take::<()>(Opnum::ALLOCATE)
-                },
-            )
-            .await
+            self.ask(Kind::repeatable(ops::ALLOCATE), Some(&handle), Opnum::ALLOCATE, &args).await
         })
         .await
     }
 
     /// `None`: there are no data from this offset on.
     pub(super) async fn seek_data(self: &Rc<Self>, file: &File, offset: u64) -> NfsResult<Option<u64>> {
-        self.extended(NfsError::Unsupported("only version 4.2 reports holes (SEEK)"))?;
+        self.extended(NO_SEEK)?;
         let handle = file.handle();
         let found = self.with_stateid(file, SHARE_ACCESS_READ, async |stateid| {
             let args = SeekArgs { stateid, offset, what: DataContent4::DATA };
-            self.request(
-                Kind::reading(ops::SEEK),
-                |ops| {
-                    ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                    ops.put(Opnum::SEEK, &args);
-                },
-                |results| {
-                    results.take::<()>(Opnum::PUTFH)?;
-                    let ok: SeekOk = results.take(Opnum::SEEK)?;
-                    Ok((!ok.eof).then_some(ok.offset))
-                },
-            )
-            .await
+            let ok: SeekOk = self.ask(Kind::reading(ops::SEEK), Some(&handle), Opnum::SEEK, &args).await?;
+            Ok((!ok.eof).then_some(ok.offset))
         });
         match found.await {
             // From the end of the file on there is nothing.
@@ -169,11 +127,11 @@ impl Inner {
         self.request(
             Kind::reading(ops::GETXATTR),
             |ops| {
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: file.bytes().into() });
+                ops.on(file);
                 ops.put(Opnum::GETXATTR, &GetxattrArgs { name: name.into() });
             },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 Ok(results.take::<GetxattrOk<'_>>(Opnum::GETXATTR)?.value.0.to_vec())
             },
         )
@@ -188,18 +146,8 @@ impl Inner {
     ) -> NfsResult<()> {
         self.extended(NO_XATTRS)?;
         let args = SetxattrArgs { option: SetxattrOption4::Either, key: name.into(), value: value.into() };
-        self.request(
-            Kind::repeatable(ops::SETXATTR),
-            |ops| {
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: file.bytes().into() });
-                ops.put(Opnum::SETXATTR, &args);
-            },
-            |results| {
-                results.take::<()>(Opnum::PUTFH)?;
-                results.take::<SetxattrOk>(Opnum::SETXATTR).map(drop)
-            },
-        )
-        .await
+        let kind = Kind::repeatable(ops::SETXATTR);
+        self.ask::<SetxattrOk>(kind, Some(file), Opnum::SETXATTR, &args).await.map(drop)
     }
 
     pub(super) async fn list_xattrs(
@@ -215,11 +163,11 @@ impl Inner {
                 .request(
                     Kind::reading(ops::LISTXATTRS),
                     |ops| {
-                        ops.put(Opnum::PUTFH, &PutfhArgs { object: file.bytes().into() });
+                        ops.on(file);
                         ops.put(Opnum::LISTXATTRS, &args);
                     },
                     |results| {
-                        results.take::<()>(Opnum::PUTFH)?;
+                        results.on()?;
                         let ok: ListxattrsOk<'_> = results.take(Opnum::LISTXATTRS)?;
                         let names: Vec<Vec<u8>> = ok.names.iter().map(|name| name.0.to_vec()).collect();
                         Ok((ok.cookie, names, ok.eof))
@@ -239,17 +187,7 @@ impl Inner {
 
     pub(super) async fn remove_xattr(self: &Rc<Self>, file: &Handle, name: &[u8]) -> NfsResult<()> {
         self.extended(NO_XATTRS)?;
-        self.request(
-            Kind::once(ops::REMOVEXATTR),
-            |ops| {
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: file.bytes().into() });
-                ops.put(Opnum::REMOVEXATTR, &RemovexattrArgs { name: name.into() });
-            },
-            |results| {
-                results.take::<()>(Opnum::PUTFH)?;
-                results.take::<RemovexattrOk>(Opnum::REMOVEXATTR).map(drop)
-            },
-        )
-        .await
+        let (kind, args) = (Kind::once(ops::REMOVEXATTR), RemovexattrArgs { name: name.into() });
+        self.ask::<RemovexattrOk>(kind, Some(file), Opnum::REMOVEXATTR, &args).await.map(drop)
     }
 }

@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use benchmaster_nfs_proto::v4::{
-    CommitArgs, CommitOk, GetattrArgs, GetattrOk, Nfsstat4, Opnum, PutfhArgs, ReadArgs, ReadOk,
-    SHARE_ACCESS_READ, SHARE_ACCESS_WRITE, SetattrArgs, SetattrRes, StableHow4, Stateid4, WriteArgs, WriteOk,
+    CommitArgs, CommitOk, GetattrOk, Nfsstat4, Opnum, ReadArgs, ReadOk, SHARE_ACCESS_READ,
+    SHARE_ACCESS_WRITE, SetattrArgs, SetattrRes, StableHow4, Stateid4, WriteArgs, WriteOk,
 };
 
 use super::Inner;
@@ -78,6 +78,26 @@ impl Inner {
         Ok(true)
     }
 
+    /// Does something with the stateid of an open file, and again after its state was recovered.
+    pub(super) async fn with_stateid<R>(
+        self: &Rc<Self>,
+        file: &File,
+        access: u32,
+        mut perform: impl AsyncFnMut(Stateid4) -> NfsResult<R>,
+    ) -> NfsResult<R> {
+        let mut retry: Option<Retry> = None;
+        loop {
+            let epoch = self.recovery.epoch();
+            let stateid = self.select(&file.state, access)?;
+            let result = perform(stateid).await;
+            let Err(NfsError::V4(status)) = &result else { return result };
+            let retry = retry.get_or_insert_with(|| Retry::new(self));
+            if !self.stateid_refused(&file.state, stateid, *status, epoch, retry).await? {
+                return result;
+            }
+        }
+    }
+
     pub(super) async fn read(
         self: &Rc<Self>,
         file: &File,
@@ -86,35 +106,26 @@ impl Inner {
     ) -> NfsResult<Read> {
         let most = buffer.len().min(self.limits.get().max_read as usize);
         let buffer = &mut buffer[..most];
-        let mut retry: Option<Retry> = None;
-        loop {
-            let epoch = self.recovery.epoch();
-            let stateid = self.select(&file.state, SHARE_ACCESS_READ)?;
-            let handle = file.state.handle.get();
+        self.with_stateid(file, SHARE_ACCESS_READ, async |stateid| {
+            let handle = file.handle();
             let args = ReadArgs { stateid, offset, count: most as u32 };
-            let result = self
-                .perform(
-                    Kind::reading(ops::READ),
-                    buffer,
-                    |ops, _| {
-                        ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                        ops.put(Opnum::READ, &args);
-                    },
-                    |results, buffer| {
-                        results.take::<()>(Opnum::PUTFH)?;
-                        let ReadOk { eof, data } = results.take(Opnum::READ)?;
-                        let len = data.len();
-                        let rest = land(data, buffer)?;
-                        Ok((Read { len, eof, attributes: None }, rest))
-                    },
-                )
-                .await;
-            let Err(NfsError::V4(status)) = result else { return result };
-            let retry = retry.get_or_insert_with(|| Retry::new(self));
-            if !self.stateid_refused(&file.state, stateid, status, epoch, retry).await? {
-                return result;
-            }
-        }
+            self.perform(
+                Kind::reading(ops::READ),
+                &mut *buffer,
+                |ops, _| {
+                    ops.on(&handle).put(Opnum::READ, &args);
+                },
+                |results, buffer| {
+                    results.on()?;
+                    let ReadOk { eof, data } = results.take(Opnum::READ)?;
+                    let len = data.len();
+                    let rest = land(data, buffer)?;
+                    Ok((Read { len, eof, attributes: None }, rest))
+                },
+            )
+            .await
+        })
+        .await
     }
 
     pub(super) async fn write(
@@ -130,50 +141,41 @@ impl Inner {
             Stability::Data => StableHow4::DataSync,
             Stability::File => StableHow4::FileSync,
         };
-        let mut retry: Option<Retry> = None;
-        loop {
-            let epoch = self.recovery.epoch();
-            let stateid = self.select(&file.state, SHARE_ACCESS_WRITE)?;
-            let handle = file.state.handle.get();
-            let result = self
-                .perform(
-                    Kind::reading(ops::WRITE).payload(data),
-                    &mut [],
-                    |ops, data| {
-                        ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                        ops.put(Opnum::WRITE, &WriteArgs { stateid, offset, stable, data });
-                        ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
-                    },
-                    |results, _| {
-                        results.take::<()>(Opnum::PUTFH)?;
-                        let ok: WriteOk = results.take(Opnum::WRITE)?;
-                        if ok.count as usize > data.len() {
-                            return Err(Failure::Nonsense("more was written than sent"));
-                        }
-                        if ok.committed < stable {
-                            return Err(Failure::Nonsense("data written less stably than requested"));
-                        }
-                        let written = Written {
-                            len: ok.count as usize,
-                            stability: match ok.committed {
-                                StableHow4::Unstable => Stability::Unstable,
-                                StableHow4::DataSync => Stability::Data,
-                                StableHow4::FileSync => Stability::File,
-                            },
-                            verifier: ok.writeverf,
-                            // The data are written, whether attributes came or not.
-                            attributes: after(results)?,
-                        };
-                        Ok((written, 0))
-                    },
-                )
-                .await;
-            let Err(NfsError::V4(status)) = result else { return result };
-            let retry = retry.get_or_insert_with(|| Retry::new(self));
-            if !self.stateid_refused(&file.state, stateid, status, epoch, retry).await? {
-                return result;
-            }
-        }
+        self.with_stateid(file, SHARE_ACCESS_WRITE, async |stateid| {
+            let handle = file.handle();
+            self.perform(
+                Kind::reading(ops::WRITE).payload(data),
+                &mut [],
+                |ops, data| {
+                    ops.on(&handle).put(Opnum::WRITE, &WriteArgs { stateid, offset, stable, data });
+                    ops.attributes();
+                },
+                |results, _| {
+                    results.on()?;
+                    let ok: WriteOk = results.take(Opnum::WRITE)?;
+                    if ok.count as usize > data.len() {
+                        return Err(Failure::Nonsense("more was written than sent"));
+                    }
+                    if ok.committed < stable {
+                        return Err(Failure::Nonsense("data written less stably than requested"));
+                    }
+                    let written = Written {
+                        len: ok.count as usize,
+                        stability: match ok.committed {
+                            StableHow4::Unstable => Stability::Unstable,
+                            StableHow4::DataSync => Stability::Data,
+                            StableHow4::FileSync => Stability::File,
+                        },
+                        verifier: ok.writeverf,
+                        // The data are written, whether attributes came or not.
+                        attributes: after(results)?,
+                    };
+                    Ok((written, 0))
+                },
+            )
+            .await
+        })
+        .await
     }
 
     pub(super) async fn commit(self: &Rc<Self>, file: &File, range: Range) -> NfsResult<Verifier> {
@@ -181,18 +183,8 @@ impl Inner {
         // A range that does not fit into 32 bits is committed to the end of the file.
         let count = u32::try_from(range.length).unwrap_or(0);
         let args = CommitArgs { offset: range.offset, count };
-        self.request(
-            Kind::reading(ops::COMMIT),
-            |ops| {
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                ops.put(Opnum::COMMIT, &args);
-            },
-            |results| {
-                results.take::<()>(Opnum::PUTFH)?;
-                Ok(results.take::<CommitOk>(Opnum::COMMIT)?.writeverf)
-            },
-        )
-        .await
+        let ok: CommitOk = self.ask(Kind::reading(ops::COMMIT), Some(&handle), Opnum::COMMIT, &args).await?;
+        Ok(ok.writeverf)
     }
 
     /// SETATTR; attributes after it, where they came.
@@ -220,12 +212,12 @@ impl Inner {
                 .request(
                     Kind::repeatable(ops::SETATTR),
                     |ops| {
-                        ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
+                        ops.on(handle);
                         ops.put(Opnum::SETATTR, &args);
-                        ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
+                        ops.attributes();
                     },
                     |results| {
-                        results.take::<()>(Opnum::PUTFH)?;
+                        results.on()?;
                         let done: SetattrRes = results.result(Opnum::SETATTR)?;
                         match done.status {
                             Nfsstat4::OK => after(results),

@@ -55,15 +55,8 @@ impl Inner {
             return self.request(kind, |_| {}, |_| Ok(())).await;
         }
         let kind = Kind::reading(ops::RENEW).recovering(recovery);
-        let result = self
-            .request(
-                kind,
-                |ops| {
-                    ops.put(Opnum::RENEW, &RenewArgs { clientid: self.client.get() });
-                },
-                |results| results.take::<()>(Opnum::RENEW),
-            )
-            .await;
+        let args = RenewArgs { clientid: self.client.get() };
+        let result = self.ask(kind, None, Opnum::RENEW, &args).await;
         if matches!(result, Ok(()) | Err(NfsError::V4(Nfsstat4::CB_PATH_DOWN))) {
             self.renewed.set(Instant::now());
         }

@@ -1,16 +1,13 @@
 //! LOCK, LOCKU, and what goes with them.
 
-use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Instant;
 
 use benchmaster_nfs_proto::v4::{
     ExistLockOwner4, LockArgs, LockRes, LockType4, Locker4, LockuArgs, LockuOk, MAXFILELEN, Nfsstat4,
-    OpenToLockOwner4, Opnum, PutfhArgs, ReleaseLockownerArgs, Stateid4,
+    OpenToLockOwner4, Opnum, ReleaseLockownerArgs, Stateid4,
 };
-use benchmaster_nfs_proto::xdr::Bulk;
 
-use super::compound::{Failure, Ops, Results};
 use super::open::GUESSES;
 use super::request::{Kind, Retry};
 use super::state::{File, LockState, OpenState, SeqidGuard};
@@ -37,26 +34,10 @@ fn length(range: Range) -> u64 {
     if range.length == 0 { MAXFILELEN } else { range.length }
 }
 
-/// One past the last byte.
-fn end(range: Range) -> u64 {
-    if range.length == 0 { u64::MAX } else { range.offset.saturating_add(range.length) }
-}
-
 /// Takes a range out of the ranges held.
 fn subtract(held: &mut Vec<(Range, LockKind)>, range: Range) {
-    let part = |from: u64, to: u64| {
-        (from < to).then(|| Range { offset: from, length: if to == u64::MAX { 0 } else { to - from } })
-    };
-    let parts = std::mem::take(held);
-    for (old, kind) in parts {
-        if end(old) <= range.offset || end(range) <= old.offset {
-            held.push((old, kind));
-            continue;
-        }
-        let before = part(old.offset, range.offset);
-        let after = part(end(range), end(old));
-        held.extend(before.into_iter().chain(after).map(|rest| (rest, kind)));
-    }
+    let rest = |(old, kind): (Range, LockKind)| old.without(range).map(move |part| (part, kind));
+    *held = held.drain(..).flat_map(rest).collect();
 }
 
 impl Inner {
@@ -192,26 +173,21 @@ impl Inner {
             length: length(request.range),
             locker,
         };
-        let kind = Kind::repeatable(ops::LOCK).recovering(request.reclaim).held();
-        let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
-            ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-            ops.put(Opnum::LOCK, &args);
-        };
-        let reached = Cell::new(false);
-        let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<(Stateid4, usize), Failure> {
-            results.take::<()>(Opnum::PUTFH)?;
-            reached.set(true);
-            match results.result(Opnum::LOCK)? {
-                LockRes::Ok(ok) => Ok((ok.lock_stateid, 0)),
-                LockRes::Denied(_) => Err(Nfsstat4::DENIED.into()),
-                LockRes::Err(status) => Err(status.into()),
-            }
-        };
-        let result = self.attempt(kind, &mut [], &encode, &decode).await;
-        turn.settle(&result, reached.get());
-        if let Some(open) = open {
-            open.settle(&result, reached.get());
-        }
+        let result = self
+            .in_turn(
+                open.into_iter().chain([turn]),
+                Kind::repeatable(ops::LOCK).recovering(request.reclaim),
+                &handle,
+                |ops| {
+                    ops.put(Opnum::LOCK, &args);
+                },
+                |results| match results.result(Opnum::LOCK)? {
+                    LockRes::Ok(ok) => Ok(ok.lock_stateid),
+                    LockRes::Denied(_) => Err(Nfsstat4::DENIED.into()),
+                    LockRes::Err(status) => Err(status.into()),
+                },
+            )
+            .await;
         if matches!(result, Err(NfsError::V4(Nfsstat4::BAD_SEQID))) {
             // One of the two; the owner whose last request was given up is not known.
             match open {
@@ -279,19 +255,17 @@ impl Inner {
             offset: range.offset,
             length: length(range),
         };
-        let kind = Kind::repeatable(ops::LOCKU).held();
-        let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
-            ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-            ops.put(Opnum::LOCKU, &args);
-        };
-        let reached = Cell::new(false);
-        let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<(Stateid4, usize), Failure> {
-            results.take::<()>(Opnum::PUTFH)?;
-            reached.set(true);
-            Ok((results.take::<LockuOk>(Opnum::LOCKU)?.lock_stateid, 0))
-        };
-        let result = self.attempt(kind, &mut [], &encode, &decode).await;
-        turn.settle(&result, reached.get());
+        let result = self
+            .in_turn(
+                [&turn],
+                Kind::repeatable(ops::LOCKU),
+                &handle,
+                |ops| {
+                    ops.put(Opnum::LOCKU, &args);
+                },
+                |results| Ok(results.take::<LockuOk>(Opnum::LOCKU)?.lock_stateid),
+            )
+            .await;
         if matches!(result, Err(NfsError::V4(Nfsstat4::BAD_SEQID))) {
             turn.step_back();
         }
@@ -310,7 +284,7 @@ impl Inner {
             if lock.held.borrow().is_empty() || lock.lost.get() {
                 continue;
             }
-            match self.unlock_state(state, &lock, Range { offset: 0, length: 0 }).await {
+            match self.unlock_state(state, &lock, Range::WHOLE).await {
                 // Nothing is held then either.
                 Ok(()) | Err(NfsError::StateLost(_)) => {}
                 Err(error) => return Err(error),
@@ -333,13 +307,14 @@ impl Inner {
             }
             let args = ReleaseLockownerArgs { lock_owner: lock.owner.named(self.client.get()) };
             let kind = Kind::repeatable(ops::RELEASE_LOCKOWNER).held();
-            let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
-                ops.put(Opnum::RELEASE_LOCKOWNER, &args);
-            };
-            let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<((), usize), Failure> {
-                Ok((results.take(Opnum::RELEASE_LOCKOWNER)?, 0))
-            };
-            let result = self.attempt(kind, &mut [], &encode, &decode).await;
+            let released = self.attempt(
+                kind,
+                |ops| {
+                    ops.put(Opnum::RELEASE_LOCKOWNER, &args);
+                },
+                |results| results.take::<()>(Opnum::RELEASE_LOCKOWNER),
+            );
+            let result = released.await;
             // It has no number of its own.
             turn.settle::<()>(&Err(NfsError::V4(Nfsstat4::BAD_SEQID)), false);
             match result {

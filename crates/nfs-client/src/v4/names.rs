@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use benchmaster_nfs_proto::v4::{
     self, AccessArgs, AccessOk, Bitmap4, CreateArgs, CreateOk, Createtype4, GetattrArgs, GetattrOk, LinkArgs,
-    LinkOk, LookupArgs, Opnum, PutfhArgs, ReadlinkOk, RemoveArgs, RemoveOk, RenameArgs, RenameOk, fattr4,
+    LinkOk, LookupArgs, Opnum, ReadlinkOk, RemoveArgs, RemoveOk, RenameArgs, RenameOk, fattr4,
 };
 
 use super::Inner;
 use super::attrs::{self, Encoded};
-use super::compound::{Failure, Ops};
+use super::compound::Failure;
 use super::establish::handle_of;
 use super::io_ops::after;
 use super::request::Kind;
@@ -22,16 +22,8 @@ use crate::types::{AccessBits, Attributes, Handle, Space};
 /// Longest name sent.
 const MAX_NAME: usize = 1024;
 
-fn at<'o, 'e>(ops: &'o mut Ops<'e>, handle: &Handle) -> &'o mut Ops<'e> {
-    ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() })
-}
-
 fn check(name: &[u8]) -> NfsResult<()> {
     if name.len() > MAX_NAME { Err(NfsError::NameTooLong) } else { Ok(()) }
-}
-
-fn attributes(ops: &mut Ops<'_>) {
-    ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
 }
 
 impl Inner {
@@ -44,13 +36,11 @@ impl Inner {
         self.request(
             Kind::reading(ops::LOOKUP),
             |ops| {
-                at(ops, directory)
-                    .put(Opnum::LOOKUP, &LookupArgs { objname: name.into() })
-                    .put(Opnum::GETFH, &());
-                attributes(ops);
+                let args = LookupArgs { objname: name.into() };
+                ops.on(directory).put(Opnum::LOOKUP, &args).put(Opnum::GETFH, &()).attributes();
             },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 results.take::<()>(Opnum::LOOKUP)?;
                 let handle = handle_of(results.take(Opnum::GETFH)?)?;
                 Ok((handle, after(results)?))
@@ -62,9 +52,11 @@ impl Inner {
     pub(super) async fn getattr(self: &Rc<Self>, file: &Handle) -> NfsResult<Attributes> {
         self.request(
             Kind::reading(ops::GETATTR),
-            |ops| attributes(at(ops, file)),
+            |ops| {
+                ops.on(file).attributes();
+            },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 let got: GetattrOk<'_> = results.take(Opnum::GETATTR)?;
                 attrs::decode(&got.obj_attributes)?.all()
             },
@@ -79,9 +71,11 @@ impl Inner {
     ) -> NfsResult<(AccessBits, Option<Attributes>)> {
         self.request(
             Kind::reading(ops::ACCESS),
-            |ops| attributes(at(ops, file).put(Opnum::ACCESS, &AccessArgs { access: wanted.0 })),
+            |ops| {
+                ops.on(file).put(Opnum::ACCESS, &AccessArgs { access: wanted.0 }).attributes();
+            },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 let ok: AccessOk = results.take(Opnum::ACCESS)?;
                 Ok((AccessBits(ok.access & wanted.0), after(results)?))
             },
@@ -93,10 +87,10 @@ impl Inner {
         self.request(
             Kind::reading(ops::READLINK),
             |ops| {
-                at(ops, link).put(Opnum::READLINK, &());
+                ops.on(link).put(Opnum::READLINK, &());
             },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 Ok(results.take::<ReadlinkOk<'_>>(Opnum::READLINK)?.link.0.to_vec())
             },
         )
@@ -119,11 +113,10 @@ impl Inner {
             .request(
                 Kind::once(op),
                 |ops| {
-                    at(ops, directory).put(Opnum::CREATE, &args).put(Opnum::GETFH, &());
-                    attributes(ops);
+                    ops.on(directory).put(Opnum::CREATE, &args).put(Opnum::GETFH, &()).attributes();
                 },
                 |results| {
-                    results.take::<()>(Opnum::PUTFH)?;
+                    results.on()?;
                     results.take::<CreateOk>(Opnum::CREATE)?;
                     // It is made now; a filehandle that does not come is looked up.
                     match results.take(Opnum::GETFH) {
@@ -150,15 +143,14 @@ impl Inner {
         self.request(
             Kind::once(ops::LINK),
             |ops| {
-                at(ops, file).put(Opnum::SAVEFH, &());
-                at(ops, directory).put(Opnum::LINK, &LinkArgs { newname: name.into() });
-                ops.put(Opnum::RESTOREFH, &());
-                attributes(ops);
+                ops.on(file).put(Opnum::SAVEFH, &());
+                ops.on(directory).put(Opnum::LINK, &LinkArgs { newname: name.into() });
+                ops.put(Opnum::RESTOREFH, &()).attributes();
             },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 results.take::<()>(Opnum::SAVEFH)?;
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 results.take::<LinkOk>(Opnum::LINK).map(drop)
             },
         )
@@ -167,17 +159,8 @@ impl Inner {
 
     pub(super) async fn remove(self: &Rc<Self>, directory: &Handle, name: &[u8]) -> NfsResult<()> {
         check(name)?;
-        self.request(
-            Kind::once(ops::REMOVE),
-            |ops| {
-                at(ops, directory).put(Opnum::REMOVE, &RemoveArgs { target: name.into() });
-            },
-            |results| {
-                results.take::<()>(Opnum::PUTFH)?;
-                results.take::<RemoveOk>(Opnum::REMOVE).map(drop)
-            },
-        )
-        .await
+        let (kind, args) = (Kind::once(ops::REMOVE), RemoveArgs { target: name.into() });
+        self.ask::<RemoveOk>(kind, Some(directory), Opnum::REMOVE, &args).await.map(drop)
     }
 
     pub(super) async fn rename(
@@ -190,14 +173,14 @@ impl Inner {
         self.request(
             Kind::once(ops::RENAME),
             |ops| {
-                at(ops, from.0).put(Opnum::SAVEFH, &());
+                ops.on(from.0).put(Opnum::SAVEFH, &());
                 let args = RenameArgs { oldname: from.1.into(), newname: to.1.into() };
-                at(ops, to.0).put(Opnum::RENAME, &args);
+                ops.on(to.0).put(Opnum::RENAME, &args);
             },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 results.take::<()>(Opnum::SAVEFH)?;
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 results.take::<RenameOk>(Opnum::RENAME).map(drop)
             },
         )
@@ -210,10 +193,10 @@ impl Inner {
         self.request(
             Kind::reading(ops::STATFS),
             |ops| {
-                at(ops, &root).put(Opnum::GETATTR, &GetattrArgs { attr_request: wanted });
+                ops.on(&root).put(Opnum::GETATTR, &GetattrArgs { attr_request: wanted });
             },
             |results| {
-                results.take::<()>(Opnum::PUTFH)?;
+                results.on()?;
                 let got: GetattrOk<'_> = results.take(Opnum::GETATTR)?;
                 let got = v4::Attributes::decode(&got.obj_attributes)
                     .map_err(|_| Failure::Nonsense("space attributes do not decode"))?;

@@ -5,12 +5,11 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{
-    AccessArgs, AccessOk, Bitmap4, Createhow4, Creatverfattr, GetattrArgs, GetattrOk, Nfsstat4,
-    OPEN_RESULT_CONFIRM, OpenArgs, OpenClaim4, OpenClaimDelegateCur4, OpenConfirmArgs, OpenConfirmOk,
-    OpenDelegation4, OpenDelegationType4, OpenOk, Openflag4, Opnum, PutfhArgs, SHARE_ACCESS_READ,
-    SHARE_ACCESS_WRITE, SHARE_DENY_NONE, Stateid4, WANT_NO_DELEG, fattr4,
+    AccessArgs, AccessOk, Bitmap4, Createhow4, Creatverfattr, GetattrOk, Nfsstat4, OPEN_RESULT_CONFIRM,
+    OpenArgs, OpenClaim4, OpenClaimDelegateCur4, OpenConfirmArgs, OpenConfirmOk, OpenDelegation4,
+    OpenDelegationType4, OpenOk, Openflag4, Opnum, SHARE_ACCESS_READ, SHARE_ACCESS_WRITE, SHARE_DENY_NONE,
+    Stateid4, WANT_NO_DELEG, fattr4,
 };
-use benchmaster_nfs_proto::xdr::Bulk;
 
 use super::attrs::{self, Encoded, Received};
 use super::compound::{Failure, Ops, Results};
@@ -297,12 +296,11 @@ impl Inner {
             claim,
         };
         let op: Op = if request.attributes { ops::OPEN } else { ops::OPEN_NOATTR };
-        let kind = Kind::repeatable(op).recovering(request.recovery).held();
+        let kind = Kind::repeatable(op).recovering(request.recovery);
         let access = AccessArgs {
             access: AccessBits::READ | AccessBits::MODIFY | AccessBits::EXTEND | AccessBits::EXECUTE,
         };
-        let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
-            ops.put(Opnum::PUTFH, &PutfhArgs { object: directory.bytes().into() });
+        let encode = |ops: &mut Ops<'_>| {
             ops.put(Opnum::OPEN, &args);
             if by_name {
                 ops.put(Opnum::GETFH, &());
@@ -310,13 +308,10 @@ impl Inner {
             if request.attributes {
                 ops.put(Opnum::ACCESS, &access);
             }
-            ops.put(Opnum::GETATTR, &GetattrArgs { attr_request: attrs::WANTED });
+            ops.attributes();
         };
         let known = (!by_name).then_some(*directory);
-        let reached = Cell::new(false);
-        let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<(Reply, usize), Failure> {
-            results.take::<()>(Opnum::PUTFH)?;
-            reached.set(true);
+        let decode = |results: &mut Results<'_, '_>| {
             let ok: OpenOk<'_> = results.take(Opnum::OPEN)?;
             let delegation = match ok.delegation {
                 OpenDelegation4::None | OpenDelegation4::NoneExt(_) => None,
@@ -343,11 +338,9 @@ impl Inner {
                 Err(Failure::Status(status)) => reply.failed = Some(status),
                 Err(failure) => return Err(failure),
             }
-            Ok((reply, 0))
+            Ok(reply)
         };
-        let result = self.attempt(kind, &mut [], &encode, &decode).await;
-        turn.settle(&result, reached.get());
-        result
+        self.in_turn([turn], kind, directory, encode, decode).await
     }
 
     /// OPEN_CONFIRM (4.0), within the turn of the OPEN.
@@ -363,20 +356,17 @@ impl Inner {
         loop {
             turn.next();
             let args = OpenConfirmArgs { open_stateid, seqid: turn.sequence() };
-            let kind = Kind::repeatable(ops::OPEN_CONFIRM).recovering(recovery).held();
-            let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| {
-                ops.put(Opnum::PUTFH, &PutfhArgs { object: handle.bytes().into() });
-                ops.put(Opnum::OPEN_CONFIRM, &args);
-            };
-            let reached = Cell::new(false);
-            let decode =
-                |results: &mut Results<'_, '_>, _: &mut [u8]| -> Result<(Stateid4, usize), Failure> {
-                    results.take::<()>(Opnum::PUTFH)?;
-                    reached.set(true);
-                    Ok((results.take::<OpenConfirmOk>(Opnum::OPEN_CONFIRM)?.open_stateid, 0))
-                };
-            let result = self.attempt(kind, &mut [], &encode, &decode).await;
-            turn.settle(&result, reached.get());
+            let result = self
+                .in_turn(
+                    [turn],
+                    Kind::repeatable(ops::OPEN_CONFIRM).recovering(recovery),
+                    handle,
+                    |ops| {
+                        ops.put(Opnum::OPEN_CONFIRM, &args);
+                    },
+                    |results| Ok(results.take::<OpenConfirmOk>(Opnum::OPEN_CONFIRM)?.open_stateid),
+                )
+                .await;
             match result {
                 Err(NfsError::V4(Nfsstat4::BAD_SEQID)) if guesses < GUESSES => {
                     guesses += 1;

@@ -1,10 +1,8 @@
 //! Recovery of sessions, client ids, open files and locks (RFC 8881 §8.4, RFC 7530 §9.6), one at a time, while
 //! operations wait at the gate.
 
-use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
+use std::cell::Cell;
 use std::rc::Rc;
-use std::task::{Poll, Waker};
 use std::time::{Duration, Instant};
 
 use benchmaster_nfs_proto::v4::{
@@ -25,6 +23,7 @@ use crate::delay::Delay;
 use crate::error::NfsError;
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
+use crate::reactor::Waiters;
 
 /// The state of recovery.
 #[derive(Debug, Default)]
@@ -37,7 +36,7 @@ pub(super) struct Recovery {
     epoch: Cell<u64>,
     /// How the last one ended.
     failed: Cell<Option<NfsError>>,
-    waiting: RefCell<Vec<Waker>>,
+    waiting: Waiters,
     /// `SEQ_STATUS_` flags that were acted on, and when.
     flags: Cell<u32>,
     acted: Cell<Option<Instant>>,
@@ -93,14 +92,7 @@ impl Inner {
         if !recovery.is_running() {
             return Ok(());
         }
-        poll_fn(|context| {
-            if !recovery.is_running() {
-                return Poll::Ready(());
-            }
-            recovery.waiting.borrow_mut().push(context.waker().clone());
-            Poll::Pending
-        })
-        .await;
+        recovery.waiting.until(|| !recovery.is_running()).await;
         recovery.failed.get().map_or(Ok(()), Err)
     }
 
@@ -138,7 +130,7 @@ impl Inner {
         recovery.epoch.set(recovery.epoch.get() + 1);
         recovery.running.set(false);
         self.slots.close(false);
-        recovery.waiting.borrow_mut().drain(..).for_each(Waker::wake);
+        recovery.waiting.wake();
     }
 
     async fn mend(self: &Rc<Self>, need: Need) -> NfsResult<()> {
@@ -335,14 +327,7 @@ impl Inner {
 
     pub(super) async fn free(self: &Rc<Self>, stateid: Stateid4, recovery: bool) -> NfsResult<()> {
         let kind = Kind::repeatable(ops::FREE_STATEID).recovering(recovery);
-        self.request(
-            kind,
-            |ops| {
-                ops.put(Opnum::FREE_STATEID, &FreeStateidArgs { stateid });
-            },
-            |results| results.take(Opnum::FREE_STATEID),
-        )
-        .await
+        self.ask(kind, None, Opnum::FREE_STATEID, &FreeStateidArgs { stateid }).await
     }
 
     /// Acts on the flags of a SEQUENCE (RFC 8881 §18.46.3). They stay up until the server sees the remedy: each is

@@ -9,18 +9,20 @@ use std::time::Instant;
 use benchmaster_nfs_proto::v4::{
     NFS_PROGRAM, NFS_V4, Nfsstat4, Opnum, PROC_COMPOUND, RenewArgs, SequenceArgs, SequenceOk,
 };
-use benchmaster_nfs_proto::xdr::{Bulk, Decoder, Encoder, XdrError};
+use benchmaster_nfs_proto::xdr::{Bulk, Decode, Decoder, Encode, Encoder, XdrError};
 
 use super::Inner;
 use super::compound::{Failure, Ops, Results};
 use super::need::Need;
 use super::slots::Slot;
+use super::state::SeqidGuard;
 use crate::counters::Event;
 use crate::delay::Delay;
 use crate::error::NfsError;
 use crate::ops::v4 as ops;
 use crate::protocol::NfsResult;
 use crate::rpc::{Call, RpcError};
+use crate::types::Handle;
 
 pub(super) use kind::Kind;
 
@@ -35,10 +37,10 @@ struct Outcome {
 }
 
 /// Writes the operations of a request.
-type Encode<'e> = &'e dyn Fn(&mut Ops<'_>, Bulk<'_>);
+type WriteOps<'e> = &'e dyn Fn(&mut Ops<'_>, Bulk<'_>);
 
 /// Reads results and puts their data into the buffer given. Returns how many bytes of data are still to come.
-type Decode<'d> = &'d mut dyn FnMut(&mut Results<'_, '_>, &mut [u8]) -> Result<usize, Failure>;
+type ReadResults<'d> = &'d mut dyn FnMut(&mut Results<'_, '_>, &mut [u8]) -> Result<usize, Failure>;
 
 /// A reply without the result asked for.
 const NO_RESULT: NfsError = NfsError::Nonsense("no result");
@@ -158,8 +160,8 @@ impl Inner {
         self: &Rc<Self>,
         kind: Kind<'_>,
         destination: &mut [u8],
-        encode: Encode<'_>,
-        decode: Decode<'_>,
+        encode: WriteOps<'_>,
+        decode: ReadResults<'_>,
     ) -> NfsResult<()> {
         // Nearly all requests succeed at once.
         let epoch = self.recovery.epoch();
@@ -195,17 +197,61 @@ impl Inner {
         self.perform(kind, &mut [], |ops, _| encode(ops), |results, _| Ok((decode(results)?, 0))).await
     }
 
+    /// Makes a request of one operation, on `file` if it is about one.
+    pub(super) async fn ask<R: for<'a> Decode<'a>>(
+        self: &Rc<Self>,
+        kind: Kind<'_>,
+        file: Option<&Handle>,
+        op: Opnum,
+        arguments: &impl Encode,
+    ) -> NfsResult<R> {
+        self.request(
+            kind,
+            |ops| {
+                file.map(|file| ops.on(file));
+                ops.put(op, arguments);
+            },
+            |results| {
+                file.map_or(Ok(()), |_| results.on())?;
+                results.take(op)
+            },
+        )
+        .await
+    }
+
     /// Makes a request once, or again where its SEQUENCE failed: nothing of it was executed then.
     pub(super) async fn attempt<R>(
         self: &Rc<Self>,
         kind: Kind<'_>,
-        destination: &mut [u8],
-        encode: &impl Fn(&mut Ops<'_>, Bulk<'_>),
-        decode: &impl Fn(&mut Results<'_, '_>, &mut [u8]) -> Result<(R, usize), Failure>,
+        encode: impl Fn(&mut Ops<'_>),
+        decode: impl Fn(&mut Results<'_, '_>) -> Result<R, Failure>,
     ) -> NfsResult<R> {
         let mut value = None;
-        self.attempt_any(kind, destination, encode, &mut keeping(&mut value, decode)).await?;
+        let encode = |ops: &mut Ops<'_>, _: Bulk<'_>| encode(ops);
+        let decode = |results: &mut Results<'_, '_>, _: &mut [u8]| Ok((decode(results)?, 0));
+        self.attempt_any(kind, &mut [], &encode, &mut keeping(&mut value, &decode)).await?;
         value.ok_or(NO_RESULT)
+    }
+
+    /// The same on a file while the turns of owners are held (4.0), which are settled by the reply.
+    pub(super) async fn in_turn<'t, R>(
+        self: &Rc<Self>,
+        turns: impl IntoIterator<Item = &'t SeqidGuard>,
+        kind: Kind<'_>,
+        file: &Handle,
+        encode: impl Fn(&mut Ops<'_>),
+        decode: impl Fn(&mut Results<'_, '_>) -> Result<R, Failure>,
+    ) -> NfsResult<R> {
+        let reached = Cell::new(false);
+        let encode = |ops: &mut Ops<'_>| encode(ops.on(file));
+        let decode = |results: &mut Results<'_, '_>| {
+            results.on()?;
+            reached.set(true);
+            decode(results)
+        };
+        let result = self.attempt(kind.held(), encode, decode).await;
+        turns.into_iter().for_each(|turn| turn.settle(&result, reached.get()));
+        result
     }
 
     /// The part of [`Self::attempt`] that does not depend on types.
@@ -213,8 +259,8 @@ impl Inner {
         self: &Rc<Self>,
         kind: Kind<'_>,
         destination: &mut [u8],
-        encode: Encode<'_>,
-        decode: Decode<'_>,
+        encode: WriteOps<'_>,
+        decode: ReadResults<'_>,
     ) -> NfsResult<()> {
         let sent = Cell::new(0);
         if !self.has_sessions() || kind.bare {
@@ -349,8 +395,8 @@ impl Inner {
         sequence: Option<&SequenceArgs>,
         sent: &Cell<u32>,
         destination: &mut [u8],
-        encode: Encode<'_>,
-        decode: Decode<'_>,
+        encode: WriteOps<'_>,
+        decode: ReadResults<'_>,
     ) -> NfsResult<Outcome> {
         let minor = self.minor;
         let call = Call {

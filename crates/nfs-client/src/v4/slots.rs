@@ -4,12 +4,10 @@
 //! gate.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
 
 use benchmaster_nfs_proto::v4::Sessionid4;
+
+use crate::reactor::Line;
 
 /// A slot that was taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +30,6 @@ struct Table {
     used: Vec<u64>,
     /// Slots that may be used.
     allowed: usize,
-    queue: VecDeque<(u64, Waker, bool)>,
-    tickets: u64,
 }
 
 impl Table {
@@ -69,6 +65,7 @@ pub(super) struct Slots {
     /// Ends all waiting.
     ended: Cell<bool>,
     table: RefCell<Table>,
+    line: Line,
 }
 
 impl Slots {
@@ -150,15 +147,22 @@ impl Slots {
 
     /// Takes the lowest free slot, when no request waits for one.
     pub(super) fn take_now(&self, priority: bool) -> Option<Slot> {
-        if !priority && !self.table.borrow().queue.is_empty() {
+        if !priority && !self.line.is_empty() {
             return None;
         }
         self.try_take(priority)
     }
 
     /// Waits for a slot; `None` after [`Self::end`].
-    pub(super) fn take(&self, priority: bool) -> Wait<'_> {
-        Wait { slots: self, ticket: None, priority }
+    pub(super) async fn take(&self, priority: bool) -> Option<Slot> {
+        let end = || self.ended.get().then_some(None);
+        let slot = self.line.wait(priority, || end().or_else(|| self.try_take(priority).map(Some))).await;
+        match slot {
+            Some(_) => self.wake_next(),
+            // All others end too, one after the other.
+            None => self.line.wake(),
+        }
+        slot
     }
 
     /// Gives a slot back; `used`: the server counted the request, so that the next has the next number.
@@ -177,98 +181,21 @@ impl Slots {
     }
 
     fn wake_next(&self) {
-        let table = self.table.borrow();
-        let free = !self.limited.get() || table.lowest_free().is_some();
-        if let Some((_, waker, priority)) = table.queue.front()
-            && free
-            && (*priority || !self.closed.get())
-        {
-            waker.wake_by_ref();
+        if !self.limited.get() || self.table.borrow().lowest_free().is_some() {
+            self.line.wake();
         }
     }
 
     /// Ends all waiting.
     pub(super) fn end(&self) {
         self.ended.set(true);
-        self.table.borrow().queue.iter().for_each(|(_, waker, _)| waker.wake_by_ref());
+        self.line.wake();
     }
 }
 
 /// The number after this one; 0 follows the largest (RFC 8881 §2.10.6.1).
 pub(super) fn next_sequence(sequence: u32) -> u32 {
     sequence.wrapping_add(1)
-}
-
-/// Waiting for a slot.
-#[derive(Debug)]
-pub(super) struct Wait<'s> {
-    slots: &'s Slots,
-    ticket: Option<u64>,
-    priority: bool,
-}
-
-impl Wait<'_> {
-    fn leave(&mut self) {
-        let Some(ticket) = self.ticket.take() else { return };
-        let mut table = self.slots.table.borrow_mut();
-        if let Some(at) = table.queue.iter().position(|(number, ..)| *number == ticket) {
-            table.queue.remove(at);
-        }
-        drop(table);
-        self.slots.wake_next();
-    }
-}
-
-impl Future for Wait<'_> {
-    type Output = Option<Slot>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Slot>> {
-        if self.slots.ended.get() {
-            return Poll::Ready(None);
-        }
-        let first = {
-            let table = self.slots.table.borrow();
-            match (table.queue.front(), self.ticket) {
-                (Some((number, ..)), Some(ticket)) => *number == ticket,
-                (Some(_), None) => self.priority,
-                (None, _) => true,
-            }
-        };
-        if first && let Some(slot) = self.slots.try_take(self.priority) {
-            self.leave();
-            self.slots.wake_next();
-            return Poll::Ready(Some(slot));
-        }
-        let mut table = self.slots.table.borrow_mut();
-        match self.ticket {
-            Some(ticket) => {
-                if let Some(entry) = table.queue.iter_mut().find(|(number, ..)| *number == ticket)
-                    && !entry.1.will_wake(context.waker())
-                {
-                    entry.1 = context.waker().clone();
-                }
-            }
-            None => {
-                let ticket = table.tickets;
-                table.tickets += 1;
-                let entry = (ticket, context.waker().clone(), self.priority);
-                if self.priority {
-                    table.queue.push_front(entry)
-                } else {
-                    table.queue.push_back(entry)
-                }
-                drop(table);
-                self.ticket = Some(ticket);
-            }
-        }
-        Poll::Pending
-    }
-}
-
-impl Drop for Wait<'_> {
-    fn drop(&mut self) {
-        self.leave();
-    }
 }
 
 #[cfg(test)]
@@ -350,7 +277,7 @@ mod tests {
         reactor.run_all(&mut tasks).unwrap();
         let expected: Vec<i32> = (0..20).filter(|n| n % 5 != 4).collect();
         assert_eq!(*served.borrow(), expected);
-        assert!(slots.table.borrow().queue.is_empty());
+        assert!(slots.line.is_empty());
     }
 
     #[test]

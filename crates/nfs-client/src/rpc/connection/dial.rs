@@ -56,7 +56,7 @@ impl Connection {
                     Err(error) => {
                         connection.counters.event(Event::ConnectFailed);
                         *connection.error.borrow_mut() = Some(error);
-                        connection.changed.borrow_mut().drain(..).for_each(std::task::Waker::wake);
+                        connection.changed.wake();
                         pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
                     }
                 }
@@ -119,7 +119,7 @@ impl Connection {
                     if self.is_closed() {
                         return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
                     }
-                    self.changed.borrow_mut().push(context.waker().clone());
+                    self.changed.add(context);
                     Poll::Pending
                 });
                 let late = || Err(io::Error::from(io::ErrorKind::TimedOut));
@@ -170,7 +170,7 @@ impl Connection {
 async fn changed(this: &std::rc::Weak<Connection>) {
     std::future::poll_fn(|context| match this.upgrade() {
         Some(connection) if connection.link.get() == Link::Up => {
-            connection.changed.borrow_mut().push(context.waker().clone());
+            connection.changed.add(context);
             Poll::Pending
         }
         _ => Poll::Ready(()),
@@ -181,6 +181,6 @@ async fn changed(this: &std::rc::Weak<Connection>) {
 impl Drop for Connection {
     fn drop(&mut self) {
         // Lets the task that keeps it up end.
-        self.changed.borrow_mut().drain(..).for_each(std::task::Waker::wake);
+        self.changed.wake();
     }
 }

@@ -235,7 +235,7 @@ impl Connection {
                 Ok(Next::Message(from, len)) => self.message(incoming, from, len, now),
                 Ok(Next::Joined) => {
                     if let Some(joiner) = incoming.joiner.take() {
-                        self.joined(joiner.record(), now);
+                        self.arrived(joiner.record(), now, |bytes| State::Kept(bytes.to_vec()));
                     }
                 }
                 Ok(Next::Front(xid, len)) => {
@@ -261,41 +261,31 @@ impl Connection {
 
     /// A message lies in the buffer.
     fn message(&self, incoming: &mut Incoming, from: usize, len: usize, now: Instant) {
-        let bytes = &incoming.buffer[from..from + len];
-        let Some((xid, is_call)) = kind(bytes) else {
-            self.counters.event(Event::Garbage);
-            return;
-        };
-        if is_call {
-            return self.called(bytes);
-        }
-        let mut pending = self.pending.borrow_mut();
-        match pending.get(xid) {
-            Some(entry) if matches!(entry.state, State::Waiting) => {
-                (entry.received, entry.bytes) = (Some(now), len);
-                entry.wake(State::Ready(from, len));
-                incoming.untaken += 1;
-            }
-            _ => self.counters.event(Event::StrayReply),
-        }
+        let taken = self.arrived(&incoming.buffer[from..from + len], now, |_| State::Ready(from, len));
+        incoming.untaken += usize::from(taken);
     }
 
-    /// A message of several fragments was put together.
-    fn joined(&self, bytes: &[u8], now: Instant) {
+    /// A message is here. If it is a reply its call finds it in the state given: returns whether there is one.
+    fn arrived(&self, bytes: &[u8], now: Instant, state: impl FnOnce(&[u8]) -> State) -> bool {
         let Some((xid, is_call)) = kind(bytes) else {
             self.counters.event(Event::Garbage);
-            return;
+            return false;
         };
         if is_call {
-            return self.called(bytes);
+            self.called(bytes);
+            return false;
         }
         let mut pending = self.pending.borrow_mut();
         match pending.get(xid) {
             Some(entry) if matches!(entry.state, State::Waiting) => {
                 (entry.received, entry.bytes) = (Some(now), bytes.len());
-                entry.wake(State::Kept(bytes.to_vec()));
+                entry.wake(state(bytes));
+                true
             }
-            _ => self.counters.event(Event::StrayReply),
+            _ => {
+                self.counters.event(Event::StrayReply);
+                false
+            }
         }
     }
 
