@@ -45,9 +45,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Agents that are greeted at once.
 const GREETED: usize = 32;
 
-/// Agents whose clocks are measured at once: few, as each waits for the others in between.
-const MEASURED: usize = 4;
-
 /// How long agents may take to end.
 const END: Duration = Duration::from_secs(3);
 
@@ -131,15 +128,7 @@ impl Fleet {
             }
         });
         let greeted = all(&runtime, stop, greetings)?.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let turn = Arc::new(Semaphore::new(MEASURED));
-        let rounds = greeted.iter().map(|agent| {
-            let (turn, connection) = (Arc::clone(&turn), agent.connection.clone());
-            async move {
-                let _turn = turn.acquire_owned().await;
-                clocks::measure(&connection).await
-            }
-        });
-        let measured = all(&runtime, stop, rounds)?;
+        let measured = all(&runtime, stop, clocks::rounds(greeted.iter().map(|agent| &agent.connection)))?;
         // Machines may have been given one name by mistake: what is done once on each host is to be done on all of them.
         let apart = matches!(config.launch, Launch::Opened { .. });
         let host = |agent: &'_ Greeted| if apart { agent.name.clone() } else { agent.host.clone() };
@@ -341,20 +330,9 @@ impl Fleet {
             async move { connection.call(request).await }
         });
         let answers = all(&self.runtime, stop, calls)?;
-        let mut values = Vec::with_capacity(answers.len());
-        let mut failed = None;
-        for (&index, answer) in whom.iter().zip(answers) {
-            match answer {
-                Ok(value) => values.push(value),
-                Err(error) => {
-                    failed.get_or_insert((index, error));
-                }
-            }
-        }
-        match failed {
-            None => Ok(values),
-            Some((index, error)) => Err(self.failed(index, error)),
-        }
+        // The first that failed is reported.
+        let answers = whom.iter().zip(answers).map(|(&index, answer)| answer.map_err(|error| (index, error)));
+        answers.collect::<Result<_, _>>().map_err(|(index, error)| self.failed(index, error))
     }
 
     /// The error of an agent's call that failed.

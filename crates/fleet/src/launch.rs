@@ -23,7 +23,14 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for T {}
 
+impl fmt::Debug for dyn ByteStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ByteStream")
+    }
+}
+
 /// An agent that was started.
+#[derive(Debug)]
 pub struct Started {
     /// Its name in the study: the host's, with a number where a host has several.
     pub name: String,
@@ -35,15 +42,6 @@ pub struct Started {
     pub errors: LastLines,
     /// What must live as long as the agent and is shared with others, such as the process that started several.
     pub keep: Option<Arc<dyn Any + Send + Sync>>,
-}
-
-impl fmt::Debug for Started {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Started")
-            .field("name", &self.name)
-            .field("process", &self.process)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Why an agent could not be started.
@@ -69,6 +67,19 @@ const LINES: usize = 20;
 /// Most bytes of one line.
 const LINE: u64 = 1024;
 
+/// Reads lines until the other end is closed.
+async fn each_line(reader: impl AsyncRead + Unpin, mut take: impl FnMut(&str)) {
+    let mut reader = BufReader::with_capacity(LINE as usize, reader);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut reader).take(LINE).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => take(&String::from_utf8_lossy(&line)),
+        }
+    }
+}
+
 /// The last lines that a process printed on standard error, to say why it ended. Copies share them.
 #[derive(Debug, Clone, Default)]
 pub struct LastLines(Arc<Kept>);
@@ -87,7 +98,7 @@ impl LastLines {
         lines.0.reading.send_replace(true);
         let kept = lines.clone();
         tokio::spawn(async move {
-            kept.read_from(reader).await;
+            each_line(reader, |line| kept.push(line)).await;
             kept.0.reading.send_replace(false);
         });
         lines
@@ -98,19 +109,6 @@ impl LastLines {
     pub async fn read_to_end(&self) {
         // An error means that no sender is left, but this is one.
         let _ = self.0.reading.subscribe().wait_for(|reading| !reading).await;
-    }
-
-    /// Reads lines until the other end is closed.
-    async fn read_from(&self, reader: impl AsyncRead + Unpin) {
-        let mut reader = BufReader::with_capacity(LINE as usize, reader);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            match (&mut reader).take(LINE).read_until(b'\n', &mut line).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => self.push(&String::from_utf8_lossy(&line)),
-            }
-        }
     }
 
     pub fn push(&self, line: &str) {

@@ -3,11 +3,13 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ring::digest::{Context, SHA256, digest};
+
+use crate::file_error::{FileError, at};
 
 /// `$XDG_CACHE_HOME/benchmaster/lab`, or the same below `~/.cache`; without a home below /var/cache.
 pub(crate) fn directory() -> PathBuf {
@@ -18,22 +20,22 @@ pub(crate) fn directory() -> PathBuf {
 }
 
 /// SHA-256 of a file, in hexadecimal digits; remembered as long as the file does not change.
-pub(crate) fn hash_of(file: &Path) -> io::Result<String> {
-    let stat = fs::metadata(file)?;
+pub(crate) fn hash_of(file: &Path) -> Result<String, FileError> {
+    let stat = fs::metadata(file).map_err(at(file))?;
     let (size, seconds, nanos) = (stat.len(), stat.mtime(), stat.mtime_nsec());
     let identity = format!("{} {} {} {size} {seconds} {nanos}", file.display(), stat.dev(), stat.ino());
     let place = directory().join("hashes");
-    let known = place.join(&hex(digest(&SHA256, identity.as_bytes()).as_ref())[..32]);
+    let known = place.join(key(&identity));
     if let Ok(text) = fs::read_to_string(&known)
         && text.len() == 64
     {
         return Ok(text);
     }
     let mut hash = Context::new(&SHA256);
-    let mut from = File::open(file)?;
+    let mut from = File::open(file).map_err(at(file))?;
     let mut part = vec![0; 1 << 20];
     loop {
-        match from.read(&mut part)? {
+        match from.read(&mut part).map_err(at(file))? {
             0 => break,
             length => hash.update(&part[..length]),
         }
@@ -44,6 +46,11 @@ pub(crate) fn hash_of(file: &Path) -> io::Result<String> {
         let _ = fs::write(&known, &text);
     }
     Ok(text)
+}
+
+/// A name for what has this identity: the beginning of its SHA-256.
+pub(crate) fn key(identity: impl AsRef<[u8]>) -> String {
+    hex(digest(&SHA256, identity.as_ref()).as_ref())[..16].to_owned()
 }
 
 /// Bytes as hexadecimal digits.

@@ -5,7 +5,6 @@ mod packaged;
 
 use std::fmt;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::build::{Source, build, built};
 use crate::cache;
+use crate::file_error::{FileError, at};
 use crate::packages::{Consent, PackageError};
 
 /// What a kernel runs on.
@@ -151,15 +151,27 @@ pub enum KernelError {
     /// A package, or a step of the build.
     #[error(transparent)]
     Package(#[from] PackageError),
-    /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
-    File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
-impl KernelError {
-    fn file(path: &Path) -> impl Fn(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::File { path: path.clone(), source }
+impl Kernel {
+    fn of(
+        file: PathBuf,
+        architecture: Architecture,
+        release: String,
+        origin: KernelOrigin,
+        modules: Option<PathBuf>,
+    ) -> Result<Self, KernelError> {
+        Ok(Self {
+            hash: cache::hash_of(&file)?,
+            virtual_time: architecture == Architecture::UserMode && has_virtual_time(&file)?,
+            file,
+            release,
+            origin,
+            architecture,
+            modules,
+        })
     }
 }
 
@@ -206,46 +218,35 @@ fn is_version(release: &str, version: &str) -> bool {
 
 /// A kernel by its file.
 fn given(path: &Path) -> Result<Kernel, KernelError> {
-    let file = path.canonicalize().map_err(KernelError::file(path))?;
+    let file = path.canonicalize().map_err(at(path))?;
     let architecture = recognise(&file)?;
-    let release = match architecture {
-        Architecture::UserMode => user_mode_release(&file)?,
-        Architecture::Pc => pc_release(&file)?,
+    let (release, host) = match architecture {
+        Architecture::UserMode => (user_mode_release(&file)?, "/usr/lib/uml/modules"),
+        Architecture::Pc => (pc_release(&file)?, "/lib/modules"),
     };
     let beside = file.parent().unwrap_or(Path::new("/"));
-    let host = match architecture {
-        Architecture::UserMode => "/usr/lib/uml/modules",
-        Architecture::Pc => "/lib/modules",
-    };
     let places =
         [beside.join("modules"), beside.join("lib/modules"), beside.join("../lib/modules"), host.into()];
-    Ok(Kernel {
-        modules: places.into_iter().map(|place| place.join(&release)).find(|place| place.is_dir()),
-        hash: cache::hash_of(&file).map_err(KernelError::file(&file))?,
-        virtual_time: architecture == Architecture::UserMode && has_virtual_time(&file)?,
-        file,
-        release,
-        origin: KernelOrigin::Given,
-        architecture,
-    })
+    let modules = places.into_iter().map(|place| place.join(&release)).find(|place| place.is_dir());
+    Kernel::of(file, architecture, release, KernelOrigin::Given, modules)
 }
 
 /// What a file is: a program that has the options of user-mode Linux, or an image with the mark of the PC's boot protocol.
 fn recognise(path: &Path) -> Result<Architecture, KernelError> {
-    let bytes = fs::read(path).map_err(KernelError::file(path))?;
-    match () {
-        () if bytes.starts_with(b"\x7fELF") && memmem::find(&bytes, b"uml_dir=").is_some() => {
-            Ok(Architecture::UserMode)
-        }
-        () if bytes.get(0x202..0x206) == Some(b"HdrS") => Ok(Architecture::Pc),
-        () => Err(KernelError::NoKernel(path.into())),
+    let bytes = fs::read(path).map_err(at(path))?;
+    if bytes.starts_with(b"\x7fELF") && memmem::find(&bytes, b"uml_dir=").is_some() {
+        Ok(Architecture::UserMode)
+    } else if bytes.get(0x202..0x206) == Some(b"HdrS") {
+        Ok(Architecture::Pc)
+    } else {
+        Err(KernelError::NoKernel(path.into()))
     }
 }
 
 /// What a user-mode kernel prints for an option.
 fn ask(file: &Path, option: &str) -> Result<String, KernelError> {
     let output = Command::new(file).arg(option).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    let output = output.map_err(KernelError::file(file))?;
+    let output = output.map_err(at(file))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
@@ -262,7 +263,7 @@ fn has_virtual_time(file: &Path) -> Result<bool, KernelError> {
 
 /// The release in an image for PCs: its header points to the text, as the kernel's Documentation/arch/x86/boot.rst says.
 fn pc_release(file: &Path) -> Result<String, KernelError> {
-    let bytes = fs::read(file).map_err(KernelError::file(file))?;
+    let bytes = fs::read(file).map_err(at(file))?;
     let release = || {
         let at = usize::from(u16::from_le_bytes(*bytes.get(0x20e..)?.first_chunk()?)) + 0x200;
         let text = bytes.get(at..)?.split(|byte| *byte == 0 || *byte == b' ').next()?;

@@ -22,6 +22,7 @@ use crate::facts::{LabFacts, LabStatus, MachineProblem, ProblemKind};
 use crate::guest::protocol::write;
 use crate::guest::{self, AskError, Command, GuestFacts, Output, Request, knfsd};
 use crate::kernel::KernelError;
+use crate::last_lines::last_lines;
 use crate::machine::{MachineError, MachineState};
 use crate::network;
 use crate::root::{Consent, RootError};
@@ -456,7 +457,7 @@ impl Lab {
         if !warnings.is_empty() {
             found.push(problem(ProblemKind::Warned, warnings));
         }
-        let last = || state::last_lines(console, 20);
+        let last = || last_lines(console, 20);
         match state {
             Some(MachineState::Running) => {
                 if self.guest_facts(name).is_err() {

@@ -2,7 +2,7 @@
 //!
 //! * [`kernel`]: kernels to boot: packaged, built, given.
 //! * [`packages`] and [`root`]: what guests have as their root file system, made of Debian's packages.
-//! * [`backend`]: the kinds of what runs a machine, user-mode Linux ([`uml`]) or QEMU ([`qemu`]); [`choice`] of one.
+//! * [`backend`]: the kinds of what runs a machine, user-mode Linux or QEMU ([`qemu`]); [`choice`] of one.
 //! * [`machine`]: a machine that runs, and how it ended.
 //! * [`config`]: what a lab is to be; [`facts`]: what one is.
 //! * [`lab`]: a lab that is up, by its [`supervisor`]; [`network`] connects its machines.
@@ -22,15 +22,18 @@ pub mod packages;
 pub mod qemu;
 pub mod root;
 pub mod supervisor;
-pub mod uml;
 pub mod virtual_time;
 
 mod cache;
+mod file_error;
+mod last_lines;
 mod spawn;
+mod uml;
 
 pub use backend::BackEnd;
 pub use config::{FileSystem, KnfsdConfig, LabConfig, ServerKind};
 pub use facts::{LabFacts, LabStatus, MachineFacts, MachineProblem};
+pub use file_error::FileError;
 pub use kernel::{Kernel, KernelChoice, KernelOrigin};
 pub use lab::{Lab, LabError};
-pub use machine::{Backend, ExitCause, Interface, Machine, MachineSpec, MachineState};
+pub use machine::{ExitCause, Interface, Machine, MachineSpec, MachineState};

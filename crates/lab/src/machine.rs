@@ -1,12 +1,12 @@
 //! What runs machines, a machine that runs, and how it ended.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use benchmaster_netem::namespace::MacAddress;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{BackEnd, Unavailable};
 use crate::kernel::{Architecture, Kernel};
+use crate::spawn::spawn;
 
 /// What a machine is to be.
 ///
-/// Its process 1 finds in its environment, from the kernel's command line: `lab_name` (the host name), `lab_interfaces` (such as
-/// `vec0:10.77.1.1/16,vec1:10.78.1.1/16`, in the order of [`MachineSpec::interfaces`]) and what [`MachineSpec::arguments`] says.
-/// /proc, /sys and /dev are mounted, and with user-mode Linux `/host`.
+/// Its process 1 finds in its environment, from the kernel's command line: `lab_name` (the host name) and what
+/// [`MachineSpec::arguments`] says. /proc, /sys and /dev are mounted, and with user-mode Linux `/host`.
 #[derive(Debug, Clone)]
 pub struct MachineSpec {
     pub name: String,
@@ -70,11 +70,26 @@ pub enum MachineError {
 }
 
 impl MachineSpec {
-    pub(crate) fn check_kernel(&self, back_end: BackEnd, boots: Architecture) -> Result<(), MachineError> {
-        match self.kernel.architecture {
-            is if is == boots => Ok(()),
-            is => Err(MachineError::WrongKernel { kernel: self.kernel.file.clone(), is, back_end, boots }),
+    pub(crate) fn check_kernel(&self, back_end: BackEnd) -> Result<(), MachineError> {
+        let is = self.kernel.architecture;
+        match back_end.architecture() {
+            Some(boots) if is == boots => Ok(()),
+            Some(boots) => {
+                Err(MachineError::WrongKernel { kernel: self.kernel.file.clone(), is, back_end, boots })
+            }
+            None => Err(Unavailable { back_end, reason: "it boots no kernels".into() }.into()),
         }
+    }
+
+    /// Starts its process, whose output is the console.
+    pub(crate) fn spawn(&self, mut command: Command) -> Result<Machine, MachineError> {
+        let failed = |what: &Path| self.failed(what.display().to_string());
+        let console = File::create(&self.console).map_err(failed(&self.console))?;
+        let output = console.try_clone().map_err(failed(&self.console))?;
+        command.stdin(Stdio::null()).stdout(output).stderr(console);
+        let program = PathBuf::from(command.get_program());
+        let child = spawn(command).map_err(failed(&program))?;
+        Ok(Machine::new(child, Some(self.console.clone())))
     }
 
     pub(crate) fn failed(&self, what: String) -> impl FnOnce(io::Error) -> MachineError + use<> {
@@ -93,42 +108,19 @@ impl MachineSpec {
         }
     }
 
-    /// Words of the kernel's command line that are for process 1. `interface`: what the names of its interfaces begin with.
-    pub(crate) fn words(&self, interface: &str) -> Vec<String> {
-        let interfaces: Vec<String> = (self.interfaces.iter().enumerate())
-            .map(|(number, own)| format!("{interface}{number}:{}/{}", own.address, own.prefix))
-            .collect();
-        let mut words = vec![format!("lab_name={}", self.name)];
-        if !interfaces.is_empty() {
-            words.push(format!("lab_interfaces={}", interfaces.join(",")));
-        }
-        words.extend(self.arguments.iter().map(|(name, value)| format!("{name}={value}")));
-        words
+    /// Words of the kernel's command line that are for process 1.
+    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+        let name = std::iter::once(format!("lab_name={}", self.name));
+        name.chain(self.arguments.iter().map(|(name, value)| format!("{name}={value}")))
     }
-}
-
-/// What runs machines.
-pub trait Backend: fmt::Debug + Send + Sync {
-    fn back_end(&self) -> BackEnd;
-
-    /// Whether it works on this host.
-    ///
-    /// # Errors
-    /// What is missing.
-    fn available(&self) -> Result<(), Unavailable>;
-
-    /// Starts a machine, in the network namespace of the calling thread. The machine ends with the calling thread.
-    ///
-    /// # Errors
-    /// [`MachineError`]
-    fn start(&self, machine: &MachineSpec) -> Result<Machine, MachineError>;
 }
 
 /// A machine that was started. It is killed when this is dropped.
 #[derive(Debug)]
 pub struct Machine {
     child: Child,
-    console: PathBuf,
+    /// `None`: it is a process that stands for a machine.
+    console: Option<PathBuf>,
     ended: Option<ExitCause>,
 }
 
@@ -168,7 +160,7 @@ impl fmt::Display for ExitCause {
 }
 
 impl Machine {
-    pub(crate) fn new(child: Child, console: PathBuf) -> Self {
+    pub(crate) fn new(child: Child, console: Option<PathBuf>) -> Self {
         Self { child, console, ended: None }
     }
 
@@ -182,37 +174,41 @@ impl Machine {
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
         {
-            let console = fs::read(&self.console).unwrap_or_default();
-            self.ended = Some(cause(status, &String::from_utf8_lossy(&console)));
+            let console = self.console.as_ref().map(|console| fs::read(console).unwrap_or_default());
+            self.ended = Some(cause(status, console.as_deref().map(String::from_utf8_lossy).as_deref()));
         }
         self.ended.clone().map_or(MachineState::Running, MachineState::Ended)
     }
 
     /// Ends it at once, as pulling the plug does.
-    pub fn kill(self) {}
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        if self.ended.is_none() {
+    pub fn kill(&mut self) {
+        if self.state() == MachineState::Running {
             // Its process leads a group, in which are those that play the machine's processes. It may have ended just now.
             let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-            let _ = self.child.wait();
         }
     }
 }
 
-/// How a machine ended, by its process and its console.
-pub(crate) fn cause(status: ExitStatus, console: &str) -> ExitCause {
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// How a machine ended, by its process and its console, or a process that stands for one.
+fn cause(status: ExitStatus, console: Option<&str>) -> ExitCause {
     const PANIC: &str = "Kernel panic - not syncing: ";
-    if let Some((_, rest)) = console.split_once(PANIC) {
+    if let Some((_, rest)) = console.and_then(|console| console.split_once(PANIC)) {
         return ExitCause::Panicked { message: rest.lines().next().unwrap_or_default().trim().into() };
     }
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => ExitCause::Signalled(signal),
+    match (status.signal(), status.code(), console) {
+        (Some(signal), ..) => ExitCause::Signalled(signal),
         // QEMU is configured to end then, and user-mode Linux ends without starting again.
-        (None, Some(0)) if console.contains("reboot: Restarting system") => ExitCause::Restarted,
-        (None, Some(0)) => ExitCause::PoweredOff,
-        (None, code) => ExitCause::Exited(code.unwrap_or_default()),
+        (None, Some(0), Some(console)) if console.contains("reboot: Restarting system") => {
+            ExitCause::Restarted
+        }
+        (None, Some(0), Some(_)) => ExitCause::PoweredOff,
+        (None, code, _) => ExitCause::Exited(code.unwrap_or_default()),
     }
 }

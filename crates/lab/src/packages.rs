@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::cache;
+use crate::file_error::{FileError, at};
 
 /// Asked before anything is downloaded, with a text that says what and why. Whether it may be.
 pub type Consent<'a> = &'a mut dyn FnMut(&str) -> bool;
@@ -34,9 +35,8 @@ pub enum PackageError {
         /// What it printed as errors.
         output: String,
     },
-    /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
-    File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// What helps most often.
@@ -65,12 +65,12 @@ impl Trees {
     /// [`PackageError::File`]
     pub fn now() -> Result<Self, PackageError> {
         let directory = directory();
-        let of = |source| PackageError::File { path: directory.clone(), source };
+        let of = at(&directory);
         let mut roots = Vec::new();
         match fs::read_dir(&directory) {
             Ok(entries) => {
                 for entry in entries {
-                    let path = entry.map_err(of)?.path();
+                    let path = entry.map_err(&of)?.path();
                     // Those with a point are being unpacked.
                     if path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.')) {
                         roots.push(path);
@@ -78,7 +78,7 @@ impl Trees {
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(of(error)),
+            Err(error) => return Err(of(error).into()),
         }
         roots.sort();
         roots.push("/".into());
@@ -123,8 +123,13 @@ impl Trees {
         self.roots.iter().any(|root| root.as_os_str() != "/" && file.starts_with(root))
     }
 
-    /// The package whose unpacked tree a file is in, with its version.
-    pub fn package_of(&self, file: &Path) -> Option<(String, String)> {
+    /// The package that a file is of, with its version: the one whose unpacked tree it is in, else `package` as installed.
+    pub fn origin(&self, file: &Path, package: &str) -> (String, String) {
+        let unpacked = self.unpacked_package(file);
+        unpacked.unwrap_or_else(|| (package.to_owned(), installed(package).unwrap_or_default()))
+    }
+
+    fn unpacked_package(&self, file: &Path) -> Option<(String, String)> {
         let root = self.roots.iter().find(|root| root.as_os_str() != "/" && file.starts_with(root))?;
         let name = root.file_name()?.to_string_lossy().replace("%3a", ":");
         let mut parts = name.split('_');
@@ -148,7 +153,7 @@ fn directory() -> PathBuf {
 }
 
 /// The version of a package that is installed.
-pub fn installed(package: &str) -> Option<String> {
+fn installed(package: &str) -> Option<String> {
     let output = Command::new("dpkg-query")
         .args(["-W", "-f=${db:Status-Status} ${Version}", package])
         .output()
@@ -194,29 +199,25 @@ pub fn download(
     if !consent(&text) {
         return Err(PackageError::Refused(packages.to_vec()));
     }
-    let of = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PackageError::File { path, source }
-    };
-    fs::create_dir_all(&place).map_err(of(&place))?;
-    let temporary = tempfile::Builder::new().prefix(".new-").tempdir_in(&place).map_err(of(&place))?;
+    fs::create_dir_all(&place).map_err(at(&place))?;
+    let temporary = tempfile::Builder::new().prefix(".new-").tempdir_in(&place).map_err(at(&place))?;
     tell(&format!("downloading {} packages", packages.len()));
     let names: Vec<&str> = packages.iter().map(String::as_str).collect();
     let arguments = [&["-q", "-o", "APT::Sandbox::User=root", "download"], names.as_slice()].concat();
     run(Command::new("apt-get").args(&arguments).current_dir(temporary.path()), packages)?;
-    for entry in fs::read_dir(temporary.path()).map_err(of(temporary.path()))? {
-        let file = entry.map_err(of(temporary.path()))?.path();
+    for entry in fs::read_dir(temporary.path()).map_err(at(temporary.path()))? {
+        let file = entry.map_err(at(temporary.path()))?.path();
         let Some(name) = file.file_stem().map(|name| name.to_string_lossy().into_owned()) else { continue };
         if file.extension().is_none_or(|extension| extension != "deb") {
             continue;
         }
         let tree = temporary.path().join(&name);
         run(Command::new("dpkg-deb").arg("-x").arg(&file).arg(&tree), packages)?;
-        links_inside(&tree, 0).map_err(of(&tree))?;
+        links_inside(&tree, 0).map_err(at(&tree))?;
         let package = name.split('_').next().unwrap_or(&name);
-        remove_versions(&place, package).map_err(of(&place))?;
+        remove_versions(&place, package).map_err(at(&place))?;
         let end = place.join(&name);
-        fs::rename(&tree, &end).map_err(of(&end))?;
+        fs::rename(&tree, &end).map_err(at(&end))?;
     }
     tell("packages unpacked");
     Trees::now()
@@ -272,7 +273,7 @@ pub(crate) fn run(command: &mut Command, wanted: &[String]) -> Result<String, Pa
         io::ErrorKind::NotFound => {
             PackageError::NotDebian { wanted: wanted.to_vec(), program: program.clone() }
         }
-        _ => PackageError::File { path: program.clone().into(), source: error },
+        _ => at(&program)(error).into(),
     })?;
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())

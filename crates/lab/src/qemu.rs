@@ -3,53 +3,29 @@
 mod probe;
 mod program;
 
-use std::ffi::OsString;
-use std::fs::File;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::backend::{BackEnd, Unavailable};
-use crate::kernel::Architecture;
-use crate::machine::{Backend, Machine, MachineError, MachineSpec};
+use crate::machine::{MachineError, MachineSpec};
 use crate::packages::{self, Consent, PackageError, Trees};
-use crate::spawn::spawn;
 
 const PACKAGE: &str = "qemu-system-x86";
 
-/// Runs machines by QEMU.
-#[derive(Debug, Clone, Copy)]
-pub struct Qemu {
-    /// Whether the processor helps.
-    pub kvm: bool,
+/// Whether it works on this host, with the processor's help or without; why not.
+pub(crate) fn available(kvm: bool) -> Result<(), String> {
+    base(kvm)?;
+    if kvm { probe::kvm() } else { Ok(()) }
 }
 
-impl Backend for Qemu {
-    fn back_end(&self) -> BackEnd {
-        if self.kvm { BackEnd::QemuKvm } else { BackEnd::QemuTcg }
-    }
-
-    fn available(&self) -> Result<(), Unavailable> {
-        let unavailable = |reason: String| Unavailable { back_end: self.back_end(), reason };
-        self.command().map_err(unavailable)?;
-        if self.kvm { probe::kvm(self).map_err(unavailable) } else { Ok(()) }
-    }
-
-    fn start(&self, machine: &MachineSpec) -> Result<Machine, MachineError> {
-        machine.check_kernel(self.back_end(), Architecture::Pc)?;
-        let failed = |what: &Path| machine.failed(what.display().to_string());
-        let unavailable = |reason| Unavailable { back_end: self.back_end(), reason };
-        let mut command = self.command().map_err(unavailable)?;
-        let program = program::disk().map_err(|error| machine.failed(error.place)(error.source))?;
-        let output = File::create(&machine.console).map_err(failed(&machine.console))?;
-        command.args(arguments(machine, &program)?);
-        command
-            .stdin(Stdio::null())
-            .stdout(output.try_clone().map_err(failed(&machine.console))?)
-            .stderr(output);
-        let name = command.get_program().to_owned();
-        let child = spawn(command).map_err(failed(Path::new(&name)))?;
-        Ok(Machine::new(child, machine.console.clone()))
-    }
+/// The command that runs a machine.
+pub(crate) fn command(machine: &MachineSpec, back_end: BackEnd) -> Result<Command, MachineError> {
+    let mut command =
+        base(back_end == BackEnd::QemuKvm).map_err(|reason| Unavailable { back_end, reason })?;
+    let program =
+        program::disk().map_err(|error| machine.failed(error.path.display().to_string())(error.source))?;
+    command.args(arguments(machine, &program)?);
+    Ok(command)
 }
 
 /// Gets QEMU, if it is not here.
@@ -67,39 +43,30 @@ fn name() -> String {
     format!("qemu-system-{}", std::env::consts::ARCH)
 }
 
-impl Qemu {
-    /// QEMU with the words that all machines have; why not.
-    fn command(&self) -> Result<Command, String> {
-        let trees = Trees::now().map_err(|error| error.to_string())?;
-        let name = name();
-        let Some(program) = trees.program(&name) else {
-            return Err(format!("`{name}` is not installed; run `benchmaster lab setup --qemu`"));
-        };
-        let mut command = Command::new(&program);
-        if trees.unpacked(&program) {
-            command.env(
-                "LD_LIBRARY_PATH",
-                joined(trees.library_path().iter().map(|path| path.as_os_str().to_owned())),
-            );
-            let modules = format!("usr/lib/{}-linux-gnu/qemu", std::env::consts::ARCH);
-            if let Some(place) = trees.files(&modules).find(|place| trees.unpacked(place)) {
-                command.env("QEMU_MODULE_DIR", place);
-            }
-            for place in ["usr/share/qemu", "usr/share/seabios"].iter().flat_map(|place| trees.files(place)) {
-                command.arg("-L").arg(place);
-            }
+/// QEMU with the words that all machines have; why not.
+fn base(kvm: bool) -> Result<Command, String> {
+    let trees = Trees::now().map_err(|error| error.to_string())?;
+    let name = name();
+    let Some(program) = trees.program(&name) else {
+        return Err(format!("`{name}` is not installed; run `benchmaster lab setup --qemu`"));
+    };
+    let mut command = Command::new(&program);
+    if trees.unpacked(&program) {
+        command.env("LD_LIBRARY_PATH", std::env::join_paths(trees.library_path()).unwrap_or_default());
+        let modules = format!("usr/lib/{}-linux-gnu/qemu", std::env::consts::ARCH);
+        if let Some(place) = trees.files(&modules).find(|place| trees.unpacked(place)) {
+            command.env("QEMU_MODULE_DIR", place);
         }
-        let accelerated = if self.kvm { ["kvm", "host"] } else { ["tcg", "max"] };
-        command.args(["-accel", accelerated[0], "-cpu", accelerated[1], "-machine", "q35", "-smp", "1"]);
-        // Nothing that is not asked for; what would start the machine again ends it.
-        command.args(["-nodefaults", "-no-user-config", "-display", "none", "-vga", "none", "-no-reboot"]);
-        command.args(["-serial", "stdio"]);
-        Ok(command)
+        for place in ["usr/share/qemu", "usr/share/seabios"].iter().flat_map(|place| trees.files(place)) {
+            command.arg("-L").arg(place);
+        }
     }
-}
-
-fn joined(paths: impl Iterator<Item = OsString>) -> OsString {
-    std::env::join_paths(paths).unwrap_or_default()
+    let accelerated = if kvm { ["kvm", "host"] } else { ["tcg", "max"] };
+    command.args(["-accel", accelerated[0], "-cpu", accelerated[1], "-machine", "q35", "-smp", "1"]);
+    // Nothing that is not asked for; what would start the machine again ends it.
+    command.args(["-nodefaults", "-no-user-config", "-display", "none", "-vga", "none", "-no-reboot"]);
+    command.args(["-serial", "stdio"]);
+    Ok(command)
 }
 
 /// The words for one machine.
@@ -137,7 +104,7 @@ fn arguments(machine: &MachineSpec, program: &Path) -> Result<Vec<String>, Machi
         "panic=-1".into(),
         format!("lab_program=/dev/vd{letter}"),
     ];
-    line.extend(machine.words("eth"));
+    line.extend(machine.words());
     words.extend(["-append".into(), line.join(" ")]);
     Ok(words)
 }

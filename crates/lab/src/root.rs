@@ -17,9 +17,10 @@ use std::time::{Duration, SystemTime};
 
 use ring::digest::{Context, SHA256};
 
-use self::content::{DIRECTORIES, FILES, LINKS, NEEDED};
+use self::content::{FILES, Needed};
 use self::cpio::Archive;
 use crate::cache::{self, hex};
+use crate::file_error::{FileError, at};
 use crate::kernel::Kernel;
 pub use crate::packages::Consent;
 use crate::packages::{self, PackageError, Trees};
@@ -59,16 +60,8 @@ pub enum RootError {
     /// The kernel's modules cannot be prepared.
     #[error("cannot prepare the modules of the kernel {kernel} for guests: {reason}")]
     Modules { kernel: String, reason: String },
-    /// A file could not be read or written.
-    #[error("{}: {source}", path.display())]
-    File { path: PathBuf, source: io::Error },
-}
-
-impl RootError {
-    fn file(path: &Path) -> impl Fn(io::Error) -> Self + use<> {
-        let path = path.to_owned();
-        move |source| Self::File { path: path.clone(), source }
-    }
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 /// What an image is made of: where guests have it, and the files of this host.
@@ -104,14 +97,14 @@ pub fn image(
     let image = directory.join(format!("{}-{key}.cpio", kernel.release));
     if !image.exists() {
         tell(&format!("making the root of guests with the kernel {}: {}", kernel.release, image.display()));
-        fs::create_dir_all(&directory).map_err(RootError::file(&directory))?;
+        fs::create_dir_all(&directory).map_err(at(&directory))?;
         write(&image, &manifest, &modules, kernel, &trees)?;
     }
     // Marks it as used.
     let used =
         File::options().append(true).open(&image).and_then(|file| file.set_modified(SystemTime::now()));
-    used.map_err(RootError::file(&image))?;
-    remove_old(&directory).map_err(RootError::file(&directory))?;
+    used.map_err(at(&image))?;
+    remove_old(&directory).map_err(at(&directory))?;
     Ok(image)
 }
 
@@ -121,7 +114,7 @@ pub fn image(
 /// [`RootError::File`]
 pub fn hash(image: &Path) -> Result<String, RootError> {
     let place = image.with_extension("sha256");
-    fs::read_to_string(&place).map(|text| text.trim().to_owned()).map_err(RootError::file(&place))
+    Ok(fs::read_to_string(&place).map(|text| text.trim().to_owned()).map_err(at(&place))?)
 }
 
 /// A directory with this program as `benchmaster`, the very file: a link to it, or a copy where there can be none. It is
@@ -132,43 +125,43 @@ pub fn hash(image: &Path) -> Result<String, RootError> {
 pub fn program() -> Result<PathBuf, RootError> {
     let all = cache::directory().join("programs");
     let place = kept(&own_file()?, &all)?;
-    remove_but(&all, KEPT_PROGRAMS).map_err(RootError::file(&all))?;
+    remove_but(&all, KEPT_PROGRAMS).map_err(at(&all))?;
     Ok(place)
 }
 
 /// The directory among `all` with this file as `benchmaster`, made where there is none.
 fn kept(own: &Path, all: &Path) -> Result<PathBuf, RootError> {
-    let stat = fs::metadata(own).map_err(RootError::file(own))?;
+    let stat = fs::metadata(own).map_err(at(own))?;
     let name = format!("{:x}-{:x}-{:x}-{:x}", stat.dev(), stat.ino(), stat.len(), stat.mtime_nsec());
     let place = all.join(name);
     let file = place.join("benchmaster");
     if !file.exists() {
-        fs::create_dir_all(&place).map_err(RootError::file(&place))?;
+        fs::create_dir_all(&place).map_err(at(&place))?;
         // Under a name of its own first, as other processes and threads may do the same.
-        let ours = tempfile::TempDir::new_in(&place).map_err(RootError::file(&place))?;
+        let ours = tempfile::TempDir::new_in(&place).map_err(at(&place))?;
         let temporary = ours.path().join("benchmaster");
         if fs::hard_link(own, &temporary).is_err() {
-            fs::copy(own, &temporary).map_err(RootError::file(&temporary))?;
+            fs::copy(own, &temporary).map_err(at(&temporary))?;
         }
-        fs::rename(&temporary, &file).map_err(RootError::file(&file))?;
+        fs::rename(&temporary, &file).map_err(at(&file))?;
     }
     let marked = File::open(&place).and_then(|place| place.set_modified(SystemTime::now()));
-    marked.map_err(RootError::file(&place))?;
+    marked.map_err(at(&place))?;
     Ok(place)
 }
 
 /// The file of this program. Its path may be that of another file by now, so it is taken by the process.
 fn own_file() -> Result<PathBuf, RootError> {
     let link = Path::new("/proc/self/exe");
-    let path = fs::read_link(link).map_err(RootError::file(link))?;
+    let path = fs::read_link(link).map_err(at(link))?;
     Ok(if path.exists() { path } else { link.into() })
 }
 
 /// What guests need besides their kernel, downloaded if it is not here.
 fn needed(consent: Consent<'_>, tell: &mut dyn FnMut(&str)) -> Result<Trees, RootError> {
     let trees = Trees::now()?;
-    let missing = |trees: &Trees| -> Vec<_> {
-        NEEDED.iter().filter(|needed| trees.program(needed.program).is_none()).collect()
+    let missing = |trees: &Trees| -> Vec<Needed> {
+        content::needed().filter(|needed| trees.program(needed.program).is_none()).collect()
     };
     let before = missing(&trees);
     if before.is_empty() {
@@ -192,7 +185,7 @@ fn needed(consent: Consent<'_>, tell: &mut dyn FnMut(&str)) -> Result<Trees, Roo
 /// What guests need besides their kernel, as files.
 fn manifest(trees: &Trees) -> Result<Manifest, RootError> {
     let mut manifest = Manifest::new();
-    for needed in NEEDED {
+    for needed in content::needed() {
         let Some(file) = trees.program(needed.program) else { continue };
         manifest.insert(needed.path(), file.clone());
         elf::libraries(&file, trees, &mut manifest)?;
@@ -205,7 +198,7 @@ fn key(manifest: &Manifest, modules: &[String], kernel: &Kernel) -> Result<Strin
     let mut hash = Context::new(&SHA256);
     let mut add = |text: &str| hash.update(format!("{}:{text}", text.len()).as_bytes());
     for (path, file) in manifest {
-        let stat = fs::metadata(file).map_err(RootError::file(file))?;
+        let stat = fs::metadata(file).map_err(at(file))?;
         add(path);
         add(&format!("{} {} {} {}", file.display(), stat.len(), stat.mtime(), stat.mtime_nsec()));
     }
@@ -213,9 +206,8 @@ fn key(manifest: &Manifest, modules: &[String], kernel: &Kernel) -> Result<Strin
         add(path);
         add(text);
     }
-    for text in LINKS.iter().flat_map(|(from, to)| [from, to]).chain(DIRECTORIES).chain(content::MODULES) {
-        add(text);
-    }
+    let links = content::links().flat_map(|(from, to)| [from, to]);
+    links.chain(content::directories()).chain(content::modules()).for_each(&mut add);
     for module in modules {
         add(module);
     }
@@ -232,15 +224,15 @@ fn write(
     trees: &Trees,
 ) -> Result<(), RootError> {
     let directory = image.parent().unwrap_or(Path::new("/"));
-    let failed = RootError::file(image);
+    let failed = at(image);
     let temporary = tempfile::Builder::new().prefix(".image-").tempfile_in(directory).map_err(&failed)?;
     let mut archive =
         Archive::new(Hashing { to: BufWriter::new(temporary.as_file()), hash: Context::new(&SHA256) });
-    for path in DIRECTORIES {
-        let permissions = if *path == "tmp" { 0o1777 } else { 0o755 };
+    for path in content::directories() {
+        let permissions = if path == "tmp" { 0o1777 } else { 0o755 };
         archive.directory(path, permissions).map_err(&failed)?;
     }
-    let mut made: Vec<String> = DIRECTORIES.iter().map(|path| (*path).to_owned()).collect();
+    let mut made: Vec<String> = content::directories().map(str::to_owned).collect();
     let mut above = |path: &str, archive: &mut Archive<_>| -> io::Result<()> {
         for (at, _) in path.match_indices('/') {
             if !made.iter().any(|made| *made == path[..at]) {
@@ -260,7 +252,7 @@ fn write(
         let libraries = manifest.keys().map(String::as_str).filter(|path| path.contains(".so"));
         archive.file(LINKER_CACHE, 0o644, &linker::cache(libraries)).map_err(&failed)?;
     }
-    for (path, target) in LINKS {
+    for (path, target) in content::links() {
         archive.link(path, target).map_err(&failed)?;
     }
     for applet in content::applets(trees, manifest)? {
@@ -269,8 +261,8 @@ fn write(
     for (path, file) in manifest {
         let path = path.trim_start_matches('/');
         above(path, &mut archive).map_err(&failed)?;
-        let content = fs::read(file).map_err(RootError::file(file))?;
-        let permissions = fs::metadata(file).map_err(RootError::file(file))?.permissions().mode() & 0o755;
+        let content = fs::read(file).map_err(at(file))?;
+        let permissions = fs::metadata(file).map_err(at(file))?.permissions().mode() & 0o755;
         archive.file(path, permissions, &content).map_err(&failed)?;
     }
     if let Some(place) = &kernel.modules {
@@ -281,7 +273,7 @@ fn write(
     }
     let hash = archive.finish().map_err(&failed)?.hash;
     let sum = image.with_extension("sha256");
-    fs::write(&sum, format!("{}\n", hex(hash.finish().as_ref()))).map_err(RootError::file(&sum))?;
+    fs::write(&sum, format!("{}\n", hex(hash.finish().as_ref()))).map_err(at(&sum))?;
     temporary.persist(image).map_err(|error| failed(error.error))?;
     Ok(())
 }

@@ -2,71 +2,49 @@
 
 mod preload;
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
 
-use crate::backend::{BackEnd, Unavailable};
-use crate::kernel::Architecture;
-use crate::machine::{Backend, Machine, MachineError, MachineSpec};
+use crate::machine::{MachineError, MachineSpec};
 use crate::root;
-use crate::spawn::spawn;
 
-/// Runs machines as processes of user-mode Linux.
-#[derive(Debug, Clone, Copy)]
-pub struct Uml {
-    /// Whether their clock moves only when everything in them waits.
-    pub virtual_time: bool,
+/// Whether it works on this host; why not.
+pub(crate) fn available(virtual_time: bool) -> Result<(), String> {
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err("user-mode Linux exists for x86-64 only".into());
+    }
+    memory_directory(0)
+        .and_then(|_| preload::preload(virtual_time))
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
-impl Backend for Uml {
-    fn back_end(&self) -> BackEnd {
-        if self.virtual_time { BackEnd::UmlVirtualTime } else { BackEnd::Uml }
+/// The command that runs a machine, whose clock with virtual time moves only when everything in it waits.
+pub(crate) fn command(machine: &MachineSpec, virtual_time: bool) -> Result<Command, MachineError> {
+    let failed = |what: &Path| machine.failed(what.display().to_string());
+    // What an earlier machine of this name left.
+    let state = state_directory(machine);
+    match fs::remove_dir_all(&state) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&state)(error)),
+        _ => {}
     }
-
-    fn available(&self) -> Result<(), Unavailable> {
-        let unavailable = |reason: String| Unavailable { back_end: self.back_end(), reason };
-        if cfg!(not(target_arch = "x86_64")) {
-            return Err(unavailable("user-mode Linux exists for x86-64 only".into()));
-        }
-        memory_directory(0).map_err(|error| unavailable(error.to_string()))?;
-        preload::preload(self.virtual_time).map(drop).map_err(|error| unavailable(error.to_string()))
+    let mut command = Command::new(&machine.kernel.file);
+    command.args(arguments(machine, virtual_time)?);
+    // It takes a file there as its memory.
+    command.env("TMPDIR", memory_directory(machine.memory).map_err(failed(Path::new("memory")))?);
+    let libraries = preload::preload(virtual_time).map_err(failed(Path::new("libraries to preload")))?;
+    if !libraries.is_empty() {
+        command.env("LD_PRELOAD", libraries);
     }
-
-    fn start(&self, machine: &MachineSpec) -> Result<Machine, MachineError> {
-        machine.check_kernel(self.back_end(), Architecture::UserMode)?;
-        let failed = |what: &Path| machine.failed(what.display().to_string());
-        let console = File::create(&machine.console).map_err(failed(&machine.console))?;
-        let words = arguments(machine, self.virtual_time)?;
-        // What an earlier machine of this name left.
-        let state = state_directory(machine);
-        match fs::remove_dir_all(&state) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&state)(error)),
-            _ => {}
-        }
-        let mut command = Command::new(&machine.kernel.file);
-        command
-            .args(words)
-            .stdin(Stdio::null())
-            .stdout(console.try_clone().map_err(failed(&machine.console))?);
-        command.stderr(console);
-        // It takes a file there as its memory.
-        command.env("TMPDIR", memory_directory(machine.memory).map_err(failed(Path::new("memory")))?);
-        let libraries =
-            preload::preload(self.virtual_time).map_err(failed(Path::new("libraries to preload")))?;
-        if !libraries.is_empty() {
-            command.env("LD_PRELOAD", libraries);
-        }
-        if self.virtual_time {
-            command.current_dir(&machine.share);
-            determine(&mut command);
-        }
-        let child = spawn(command).map_err(failed(&machine.kernel.file))?;
-        Ok(Machine::new(child, machine.console.clone()))
+    if virtual_time {
+        command.current_dir(&machine.share);
+        determine(&mut command);
     }
+    Ok(command)
 }
 
 /// Words of the kernel's command line with virtual time: what is drawn at random or depends on when it is would show in how
@@ -137,7 +115,7 @@ fn arguments(machine: &MachineSpec, virtual_time: bool) -> Result<Vec<String>, M
     for (number, disk) in machine.disks.iter().enumerate() {
         words.push(format!("ubd{number}={}", machine.word(disk)?));
     }
-    words.extend(machine.words("vec"));
+    words.extend(machine.words());
     Ok(words)
 }
 

@@ -125,10 +125,6 @@ impl Sampler for ServerSampler {
         "server"
     }
 
-    fn metrics(&self) -> &'static [MetricInfo] {
-        &METRICS
-    }
-
     fn read(&mut self, out: &mut Sample<'_>) -> Result<(), SampleError> {
         let Reading { report, cpu_ns } = Reading::now(&self.0);
         let [calls, connections, replayed, cpu, operations, errors, bytes, service] =

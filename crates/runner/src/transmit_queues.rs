@@ -27,10 +27,6 @@ impl Sampler for TransmitQueues {
         "transmit_queues"
     }
 
-    fn metrics(&self) -> &'static [MetricInfo] {
-        &METRICS
-    }
-
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {
         let (of_queue, of_flow) = METRICS.split_at(5);
         let mut put = |metrics: &[MetricInfo], instance: &str, values: &[u64]| {

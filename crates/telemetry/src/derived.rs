@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::samplers::diskstats::{Disk, iostat};
-use crate::sampling::{Point, Samples, Series};
+use crate::sampling::{Point, Samples, Series, table};
 
 mod window;
 
@@ -25,52 +25,7 @@ pub struct Derived {
 }
 
 /// What is derived: a name, where `{}` stands for a device, an interface or a mount, its unit, and what it means.
-pub const DERIVED: &[(&str, &str, &str)] = &[
-    ("cpu.busy", "1", "share of all processors' time with work, from 0 to 1; stolen time counts as busy"),
-    ("cpu.user", "1", "share in user programs"),
-    ("cpu.system", "1", "share in the kernel, interrupts included"),
-    ("cpu.softirq", "1", "share serving soft interrupts, part of `cpu.system`"),
-    ("cpu.iowait", "1", "share without work while I/O was outstanding"),
-    ("cpu.steal", "1", "share that the hypervisor gave to other guests"),
-    ("cpu.busiest", "1", "busy share of the busiest processor"),
-    ("cpu.context_switches", "1/s", "context switches"),
-    ("cpu.interrupts", "1/s", "interrupts"),
-    ("memory.dirty_max", "B", "maximum of dirty memory"),
-    ("memory.dirty_mean", "B", "its mean"),
-    ("memory.writeback_max", "B", "maximum of memory in write-back, including to NFS servers"),
-    ("memory.cached_growth", "B", "growth of the page cache"),
-    ("net.{}.received", "B", "received by the interface, headers included; loopback is `net.lo`"),
-    ("net.{}.sent", "B", "sent by it"),
-    ("net.received", "B", "received by all interfaces but loopback"),
-    ("net.sent", "B", "sent by them"),
-    ("net.dropped", "1", "packets dropped by all interfaces but loopback, both directions"),
-    ("tcp.retransmitted", "1", "TCP segments retransmitted, of the whole host"),
-    ("tcp.retransmitted_share", "1", "of all segments sent"),
-    ("disk.{}.reads", "1/s", "`r/s` of iostat; idle devices have none of these"),
-    ("disk.{}.read", "B/s", "`rkB/s`"),
-    ("disk.{}.read_wait", "ns", "`r_await`"),
-    ("disk.{}.writes", "1/s", "`w/s`"),
-    ("disk.{}.written", "B/s", "`wkB/s`"),
-    ("disk.{}.write_wait", "ns", "`w_await`"),
-    ("disk.{}.wait", "ns", "mean over reads and writes (`await`)"),
-    ("disk.{}.queue", "1", "`aqu-sz`"),
-    ("disk.{}.utilization", "1", "`%util` as a share"),
-    ("nfsd.calls", "1", "RPCs received by the kernel's NFS server"),
-    ("nfsd.read", "B", "bytes it read for clients"),
-    ("nfsd.written", "B", "bytes it wrote for clients"),
-    ("nfsd.waits", "1", "requests that had to wait for one of its threads"),
-    (
-        "pressure.{}.some",
-        "1",
-        "share of time in which at least one thread waited for `cpu`, `memory`, `io` or `irq`",
-    ),
-    ("pressure.{}.full", "1", "share of time in which all threads that had work waited"),
-    ("softnet.dropped", "1", "packets dropped because a processor's queue was full"),
-    ("softnet.squeezed", "1", "times that packet processing ran out of budget"),
-    ("process.cpu", "ns", "CPU time of this program"),
-    ("process.resident_max", "B", "maximum resident memory of this program"),
-    ("sampling.share", "1", "share of one processor that sampling took, over all of its time"),
-];
+pub const DERIVED: &[[&str; 3]] = &table::rows::<3, 40>(include_str!("derived/numbers.tsv"));
 
 /// Computes all that the samples allow; what was not sampled is not there. Times are those of the points.
 pub fn derive(samples: &Samples, from_ns: i64, to_ns: i64) -> BTreeMap<String, Derived> {
@@ -92,7 +47,7 @@ type Numbers = BTreeMap<String, Derived>;
 
 /// Puts a number under a name of the list; `{}` in it stands for the instance.
 fn put(out: &mut Numbers, name: &'static str, instance: &str, value: Option<f64>) {
-    let unit = DERIVED.iter().find(|(known, _, _)| *known == name).map_or("1", |(_, unit, _)| *unit);
+    let unit = DERIVED.iter().find(|[known, ..]| *known == name).map_or("1", |[_, unit, _]| *unit);
     if let Some(value) = value.filter(|value| value.is_finite()) {
         out.insert(name.replace("{}", instance), Derived { value, unit: Cow::Borrowed(unit) });
     }

@@ -11,41 +11,7 @@ use crate::fs::free_bytes;
 use crate::{host, mountinfo};
 
 /// Kernel settings that change what a file system measurement gives. Those a kernel does not have are left out.
-const SYSCTLS: [&str; 33] = [
-    "fs.aio-max-nr",
-    "fs.file-max",
-    "fs.nfs.nfs_congestion_kb",
-    "kernel.io_uring_disabled",
-    "kernel.numa_balancing",
-    "net.core.default_qdisc",
-    "net.core.netdev_max_backlog",
-    "net.core.rmem_default",
-    "net.core.rmem_max",
-    "net.core.wmem_default",
-    "net.core.wmem_max",
-    "net.ipv4.tcp_congestion_control",
-    "net.ipv4.tcp_mem",
-    "net.ipv4.tcp_moderate_rcvbuf",
-    "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_sack",
-    "net.ipv4.tcp_slow_start_after_idle",
-    "net.ipv4.tcp_timestamps",
-    "net.ipv4.tcp_window_scaling",
-    "net.ipv4.tcp_wmem",
-    "sunrpc.tcp_max_slot_table_entries",
-    "sunrpc.tcp_slot_table_entries",
-    "sunrpc.udp_slot_table_entries",
-    "vm.dirty_background_bytes",
-    "vm.dirty_background_ratio",
-    "vm.dirty_bytes",
-    "vm.dirty_expire_centisecs",
-    "vm.dirty_ratio",
-    "vm.dirty_writeback_centisecs",
-    "vm.min_free_kbytes",
-    "vm.swappiness",
-    "vm.vfs_cache_pressure",
-    "vm.zone_reclaim_mode",
-];
+const SYSCTLS: &str = include_str!("environment/sysctls.txt");
 
 /// Describes this host, and the file system of `target` if it is a directory. Never fails: what the system does not
 /// report is `None`.
@@ -147,7 +113,7 @@ fn sysctls(root: &Path) -> BTreeMap<String, String> {
         let words = text(path)?.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         Some((name.to_owned(), words))
     };
-    SYSCTLS.into_iter().filter_map(value).collect()
+    SYSCTLS.lines().filter_map(value).collect()
 }
 
 fn text(path: impl AsRef<Path>) -> Option<String> {
@@ -203,7 +169,7 @@ mod tests {
         fs::write(root.path().join("sunrpc/tcp_slot_table_entries"), "2\n").unwrap();
         let expected = [("net.ipv4.tcp_wmem", "4096 16384 4194304"), ("sunrpc.tcp_slot_table_entries", "2")];
         assert_eq!(sysctls(root.path()), expected.map(|(name, value)| (name.into(), value.into())).into());
-        assert!(SYSCTLS.is_sorted());
+        assert!(SYSCTLS.lines().is_sorted());
     }
 
     #[test]

@@ -2,25 +2,15 @@
 
 use std::{fs, io};
 
-/// Time all processors together spent, in clock ticks since the start of the system (the `cpu` line of `/proc/stat`).
+/// Time all processors together spent, in clock ticks since the start of the system (the `cpu` line of `/proc/stat`): in user
+/// programs (virtual machines included), in those of low priority, in the kernel, idle, idle while I/O was outstanding,
+/// serving interrupts, serving soft interrupts (network and block completion among them), and wanted by this virtual machine
+/// but given to others by the hypervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CpuTimes {
-    /// In user programs, virtual machines included.
-    pub user: u64,
-    /// In user programs of low priority.
-    pub nice: u64,
-    /// In the kernel.
-    pub system: u64,
-    pub idle: u64,
-    /// Idle while I/O was outstanding.
-    pub iowait: u64,
-    /// Serving interrupts.
-    pub irq: u64,
-    /// Serving soft interrupts (network and block completion among them).
-    pub softirq: u64,
-    /// Wanted by this virtual machine but given to others by the hypervisor.
-    pub steal: u64,
-}
+pub struct CpuTimes([u64; 8]);
+
+const IDLE: [usize; 2] = [3, 4];
+const STEAL: usize = 7;
 
 /// Bytes that the kernel has written from its page cache since the start of the system, to disks and to servers
 /// (`nr_written` of `/proc/vmstat`).
@@ -45,39 +35,24 @@ impl CpuTimes {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let fields: Vec<u64> =
             line.split_ascii_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
-        let field = |index: usize| fields.get(index).copied().unwrap_or(0);
-        (fields.len() >= 4).then(|| Self {
-            user: field(0),
-            nice: field(1),
-            system: field(2),
-            idle: field(3),
-            iowait: field(4),
-            irq: field(5),
-            softirq: field(6),
-            steal: field(7),
-        })
+        let mut times = [0; 8];
+        times.iter_mut().zip(&fields).for_each(|(time, field)| *time = *field);
+        (fields.len() >= 4).then_some(Self(times))
     }
 
     /// Ticks from `earlier` to `self`. The kernel may take back some time of `idle` and `iowait`; that counts as none.
     fn since(self, earlier: Self) -> Self {
-        Self {
-            user: self.user.saturating_sub(earlier.user),
-            nice: self.nice.saturating_sub(earlier.nice),
-            system: self.system.saturating_sub(earlier.system),
-            idle: self.idle.saturating_sub(earlier.idle),
-            iowait: self.iowait.saturating_sub(earlier.iowait),
-            irq: self.irq.saturating_sub(earlier.irq),
-            softirq: self.softirq.saturating_sub(earlier.softirq),
-            steal: self.steal.saturating_sub(earlier.steal),
-        }
+        let mut times = self.0;
+        times.iter_mut().zip(earlier.0).for_each(|(time, before)| *time = time.saturating_sub(before));
+        Self(times)
     }
 
     fn busy(self) -> u64 {
-        self.user + self.nice + self.system + self.irq + self.softirq + self.steal
+        self.total() - IDLE.map(|at| self.0[at]).iter().sum::<u64>()
     }
 
     fn total(self) -> u64 {
-        self.busy() + self.idle + self.iowait
+        self.0.iter().sum()
     }
 }
 
@@ -89,7 +64,7 @@ pub fn busy_share(earlier: CpuTimes, later: CpuTimes) -> Option<f64> {
 
 /// Share of processor time, from 0 to 1, that the hypervisor gave to others. `None` when no tick has passed.
 pub fn steal_share(earlier: CpuTimes, later: CpuTimes) -> Option<f64> {
-    share(earlier, later, |times| times.steal)
+    share(earlier, later, |times| times.0[STEAL])
 }
 
 fn share(earlier: CpuTimes, later: CpuTimes, part: fn(CpuTimes) -> u64) -> Option<f64> {
@@ -156,19 +131,9 @@ mod tests {
     #[test]
     fn the_summary_line_is_parsed() {
         let times = CpuTimes::parse(STAT).unwrap();
-        let expected = CpuTimes {
-            user: 108_202,
-            nice: 7_236,
-            system: 11_893,
-            idle: 424_744,
-            iowait: 1_931,
-            irq: 7,
-            softirq: 191,
-            steal: 3_630,
-        };
-        assert_eq!(times, expected);
+        assert_eq!(times.0, [108_202, 7_236, 11_893, 424_744, 1_931, 7, 191, 3_630]);
         // Linux 2.4 had four fields.
-        assert_eq!(CpuTimes::parse("cpu  1 2 3 4\n").unwrap().idle, 4);
+        assert_eq!(CpuTimes::parse("cpu  1 2 3 4\n").unwrap().0, [1, 2, 3, 4, 0, 0, 0, 0]);
         for broken in ["", "cpu0 1 2 3 4\n", "cpu  1 2 3\n", "cpu  1 2 x 4\n"] {
             assert_eq!(CpuTimes::parse(broken), None, "{broken:?}");
         }
@@ -176,8 +141,8 @@ mod tests {
 
     #[test]
     fn shares_are_of_the_time_that_passed() {
-        let earlier = CpuTimes { user: 100, idle: 1_000, iowait: 50, ..CpuTimes::default() };
-        let later = CpuTimes { user: 130, system: 10, steal: 20, idle: 1_040, iowait: 45, ..earlier };
+        let earlier = CpuTimes([100, 0, 0, 1_000, 50, 0, 0, 0]);
+        let later = CpuTimes([130, 0, 10, 1_040, 45, 0, 0, 20]);
         assert_eq!(busy_share(earlier, later), Some(0.6));
         assert_eq!(steal_share(earlier, later), Some(0.2));
         assert_eq!(busy_share(later, later), None);

@@ -18,6 +18,7 @@ mod numbers;
 mod parse;
 
 pub use change::{Change, ChangeError};
+pub(crate) use numbers::METRICS;
 pub use numbers::Numbers;
 pub use parse::{ParseError, Problem};
 

@@ -1,11 +1,10 @@
 //! The samplers: each a pure parser of one of the kernel's formats, a thin reader, and a list of metrics.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::sampling::text::Malformed;
-use crate::sampling::{MetricInfo, Reading, Registered, SampleError, Sampler, SamplingConfig, Sink, Source};
+use crate::sampling::{Reading, Registered, SampleError, Sampler, SamplingConfig, Sink, Source};
 
 pub mod cgroup;
 pub mod cpu;
@@ -49,6 +48,11 @@ pub(crate) const ALL: &[Registered] = &[
     process::REGISTERED,
 ];
 
+/// A file below `/proc` that every system has.
+fn in_proc(config: &SamplingConfig, path: &str) -> Source {
+    Source::new(config.places.proc.join(path), "is /proc mounted?")
+}
+
 type Parse = Box<dyn FnMut(&str, &mut Reading<'_>) -> Result<(), Malformed> + Send>;
 
 /// A sampler of one or more files that are always in the same places.
@@ -74,24 +78,13 @@ impl Files {
         Self { least_interval, ..self }
     }
 
-    /// One more file; `missing` says what it means when it is not there.
-    fn file(
+    /// One more file.
+    fn and(
         mut self,
-        path: PathBuf,
-        missing: &'static str,
+        file: Source,
         parse: impl FnMut(&str, &mut Reading<'_>) -> Result<(), Malformed> + Send + 'static,
     ) -> Self {
-        self.files.push((Source::new(path, missing), Box::new(parse)));
-        self
-    }
-
-    /// One more file that not all systems have; nobody is told when it is not there.
-    fn optional(
-        mut self,
-        path: PathBuf,
-        parse: impl FnMut(&str, &mut Reading<'_>) -> Result<(), Malformed> + Send + 'static,
-    ) -> Self {
-        self.files.push((Source::optional(path), Box::new(parse)));
+        self.files.push((file, Box::new(parse)));
         self
     }
 }
@@ -99,10 +92,6 @@ impl Files {
 impl Sampler for Files {
     fn name(&self) -> &'static str {
         self.registered.name
-    }
-
-    fn metrics(&self) -> &'static [MetricInfo] {
-        self.registered.metrics
     }
 
     fn least_interval(&self) -> Duration {

@@ -15,15 +15,17 @@ pub(crate) mod folder;
 mod registry;
 mod series;
 mod source;
+pub(crate) mod table;
 pub mod text;
 
 pub use benchmaster_record::samples::{
     Cost, Kind, MetricKey, Point, SamplerCost, SamplerProblem, Samples, Series,
 };
-pub use engine::{Latest, LatestValue, Sampling};
+pub use engine::Sampling;
 pub use registry::{all_metrics, documentation, sampler_names, samplers};
 pub use series::{Reading, Recorder};
 pub use source::Source;
+pub(crate) use table::metrics;
 
 /// What is sampled, and how often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,8 +93,6 @@ impl Default for Places {
 pub trait Sampler: Send {
     /// Its name, in lower case.
     fn name(&self) -> &'static str;
-    /// What it reads. Where the kernel's file has names, those that are not listed are recorded too.
-    fn metrics(&self) -> &'static [MetricInfo];
     /// It is not read more often than this, whatever the interval of the ticks.
     fn least_interval(&self) -> Duration {
         Duration::ZERO
@@ -109,6 +109,7 @@ pub(crate) struct Registered {
     pub(crate) name: &'static str,
     /// What it reads, in a sentence.
     pub(crate) about: &'static str,
+    /// Where the kernel's file has names, those that are not listed are recorded too.
     pub(crate) metrics: &'static [MetricInfo],
     pub(crate) make: fn(&SamplingConfig) -> Box<dyn Sampler>,
 }

@@ -1,8 +1,10 @@
 //! The clocks of agents beside the controller's.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use benchmaster_clock::monotonic_ns;
+use tokio::sync::Semaphore;
 
 use super::connection::{CallError, Connection};
 use crate::clock::{Estimate, Exchange, Relation};
@@ -88,6 +90,23 @@ impl Known {
 pub(super) struct Measured {
     pub(super) estimate: Estimate,
     pub(super) round_trip: Duration,
+}
+
+/// Agents whose clocks are measured at once: few, as each waits for the others in between.
+const AT_ONCE: usize = 4;
+
+/// A round with each of many agents, to be done at once.
+pub(super) fn rounds<'a>(
+    connections: impl Iterator<Item = &'a Connection>,
+) -> impl Iterator<Item = impl Future<Output = Result<Measured, CallError>> + Send + 'static> {
+    let turn = Arc::new(Semaphore::new(AT_ONCE));
+    connections.cloned().map(move |connection| {
+        let turn = Arc::clone(&turn);
+        async move {
+            let _turn = turn.acquire_owned().await;
+            measure(&connection).await
+        }
+    })
 }
 
 /// Exchanges time stamps with an agent.

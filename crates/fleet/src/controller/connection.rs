@@ -89,8 +89,7 @@ impl Connection {
 
     /// Asks for something and waits for the answer. The agent stops what it does when the future is dropped.
     pub(super) async fn call<T: DeserializeOwned>(&self, request: Request) -> Result<T, CallError> {
-        let mut call = self.begin(|number| Ok(Outgoing::Frame(message(number, &Message::Call(request))?)))?;
-        call.answer().await.map(|(value, _)| value)
+        self.request(request)?.answer().await.map(|(value, _)| value)
     }
 
     /// One exchange of time stamps.
@@ -111,7 +110,10 @@ impl Connection {
 
     /// Begins a task of a run.
     pub(super) fn perform(&self, task: Task) -> Result<Call, CallError> {
-        let request = Request::Perform(Box::new(task));
+        self.request(Request::Perform(Box::new(task)))
+    }
+
+    fn request(&self, request: Request) -> Result<Call, CallError> {
         self.begin(|number| Ok(Outgoing::Frame(message(number, &Message::Call(request))?)))
     }
 

@@ -47,16 +47,8 @@ pub(super) struct Behind {
 pub(super) struct Process {
     pub(super) child: Option<Child>,
     errors: LastLines,
-    _keep: Option<Keep>,
-}
-
-/// What must live as long as an agent.
-struct Keep(#[allow(dead_code, reason = "kept, not used")] std::sync::Arc<dyn std::any::Any + Send + Sync>);
-
-impl std::fmt::Debug for Keep {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Keep")
-    }
+    /// What must live as long as an agent.
+    _keep: Option<std::sync::Arc<dyn std::any::Any + Send + Sync>>,
 }
 
 /// An agent of this version that answers.
@@ -78,7 +70,7 @@ pub(super) async fn greet(
     timeout: Duration,
 ) -> Result<Greeted, LaunchError> {
     let Started { name, stream, process, errors, keep } = started;
-    let mut process = Process { child: process, errors, _keep: keep.map(Keep) };
+    let mut process = Process { child: process, errors, _keep: keep };
     let connection = Connection::new(stream, patience);
     let hello = Hello { version: VERSION.to_owned(), protocol: PROTOCOL, name: name.clone(), patience };
     let greeting = connection.call::<Introduction>(Request::Hello(hello));

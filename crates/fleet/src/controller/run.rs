@@ -253,14 +253,7 @@ impl Fleet {
     fn relations(&mut self, stop: &AtomicBool) -> Result<Vec<Relation>, FleetError> {
         let drifting: Vec<usize> =
             (0..self.behind.len()).filter(|&index| self.behind[index].clock.can_drift()).collect();
-        let turn = std::sync::Arc::new(tokio::sync::Semaphore::new(super::MEASURED));
-        let rounds = drifting.iter().map(|&index| {
-            let (turn, connection) = (turn.clone(), self.behind[index].connection.clone());
-            async move {
-                let _turn = turn.acquire_owned().await;
-                clocks::measure(&connection).await
-            }
-        });
+        let rounds = clocks::rounds(drifting.iter().map(|&index| &self.behind[index].connection));
         let mut measured = super::all(&self.runtime, stop, rounds)?.into_iter();
         let mut relations = Vec::with_capacity(self.behind.len());
         for index in 0..self.behind.len() {

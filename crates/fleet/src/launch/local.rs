@@ -34,18 +34,9 @@ pub fn launch(
     config: &LocalConfig,
     prepare: &mut dyn FnMut(u32, &mut std::process::Command) -> Result<(), String>,
 ) -> Result<Vec<Started>, LaunchError> {
-    (0..config.processes)
-        .map(|number| {
-            let name = name(number + 1);
-            start(config, number, prepare).map_or_else(
-                |reason| Err(LaunchError::new(&name, reason)),
-                |(stream, process, errors)| {
-                    let stream = Box::new(stream);
-                    Ok(Started { name: name.clone(), stream, process: Some(process), errors, keep: None })
-                },
-            )
-        })
-        .collect()
+    let started =
+        |number| start(config, number, prepare).map_err(|reason| LaunchError::new(name(number + 1), reason));
+    (0..config.processes).map(started).collect()
 }
 
 /// One agent. Its standard input and output are one socket: one file descriptor for each agent here.
@@ -53,7 +44,7 @@ fn start(
     config: &LocalConfig,
     number: u32,
     prepare: &mut dyn FnMut(u32, &mut std::process::Command) -> Result<(), String>,
-) -> Result<(UnixStream, tokio::process::Child, LastLines), String> {
+) -> Result<Started, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", config.program.display());
     let (ours, theirs) = Socket::pair().map_err(failed)?;
     ours.set_nonblocking(true).map_err(failed)?;
@@ -68,5 +59,6 @@ fn start(
     command.process_group(0).kill_on_drop(true);
     let mut process = command.spawn().map_err(failed)?;
     let errors = process.stderr.take().map(LastLines::follow).unwrap_or_default();
-    Ok((ours, process, errors))
+    let (name, stream) = (name(number + 1), Box::new(ours));
+    Ok(Started { name, stream, process: Some(process), errors, keep: None })
 }

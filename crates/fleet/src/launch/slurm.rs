@@ -4,7 +4,6 @@
 //! The tasks dial back over TLS (see [`crate::secure`]); what they need for that comes over srun's standard input, which
 //! Slurm passes to all of them. When the controller ends, however it does, their connections do, and so do they.
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -12,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncRead, AsyncWriteExt as _};
 use tokio::net::lookup_host;
 use tokio::process::{Child, Command};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::{LaunchError, Started};
+use super::{LaunchError, Started, each_line};
 use crate::secure::{Admitted, Joined, Listener, Missing, Refusal};
 
 mod output;
@@ -221,19 +220,8 @@ async fn all_here(srun: &Path, name: &str) -> bool {
     output.status.success() && hosts.peek().is_some() && hosts.all(|host| host == name)
 }
 
-/// Most bytes of a line that are looked at.
-const LINE: u64 = 1024;
-
 async fn follow(reader: impl AsyncRead + Send + Unpin, output: Output) {
-    let mut reader = BufReader::new(reader);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match (&mut reader).take(LINE).read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return,
-            Ok(_) => output.line(&String::from_utf8_lossy(&line)),
-        }
-    }
+    each_line(reader, |line| output.line(line)).await;
 }
 
 fn started(joined: Vec<Joined>, output: &Output, keep: &Arc<Kept>) -> Vec<Started> {
@@ -257,19 +245,10 @@ fn started(joined: Vec<Joined>, output: &Output, keep: &Arc<Kept>) -> Vec<Starte
 /// Most tasks that are named in a message.
 const MOST_NAMED: usize = 5;
 
-struct Names<'a>(&'a [u32], &'a Output);
-
-impl fmt::Display for Names<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, rank) in self.0.iter().take(MOST_NAMED).enumerate() {
-            let separator = if number == 0 { "" } else { "; " };
-            write!(f, "{separator}{}", self.1.task(*rank))?;
-        }
-        match self.0.len().saturating_sub(MOST_NAMED) {
-            0 => Ok(()),
-            more => write!(f, "; and {more} more"),
-        }
-    }
+fn names(ranks: &[u32], output: &Output) -> String {
+    let named: Vec<String> = ranks.iter().take(MOST_NAMED).map(|rank| output.task(*rank)).collect();
+    let more = ranks.len() - named.len();
+    named.join("; ") + &if more == 0 { String::new() } else { format!("; and {more} more") }
 }
 
 /// The name of an agent that did not come.
@@ -283,7 +262,7 @@ fn late(missing: &Missing, output: &Output, config: &SlurmConfig, dial: &str) ->
     let mut reason = format!(
         "{there} of {all} agents were connected after {:?}; missing: {}",
         config.deadline,
-        Names(&missing.missing, output)
+        names(&missing.missing, output)
     );
     if !missing.missing.iter().any(|rank| output.node(*rank).is_some()) && there == 0 {
         reason += "; Slurm started none of them: are the nodes free (`sinfo`, `squeue`)?";
@@ -301,7 +280,7 @@ fn early(ended: std::io::Result<ExitStatus>, output: &Output, config: &SlurmConf
     let mut reason =
         format!("{} ended with {ended} before all agents were connected", config.program.display());
     if !failed.is_empty() {
-        reason += &format!(": {}", Names(&failed, output));
+        reason += &format!(": {}", names(&failed, output));
     }
     reason += &facts(output, &[]);
     let name = failed.first().map_or_else(|| "slurm".to_owned(), |rank| absent(*rank, output));

@@ -176,7 +176,7 @@ impl Host<'_> {
         let mut attempt = 1;
         loop {
             let mut session = self.run(&script::start(&self.program.there, self.config), Stdio::piped())?;
-            match session.answer().await {
+            match read_answer(&mut session.output).await {
                 Answer::Ready { hash, version } if self.is_ours(hash.as_deref(), &version)? => {
                     if self.config.binary_on_hosts.is_some() && hash.is_none() {
                         notes.push(format!(
@@ -268,7 +268,7 @@ impl Host<'_> {
         let file = std::fs::File::open(&self.config.binary).map_err(reading)?;
         let mut session =
             self.run(&script::copy(&self.program.there, self.program.bytes)?, Stdio::from(file))?;
-        if session.answer().await == Answer::Copied {
+        if read_answer(&mut session.output).await == Answer::Copied {
             return Ok(());
         }
         let (status, said) = session.end().await;
@@ -321,11 +321,6 @@ struct Session {
 }
 
 impl Session {
-    /// What the script there says. Other lines before it are skipped: some shells greet.
-    async fn answer(&mut self) -> Answer {
-        read_answer(&mut self.output).await
-    }
-
     /// Waits until ssh has ended; gives how, and its last words.
     async fn end(mut self) -> (Option<ExitStatus>, String) {
         // The other side has nothing more to say and should end by itself.
@@ -346,6 +341,7 @@ impl Session {
 /// Most bytes that a host's shell may say before our script does.
 const MOST_NOISE: usize = 64 << 10;
 
+/// What the script there says. Other lines before it are skipped: some shells greet.
 async fn read_answer(output: &mut (impl AsyncBufRead + Unpin)) -> Answer {
     let mut line = Vec::new();
     let mut seen = 0;

@@ -128,14 +128,15 @@ pub async fn dial(
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(Attempt::Final(error))) => return Err(error),
             Ok(Err(Attempt::Again(error))) => last = error,
-            Err(_) => return Err(DialError::Reach { address: address.to_owned(), source: last }),
+            Err(_) => break,
         }
         if Instant::now() + pause >= deadline {
-            return Err(DialError::Reach { address: address.to_owned(), source: last });
+            break;
         }
         sleep(pause).await;
         pause = (pause * 2).min(PAUSES.1);
     }
+    Err(DialError::Reach { address: address.to_owned(), source: last })
 }
 
 /// How an attempt failed.

@@ -68,6 +68,7 @@ pub enum ListenError {
 }
 
 /// An agent that has shown the token.
+#[derive(Debug)]
 pub struct Joined {
     /// Its number among the agents of the launch, from 0.
     pub rank: u32,
@@ -76,17 +77,6 @@ pub struct Joined {
     /// Where it connected from.
     pub peer: SocketAddr,
     pub stream: Box<dyn ByteStream>,
-}
-
-impl fmt::Debug for Joined {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut debug = f.debug_struct("Joined");
-        debug
-            .field("rank", &self.rank)
-            .field("host", &self.host)
-            .field("peer", &self.peer)
-            .finish_non_exhaustive()
-    }
 }
 
 /// A connection that was turned away.

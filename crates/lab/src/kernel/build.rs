@@ -1,18 +1,20 @@
 //! Building user-mode kernels from source.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::io::{BufRead, BufReader, Read};
+use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use ring::digest::{Context, SHA256, digest};
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
 use super::{Architecture, Kernel, KernelError, KernelOrigin};
 use crate::cache::{self, hex};
+use crate::file_error::at;
+use crate::last_lines::last_lines;
 use crate::packages::{self, Consent, PackageError, Trees};
 
 /// How the names of directories begin in which kernels are built.
@@ -77,7 +79,7 @@ fn build_in(
     consent: Consent<'_>,
     tell: &mut dyn FnMut(&str),
 ) -> Result<Kernel, KernelError> {
-    fs::create_dir_all(all).map_err(KernelError::file(all))?;
+    fs::create_dir_all(all).map_err(at(all))?;
     remove_abandoned(all);
     let (description, archive) = match source {
         Source::Package(version) => {
@@ -86,21 +88,19 @@ fn build_in(
         }
         Source::Tree(tree) => (describe(tree)?, None),
     };
-    let key =
-        hex(digest(&SHA256, format!("{description}\n{CONFIGURATION}").as_bytes()).as_ref())[..16].to_owned();
-    let place = all.join(&key);
+    let place = all.join(cache::key(format!("{description}\n{CONFIGURATION}")));
     if let Some(kernel) = read(&place)? {
         tell(&format!("built before: {}", kernel.file.display()));
         return Ok(kernel);
     }
     tools()?;
-    let work = tempfile::Builder::new().prefix(WORK).tempdir_in(all).map_err(KernelError::file(all))?;
+    let work = tempfile::Builder::new().prefix(WORK).tempdir_in(all).map_err(at(all))?;
     let tree = match (source, archive) {
-        (Source::Tree(tree), _) => tree.canonicalize().map_err(KernelError::file(tree))?,
+        (Source::Tree(tree), _) => tree.canonicalize().map_err(at(tree))?,
         (_, Some(archive)) => {
             tell("unpacking the source");
             let into = work.path().join("source");
-            fs::create_dir(&into).map_err(KernelError::file(&into))?;
+            fs::create_dir(&into).map_err(at(&into))?;
             let mut command = Command::new("tar");
             command.arg("-xf").arg(&archive).arg("--strip-components=1").arg("-C").arg(&into);
             run(&mut command, &mut |_| {})?;
@@ -109,20 +109,20 @@ fn build_in(
         (Source::Package(version), None) => return Err(KernelError::NotBuilt(version.clone())),
     };
     let out = work.path().join("out");
-    fs::create_dir(&out).map_err(KernelError::file(&out))?;
+    fs::create_dir(&out).map_err(at(&out))?;
     let without = configure(&tree, &out)?;
     compile(&tree, &out, tell)?;
     let made = work.path().join("made");
-    fs::create_dir(&made).map_err(KernelError::file(&made))?;
+    fs::create_dir(&made).map_err(at(&made))?;
     let file = made.join("linux");
     run(Command::new("strip").arg("-o").arg(&file).arg(out.join("linux")), &mut |_| {})?;
     let configuration = made.join("config");
-    fs::copy(out.join(".config"), &configuration).map_err(KernelError::file(&configuration))?;
+    fs::copy(out.join(".config"), &configuration).map_err(at(&configuration))?;
     let record = Record { source: description, release: super::user_mode_release(&file)?, without };
     let text = serde_json::to_string_pretty(&record).unwrap_or_default();
     let file = made.join("kernel.json");
-    fs::write(&file, text).map_err(KernelError::file(&file))?;
-    fs::rename(&made, &place).map_err(KernelError::file(&place))?;
+    fs::write(&file, text).map_err(at(&file))?;
+    fs::rename(&made, &place).map_err(at(&place))?;
     let kernel = read(&place)?.ok_or_else(|| KernelError::NoKernel(place.join("linux")))?;
     tell(&format!("built {}: {}", kernel.release, kernel.file.display()));
     if !record.without.is_empty() {
@@ -140,10 +140,9 @@ pub fn built() -> Result<Vec<Kernel>, KernelError> {
     let mut found = Vec::new();
     let Ok(entries) = fs::read_dir(&all) else { return Ok(Vec::new()) };
     for entry in entries {
-        let place = entry.map_err(KernelError::file(&all))?.path();
+        let place = entry.map_err(at(&all))?.path();
         if let Some(kernel) = read(&place)? {
-            let time =
-                fs::metadata(&place).and_then(|stat| stat.modified()).map_err(KernelError::file(&place))?;
+            let time = fs::metadata(&place).and_then(|stat| stat.modified()).map_err(at(&place))?;
             found.push((time, kernel));
         }
     }
@@ -176,15 +175,8 @@ fn read(place: &Path) -> Result<Option<Kernel>, KernelError> {
     let file = place.join("linux");
     let Some(record) = fs::read(place.join("kernel.json")).ok().filter(|_| !hidden) else { return Ok(None) };
     let Ok(record) = serde_json::from_slice::<Record>(&record) else { return Ok(None) };
-    Ok(Some(Kernel {
-        hash: cache::hash_of(&file).map_err(KernelError::file(&file))?,
-        virtual_time: super::has_virtual_time(&file)?,
-        file,
-        release: record.release,
-        origin: KernelOrigin::Built { source: record.source },
-        architecture: Architecture::UserMode,
-        modules: None,
-    }))
+    let origin = KernelOrigin::Built { source: record.source };
+    Kernel::of(file, Architecture::UserMode, record.release, origin, None).map(Some)
 }
 
 /// The archive of a version's source, with what to call it.
@@ -201,10 +193,7 @@ fn package(
     }
     let archive = trees.files(&path).next();
     let archive = archive.ok_or_else(|| KernelError::NotInPackage { path, package: name.clone() })?;
-    let (package, number) = match trees.package_of(&archive) {
-        Some(known) => known,
-        None => (name.clone(), packages::installed(&name).unwrap_or_default()),
-    };
+    let (package, number) = trees.origin(&archive, &name);
     Ok((format!("{package} {number}"), archive))
 }
 
@@ -215,13 +204,13 @@ fn describe(tree: &Path) -> Result<String, KernelError> {
         return Err(KernelError::NoSource(tree.into()));
     }
     let mut hash = Context::new(&SHA256);
-    let mut open = vec![tree.canonicalize().map_err(KernelError::file(tree))?];
+    let mut open = vec![tree.canonicalize().map_err(at(tree))?];
     let description = open[0].display().to_string();
     while let Some(directory) = open.pop() {
-        let entries = fs::read_dir(&directory).map_err(KernelError::file(&directory))?;
+        let entries = fs::read_dir(&directory).map_err(at(&directory))?;
         let entries: std::io::Result<BTreeSet<PathBuf>> = entries.map(|entry| Ok(entry?.path())).collect();
-        for path in entries.map_err(KernelError::file(&directory))? {
-            let stat = fs::symlink_metadata(&path).map_err(KernelError::file(&path))?;
+        for path in entries.map_err(at(&directory))? {
+            let stat = fs::symlink_metadata(&path).map_err(at(&path))?;
             if !stat.is_dir() {
                 let text = format!("{} {} {}\n", path.display(), stat.len(), stat.mtime());
                 hash.update(text.as_bytes());
@@ -254,12 +243,12 @@ fn make(tree: &Path, out: &Path) -> Command {
 /// Makes the configuration; gives the options that the version does not know.
 fn configure(tree: &Path, out: &Path) -> Result<Vec<String>, KernelError> {
     let wanted = out.join("wanted");
-    fs::write(&wanted, CONFIGURATION).map_err(KernelError::file(&wanted))?;
+    fs::write(&wanted, CONFIGURATION).map_err(at(&wanted))?;
     let mut command = make(tree, out);
     command.arg("allnoconfig").env("KCONFIG_ALLCONFIG", &wanted);
     run(&mut command, &mut |_| {})?;
     let file = out.join(".config");
-    let text = fs::read_to_string(&file).map_err(KernelError::file(&file))?;
+    let text = fs::read_to_string(&file).map_err(at(&file))?;
     let without = unknown(CONFIGURATION, &text);
     match without.iter().find(|name| NECESSARY.contains(&name.as_str())) {
         Some(name) => Err(KernelError::Lacks(name.clone())),
@@ -293,8 +282,8 @@ fn compile(tree: &Path, out: &Path, tell: &mut dyn FnMut(&str)) -> Result<(), Ke
 /// Runs a step of the build and gives each line that it prints.
 fn run(command: &mut Command, line: &mut dyn FnMut(&str)) -> Result<(), KernelError> {
     let text = format!("{command:?}");
-    let errors = tempfile::tempfile().map_err(KernelError::file(&std::env::temp_dir()))?;
-    let clone = errors.try_clone().map_err(KernelError::file(&std::env::temp_dir()))?;
+    let errors = tempfile::NamedTempFile::new().map_err(at(std::env::temp_dir()))?;
+    let clone = errors.reopen().map_err(at(errors.path()))?;
     let failed =
         |output: String| KernelError::Package(PackageError::Failed { command: text.clone(), output });
     command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(clone);
@@ -305,20 +294,7 @@ fn run(command: &mut Command, line: &mut dyn FnMut(&str)) -> Result<(), KernelEr
         }
     }
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
-    if status.success() { Ok(()) } else { Err(failed(last_lines(errors))) }
-}
-
-/// The last lines of what a step printed as errors.
-fn last_lines(mut file: File) -> String {
-    use std::io::{Seek, SeekFrom};
-    let mut text = Vec::new();
-    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text));
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let lines: Vec<&str> = text.lines().collect();
-    match read {
-        Ok(_) => lines[lines.len().saturating_sub(15)..].join("\n"),
-        Err(error) => error.to_string(),
-    }
+    if status.success() { Ok(()) } else { Err(failed(last_lines(errors.path(), 15).join("\n"))) }
 }
 
 #[cfg(test)]

@@ -3,10 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{
-    Architecture, Kernel, KernelError, KernelOrigin, has_virtual_time, pc_release, user_mode_release,
-};
-use crate::cache;
+use super::{Architecture, Kernel, KernelError, KernelOrigin, pc_release, user_mode_release};
 use crate::packages::{self, Consent, Trees};
 
 /// The package of the kernel in user mode.
@@ -56,19 +53,9 @@ fn user_mode(trees: &Trees) -> Result<Option<Kernel>, KernelError> {
     let Some(file) = trees.program("linux.uml") else { return Ok(None) };
     let release = user_mode_release(&file)?;
     let modules = trees.files(&format!("usr/lib/uml/modules/{release}")).next();
-    let (package, version) = match trees.package_of(&file) {
-        Some(known) => known,
-        None => (USER_MODE.into(), packages::installed(USER_MODE).unwrap_or_default()),
-    };
-    Ok(Some(Kernel {
-        hash: cache::hash_of(&file).map_err(KernelError::file(&file))?,
-        virtual_time: has_virtual_time(&file)?,
-        file,
-        release,
-        origin: KernelOrigin::Packaged { package, version },
-        architecture: Architecture::UserMode,
-        modules,
-    }))
+    let (package, version) = trees.origin(&file, USER_MODE);
+    let origin = KernelOrigin::Packaged { package, version };
+    Kernel::of(file, Architecture::UserMode, release, origin, modules).map(Some)
 }
 
 /// The newest kernel for virtual machines, with modules: the package's before those of the host's own system.
@@ -94,20 +81,9 @@ fn pc(trees: &Trees) -> Result<Option<Kernel>, KernelError> {
         let root = file.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let places = ["lib/modules", "usr/lib/modules"].map(|place| root.join(place).join(&release));
         let Some(modules) = places.into_iter().find(|place| place.is_dir()) else { continue };
-        let package = format!("linux-image-{release}");
-        let (package, version) = match trees.package_of(&file) {
-            Some(known) => known,
-            None => (package.clone(), packages::installed(&package).unwrap_or_default()),
-        };
-        return Ok(Some(Kernel {
-            hash: cache::hash_of(&file).map_err(KernelError::file(&file))?,
-            virtual_time: false,
-            file,
-            release,
-            origin: KernelOrigin::Packaged { package, version },
-            architecture: Architecture::Pc,
-            modules: Some(modules),
-        }));
+        let (package, version) = trees.origin(&file, &format!("linux-image-{release}"));
+        let origin = KernelOrigin::Packaged { package, version };
+        return Kernel::of(file, Architecture::Pc, release, origin, Some(modules)).map(Some);
     }
     Ok(None)
 }

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -15,6 +15,7 @@ use crate::config::{LabConfig, MOST_CLIENTS, ServerKind};
 use crate::guest;
 use crate::guest::protocol::{read, write};
 use crate::kernel::{self, KernelChoice};
+use crate::last_lines::last_lines;
 use crate::root::{self, Consent};
 use crate::supervisor::state::{self, Directory};
 use crate::supervisor::{Bootable, News, Plan, command, lifeline};
@@ -66,8 +67,7 @@ pub(super) fn plan(
         let back_end = BackEnd::Namespaces;
         return Ok(Plan { config: config.clone(), back_end, client: None, server: None, directory });
     }
-    let chosen = choice::choose(config.back_end, &config.kernel, tell)?;
-    let back_end = chosen.back_end();
+    let back_end = choice::choose(config.back_end, &config.kernel, tell)?;
     let programs = match config.server {
         ServerKind::Ganesha => guest::ganesha::programs()?,
         _ => Vec::new(),
@@ -78,8 +78,8 @@ pub(super) fn plan(
             .ok_or_else(|| Unavailable { back_end, reason: "it boots no kernels".into() })?;
         let kernel = kernel::find(choice, architecture, &mut *consent, tell)?;
         let image = root::image(&kernel, &programs, &mut *consent, tell)?;
-        let hashed = hash(&image).map_err(|source| LabError::Directory { path: image.clone(), source })?;
-        Ok::<_, LabError>(Bootable { kernel, image, image_hash: hashed })
+        let image_hash = root::hash(&image)?;
+        Ok::<_, LabError>(Bootable { kernel, image, image_hash })
     };
     let client = bootable(&config.kernel, &mut *consent)?;
     let server = match (config.server.is_machine(), &config.server_kernel) {
@@ -88,22 +88,6 @@ pub(super) fn plan(
         (true, _) => Some(client.clone()),
     };
     Ok(Plan { config: config.clone(), back_end, client: Some(client), server, directory })
-}
-
-/// SHA-256 of a file, in hexadecimal digits.
-fn hash(file: &Path) -> io::Result<String> {
-    use ring::digest::{Context, SHA256};
-
-    let mut hasher = Context::new(&SHA256);
-    let mut file = File::open(file)?;
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => break,
-            length => hasher.update(&buffer[..length]),
-        }
-    }
-    Ok(hasher.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Starts the supervisor and waits until the lab is up: the socket with which it ends, and its process 1.
@@ -131,7 +115,7 @@ pub(super) fn start(
             Ok(News::Up) => break Ok(()),
             Ok(News::Failed(failure)) => break Err(failure.into()),
             Err(_) => {
-                let said = state::last_lines(&directory.log(), 10).join("\n");
+                let said = last_lines(&directory.log(), 10).join("\n");
                 let said = if said.is_empty() { said } else { format!("; its log ends with:\n{said}") };
                 break Err(LabError::Supervisor(said));
             }

@@ -8,10 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use ring::digest::{SHA256, digest};
-
-use super::Qemu;
-use crate::cache::{self, hex};
+use crate::cache;
 use crate::kernel::{self, Architecture, KernelChoice};
 
 /// How long a kernel may take until it looks for its root.
@@ -24,18 +21,18 @@ const BOOTED: &str = "Unable to mount root";
 const WORKS: &str = "works";
 
 /// Whether a stock kernel boots; why not. It is tried once after each start of the host.
-pub(super) fn kvm(qemu: &Qemu) -> Result<(), String> {
+pub(super) fn kvm() -> Result<(), String> {
     if let Err(error) = fs::File::options().read(true).write(true).open("/dev/kvm") {
         return Err(format!("/dev/kvm: {error}"));
     }
     let choice = KernelChoice::Packaged;
     let kernel = kernel::find(&choice, Architecture::Pc, &mut |_| false, &mut |_| {});
     let kernel = kernel.map_err(|error| format!("trying the packaged kernel: {error}"))?;
-    let command = qemu.command()?;
+    let command = super::base(true)?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(|error| error.to_string())?;
     let key = format!("{boot} {} {:?}", kernel.hash, command.get_program());
     let place = cache::directory().join("probes");
-    let known = place.join(&hex(digest(&SHA256, key.as_bytes()).as_ref())[..16]);
+    let known = place.join(cache::key(key));
     let result = match fs::read_to_string(&known) {
         Ok(text) => text,
         Err(_) => {

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::RootError;
+use crate::file_error::at;
 use crate::packages::Trees;
 
 /// Most bytes before the end of the program headers.
@@ -31,7 +32,7 @@ pub(crate) fn libraries(
     let mut open = vec![program.to_owned()];
     while let Some(file) = open.pop() {
         let failed = |reason| RootError::Program { file: file.clone(), reason };
-        let needs = needs(&file).map_err(RootError::file(&file))?.map_err(|error| failed(error.into()))?;
+        let needs = needs(&file).map_err(at(&file))?.map_err(|error| failed(error.into()))?;
         let mut add = |path: String, source: PathBuf| {
             if let Entry::Vacant(new) = found.entry(path) {
                 open.push(source.clone());

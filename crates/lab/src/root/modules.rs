@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use super::RootError;
-use super::content::MODULES;
+use super::content;
+use crate::file_error::at;
 use crate::packages::Trees;
 
 /// Paths of the modules wanted and of those that they need, relative to the directory of modules.
@@ -34,7 +35,7 @@ fn closure(text: &str) -> Vec<String> {
     let wanted = |path: &str| {
         let name =
             path.rsplit('/').next().unwrap_or(path).split('.').next().unwrap_or(path).replace('-', "_");
-        MODULES.contains(&name.as_str())
+        content::modules().any(|module| module == name)
     };
     let mut all = BTreeSet::new();
     for (path, needed) in needs.iter().filter(|(path, _)| wanted(path)) {
@@ -52,7 +53,7 @@ pub(crate) fn files(
     trees: &Trees,
 ) -> Result<Vec<(String, Vec<u8>)>, RootError> {
     let mut files = Vec::new();
-    let temporary = tempfile::tempdir().map_err(RootError::file(&std::env::temp_dir()))?;
+    let temporary = tempfile::tempdir().map_err(at(&std::env::temp_dir()))?;
     let part = temporary.path().join(release);
     for module in modules.iter().map(String::as_str).chain([
         "modules.builtin",
@@ -63,11 +64,11 @@ pub(crate) fn files(
         let content = match fs::read(&from) {
             Ok(content) => content,
             Err(_) if module.starts_with("modules.") => continue,
-            Err(source) => return Err(RootError::File { path: from, source }),
+            Err(error) => return Err(at(from)(error).into()),
         };
         let to = part.join(module);
         let above = to.parent().unwrap_or(&part);
-        fs::create_dir_all(above).and_then(|()| fs::write(&to, &content)).map_err(RootError::file(&to))?;
+        fs::create_dir_all(above).and_then(|()| fs::write(&to, &content)).map_err(at(&to))?;
         files.push((format!("lib/modules/{release}/{module}"), content));
     }
     let indexes = index(&part, release, trees)?;
@@ -83,30 +84,30 @@ fn index(place: &Path, release: &str, trees: &Trees) -> Result<Vec<(String, Vec<
     let Some(program) = trees.program("depmod") else {
         return Err(failed("the program `depmod` (package kmod) is not here".into()));
     };
-    let temporary = tempfile::tempdir().map_err(RootError::file(&std::env::temp_dir()))?;
+    let temporary = tempfile::tempdir().map_err(at(&std::env::temp_dir()))?;
     // It takes the directory above `lib/modules`, and writes into that of the modules.
     let own = temporary.path().join("lib/modules").join(release);
-    fs::create_dir_all(&own).map_err(RootError::file(&own))?;
-    for entry in fs::read_dir(place).map_err(RootError::file(place))? {
-        let path = entry.map_err(RootError::file(place))?.path();
+    fs::create_dir_all(&own).map_err(at(&own))?;
+    for entry in fs::read_dir(place).map_err(at(place))? {
+        let path = entry.map_err(at(place))?.path();
         let name = path.file_name().unwrap_or_default();
         let given = ["modules.builtin", "modules.builtin.modinfo", "modules.order"];
         if path.is_dir() || given.iter().any(|given| name == *given) {
             let link = own.join(name);
-            symlink(&path, &link).map_err(RootError::file(&link))?;
+            symlink(&path, &link).map_err(at(&link))?;
         }
     }
     let output = Command::new(&program).arg("-b").arg(temporary.path()).arg(release).output();
-    let output = output.map_err(RootError::file(&program))?;
+    let output = output.map_err(at(&program))?;
     if !output.status.success() {
         return Err(failed(format!("depmod: {}", String::from_utf8_lossy(&output.stderr).trim())));
     }
     let mut files = Vec::new();
-    for entry in fs::read_dir(&own).map_err(RootError::file(&own))? {
-        let path = entry.map_err(RootError::file(&own))?.path();
+    for entry in fs::read_dir(&own).map_err(at(&own))? {
+        let path = entry.map_err(at(&own))?.path();
         if !path.is_symlink() && path.is_file() {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            files.push((name, fs::read(&path).map_err(RootError::file(&path))?));
+            files.push((name, fs::read(&path).map_err(at(&path))?));
         }
     }
     files.sort();

@@ -3,25 +3,25 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use benchmaster_netem::namespace::{Namespace, end_with_caller};
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::networks::{Networks, control_tap, data_tap};
-use super::state::{Directory, last_lines};
+use super::state::Directory;
 use super::{Bootable, Failure, Plan};
 use crate::backend::BackEnd;
 use crate::choice;
 use crate::config::ServerKind;
 use crate::guest::arguments::{Address, Arguments};
 use crate::guest::{self, AskError, GuestFacts, Request};
-use crate::machine::{Backend, ExitCause, Interface, Machine, MachineSpec, MachineState};
+use crate::last_lines::last_lines;
+use crate::machine::{Interface, Machine, MachineSpec, MachineState};
 use crate::network::{self, NETWORK_BITS};
 
 /// How long machines may take until they serve requests. QEMU without the processor's help takes a quarter of it.
@@ -45,53 +45,17 @@ pub(super) struct Running {
     /// Where requests are served, and the namespace from which that is reached.
     address: SocketAddr,
     namespace: Namespace,
-    what: Mutex<What>,
-}
-
-#[derive(Debug)]
-enum What {
-    Machine(Machine),
-    Process(Child, Option<ExitCause>),
-}
-
-impl Drop for What {
-    fn drop(&mut self) {
-        if let Self::Process(child, _) = self {
-            // It may have ended.
-            let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
-            let _ = child.wait();
-        }
-    }
+    machine: Mutex<Machine>,
 }
 
 impl Running {
     pub(super) fn state(&self) -> MachineState {
-        match &mut *self.what.lock() {
-            What::Machine(machine) => machine.state(),
-            What::Process(child, ended) => {
-                if ended.is_none()
-                    && let Ok(Some(status)) = child.try_wait()
-                {
-                    let exited = ExitCause::Exited(status.code().unwrap_or_default());
-                    *ended = Some(status.signal().map_or(exited, ExitCause::Signalled));
-                }
-                ended.clone().map_or(MachineState::Running, MachineState::Ended)
-            }
-        }
+        self.machine.lock().state()
     }
 
-    /// Ends it at once: it leads a process group.
+    /// Ends it at once.
     pub(super) fn kill(&self) {
-        let process = match &*self.what.lock() {
-            What::Machine(machine) => machine.process(),
-            What::Process(child, _) => child.id(),
-        };
-        if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw)
-            && self.state() == MachineState::Running
-        {
-            // It may have ended just now; nothing else waits for it.
-            let _ = kill_process_group(process, Signal::KILL);
-        }
+        self.machine.lock().kill();
     }
 
     fn lines(&self) -> Vec<String> {
@@ -132,10 +96,10 @@ impl Running {
         let stream = self.connect()?;
         guest::ask(&stream, request, limit).map_err(|error| match error {
             AskError::Silent(_) => self.check().err().unwrap_or_else(|| self.silent(limit)),
-            AskError::Connection(_) if self.check().is_err() => {
-                self.check().err().unwrap_or_else(|| self.silent(limit))
-            }
-            error => Failure::Refused { machine: self.name.clone(), reason: error.to_string() },
+            error => match (&error, self.check()) {
+                (AskError::Connection(_), Err(ended)) => ended,
+                _ => Failure::Refused { machine: self.name.clone(), reason: error.to_string() },
+            },
         })
     }
 
@@ -186,7 +150,6 @@ fn start_machines(plan: &Plan, client: &Bootable, networks: &Networks) -> Result
     let failed = |error: &dyn std::error::Error| Failure::Other(error.to_string());
     let directory = Directory::at(plan.directory.clone());
     let config = &plan.config;
-    let chosen = choice::choose(Some(plan.back_end), &config.kernel, &mut |_| {}).map_err(|e| failed(&e))?;
     fs::create_dir_all(directory.share())
         .map_err(Failure::other("cannot make the lab's shared directory"))?;
     let mut machines = Vec::new();
@@ -202,16 +165,16 @@ fn start_machines(plan: &Plan, client: &Bootable, networks: &Networks) -> Result
             fs::create_dir_all(directory.machine(&name))
                 .map_err(Failure::other("cannot make its directory"))?;
             disks.push(disk(directory.machine(&name).join("disk"), knfsd.disk_size)?);
-            if chosen.back_end() == BackEnd::Uml {
+            if plan.back_end == BackEnd::Uml {
                 disks.push(disk(directory.machine(&name).join("wakes"), guest::WAKING_DISK)?);
             }
         }
-        let machine = start_machine(&*chosen, plan, number, &name, bootable, memory, disks)?;
+        let machine = start_machine(plan, number, &name, bootable, memory, disks)?;
         machines.push(Running {
             console: directory.console(&name),
             address: (network::control_address(number), guest::PORT).into(),
             namespace: networks.machines().try_clone().map_err(|e| failed(&e))?,
-            what: Mutex::new(What::Machine(machine)),
+            machine: Mutex::new(machine),
             bootable: Some(bootable.clone()),
             boot_time: Duration::ZERO,
             name,
@@ -229,7 +192,6 @@ fn disk(path: PathBuf, size: u64) -> Result<PathBuf, Failure> {
 }
 
 fn start_machine(
-    chosen: &dyn Backend,
     plan: &Plan,
     number: u32,
     name: &str,
@@ -270,7 +232,7 @@ fn start_machine(
         arguments: arguments.words(),
         console,
     };
-    chosen.start(&spec).map_err(|error| Failure::Other(error.to_string()))
+    choice::start(plan.back_end, &spec).map_err(|error| Failure::Other(error.to_string()))
 }
 
 /// A process for each client, which serves the same requests in the client's network namespace.
@@ -292,9 +254,9 @@ fn start_processes(plan: &Plan, networks: &Networks) -> Result<Vec<Running>, Fai
         namespace.apply(&mut command).map_err(io::Error::other)?;
         end_with_caller(&mut command);
         command.process_group(0);
-        let what = Mutex::new(What::Process(command.spawn()?, None));
+        let machine = Mutex::new(Machine::new(command.spawn()?, None));
         let (bootable, memory, boot_time) = (None, 0, Duration::ZERO);
-        Ok(Running { name, bootable, memory, boot_time, console, address, namespace, what })
+        Ok(Running { name, bootable, memory, boot_time, console, address, namespace, machine })
     };
     let all: io::Result<Vec<Running>> = (1..=plan.config.clients).map(start).collect();
     all.map_err(Failure::other("cannot start a client's process"))

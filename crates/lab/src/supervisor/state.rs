@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -171,24 +171,6 @@ pub(crate) fn started(process: u32) -> Option<u64> {
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-/// The last lines of a file, at most `most`.
-pub(crate) fn last_lines(file: &Path, most: usize) -> Vec<String> {
-    const LOOKED_AT: u64 = 64 << 10;
-    let read = || {
-        use std::io::Seek as _;
-        let mut file = File::open(file)?;
-        let length = file.metadata()?.len();
-        file.seek(io::SeekFrom::Start(length.saturating_sub(LOOKED_AT)))?;
-        let mut bytes = Vec::new();
-        file.take(LOOKED_AT).read_to_end(&mut bytes)?;
-        Ok::<_, io::Error>(bytes)
-    };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(most)..].iter().map(|line| (*line).to_owned()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, Instant};
@@ -226,14 +208,5 @@ mod tests {
         assert_eq!(started(std::process::id()), Some(own));
         assert!(own > 0);
         assert_eq!(started(u32::MAX), None);
-    }
-
-    #[test]
-    fn the_last_lines_are_those_with_text() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(last_lines(file.path(), 3).is_empty());
-        fs::write(file.path(), "one\r\ntwo\n\nthree\nfour\n\n").unwrap();
-        assert_eq!(last_lines(file.path(), 3), ["two", "three", "four"]);
-        assert!(last_lines(Path::new("/no/such/file"), 3).is_empty());
     }
 }

@@ -6,8 +6,6 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use ring::digest::{SHA256, digest};
-
 use crate::cache;
 
 /// The buffer of user-mode Linux, in bytes: `HOST_FP_SIZE` of arch/x86/um/user-offsets.c, up to Linux 6.12.
@@ -29,10 +27,8 @@ pub(super) fn preload(virtual_time: bool) -> io::Result<OsString> {
 
 /// A library in the cache.
 fn install(name: &str, content: &[u8]) -> io::Result<PathBuf> {
-    let hash: String =
-        digest(&SHA256, content).as_ref().iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     let directory = cache::directory();
-    let file = directory.join(format!("{name}-{hash}.so"));
+    let file = directory.join(format!("{name}-{}.so", cache::key(content)));
     if !file.exists() {
         fs::create_dir_all(&directory)?;
         let mut temporary = tempfile::NamedTempFile::new_in(&directory)?;

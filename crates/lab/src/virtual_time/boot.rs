@@ -1,7 +1,6 @@
 //! The host's side of virtual time: one guest is booted, and lives as long as the controller in it.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -9,8 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::GUEST;
 use super::first::Job;
-use crate::machine::{Backend, ExitCause, MachineError, MachineSpec, MachineState};
-use crate::uml::Uml;
+use crate::backend::BackEnd;
+use crate::choice;
+use crate::file_error::{FileError, at};
+use crate::last_lines::last_lines;
+use crate::machine::{ExitCause, MachineError, MachineSpec, MachineState};
 
 /// Time between two looks at the guest.
 const LOOK: Duration = Duration::from_millis(5);
@@ -55,9 +57,8 @@ pub enum BootError {
     /// The guest was not started.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// A file of the share could not be written or read.
-    #[error("{}: {source}", path.display())]
-    File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The guest ended before the controller.
     #[error("the guest on virtual time {cause} before the study was done{}", lines(console))]
     Ended {
@@ -100,15 +101,11 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
         return Err(BootError::NoVirtualTime { release, file });
     }
     let file = |name: &str| boot.share.join(name);
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |source| BootError::File { path, source }
-    };
     let job = file("job.json");
-    let text = serde_json::to_vec(boot.job).map_err(|error| failed(&job)(error.into()))?;
-    fs::write(&job, text).map_err(failed(&job))?;
+    let text = serde_json::to_vec(boot.job).map_err(|error| at(&job)(error.into()))?;
+    fs::write(&job, text).map_err(at(&job))?;
     let console = file("console.log");
-    let mut machine = Uml { virtual_time: true }.start(&MachineSpec {
+    let machine = MachineSpec {
         name: GUEST.into(),
         memory: boot.job.memory,
         kernel: boot.job.kernel.clone(),
@@ -123,23 +120,17 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
             ("nfs.localio_enabled".into(), "0".into()),
         ],
         console: console.clone(),
-    })?;
-    let last = || {
-        let text = fs::read(&console).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text).into_owned();
-        let all: Vec<String> = text.lines().map(str::to_owned).collect();
-        all[all.len().saturating_sub(LINES)..].to_vec()
     };
+    let mut machine = choice::start(BackEnd::UmlVirtualTime, &machine)?;
+    let last = || last_lines(&console, LINES);
     let began = Instant::now();
     let cause = loop {
         match machine.state() {
             MachineState::Ended(cause) => break cause,
             MachineState::Running if boot.stop.load(Ordering::Relaxed) => {
-                machine.kill();
                 return Err(BootError::Stopped);
             }
             MachineState::Running if began.elapsed() > boot.limit => {
-                machine.kill();
                 return Err(BootError::TooLong { limit: boot.limit, console: last() });
             }
             MachineState::Running => thread::sleep(LOOK),
@@ -150,7 +141,7 @@ pub fn boot(boot: &Boot<'_>) -> Result<Ended, BootError> {
     }
     let read = |name: &str| {
         let path = file(name);
-        fs::read_to_string(&path).map_err(failed(&path))
+        fs::read_to_string(&path).map_err(at(&path))
     };
     let status = read("status").ok().and_then(|text| text.trim().parse().ok());
     let Some(status) = status else { return Err(BootError::Ended { cause, console: last() }) };

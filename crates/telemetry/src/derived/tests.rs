@@ -176,8 +176,8 @@ fn numbers_of_a_run_are_those_computed_by_hand() {
 #[test]
 fn every_name_of_the_list_is_computed_somewhere() {
     let source = include_str!("../derived.rs");
-    for (name, _, _) in DERIVED {
-        assert_eq!(source.matches(&format!("\"{name}\"")).count(), 2, "{name}");
+    for [name, _, _] in DERIVED {
+        assert_eq!(source.matches(&format!("\"{name}\"")).count(), 1, "{name}");
     }
 }
 

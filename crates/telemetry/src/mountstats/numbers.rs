@@ -1,5 +1,14 @@
 //! Lines of numbers whose names are known by their places.
 
+use crate::sampling::MetricInfo;
+use crate::sampling::table::{metrics, names, rows};
+
+/// All numbers of a mount that have a name and are not rare.
+pub(crate) const METRICS: &[MetricInfo] = &metrics::<65>(include_str!("../samplers/metrics/mountstats.tsv"));
+const TCP: [&str; 13] = names(METRICS, 52);
+const UDP: [[&str; 1]; 10] = rows(include_str!("udp.txt"));
+const RDMA: [[&str; 1]; 27] = rows(include_str!("rdma.txt"));
+
 /// Numbers of a line. Older kernels write fewer than there are names; those of newer ones have no names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbers {
@@ -10,126 +19,23 @@ pub struct Numbers {
 
 impl Numbers {
     /// Names of the events (`enum nfs_stat_eventcounters`); the last two came with pNFS.
-    pub const EVENTS: &'static [&'static str] = &[
-        "inode_revalidate",
-        "dentry_revalidate",
-        "data_invalidate",
-        "attr_invalidate",
-        "vfs_open",
-        "vfs_lookup",
-        "vfs_access",
-        "vfs_update_page",
-        "vfs_read_page",
-        "vfs_read_pages",
-        "vfs_write_page",
-        "vfs_write_pages",
-        "vfs_getdents",
-        "vfs_setattr",
-        "vfs_flush",
-        "vfs_fsync",
-        "vfs_lock",
-        "vfs_release",
-        "congestion_wait",
-        "setattr_trunc",
-        "extend_write",
-        "silly_rename",
-        "short_read",
-        "short_write",
-        "delay",
-        "pnfs_read",
-        "pnfs_write",
-    ];
+    pub const EVENTS: &'static [&'static str] = &names::<27>(METRICS, 3);
 
     /// Names of the bytes (`enum nfs_stat_bytecounters`).
-    pub const BYTES: &'static [&'static str] = &[
-        "normal_read",
-        "normal_written",
-        "direct_read",
-        "direct_written",
-        "server_read",
-        "server_written",
-        "pages_read",
-        "pages_written",
-    ];
+    pub const BYTES: &'static [&'static str] = &names::<8>(METRICS, 30);
 
     /// Names of the pages of FS-Cache.
-    pub const CACHE: &'static [&'static str] =
-        &["pages_read_ok", "pages_read_fail", "pages_written_ok", "pages_written_fail", "pages_uncached"];
+    pub const CACHE: &'static [&'static str] = &names::<5>(METRICS, 38);
 
     /// Names of a transport's numbers (`print_stats` of `struct rpc_xprt_ops`); none for kinds that are not known.
     /// Connect and idle time are in seconds since the last one.
     pub fn transport(kind: &str) -> &'static [&'static str] {
         match kind {
-            "tcp" => &[
-                "port",
-                "binds",
-                "connects",
-                "connect_time",
-                "idle_time",
-                "sends",
-                "receives",
-                "bad_xids",
-                "req_u",
-                "backlog_u",
-                "max_slots",
-                "sending_u",
-                "pending_u",
-            ],
-            "udp" => &[
-                "port",
-                "binds",
-                "sends",
-                "receives",
-                "bad_xids",
-                "req_u",
-                "backlog_u",
-                "max_slots",
-                "sending_u",
-                "pending_u",
-            ],
-            "local" => &[
-                "binds",
-                "connects",
-                "connect_time",
-                "idle_time",
-                "sends",
-                "receives",
-                "bad_xids",
-                "req_u",
-                "backlog_u",
-                "max_slots",
-                "sending_u",
-                "pending_u",
-            ],
-            "rdma" => &[
-                "port",
-                "binds",
-                "connects",
-                "connect_time",
-                "idle_time",
-                "sends",
-                "receives",
-                "bad_xids",
-                "req_u",
-                "backlog_u",
-                "read_segments",
-                "write_segments",
-                "reply_segments",
-                "total_rdma_req",
-                "total_rdma_rep",
-                "pullup",
-                "fixup",
-                "hardway",
-                "failed_marshal",
-                "bad_reply",
-                "nomsg_calls",
-                "mrs_recycled",
-                "mrs_orphaned",
-                "mrs_allocated",
-                "local_invalidates",
-                "empty_sendctx_q",
-                "reply_waits_for_send",
-            ],
+            "tcp" => &TCP,
+            "udp" => UDP.as_flattened(),
+            // It has no port.
+            "local" => &TCP[1..],
+            "rdma" => RDMA.as_flattened(),
             _ => &[],
         }
     }

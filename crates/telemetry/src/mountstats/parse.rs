@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use super::{Mountstats, NfsMount, Numbers, Operation, RpcProgram, Transport, is_nfs};
 use crate::mountinfo::unescaped;
+use crate::sampling::text::shortened;
 
 /// Where the text is not in the kernel's format, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -197,14 +198,4 @@ fn numbers<N: FromStr>(text: &str) -> Result<Vec<N>, Problem> {
 
 fn number<N: FromStr>(text: &str) -> Result<N, Problem> {
     text.parse().map_err(|_| Problem::Number(shortened(text)))
-}
-
-/// Enough of a text to find it.
-fn shortened(text: &str) -> String {
-    const ENOUGH: usize = 60;
-    let text = text.trim();
-    match text.char_indices().nth(ENOUGH) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }

@@ -3,42 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Files, Registered, Sink, pressure};
-use crate::sampling::text::{Faults, Malformed, number, shortened, word, words};
-use crate::sampling::{Metric, MetricInfo};
-
-const DEVICE: &str = "device as `major:minor`";
-const RESOURCE: &str = "`cpu`, `memory` or `io`";
+use super::{Files, Registered, Sink, Source, pressure};
+use crate::sampling::text::{Malformed, lines, number, only, word, words};
+use crate::sampling::{Metric, MetricInfo, metrics};
 
 /// What it reads; every other name of `cpu.stat` and `io.stat` is recorded as well.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("usage_usec", "us", "", "CPU time"),
-    MetricInfo::counter("user_usec", "us", "", "CPU time in user mode"),
-    MetricInfo::counter("system_usec", "us", "", "CPU time in the kernel"),
-    MetricInfo::counter("nr_periods", "1", "", "periods of the quota that have passed"),
-    MetricInfo::counter("nr_throttled", "1", "", "periods in which the quota was used up"),
-    MetricInfo::counter("throttled_usec", "us", "", "time not allowed to run because of the quota"),
-    MetricInfo::gauge("memory", "B", "", "memory charged to the group, page cache included"),
-    MetricInfo::counter("rbytes", "B", DEVICE, "bytes read"),
-    MetricInfo::counter("wbytes", "B", DEVICE, "bytes written"),
-    MetricInfo::counter("rios", "1", DEVICE, "reads"),
-    MetricInfo::counter("wios", "1", DEVICE, "writes"),
-    MetricInfo::counter("dbytes", "B", DEVICE, "bytes discarded"),
-    MetricInfo::counter("dios", "1", DEVICE, "discards"),
-    MetricInfo::counter(
-        "pressure_some",
-        "ns",
-        RESOURCE,
-        "time in which at least one thread of the group waited",
-    ),
-    MetricInfo::counter(
-        "pressure_full",
-        "ns",
-        RESOURCE,
-        "time in which all its threads that had work waited",
-    ),
-];
-const MEMORY: MetricInfo = METRICS[6];
+pub const METRICS: &[MetricInfo] = &metrics::<15>(include_str!("metrics/cgroup.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "cgroup",
@@ -52,15 +22,16 @@ pub(crate) const REGISTERED: Registered = Registered {
         let root = if unified.is_dir() { unified } else { hierarchies };
         let text = std::fs::read_to_string(config.places.proc.join("self/cgroup")).unwrap_or_default();
         let group = root.join(own(&text).unwrap_or_default().trim_start_matches('/'));
+        let first_version = first_version(&config.places.sys, &text);
         let missing = "this process is in no control group of version 2";
         let files = Files::new(&REGISTERED)
-            .file(group.join("cpu.stat"), missing, |text, out| cpu(text, out))
-            .optional(first_version(&config.places.sys, &text).join("cpu.stat"), |text, out| cpu(text, out))
-            .optional(group.join("memory.current"), |text, out| memory(text, out))
-            .optional(group.join("io.stat"), |text, out| io(text, out));
+            .and(Source::new(group.join("cpu.stat"), missing), |text, out| cpu(text, out))
+            .and(Source::optional(first_version.join("cpu.stat")), |text, out| cpu(text, out))
+            .and(Source::optional(group.join("memory.current")), |text, out| memory(text, out))
+            .and(Source::optional(group.join("io.stat")), |text, out| io(text, out));
         let files = ["cpu", "memory", "io"].into_iter().fold(files, |files, resource| {
-            let path = group.join(format!("{resource}.pressure"));
-            files.optional(path, move |text, out| stalls(text, resource, out))
+            let file = Source::optional(group.join(format!("{resource}.pressure")));
+            files.and(file, move |text, out| stalls(text, resource, out))
         });
         Box::new(files)
     },
@@ -86,18 +57,17 @@ fn first_version(sys: &Path, text: &str) -> PathBuf {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn cpu(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        let found = line.split_once(' ').and_then(|(name, value)| Some((name, number(value)?)));
-        let found = found.map(|(name, value)| match name {
+    lines(text, 0, |line| {
+        let (name, value) = line.split_once(' ')?;
+        let value = number(value)?;
+        match name {
             // Of version 1, in nanoseconds.
             "throttled_time" => out.put(METRICS[5].metric(), "", value / 1e3),
             name if name.ends_with("_usec") => out.put(Metric::counter(name, "us"), "", value),
             name => out.put(Metric::counter(name, "1"), "", value),
-        });
-        faults.check(at, line, found);
-    }
-    faults.finish()
+        }
+        Some(())
+    })
 }
 
 /// Parses the text of `memory.current`, a number.
@@ -105,9 +75,7 @@ pub fn cpu(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
 /// # Errors
 /// When it is none.
 pub fn memory(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let bytes = number(text.trim_ascii()).ok_or_else(|| Malformed { line: 1, text: shortened(text) })?;
-    out.put(MEMORY.metric(), "", bytes);
-    Ok(())
+    only(text, number(text.trim_ascii())).map(|bytes| out.put(METRICS[6].metric(), "", bytes))
 }
 
 /// Parses the text of `io.stat`: `254:0 rbytes=1 wbytes=2 …`.
@@ -115,11 +83,7 @@ pub fn memory(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn io(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        faults.check(at, line, device(line, out));
-    }
-    faults.finish()
+    lines(text, 0, |line| device(line, out))
 }
 
 fn device(line: &str, out: &mut impl Sink) -> Option<()> {
@@ -144,11 +108,7 @@ fn device(line: &str, out: &mut impl Sink) -> Option<()> {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn stalls(text: &str, resource: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        faults.check(at, line, pressure::stall(line, METRICS, resource, out));
-    }
-    faults.finish()
+    lines(text, 0, |line| pressure::stall(line, METRICS, resource, out))
 }
 
 #[cfg(test)]

@@ -1,45 +1,11 @@
 //! Processor time, context switches and interrupts: `/proc/stat`.
 
-use super::{Files, Reading, Registered, Sink};
-use crate::sampling::MetricInfo;
-use crate::sampling::text::{Faults, Malformed, number, word, words};
-
-const CPU: &str = "processor number; empty for the total";
+use super::{Files, Registered, Sink, in_proc};
+use crate::sampling::text::{Malformed, lines, number, word, words};
+use crate::sampling::{MetricInfo, metrics};
 
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("user", "ns", CPU, "time in user programs, virtual machines included"),
-    MetricInfo::counter("nice", "ns", CPU, "time in user programs of low priority"),
-    MetricInfo::counter("system", "ns", CPU, "time in the kernel"),
-    MetricInfo::counter("idle", "ns", CPU, "time without work"),
-    MetricInfo::counter(
-        "iowait",
-        "ns",
-        CPU,
-        "time without work while I/O was outstanding; not reliable, may go back",
-    ),
-    MetricInfo::counter("irq", "ns", CPU, "time serving interrupts"),
-    MetricInfo::counter(
-        "softirq",
-        "ns",
-        CPU,
-        "time serving soft interrupts, network and block completion among them",
-    ),
-    MetricInfo::counter(
-        "steal",
-        "ns",
-        CPU,
-        "time that the hypervisor gave to other guests while there was work",
-    ),
-    MetricInfo::counter("guest", "ns", CPU, "part of `user` in virtual machines"),
-    MetricInfo::counter("guest_nice", "ns", CPU, "part of `nice` in virtual machines"),
-    MetricInfo::counter("context_switches", "1", "", "context switches"),
-    MetricInfo::counter("interrupts", "1", "", "interrupts of all kinds"),
-    MetricInfo::counter("softirqs", "1", "", "soft interrupts of all kinds"),
-    MetricInfo::counter("forks", "1", "", "processes and threads created"),
-    MetricInfo::gauge("running", "1", "", "runnable threads, including the sampling one"),
-    MetricInfo::gauge("blocked", "1", "", "threads that wait for I/O"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<16>(include_str!("metrics/cpu.tsv"));
 /// How many of them are times.
 const TIMES: usize = 10;
 
@@ -50,8 +16,9 @@ pub(crate) const REGISTERED: Registered = Registered {
     make: |config| {
         // 100 on every system; what the kernel says counts.
         let tick_ns = 1_000_000_000 / rustix::param::clock_ticks_per_second().max(1);
-        let parse = move |text: &str, out: &mut Reading<'_>| parse(text, tick_ns, out);
-        Box::new(Files::new(&REGISTERED).file(config.places.proc.join("stat"), "is /proc mounted?", parse))
+        Box::new(
+            Files::new(&REGISTERED).and(in_proc(config, "stat"), move |text, out| parse(text, tick_ns, out)),
+        )
     },
 };
 
@@ -60,9 +27,8 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn parse(text: &str, tick_ns: u64, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        let Some((key, rest)) = word(line) else { continue };
+    lines(text, 0, |line| {
+        let Some((key, rest)) = word(line) else { return Some(()) };
         let single = |name: &str| METRICS.iter().find(|metric| metric.name == name).map(MetricInfo::metric);
         let metric = match key {
             "ctxt" => single("context_switches"),
@@ -71,18 +37,15 @@ pub fn parse(text: &str, tick_ns: u64, out: &mut impl Sink) -> Result<(), Malfor
             "processes" => single("forks"),
             "procs_running" => single("running"),
             "procs_blocked" => single("blocked"),
-            _ => {
-                if let Some(processor) = key.strip_prefix("cpu") {
-                    faults.check(at, line, times(processor, rest, tick_ns, out));
-                }
-                continue;
-            }
+            _ => match key.strip_prefix("cpu") {
+                Some(processor) => return times(processor, rest, tick_ns, out),
+                None => return Some(()),
+            },
         };
         // Only the sum, which comes first: the numbers of each interrupt stand in /proc/interrupts too.
-        let value = word(rest).and_then(|(value, _)| number(value));
-        faults.check(at, line, metric.zip(value).map(|(metric, value)| out.put(metric, "", value)));
-    }
-    faults.finish()
+        out.put(metric?, "", number(word(rest)?.0)?);
+        Some(())
+    })
 }
 
 fn times(processor: &str, rest: &str, tick_ns: u64, out: &mut impl Sink) -> Option<()> {

@@ -1,43 +1,22 @@
 //! Block devices: `/proc/diskstats`, and what `iostat` makes of it.
 
-use super::{Files, Registered, Sink};
-use crate::sampling::MetricInfo;
-use crate::sampling::text::{Faults, Malformed, number, words};
+use super::{Files, Registered, Sink, in_proc};
+use crate::sampling::text::{Malformed, lines, number, words};
+use crate::sampling::{MetricInfo, metrics};
 
 mod iostat;
 
 pub use iostat::{Disk, Iostat, iostat};
 
-const DEVICE: &str = "device or partition";
-
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("reads", "1", DEVICE, "reads completed"),
-    MetricInfo::counter("reads_merged", "1", DEVICE, "reads merged with others"),
-    MetricInfo::counter("read_bytes", "B", DEVICE, "bytes read"),
-    MetricInfo::counter("read_time", "ns", DEVICE, "total time of all reads, including queueing"),
-    MetricInfo::counter("writes", "1", DEVICE, "writes completed"),
-    MetricInfo::counter("writes_merged", "1", DEVICE, "writes merged with others"),
-    MetricInfo::counter("written_bytes", "B", DEVICE, "bytes written"),
-    MetricInfo::counter("write_time", "ns", DEVICE, "total time of all writes, including queueing"),
-    MetricInfo::gauge("in_flight", "1", DEVICE, "requests in flight in the driver"),
-    MetricInfo::counter("busy_time", "ns", DEVICE, "time with at least one request in flight"),
-    MetricInfo::counter("queue_time", "ns", DEVICE, "total time of all requests in flight"),
-    MetricInfo::counter("discards", "1", DEVICE, "discards completed (Linux 4.18 and later)"),
-    MetricInfo::counter("discards_merged", "1", DEVICE, "discards merged with others"),
-    MetricInfo::counter("discarded_bytes", "B", DEVICE, "bytes discarded"),
-    MetricInfo::counter("discard_time", "ns", DEVICE, "total time of all discards"),
-    MetricInfo::counter("flushes", "1", DEVICE, "flushes completed (Linux 5.5 and later)"),
-    MetricInfo::counter("flush_time", "ns", DEVICE, "total time of all flushes"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<17>(include_str!("metrics/diskstats.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "diskstats",
     about: "Block devices and partitions, from `/proc/diskstats`. The kernel counts times in ms and bytes in sectors of 512.",
     metrics: METRICS,
     make: |config| {
-        let path = config.places.proc.join("diskstats");
-        Box::new(Files::new(&REGISTERED).file(path, "is /proc mounted?", |text, out| parse(text, out)))
+        Box::new(Files::new(&REGISTERED).and(in_proc(config, "diskstats"), |text, out| parse(text, out)))
     },
 };
 
@@ -46,11 +25,7 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn parse(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        faults.check(at, line, device(line, out));
-    }
-    faults.finish()
+    lines(text, 0, |line| device(line, out))
 }
 
 fn device(line: &str, out: &mut impl Sink) -> Option<()> {

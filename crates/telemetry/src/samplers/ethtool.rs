@@ -66,10 +66,6 @@ impl Sampler for Ethtool {
         REGISTERED.name
     }
 
-    fn metrics(&self) -> &'static [MetricInfo] {
-        METRICS
-    }
-
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {
         if out.time_ns() >= self.again_ns {
             self.again_ns = out.time_ns().saturating_add(LOOK_AGAIN_NS);

@@ -1,25 +1,11 @@
 //! Interrupts and soft interrupts: `/proc/interrupts` and `/proc/softirqs`.
 
-use super::{Files, Reading, Registered, Sink};
-use crate::sampling::MetricInfo;
-use crate::sampling::text::{Faults, Malformed, number, word, words};
+use super::{Files, Registered, Sink, in_proc};
+use crate::sampling::text::{Malformed, lines, number, word, words};
+use crate::sampling::{MetricInfo, metrics};
 
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter(
-        "interrupts",
-        "1",
-        "interrupt: number and device, or the kernel's abbreviation",
-        "taken by all processors",
-    ),
-    MetricInfo::counter(
-        "softirqs",
-        "1",
-        "type, named by the kernel: `NET_RX`, `BLOCK`, …",
-        "soft interrupts of all processors",
-    ),
-    MetricInfo::counter("net_rx", "1", "processor number", "soft interrupts for received packets"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<3>(include_str!("metrics/interrupts.tsv"));
 const INTERRUPTS: MetricInfo = METRICS[0];
 const SOFTIRQS: MetricInfo = METRICS[1];
 const NET_RX: MetricInfo = METRICS[2];
@@ -31,10 +17,9 @@ pub(crate) const REGISTERED: Registered = Registered {
     metrics: METRICS,
     make: |config| {
         let mut instance = String::new();
-        let interrupts = move |text: &str, out: &mut Reading<'_>| interrupts(text, &mut instance, out);
         let files = Files::new(&REGISTERED)
-            .file(config.places.proc.join("interrupts"), "is /proc mounted?", interrupts)
-            .file(config.places.proc.join("softirqs"), "is /proc mounted?", |text, out| softirqs(text, out));
+            .and(in_proc(config, "interrupts"), move |text, out| interrupts(text, &mut instance, out))
+            .and(in_proc(config, "softirqs"), |text, out| softirqs(text, out));
         Box::new(files)
     },
 };
@@ -45,16 +30,8 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn interrupts(text: &str, scratch: &mut String, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    let processors = processors(text);
-    for (at, line) in text.lines().enumerate().skip(1) {
-        faults.check(at, line, interrupt(line, processors, scratch, out));
-    }
-    faults.finish()
-}
-
-fn processors(text: &str) -> usize {
-    text.lines().next().map_or(0, |header| words(header).count())
+    let processors = text.lines().next().map_or(0, |header| words(header).count());
+    lines(text, 1, |line| interrupt(line, processors, scratch, out))
 }
 
 /// ` 36:   0   542387 PCI-MSIX-0000:00:02.0   1-edge   virtio1-req.0`, or `LOC:  1  2   Local timer interrupts`.
@@ -91,13 +68,9 @@ fn interrupt(line: &str, processors: usize, scratch: &mut String, out: &mut impl
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn softirqs(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
     // Processors that are offline have no column.
     let header = text.lines().next().unwrap_or_default();
-    for (at, line) in text.lines().enumerate().skip(1) {
-        faults.check(at, line, softirq(line, header, out));
-    }
-    faults.finish()
+    lines(text, 1, |line| softirq(line, header, out))
 }
 
 fn softirq(line: &str, header: &str, out: &mut impl Sink) -> Option<()> {

@@ -1,28 +1,12 @@
 //! Journals of ext4: `/proc/fs/jbd2/*/info`.
 
-use super::{Reading, Registered, SampleError, Sampler, SamplingConfig, Sink};
-use crate::sampling::MetricInfo;
+use super::{Reading, Registered, SampleError, Sampler, Sink};
 use crate::sampling::folder::Folder;
-use crate::sampling::text::{Faults, Malformed, number, word};
-
-const JOURNAL: &str = "journal: device and inode, named by the kernel";
+use crate::sampling::text::{Malformed, lines, number, word};
+use crate::sampling::{MetricInfo, metrics};
 
 /// What it reads. The kernel gives means over all transactions since the file system was mounted.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("transactions", "1", JOURNAL, "transactions committed"),
-    MetricInfo::counter("requested", "1", JOURNAL, "commits that were requested, by fsync for example"),
-    MetricInfo::gauge("max_blocks", "1", JOURNAL, "maximum blocks of a transaction"),
-    MetricInfo::gauge("mean_wait", "ns", JOURNAL, "waiting until a transaction could start"),
-    MetricInfo::gauge("mean_request_delay", "ns", JOURNAL, "from the request of a commit until its start"),
-    MetricInfo::gauge("mean_running", "ns", JOURNAL, "open for changes"),
-    MetricInfo::gauge("mean_locked", "ns", JOURNAL, "waiting for changes in progress"),
-    MetricInfo::gauge("mean_flushing", "ns", JOURNAL, "writing data of files (ordered mode)"),
-    MetricInfo::gauge("mean_logging", "ns", JOURNAL, "writing the journal"),
-    MetricInfo::gauge("mean_commit", "ns", JOURNAL, "the whole commit"),
-    MetricInfo::gauge("mean_handles", "1", JOURNAL, "changes in a transaction"),
-    MetricInfo::gauge("mean_blocks", "1", JOURNAL, "blocks in a transaction"),
-    MetricInfo::gauge("mean_logged_blocks", "1", JOURNAL, "blocks written to the journal for a transaction"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<13>(include_str!("metrics/jbd2.tsv"));
 /// The words by which a line is known, and its metric's place above.
 const LINES: [(&str, usize); 10] = [
     ("waiting for transaction", 3),
@@ -41,33 +25,23 @@ pub(crate) const REGISTERED: Registered = Registered {
     name: "jbd2",
     about: "Journals of ext4 file systems, from `/proc/fs/jbd2/*/info`.",
     metrics: METRICS,
-    make: |config| Box::new(Jbd2::new(config)),
+    make: |config| {
+        let missing = "this kernel has no ext4 with a journal";
+        Box::new(Jbd2(Folder::new(config.places.proc.join("fs/jbd2"), "info", Some(missing))))
+    },
 };
 
 /// Reads `/proc/fs/jbd2`.
 #[derive(Debug)]
-struct Jbd2 {
-    journals: Folder,
-}
-
-impl Jbd2 {
-    fn new(config: &SamplingConfig) -> Self {
-        let missing = "this kernel has no ext4 with a journal";
-        Self { journals: Folder::new(config.places.proc.join("fs/jbd2"), "info", Some(missing)) }
-    }
-}
+struct Jbd2(Folder);
 
 impl Sampler for Jbd2 {
     fn name(&self) -> &'static str {
         REGISTERED.name
     }
 
-    fn metrics(&self) -> &'static [MetricInfo] {
-        METRICS
-    }
-
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {
-        for (journal, file) in self.journals.entries(out).into_iter().flatten() {
+        for (journal, file) in self.0.entries(out).into_iter().flatten() {
             let Some(text) = file.text(out) else { continue };
             if let Err(fault) = parse(text, journal, out) {
                 out.problem(&file.fault(fault));
@@ -82,11 +56,7 @@ impl Sampler for Jbd2 {
 /// # Errors
 /// The first line that is not in the kernel's format. Lines with other words are left out.
 pub fn parse(text: &str, journal: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        faults.check(at, line, field(line, journal, out));
-    }
-    faults.finish()
+    lines(text, 0, |line| field(line, journal, out))
 }
 
 fn field(line: &str, journal: &str, out: &mut impl Sink) -> Option<()> {

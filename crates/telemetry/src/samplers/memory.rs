@@ -1,36 +1,11 @@
 //! Memory of the host: `/proc/meminfo`.
 
-use super::{Files, Registered, Sink};
-use crate::sampling::text::{Faults, Malformed, number, word};
-use crate::sampling::{Metric, MetricInfo};
+use super::{Files, Registered, Sink, in_proc};
+use crate::sampling::text::{Malformed, lines, number, word};
+use crate::sampling::{Metric, MetricInfo, metrics};
 
 /// What it reads; every other name of the file is recorded as well.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::gauge("MemTotal", "B", "", "usable by the system"),
-    MetricInfo::gauge("MemFree", "B", "", "free"),
-    MetricInfo::gauge("MemAvailable", "B", "", "can be used without swapping (Linux 3.14 and later)"),
-    MetricInfo::gauge("Buffers", "B", "", "page cache of block devices"),
-    MetricInfo::gauge("Cached", "B", "", "page cache of files, shared memory included"),
-    MetricInfo::gauge("Dirty", "B", "", "in the page cache and waiting to be written"),
-    MetricInfo::gauge("Writeback", "B", "", "being written"),
-    MetricInfo::gauge(
-        "NFS_Unstable",
-        "B",
-        "",
-        "sent to NFS servers and not committed (until Linux 5.8; later part of `Writeback`)",
-    ),
-    MetricInfo::gauge("Slab", "B", "", "objects of the kernel"),
-    MetricInfo::gauge(
-        "SReclaimable",
-        "B",
-        "",
-        "part of `Slab` that can be reclaimed, such as inodes and names",
-    ),
-    MetricInfo::gauge("SUnreclaim", "B", "", "part of `Slab` that cannot"),
-    MetricInfo::gauge("Shmem", "B", "", "shared memory and tmpfs"),
-    MetricInfo::gauge("AnonPages", "B", "", "anonymous memory of programs"),
-    MetricInfo::gauge("SwapFree", "B", "", "unused swap space"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<14>(include_str!("metrics/memory.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "memory",
@@ -38,12 +13,7 @@ pub(crate) const REGISTERED: Registered = Registered {
             that the file has in kB are in bytes.",
     metrics: METRICS,
     make: |config| {
-        let file = Files::new(&REGISTERED).file(
-            config.places.proc.join("meminfo"),
-            "is /proc mounted?",
-            |text, out| parse(text, out),
-        );
-        Box::new(file)
+        Box::new(Files::new(&REGISTERED).and(in_proc(config, "meminfo"), |text, out| parse(text, out)))
     },
 };
 
@@ -52,11 +22,7 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn parse(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.is_empty()) {
-        faults.check(at, line, field(line, out));
-    }
-    faults.finish()
+    lines(text, 0, |line| if line.is_empty() { Some(()) } else { field(line, out) })
 }
 
 fn field(line: &str, out: &mut impl Sink) -> Option<()> {

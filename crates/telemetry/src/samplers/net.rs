@@ -1,66 +1,11 @@
 //! Network interfaces and protocols: `/proc/net/dev`, `/proc/net/snmp`, `/proc/net/netstat`.
 
-use super::{Files, Registered, Sink};
-use crate::sampling::text::{Faults, Malformed, number, signed, words};
-use crate::sampling::{Metric, MetricInfo};
-
-const INTERFACE: &str = "interface";
-const PROTOCOL: &str = "protocol, named by the kernel: `Tcp`, `TcpExt`, `Ip`, …";
+use super::{Files, Registered, Sink, Source, in_proc};
+use crate::sampling::text::{Faults, Malformed, lines, number, signed, words};
+use crate::sampling::{Metric, MetricInfo, metrics};
 
 /// What it reads; every other name of the protocols' files is recorded as well.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("rx_bytes", "B", INTERFACE, "received, with headers of the link"),
-    MetricInfo::counter("rx_packets", "1", INTERFACE, "received; merged packets count as one"),
-    MetricInfo::counter("rx_errors", "1", INTERFACE, "received with errors"),
-    MetricInfo::counter(
-        "rx_dropped",
-        "1",
-        INTERFACE,
-        "received and dropped, for lack of memory or of a receiver",
-    ),
-    MetricInfo::counter("rx_fifo", "1", INTERFACE, "lost because the device's buffer was full"),
-    MetricInfo::counter("rx_frame", "1", INTERFACE, "received with a wrong frame"),
-    MetricInfo::counter("rx_compressed", "1", INTERFACE, "received compressed"),
-    MetricInfo::counter("rx_multicast", "1", INTERFACE, "multicast packets received"),
-    MetricInfo::counter("tx_bytes", "B", INTERFACE, "sent, with headers of the link"),
-    MetricInfo::counter(
-        "tx_packets",
-        "1",
-        INTERFACE,
-        "sent; a packet that the device segments counts as one",
-    ),
-    MetricInfo::counter("tx_errors", "1", INTERFACE, "not sent because of errors"),
-    MetricInfo::counter("tx_dropped", "1", INTERFACE, "dropped before they were sent"),
-    MetricInfo::counter("tx_fifo", "1", INTERFACE, "lost in the device"),
-    MetricInfo::counter("tx_collisions", "1", INTERFACE, "collisions"),
-    MetricInfo::counter("tx_carrier", "1", INTERFACE, "not sent because there was no link"),
-    MetricInfo::counter("tx_compressed", "1", INTERFACE, "sent compressed"),
-    MetricInfo::counter("InSegs", "1", PROTOCOL, "`Tcp`: segments received"),
-    MetricInfo::counter("OutSegs", "1", PROTOCOL, "`Tcp`: segments sent, without retransmissions"),
-    MetricInfo::counter("RetransSegs", "1", PROTOCOL, "`Tcp`: segments retransmitted"),
-    MetricInfo::gauge("CurrEstab", "1", PROTOCOL, "`Tcp`: connections now"),
-    MetricInfo::counter("TCPTimeouts", "1", PROTOCOL, "`TcpExt`: retransmission timeouts"),
-    MetricInfo::counter(
-        "TCPLostRetransmit",
-        "1",
-        PROTOCOL,
-        "`TcpExt`: retransmitted segments that were lost again",
-    ),
-    MetricInfo::counter("TCPFastRetrans", "1", PROTOCOL, "`TcpExt`: segments retransmitted before a timeout"),
-    MetricInfo::counter(
-        "ListenOverflows",
-        "1",
-        PROTOCOL,
-        "`TcpExt`: connections refused because the listen queue was full",
-    ),
-    MetricInfo::counter(
-        "TCPBacklogDrop",
-        "1",
-        PROTOCOL,
-        "`TcpExt`: segments dropped because a socket was busy",
-    ),
-    MetricInfo::counter("TCPRcvCollapsed", "1", PROTOCOL, "`TcpExt`: segments merged for lack of memory"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<26>(include_str!("metrics/net.tsv"));
 /// How many of them are columns of `/proc/net/dev`.
 const COLUMNS: usize = 16;
 /// Names of the protocols' files that are no counters.
@@ -75,10 +20,11 @@ pub(crate) const REGISTERED: Registered = Registered {
     metrics: METRICS,
     make: |config| {
         let directory = config.places.proc.join("net");
+        let protocol_file = |name| Source::new(directory.join(name), "this kernel has no IPv4");
         let files = Files::new(&REGISTERED)
-            .file(directory.join("dev"), "is /proc mounted?", |text, out| interfaces(text, out))
-            .file(directory.join("snmp"), "this kernel has no IPv4", |text, out| protocols(text, out))
-            .file(directory.join("netstat"), "this kernel has no IPv4", |text, out| protocols(text, out));
+            .and(in_proc(config, "net/dev"), |text, out| interfaces(text, out))
+            .and(protocol_file("snmp"), |text, out| protocols(text, out))
+            .and(protocol_file("netstat"), |text, out| protocols(text, out));
         Box::new(files)
     },
 };
@@ -88,11 +34,7 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn interfaces(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate().skip(2) {
-        faults.check(at, line, interface(line, out));
-    }
-    faults.finish()
+    lines(text, 2, |line| interface(line, out))
 }
 
 fn interface(line: &str, out: &mut impl Sink) -> Option<()> {

@@ -1,50 +1,15 @@
 //! The kernel's NFS server: `/proc/net/rpc/nfsd`, and what stands in `/proc/fs/nfsd`.
 
 use super::{Reading, Registered, SampleError, Sampler, SamplingConfig, Sink, Source};
-use crate::sampling::MetricInfo;
 use crate::sampling::folder::Folder;
+use crate::sampling::{MetricInfo, metrics};
 
 mod parse;
-mod procedures;
 
 pub use parse::{Client, client, pools, rpc, threads};
 
-const PROCEDURE: &str = "version and procedure, as in `v3 READ`";
-const POOL: &str = "number of the thread pool";
-
 /// What it reads; lines with other names are recorded with the places of their numbers, as `name.0`.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("reply_cache_hits", "1", "", "retransmissions answered from the reply cache"),
-    MetricInfo::counter(
-        "reply_cache_misses",
-        "1",
-        "",
-        "requests whose replies were put into the reply cache",
-    ),
-    MetricInfo::counter("reply_cache_nocache", "1", "", "requests that need no reply cache"),
-    MetricInfo::counter("stale_handles", "1", "", "stale file handles"),
-    MetricInfo::counter("read_bytes", "B", "", "bytes read for clients"),
-    MetricInfo::counter("written_bytes", "B", "", "bytes written for clients"),
-    MetricInfo::gauge("threads", "1", "", "server threads"),
-    MetricInfo::counter("packets", "1", "", "requests of all transports"),
-    MetricInfo::counter("udp_packets", "1", "", "requests over UDP"),
-    MetricInfo::counter("tcp_packets", "1", "", "requests over TCP"),
-    MetricInfo::counter("tcp_connections", "1", "", "TCP connections accepted"),
-    MetricInfo::counter("rpc_calls", "1", "", "RPCs"),
-    MetricInfo::counter("rpc_bad_calls", "1", "", "RPCs rejected for any of the reasons below"),
-    MetricInfo::counter("rpc_bad_format", "1", "", "malformed RPCs"),
-    MetricInfo::counter("rpc_bad_auth", "1", "", "RPCs that failed authentication"),
-    MetricInfo::counter("rpc_bad_client", "1", "", "RPCs of clients without access to any export"),
-    MetricInfo::counter("calls", "1", PROCEDURE, "calls of each procedure; of version 4 there are only two"),
-    MetricInfo::counter("operations", "1", "operation of version 4", "operations in compounds of version 4"),
-    MetricInfo::counter("packets-arrived", "1", POOL, "requests received for the pool"),
-    MetricInfo::counter("sockets-enqueued", "1", POOL, "requests that had to wait for a thread"),
-    MetricInfo::counter("threads-woken", "1", POOL, "requests for which a thread was idle"),
-    MetricInfo::counter("threads-timedout", "1", POOL, "idle thread timeouts"),
-    MetricInfo::gauge("clients", "1", "", "known clients of version 4; read every second"),
-    MetricInfo::gauge("clients_confirmed", "1", "", "confirmed ones"),
-    MetricInfo::gauge("clients_callback_up", "1", "", "those with a working back channel"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<25>(include_str!("metrics/nfsd.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "nfsd",
@@ -108,10 +73,6 @@ impl Nfsd {
 impl Sampler for Nfsd {
     fn name(&self) -> &'static str {
         REGISTERED.name
-    }
-
-    fn metrics(&self) -> &'static [MetricInfo] {
-        METRICS
     }
 
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {

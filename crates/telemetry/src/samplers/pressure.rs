@@ -1,16 +1,11 @@
 //! Time lost waiting for processors, memory and I/O: `/proc/pressure`.
 
-use super::{Files, Registered, Sink};
-use crate::sampling::MetricInfo;
-use crate::sampling::text::{Faults, Malformed, number, word, words};
-
-const RESOURCE: &str = "`cpu`, `memory`, `io` or `irq`";
+use super::{Files, Registered, Sink, Source};
+use crate::sampling::text::{Malformed, lines, number, word, words};
+use crate::sampling::{MetricInfo, metrics};
 
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("some", "ns", RESOURCE, "time in which at least one thread waited for the resource"),
-    MetricInfo::counter("full", "ns", RESOURCE, "time in which all threads that had work waited for it"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<2>(include_str!("metrics/pressure.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "pressure",
@@ -22,10 +17,11 @@ pub(crate) const REGISTERED: Registered = Registered {
             "this kernel does not count pressure (CONFIG_PSI, or psi=1 on its command line)";
         let directory = config.places.proc.join("pressure");
         let files = ["cpu", "memory", "io"].into_iter().fold(Files::new(&REGISTERED), |files, resource| {
-            files.file(directory.join(resource), MISSING, move |text, out| parse(text, resource, out))
+            let file = Source::new(directory.join(resource), MISSING);
+            files.and(file, move |text, out| parse(text, resource, out))
         });
         // Linux 6.1 and later, with CONFIG_IRQ_TIME_ACCOUNTING.
-        Box::new(files.optional(directory.join("irq"), |text, out| parse(text, "irq", out)))
+        Box::new(files.and(Source::optional(directory.join("irq")), |text, out| parse(text, "irq", out)))
     },
 };
 
@@ -34,11 +30,7 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn parse(text: &str, resource: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        faults.check(at, line, stall(line, METRICS, resource, out));
-    }
-    faults.finish()
+    lines(text, 0, |line| stall(line, METRICS, resource, out))
 }
 
 /// `some avg10=0.00 avg60=0.00 avg300=0.00 total=12345`, the total in microseconds. Lines with other names are left out.

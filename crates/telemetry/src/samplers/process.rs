@@ -1,20 +1,11 @@
 //! This process and others that are watched: `/proc/PID/stat`.
 
-use super::{Files, Reading, Registered, Sink};
-use crate::sampling::MetricInfo;
-use crate::sampling::text::{Malformed, number, shortened, words};
-
-const PROCESS: &str = "`self`, or the number of the process";
+use super::{Files, Registered, Sink, Source};
+use crate::sampling::text::{Malformed, number, only, words};
+use crate::sampling::{MetricInfo, metrics};
 
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("minor_faults", "1", PROCESS, "page faults without I/O"),
-    MetricInfo::counter("major_faults", "1", PROCESS, "page faults with I/O"),
-    MetricInfo::counter("user", "ns", PROCESS, "CPU time in user mode, of all threads"),
-    MetricInfo::counter("system", "ns", PROCESS, "CPU time in the kernel, of all threads"),
-    MetricInfo::gauge("threads", "1", PROCESS, "threads"),
-    MetricInfo::gauge("resident", "B", PROCESS, "resident memory"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<6>(include_str!("metrics/process.tsv"));
 /// Their fields, counted from the one after the name; the first is the state.
 const FIELDS: [usize; 6] = [7, 9, 11, 12, 17, 21];
 
@@ -25,10 +16,8 @@ pub(crate) const REGISTERED: Registered = Registered {
     make: |config| {
         let units = Units::of_this_host();
         let file = |files: Files, name: String| {
-            let path = config.places.proc.join(&name).join("stat");
-            files.file(path, "the process has ended", move |text: &str, out: &mut Reading<'_>| {
-                parse(text, &name, units, out)
-            })
+            let file = Source::new(config.places.proc.join(&name).join("stat"), "the process has ended");
+            files.and(file, move |text, out| parse(text, &name, units, out))
         };
         let names = std::iter::once("self".to_owned()).chain(config.watch.pids.iter().map(u32::to_string));
         Box::new(names.fold(Files::new(&REGISTERED), file))
@@ -59,7 +48,7 @@ impl Units {
 /// # Errors
 /// When it is not in the kernel's format.
 pub fn parse(text: &str, process: &str, units: Units, out: &mut impl Sink) -> Result<(), Malformed> {
-    fields(text, process, units, out).ok_or_else(|| Malformed { line: 1, text: shortened(text) })
+    only(text, fields(text, process, units, out))
 }
 
 fn fields(text: &str, process: &str, units: Units, out: &mut impl Sink) -> Option<()> {

@@ -2,18 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Files, Registered, Sink};
-use crate::sampling::MetricInfo;
-use crate::sampling::text::{Faults, Malformed, number, word, words};
-
-const CACHE: &str = "cache, named by the kernel";
+use super::{Files, Registered, Sink, Source};
+use crate::sampling::text::{Malformed, lines, number, word, words};
+use crate::sampling::{MetricInfo, metrics};
 
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::gauge("active", "1", CACHE, "objects in use"),
-    MetricInfo::gauge("objects", "1", CACHE, "objects allocated"),
-    MetricInfo::gauge("bytes", "B", CACHE, "memory of all objects, used or not"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<3>(include_str!("metrics/slab.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "slab",
@@ -22,9 +16,9 @@ pub(crate) const REGISTERED: Registered = Registered {
             counts all its caches for it, which takes one to two milliseconds.",
     metrics: METRICS,
     make: |config| {
-        let path = config.places.proc.join("slabinfo");
+        let file = Source::new(config.places.proc.join("slabinfo"), "this kernel has no slabinfo");
         let files = Files::new(&REGISTERED).not_more_often_than(Duration::from_secs(10));
-        Box::new(files.file(path, "this kernel has no slabinfo", |text, out| parse(text, out)))
+        Box::new(files.and(file, |text, out| parse(text, out)))
     },
 };
 
@@ -33,14 +27,9 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line of theirs that is not in the kernel's format.
 pub fn parse(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        // Hundreds of others come before and after.
-        if ["nfs", "rpc_", "nlm", "lockd"].iter().any(|start| line.starts_with(start)) {
-            faults.check(at, line, cache(line, out));
-        }
-    }
-    faults.finish()
+    // Hundreds of others come before and after.
+    let ours = |line: &str| ["nfs", "rpc_", "nlm", "lockd"].iter().any(|start| line.starts_with(start));
+    lines(text, 0, |line| if ours(line) { cache(line, out) } else { Some(()) })
 }
 
 /// `name active objects size per_slab pages_per_slab : tunables … : slabdata …`.

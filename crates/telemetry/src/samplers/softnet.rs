@@ -1,25 +1,11 @@
 //! Packets taken in by each processor: `/proc/net/softnet_stat`.
 
-use super::{Files, Registered, Sink};
-use crate::sampling::MetricInfo;
-use crate::sampling::text::{Faults, Malformed, words};
-
-const CPU: &str = "processor number";
+use super::{Files, Registered, Sink, in_proc};
+use crate::sampling::text::{Malformed, lines, words};
+use crate::sampling::{MetricInfo, metrics};
 
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::counter("processed", "1", CPU, "packets taken from the queue"),
-    MetricInfo::counter("dropped", "1", CPU, "packets dropped because the queue was full"),
-    MetricInfo::counter("time_squeeze", "1", CPU, "times that its budget was used up with packets left"),
-    MetricInfo::counter(
-        "received_rps",
-        "1",
-        CPU,
-        "times it was woken by another processor to process packets (RPS)",
-    ),
-    MetricInfo::counter("flow_limit", "1", CPU, "packets dropped because one flow filled the queue"),
-    MetricInfo::gauge("backlog", "1", CPU, "packets in the queue (Linux 5.10 and later)"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<6>(include_str!("metrics/softnet.tsv"));
 /// Their columns.
 const COLUMNS: [usize; 6] = [0, 1, 2, 9, 10, 11];
 /// The column with the processor's number; before Linux 5.10 rows are those of the processors online, in order.
@@ -30,8 +16,9 @@ pub(crate) const REGISTERED: Registered = Registered {
     about: "Received packets by processor, from `/proc/net/softnet_stat`.",
     metrics: METRICS,
     make: |config| {
-        let path = config.places.proc.join("net/softnet_stat");
-        Box::new(Files::new(&REGISTERED).file(path, "is /proc mounted?", |text, out| parse(text, out)))
+        Box::new(
+            Files::new(&REGISTERED).and(in_proc(config, "net/softnet_stat"), |text, out| parse(text, out)),
+        )
     },
 };
 
@@ -40,11 +27,8 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn parse(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        faults.check(at, line, row(at as u32, line, out));
-    }
-    faults.finish()
+    let mut rows = 0_u32..;
+    lines(text, 0, |line| row(rows.next()?, line, out))
 }
 
 fn row(at: u32, line: &str, out: &mut impl Sink) -> Option<()> {

@@ -1,7 +1,7 @@
 //! TCP connections under test: what the kernel says over `NETLINK_SOCK_DIAG`.
 
 use super::{Reading, Registered, SampleError, Sampler, SamplingConfig};
-use crate::sampling::MetricInfo;
+use crate::sampling::{MetricInfo, metrics};
 
 mod message;
 mod netlink;
@@ -9,47 +9,8 @@ mod netlink;
 pub use message::{Connection, Wanted, parse};
 use netlink::{Identity, Socket};
 
-const CONNECTION: &str = "connection: `LOCAL-REMOTE`, each with its port; on loopback both ends are listed";
-
 /// What it reads.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::gauge("state", "1", CONNECTION, "state of TCP: 1 is established, 4 to 11 are closing"),
-    MetricInfo::gauge("congestion_state", "1", CONNECTION, "0 open, 1 disorder, 2 CWR, 3 recovery, 4 loss"),
-    MetricInfo::gauge("retransmits", "1", CONNECTION, "consecutive timeouts without progress"),
-    MetricInfo::gauge("backoff", "1", CONNECTION, "number of doublings of the timeout"),
-    MetricInfo::gauge("receive_queue", "B", CONNECTION, "received and not read by the program"),
-    MetricInfo::gauge("send_queue", "B", CONNECTION, "written by the program and not acknowledged"),
-    MetricInfo::gauge("rto", "ns", CONNECTION, "retransmission timeout"),
-    MetricInfo::gauge("mss", "B", CONNECTION, "largest segment sent"),
-    MetricInfo::gauge("unacked", "1", CONNECTION, "segments in flight"),
-    MetricInfo::gauge("lost", "1", CONNECTION, "segments considered lost"),
-    MetricInfo::gauge("retransmitted_now", "1", CONNECTION, "segments retransmitted and not acknowledged"),
-    MetricInfo::gauge("rtt", "ns", CONNECTION, "smoothed round trip time"),
-    MetricInfo::gauge("rttvar", "ns", CONNECTION, "its mean deviation"),
-    MetricInfo::gauge("ssthresh", "1", CONNECTION, "slow start threshold, segments"),
-    MetricInfo::gauge("cwnd", "1", CONNECTION, "congestion window in segments"),
-    MetricInfo::gauge(
-        "reordering",
-        "1",
-        CONNECTION,
-        "segments that may be out of order before one counts as lost",
-    ),
-    MetricInfo::gauge("receive_window", "B", CONNECTION, "receive buffer estimate for one round trip"),
-    MetricInfo::counter("total_retransmitted", "1", CONNECTION, "segments retransmitted"),
-    MetricInfo::gauge("pacing_rate", "B/s", CONNECTION, "pacing rate of segments"),
-    MetricInfo::counter("bytes_acked", "B", CONNECTION, "bytes that the other end has acknowledged"),
-    MetricInfo::counter("bytes_received", "B", CONNECTION, "bytes received in order"),
-    MetricInfo::counter("segments_out", "1", CONNECTION, "segments sent"),
-    MetricInfo::counter("segments_in", "1", CONNECTION, "segments received"),
-    MetricInfo::gauge("not_sent", "B", CONNECTION, "written by the program and not sent yet"),
-    MetricInfo::gauge("min_rtt", "ns", CONNECTION, "minimum round trip time of the last minutes"),
-    MetricInfo::gauge("delivery_rate", "B/s", CONNECTION, "rate at which data arrived, as last measured"),
-    MetricInfo::counter("busy_time", "ns", CONNECTION, "time with data to send"),
-    MetricInfo::counter("receiver_limited", "ns", CONNECTION, "part of it limited by the receiver's window"),
-    MetricInfo::counter("buffer_limited", "ns", CONNECTION, "part of it limited by the send buffer"),
-    MetricInfo::counter("bytes_sent", "B", CONNECTION, "bytes sent, including retransmissions"),
-    MetricInfo::counter("bytes_retransmitted", "B", CONNECTION, "bytes retransmitted"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<31>(include_str!("metrics/tcp_info.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "tcp_info",
@@ -99,10 +60,6 @@ impl TcpInfo {
 impl Sampler for TcpInfo {
     fn name(&self) -> &'static str {
         REGISTERED.name
-    }
-
-    fn metrics(&self) -> &'static [MetricInfo] {
-        METRICS
     }
 
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {

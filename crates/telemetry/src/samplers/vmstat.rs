@@ -1,45 +1,18 @@
 //! What the memory management did: `/proc/vmstat`.
 
-use super::{Files, Registered, Sink};
-use crate::sampling::text::{Faults, Malformed, number};
-use crate::sampling::{Kind, Metric, MetricInfo};
+use super::{Files, Registered, Sink, in_proc};
+use crate::sampling::text::{Malformed, lines, number};
+use crate::sampling::{Kind, Metric, MetricInfo, metrics};
 
 /// What matters most of what it reads; every other name of the file is recorded as well.
-pub const METRICS: &[MetricInfo] = &[
-    MetricInfo::gauge("nr_free_pages", "pages", "", "free pages"),
-    MetricInfo::gauge("nr_file_pages", "pages", "", "page cache"),
-    MetricInfo::gauge("nr_dirty", "pages", "", "waiting to be written"),
-    MetricInfo::gauge("nr_writeback", "pages", "", "being written"),
-    MetricInfo::gauge(
-        "nr_unstable",
-        "pages",
-        "",
-        "sent to NFS servers and not committed (0 since Linux 5.8)",
-    ),
-    MetricInfo::gauge("nr_dirty_threshold", "pages", "", "dirty limit at which writers are throttled"),
-    MetricInfo::gauge("nr_dirty_background_threshold", "pages", "", "dirty limit at which write-back starts"),
-    MetricInfo::counter("nr_dirtied", "pages", "", "became dirty"),
-    MetricInfo::counter("nr_written", "pages", "", "were written"),
-    MetricInfo::counter("pgpgin", "KiB", "", "read from block devices"),
-    MetricInfo::counter("pgpgout", "KiB", "", "written to block devices"),
-    MetricInfo::counter("pswpin", "pages", "", "read from swap"),
-    MetricInfo::counter("pswpout", "pages", "", "written to swap"),
-    MetricInfo::counter("pgfault", "1", "", "page faults, with and without I/O"),
-    MetricInfo::counter("pgmajfault", "1", "", "page faults that needed I/O"),
-    MetricInfo::counter("pgscan_kswapd", "1", "", "pages scanned by the kernel's reclaim thread"),
-    MetricInfo::counter("pgscan_direct", "1", "", "pages scanned by programs that had to wait for memory"),
-    MetricInfo::counter("pgsteal_kswapd", "1", "", "pages freed by the reclaim thread"),
-    MetricInfo::counter("pgsteal_direct", "1", "", "pages freed by programs that needed memory"),
-    MetricInfo::counter("oom_kill", "1", "", "programs killed for lack of memory"),
-];
+pub const METRICS: &[MetricInfo] = &metrics::<20>(include_str!("metrics/vmstat.tsv"));
 
 pub(crate) const REGISTERED: Registered = Registered {
     name: "vmstat",
     about: "Memory management, from `/proc/vmstat`. All names of the file are recorded, also those not listed here.",
     metrics: METRICS,
     make: |config| {
-        let path = config.places.proc.join("vmstat");
-        Box::new(Files::new(&REGISTERED).file(path, "is /proc mounted?", |text, out| parse(text, out)))
+        Box::new(Files::new(&REGISTERED).and(in_proc(config, "vmstat"), |text, out| parse(text, out)))
     },
 };
 
@@ -48,12 +21,11 @@ pub(crate) const REGISTERED: Registered = Registered {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn parse(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        let found = line.split_once(' ').and_then(|(name, value)| Some((metric(name), number(value)?)));
-        faults.check(at, line, found.map(|(metric, value)| out.put(metric, "", value)));
-    }
-    faults.finish()
+    lines(text, 0, |line| {
+        let (name, value) = line.split_once(' ')?;
+        out.put(metric(name), "", number(value)?);
+        Some(())
+    })
 }
 
 /// What the name says of the metric: `nr_…` is how many pages are in a state, except where it counts what happened.

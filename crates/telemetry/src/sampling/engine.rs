@@ -10,50 +10,14 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::budget::{self, Turn};
 use super::series::Recorder;
-use super::{
-    Cost, Kind, MetricKey, Point, Sampler, SamplerCost, SamplerProblem, Samples, SamplingConfig, registry,
-};
-use benchmaster_clock::nanoseconds;
+use super::{Cost, Sampler, SamplerCost, SamplerProblem, Samples, SamplingConfig, registry};
+use benchmaster_clock::{monotonic_ns, nanoseconds};
 
 /// Sampling that goes on until it is stopped; dropping it stops it too, and what was read is lost.
 #[derive(Debug)]
 pub struct Sampling {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// The last values, for those who look on.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Latest {
-    /// Ticks so far.
-    pub ticks: u32,
-    /// One of each series.
-    pub values: Vec<LatestValue>,
-    /// What could not be read so far.
-    pub problems: Vec<SamplerProblem>,
-}
-
-/// The last value of a series.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LatestValue {
-    pub key: MetricKey,
-    pub kind: Kind,
-    pub unit: &'static str,
-    /// The last reading.
-    pub now: Point,
-    /// The one before, if there was one.
-    pub before: Option<Point>,
-}
-
-impl LatestValue {
-    /// By how much it grew per second between the last two readings. `None` when there is but one, or when what counts
-    /// was started anew.
-    pub fn rate(&self) -> Option<f64> {
-        let before = self.before?;
-        let passed = self.now.time_ns - before.time_ns;
-        let grown = self.now.value - before.value;
-        (passed > 0 && grown >= 0.0).then(|| grown * 1e9 / passed as f64)
-    }
 }
 
 /// Which tick it is.
@@ -156,11 +120,6 @@ impl Sampling {
         state.finish()
     }
 
-    /// The last values.
-    pub fn latest(&self) -> Latest {
-        self.shared.state().latest()
-    }
-
     fn end(&mut self) {
         self.shared.stopped.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -235,26 +194,6 @@ impl State {
         self.ended_ns = monotonic_ns();
     }
 
-    fn latest(&self) -> Latest {
-        let values = self.stations.iter().flat_map(|station| {
-            let sampler = station.sampler.name();
-            station.recorder.states().map(move |state| LatestValue {
-                key: MetricKey {
-                    sampler: sampler.to_owned(),
-                    metric: state.metric.name.to_owned(),
-                    instance: state.instance.to_owned(),
-                },
-                kind: state.metric.kind,
-                unit: state.metric.unit,
-                now: state.now,
-                before: state.before,
-            })
-        });
-        let problems = self.stations.iter().flat_map(|station| station.recorder.problems()).cloned();
-        let problems = self.problems.iter().cloned().chain(problems).collect();
-        Latest { ticks: self.ticks, values: values.collect(), problems }
-    }
-
     fn finish(&mut self) -> Samples {
         let mut samples = Samples {
             ticks: self.ticks,
@@ -301,10 +240,6 @@ impl Station {
             }
         }
     }
-}
-
-fn monotonic_ns() -> i64 {
-    nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
 fn thread_cpu_ns() -> u64 {

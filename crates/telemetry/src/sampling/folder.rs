@@ -3,7 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::{Reading, SampleError, Source};
+use super::source::unreadable;
+use super::{Reading, Source};
 
 /// Things come and go less often than they count.
 const LOOK_AGAIN_NS: i64 = 1_000_000_000;
@@ -45,14 +46,8 @@ impl Folder {
                 }
                 Err(source) => {
                     self.entries.clear();
-                    let path = self.path.clone();
-                    match (source.kind(), self.missing) {
-                        (io::ErrorKind::NotFound, None) => {}
-                        (io::ErrorKind::NotFound, Some(hint)) => {
-                            out.problem(&SampleError::Missing { path, hint });
-                        }
-                        (io::ErrorKind::PermissionDenied, _) => out.problem(&SampleError::Forbidden { path }),
-                        _ => out.problem(&SampleError::Read { path, source }),
+                    if let Some(problem) = unreadable(&self.path, self.missing, source) {
+                        out.problem(&problem);
                     }
                 }
             }

@@ -58,7 +58,7 @@ pub fn documentation() -> String {
         text.push('\n');
     }
     text.push_str("### Numbers derived from them\n\n| name | unit | meaning |\n|---|---|---|\n");
-    for (name, unit, about) in DERIVED {
+    for [name, unit, about] in DERIVED {
         text.push_str(&format!("| `{}` | {unit} | {} |\n", name.replace("{}", "…"), cell(about)));
     }
     text.push('\n');

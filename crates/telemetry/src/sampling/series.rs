@@ -48,9 +48,6 @@ struct Slot {
     seen: u32,
     stored: u32,
     value: f64,
-    /// Of the reading before the last one that has it.
-    before: f64,
-    seen_before: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,15 +67,6 @@ pub struct Reading<'a> {
     number: u32,
     time_ns: i64,
     cursor: usize,
-}
-
-/// A value with what was read before it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct State<'a> {
-    pub(super) metric: Metric<'a>,
-    pub(super) instance: &'a str,
-    pub(super) now: Point,
-    pub(super) before: Option<Point>,
 }
 
 impl Recorder {
@@ -154,25 +142,6 @@ impl Recorder {
         (series, self.problems)
     }
 
-    /// The values of the last reading that has them.
-    pub(super) fn states(&self) -> impl Iterator<Item = State<'_>> {
-        let time = |reading: u32| self.readings.get(reading as usize).copied();
-        self.slots.iter().zip(&self.kinds).filter_map(move |(slot, (kind, unit))| {
-            let (name, instance) = slot.names(&self.names);
-            Some(State {
-                metric: Metric { name, unit, kind: *kind },
-                instance,
-                now: Point { time_ns: time(slot.seen)?, value: slot.value },
-                before: time(slot.seen_before).map(|time_ns| Point { time_ns, value: slot.before }),
-            })
-        })
-    }
-
-    /// What went wrong so far.
-    pub(super) fn problems(&self) -> &[SamplerProblem] {
-        &self.problems
-    }
-
     fn push(&mut self, entry: Entry) {
         match self.log.last_mut() {
             Some(chunk) if chunk.len() < chunk.capacity() => chunk.push(entry),
@@ -218,16 +187,7 @@ impl Recorder {
         self.names.push_str(metric.name);
         self.names.push_str(instance);
         self.kinds.push((metric.kind, metric.unit));
-        self.slots.push(Slot {
-            name,
-            metric_len,
-            instance_len,
-            seen: NEVER,
-            stored: NEVER,
-            value: 0.0,
-            before: 0.0,
-            seen_before: NEVER,
-        });
+        self.slots.push(Slot { name, metric_len, instance_len, seen: NEVER, stored: NEVER, value: 0.0 });
         Some(at)
     }
 }
@@ -279,7 +239,6 @@ impl Sink for Reading<'_> {
             recorder.store_seen(at);
         }
         let Some(slot) = recorder.slots.get_mut(at) else { return };
-        (slot.before, slot.seen_before) = (slot.value, slot.seen);
         (slot.value, slot.seen) = (value, self.number);
         if changed {
             slot.stored = self.number;

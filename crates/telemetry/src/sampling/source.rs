@@ -99,20 +99,11 @@ impl Source {
             Err(error) => {
                 self.file = None;
                 self.again_ns = out.time_ns().saturating_add(PAUSE_NS);
-                if self.missing.is_some() || !is_missing(&error) {
-                    out.problem(&self.error(error));
+                if let Some(problem) = unreadable(&self.path, self.missing, error) {
+                    out.problem(&problem);
                 }
                 None
             }
-        }
-    }
-
-    fn error(&self, source: io::Error) -> SampleError {
-        let path = self.path.clone();
-        match (source.kind(), self.missing) {
-            (_, Some(hint)) if is_missing(&source) => SampleError::Missing { path, hint },
-            (io::ErrorKind::PermissionDenied, _) => SampleError::Forbidden { path },
-            _ => SampleError::Read { path, source },
         }
     }
 
@@ -147,10 +138,21 @@ impl Source {
     }
 }
 
-/// What was never there, or went away: a file of a process that ended, or of a device that was taken out.
-fn is_missing(error: &io::Error) -> bool {
-    error.kind() == io::ErrorKind::NotFound
-        || matches!(error.raw_os_error(), Some(libc::ESRCH | libc::ENODEV))
+/// Why a file or folder cannot be read. `missing` says what it means when it is not there; `None`: that is nothing to tell.
+pub(super) fn unreadable(
+    path: &Path,
+    missing: Option<&'static str>,
+    source: io::Error,
+) -> Option<SampleError> {
+    let path = path.to_owned();
+    // What was never there, or went away: a file of a process that ended, or of a device that was taken out.
+    let is_missing = source.kind() == io::ErrorKind::NotFound
+        || matches!(source.raw_os_error(), Some(libc::ESRCH | libc::ENODEV));
+    match source.kind() {
+        _ if is_missing => missing.map(|hint| SampleError::Missing { path, hint }),
+        io::ErrorKind::PermissionDenied => Some(SampleError::Forbidden { path }),
+        _ => Some(SampleError::Read { path, source }),
+    }
 }
 
 #[cfg(test)]

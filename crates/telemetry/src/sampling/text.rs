@@ -10,6 +10,26 @@ pub struct Malformed {
     pub text: String,
 }
 
+/// Parses all lines but the first few, and remembers the first one for which there is no result.
+///
+/// # Errors
+/// That line.
+pub fn lines(text: &str, skip: usize, mut parse: impl FnMut(&str) -> Option<()>) -> Result<(), Malformed> {
+    let mut faults = Faults::default();
+    for (at, line) in text.lines().enumerate().skip(skip) {
+        faults.check(at, line, parse(line));
+    }
+    faults.finish()
+}
+
+/// The only thing in a text.
+///
+/// # Errors
+/// When there is none.
+pub fn only<T>(text: &str, parsed: Option<T>) -> Result<T, Malformed> {
+    parsed.ok_or_else(|| Malformed { line: 1, text: shortened(text) })
+}
+
 /// Remembers the first line that could not be understood.
 #[derive(Debug, Default)]
 pub struct Faults(Option<Malformed>);

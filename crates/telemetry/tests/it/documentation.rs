@@ -34,6 +34,6 @@ fn every_metric_is_described_and_named_once() {
     }
     assert!(sampler_names().all(|sampler| all_metrics().any(|(of, _)| of == sampler)));
     assert!(
-        DERIVED.iter().all(|(name, unit, about)| !name.is_empty() && !unit.is_empty() && !about.is_empty())
+        DERIVED.iter().all(|[name, unit, about]| !name.is_empty() && !unit.is_empty() && !about.is_empty())
     );
 }

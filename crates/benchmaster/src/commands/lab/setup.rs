@@ -4,9 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 
 use benchmaster_lab::kernel::{self, Architecture};
-use benchmaster_lab::qemu::{self, Qemu};
-use benchmaster_lab::uml::Uml;
-use benchmaster_lab::{BackEnd, Backend, KernelChoice, choice, root};
+use benchmaster_lab::{BackEnd, KernelChoice, choice, qemu, root};
 
 use super::{ask, kernel::origin};
 use crate::cli::SetupArgs;
@@ -34,17 +32,12 @@ pub(super) fn setup(args: &SetupArgs) -> Result<Status> {
         let _ = writeln!(text, "kernel    {} ({})", kernel.release, origin(&kernel));
         let _ = writeln!(text, "root      {}, {size} MiB", image.display());
     }
-    let back_ends: [&dyn Backend; 3] =
-        [&Qemu { kvm: true }, &Uml { virtual_time: false }, &Qemu { kvm: false }];
-    for back_end in back_ends {
-        let works = match back_end.available() {
-            Ok(()) => "works".to_owned(),
-            Err(error) => error.reason,
-        };
-        let _ = writeln!(text, "{:<9} {works}", back_end.back_end());
+    for back_end in [BackEnd::QemuKvm, BackEnd::Uml, BackEnd::QemuTcg] {
+        let works = choice::available(back_end).map_or_else(|error| error.reason, |()| "works".to_owned());
+        let _ = writeln!(text, "{back_end:<9} {works}");
     }
     let chosen = choice::choose(None, &KernelChoice::Packaged, &mut |_| {}).map_err(Failure::failed)?;
-    let _ = writeln!(text, "machines run on {}", BackEnd::to_string(&chosen.back_end()));
+    let _ = writeln!(text, "machines run on {chosen}");
     output::print(&text)?;
     Ok(Status::Fine)
 }

@@ -3,46 +3,7 @@
 use std::process::ExitStatus;
 
 /// What OpenSSH says, and what to do about it. The first that is found counts.
-const KNOWN: &[(&str, &str)] = &[
-    (
-        "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "its host key differs from the one in known_hosts; if the host was reinstalled, `ssh-keygen -R HOST`",
-    ),
-    (
-        "Host key verification failed",
-        "its host key is not known here; connect once (`ssh HOST`) and verify it, or add it to known_hosts",
-    ),
-    (
-        "Too many authentication failures",
-        "ssh offers too many keys; name the right one (`-i FILE -o IdentitiesOnly=yes`, or IdentityFile in ~/.ssh/config)",
-    ),
-    (
-        "Permission denied (",
-        "it must be possible to log in without a password: `ssh-copy-id HOST`, or a key in ssh-agent",
-    ),
-    ("Could not resolve hostname", "unknown host; compare the study's `hosts`, and ~/.ssh/config"),
-    (
-        "Connection refused",
-        "no sshd listens there; start it, or give its port (`-p PORT`, or Port in ~/.ssh/config)",
-    ),
-    ("Connection timed out", "nothing answers; the host is down or a firewall is between"),
-    ("No route to host", "the host is down or a firewall is between"),
-    ("Network is unreachable", "this host has no route to it"),
-    ("Bad configuration option", "the study's ssh options, or a configuration file of ssh, have a mistake"),
-    ("Bad owner or permissions", "ssh does not take its configuration while others can change it"),
-    ("This account is currently not available", "the user has no shell there"),
-    ("No space left on device", "the disk of the home directory is full there"),
-    ("Disk quota exceeded", "the user's quota is used up there"),
-    (
-        "Read-only file system",
-        "the home directory cannot be written there; install the program and give its path in the study",
-    ),
-    (
-        "Permission denied",
-        "the home directory cannot be written there; install the program and give its path in the study",
-    ),
-    ("not found", "the host has no POSIX shell at /bin/sh"),
-];
+const KNOWN: &str = include_str!("known.tsv");
 
 /// Whether a server turned a connection away for having too many.
 pub(super) fn is_crowded(said: &str) -> bool {
@@ -62,7 +23,8 @@ pub(super) fn failed(host: &str, by_hand: &str, status: Option<ExitStatus>, said
         Some((None, status)) => status.to_string(),
         None => "ssh does not end".to_owned(),
     };
-    let help = match KNOWN.iter().find(|(part, _)| said.contains(part)) {
+    let mut known = KNOWN.lines().filter_map(|line| line.split_once('\t'));
+    let help = match known.find(|(part, _)| said.contains(part)) {
         Some((_, help)) => help.replace("HOST", host),
         None => format!("try `{by_hand}`"),
     };

@@ -31,7 +31,7 @@ pub(crate) fn main() -> ExitCode {
 fn facts() {
     println!("release {}", fs::read_to_string("/proc/sys/kernel/osrelease").unwrap().trim());
     println!("uptime {}", fs::read_to_string("/proc/uptime").unwrap().trim());
-    for name in ["lab_name", "lab_interfaces", "lab_word"] {
+    for name in ["lab_name", "lab_word"] {
         println!("{name} {}", env::var(name).unwrap_or_default());
     }
     let memory = fs::read_to_string("/proc/meminfo").unwrap();

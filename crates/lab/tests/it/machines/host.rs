@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use benchmaster_lab::backend::BackEnd;
 use benchmaster_lab::kernel::{self, Architecture};
 use benchmaster_lab::machine::{ExitCause, Machine, MachineSpec, MachineState};
-use benchmaster_lab::qemu::Qemu;
-use benchmaster_lab::uml::Uml;
-use benchmaster_lab::{Backend, Kernel, KernelChoice, root};
+use benchmaster_lab::{Kernel, KernelChoice, choice, root};
 use libtest_mimic::{Failed, Trial};
 use tempfile::TempDir;
 
@@ -18,12 +16,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    type Make = fn() -> Box<dyn Backend>;
-    let back_ends: [(BackEnd, Make); 3] = [
-        (BackEnd::Uml, || Box::new(Uml { virtual_time: false })),
-        (BackEnd::QemuKvm, || Box::new(Qemu { kvm: true })),
-        (BackEnd::QemuTcg, || Box::new(Qemu { kvm: false })),
-    ];
     type Test = fn(&Bench) -> Result<(), Failed>;
     let tests: [(&str, Test); 5] = [
         ("boots_with_its_programs", boots),
@@ -32,9 +24,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         ("keeps_registers", registers),
         ("kernel_of_another_kind_is_refused", refused),
     ];
-    for (back_end, make) in back_ends {
+    for back_end in [BackEnd::Uml, BackEnd::QemuKvm, BackEnd::QemuTcg] {
         for (name, test) in tests {
-            trials.push(Trial::test(format!("{back_end}::{name}"), move || match Bench::new(make()) {
+            trials.push(Trial::test(format!("{back_end}::{name}"), move || match Bench::new(back_end) {
                 Ok(bench) => test(&bench),
                 Err(reason) if required(back_end) => Err(reason.into()),
                 Err(reason) => {
@@ -57,22 +49,22 @@ fn required(back_end: BackEnd) -> bool {
 
 /// What starts machines.
 struct Bench {
-    backend: Box<dyn Backend>,
+    back_end: BackEnd,
     kernel: Kernel,
     directory: TempDir,
 }
 
 impl Bench {
-    fn new(backend: Box<dyn Backend>) -> Result<Self, String> {
-        backend.available().map_err(|error| error.to_string())?;
-        let kind = backend.back_end().architecture().unwrap();
+    fn new(back_end: BackEnd) -> Result<Self, String> {
+        choice::available(back_end).map_err(|error| error.to_string())?;
+        let kind = back_end.architecture().unwrap();
         let choice = match std::env::var("BENCHMASTER_TEST_KERNEL") {
             Ok(text) if kind == Architecture::UserMode => text.parse().unwrap(),
             _ => KernelChoice::Packaged,
         };
         let kernel =
             kernel::find(&choice, kind, &mut |_| true, &mut |_| {}).map_err(|error| error.to_string())?;
-        Ok(Self { backend, kernel, directory: tempfile::tempdir().unwrap() })
+        Ok(Self { back_end, kernel, directory: tempfile::tempdir().unwrap() })
     }
 
     fn spec(&self, test: &str) -> MachineSpec {
@@ -94,7 +86,7 @@ impl Bench {
 
     /// Runs a machine to its end.
     fn run(&self, test: &str) -> (ExitCause, String) {
-        let mut machine = self.backend.start(&self.spec(test)).unwrap();
+        let mut machine = choice::start(self.back_end, &self.spec(test)).unwrap();
         let cause = wait(&mut machine, || self.console());
         (cause, self.console())
     }
@@ -148,7 +140,7 @@ fn panics(bench: &Bench) -> Result<(), Failed> {
 }
 
 fn killed(bench: &Bench) -> Result<(), Failed> {
-    let machine = bench.backend.start(&bench.spec("sleep")).unwrap();
+    let mut machine = choice::start(bench.back_end, &bench.spec("sleep")).unwrap();
     let process = machine.process();
     let deadline = Instant::now() + PATIENCE;
     while !bench.console().contains("asleep") {
@@ -219,7 +211,7 @@ fn refused(bench: &Bench) -> Result<(), Failed> {
         Architecture::UserMode => Architecture::Pc,
         Architecture::Pc => Architecture::UserMode,
     };
-    let error = bench.backend.start(&spec).unwrap_err().to_string();
+    let error = choice::start(bench.back_end, &spec).unwrap_err().to_string();
     assert!(error.contains("the back-end") && error.contains("boots"), "{error}");
     Ok(())
 }

@@ -4,21 +4,11 @@ use std::fmt::Write;
 
 use super::METRICS;
 use crate::mountstats::Numbers;
-use crate::sampling::text::{Faults, Malformed, number, signed, words};
+use crate::sampling::text::{Malformed, lines, number, signed, words};
 use crate::sampling::{Metric, Sink};
 
-/// Columns of an operation.
-const OPERATION: [&str; 9] = [
-    "ops",
-    "transmissions",
-    "timeouts",
-    "bytes_sent",
-    "bytes_received",
-    "queue_time",
-    "rtt_time",
-    "execute_time",
-    "errors",
-];
+/// Columns of an operation that have names.
+const COLUMNS: usize = 9;
 /// Where they begin in the list of metrics.
 const FIRST_COLUMN: usize = 43;
 
@@ -27,28 +17,25 @@ const FIRST_COLUMN: usize = 43;
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn parse(text: &str, mount: &str, scratch: &mut String, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
     let (mut operations, mut transports) = (false, 0);
-    for (at, line) in text.lines().enumerate().skip(1) {
+    lines(text, 1, |line| {
         let line = line.trim_ascii();
         if line.is_empty() {
-            continue;
+            return Some(());
         }
         if line == "per-op statistics" {
             operations = true;
-            continue;
+            return Some(());
         }
-        let result = line.split_once(':').and_then(|(key, value)| match key {
-            _ if operations => operation(key, value, mount, scratch, out),
-            "xprt" => {
+        match line.split_once(':')? {
+            (key, value) if operations => operation(key, value, mount, scratch, out),
+            ("xprt", value) => {
                 transports += 1;
                 transport(transports - 1, value, mount, scratch, out)
             }
-            _ => field(key, value, mount, scratch, out),
-        });
-        faults.check(at, line, result);
-    }
-    faults.finish()
+            (key, value) => field(key, value, mount, scratch, out),
+        }
+    })
 }
 
 fn operation(name: &str, values: &str, mount: &str, scratch: &mut String, out: &mut impl Sink) -> Option<()> {
@@ -61,7 +48,7 @@ fn operation(name: &str, values: &str, mount: &str, scratch: &mut String, out: &
     for (at, value) in words(values).enumerate() {
         let value = number(value)?;
         found += 1;
-        match METRICS.get(FIRST_COLUMN + at).filter(|_| at < OPERATION.len()) {
+        match METRICS.get(FIRST_COLUMN + at).filter(|_| at < COLUMNS) {
             Some(metric) => {
                 let scale = if metric.unit == "ns" { 1e6 } else { 1.0 };
                 out.put(metric.metric(), scratch, value * scale);
@@ -154,7 +141,9 @@ mod tests {
     #[test]
     fn columns_of_operations_are_where_they_are_looked_for() {
         let columns: Vec<_> =
-            METRICS.iter().skip(FIRST_COLUMN).take(OPERATION.len()).map(|metric| metric.name).collect();
-        assert_eq!(columns, OPERATION);
+            METRICS.iter().skip(FIRST_COLUMN).take(COLUMNS).map(|metric| metric.name).collect();
+        let expected =
+            "ops transmissions timeouts bytes_sent bytes_received queue_time rtt_time execute_time errors";
+        assert_eq!(columns.join(" "), expected);
     }
 }

@@ -3,14 +3,22 @@
 use std::fmt::Write;
 
 use super::METRICS;
-use super::procedures::{OPERATIONS, V2, V3, V4};
-use crate::sampling::text::{Faults, Malformed, number, shortened, signed, word, words};
+use crate::sampling::text::{Malformed, lines, number, only, signed, word, words};
 use crate::sampling::{Metric, MetricInfo, Sink};
 
 /// A metric of the list.
 pub(super) fn listed(name: &'static str) -> Metric<'static> {
     METRICS.iter().find(|metric| metric.name == name).map_or(Metric::gauge(name, "1"), MetricInfo::metric)
 }
+
+/// Names of procedures and operations by their numbers, in the lines of a file. RFC 1094.
+const V2: &str = include_str!("../procedures/nfs2.txt");
+/// RFC 1813.
+const V3: &str = include_str!("../procedures/nfs3.txt");
+/// RFC 7530.
+const V4: &str = include_str!("../procedures/nfs4.txt");
+/// RFC 7530, 8881, 7862 and 8276; those below 3 are no operations.
+const OPERATIONS: &str = include_str!("../procedures/nfs4-operations.txt");
 
 /// Names of the numbers of a line; empty for those that say nothing any more.
 const LINES: [(&str, &[&str]); 6] = [
@@ -29,11 +37,7 @@ const LINES: [(&str, &[&str]); 6] = [
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn rpc(text: &str, scratch: &mut String, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
-    for (at, line) in text.lines().enumerate() {
-        faults.check(at, line, rpc_line(line, scratch, out));
-    }
-    faults.finish()
+    lines(text, 0, |line| rpc_line(line, scratch, out))
 }
 
 fn rpc_line(line: &str, scratch: &mut String, out: &mut impl Sink) -> Option<()> {
@@ -47,12 +51,13 @@ fn rpc_line(line: &str, scratch: &mut String, out: &mut impl Sink) -> Option<()>
     };
     if let Some((version, names)) = calls {
         let metric = listed(if version.is_empty() { "operations" } else { "calls" });
+        let mut names = names.lines();
         // The first number says how many follow.
         for (at, value) in words(rest).skip(1).enumerate() {
             scratch.clear();
             scratch.push_str(version);
-            match names.get(at) {
-                Some(&"") => continue,
+            match names.next() {
+                Some("") => continue,
                 Some(name) => scratch.push_str(name),
                 None => {
                     let _ = write!(scratch, "{at}");
@@ -89,9 +94,7 @@ fn rpc_line(line: &str, scratch: &mut String, out: &mut impl Sink) -> Option<()>
 /// # Errors
 /// When it is none.
 pub fn threads(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let threads = number(text.trim_ascii()).ok_or_else(|| Malformed { line: 1, text: shortened(text) })?;
-    out.put(listed("threads"), "", threads);
-    Ok(())
+    only(text, number(text.trim_ascii())).map(|threads| out.put(listed("threads"), "", threads))
 }
 
 /// Parses the text of `/proc/fs/nfsd/pool_stats`: a header with names, and a row for each pool.
@@ -99,12 +102,8 @@ pub fn threads(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
 /// # Errors
 /// The first line that is not in the kernel's format.
 pub fn pools(text: &str, out: &mut impl Sink) -> Result<(), Malformed> {
-    let mut faults = Faults::default();
     let header = text.lines().next().unwrap_or_default().strip_prefix('#').unwrap_or_default();
-    for (at, line) in text.lines().enumerate().skip(1) {
-        faults.check(at, line, pool(header, line, out));
-    }
-    faults.finish()
+    lines(text, 1, |line| pool(header, line, out))
 }
 
 fn pool(header: &str, line: &str, out: &mut impl Sink) -> Option<()> {

@@ -2,7 +2,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Instant;
 
 use super::*;
-use crate::sampling::{Metric, MetricInfo, Reading, SampleError, Sink};
+use crate::sampling::{Kind, Metric, Reading, SampleError, Sink};
 
 /// Waits for something that another thread brings about.
 fn until(mut done: impl FnMut() -> bool) {
@@ -31,9 +31,6 @@ impl Sampler for Odd {
     fn name(&self) -> &'static str {
         "odd"
     }
-    fn metrics(&self) -> &'static [MetricInfo] {
-        &[]
-    }
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {
         let reads = self.reads.fetch_add(1, Ordering::Relaxed) + 1;
         out.put(Metric::counter("reads", "1"), "", reads.into());
@@ -52,8 +49,8 @@ fn this_host_is_sampled() {
     let before = monotonic_ns();
     let sampling = Sampling::start(&config, vec![]);
     // The first reading is there at once.
-    assert!(sampling.latest().values.iter().any(|value| value.key.metric == "MemTotal"));
-    until(|| sampling.latest().ticks >= 4);
+    assert!(sampling.shared.state().ticks >= 1);
+    until(|| sampling.shared.state().ticks >= 4);
     let samples = sampling.stop();
     let after = monotonic_ns();
     assert!(samples.ticks >= 5, "{}", samples.ticks);
@@ -122,9 +119,6 @@ impl Sampler for Dear {
     fn name(&self) -> &'static str {
         "dear"
     }
-    fn metrics(&self) -> &'static [MetricInfo] {
-        &[]
-    }
     fn read(&mut self, out: &mut Reading<'_>) -> Result<(), SampleError> {
         let start = thread_cpu_ns();
         while u128::from(thread_cpu_ns() - start) < self.0.as_nanos() {}
@@ -178,21 +172,4 @@ fn it_ends_when_it_is_dropped_and_does_not_wait_for_the_next_tick() {
     // The thread is gone, and the sampler with it.
     assert_eq!(Arc::strong_count(&reads), 1);
     assert_eq!(reads.load(Ordering::Relaxed), 1);
-}
-
-#[test]
-fn rates_are_per_second() {
-    let key = MetricKey { sampler: "a".into(), metric: "b".into(), instance: String::new() };
-    let mut value = LatestValue {
-        key,
-        kind: Kind::Counter,
-        unit: "1",
-        now: Point { time_ns: 2_500_000_000, value: 40.0 },
-        before: Some(Point { time_ns: 2_000_000_000, value: 10.0 }),
-    };
-    assert_eq!(value.rate(), Some(60.0));
-    value.now.value = 5.0;
-    assert_eq!(value.rate(), None);
-    value.before = None;
-    assert_eq!(value.rate(), None);
 }

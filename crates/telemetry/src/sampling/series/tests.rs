@@ -91,17 +91,6 @@ fn names_that_look_alike_are_different() {
 }
 
 #[test]
-fn the_state_has_the_reading_before() {
-    let mut recorder = Recorder::new("test");
-    recorder.reading(1).put(READS, "", 5.0);
-    assert_eq!(recorder.states().next().unwrap().before, None);
-    recorder.reading(2).put(READS, "", 7.0);
-    let state = recorder.states().next().unwrap();
-    assert_eq!(state.now, Point { time_ns: 2, value: 7.0 });
-    assert_eq!(state.before, Some(Point { time_ns: 1, value: 5.0 }));
-}
-
-#[test]
 fn series_and_problems_without_end_are_cut() {
     let mut recorder = Recorder::new("test");
     let mut out = recorder.reading(1);
