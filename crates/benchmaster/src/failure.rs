@@ -31,6 +31,16 @@ impl Failure {
         Self::new(Status::WrongInput, error.into())
     }
 
+    /// Of wrong input, in a message.
+    pub(crate) fn wrong(message: impl Into<String>) -> Self {
+        Self::wrong_input(anyhow::Error::msg(message.into()))
+    }
+
+    /// Of a measurement, in a message.
+    pub(crate) fn fault(message: impl Into<String>) -> Self {
+        Self::failed(anyhow::Error::msg(message.into()))
+    }
+
     pub(crate) fn failed(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Status::ChecksFailed, error.into())
     }
@@ -43,6 +53,13 @@ impl Failure {
             self.status = Status::WrongInput;
         }
         self
+    }
+}
+
+/// An error of which nothing else is known is one of the measurement.
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::failed(error)
     }
 }
 

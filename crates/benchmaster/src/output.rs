@@ -1,8 +1,11 @@
 //! Text to the terminal: results on standard output, everything else on standard error.
 
 use std::borrow::Cow;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
+use benchmaster_report::Document;
 use benchmaster_report::terminal::TextOptions;
 
 use crate::failure::{Failure, Status};
@@ -17,19 +20,49 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
         .and_then(|()| out.write_all(end.as_bytes()))
         .and_then(|()| out.flush())
     {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
-            Status::ChecksFailed,
-            anyhow::anyhow!("cannot write to standard output: {error}"),
-        )),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::fault(format!("cannot write to standard output: {error}")))
+        }
         _ => Ok(()),
     }
 }
 
 /// Prints a value as JSON.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::new(Status::ChecksFailed, error.into()))?;
-    print(&text)
+    print(&serde_json::to_string_pretty(value)?)
+}
+
+/// Prints what was found, as JSON or in words.
+pub(crate) fn answer(
+    json: bool,
+    value: &impl serde::Serialize,
+    words: impl FnOnce() -> String,
+) -> Result<Status, Failure> {
+    if json {
+        print_json(value)?
+    } else {
+        print(&words())?
+    }
+    Ok(Status::Fine)
+}
+
+/// Prints what was found, as JSON or as a document.
+pub(crate) fn document(
+    json: bool,
+    value: &impl serde::Serialize,
+    document: impl FnOnce() -> Document,
+) -> Result<Status, Failure> {
+    answer(json, value, || document().text(&text_options()))
+}
+
+/// Writes a file in one step: one that is there is whole.
+pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    fs::write(&partial, text).and_then(|()| fs::rename(&partial, path)).inspect_err(|_| {
+        // The reason is the first error; a left-over file is only untidy.
+        let _ = fs::remove_file(&partial);
+    })
 }
 
 /// Prints a line that is no result.

@@ -1,6 +1,6 @@
 //! Progress on standard error: a bar with the time left on a terminal, else one line per run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -176,11 +176,8 @@ impl Reporter {
             Some(length) => format!("{:.0} of {:.0} s", progress.elapsed.as_secs_f64(), length.as_secs_f64()),
             None => format!("{:.0} s", progress.elapsed.as_secs_f64()),
         };
-        let done = match (progress.done.bytes, progress.done.operations) {
-            (0, 0) => String::new(),
-            (0, operations) => format!(", {} operations", format::count(operations)),
-            (bytes, _) => format!(", {}", format::bytes(bytes as f64)),
-        };
+        let done = amount(progress.done.bytes, progress.done.operations);
+        let done = done.map_or_else(String::new, |done| format!(", {done}"));
         let behind = slowest(clients);
         bar.below = format!("{}: {workload}, {} {time}{done}{behind}", self.current, progress.phase);
         bar.show();
@@ -214,15 +211,10 @@ impl Reporter {
         let worst = run.checks.iter().map(|check| check.severity).max();
         // One check may speak against several workloads of the run.
         let ids = |severity| {
-            let ids =
-                run.checks.iter().filter(|check| check.severity == severity).map(|check| check.kind.name());
-            let mut once: Vec<&str> = Vec::new();
-            ids.for_each(|id| {
-                if !once.contains(&id) {
-                    once.push(id)
-                }
-            });
-            once.join(", ")
+            let checks = run.checks.iter().filter(|check| check.severity == severity);
+            let mut once = BTreeSet::new();
+            let ids = checks.map(|check| check.kind.name()).filter(|id| once.insert(*id));
+            ids.collect::<Vec<_>>().join(", ")
         };
         match worst {
             Some(severity @ Severity::Invalid) => format!("{value}; INVALID ({})", ids(severity)),
@@ -240,12 +232,19 @@ fn slowest(clients: &[ClientProgress]) -> String {
     match least.filter(|_| clients.len() > 1) {
         None => String::new(),
         Some(client) => {
-            let done = match client.done.bytes {
-                0 => format!("{} operations", format::count(client.done.operations)),
-                bytes => format::bytes(bytes as f64),
-            };
+            let done = amount(client.done.bytes, client.done.operations);
+            let done = done.unwrap_or_else(|| "0 operations".into());
             format!("; {} clients, slowest {} with {done}", clients.len(), client.name)
         }
+    }
+}
+
+/// Bytes, or operations where no bytes were moved.
+fn amount(bytes: u64, operations: u64) -> Option<String> {
+    match (bytes, operations) {
+        (0, 0) => None,
+        (0, operations) => Some(format!("{} operations", format::count(operations))),
+        (bytes, _) => Some(format::bytes(bytes as f64)),
     }
 }
 

@@ -20,7 +20,7 @@ use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_record::results::StudyResults;
 use benchmaster_report::details::NoDetails;
-use benchmaster_report::html;
+use benchmaster_report::pages;
 use benchmaster_testkit::{serve, study_results};
 use serde_json::{Value, json};
 
@@ -75,7 +75,9 @@ fn main() {
 
 fn page(results: &StudyResults) -> String {
     let analysis = analyze(results);
-    html::render(results, &analysis, &diagnose(results, &analysis, &NoDetails), &NoDetails).unwrap()
+    pages::study(results, &analysis, &diagnose(results, &analysis, &NoDetails), Some(&NoDetails))
+        .page()
+        .unwrap()
 }
 
 /// `factorial/report.html`, since most pages are called the same.

@@ -4,12 +4,14 @@
 use benchmaster_diagnosis::explanation::Group;
 use benchmaster_diagnosis::finding::Finding;
 use benchmaster_record::results::{CheckKind, Severity, Unit};
+use jiff::Timestamp;
 
 use crate::format::{self, Scale};
 use crate::plots::figure::{Figure, short};
 
+/// A page of one of the [`pages`](crate::pages), whoever reads it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Document {
+pub struct Document {
     /// What the page is: `Benchmaster report`.
     pub(crate) kind: &'static str,
     pub(crate) title: String,
@@ -126,7 +128,7 @@ impl From<Note> for Block {
 }
 
 /// Something that a reader of the numbers must know.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Note {
     /// `None`: nothing is wrong.
     pub(crate) severity: Option<Severity>,
@@ -149,6 +151,8 @@ pub(crate) struct Entry {
     pub(crate) group: Group,
     /// Where and when.
     pub(crate) place: String,
+    /// Whether the terminal shows its evidence too.
+    pub(crate) is_whole: bool,
     pub(crate) plot: Option<Link>,
     pub(crate) evidence: Vec<Table>,
     /// Cause, rule, source.
@@ -200,19 +204,66 @@ pub(crate) enum Style {
     Marked(Severity),
 }
 
-impl Table {
-    /// A table without rows. A column whose name begins with `#` holds numbers; `|2` at its end is its rank.
-    pub(crate) fn new(caption: impl Into<String>, head: &[&str]) -> Self {
-        let head = head.iter().map(|name| {
-            let ranked = name.rsplit_once('|').and_then(|(name, rank)| Some((name, rank.parse().ok()?)));
-            let (name, rank) = ranked.unwrap_or((name, 0));
-            let (text, number) = name.strip_prefix('#').map_or((name, false), |name| (name, true));
-            Head { text: text.into(), number, rank }
-        });
-        Self { caption: caption.into(), head: head.collect(), rows: Vec::new(), note: String::new() }
+/// A table that is made column by column: name and cells of a column stand together.
+pub(crate) struct Columns<R> {
+    of: Vec<R>,
+    table: Table,
+}
+
+impl<R> Columns<R> {
+    /// A column whose name begins with `#` holds numbers; `|2` at the end of the name is its rank.
+    pub(crate) fn column(mut self, name: &str, cell: impl FnMut(&R) -> Cell) -> Self {
+        self.table.head.push(Head::of(name));
+        let cells = self.of.iter().map(cell);
+        self.table.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
+        self
     }
-    pub(crate) fn without_first(&mut self) {
-        self.leave_out(0);
+
+    pub(crate) fn column_if(self, is_there: bool, name: &str, cell: impl FnMut(&R) -> Cell) -> Self {
+        if is_there { self.column(name, cell) } else { self }
+    }
+
+    pub(crate) fn any(&self, is: impl Fn(&R) -> bool) -> bool {
+        self.of.iter().any(is)
+    }
+
+    /// What to mind when reading it.
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        self.table.note = note.into();
+        self
+    }
+
+    pub(crate) fn table(self) -> Table {
+        self.table
+    }
+
+    /// The table, unless it is empty.
+    pub(crate) fn filled(self) -> Option<Table> {
+        (!self.of.is_empty()).then_some(self.table)
+    }
+}
+
+impl Head {
+    fn of(name: &str) -> Self {
+        let ranked = name.rsplit_once('|').and_then(|(name, rank)| Some((name, rank.parse().ok()?)));
+        let (name, rank) = ranked.unwrap_or((name, 0));
+        let (text, number) = name.strip_prefix('#').map_or((name, false), |name| (name, true));
+        Self { text: text.into(), number, rank }
+    }
+}
+
+impl Table {
+    /// A table with a row for each of these.
+    pub(crate) fn of<R>(caption: impl Into<String>, rows: impl IntoIterator<Item = R>) -> Columns<R> {
+        let of: Vec<R> = rows.into_iter().collect();
+        let rows = of.iter().map(|_| Vec::new()).collect();
+        Columns { of, table: Self { caption: caption.into(), head: Vec::new(), rows, note: String::new() } }
+    }
+
+    /// A table without rows.
+    pub(crate) fn new(caption: impl Into<String>, head: &[&str]) -> Self {
+        let head = head.iter().map(|name| Head::of(name)).collect();
+        Self { caption: caption.into(), head, rows: Vec::new(), note: String::new() }
     }
 
     pub(crate) fn leave_out(&mut self, column: usize) {
@@ -220,11 +271,6 @@ impl Table {
         self.rows.iter_mut().for_each(|row| {
             row.remove(column);
         });
-    }
-
-    /// The table, unless it is empty.
-    pub(crate) fn filled(self) -> Option<Self> {
-        (!self.rows.is_empty()).then_some(self)
     }
 
     /// Keeps the first rows, and says so.
@@ -259,6 +305,10 @@ impl Cell {
         Self::number(format::count(n as u64), n as f64)
     }
 
+    pub(crate) fn whole(n: Option<u64>) -> Self {
+        n.map_or_else(Self::none, |n| Self::count(n as usize))
+    }
+
     /// A sentence, which the terminal prints below the table.
     pub(crate) fn sentence(text: impl Into<String>) -> Self {
         Self { style: Style::Sentence, ..Self::text(text) }
@@ -278,6 +328,11 @@ impl Cell {
 
     pub(crate) fn time(ns: Option<f64>) -> Self {
         Self::some(ns, |ns| format!("{}{}", if ns < 0.0 { "−" } else { "" }, format::time(ns.abs())))
+    }
+
+    /// A time of day in UTC.
+    pub(crate) fn instant(time: &Timestamp) -> Self {
+        Self::text(time.strftime("%Y-%m-%d %H:%M:%S").to_string())
     }
 
     pub(crate) fn percent(share: Option<f64>) -> Self {

@@ -20,11 +20,11 @@ mod table;
 mod tables;
 
 pub use json::export_json;
-pub use markdown::markdown;
 
 use self::parquet_file::ParquetWriter;
 use self::table::CsvWriter;
 use crate::details::Details;
+use crate::pages::study;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     /// One CSV file per table (RFC 4180, UTF-8, with a header).
@@ -72,7 +72,7 @@ pub fn export(
     if format == Format::Markdown {
         let (analysis, diagnosis) = found(results, details);
         let path = out.join("results.md");
-        let text = markdown(results, &analysis, &diagnosis);
+        let text = study(results, &analysis, &diagnosis, None).markdown();
         replace(&path, |mut file| file.write_all(text.as_bytes()).map_err(at(&path)))?;
         return Ok(vec![path]);
     }

@@ -3,23 +3,13 @@
 use std::fmt::Write;
 use std::mem::discriminant;
 
-use benchmaster_analysis::Analysis;
-use benchmaster_analysis::compare::{Comparison, History};
-use benchmaster_analysis::experiment::Experiment;
-use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::explanation::Group;
-use benchmaster_record::results::{Severity, StudyResults};
+use benchmaster_record::results::Severity;
 
-use crate::details::Details;
 use crate::document::{Block, Depth, Document, Entry, Note, Section, Style, Table, word};
 use crate::format;
 use crate::overview::unbroken;
 use crate::plots::figure::Figure;
-use crate::plots::{Plots, effects};
-use crate::sections::{compare, experiment, hash_cast, history, study};
-
-pub use crate::sections::differences::Compared;
-pub use crate::sections::hash_cast::{HashCast, HashCastCurve, HashCastPoint, HashCastPoints};
 
 /// Why a page could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -31,67 +21,37 @@ const ROWS: usize = 1_200;
 /// Rows up to which a table does not scroll.
 const SHORT: usize = 12;
 
-/// The report of a study. Whatever is wrong with the results is shown on it.
-pub fn render(
-    results: &StudyResults,
-    analysis: &Analysis,
-    diagnosis: &Diagnosis,
-    details: &dyn Details,
-) -> Result<String, HtmlError> {
-    let plots = Plots::of_study(results, analysis, details);
-    page(study::document(results, analysis, diagnosis, plots))
-}
-
-/// The page of a comparison: what changed; then latencies, RPCs, findings and conditions side by side.
-pub fn compare(comparison: &Comparison, a: Compared<'_>, b: Compared<'_>) -> Result<String, HtmlError> {
-    page(compare::document(comparison, Some([a, b])))
-}
-
-/// The page of a series of results, with its changes marked.
-pub fn history(history: &History) -> Result<String, HtmlError> {
-    page(history::document(history))
-}
-
-/// The page of an experiment alone, as for data that come from a file.
-pub fn experiment(found: &Experiment) -> Result<String, HtmlError> {
-    let title = format!("Effects on {}", found.response);
-    page(experiment::document(title, &[], found, effects::of_experiment(found)))
-}
-
-/// The page of Hash-Cast: probabilities of winner/loser ratios by the number of flows.
-pub fn hash_cast(model: &HashCast) -> Result<String, HtmlError> {
-    page(hash_cast::document(model))
-}
-
-/// A page with everything in it.
-fn page(mut document: Document) -> Result<String, HtmlError> {
-    document.sections.iter_mut().for_each(cap);
-    let mut html = Html { out: String::new(), figures: Vec::new() };
-    html.document(&document);
-    // A line of JSON for each figure, so that the script reads those alone that are looked at.
-    let lines: Vec<String> = html.figures.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
-    let title = match document.kind {
-        "Benchmaster report" => format!("{} – {}", document.title, document.kind),
-        _ => document.title.clone(),
-    };
-    let parts = [
-        include_str!("../assets/head.html"),
-        "<title>",
-        &escape(&title),
-        "</title>\n<style>",
-        include_str!("../assets/report.css"),
-        "</style>\n</head>\n<body>\n",
-        &html.out,
-        "<script type=\"application/x-ndjson\" id=\"figures\">",
-        &json_for_script(&lines.join("\n")),
-        "</script>\n<script>",
-        include_str!("../assets/plot.js"),
-        include_str!("../assets/pointer.js"),
-        "</script>\n<script>",
-        include_str!("../assets/report.js"),
-        "</script>\n</body>\n</html>\n",
-    ];
-    Ok(parts.concat())
+impl Document {
+    /// A page with everything in it.
+    pub fn page(mut self) -> Result<String, HtmlError> {
+        self.sections.iter_mut().for_each(cap);
+        let mut html = Html { out: String::new(), figures: Vec::new() };
+        html.document(&self);
+        // A line of JSON for each figure, so that the script reads those alone that are looked at.
+        let lines: Vec<String> = html.figures.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
+        let title = match self.kind {
+            "Benchmaster report" => format!("{} – {}", self.title, self.kind),
+            _ => self.title.clone(),
+        };
+        let parts = [
+            include_str!("../assets/head.html"),
+            "<title>",
+            &escape(&title),
+            "</title>\n<style>",
+            include_str!("../assets/report.css"),
+            "</style>\n</head>\n<body>\n",
+            &html.out,
+            "<script type=\"application/x-ndjson\" id=\"figures\">",
+            &json_for_script(&lines.join("\n")),
+            "</script>\n<script>",
+            include_str!("../assets/plot.js"),
+            include_str!("../assets/pointer.js"),
+            "</script>\n<script>",
+            include_str!("../assets/report.js"),
+            "</script>\n</body>\n</html>\n",
+        ];
+        Ok(parts.concat())
+    }
 }
 
 /// Cuts the tables below each heading to about [`ROWS`] rows together.

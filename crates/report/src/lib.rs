@@ -1,5 +1,5 @@
-//! What is shown: one `Document` of headings, sentences, tables, plots and notes, rendered for the [`terminal`], as a
-//! self-contained [`html`] page and as Markdown; tables for other programs ([`export`]).
+//! What is shown: one [`Document`] of headings, sentences, tables, plots and notes for each of the [`pages`], rendered for the
+//! [`terminal`], as a self-contained [`html`] page and as Markdown; tables for other programs ([`export`]).
 pub mod details;
 mod document;
 pub mod export;
@@ -10,5 +10,20 @@ mod overview;
 mod plots;
 mod sections;
 pub mod terminal;
+
+pub use document::Document;
+
+/// The documents that commands show.
+pub mod pages {
+    pub use crate::sections::compare::document as comparison;
+    pub use crate::sections::differences::Compared;
+    pub use crate::sections::experiment::{document as experiment, sample};
+    pub use crate::sections::findings::{document as diagnosis, explanation};
+    pub use crate::sections::hash_cast::{
+        HashCast, HashCastFlows, HashCastLoads, HashCastRatio, document as hash_cast,
+    };
+    pub use crate::sections::history::document as history;
+    pub use crate::sections::study::document as study;
+}
 
 use benchmaster_units::format;

@@ -12,7 +12,7 @@ use benchmaster_record::results::{
     Check, Replication, RunRecord, SessionEnd, Severity, StudyRecord, StudyResults, Unit,
 };
 
-pub(crate) use self::fleet::{agents, network_text, start_line, starts};
+pub(crate) use self::fleet::{Client, agents, clients, network_text, start_line, starts};
 pub(crate) use self::wire::{
     events_text, kind_text, kinds, lab_lines, measured_rpcs, network_lines, phase_text,
 };
@@ -21,6 +21,18 @@ use crate::format;
 /// With blanks at which no line may break.
 pub(crate) fn unbroken(text: &str) -> String {
     text.replace(' ', "\u{a0}")
+}
+
+/// What belongs together, in the order of the first of each.
+pub(crate) fn grouped<K: PartialEq, V>(pairs: impl IntoIterator<Item = (K, V)>) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for (key, value) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, values)) => values.push(value),
+            None => groups.push((key, vec![value])),
+        }
+    }
+    groups
 }
 
 /// The responses of a workload as a whole that are rates, the one that stands for it first.

@@ -16,14 +16,3 @@ pub(crate) mod results;
 pub(crate) mod study;
 pub(crate) mod validity;
 mod wire;
-
-use benchmaster_analysis::Analysis;
-
-use crate::document::Table;
-
-/// Leaves out the column of treatments where a study has only one.
-fn by_treatment(table: &mut Table, analysis: &Analysis) {
-    if analysis.treatments.len() == 1 {
-        table.without_first();
-    }
-}

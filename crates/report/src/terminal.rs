@@ -5,18 +5,10 @@ mod summary;
 
 use std::path::PathBuf;
 
-use benchmaster_analysis::Analysis;
-use benchmaster_analysis::compare::{Comparison, History};
-use benchmaster_analysis::experiment::{Experiment, Sample};
-use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_diagnosis::explanation::Explanation;
 use benchmaster_diagnosis::finding::{CostOf, Finding};
-use benchmaster_record::results::StudyResults;
 
 use crate::document::{Block, Depth, Document, Entry, Note};
 use crate::format;
-use crate::plots::Plots;
-use crate::sections::{compare, experiment, findings, history, study};
 use grid::Text;
 
 pub use grid::wrap;
@@ -45,73 +37,24 @@ impl Default for TextOptions {
     }
 }
 
-/// Everything that is known of a study but its plots.
-pub fn analysis_text(
-    results: &StudyResults,
-    analysis: &Analysis,
-    diagnosis: &Diagnosis,
-    options: &TextOptions,
-) -> String {
-    document(&study::document(results, analysis, diagnosis, Plots::default()), options)
-}
-
-pub fn comparison_text(comparison: &Comparison, options: &TextOptions) -> String {
-    document(&compare::document(comparison, None), options)
-}
-
-pub fn history_text(history: &History, options: &TextOptions) -> String {
-    document(&history::document(history), options)
-}
-
-/// What `diagnose` prints: all findings with their evidence, below `lead`.
-pub fn diagnosis_text(
-    title: String,
-    lead: Vec<String>,
-    diagnosis: &Diagnosis,
-    options: &TextOptions,
-) -> String {
-    render(&findings::document(title, lead, diagnosis), Depth::Page, options)
-}
-
-pub fn explanation_text(one: &Explanation, options: &TextOptions) -> String {
-    document(&findings::explanation(one), options)
-}
-
-/// The effects in a table of runs without a study.
-pub fn experiment_text(title: &str, notes: &[String], found: &Experiment, options: &TextOptions) -> String {
-    document(&experiment::document(title.into(), notes, found, Vec::new()), options)
-}
-
-pub fn sample_text(
-    title: &str,
-    response: &str,
-    notes: &[String],
-    found: &Sample,
-    options: &TextOptions,
-) -> String {
-    document(&experiment::sample(format!("{title}: {response}"), notes, found), options)
-}
-
-/// A document as text; plots and what only the page has are left out.
-pub(crate) fn document(document: &Document, options: &TextOptions) -> String {
-    render(document, Depth::Full, options)
-}
-
-fn render(document: &Document, depth: Depth, options: &TextOptions) -> String {
-    let mut text = Text::new(options);
-    text.bold_line(&document.title);
-    document.lead.iter().for_each(|lead| text.wrapped("", lead));
-    for section in &document.sections {
-        let blocks = section.blocks(depth);
-        if blocks.iter().any(|block| !matches!(block, Block::Heading(_))) {
-            text.section(&section.title.to_uppercase());
-            write(&mut text, &blocks, depth);
+impl Document {
+    /// As text; plots and what only the page has are left out.
+    pub fn text(&self, options: &TextOptions) -> String {
+        let mut text = Text::new(options);
+        text.bold_line(&self.title);
+        self.lead.iter().for_each(|lead| text.wrapped("", lead));
+        for section in &self.sections {
+            let blocks = section.blocks(Depth::Full);
+            if blocks.iter().any(|block| !matches!(block, Block::Heading(_))) {
+                text.section(&section.title.to_uppercase());
+                write(&mut text, &blocks);
+            }
         }
+        text.finish()
     }
-    text.finish()
 }
 
-fn write(text: &mut Text, blocks: &[&Block], depth: Depth) {
+fn write(text: &mut Text, blocks: &[&Block]) {
     for (at, block) in blocks.iter().enumerate() {
         match block {
             Block::Heading(_) if matches!(blocks.get(at + 1), None | Some(Block::Heading(_))) => {}
@@ -130,14 +73,14 @@ fn write(text: &mut Text, blocks: &[&Block], depth: Depth) {
                     text.clipped_after("   ", &format!("do: {}", note.remedy), usize::MAX);
                 }
             }
-            Block::Finding(entry) => finding(text, entry, depth),
+            Block::Finding(entry) => finding(text, entry),
             // A file that can be read elsewhere.
             Block::Fold(_, blocks) if matches!(blocks.first(), Some(Block::Code(..))) => {}
             Block::Fold(title, blocks) => {
                 if !matches!(blocks.first(), Some(Block::Table(_) | Block::Finding(_) | Block::Note(_))) {
                     text.section(title);
                 }
-                write(text, &blocks.iter().collect::<Vec<_>>(), depth);
+                write(text, &blocks.iter().collect::<Vec<_>>());
             }
             Block::Code(_, code) => code.lines().for_each(|line| text.raw_line(&format!("  {line}"))),
             Block::Plot(_) => {}
@@ -152,9 +95,8 @@ fn told(note: &Note) -> String {
     }
 }
 
-/// A finding; for a reader of all depths with its evidence.
-fn finding(text: &mut Text, entry: &Entry, depth: Depth) {
-    if depth == Depth::Page {
+fn finding(text: &mut Text, entry: &Entry) {
+    if entry.is_whole {
         text.raw_line("");
     }
     let finding = &entry.finding;
@@ -165,7 +107,7 @@ fn finding(text: &mut Text, entry: &Entry, depth: Depth) {
         text.clipped_after("   ", &format!("where: {}", entry.place), usize::MAX);
     }
     text.clipped_after("   ", &format!("do: {}", remedy(finding)), usize::MAX);
-    if depth == Depth::Page {
+    if entry.is_whole {
         for (term, words) in &entry.background {
             text.clipped_after("   ", &format!("{}: {words}", term.to_lowercase()), usize::MAX);
         }

@@ -282,7 +282,16 @@ pub fn plural(n: usize, what: &str) -> String {
 
 /// A text in ASCII, for terminals that have no Unicode: `+/-` for `±`, `us` for `µs`.
 pub fn ascii(text: &str) -> String {
-    let pairs = [("±", "+/-"), ("×", "x"), ("·", "*"), ("µs", "us"), ("−", "-"), ("…", "...")];
+    let pairs = [
+        ("±", "+/-"),
+        ("×", "x"),
+        ("·", "*"),
+        ("µs", "us"),
+        ("−", "-"),
+        ("–", "-"),
+        ("…", "..."),
+        ("ω²", "omega^2"),
+    ];
     pairs.iter().fold(text.to_owned(), |text, (unicode, ascii)| text.replace(unicode, ascii))
 }
 

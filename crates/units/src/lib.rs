@@ -82,24 +82,17 @@ impl FromStr for ByteSize {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = split_number(text, "a size such as `64KiB`")?;
         if unit.is_empty() && number.fract() == 0.0 && !text.contains('.') {
-            return text.trim().parse().map(Self).map_err(|_| UnitError::Range {
-                text: text.into(),
-                problem: "not a number of bytes that fits in 64 bits",
-            });
+            let bytes = text.trim().parse().map(Self);
+            return bytes.map_err(|_| out_of_range(text, "not a number of bytes that fits in 64 bits"));
         }
-        let Some((_, factor)) = SIZE_UNITS.iter().find(|(name, _)| *name == unit) else {
-            return Err(UnitError::Unit {
-                text: text.into(),
-                found: found(unit),
-                fix: size_fix(text, number, unit),
-            });
-        };
-        let bytes = number * *factor as f64;
+        let factor =
+            factor(SIZE_UNITS, unit).ok_or_else(|| unknown(text, unit, size_fix(text, number, unit)))?;
+        let bytes = number * factor as f64;
         if bytes > (1u64 << 62) as f64 {
-            return Err(UnitError::Range { text: text.into(), problem: "more than 4 EiB" });
+            return Err(out_of_range(text, "more than 4 EiB"));
         }
         if (bytes - bytes.round()).abs() > 1e-6 * bytes.max(1.0) {
-            return Err(UnitError::Range { text: text.into(), problem: "not a whole number of bytes" });
+            return Err(out_of_range(text, "not a whole number of bytes"));
         }
         Ok(Self(bytes.round() as u64))
     }
@@ -180,7 +173,7 @@ impl FromStr for TimeSpan {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         const EXAMPLE: &str = "a duration such as `250ms`, `30s` or `5min`";
         let (number, unit) = split_number(text, EXAMPLE)?;
-        let Some((_, factor)) = TIME_UNITS.iter().find(|(name, _)| *name == unit) else {
+        let Some(factor) = factor(TIME_UNITS, unit) else {
             let fix = if unit.is_empty() && number == 0.0 {
                 "`0s`".into()
             } else if unit.is_empty() {
@@ -188,11 +181,11 @@ impl FromStr for TimeSpan {
             } else {
                 "one of ns, us, ms, s, min, h, d".into()
             };
-            return Err(UnitError::Unit { text: text.into(), found: found(unit), fix });
+            return Err(unknown(text, unit, fix));
         };
         let nanos = number * factor;
         if nanos > 3.2e18 {
-            return Err(UnitError::Range { text: text.into(), problem: "more than 100 years" });
+            return Err(out_of_range(text, "more than 100 years"));
         }
         Ok(Self(Duration::from_nanos(nanos.round() as u64)))
     }
@@ -228,16 +221,10 @@ impl FromStr for Rate {
         let per_second = match unit {
             "/s" => number,
             "/min" => number / 60.0,
-            _ => {
-                return Err(UnitError::Unit {
-                    text: text.into(),
-                    found: found(unit),
-                    fix: format!("`{number}/s`"),
-                });
-            }
+            _ => return Err(unknown(text, unit, format!("`{number}/s`"))),
         };
         if per_second <= 0.0 {
-            return Err(UnitError::Range { text: text.into(), problem: "not more than 0/s" });
+            return Err(out_of_range(text, "not more than 0/s"));
         }
         Ok(Self(per_second))
     }
@@ -260,17 +247,13 @@ impl FromStr for Bandwidth {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let (number, unit) = split_number(text, "a bandwidth such as `20MB/s` or `1Gbit/s`")?;
-        let bits = BIT_UNITS.iter().find(|(name, _)| *name == unit).map(|(_, factor)| factor / 8.0);
-        let bytes = || {
-            let size = unit.strip_suffix("/s")?;
-            SIZE_UNITS.iter().find(|(name, _)| *name == size).map(|(_, factor)| *factor as f64)
-        };
+        let bits = factor(BIT_UNITS, unit).map(|bits| bits / 8.0);
+        let bytes = || factor(SIZE_UNITS, unit.strip_suffix("/s")?).map(|bytes| bytes as f64);
         let Some(factor) = bits.or_else(bytes) else {
-            let fix = format!("`{number}MB/s` (bytes) or `{number}Mbit/s` (bits)");
-            return Err(UnitError::Unit { text: text.into(), found: found(unit), fix });
+            return Err(unknown(text, unit, format!("`{number}MB/s` (bytes) or `{number}Mbit/s` (bits)")));
         };
         if number <= 0.0 {
-            return Err(UnitError::Range { text: text.into(), problem: "not more than nothing" });
+            return Err(out_of_range(text, "not more than nothing"));
         }
         Ok(Self(number * factor))
     }
@@ -295,11 +278,17 @@ fn split_number<'a>(text: &'a str, example: &'static str) -> Result<(f64, &'a st
     Ok((number, unit.trim()))
 }
 
-fn found(unit: &str) -> String {
-    match unit {
-        "" => "no unit".into(),
-        unit => format!("the unknown unit `{unit}`"),
-    }
+fn factor<T: Copy>(units: &[(&str, T)], unit: &str) -> Option<T> {
+    units.iter().find(|(name, _)| *name == unit).map(|(_, factor)| *factor)
+}
+
+fn unknown(text: &str, unit: &str, fix: String) -> UnitError {
+    let found = if unit.is_empty() { "no unit".into() } else { format!("the unknown unit `{unit}`") };
+    UnitError::Unit { text: text.into(), found, fix }
+}
+
+fn out_of_range(text: &str, problem: &'static str) -> UnitError {
+    UnitError::Range { text: text.into(), problem }
 }
 
 macro_rules! text_quantity {

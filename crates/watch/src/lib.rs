@@ -9,6 +9,7 @@
 pub mod mounts;
 pub mod study;
 
+mod controls;
 mod draw;
 mod keys;
 mod numbers;

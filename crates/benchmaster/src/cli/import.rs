@@ -76,7 +76,7 @@ pub(crate) struct ImportFio {
     pub(crate) file: ImportFile,
     /// Size of files and devices of which the job file does not say it, because they exist already; a study makes files of
     /// this size instead
-    #[arg(long, value_name = "SIZE", value_parser = super::value::byte_size)]
+    #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<ByteSize>,
 }
 

@@ -8,7 +8,7 @@ use benchmaster_study::settings::NetworkSettings;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::{Args, ValueEnum};
 
-use super::value::{bits_per_second, byte_size, discipline, part, time_span};
+use super::value::{bits_per_second, discipline, part};
 
 /// Run programs over an emulated network
 ///
@@ -32,10 +32,10 @@ COMMAND finds BENCHMASTER_SERVER_ADDRESS, BENCHMASTER_CLIENT_ADDRESS and BENCHMA
 The exit status is 0 when all commands succeed, else 1.")]
 pub(crate) struct WireArgs {
     /// One-way delay; the round trip grows by twice this
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time_span)]
+    #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) delay: TimeSpan,
     /// Jitter: each frame is delayed by up to this much less or more; frames keep their order
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = time_span)]
+    #[arg(long, value_name = "TIME", default_value = "0s")]
     pub(crate) jitter: TimeSpan,
     /// Bandwidth of each client's link, in each direction: 1Gbit, 100Mbit/s, 20MB/s [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = bits_per_second)]
@@ -44,7 +44,7 @@ pub(crate) struct WireArgs {
     #[arg(long, value_name = "PART", default_value = "0", value_parser = part)]
     pub(crate) loss: f64,
     /// Queue limit in bytes [default: bandwidth × round trip + 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = byte_size, requires = "bandwidth")]
+    #[arg(long, value_name = "SIZE", requires = "bandwidth")]
     pub(crate) queue: Option<ByteSize>,
     /// Bandwidth of the server's link, shared by all clients
     #[arg(long, value_name = "RATE", value_parser = bits_per_second)]
@@ -76,7 +76,7 @@ pub(crate) struct WireArgs {
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
     /// Longest busy-wait before a frame is due; less saves CPU time and is less precise (wire only)
-    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = time_span)]
+    #[arg(long, value_name = "TIME", default_value = "100us")]
     pub(crate) spin: TimeSpan,
     /// Print the report as JSON on standard output
     #[arg(long)]
@@ -97,10 +97,10 @@ pub(crate) struct QueueArgs {
     #[arg(long, value_name = "NAME", value_parser = discipline)]
     pub(crate) queue_discipline: Option<Discipline>,
     /// Limit of each transmit queue in bytes [default: bandwidth × round trip + 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    #[arg(long, value_name = "SIZE")]
     pub(crate) queue_limit: Option<ByteSize>,
     /// Most bytes of one flow in its transmit queue; the rest waits at the sender [default: unlimited]
-    #[arg(long, value_name = "SIZE", value_parser = byte_size)]
+    #[arg(long, value_name = "SIZE")]
     pub(crate) flow_limit: Option<ByteSize>,
     /// Seed of the key with which flows are hashed [default: that of --seed]
     #[arg(long, value_name = "N", conflicts_with = "hash_key")]
@@ -109,7 +109,7 @@ pub(crate) struct QueueArgs {
     #[arg(long, value_name = "KEY")]
     pub(crate) hash_key: Option<HashKey>,
     /// Period after which flows are hashed with another key [default: never]
-    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    #[arg(long, value_name = "TIME")]
     pub(crate) rehash: Option<TimeSpan>,
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::value::{far_end_address, relay_address, target_address, time_span};
+use super::value::{far_end_address, relay_address, target_address};
 
 /// Measure the network, without a file system
 ///
@@ -71,10 +71,10 @@ pub(crate) struct ProbeNetworkArgs {
     #[arg(short, long, value_name = "N", default_value_t = 5)]
     pub(crate) repetitions: u16,
     /// How long each transfer is measured
-    #[arg(long, value_name = "TIME", value_parser = time_span, default_value = "500ms")]
+    #[arg(long, value_name = "TIME", default_value = "500ms")]
     pub(crate) duration: TimeSpan,
     /// What passes before, while windows grow [default: 20 round trips, from 250ms to 5s]
-    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    #[arg(long, value_name = "TIME")]
     pub(crate) warm_up: Option<TimeSpan>,
     /// Round trips in all; fewer if they take too long
     #[arg(long, value_name = "N", default_value_t = 2000)]
@@ -89,7 +89,7 @@ pub(crate) struct ProbeNetworkArgs {
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     pub(crate) reply: ByteSize,
     /// Time between two readings of TCP_INFO
-    #[arg(long, value_name = "TIME", value_parser = time_span, default_value = "50ms")]
+    #[arg(long, value_name = "TIME", default_value = "50ms")]
     pub(crate) sample_interval: TimeSpan,
     /// Print JSON, with every flow and TCP_INFO over time
     #[arg(long)]

@@ -6,7 +6,6 @@ use benchmaster_units::TimeSpan;
 use clap::{Args, ValueEnum};
 
 use super::change::ChangeArgs;
-use super::value::time_span;
 
 /// Run or resume a study
 ///
@@ -94,7 +93,7 @@ pub(crate) struct QuickArgs {
     /// mounts [default: the embedded server]
     pub(crate) target: Option<PathBuf>,
     /// How long each workload that runs for a time is measured [default: 3s]
-    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    #[arg(long, value_name = "TIME")]
     pub(crate) duration: Option<TimeSpan>,
     /// Print the battery as a study file, and measure nothing
     #[arg(long)]

@@ -9,7 +9,7 @@ use benchmaster_units::{ByteSize, TimeSpan};
 use clap::Args;
 use log::LevelFilter;
 
-use super::value::{listen_address, log_level, max_io, portmap_address, time_span};
+use super::value::{listen_address, log_level, max_io, portmap_address};
 
 /// Serve files in memory over NFS v2, v3, v4.0, v4.1 and v4.2
 ///
@@ -53,7 +53,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
     /// Lease time of NFSv4
-    #[arg(long, value_name = "TIME", default_value = "90s", value_parser = time_span)]
+    #[arg(long, value_name = "TIME", default_value = "90s")]
     pub(crate) lease: TimeSpan,
     /// Slots of a session
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -71,7 +71,7 @@ pub(crate) struct ServeArgs {
     #[arg(long)]
     pub(crate) null_data: bool,
     /// Steps in which change attribute and times move, as on servers with coarse clocks
-    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    #[arg(long, value_name = "TIME")]
     pub(crate) change_granularity: Option<TimeSpan>,
     /// Map user 0 to the anonymous user (root squash)
     #[arg(long)]

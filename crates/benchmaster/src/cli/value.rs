@@ -1,24 +1,16 @@
 //! Values of options: what is written, and what it means.
 
+use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use benchmaster_netem::interface::Discipline;
-use benchmaster_units::{Bandwidth, ByteSize, TimeSpan};
-
-pub(super) fn time_span(text: &str) -> Result<TimeSpan, String> {
-    text.parse().map_err(|error: benchmaster_units::UnitError| error.to_string())
-}
-
-pub(super) fn byte_size(text: &str) -> Result<ByteSize, String> {
-    text.parse().map_err(|error: benchmaster_units::UnitError| error.to_string())
-}
+use benchmaster_units::{Bandwidth, ByteSize, TimeSpan, UnitError};
 
 /// `1Gbit`, `1Gbit/s` or `20MB/s`, as bit/s.
 pub(super) fn bits_per_second(text: &str) -> Result<u64, String> {
     let text = if text.ends_with("bit") { format!("{text}/s") } else { text.to_owned() };
-    let bandwidth: Bandwidth =
-        text.parse().map_err(|error: benchmaster_units::UnitError| error.to_string())?;
+    let bandwidth: Bandwidth = text.parse().map_err(|error: UnitError| error.to_string())?;
     Ok((bandwidth.0 * 8.0).round() as u64)
 }
 
@@ -71,13 +63,12 @@ pub(super) fn far_end_address(text: &str) -> Result<SocketAddr, String> {
     if !text.contains(':') {
         return Err("write HOST:PORT; the far end prints its port when it starts".into());
     }
-    let mut found = text.to_socket_addrs().map_err(|error| error.to_string())?;
-    found.next().ok_or_else(|| "the host has no address".into())
+    first(text.to_socket_addrs())
 }
 
 /// From 100 ms to an hour.
 pub(super) fn watch_interval(text: &str) -> Result<TimeSpan, String> {
-    let span = time_span(text)?;
+    let span: TimeSpan = text.parse().map_err(|error: UnitError| error.to_string())?;
     let right = (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&span.0);
     right.then_some(span).ok_or_else(|| "write 100ms to 1h".into())
 }
@@ -85,11 +76,14 @@ pub(super) fn watch_interval(text: &str) -> Result<TimeSpan, String> {
 /// The first address of HOST or HOST:PORT.
 pub(super) fn target_address(text: &str) -> Result<SocketAddr, String> {
     const PORT: u16 = 2049;
-    let found = match text.parse::<IpAddr>() {
-        Ok(ip) => return Ok(SocketAddr::new(ip, PORT)),
-        Err(_) if text.contains(':') => text.to_socket_addrs(),
-        Err(_) => (text, PORT).to_socket_addrs(),
-    };
+    match text.parse::<IpAddr>() {
+        Ok(ip) => Ok(SocketAddr::new(ip, PORT)),
+        Err(_) if text.contains(':') => first(text.to_socket_addrs()),
+        Err(_) => first((text, PORT).to_socket_addrs()),
+    }
+}
+
+fn first(found: io::Result<impl Iterator<Item = SocketAddr>>) -> Result<SocketAddr, String> {
     let mut found = found.map_err(|error| error.to_string())?;
     found.next().ok_or_else(|| "the host has no address".into())
 }

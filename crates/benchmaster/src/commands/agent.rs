@@ -6,7 +6,7 @@ use benchmaster_fleet::secure::{AgentOptions, agent_stream};
 use benchmaster_fleet::{agent, stream};
 
 use crate::cli::AgentArgs;
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Result, Status};
 
 pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
     let ended = match args.dial.clone() {
@@ -17,8 +17,6 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Status> {
         }
     };
     // However it ended, the process does: threads of a workload that hang in the kernel are left behind.
-    match ended {
-        Ok(_) => Ok(Status::Fine),
-        Err(error) => Err(Failure::failed(error)),
-    }
+    ended?;
+    Ok(Status::Fine)
 }

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use anyhow::anyhow;
 use benchmaster_analysis::experiment::{
     self, Experiment, LeftOut, Options, Polynomial, PredictionRequest, Sample, SampleOptions, ScaleUsed,
     SumsOfSquares, Table, TableFactor, TableRow, Transform,
 };
-use benchmaster_report::terminal;
+use benchmaster_report::pages;
 use serde::Serialize;
 
 use crate::cli::{AnalyzeArgs, ModelArgs, Polynomials, SumsType};
@@ -96,22 +95,17 @@ pub(crate) fn analyze(path: &Path, args: &AnalyzeArgs) -> Result<Status> {
         }
         answer.experiment = Some(found);
     }
-    if args.json {
-        output::print_json(&answer)?;
-    } else {
-        output::print(&text(&answer))?;
-    }
-    Ok(Status::Fine)
-}
-
-fn text(answer: &Answer) -> String {
-    let options = output::text_options();
-    let head = &answer.notes;
-    match (&answer.experiment, &answer.sample) {
-        (Some(experiment), _) => terminal::experiment_text(&answer.file, head, experiment, &options),
-        (None, Some(sample)) => terminal::sample_text(&answer.file, &answer.response, head, sample, &options),
-        (None, None) => String::new(),
-    }
+    output::answer(args.json, &answer, || {
+        let (file, notes) = (answer.file.clone(), &answer.notes);
+        let experiment =
+            answer.experiment.as_ref().map(|found| pages::experiment(file.clone(), notes, found));
+        let sample = || {
+            let title = format!("{file}: {}", answer.response);
+            answer.sample.as_ref().map(|found| pages::sample(title, notes, found))
+        };
+        let document = experiment.or_else(sample);
+        document.map_or_else(String::new, |document| document.text(&output::text_options()))
+    })
 }
 
 /// What the arguments say about the model; the confidence level is left at its default.
@@ -149,7 +143,7 @@ pub(crate) fn options(args: &ModelArgs) -> Result<Options> {
 fn named<'a>(text: &'a str, option: &str, example: &str) -> Result<(&'a str, &'a str)> {
     let pair = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
     pair.filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or_else(|| {
-        Failure::wrong_input(anyhow!("`{option} {text}` names no value; write `{option} {example}`"))
+        Failure::wrong(format!("`{option} {text}` names no value; write `{option} {example}`"))
     })
 }
 
@@ -189,7 +183,7 @@ impl Roles {
                 let only = if let [one] = numeric[..] { columns.factors.as_ref().map(|_| one) } else { None };
                 let last = free.last().filter(|column| column.is_numeric() && columns.factors.is_none());
                 let found = called.or(only).or(last).ok_or_else(|| {
-                    Failure::wrong_input(anyhow!(
+                    Failure::wrong(format!(
                         "`{}`: several columns could be the response; name it with `--response`",
                         csv.name
                     ))
@@ -206,13 +200,13 @@ impl Roles {
             None => free.iter().map(|column| column.name.clone()).filter(|name| *name != response).collect(),
         };
         if let Some(twice) = factors.iter().find(|&name| *name == response || taken(name)) {
-            return Err(Failure::wrong_input(anyhow!(
+            return Err(Failure::wrong(format!(
                 "`{}`: column `{twice}` cannot be a factor and something else; leave it out of `--factors`",
                 csv.name
             )));
         }
         if let Some((_, twice)) = factors.iter().enumerate().find(|(i, name)| factors[..*i].contains(name)) {
-            return Err(Failure::wrong_input(anyhow!("`--factors` names `{twice}` twice")));
+            return Err(Failure::wrong(format!("`--factors` names `{twice}` twice")));
         }
         Ok(Self { response, factors, block, whole_plot, order, notes })
     }
@@ -223,7 +217,7 @@ impl Roles {
         for text in levels {
             let (name, order) = named(text, "--levels", "tension=L,M,H")?;
             if !self.factors.iter().any(|factor| factor == name) {
-                return Err(Failure::wrong_input(anyhow!(
+                return Err(Failure::wrong(format!(
                     "`--levels {text}`: unknown factor `{name}`; the factors are {}",
                     self.factors.join(", ")
                 )));
@@ -251,11 +245,9 @@ impl Roles {
         if let (Some(order), Some(name)) = (&order, &self.order)
             && let Some(row) = order.iter().position(|&place| place < 0.0 || place.fract() != 0.0)
         {
-            return Err(Failure::wrong_input(anyhow!(
+            return Err(Failure::wrong(format!(
                 "`{}`, line {}: `{}` in `{name}` is not a position in an order; number the runs 1, 2, 3, …",
-                csv.name,
-                csv.lines[row],
-                order[row]
+                csv.name, csv.lines[row], order[row]
             )));
         }
         let rows = values.into_iter().enumerate().filter_map(|(row, value)| {

@@ -1,6 +1,6 @@
 //! What is built in: workloads, schema, completions, manual page.
 
-use benchmaster_builtin::{BUILT_IN, WorkloadSpec};
+use benchmaster_builtin::{BUILT_IN, BuiltInInfo, WorkloadSpec};
 use benchmaster_study::schema::schema_text;
 
 use crate::cli::{self, Generated, WorkloadsArgs, WorkloadsCommand};
@@ -9,47 +9,41 @@ use crate::output;
 
 pub(crate) fn workloads(args: &WorkloadsArgs) -> Result<Status> {
     match &args.command {
-        Some(WorkloadsCommand::Show { name, full }) => show(name, *full)?,
-        None if args.json => output::print_json(&BUILT_IN)?,
-        None => {
+        Some(WorkloadsCommand::Show { name, full }) => show(name, *full),
+        None => output::answer(args.json, &BUILT_IN, || {
             let width = BUILT_IN.iter().map(|info| info.name.len()).max().unwrap_or(0);
-            let line = |info: &benchmaster_builtin::BuiltInInfo| {
-                format!("{:width$}  {} ({})\n", info.name, info.summary, info.source)
-            };
-            output::print(&BUILT_IN.iter().map(line).collect::<String>())?;
-        }
+            let line =
+                |info: &BuiltInInfo| format!("{:width$}  {} ({})\n", info.name, info.summary, info.source);
+            BUILT_IN.iter().map(line).collect()
+        }),
     }
-    Ok(Status::Fine)
 }
 
-fn show(name: &str, full: bool) -> Result<()> {
+fn show(name: &str, full: bool) -> Result<Status> {
     if name == "custom" {
-        let error = anyhow::anyhow!(
+        return Err(Failure::wrong(
             "`custom` is a workload in full and has no parameters; start from a built-in one, as in \
-             `benchmaster workloads show random-read --full`"
-        );
-        return Err(Failure::wrong_input(error));
+             `benchmaster workloads show random-read --full`",
+        ));
     }
     let defaults = WorkloadSpec::deserialize(name, toml::Table::new()).ok_or_else(|| {
         let known: Vec<&str> =
             BUILT_IN.iter().map(|info| info.name).filter(|name| *name != "custom").collect();
-        Failure::wrong_input(anyhow::anyhow!(
-            "unknown built-in workload `{name}`; available: {}",
-            known.join(", ")
-        ))
+        Failure::wrong(format!("unknown built-in workload `{name}`; available: {}", known.join(", ")))
     })?;
-    let mut spec = defaults.map_err(Failure::failed)?;
+    let mut spec = defaults?;
     if full {
         let expanded = spec.expand(name).map_err(|errors| {
             let problems: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            Failure::failed(anyhow::anyhow!("{}", problems.join("; ")))
+            Failure::fault(problems.join("; "))
         })?;
         spec = WorkloadSpec::Custom(expanded);
     }
-    let workload = toml::Value::try_from(&spec).map_err(Failure::failed)?;
+    let workload = toml::Value::try_from(&spec)?;
     let named = toml::Table::from_iter([(name.to_owned(), workload)]);
     let study = toml::Table::from_iter([("workload".to_owned(), toml::Value::Table(named))]);
-    output::print(&toml::to_string(&study).map_err(Failure::failed)?)
+    output::print(&toml::to_string(&study)?)?;
+    Ok(Status::Fine)
 }
 
 pub(crate) fn generate(what: &Generated) -> Result<Status> {
@@ -73,11 +67,11 @@ fn man(command: Option<&str>) -> Result<String> {
         None => program,
         Some(name) => program.find_subcommand(name).cloned().ok_or_else(|| {
             let known: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
-            Failure::wrong_input(anyhow::anyhow!("unknown command `{name}`; available: {}", known.join(", ")))
+            Failure::wrong(format!("unknown command `{name}`; available: {}", known.join(", ")))
         })?,
     };
     let mut text = Vec::new();
     let source = format!("benchmaster {}", env!("CARGO_PKG_VERSION"));
-    clap_mangen::Man::new(page).source(source).render(&mut text).map_err(Failure::failed)?;
+    clap_mangen::Man::new(page).source(source).render(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }

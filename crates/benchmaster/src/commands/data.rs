@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anyhow::anyhow;
 use benchmaster_units::format::plural;
 use csv::{ReaderBuilder, StringRecord, Terminator};
 
@@ -58,15 +57,15 @@ impl Csv {
             return Self::parse("standard input", io::stdin().lock());
         }
         let name = path.display().to_string();
-        let file = File::open(path)
-            .map_err(|error| Failure::wrong_input(anyhow!("cannot read `{name}`: {error}")))?;
+        let file =
+            File::open(path).map_err(|error| Failure::wrong(format!("cannot read `{name}`: {error}")))?;
         Self::parse(&name, file)
     }
 
     /// The same of any text.
     pub(crate) fn parse(name: &str, input: impl Read) -> Result<Self> {
         let (columns, lines) =
-            columns(input).map_err(|problem| Failure::wrong_input(anyhow!("`{name}`: {problem}")))?;
+            columns(input).map_err(|problem| Failure::wrong(format!("`{name}`: {problem}")))?;
         Ok(Self { name: name.to_owned(), columns, lines })
     }
 
@@ -79,11 +78,7 @@ impl Csv {
     pub(crate) fn column(&self, name: &str) -> Result<&CsvColumn> {
         self.columns.iter().find(|column| column.name == name).ok_or_else(|| {
             let known: Vec<_> = self.columns.iter().map(|column| format!("`{}`", column.name)).collect();
-            Failure::wrong_input(anyhow!(
-                "`{}` has no column `{name}`; it has {}",
-                self.name,
-                known.join(", ")
-            ))
+            Failure::wrong(format!("`{}` has no column `{name}`; it has {}", self.name, known.join(", ")))
         })
     }
 
@@ -106,7 +101,7 @@ impl Csv {
         if let Some(text) = wrong {
             let line = self.lines[column.first_row(text)];
             let problem = no_number(&column.texts[text], name);
-            return Err(Failure::wrong_input(anyhow!("`{}`, line {line}: {problem}", self.name)));
+            return Err(Failure::wrong(format!("`{}`, line {line}: {problem}", self.name)));
         }
         Ok(column.codes.iter().map(|&code| numbers[code as usize]).collect())
     }
@@ -123,7 +118,7 @@ impl Csv {
     pub(crate) fn factor(&self, name: &str, order: Option<&[String]>) -> Result<FactorColumn> {
         let column = self.column(name)?;
         if column.texts.len() > MOST_LEVELS && column.is_numeric() {
-            return Err(Failure::wrong_input(anyhow!(
+            return Err(Failure::wrong(format!(
                 "`{}`: `{name}` has more than {MOST_LEVELS} different numbers, too many for the levels of a factor; name \
                  the factors with `--factors`",
                 self.name
@@ -136,7 +131,7 @@ impl Csv {
         let (levels, values) = match order {
             None => levels::ordered(&known),
             Some(order) => levels::as_named(&known, order).map_err(|problem| {
-                Failure::wrong_input(anyhow!("`{}`: the levels of `{name}`: {problem}", self.name))
+                Failure::wrong(format!("`{}`: the levels of `{name}`: {problem}", self.name))
             })?,
         };
         let number: HashMap<&str, u32> = levels.iter().map(String::as_str).zip(0..).collect();
@@ -147,10 +142,9 @@ impl Csv {
     }
 
     fn missing(&self, column: &str, row: usize) -> Failure {
-        Failure::wrong_input(anyhow!(
+        Failure::wrong(format!(
             "`{}`, line {}: `{column}` is empty; leave out the whole line of a run that has no value",
-            self.name,
-            self.lines[row]
+            self.name, self.lines[row]
         ))
     }
 }

@@ -5,13 +5,13 @@ use std::path::Path;
 use benchmaster_diagnosis::catalogue;
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::mountstats::{self, Observations, Reading};
-use benchmaster_report::terminal;
+use benchmaster_report::{Document, pages};
 use benchmaster_telemetry::mountstats::Mountstats;
 use benchmaster_units::format::plural;
 use serde::Serialize;
 
 use crate::cli::DiagnoseArgs;
-use crate::commands::results::{found, load};
+use crate::commands::results::Found;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
 
@@ -25,22 +25,18 @@ pub(crate) fn diagnose(args: &DiagnoseArgs) -> Result<Status> {
 
 /// What the runs of a study say.
 fn of_results(directory: &Path, json: bool) -> Result<Status> {
-    let results = load(directory)?;
-    let (_, diagnosis) = found(directory, &results);
-    if json {
-        output::print_json(&diagnosis)?
-    } else {
-        let runs = results.runs.iter().filter(|run| run.failure.is_none()).count();
+    let found = Found::load(directory)?;
+    output::document(json, &found.diagnosis, || {
+        let study = &found.results.study;
+        let runs = found.results.runs.iter().filter(|run| run.failure.is_none()).count();
         let lead = format!(
             "{} of {}, {}",
             plural(runs, "run"),
-            plural(results.study.treatments.len(), "treatment"),
-            plural(diagnosis.findings.len(), "finding")
+            plural(study.treatments.len(), "treatment"),
+            plural(found.diagnosis.findings.len(), "finding")
         );
-        let title = results.study.name.clone();
-        output::print(&terminal::diagnosis_text(title, vec![lead], &diagnosis, &output::text_options()))?
-    }
-    Ok(Status::Fine)
+        pages::diagnosis(study.name.clone(), vec![lead], &found.diagnosis)
+    })
 }
 
 fn explain(id: &str, json: bool) -> Result<Status> {
@@ -49,25 +45,20 @@ fn explain(id: &str, json: bool) -> Result<Status> {
         _ => catalogue::explain(id).into_iter().collect(),
     };
     if explained.is_empty() {
-        let error =
-            anyhow::anyhow!("no finding is called `{id}`; `benchmaster diagnose --explain all` lists them");
-        return Err(Failure::wrong_input(error));
+        return Err(Failure::wrong(format!(
+            "no finding is called `{id}`; `benchmaster diagnose --explain all` lists them"
+        )));
     }
-    match (json, id) {
-        (true, _) => output::print_json(&explained)?,
-        (false, "all") => {
+    output::answer(json, &explained, || match id {
+        "all" => {
             let width = explained.iter().map(|one| one.id.len()).max().unwrap_or(0);
-            let lines: Vec<String> =
-                explained.iter().map(|one| format!("{:width$}  {}", one.id, one.title)).collect();
-            output::print(&lines.join("\n"))?;
+            explained.iter().map(|one| format!("{:width$}  {}\n", one.id, one.title)).collect()
         }
-        (false, _) => {
+        _ => {
             let options = output::text_options();
-            let texts = explained.iter().map(|one| terminal::explanation_text(one, &options));
-            output::print(&texts.collect::<String>())?;
+            explained.iter().map(|one| pages::explanation(one).text(&options)).collect()
         }
-    }
-    Ok(Status::Fine)
+    })
 }
 
 /// What is printed as JSON.
@@ -90,16 +81,14 @@ fn of_mountstats(args: &DiagnoseArgs) -> Result<Status> {
             mountstats::between(earlier.into_iter().zip(later).collect()).map_err(Failure::wrong_input)?
         }
         before => {
-            let error = anyhow::anyhow!(
-                "{} given for {}; give one for each, in the same order",
-                if before == 1 {
-                    "1 earlier copy was".into()
-                } else {
-                    format!("{before} earlier copies were")
-                },
-                plural(later.len(), "client")
-            );
-            return Err(Failure::wrong_input(error));
+            let given = match before {
+                1 => "1 earlier copy was".to_owned(),
+                n => format!("{n} earlier copies were"),
+            };
+            let clients = plural(later.len(), "client");
+            return Err(Failure::wrong(format!(
+                "{given} given for {clients}; give one for each, in the same order"
+            )));
         }
     };
     if observations.observed.is_empty() {
@@ -108,35 +97,30 @@ fn of_mountstats(args: &DiagnoseArgs) -> Result<Status> {
         } else {
             observations.left_out.join("; ")
         };
-        return Err(Failure::wrong_input(anyhow::anyhow!("nothing to diagnose: {why}")));
+        return Err(Failure::wrong(format!("nothing to diagnose: {why}")));
     }
     let diagnosis = mountstats::diagnose(&observations.observed);
-    if args.json {
-        output::print_json(&Printed {
-            diagnosis: &diagnosis,
-            looked_at: observations.observed.iter().map(mountstats::Observed::place).collect(),
-            left_out: &observations.left_out,
-        })?
-    } else {
-        output::print(&of_observations(&diagnosis, &observations))?
-    }
-    Ok(Status::Fine)
+    let printed = Printed {
+        diagnosis: &diagnosis,
+        looked_at: observations.observed.iter().map(mountstats::Observed::place).collect(),
+        left_out: &observations.left_out,
+    };
+    output::document(args.json, &printed, || of_observations(&diagnosis, &observations))
 }
 
 /// The client is called by its file.
 fn reading(file: &Path) -> Result<Reading> {
     let shown = file.display();
-    let bytes = std::fs::read(file)
-        .map_err(|error| Failure::wrong_input(anyhow::anyhow!("cannot read {shown}: {error}")))?;
-    let mountstats = Mountstats::parse(&String::from_utf8_lossy(&bytes)).map_err(|error| {
-        Failure::wrong_input(anyhow::anyhow!("{shown} is not a copy of mountstats: {error}"))
-    })?;
+    let bytes =
+        std::fs::read(file).map_err(|error| Failure::wrong(format!("cannot read {shown}: {error}")))?;
+    let mountstats = Mountstats::parse(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| Failure::wrong(format!("{shown} is not a copy of mountstats: {error}")))?;
     Ok(Reading { client: shown.to_string(), mountstats })
 }
 
-fn of_observations(diagnosis: &Diagnosis, observations: &Observations) -> String {
+fn of_observations(diagnosis: &Diagnosis, observations: &Observations) -> Document {
     let seen = observations.observed.iter().map(|one| format!("{}: {} calls", one.place(), one.calls()));
     let left_out = observations.left_out.iter().map(|one| format!("left out: {one}"));
     let title = plural(observations.observed.len(), "mount");
-    terminal::diagnosis_text(title, seen.chain(left_out).collect(), diagnosis, &output::text_options())
+    pages::diagnosis(title, seen.chain(left_out).collect(), diagnosis)
 }

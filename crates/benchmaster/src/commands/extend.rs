@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
 use benchmaster_store::Store;
 use benchmaster_study::plan::Plan;
 use benchmaster_study::plan::design::{DesignInput, TextForm, describe};
@@ -24,7 +23,7 @@ pub(crate) fn extend(directory: &Path, args: &PlanArgs) -> Result<Status> {
     extended.treatments.extend(proposal.new.iter().cloned());
     extended.stages.push(proposal.stage.clone());
     // Treatments that cannot be run are not added.
-    let together = plan.with_stages(&extended).map_err(|found| Failure::wrong_input(anyhow!("{found}")))?;
+    let together = plan.with_stages(&extended).map_err(|found| Failure::wrong(format!("{found}")))?;
     let input = DesignInput {
         max_order: args.max_order,
         power: args.power,
@@ -35,15 +34,12 @@ pub(crate) fn extend(directory: &Path, args: &PlanArgs) -> Result<Status> {
     let description = proposal.describe(&together, describe(&input), args.extension.apply);
     if args.extension.apply {
         let mut store = Store::open(directory).map_err(Failure::wrong_input)?;
-        store.add_stage(&proposal.stage, &proposal.new).map_err(Failure::failed)?;
+        store.add_stage(&proposal.stage, &proposal.new)?;
     }
-    if args.json {
-        output::print_json(&description)?
-    } else {
+    output::answer(args.json, &description, || {
         let form = TextForm { width: output::text_options().width, all: args.all };
-        output::print(&description.render(&directory.display().to_string(), form))?;
-    }
-    Ok(Status::Fine)
+        description.render(&directory.display().to_string(), form)
+    })
 }
 
 fn extension(

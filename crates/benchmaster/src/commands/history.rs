@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::anyhow;
 use benchmaster_analysis::compare::{self, HistoryOptions, HistoryPoint, Series};
 use benchmaster_record::results::StudyResults;
-use benchmaster_report::{html, terminal};
+use benchmaster_report::pages;
 use benchmaster_store::{LoadError, Store};
 
 use crate::cli::{FailOnHistory, HistoryArgs};
@@ -23,14 +22,9 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Status> {
     let options = HistoryOptions { p_max: args.p_max, min_change: args.min_change };
     let history = compare::history(series, &options).map_err(Failure::wrong_input)?;
     if let Some(path) = &args.output {
-        let page = html::history(&history).map_err(Failure::failed)?;
-        write_page(path, &page).map_err(Failure::of_a_place_given)?;
+        write_page(path, pages::history(&history)).map_err(Failure::of_a_place_given)?;
     }
-    if args.json {
-        output::print_json(&history)?
-    } else {
-        output::print(&terminal::history_text(&history, &output::text_options()))?
-    }
+    output::document(args.json, &history, || pages::history(&history))?;
     let fails = match args.fail_on {
         FailOnHistory::Never => false,
         FailOnHistory::Worse => history.changed(args.recent, true),
@@ -64,8 +58,9 @@ fn of_directories(args: &HistoryArgs) -> Result<Vec<Series>> {
             Some(name) => format!("the response `{name}`"),
             None => "the primary response".into(),
         };
-        let error = anyhow!("no run that counts has {what}; `analyze` lists those of a results directory");
-        return Err(Failure::wrong_input(error));
+        return Err(Failure::wrong(format!(
+            "no run that counts has {what}; `analyze` lists those of a results directory"
+        )));
     }
     Ok(series)
 }

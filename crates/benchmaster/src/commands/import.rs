@@ -34,25 +34,14 @@ fn import_strace(args: &ImportStrace) -> Result<Status> {
     let place = Where::new(args.root.as_deref(), args.cwd.as_deref());
     let place = place.map_err(Failure::wrong_input)?;
     let plan = replay::load(&args.file, &place).map_err(Failure::wrong_input)?;
-    let traced = strace::import(
-        &plan,
-        strace::Wanted {
-            trace: args.file.to_string_lossy().into_owned(),
-            root: args.root.clone(),
-            cwd: args.cwd.clone(),
-            target: args.target.clone(),
-        },
-    );
-    match (&args.output, args.json) {
-        (_, true) => output::print_json(&traced)?,
-        (None, false) => output::print(&traced.study)?,
-        (Some(_), false) => {}
-    }
-    if let Some(path) = &args.output {
-        std::fs::write(path, &traced.study)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(|error| Failure::failed(error).of_a_place_given())?;
-    }
+    let wanted = strace::Wanted {
+        trace: args.file.to_string_lossy().into_owned(),
+        root: args.root.clone(),
+        cwd: args.cwd.clone(),
+        target: args.target.clone(),
+    };
+    let traced = strace::import(&plan, wanted);
+    deliver(args.json, &traced, &traced.study, args.output.as_deref())?;
     for (what, count) in &traced.left_out {
         output::note(&format!("{}: not replayed: {count} × {what}", args.file.display()));
     }
@@ -64,8 +53,7 @@ pub(crate) fn read(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path)
         .with_context(|| format!("cannot read {}", path.display()))
         .map_err(Failure::wrong_input)?;
-    String::from_utf8(bytes)
-        .map_err(|_| Failure::wrong_input(anyhow::anyhow!("{} is not UTF-8 text", path.display())))
+    String::from_utf8(bytes).map_err(|_| Failure::wrong(format!("{} is not UTF-8 text", path.display())))
 }
 
 #[derive(Debug, Serialize)]
@@ -86,16 +74,8 @@ pub(crate) fn finish(
         imported.directory = Some(target.clone());
     }
     let study = to_study(&imported);
-    match (&args.output, args.json) {
-        (_, true) => output::print_json(&Document { imported: &imported, study: &study })?,
-        (None, false) => output::print(&study)?,
-        (Some(_), false) => {}
-    }
-    if let Some(path) = &args.output {
-        std::fs::write(path, &study)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(|error| Failure::failed(error).of_a_place_given())?;
-    }
+    let document = Document { imported: &imported, study: &study };
+    deliver(args.json, &document, &study, args.output.as_deref())?;
     for note in &imported.notes {
         let listed = matches!(note.kind, NoteKind::Approximated | NoteKind::Unsupported);
         if listed || args.verbose {
@@ -113,10 +93,21 @@ pub(crate) fn finish(
     Ok(if args.strict && unmet > 0 { Status::ChecksFailed } else { Status::Fine })
 }
 
+/// Writes a study to its file, or prints it; as JSON it is printed in any case.
+fn deliver(json: bool, document: &impl Serialize, study: &str, file: Option<&Path>) -> Result<()> {
+    if json || file.is_none() {
+        output::answer(json, document, || study.to_owned())?;
+    }
+    let Some(path) = file else { return Ok(()) };
+    std::fs::write(path, study)
+        .with_context(|| format!("cannot write {}", path.display()))
+        .map_err(|error| Failure::failed(error).of_a_place_given())
+}
+
 fn mistakes(file: &Path, error: &ImportError) -> Failure {
     let lines: Vec<String> =
         error.mistakes.iter().map(|mistake| format!("error: {}: {mistake}", file.display())).collect();
-    let failure = Failure::wrong_input(anyhow::anyhow!("{} has mistakes", file.display()));
+    let failure = Failure::wrong(format!("{} has mistakes", file.display()));
     Failure { rendered: Some(lines.join("\n")), ..failure }
 }
 

@@ -64,5 +64,5 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<StudyFile> {
 /// The failure of a study file with mistakes.
 fn mistakes(found: &Diagnostics) -> Failure {
     let rendered = Some(found.render(output::color(&io::stderr())));
-    Failure { rendered, ..Failure::wrong_input(anyhow::anyhow!("the study file has mistakes")) }
+    Failure { rendered, ..Failure::wrong("the study file has mistakes") }
 }

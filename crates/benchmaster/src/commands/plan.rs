@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::anyhow;
 use benchmaster_runner::emulation_here;
 use benchmaster_study::plan::design::request::of_rows;
 use benchmaster_study::plan::design::{DesignFactor, DesignInput, Pilot, TextForm, describe};
@@ -17,10 +16,9 @@ use crate::output;
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {
     if args.study.is_none() && !args.change.is_empty() {
-        let error = anyhow!(
-            "`--scale`, `--target` and `--set` change a study, and no study is given; name a study file"
-        );
-        return Err(Failure::wrong_input(error));
+        return Err(Failure::wrong(
+            "`--scale`, `--target` and `--set` change a study, and no study is given; name a study file",
+        ));
     }
     if let Some(directory) = &args.extension.extend {
         return extend::extend(directory, args);
@@ -31,24 +29,14 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {
         let plan = load_plan(study, &args.change)?;
         let input = DesignInput { pilot: pilot.as_ref(), ..of_options(plan.design_input(), args) };
         let description = plan.describe_here(describe(&input), emulation_here);
-        if args.json {
-            output::print_json(&description)?
-        } else {
-            output::print(&description.render(form))?
-        }
-        return Ok(Status::Fine);
+        return output::answer(args.json, &description, || description.render(form));
     }
     let input = match &args.data {
         Some(path) => of_data(path, args)?,
         None => args.request().input().map_err(Failure::wrong_input)?,
     };
     let description = describe(&DesignInput { pilot: pilot.as_ref(), ..of_options(input, args) });
-    if args.json {
-        output::print_json(&description)?
-    } else {
-        output::print(&description.render(form))?
-    }
-    Ok(Status::Fine)
+    output::answer(args.json, &description, || description.render(form))
 }
 
 /// What is asked for in the same way of every design.
@@ -93,7 +81,7 @@ fn of_data(path: &Path, args: &PlanArgs) -> Result<DesignInput<'static>> {
     for (name, order) in named {
         let column = csv.factor(name, order.as_deref())?;
         if column.levels.len() > MOST_LEVELS {
-            return Err(Failure::wrong_input(anyhow!(
+            return Err(Failure::wrong(format!(
                 "`{}`: the column `{name}` has {} different values, too many for a factor; name the columns that are \
                  factors, as in `--factors version,sync`",
                 csv.name,

@@ -26,13 +26,13 @@ pub(crate) fn probe(args: &ProbeArgs) -> Result<Status> {
 /// The far end, until SIGINT or SIGTERM.
 fn serve(args: &ProbeNetworkArgs) -> Result<Status> {
     if !args.listen.ip().is_loopback() && !args.allow_remote {
-        return Err(Failure::wrong_input(anyhow::anyhow!(
+        return Err(Failure::wrong(format!(
             "{} can be reached from other hosts; add --allow-remote if that is intended",
             args.listen
         )));
     }
     // Before the first thread: signals are then handled here alone.
-    let mut signals = Signals::new(signals::ending()).map_err(Failure::failed)?;
+    let mut signals = Signals::new(signals::ending())?;
     let token = token(args)?;
     if token.is_none() && !args.listen.ip().is_loopback() {
         output::note("note: any host that reaches this address can use it; --token-file restricts access");
@@ -61,22 +61,12 @@ fn network(args: &ProbeNetworkArgs) -> Result<Status> {
         bar.erase();
     }
     let measured = measured.map_err(failure)?;
-    if args.json {
-        output::print_json(&measured)?
-    } else {
-        output::print(&text::network(&measured, output::text_options().unicode))?
-    }
-    Ok(Status::Fine)
+    output::answer(args.json, &measured, || text::network(&measured, output::text_options().unicode))
 }
 
 fn rpc(args: &ProbeRpcArgs) -> Result<Status> {
     let measured = benchmaster_probe::rpc_null(args.server, args.count).map_err(failure)?;
-    if args.json {
-        output::print_json(&measured)?
-    } else {
-        output::print(&text::rpc(&measured, output::text_options().unicode))?
-    }
-    Ok(Status::Fine)
+    output::answer(args.json, &measured, || text::rpc(&measured, output::text_options().unicode))
 }
 
 fn config(args: &ProbeNetworkArgs) -> Result<ProbeConfig> {

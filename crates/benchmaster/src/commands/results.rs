@@ -1,16 +1,15 @@
 //! `analyze`, `report`, `export`: what is done with a results directory.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use benchmaster_analysis::{Analysis, analyze_with};
+use benchmaster_analysis::{self as analysis, Analysis, analyze_with};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::results::diagnose;
 use benchmaster_record::results::StudyResults;
 use benchmaster_report::details::ResultsDirectory;
 use benchmaster_report::export::{self, Format};
-use benchmaster_report::html;
-use benchmaster_report::terminal::{self, TextOptions};
+use benchmaster_report::terminal::{TextOptions, summary};
+use benchmaster_report::{Document, pages};
 use benchmaster_store::{DatabaseError, LoadError, Store};
 use serde::Serialize;
 
@@ -24,36 +23,29 @@ pub(crate) fn analyze(args: &AnalyzeArgs) -> Result<Status> {
         return analyze_data::analyze(data, args);
     }
     let Some(directory) = &args.directory else {
-        return Err(Failure::wrong_input(anyhow::anyhow!(
-            "name a results directory, or a CSV file with `--data`"
-        )));
+        return Err(Failure::wrong("name a results directory, or a CSV file with `--data`"));
     };
     let results = load(directory)?;
     let mut options = analyze_data::options(&args.model)?;
     options.confidence = args.model.confidence.unwrap_or(results.study.confidence);
     let response = args.model.response.as_deref();
     let analysis = analyze_with(&results, response, &options).map_err(Failure::wrong_input)?;
-    let diagnosis = diagnose(&results, &analysis, &ResultsDirectory(directory.clone()));
-    if args.json {
-        print_json(&analysis, &diagnosis)?
-    } else {
-        let options = output::text_options();
-        output::print(&terminal::analysis_text(&results, &analysis, &diagnosis, &options))?;
-    }
-    Ok(status(&analysis))
+    let found = Found::by(directory, results, analysis);
+    output::document(args.json, &found.answer(), || found.document())?;
+    Ok(found.status())
 }
 
 pub(crate) fn report(args: &ReportArgs) -> Result<Status> {
-    let results = load(&args.directory)?;
-    let (analysis, diagnosis) = found(&args.directory, &results);
-    let path = args.output.clone().unwrap_or_else(|| args.directory.join(REPORT));
-    let written = write_report(&args.directory, &results, &analysis, &diagnosis, &path);
-    written.map_err(|failure| match &args.output {
-        Some(_) => failure.of_a_place_given(),
-        None => failure,
-    })?;
-    print_summary(&args.directory, &results, &analysis, &diagnosis, Some(path))?;
-    Ok(status(&analysis))
+    let found = Found::load(&args.directory)?;
+    let path = match &args.output {
+        None => found.write_report()?,
+        Some(path) => {
+            write_page(path, found.page()).map_err(Failure::of_a_place_given)?;
+            path.clone()
+        }
+    };
+    found.print_summary(Some(path))?;
+    Ok(found.status())
 }
 
 pub(crate) fn export(args: &ExportArgs) -> Result<Status> {
@@ -61,21 +53,20 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Status> {
     if args.output.as_deref() == Some(Path::new("-")) {
         match args.format {
             ExportFormat::Json => {
-                let (_, diagnosis) = found(&args.directory, &results);
-                output::print_json(&export::export_json(&results, &diagnosis).map_err(Failure::failed)?)?;
+                let found = Found::of(&args.directory, results);
+                let document = export::export_json(&found.results, &found.diagnosis);
+                output::print_json(&document?)?;
             }
             ExportFormat::Csv => {
                 let mut text = Vec::new();
-                export::responses_csv(&results, &mut text).map_err(Failure::failed)?;
+                export::responses_csv(&results, &mut text)?;
                 output::print(&String::from_utf8_lossy(&text))?;
             }
             ExportFormat::Markdown => {
-                let (analysis, diagnosis) = found(&args.directory, &results);
-                output::print(&export::markdown(&results, &analysis, &diagnosis))?;
+                output::print(&Found::of(&args.directory, results).document().markdown())?;
             }
             ExportFormat::Parquet => {
-                let error = anyhow::anyhow!("Parquet is not printed; name a directory with `-o`");
-                return Err(Failure::wrong_input(error));
+                return Err(Failure::wrong("Parquet is not printed; name a directory with `-o`"));
             }
         }
         return Ok(Status::Fine);
@@ -94,68 +85,76 @@ pub(crate) fn export(args: &ExportArgs) -> Result<Status> {
     Ok(Status::Fine)
 }
 
-/// What results say, and what was found in them.
-pub(crate) fn found(directory: &Path, results: &StudyResults) -> (Analysis, Diagnosis) {
-    benchmaster_diagnosis::results::found(results, &ResultsDirectory(directory.into()))
+/// A results directory, what its results say, and what was found in them.
+pub(crate) struct Found {
+    directory: ResultsDirectory,
+    pub(crate) results: StudyResults,
+    pub(crate) analysis: Analysis,
+    pub(crate) diagnosis: Diagnosis,
 }
 
-const REPORT: &str = "report.html";
-
-/// Writes the report of a results directory to its place in it.
-pub(crate) fn write_report_into(
-    directory: &Path,
-    results: &StudyResults,
-    analysis: &Analysis,
-    diagnosis: &Diagnosis,
-) -> Result<PathBuf> {
-    let path = directory.join(REPORT);
-    write_report(directory, results, analysis, diagnosis, &path)?;
-    Ok(path)
+/// What is printed as JSON.
+#[derive(Serialize)]
+pub(crate) struct Answer<'a> {
+    #[serde(flatten)]
+    analysis: &'a Analysis,
+    diagnosis: &'a Diagnosis,
 }
 
-fn write_report(
-    directory: &Path,
-    results: &StudyResults,
-    analysis: &Analysis,
-    diagnosis: &Diagnosis,
-    path: &Path,
-) -> Result<()> {
-    let details = ResultsDirectory(directory.into());
-    let page = html::render(results, analysis, diagnosis, &details).map_err(Failure::failed)?;
-    write_page(path, &page)
-}
-
-/// Prints the summary of a results directory.
-pub(crate) fn print_summary(
-    directory: &Path,
-    results: &StudyResults,
-    analysis: &Analysis,
-    diagnosis: &Diagnosis,
-    report: Option<PathBuf>,
-) -> Result<()> {
-    let options = TextOptions { report, directory: Some(directory.into()), ..output::text_options() };
-    output::print(&terminal::summary(results, analysis, diagnosis, &options))
-}
-
-/// Prints what results say, and what was found in them.
-pub(crate) fn print_json(analysis: &Analysis, diagnosis: &Diagnosis) -> Result<()> {
-    #[derive(Serialize)]
-    struct Printed<'a> {
-        #[serde(flatten)]
-        analysis: &'a Analysis,
-        diagnosis: &'a Diagnosis,
+impl Found {
+    pub(crate) fn load(directory: &Path) -> Result<Self> {
+        Ok(Self::of(directory, load(directory)?))
     }
-    output::print_json(&Printed { analysis, diagnosis })
+
+    pub(crate) fn of(directory: &Path, results: StudyResults) -> Self {
+        let analysis = analysis::analyze(&results);
+        Self::by(directory, results, analysis)
+    }
+
+    fn by(directory: &Path, results: StudyResults, analysis: Analysis) -> Self {
+        let directory = ResultsDirectory(directory.into());
+        let diagnosis = diagnose(&results, &analysis, &directory);
+        Self { directory, results, analysis, diagnosis }
+    }
+
+    pub(crate) fn answer(&self) -> Answer<'_> {
+        Answer { analysis: &self.analysis, diagnosis: &self.diagnosis }
+    }
+
+    /// Without plots.
+    fn document(&self) -> Document {
+        pages::study(&self.results, &self.analysis, &self.diagnosis, None)
+    }
+
+    fn page(&self) -> Document {
+        pages::study(&self.results, &self.analysis, &self.diagnosis, Some(&self.directory))
+    }
+
+    /// Writes the report to its place in the directory.
+    pub(crate) fn write_report(&self) -> Result<PathBuf> {
+        let path = self.directory.0.join("report.html");
+        write_page(&path, self.page())?;
+        Ok(path)
+    }
+
+    pub(crate) fn print_summary(&self, report: Option<PathBuf>) -> Result<()> {
+        let directory = Some(self.directory.0.clone());
+        let options = TextOptions { report, directory, ..output::text_options() };
+        output::print(&summary(&self.results, &self.analysis, &self.diagnosis, &options))
+    }
+
+    /// Whether the measurement passed its own checks.
+    pub(crate) fn status(&self) -> Status {
+        let Analysis { failed, excluded, errors, damage, .. } = &self.analysis;
+        let sound = *failed == 0 && *excluded == 0 && *errors == 0 && damage.is_empty();
+        if sound { Status::Fine } else { Status::ChecksFailed }
+    }
 }
 
 /// Writes a page to its place.
-pub(crate) fn write_page(path: &Path, page: &str) -> Result<()> {
-    // A page that is there is complete.
-    let partial = path.with_extension("html.partial");
-    let written = fs::write(&partial, page).and_then(|()| fs::rename(&partial, path));
-    written.map_err(|error| {
-        // The reason is the first error; a left-over file is only untidy.
-        let _ = fs::remove_file(&partial);
+pub(crate) fn write_page(path: &Path, page: Document) -> Result<()> {
+    let page = page.page()?;
+    output::replace(path, &page).map_err(|error| {
         let message = format!("cannot write `{}`: {error}", path.display());
         Failure::failed(anyhow::Error::new(error).context(message))
     })
@@ -177,11 +176,4 @@ pub(crate) fn load_failure(error: LoadError) -> Failure {
 /// Whether a database is none that this program can use, as opposed to one that it cannot use just now.
 pub(crate) fn is_wrong_directory(error: &DatabaseError) -> bool {
     matches!(error, DatabaseError::Foreign { .. } | DatabaseError::Version { .. })
-}
-
-/// Whether the measurement passed its own checks.
-pub(crate) fn status(analysis: &Analysis) -> Status {
-    let sound =
-        analysis.failed == 0 && analysis.excluded == 0 && analysis.errors == 0 && analysis.damage.is_empty();
-    if sound { Status::Fine } else { Status::ChecksFailed }
 }

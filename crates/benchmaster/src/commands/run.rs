@@ -21,9 +21,7 @@ use jiff::{Timestamp, Zoned};
 use signal_hook::flag;
 
 use crate::cli::{FailOnRun, QuickArgs, RunArgs, RunCommon};
-use crate::commands::results::{
-    found, is_wrong_directory, load, print_json, print_summary, status, write_report_into,
-};
+use crate::commands::results::{Found, is_wrong_directory, load};
 use crate::commands::{load_study, mistakes, parse, plan_of, print_warnings, virtual_time};
 use crate::failure::{Failure, Result, Status, is_no_place};
 use crate::output;
@@ -47,10 +45,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
         return on_virtual_time(&plan, args);
     }
     if args.expect.expect.is_some() {
-        return Err(Failure::wrong_input(anyhow::anyhow!(
+        return Err(Failure::wrong(
             "only results on virtual time repeat exactly: `--expect` needs a study with `time = \"virtual\"` \
-             in `[lab]`"
-        )));
+             in `[lab]`",
+        ));
     }
     carry_out(&plan, &results_directory(&plan, &args.common), SAME, &args.common)
 }
@@ -59,18 +57,18 @@ pub(crate) fn run(args: &RunArgs) -> Result<Status> {
 fn on_virtual_time(plan: &Plan, args: &RunArgs) -> Result<Status> {
     if args.screen {
         let reason = "--screen decides by intervals, and results on virtual time have none";
-        return Err(Failure::wrong_input(anyhow::anyhow!(reason)));
+        return Err(Failure::wrong(reason));
     }
     // What is only compared need not be kept.
     let passing = match (&args.common.output, &args.expect.expect) {
-        (None, Some(_)) => Some(tempfile::tempdir().map_err(Failure::failed)?),
+        (None, Some(_)) => Some(tempfile::tempdir()?),
         _ => None,
     };
     let directory = match &passing {
         Some(directory) => directory.path().join("results"),
         None => results_directory(plan, &args.common),
     };
-    let stop = stop_flag().map_err(Failure::failed)?;
+    let stop = stop_flag()?;
     virtual_time::run(plan, &directory, args.common.quiet, &stop)?;
     let status = match passing {
         Some(_) => Status::Fine,
@@ -130,12 +128,12 @@ fn quick_target(target: Option<&Path>) -> Result<String> {
         let settings = TargetSettings { url: Some(url.to_owned()), ..TargetSettings::default() };
         settings.mount_options("127.0.0.1").map_err(|mistake| {
             let fix = mistake.fix.map_or_else(String::new, |fix| format!("; {fix}"));
-            Failure::wrong_input(anyhow::anyhow!("{}{fix}", mistake.problem))
+            Failure::wrong(format!("{}{fix}", mistake.problem))
         })?;
         return Ok(url.to_owned());
     }
     let path = std::path::absolute(target).map_err(Failure::wrong_input)?;
-    let not_utf8 = || Failure::wrong_input(anyhow::anyhow!("the path `{}` is not UTF-8", path.display()));
+    let not_utf8 = || Failure::wrong(format!("the path `{}` is not UTF-8", path.display()));
     path.to_str().map(str::to_owned).ok_or_else(not_utf8)
 }
 
@@ -143,7 +141,7 @@ fn quick_target(target: Option<&Path>) -> Result<String> {
 fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> Result<Status> {
     // While there is one thread. Where it is refused, the networks that need it say so, or a relay takes their place.
     let _ = runner::prepare_process(plan);
-    let stop = stop_flag().map_err(Failure::failed)?;
+    let stop = stop_flag()?;
     let command = std::env::args().collect::<Vec<_>>().join(" ");
     let request = Request { plan, directory, command: &command, stop: &stop };
     loop {
@@ -191,7 +189,7 @@ fn add_stage(plan: &Plan, directory: &Path) -> Result<bool> {
         stage.stage.reason
     ));
     let mut store = Store::open(directory).map_err(|error| failure(error.into()))?;
-    store.add_stage(&stage.stage, &stage.new).map_err(Failure::failed)?;
+    store.add_stage(&stage.stage, &stage.new)?;
     Ok(true)
 }
 
@@ -201,14 +199,13 @@ fn conclude(outcome: Outcome, directory: &Path, again: &str, common: &RunCommon)
         output::note(&format!("interrupted before the first run was done; {again} begins again"));
         return Ok(Status::Interrupted);
     }
-    let (analysis, diagnosis) = found(directory, &results);
+    let found = Found::of(directory, results);
     // The summary does not wait for a report that cannot be written.
-    let report = write_report_into(directory, &results, &analysis, &diagnosis);
+    let report = found.write_report();
     if common.json {
-        print_json(&analysis, &diagnosis)?
+        output::print_json(&found.answer())?
     } else {
-        let written = report.as_ref().ok().cloned();
-        print_summary(directory, &results, &analysis, &diagnosis, written)?;
+        found.print_summary(report.as_ref().ok().cloned())?;
     }
     if outcome == Outcome::Stopped {
         output::note(&format!(
@@ -216,11 +213,11 @@ fn conclude(outcome: Outcome, directory: &Path, again: &str, common: &RunCommon)
         ));
     }
     report?;
-    let warned = || analysis.treatments.iter().any(|treatment| treatment.warned > 0);
+    let warned = || found.analysis.treatments.iter().any(|treatment| treatment.warned > 0);
     Ok(match outcome {
         Outcome::Stopped => Status::Interrupted,
         Outcome::Complete if common.fail_on == FailOnRun::Warning && warned() => Status::ChecksFailed,
-        Outcome::Complete => status(&analysis),
+        Outcome::Complete => found.status(),
     })
 }
 
@@ -239,7 +236,7 @@ fn failure(error: RunError) -> Failure {
     let input = match &error {
         RunError::Create(CreateError::Io { path, source }) if is_no_place(source.kind()) => {
             let path = path.display();
-            return Failure::wrong_input(anyhow::anyhow!(
+            return Failure::wrong(format!(
                 "`{path}` cannot be a results directory ({source}): choose another with `-o`"
             ));
         }

@@ -25,8 +25,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
     // Only the first logger of a process is taken; there is no other.
     let _ = log::set_logger(&StandardError);
     // Before the first thread: signals are then handled here alone.
-    let mut signals =
-        Signals::new(signals::ending().into_iter().chain([SIGUSR1])).map_err(Failure::failed)?;
+    let mut signals = Signals::new(signals::ending().into_iter().chain([SIGUSR1]))?;
     let exports: Vec<_> = config.exports.iter().map(|export| export.path.clone()).collect();
     let server = Arc::new(Server::start(config).map_err(Failure::wrong_input)?);
     let socket = match &args.stats_socket {
@@ -44,10 +43,11 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Status> {
         statistics(args, &server)?;
     }
     drop(socket);
-    let stopped = server.stop().map_err(Failure::failed);
+    let stopped = server.stop();
     // Statistics even when the state could not be written.
     statistics(args, &server)?;
-    stopped.map(|()| Status::Fine)
+    stopped?;
+    Ok(Status::Fine)
 }
 
 fn config(args: &ServeArgs) -> Result<ServerConfig> {
@@ -55,7 +55,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
     let remote = [Some(args.listen), portmap].into_iter().flatten().find(|a| !a.ip().is_loopback());
     if let Some(address) = remote {
         if !args.allow_remote {
-            return Err(Failure::wrong_input(anyhow::anyhow!(
+            return Err(Failure::wrong(format!(
                 "{address} can be reached from other hosts; add --allow-remote if that is intended"
             )));
         }
@@ -66,7 +66,7 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
     let mut paths: Vec<_> = args.export.iter().map(|export| &export.path).collect();
     paths.sort();
     if let Some(twice) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Failure::wrong_input(anyhow::anyhow!("export `{}` is given twice", twice[0])));
+        return Err(Failure::wrong(format!("export `{}` is given twice", twice[0])));
     }
     let defaults = ServerConfig::default();
     Ok(ServerConfig {
@@ -109,22 +109,13 @@ impl log::Log for StandardError {
 
 /// Prints the statistics, or writes them to the file chosen for them.
 fn statistics(args: &ServeArgs, server: &Server) -> Result<()> {
-    let text = serde_json::to_string(&server.report()).map_err(Failure::failed)?;
+    let text = serde_json::to_string(&server.report())?;
     match &args.stats {
         None => output::print(&text),
-        Some(path) => write_whole(path, &text)
+        Some(path) => output::replace(path, &format!("{text}\n"))
             .with_context(|| format!("cannot write statistics to {}", path.display()))
             .map_err(Failure::failed),
     }
-}
-
-/// Replaces a file in one step, so that a reader never sees half of it.
-fn write_whole(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".part");
-    let part = path.with_file_name(name);
-    std::fs::write(&part, format!("{text}\n"))?;
-    std::fs::rename(&part, path)
 }
 
 /// The Unix socket that gives out statistics; dropping it removes it.

@@ -1,12 +1,11 @@
 //! `simulate`: models from the papers.
 
-use benchmaster_report::html;
-use benchmaster_stats::hash_cast::{self, Simulated};
-use serde::Serialize;
-
 use crate::cli::{HashCastArgs, SimulateArgs, SimulateCommand};
+use crate::commands::results::write_page;
 use crate::failure::{Failure, Result, Status};
 use crate::output;
+use benchmaster_report::pages::{self, HashCast, HashCastFlows, HashCastLoads, HashCastRatio};
+use benchmaster_stats::hash_cast::{self, Simulated};
 
 pub(crate) fn simulate(args: &SimulateArgs) -> Result<Status> {
     match &args.model {
@@ -14,89 +13,23 @@ pub(crate) fn simulate(args: &SimulateArgs) -> Result<Status> {
     }
 }
 
-/// Flows in queues: for one number of flows everything, for several the probability of ratios.
-#[derive(Debug, Serialize)]
-struct HashCast {
-    queues: u32,
-    trials: u64,
-    seed: u64,
-    flows: Vec<Flows>,
-}
-
-#[derive(Debug, Serialize)]
-struct Flows {
-    flows: u32,
-    ratios: Vec<Ratio>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    loads: Option<Vec<Loads>>,
-}
-
-/// The probability that the fastest flow is at least so many times as fast as the slowest.
-#[derive(Debug, Serialize)]
-struct Ratio {
-    ratio: f64,
-    probability: f64,
-    simulated: Option<f64>,
-}
-
-/// Smallest load that is not 0, and largest.
-#[derive(Debug, Serialize)]
-struct Loads {
-    min: u32,
-    max: u32,
-    ratio: f64,
-    probability: f64,
-    simulated: Option<f64>,
-}
-
 fn hash_cast(args: &HashCastArgs) -> Result<Status> {
     if let Some(wrong) = args.ratio.iter().find(|r| !(r.is_finite() && **r >= 1.0)) {
-        let error =
-            anyhow::anyhow!("a ratio of {wrong} has no meaning; write numbers from 1 on, such as 2,5");
-        return Err(Failure::wrong_input(error));
+        return Err(Failure::wrong(format!(
+            "a ratio of {wrong} has no meaning; write numbers from 1 on, such as 2,5"
+        )));
     }
     let (from, to) = args.flows;
     let all = (from..=to).map(|flows| of_flows(args, flows, from == to)).collect::<Result<Vec<_>>>()?;
     let found = HashCast { queues: args.queues, trials: args.trials, seed: args.seed, flows: all };
     if let Some(path) = &args.html {
-        let page = html::hash_cast(&drawing(&found)).map_err(Failure::failed)?;
-        super::results::write_page(path, &page).map_err(Failure::of_a_place_given)?;
+        write_page(path, pages::hash_cast(&found)).map_err(Failure::of_a_place_given)?;
     }
-    if args.json {
-        output::print_json(&found)?
-    } else {
-        output::print(&text(&found))?
-    }
-    Ok(Status::Fine)
+    output::answer(args.json, &found, || text(&found))
 }
 
-/// What is drawn: a curve for each ratio, and what was simulated as marks.
-fn drawing(found: &HashCast) -> html::HashCast {
-    let ratios = found.flows.first().map_or(&[][..], |flows| &flows.ratios);
-    let curve = |number: usize, ratio: f64| {
-        let points = found.flows.iter().map(|f| (f.flows, f.ratios[number].probability)).collect();
-        html::HashCastCurve { ratio, points }
-    };
-    let shares = found.flows.iter().flat_map(|flows| {
-        let point = |ratio: &Ratio| {
-            let hits = (ratio.simulated? * found.trials as f64).round() as u64;
-            Some(html::HashCastPoint { ratio: ratio.ratio, flows: flows.flows, trials: found.trials, hits })
-        };
-        flows.ratios.iter().filter_map(point)
-    });
-    let simulated = (found.trials > 0).then(|| html::HashCastPoints {
-        source: format!("simulated, seed {}", found.seed),
-        points: shares.collect(),
-    });
-    html::HashCast {
-        queues: found.queues,
-        confidence: 0.95,
-        curves: ratios.iter().enumerate().map(|(number, ratio)| curve(number, ratio.ratio)).collect(),
-        points: simulated.into_iter().collect(),
-    }
-}
-
-fn of_flows(args: &HashCastArgs, flows: u32, single: bool) -> Result<Flows> {
+/// For one number of flows everything, for several the probability of ratios.
+fn of_flows(args: &HashCastArgs, flows: u32, single: bool) -> Result<HashCastFlows> {
     let queues = args.queues;
     let simulated = match args.trials {
         0 => None,
@@ -106,24 +39,24 @@ fn of_flows(args: &HashCastArgs, flows: u32, single: bool) -> Result<Flows> {
     for &ratio in &args.ratio {
         let probability =
             hash_cast::probability_of_ratio(flows, queues, ratio).map_err(Failure::wrong_input)?;
-        ratios.push(Ratio {
+        ratios.push(HashCastRatio {
             ratio,
             probability,
             simulated: simulated.as_ref().map(|s| s.share_of_ratio(ratio)),
         });
     }
     let loads = if single { Some(loads(flows, queues, simulated.as_ref())?) } else { None };
-    Ok(Flows { flows, ratios, loads })
+    Ok(HashCastFlows { flows, ratios, loads })
 }
 
-fn loads(flows: u32, queues: u32, simulated: Option<&Simulated>) -> Result<Vec<Loads>> {
+fn loads(flows: u32, queues: u32, simulated: Option<&Simulated>) -> Result<Vec<HashCastLoads>> {
     let outcomes = hash_cast::distribution(flows, queues).map_err(Failure::wrong_input)?;
     let share = |min, max| {
         simulated.map(|s| s.counts.get(&(min, max)).copied().unwrap_or(0) as f64 / s.trials as f64)
     };
     let mut loads: Vec<_> = outcomes
         .into_iter()
-        .map(|o| Loads {
+        .map(|o| HashCastLoads {
             min: o.min,
             max: o.max,
             ratio: f64::from(o.max) / f64::from(o.min),
@@ -142,7 +75,7 @@ fn text(found: &HashCast) -> String {
     let mut text = String::new();
     let simulated = |s: Option<f64>| s.map_or(String::new(), |s| format!("  {s:>9.6}"));
     let heading = if found.trials > 0 { "  simulated" } else { "" };
-    if let [Flows { flows, ratios, loads: Some(loads) }] = found.flows.as_slice() {
+    if let [HashCastFlows { flows, ratios, loads: Some(loads) }] = found.flows.as_slice() {
         text += &format!("{flows} flows hashed to {} queues\n\nfastest over slowest\n", found.queues);
         text += &format!("  ratio  probability{heading}\n");
         for ratio in ratios {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::anyhow;
 use benchmaster_lab::kernel::{self, Architecture, KernelChoice};
 use benchmaster_lab::root;
 use benchmaster_lab::virtual_time::{self, Boot, BootError, HOST, Job, LIMIT, Part, PartError};
@@ -54,18 +53,17 @@ pub(crate) fn is_wanted(plan: &Plan) -> Result<bool> {
     let (yes, no): (Vec<_>, Vec<_>) =
         plan.all_treatments().partition(|treatment| on_virtual_time(&treatment.settings));
     match (yes.is_empty(), no.is_empty()) {
-        (false, false) => Err(Failure::wrong_input(anyhow!(
+        (false, false) => Err(Failure::wrong(format!(
             "`lab.time` is \"virtual\" for the treatment `{}` and not for `{}`: one study runs on one kind of time; write two \
              studies, or choose with `--set lab.time=virtual`",
-            yes[0].record.label,
-            no[0].record.label
+            yes[0].record.label, no[0].record.label
         ))),
         (true, _) => Ok(false),
         (false, _) => {
             let study: toml::Table = toml::from_str(&plan.study.text).unwrap_or_default();
             let response = study.get("design").and_then(|design| design.get("response"));
             match response.and_then(toml::Value::as_str).filter(|response| is_meaningless(response)) {
-                Some(response) => Err(Failure::wrong_input(anyhow!(
+                Some(response) => Err(Failure::wrong(format!(
                     "`design.response`: `{response}` means nothing on virtual time, where computing takes no time; choose a \
                      latency, `elapsed` or counts of RPCs, or write `time = \"real\"` in `[lab]`"
                 ))),
@@ -85,7 +83,7 @@ fn is_meaningless(response: &str) -> bool {
 /// Runs the study in a guest, and puts the results into the directory.
 pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicBool>) -> Result<()> {
     if Store::exists(directory) || fs::read_dir(directory).is_ok_and(|mut found| found.next().is_some()) {
-        return Err(Failure::wrong_input(anyhow!(
+        return Err(Failure::wrong(format!(
             "`{}` already exists: a study on virtual time is never resumed; choose another directory with `-o`",
             directory.display()
         )));
@@ -96,7 +94,7 @@ pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicB
         }
     };
     let (kernel, image) = bootable(plan, &mut report)?;
-    let hash = root::hash(&image).map_err(Failure::failed)?;
+    let hash = root::hash(&image)?;
     let clients = plan.all_treatments().map(|treatment| treatment.settings.clients()).max().unwrap_or(1);
     let memory = |of: fn(&benchmaster_study::settings::LabSettings) -> u64| {
         plan.all_treatments().filter_map(|treatment| treatment.settings.lab.as_ref().map(of)).max()
@@ -104,9 +102,9 @@ pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicB
     let memory = OWN_MEMORY
         + memory(|lab| lab.server_memory.0).unwrap_or_default()
         + u64::from(clients) * memory(|lab| lab.memory.0).unwrap_or_default();
-    let share = tempfile::tempdir().map_err(Failure::failed)?;
+    let share = tempfile::tempdir()?;
     let study = share.path().join("study.toml");
-    fs::write(&study, &plan.study.text).map_err(Failure::failed)?;
+    fs::write(&study, &plan.study.text)?;
     let argument = |text: &str| text.to_owned();
     let job = Job {
         arguments: vec![
@@ -130,11 +128,11 @@ pub(crate) fn run(plan: &Plan, directory: &Path, quiet: bool, stop: &Arc<AtomicB
     let results = share.path().join("results");
     if !Store::exists(&results) {
         let said = ended.messages.trim();
-        return Err(Failure::failed(anyhow!("the study did not run on virtual time: {said}")));
+        return Err(Failure::fault(format!("the study did not run on virtual time: {said}")));
     }
     copy(&results, directory).map_err(|source| {
         let place = directory.display();
-        Failure::failed(anyhow!("the results cannot be copied to `{place}`: {source}")).of_a_place_given()
+        Failure::fault(format!("the results cannot be copied to `{place}`: {source}")).of_a_place_given()
     })?;
     // What the controller complained of; the summary has the rest.
     if ended.status != 0 && !ended.messages.trim().is_empty() {
@@ -149,7 +147,7 @@ fn bootable(plan: &Plan, report: &mut dyn FnMut(&str)) -> Result<(kernel::Kernel
     kernels.sort_unstable();
     kernels.dedup();
     let [choice] = kernels[..] else {
-        return Err(Failure::wrong_input(anyhow!(
+        return Err(Failure::wrong(format!(
             "on virtual time clients and server are in one kernel, and the study names several: {}; run it once for each, with \
              `--set lab.kernel=…`, and compare their expectations",
             kernels.join(", ")
@@ -160,7 +158,7 @@ fn bootable(plan: &Plan, report: &mut dyn FnMut(&str)) -> Result<(kernel::Kernel
     let consent = &mut |_: &str| false;
     let kernel =
         kernel::find(&choice, Architecture::UserMode, consent, report).map_err(Failure::wrong_input)?;
-    let image = root::image(&kernel, &[], consent, report).map_err(Failure::failed)?;
+    let image = root::image(&kernel, &[], consent, report)?;
     Ok((kernel, image))
 }
 

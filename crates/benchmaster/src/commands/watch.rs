@@ -12,7 +12,7 @@ use benchmaster_watch::{Action, Key, Screen};
 use serde_json::json;
 
 use crate::cli::WatchArgs;
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Result, Status};
 use crate::output;
 
 mod keyboard;
@@ -96,7 +96,7 @@ fn follow_study(directory: &Path, args: &WatchArgs, count: Option<u64>) -> Resul
 }
 
 fn print_line(value: &impl serde::Serialize) -> Result<()> {
-    output::print(&serde_json::to_string(value).map_err(Failure::failed)?)
+    output::print(&serde_json::to_string(value)?)
 }
 
 fn read(directory: &Path) -> std::result::Result<Live, String> {

@@ -29,12 +29,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Runs commands over an emulated network, or waits for SIGINT or SIGTERM.
 pub(crate) fn wire(args: &WireArgs) -> Result<Status> {
     // Before the first thread: signals are then handled here alone, and the user namespace is that of the process.
-    let mut signals =
-        Signals::new(signals::ending().into_iter().chain([SIGCHLD])).map_err(Failure::failed)?;
+    let mut signals = Signals::new(signals::ending().into_iter().chain([SIGCHLD]))?;
     let in_user_namespace = match privilege() {
         Privilege::Direct => false,
         Privilege::UserNamespace => {
-            enter_user_namespace().map_err(Failure::failed)?;
+            enter_user_namespace()?;
             true
         }
         Privilege::Nothing(error) => return Err(Failure::failed(error)),
@@ -56,7 +55,7 @@ pub(crate) fn wire(args: &WireArgs) -> Result<Status> {
     let result = waited.and_then(|()| children.wait(&mut signals));
     drop(children);
     let server_ended = server.end();
-    let report = network.achieved().map_err(Failure::failed)?;
+    let report = network.achieved()?;
     print(args, &network, &report)?;
     let status = result?;
     Ok(if status == Status::Fine && !server_ended { Status::ChecksFailed } else { status })
@@ -77,7 +76,7 @@ fn start(args: &WireArgs) -> Result<Network> {
     let interface = args.queues.interface(args.seed);
     if interface.is_some() && args.server_bandwidth.is_none() && args.bandwidth.is_none() {
         let text = "nothing waits in transmit queues where no bandwidth is limited: add --server-bandwidth or --bandwidth";
-        return Err(Failure::wrong_input(anyhow::anyhow!(text)));
+        return Err(Failure::wrong(text));
     }
     let config = NetworkConfig {
         interface,
@@ -106,7 +105,7 @@ fn start_commands(args: &WireArgs, network: &Network, children: &mut Children) -
             .env("BENCHMASTER_SERVER_ADDRESS", network.server_address().to_string())
             .env("BENCHMASTER_CLIENT_ADDRESS", network.client_address(client).to_string())
             .env("BENCHMASTER_CLIENT", (client + 1).to_string());
-        network.client(client).apply(&mut command).map_err(Failure::failed)?;
+        network.client(client).apply(&mut command)?;
         children.start(command)?;
     }
     Ok(())
@@ -181,7 +180,7 @@ impl Children {
     fn collect(&mut self) -> Result<()> {
         let mut still = Vec::new();
         for (name, mut child) in self.running.drain(..) {
-            match child.try_wait().map_err(Failure::failed)? {
+            match child.try_wait()? {
                 None => still.push((name, child)),
                 Some(status) if status.success() => {}
                 Some(status) => {
@@ -220,7 +219,7 @@ impl Server {
             .process_group(0)
             .env("BENCHMASTER_SERVER_ADDRESS", network.server_address().to_string());
         end_with_caller(&mut command);
-        network.server().apply(&mut command).map_err(Failure::failed)?;
+        network.server().apply(&mut command)?;
         self.child = Some(command.spawn().map_err(|error| cannot_run("sh", &error))?);
         Ok(())
     }
@@ -228,16 +227,16 @@ impl Server {
     /// Waits until something listens on a TCP port in the namespace, without connecting to it.
     fn wait_for_listener(&mut self, port: u16, namespace: &Namespace) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        while !listens(port, namespace).map_err(Failure::failed)? {
+        while !listens(port, namespace)? {
             if let Some(child) = &mut self.child
-                && let Some(status) = child.try_wait().map_err(Failure::failed)?
+                && let Some(status) = child.try_wait()?
             {
                 let text = format!("the server ended with {status} before it listened on port {port}");
-                return Err(Failure::failed(anyhow::anyhow!(text)));
+                return Err(Failure::fault(text));
             }
             if Instant::now() > deadline {
                 let text = format!("nothing listens on TCP port {port} of the server after {PATIENCE:?}");
-                return Err(Failure::failed(anyhow::anyhow!(text)));
+                return Err(Failure::fault(text));
             }
             sleep(Duration::from_millis(5));
         }
@@ -277,7 +276,7 @@ impl Drop for Server {
 }
 
 fn cannot_run(name: &str, error: &std::io::Error) -> Failure {
-    Failure::wrong_input(anyhow::anyhow!("cannot run `{name}`: {error}"))
+    Failure::wrong(format!("cannot run `{name}`: {error}"))
 }
 
 /// Whether a TCP socket of the namespace listens on the port.

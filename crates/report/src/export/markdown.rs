@@ -2,38 +2,30 @@
 
 mod escape;
 
-use benchmaster_analysis::Analysis;
-use benchmaster_diagnosis::diagnosis::Diagnosis;
-use benchmaster_record::results::StudyResults;
-
 use self::escape::{code, code_cell, fenced, text};
 use crate::document::{Block, Cell, Depth, Document, Entry, Head, Note, Table};
 use crate::format;
-use crate::plots::Plots;
-use crate::sections::study;
 
 /// Rows of a table up to which all are shown.
 const ROWS: usize = 32;
 
-/// The text of [`super::Format::Markdown`]. Names and messages are escaped, so that none of them becomes markup.
-pub fn markdown(results: &StudyResults, analysis: &Analysis, diagnosis: &Diagnosis) -> String {
-    document(&study::document(results, analysis, diagnosis, Plots::default()))
-}
-
-pub(crate) fn document(document: &Document) -> String {
-    let mut out = Markdown(format!("## {}\n", text(&document.title)));
-    if let [about @ .., question] = document.lead.as_slice() {
-        about.iter().for_each(|lead| out.block(&text(lead)));
-        out.block(&format!("**{}**", text(question)));
-    }
-    for section in &document.sections {
-        let blocks = section.blocks(Depth::Brief);
-        if !blocks.is_empty() {
-            out.block(&format!("### {}", text(&section.title)));
-            blocks.into_iter().for_each(|block| out.write(block));
+impl Document {
+    /// As Markdown. Names and messages are escaped, so that none of them becomes markup.
+    pub fn markdown(&self) -> String {
+        let mut out = Markdown(format!("## {}\n", text(&self.title)));
+        if let [about @ .., question] = self.lead.as_slice() {
+            about.iter().for_each(|lead| out.block(&text(lead)));
+            out.block(&format!("**{}**", text(question)));
         }
+        for section in &self.sections {
+            let blocks = section.blocks(Depth::Brief);
+            if !blocks.is_empty() {
+                out.block(&format!("### {}", text(&section.title)));
+                blocks.into_iter().for_each(|block| out.write(block));
+            }
+        }
+        out.0
     }
-    out.0
 }
 
 /// Blocks of Markdown, an empty line between them.

@@ -6,8 +6,8 @@ use benchmaster_record::nfs::NfsVersion;
 
 use benchmaster_record::environment::Environment;
 use benchmaster_record::recording::{
-    EncodedHistogram, IntervalStats, OperationStats, Recording, RpcRecording, RpcRow, RpcSource,
-    SeriesRecording, StopReason, WorkerRecording, WorkerSeries,
+    EncodedHistogram, IntervalStats, OperationStats, Recording, RpcRecording, RpcSource, SeriesRecording,
+    StopReason, WorkerRecording, WorkerSeries,
 };
 use benchmaster_record::results::{
     Check, Response, RunRecord, ServerUse, Severity, StudyRecord, StudyResults,
@@ -60,6 +60,19 @@ pub(super) fn all(results: &StudyResults) -> Result<Vec<Table>, ExportError> {
         hosts::hooks(results),
         environment(results),
     ])
+}
+
+/// A recording with one of its parts.
+type Part<'a, P> = (&'a RunRecord, &'a Recording, &'a P);
+
+fn parts<'a, P>(results: &'a StudyResults, of: impl Fn(&'a Recording) -> &'a [P]) -> Vec<Part<'a, P>> {
+    let mut rows = Vec::new();
+    for run in &results.runs {
+        for recording in &run.recordings {
+            rows.extend(of(recording).iter().map(|part| (run, recording, part)));
+        }
+    }
+    rows
 }
 
 fn runs(results: &StudyResults) -> Table {
@@ -200,56 +213,47 @@ fn intervals(results: &StudyResults) -> Result<Table, ExportError> {
     Ok(of_stats(table, |row| &row.interval.stats, |row| &row.latency).build())
 }
 
-struct Worker<'a> {
-    run: &'a RunRecord,
-    recording: &'a Recording,
-    worker: &'a WorkerRecording,
-    done: &'a WorkerSeries,
-}
-
 fn workers(results: &StudyResults) -> Table {
-    let mut rows = Vec::new();
-    for run in &results.runs {
-        for recording in &run.recordings {
-            for worker in &recording.workers {
-                rows.extend(worker.series.iter().map(|done| Worker { run, recording, worker, done }));
-            }
-        }
-    }
-    let key = |row: &Worker<'_>| row.recording.series.get(row.done.series as usize).map(|s| s.key.clone());
-    of_runs("workers", &rows, &results.study, |row| row.run)
-        .text("workload", |row| Some(row.recording.workload.as_str()))
-        .unsigned("client", |row| Some(row.worker.client.into()))
-        .text("group", |row| Some(row.worker.group.as_str()))
-        .unsigned("worker", |row| Some(row.worker.worker.into()))
+    let workers = parts(results, |recording| &recording.workers).into_iter();
+    let rows: Vec<_> = workers
+        .flat_map(|(run, recording, worker)| {
+            worker.series.iter().map(move |done| (run, recording, worker, done))
+        })
+        .collect();
+    type Row<'a> = (&'a RunRecord, &'a Recording, &'a WorkerRecording, &'a WorkerSeries);
+    let key = |row: &Row<'_>| row.1.series.get(row.3.series as usize).map(|series| series.key.clone());
+    of_runs("workers", &rows, &results.study, |row| row.0)
+        .text("workload", |row| Some(row.1.workload.as_str()))
+        .unsigned("client", |row| Some(row.2.client.into()))
+        .text("group", |row| Some(row.2.group.as_str()))
+        .unsigned("worker", |row| Some(row.2.worker.into()))
         .text("series", |row| key(row).map(|key| key.label))
         .text("operation", |row| key(row).map(|key| key.operation.name()))
-        .unsigned("start_ns", |row| Some(row.worker.start_ns))
-        .unsigned("end_ns", |row| Some(row.worker.end_ns))
-        .unsigned("cpu_user_ns", |row| row.worker.cpu_ns.map(|(user, _)| user))
-        .unsigned("cpu_system_ns", |row| row.worker.cpu_ns.map(|(_, system)| system))
-        .text("stop", |row| Some(stop_name(row.worker.stop)))
-        .unsigned("count", |row| Some(row.done.count))
-        .unsigned("bytes", |row| Some(row.done.bytes))
-        .unsigned("errors", |row| Some(row.done.errors))
-        .unsigned("sum_ns", |row| Some(row.done.sum_ns))
-        .real("mean_ns", |row| mean(row.done.sum_ns, row.done.count))
-        .unsigned("first_latency_ns", |row| row.done.first_latency_ns)
-        .unsigned("first_start_ns", |row| row.done.first_start_ns)
-        .unsigned("last_end_ns", |row| row.done.last_end_ns)
+        .unsigned("start_ns", |row| Some(row.2.start_ns))
+        .unsigned("end_ns", |row| Some(row.2.end_ns))
+        .unsigned("cpu_user_ns", |row| row.2.cpu_ns.map(|(user, _)| user))
+        .unsigned("cpu_system_ns", |row| row.2.cpu_ns.map(|(_, system)| system))
+        .text("stop", |row| Some(stop_name(row.2.stop)))
+        .unsigned("count", |row| Some(row.3.count))
+        .unsigned("bytes", |row| Some(row.3.bytes))
+        .unsigned("errors", |row| Some(row.3.errors))
+        .unsigned("sum_ns", |row| Some(row.3.sum_ns))
+        .real("mean_ns", |row| mean(row.3.sum_ns, row.3.count))
+        .unsigned("first_latency_ns", |row| row.3.first_latency_ns)
+        .unsigned("first_start_ns", |row| row.3.first_start_ns)
+        .unsigned("last_end_ns", |row| row.3.last_end_ns)
         .build()
 }
 
 /// One row per kind of call and phase, with the columns of `mountstats`.
 fn rpcs(results: &StudyResults) -> Table {
-    let mut rows: Vec<(&RunRecord, &Recording, &str, &RpcRow)> = Vec::new();
-    for run in &results.runs {
-        for recording in &run.recordings {
-            for phase in recording.rpc.iter().flat_map(|rpc| &rpc.phases) {
-                rows.extend(phase.rows.iter().map(|row| (run, recording, phase.phase.name(), row)));
-            }
-        }
-    }
+    let phases = parts(results, |recording| recording.rpc.as_ref().map_or(&[][..], |rpc| &rpc.phases));
+    let rows: Vec<_> = phases
+        .into_iter()
+        .flat_map(|(run, recording, phase)| {
+            phase.rows.iter().map(move |row| (run, recording, phase.phase.name(), row))
+        })
+        .collect();
     of_runs("rpcs", &rows, &results.study, |row| row.0)
         .text("workload", |row| Some(row.1.workload.as_str()))
         .text("phase", |row| Some(row.2))
@@ -269,17 +273,11 @@ fn rpcs(results: &StudyResults) -> Table {
 
 /// One row per recording with RPCs: how the server was reached, and what it and the clients used.
 fn services(results: &StudyResults) -> Table {
-    let mut rows: Vec<(&RunRecord, &Recording, &RpcRecording)> = Vec::new();
-    for run in &results.runs {
-        rows.extend(
-            run.recordings.iter().filter_map(|recording| Some((run, recording, recording.rpc.as_ref()?))),
-        );
+    let rows: Vec<Part<'_, RpcRecording>> = parts(results, |recording| recording.rpc.as_slice());
+    fn used<'a>((run, recording, _): &Part<'a, RpcRecording>) -> Option<&'a ServerUse> {
+        run.server_use.iter().find(|used| used.workload == recording.workload)
     }
-    type Row<'a> = (&'a RunRecord, &'a Recording, &'a RpcRecording);
-    fn used<'a>(row: &Row<'a>) -> Option<&'a ServerUse> {
-        row.0.server_use.iter().find(|used| used.workload == row.1.workload)
-    }
-    let service = |row: &Row<'_>| row.0.service.clone();
+    let service = |row: &Part<'_, RpcRecording>| row.0.service.clone();
     of_runs("services", &rows, &results.study, |row| row.0)
         .text("workload", |row| Some(row.1.workload.as_str()))
         .text("source", |row| Some(if row.2.source == RpcSource::Client { "client" } else { "kernel" }))

@@ -1,5 +1,7 @@
 //! The clients of a study: who they were, how well they began together, what lay between them and the server.
 
+use std::collections::BTreeMap;
+
 use benchmaster_analysis::{Analysis, Estimate, TreatmentSummary};
 use benchmaster_record::recording::{AgentRecording, ClockFacts, Recording, StartFacts};
 use benchmaster_record::results::{NetworkRecord, StudyResults, Unit};
@@ -36,25 +38,30 @@ pub(crate) struct StartSummary<'a> {
     pub(crate) stagger_ns: u64,
 }
 
-/// What one client did: first start, last end, bytes, operations.
-#[derive(Default)]
-struct Client {
-    first: Option<u64>,
-    last: Option<u64>,
-    bytes: u64,
-    count: u64,
+/// What one client did.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Client {
+    pub(crate) first_start_ns: Option<u64>,
+    pub(crate) last_end_ns: Option<u64>,
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    pub(crate) errors: u64,
 }
 
-fn client(recording: &Recording, number: u32) -> Client {
-    let mut client = Client::default();
-    let workers = recording.workers.iter().filter(|worker| worker.client == number);
-    for series in workers.flat_map(|worker| &worker.series) {
-        client.first = client.first.into_iter().chain(series.first_start_ns).min();
-        client.last = client.last.max(series.last_end_ns);
-        client.bytes += series.bytes;
-        client.count += series.count;
+/// The clients of a recording by their numbers.
+pub(crate) fn clients(recording: &Recording) -> BTreeMap<u32, Client> {
+    let mut clients: BTreeMap<u32, Client> = BTreeMap::new();
+    for worker in &recording.workers {
+        let client = clients.entry(worker.client).or_default();
+        for series in &worker.series {
+            client.first_start_ns = client.first_start_ns.into_iter().chain(series.first_start_ns).min();
+            client.last_end_ns = client.last_end_ns.max(series.last_end_ns);
+            client.count += series.count;
+            client.bytes += series.bytes;
+            client.errors += series.errors;
+        }
     }
-    client
+    clients
 }
 
 /// Whether a recording is of more than one client.
@@ -102,13 +109,14 @@ fn summary<'a>(
         let Some(own) = recording.agents.iter().find(|own| own.name == agent.name) else { continue };
         runs += 1;
         clock.bound_ns = clock.bound_ns.max(own.clock.bound_ns);
-        let clients: Vec<Client> =
-            (own.first_client..own.first_client + own.clients).map(|n| client(recording, n)).collect();
-        first.extend(clients.iter().filter_map(|client| client.first).min().map(|ns| ns as f64));
-        last.extend(clients.iter().filter_map(|client| client.last).max().map(|ns| ns as f64));
+        let all = clients(recording);
+        let own = own.first_client..own.first_client + own.clients;
+        let own: Vec<Client> = own.map(|number| all.get(&number).copied().unwrap_or_default()).collect();
+        first.extend(own.iter().filter_map(|client| client.first_start_ns).min().map(|ns| ns as f64));
+        last.extend(own.iter().filter_map(|client| client.last_end_ns).max().map(|ns| ns as f64));
         let seconds = recording.length_ns as f64 / 1e9;
         let amount = |client: &Client| if in_bytes { client.bytes } else { client.count } as f64 / seconds;
-        let each: Vec<f64> = clients.iter().map(amount).collect();
+        let each: Vec<f64> = own.iter().map(amount).collect();
         if let Some(mean) = benchmaster_stats::mean(&each) {
             rates.push(mean);
         }

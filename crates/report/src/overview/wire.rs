@@ -7,33 +7,25 @@ use std::collections::BTreeSet;
 use benchmaster_analysis::{Analysis, RpcSummary, TreatmentSummary};
 use benchmaster_record::results::{LabRecord, StudyResults};
 
+use super::grouped;
+
 /// A workload with each treatment's RPCs of its measured phase.
 pub(crate) type MeasuredRpcs<'a> = (&'a str, Vec<(&'a TreatmentSummary, &'a RpcSummary)>);
 
 /// The measured phases with RPCs, by workload.
 pub(crate) fn measured_rpcs(analysis: &Analysis) -> Vec<MeasuredRpcs<'_>> {
-    let mut found: Vec<MeasuredRpcs<'_>> = Vec::new();
-    for treatment in &analysis.treatments {
-        for summary in treatment.rpcs.iter().filter(|summary| summary.phase == Phase::Measure) {
-            match found.iter_mut().find(|(workload, _)| *workload == summary.workload) {
-                Some((_, rows)) => rows.push((treatment, summary)),
-                None => found.push((&summary.workload, vec![(treatment, summary)])),
-            }
-        }
-    }
-    found
+    let all = analysis.treatments.iter().flat_map(|treatment| {
+        let measured = treatment.rpcs.iter().filter(|summary| summary.phase == Phase::Measure);
+        measured.map(move |summary| (summary.workload.as_str(), (treatment, summary)))
+    });
+    grouped(all)
 }
 
 /// Program and operation of all calls, the most frequent first.
 pub(crate) fn kinds<'s>(summaries: impl Iterator<Item = &'s RpcSummary>) -> Vec<(String, String)> {
-    let mut kinds: Vec<((String, String), f64)> = Vec::new();
-    for row in summaries.flat_map(|summary| &summary.rows) {
-        let kind = (row.program.clone(), row.operation.clone());
-        match kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, calls)) => *calls += row.ops.mean,
-            None => kinds.push((kind, row.ops.mean)),
-        }
-    }
+    let rows = summaries.flat_map(|summary| &summary.rows);
+    let kinds = grouped(rows.map(|row| ((row.program.clone(), row.operation.clone()), row.ops.mean)));
+    let mut kinds: Vec<_> = kinds.into_iter().map(|(kind, ops)| (kind, ops.iter().sum::<f64>())).collect();
     kinds.sort_by(|(_, a), (_, b)| b.total_cmp(a));
     kinds.into_iter().map(|(kind, _)| kind).collect()
 }
@@ -88,19 +80,15 @@ pub(crate) fn lab_lines(results: &StudyResults) -> Vec<String> {
 
 /// How the network was emulated, once for each means; nothing for real ones.
 pub(crate) fn network_lines(results: &StudyResults) -> Vec<String> {
-    let mut found: Vec<(Emulator, &str, Vec<u64>)> = Vec::new();
-    let services = results.runs.iter().filter_map(|run| run.service.as_ref());
-    for network in services.map(|service| &service.network).filter(|network| network.is_emulated()) {
-        match found.iter_mut().find(|(emulator, ..)| *emulator == network.emulator) {
-            Some((.., delays)) if delays.contains(&network.delay_ns) => {}
-            Some((.., delays)) => delays.push(network.delay_ns),
-            None => found.push((network.emulator, &network.note, vec![network.delay_ns])),
-        }
-    }
-    let line = |(_, note, mut delays): (Emulator, &str, Vec<u64>)| {
+    let services = results.runs.iter().filter_map(|run| run.service.as_ref()).map(|service| &service.network);
+    let emulated: Vec<_> = services.filter(|network| network.is_emulated()).collect();
+    let delays = grouped(emulated.iter().map(|network| (network.emulator, network.delay_ns)));
+    let line = |(emulator, mut delays): (Emulator, Vec<u64>)| {
         delays.sort_unstable();
+        delays.dedup();
         let delays: Vec<_> = delays.iter().map(|delay| format!("{} ms", *delay as f64 / 1e6)).collect();
+        let note = emulated.iter().find(|network| network.emulator == emulator).map_or("", |one| &one.note);
         format!("network emulated with a one-way delay of {} by {note}", delays.join(", "))
     };
-    found.into_iter().map(line).collect()
+    delays.into_iter().map(line).collect()
 }

@@ -107,14 +107,13 @@ pub(super) fn by_treatment(view: &mut View, bounds: &[(usize, Bound)]) -> String
     let largest = view.lines.iter().map(largest).fold(0.0, f64::max);
     let (near, far): (Vec<_>, Vec<_>) = bounds.iter().partition(|(_, bound)| bound.is_near(largest));
     if !near.is_empty() {
-        let y = Values::numbers(near.iter().map(|(i, _)| *i as f64));
+        let places = near.iter().map(|(at, bound)| (bound.rate, *at as f64));
         view.lines.push(Line {
             symbol: "line-ns-open",
             size: Some(20),
             quiet: true,
             text: near.iter().map(|(_, bound)| bound.name.clone()).collect(),
-            ..Line::new("upper bound: network", 9, Mode::Markers, y)
-                .at(Values::numbers(near.iter().map(|(_, bound)| bound.rate)))
+            ..Line::through("upper bound: network", 9, Mode::Markers, places)
         });
     }
     let furthest = far.into_iter().map(|(_, bound)| bound).min_by(|a, b| a.rate.total_cmp(&b.rate));

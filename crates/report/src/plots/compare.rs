@@ -1,9 +1,11 @@
 //! Ratios of two results, and a series of results with its changes.
 
+use std::ops::Range;
+
 use benchmaster_analysis::compare::{Comparison, Direction, HistorySeries, ResponseComparison, Verdict};
 use benchmaster_record::results::Unit;
 
-use super::figure::{Axis, Figure, Line, Mode, Values, View, axis_unit, short};
+use super::figure::{Axis, Figure, Line, Mode, View, axis_unit, short};
 use crate::document::change_text;
 use crate::format;
 
@@ -63,15 +65,13 @@ pub(crate) fn ratios(
             symbol,
             size: Some(9),
             text: found.iter().map(|(_, cell)| cell.0.clone()).collect(),
-            ..Line::new(name, color, Mode::Markers, Values::numbers(found.iter().map(|(at, _)| place(*at))))
-                .at(Values::numbers(found.iter().map(|(_, cell)| cell.1)))
+            ..Line::through(name, color, Mode::Markers, found.iter().map(|(at, cell)| (cell.1, place(*at))))
         })
     });
     let lines: Vec<Line> = lines.collect();
     let band = comparison.band;
     Some(Figure {
         id: format!("ratio-{number}"),
-        workload: String::new(),
         title: format!("{}: B over A", response.response),
         note: format!(
             "Ratio of the means of B and A in every cell, with its {} interval; the number of runs is in the \
@@ -81,9 +81,8 @@ pub(crate) fn ratios(
             format::percent(comparison.confidence),
             format::exact_percent(band)
         ),
-        choice: "",
         height: 150 + 34 * all.len(),
-        x: Axis { title: "B/A".into(), ..Axis::default() },
+        x: Axis::titled("B/A"),
         y: Axis { ticks, reversed: true, range: Some((-0.6, all.len() as f64 - 0.4)), ..Axis::default() },
         views: vec![View {
             label: "ratios".into(),
@@ -96,37 +95,38 @@ pub(crate) fn ratios(
             ],
             ..View::default()
         }],
+        ..Figure::default()
     })
+}
+
+/// The parts of a series between its changes, with the mean of each.
+pub(crate) fn parts(series: &HistorySeries) -> Vec<(Range<usize>, f64)> {
+    let starts = || std::iter::once(0).chain(series.changes.iter().map(|change| change.index));
+    let parts = starts().zip(starts().skip(1).chain([series.points.len()]));
+    let mean = |part: Range<usize>| {
+        let values: Vec<f64> = series.points[part.clone()].iter().map(|point| point.value).collect();
+        Some((part, benchmaster_stats::mean(&values)?))
+    };
+    parts.filter_map(|(start, end)| mean(start..end)).collect()
 }
 
 /// The values, the means between changes, and the changes.
 pub(crate) fn of_history(series: &HistorySeries, number: usize) -> Figure {
     let (factor, unit) = axis_unit(series.unit.unwrap_or(Unit::Ratio));
-    let numbers = |values: Vec<f64>| Values::numbers(values);
     let place = |at: usize| at as f64 + 1.0;
+    let places = series.points.iter().enumerate().map(|(at, point)| (place(at), point.value * factor));
     let points = Line {
         size: Some(7),
         text: series.points.iter().map(|point| point.label.clone()).collect(),
-        ..Line::new(
-            "result",
-            0,
-            Mode::Markers,
-            numbers(series.points.iter().map(|point| point.value * factor).collect()),
-        )
-        .at(numbers((0..series.points.len()).map(place).collect()))
+        ..Line::through("result", 0, Mode::Markers, places)
     };
     let mut lines = vec![points];
-    let starts: Vec<usize> =
-        std::iter::once(0).chain(series.changes.iter().map(|change| change.index)).collect();
-    let ends = starts.iter().skip(1).copied().chain([series.points.len()]);
-    for (segment, (from, to)) in starts.iter().copied().zip(ends).enumerate() {
-        let values: Vec<f64> = series.points[from..to].iter().map(|point| point.value * factor).collect();
-        let Some(mean) = benchmaster_stats::mean(&values) else { continue };
+    for (number, (part, mean)) in parts(series).into_iter().enumerate() {
+        let ends = [place(part.start) - 0.4, place(part.end) - 0.6].map(|x| (x, mean * factor));
         lines.push(Line {
             group: Some("mean".into()),
-            unlisted: segment > 0,
-            ..Line::new("mean between changes", 1, Mode::Lines, numbers(vec![mean, mean]))
-                .at(numbers(vec![place(from) - 0.4, place(to) - 0.6]))
+            unlisted: number > 0,
+            ..Line::through("mean between changes", 1, Mode::Lines, ends)
         });
     }
     let changes = series.changes.iter().map(|change| {
@@ -138,17 +138,16 @@ pub(crate) fn of_history(series: &HistorySeries, number: usize) -> Figure {
     let n = if least == most { least.to_string() } else { format!("{least} to {most}") };
     Figure {
         id: format!("history-{number}"),
-        workload: String::new(),
         title: name_of(series),
         note: format!(
             "{}, in order; each is a mean over runs (n = {n}). Vertical lines mark changes and their sizes. {}",
             format::plural(series.points.len(), "result"),
             series.sentences.join(" ")
         ),
-        choice: "",
         height: 380,
-        x: Axis { title: "result".into(), ..Axis::default() },
+        x: Axis::titled("result"),
         y: Axis { title: series.response.clone(), unit, zero: true, ..Axis::default() },
         views: vec![View { label: "history".into(), lines, marks: changes.collect(), ..View::default() }],
+        ..Figure::default()
     }
 }

@@ -4,7 +4,7 @@ use benchmaster_record::results::Unit;
 use serde::Serialize;
 
 /// One plot, with several views of which one is shown.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Figure {
     /// Identifier within the page.
     pub(crate) id: String,
@@ -49,6 +49,12 @@ pub(crate) struct Axis {
     /// Not drawn: the places along it mean nothing.
     #[serde(skip_serializing_if = "is_false")]
     pub(crate) hidden: bool,
+}
+
+impl Axis {
+    pub(crate) fn titled(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape that serde asks for")]
@@ -143,9 +149,10 @@ pub(crate) struct Heat {
     /// Of each column the number of its lowest row that is not empty, and the counts from there on.
     pub(crate) columns: Vec<(usize, Vec<u64>)>,
 }
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
+    #[default]
     Lines,
     /// Steps: each value holds from its x to the next.
     Steps,
@@ -156,7 +163,7 @@ pub(crate) enum Mode {
     /// Bars to the right, at the places of y.
     Across,
 }
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub(crate) struct Line {
     pub(crate) name: String,
     /// Number of the colour.
@@ -210,6 +217,12 @@ pub(crate) enum Values {
     Names(Vec<String>),
 }
 
+impl Default for Values {
+    fn default() -> Self {
+        Self::Numbers(Vec::new())
+    }
+}
+
 impl Values {
     pub(crate) fn numbers(values: impl IntoIterator<Item = f64>) -> Self {
         Self::Numbers(values.into_iter().map(short).collect())
@@ -218,26 +231,18 @@ impl Values {
 
 impl Line {
     pub(crate) fn new(name: impl Into<String>, color: usize, mode: Mode, y: Values) -> Self {
-        Self {
-            name: name.into(),
-            color,
-            panel: 0,
-            mode,
-            x: None,
-            grid: None,
-            y,
-            error_x: None,
-            error_y: None,
-            symbol: "",
-            size: None,
-            faint: false,
-            quiet: false,
-            group: None,
-            unlisted: false,
-            what: "",
-            text: Vec::new(),
-            labels: Vec::new(),
-        }
+        Self { name: name.into(), color, mode, y, ..Self::default() }
+    }
+
+    /// Through places of x and y.
+    pub(crate) fn through(
+        name: impl Into<String>,
+        color: usize,
+        mode: Mode,
+        places: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        let (x, y): (Vec<f64>, Vec<f64>) = places.into_iter().unzip();
+        Self::new(name, color, mode, Values::numbers(y)).at(Values::numbers(x))
     }
 
     pub(crate) fn at(self, x: Values) -> Self {

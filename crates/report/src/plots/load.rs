@@ -4,7 +4,7 @@ use benchmaster_analysis::load::{CurveSummary, LoadAnalysis, PointSummary, Verdi
 use benchmaster_analysis::{Analysis, Estimate};
 use benchmaster_record::results::LoadCurve;
 
-use super::figure::{Axis, Figure, Line, Mode, Values, View, both_sides};
+use super::figure::{Axis, Figure, Line, Mode, View, both_sides};
 use crate::format;
 use crate::overview::unbroken;
 
@@ -27,8 +27,8 @@ fn x(point: &PointSummary) -> f64 {
 
 fn achieved(load: &LoadAnalysis, confidence: f64) -> Figure {
     let requested = |curve: &CurveSummary| {
-        let all = Values::numbers(curve.points.iter().map(x));
-        Line { quiet: true, ..Line::new("as requested", 9, Mode::Lines, all.clone()).at(all) }
+        let all = curve.points.iter().map(|point| (x(point), x(point)));
+        Line { quiet: true, ..Line::through("as requested", 9, Mode::Lines, all) }
     };
     let views = views(load, |color, curve| {
         let line = line(curve, color, "achieved", 1.0, |point| point.achieved.as_ref());
@@ -107,11 +107,11 @@ fn line<'c>(
 ) -> Line {
     let known: Vec<_> = curve.points.iter().filter_map(|point| Some((point, of(point)?))).collect();
     let error = |estimate: &Estimate| Some(both_sides(estimate.half_width? * factor));
-    let y = Values::numbers(known.iter().map(|(_, estimate)| estimate.mean * factor));
+    let places = known.iter().map(|(point, estimate)| (x(point), estimate.mean * factor));
     Line {
         error_y: Some(known.iter().map(|(_, estimate)| error(estimate)).collect()),
         text: known.iter().map(|(point, _)| word(&point.verdict).to_owned()).collect(),
-        ..Line::new(name, color, Mode::Joined, y).at(Values::numbers(known.iter().map(|(point, _)| x(point))))
+        ..Line::through(name, color, Mode::Joined, places)
     }
 }
 

@@ -100,10 +100,10 @@ pub(super) fn figures(
             ),
             choice: "run",
             height: HEAD + PANEL * first.panels.len(),
-            x: Axis { title: "time since the start of the measured phase [s]".into(), ..Axis::default() },
-            y: Axis::default(),
+            x: Axis::titled("time since the start of the measured phase [s]"),
             views,
             workload,
+            ..Figure::default()
         };
         let after = figures
             .iter()

@@ -6,7 +6,7 @@ use benchmaster_analysis::{Analysis, counts};
 use benchmaster_record::recording::{Recording, TraceRecord};
 use benchmaster_record::results::{RunRecord, StudyResults};
 
-use super::figure::{Axis, Figure, Line, Mode, Values, View};
+use super::figure::{Axis, Figure, Line, Mode, View};
 use crate::details::Details;
 
 /// Parts of the time of which the fastest and the slowest call stay.
@@ -129,8 +129,7 @@ fn view(
                 continue;
             }
             let seconds = |ns: u64| ns as f64 / 1e9;
-            let x = Values::numbers(records.iter().map(|r| seconds(r.start_ns)));
-            let y = Values::numbers(records.iter().map(|r| seconds(r.latency_ns.max(1))));
+            let places = records.iter().map(|r| (seconds(r.start_ns), seconds(r.latency_ns.max(1))));
             let text = match what {
                 "" => Vec::new(),
                 "errno " => records.iter().map(|r| r.error.to_string()).collect(),
@@ -140,7 +139,7 @@ fn view(
                 symbol,
                 size: Some(size),
                 text,
-                ..Line::new(name, color, Mode::Markers, y).at(x)
+                ..Line::through(name, color, Mode::Markers, places)
             });
         }
     }

@@ -105,7 +105,7 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
         symbol: "diamond",
         size: Some(11),
         text: means.iter().map(|(_, e)| format!("mean of {}", format::plural(e.n, "run"))).collect(),
-        ..Line::new("mean", 0, Mode::Markers, Values::numbers(means.iter().map(|(i, _)| *i as f64)))
+        ..Line::through("mean", 0, Mode::Markers, means.iter().map(|(i, e)| (e.mean * factor, *i as f64)))
     };
     let mut lines = Vec::new();
     type Pick = fn(&benchmaster_analysis::RunValue) -> bool;
@@ -123,8 +123,7 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
             continue;
         }
         // Beside the mean, so that neither hides the other.
-        let y = Values::numbers(picked.iter().map(|(i, _)| *i as f64 + 0.2));
-        let x = Values::numbers(picked.iter().map(|(_, v)| v.value * factor));
+        let places = picked.iter().map(|(i, v)| (v.value * factor, *i as f64 + 0.2));
         let text = picked.iter().map(|(_, v)| (v.run.replicate + 1).to_string()).collect();
         lines.push(Line {
             what: "replicate ",
@@ -132,10 +131,10 @@ fn response_view(treatments: &[TreatmentSummary], name: &str, unit: Unit, worklo
             size: Some(size),
             faint: symbol == "circle",
             text,
-            ..Line::new(name, color, Mode::Markers, y).at(x)
+            ..Line::through(name, color, Mode::Markers, places)
         });
     }
-    lines.push(mean.at(Values::numbers(means.iter().map(|(_, e)| e.mean * factor))));
+    lines.push(mean);
     let values = || found.iter().flat_map(|(_, r)| &r.values).map(|v| v.value);
     let (low, high) = values().fold((f64::INFINITY, 0.0f64), |(l, h), v| (l.min(v), h.max(v)));
     let x_log = low > 0.0 && high / low > LOG_FROM;
@@ -312,9 +311,8 @@ fn band_lines(view: &mut View, runs: &[RunSeries], limit: usize) {
         [("mean over runs", mean, 0)].into_iter().chain(extremes.map(|(name, values)| (name, values, 1)))
     {
         let points = thin(&values, limit);
-        let x = Values::numbers(points.iter().map(|(i, _)| (*i as f64 + 0.5) * first.interval_s));
-        let y = Values::numbers(points.iter().map(|(_, v)| *v));
-        view.lines.push(Line::new(name, color, Mode::Lines, y).at(x));
+        let places = points.into_iter().map(|(i, v)| ((i as f64 + 0.5) * first.interval_s, v));
+        view.lines.push(Line::through(name, color, Mode::Lines, places));
     }
     let cuts = runs.iter().filter(|r| r.cut_s > 0.0);
     view.marks.extend(cuts.map(|r| (r.cut_s, "warm-up cut".to_owned())));
@@ -355,9 +353,7 @@ fn latencies(analysis: &Analysis, workload: &str, id: &str, points: usize) -> Ve
             });
             let color = if together { *number } else { views[place].lines.len() };
             let name = format!("{name} ({} operations)", format::count(table.count));
-            let y = Values::numbers(curve.iter().map(|p| p.1));
-            let line = Line::new(name, color, mode, y).at(Values::numbers(curve.iter().map(|p| p.0)));
-            views[place].lines.push(line);
+            views[place].lines.push(Line::through(name, color, mode, curve));
         }
         // The most frequent operation first.
         if together {
@@ -498,7 +494,7 @@ fn members(analysis: &Analysis, workload: &str, id: &str, workloads: usize) -> V
                         ),
                         choice: "treatment",
                         height: 320,
-                        x: Axis { title: "client (c) and worker (w)".into(), ..Axis::default() },
+                        x: Axis::titled("client (c) and worker (w)"),
                         y: Axis { title: format!("rate [{unit}]"), unit, zero: true, ..Axis::default() },
                         views: vec![view],
                     });

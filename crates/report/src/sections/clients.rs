@@ -1,244 +1,182 @@
 //! Clients and networks.
 
-use benchmaster_analysis::Analysis;
-use benchmaster_record::results::{RunRecord, StudyResults, Unit};
+use benchmaster_analysis::{Analysis, TreatmentSummary};
+use benchmaster_record::results::{
+    BaselineRecord, FlowsBaseline, NetworkAchieved, NetworkRecord, RoundTripBaseline, RunRecord,
+    ServiceRecord, StudyResults, Unit,
+};
 
-use super::results::show;
+use super::results::{estimate_cell, show};
 use crate::document::{Cell, Table};
 use crate::format;
 use crate::overview::{self, network_text, unbroken};
 
 /// How the clients began together, and each agent.
 pub(crate) fn clients(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
-    let mut tables = Vec::new();
-    let head = [
-        "treatment",
-        "workload",
-        "#spread of the first operations",
-        "#largest",
-        "#error bound",
-        "#seen by the server|1",
-        "#largest there|3",
-        "#planned stagger|4",
-        "#n|2",
-    ];
-    let mut table = Table::new("Synchronisation of the clients' start", &head);
-    for start in overview::starts(results, analysis) {
-        table.row([
-            Cell::name(&start.treatment.label),
-            Cell::text(start.workload),
-            show(&start.spread, Unit::Nanoseconds, None),
-            time(start.max_ns as f64),
-            time(start.bound_ns as f64),
-            start.at_server.as_ref().map_or_else(Cell::none, |(mean, _)| show(mean, Unit::Nanoseconds, None)),
-            start.at_server.as_ref().map_or_else(Cell::none, |(_, max)| time(*max as f64)),
-            match start.stagger_ns {
-                0 => Cell::none(),
-                ns => time(ns as f64),
-            },
-            Cell::count(start.spread.n),
-        ]);
-    }
-    table.note = "Time between the first operations of the first and the last client, each relative to its \
-     planned start, on one clock; mean ± half width over runs. Error bound: sum of the two largest clock errors."
-        .into();
-    if !table.rows.is_empty() {
-        tables.push(table);
-    }
-    for workload in &results.study.workloads {
-        tables.extend(agents(results, analysis, &workload.name));
-    }
-    tables
+    let starts = Table::of("Synchronisation of the clients' start", overview::starts(results, analysis))
+        .column("treatment", |start| Cell::name(&start.treatment.label))
+        .column("workload", |start| Cell::text(start.workload))
+        .column("#spread of the first operations", |start| show(&start.spread, Unit::Nanoseconds, None))
+        .column("#largest", |start| time(start.max_ns as f64))
+        .column("#error bound", |start| time(start.bound_ns as f64))
+        .column("#seen by the server|1", |start| {
+            let mean = start.at_server.as_ref().map(|(mean, _)| show(mean, Unit::Nanoseconds, None));
+            mean.unwrap_or_else(Cell::none)
+        })
+        .column("#largest there|3", |start| Cell::time(start.at_server.as_ref().map(|(_, max)| *max as f64)))
+        .column("#planned stagger|4", |start| {
+            Cell::time(Some(start.stagger_ns as f64).filter(|stagger| *stagger > 0.0))
+        })
+        .column("#n|2", |start| Cell::count(start.spread.n))
+        .note(
+            "Time between the first operations of the first and the last client, each relative to its \
+             planned start, on one clock; mean ± half width over runs. Error bound: sum of the two largest clock errors.",
+        );
+    let workloads = results.study.workloads.iter();
+    let agents = workloads.filter_map(|workload| agents(results, analysis, &workload.name));
+    starts.filled().into_iter().chain(agents).collect()
 }
 
 fn agents(results: &StudyResults, analysis: &Analysis, workload: &str) -> Option<Table> {
-    let head = [
-        "treatment",
-        "agent",
-        "host",
-        "#clients|1",
-        "#rate per client",
-        "#Jain's index|4",
-        "#first operation|3",
-        "#last operation|5",
-        "#clock offset|2",
-        "#error bound|2",
-        "#drift [ppm]|6",
-        "#n|7",
-    ];
-    let mut table = Table::new(format!("{workload}: agents"), &head);
-    for row in overview::agents(results, analysis, workload) {
-        table.row([
-            Cell::name(&row.treatment.label),
-            Cell::text(&row.agent.name),
-            Cell::text(&row.agent.host),
-            match row.agent.clients {
-                0 => Cell::text("observer"),
-                n => Cell::count(n as usize),
-            },
-            match row.rate.as_ref().filter(|_| row.agent.clients > 0) {
-                Some((rate, unit)) => show(rate, *unit, None),
-                None => Cell::none(),
-            },
-            row.fairness.as_ref().map_or_else(Cell::none, |index| show(index, Unit::Ratio, None)),
-            Cell::time(row.first_ns),
-            Cell::time(row.last_ns),
-            time(row.clock.offset_ns as f64),
-            time(row.clock.bound_ns as f64),
-            Cell::some(row.clock.drift, |drift| format!("{:+.2}", drift * 1e6)),
-            Cell::count(row.runs),
-        ]);
-    }
-    table.note = "Clocks against the controller's: offset and drift of the last run, largest bound of all. First and \
-                  last operation: means over runs, since the common start. Rates cover the whole measured phase."
-        .into();
-    table.filled()
+    Table::of(format!("{workload}: agents"), overview::agents(results, analysis, workload))
+        .column("treatment", |row| Cell::name(&row.treatment.label))
+        .column("agent", |row| Cell::text(&row.agent.name))
+        .column("host", |row| Cell::text(&row.agent.host))
+        .column("#clients|1", |row| match row.agent.clients {
+            0 => Cell::text("observer"),
+            n => Cell::count(n as usize),
+        })
+        .column("#rate per client", |row| match &row.rate {
+            Some((rate, unit)) if row.agent.clients > 0 => show(rate, *unit, None),
+            _ => Cell::none(),
+        })
+        .column("#Jain's index|4", |row| {
+            row.fairness.as_ref().map_or_else(Cell::none, |index| show(index, Unit::Ratio, None))
+        })
+        .column("#first operation|3", |row| Cell::time(row.first_ns))
+        .column("#last operation|5", |row| Cell::time(row.last_ns))
+        .column("#clock offset|2", |row| time(row.clock.offset_ns as f64))
+        .column("#error bound|2", |row| time(row.clock.bound_ns as f64))
+        .column("#drift [ppm]|6", |row| Cell::some(row.clock.drift, |drift| format!("{:+.2}", drift * 1e6)))
+        .column("#n|7", |row| Cell::count(row.runs))
+        .note(
+            "Clocks against the controller's: offset and drift of the last run, largest bound of all. First and \
+             last operation: means over runs, since the common start. Rates cover the whole measured phase.",
+        )
+        .filled()
 }
 
 fn time(ns: f64) -> Cell {
     Cell::time(Some(ns))
 }
 
+/// A treatment whose network is emulated or was measured before its runs.
+struct Networked<'a> {
+    treatment: &'a TreatmentSummary,
+    services: Vec<&'a ServiceRecord>,
+    network: &'a NetworkRecord,
+    baseline: Option<&'a BaselineRecord>,
+}
+
+impl<'a> Networked<'a> {
+    fn of(results: &'a StudyResults, treatment: &'a TreatmentSummary) -> Option<Self> {
+        let runs = overview::counted_runs(results, treatment.index);
+        let services: Vec<_> = runs.filter_map(|run| run.service.as_ref()).collect();
+        let network = &services.first()?.network;
+        let baseline = results.baseline_of(network);
+        (network.is_emulated() || baseline.is_some()).then_some(Self {
+            treatment,
+            services,
+            network,
+            baseline,
+        })
+    }
+
+    /// The fastest flows in a direction.
+    fn raw(&self, direction: &str) -> Cell {
+        let flows = self.baseline.into_iter().flat_map(|b| &b.flows).filter(|f| f.direction == direction);
+        flows.max_by(|a, b| a.throughput.total_cmp(&b.throughput)).map_or_else(Cell::none, |flows| {
+            let rate = format::rounded(flows.throughput, flows.half_width, Unit::BytesPerSecond, None);
+            let flow = format::plural(flows.flows as usize, "flow");
+            Cell::number(format!("{}, {flow}", rate.text(true)), flows.throughput)
+        })
+    }
+
+    fn achieved(&self, of: fn(&NetworkAchieved) -> Option<u64>) -> impl Iterator<Item = u64> {
+        self.services.iter().filter_map(move |service| of(service.achieved.as_ref()?))
+    }
+}
+
 /// The networks with their baselines beside the results, as papers print them.
 pub(crate) fn networks(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
-    let mut tables = Vec::new();
     let primary = &analysis.primary_response;
-    let result = format!("#{primary}");
-    let head = [
-        "treatment",
-        "emulator",
-        "network",
-        "#RTT measured",
-        "#raw TCP to the clients|3",
-        "#raw TCP to the server|3",
-        &result,
-        "#base RTT|4",
-        "#late (p99)|5",
-        "#lost|6",
-        "#overflowed|7",
-    ];
-    let mut table = Table::new("Networks with their baselines, and the result", &head);
-    let mut notes: Vec<String> = Vec::new();
-    for treatment in &analysis.treatments {
-        let services: Vec<_> =
-            overview::counted_runs(results, treatment.index).filter_map(|run| run.service.as_ref()).collect();
-        let Some(first) = services.first() else { continue };
-        let network = &first.network;
-        let baseline = results.baseline_of(network);
-        if !network.is_emulated() && baseline.is_none() {
-            continue;
+    let treatments = analysis.treatments.iter().filter_map(|treatment| Networked::of(results, treatment));
+    let treatments: Vec<_> = treatments.collect();
+    let mut note = "Raw TCP and the round trip (median) were measured without NFS before the runs; for several \
+                    numbers of flows, the best is shown. Lateness is the largest p99 of all runs, losses are sums over runs."
+        .to_owned();
+    for network in treatments.iter().map(|row| row.network).filter(|network| !network.note.is_empty()) {
+        let means = format!(" {}: {}.", network.emulator, network.note);
+        if !note.contains(&means) {
+            note += &means;
         }
-        let means = format!("{}: {}.", network.emulator, network.note);
-        if !network.note.is_empty() && !notes.contains(&means) {
-            notes.push(means);
-        }
-        let achieved = || services.iter().filter_map(|service| service.achieved.as_ref());
-        let number = |n: Option<u64>| n.map_or_else(Cell::none, |n| Cell::count(n as usize));
-        let optional = |ns: Option<u64>| Cell::time(ns.map(|ns| ns as f64));
-        let raw = |direction: &str| {
-            let of = baseline.into_iter().flat_map(|b| &b.flows).filter(|f| f.direction == direction);
-            of.max_by(|a, b| a.throughput.total_cmp(&b.throughput)).map_or_else(Cell::none, |flows| {
-                let text = format::rounded(flows.throughput, flows.half_width, Unit::BytesPerSecond, None)
-                    .text(true);
-                let flow = format::plural(flows.flows as usize, "flow");
-                Cell::number(format!("{text}, {flow}"), flows.throughput)
-            })
-        };
-        let estimate = treatment.response(primary).and_then(|r| Some((r.estimate.as_ref()?, r.unit)));
-        table.row([
-            Cell::name(&treatment.label),
-            Cell::text(network.emulator.name()),
-            Cell::text(unbroken(&network_text(network))),
-            optional(baseline.and_then(|b| b.round_trip).map(|r| r.median_ns)),
-            raw("receive"),
-            raw("send"),
-            estimate.map_or_else(Cell::none, |(estimate, unit)| show(estimate, unit, None)),
-            optional(network.base_rtt_ns),
-            optional(achieved().filter_map(|a| a.lateness_p99_ns).max()),
-            number(achieved().filter_map(|a| a.lost).reduce(|a, b| a + b)),
-            number(achieved().filter_map(|a| a.overflowed).reduce(|a, b| a + b)),
-        ]);
     }
-    let mut note =
-        "Raw TCP and the round trip (median) were measured without NFS before the runs; for several \
-     numbers of flows, the best is shown. Lateness is the largest p99 of all runs, losses are sums over runs."
-            .to_owned();
-    notes.iter().for_each(|means| note += &format!(" {means}"));
-    table.note = note;
-    if !table.rows.is_empty() {
-        tables.push(table);
-    }
-    tables.extend(baselines(results));
-    tables
+    let time = |ns: Option<u64>| Cell::time(ns.map(|ns| ns as f64));
+    let table = Table::of("Networks with their baselines, and the result", treatments)
+        .column("treatment", |row| Cell::name(&row.treatment.label))
+        .column("emulator", |row| Cell::text(row.network.emulator.name()))
+        .column("network", |row| Cell::text(unbroken(&network_text(row.network))))
+        .column("#RTT measured", |row| time(row.baseline.and_then(|b| Some(b.round_trip?.median_ns))))
+        .column("#raw TCP to the clients|3", |row| row.raw("receive"))
+        .column("#raw TCP to the server|3", |row| row.raw("send"))
+        .column(&format!("#{primary}"), |row| estimate_cell(row.treatment.response(primary), None))
+        .column("#base RTT|4", |row| time(row.network.base_rtt_ns))
+        .column("#late (p99)|5", |row| time(row.achieved(|a| a.lateness_p99_ns).max()))
+        .column("#lost|6", |row| Cell::whole(row.achieved(|a| a.lost).reduce(|a, b| a + b)))
+        .column("#overflowed|7", |row| Cell::whole(row.achieved(|a| a.overflowed).reduce(|a, b| a + b)))
+        .note(note);
+    table.filled().into_iter().chain(baselines(results)).collect()
 }
 
 fn baselines(results: &StudyResults) -> Option<Table> {
-    let head = [
-        "from",
-        "against",
-        "emulator|3",
-        "network",
-        "#RTT min|4",
-        "#median",
-        "#p99|5",
-        "direction",
-        "#flows",
-        "#raw TCP",
-        "#Jain's index|6",
-        "#retransmitted|7",
-        "#n|2",
-    ];
-    let mut table = Table::new("Baselines of the network", &head);
-    for baseline in &results.baselines {
-        let rtt = |of: fn(&benchmaster_record::results::RoundTripBaseline) -> u64| {
-            baseline.round_trip.as_ref().map_or_else(Cell::none, |r| time(of(r) as f64))
-        };
-        let start = || {
-            [
-                Cell::text(&baseline.client),
-                Cell::text(&baseline.target),
-                Cell::text(baseline.network.emulator.name()),
-                Cell::text(unbroken(&network_text(&baseline.network))),
-                rtt(|r| r.min_ns),
-                rtt(|r| r.median_ns),
-                rtt(|r| r.p99_ns),
-            ]
-        };
-        if baseline.flows.is_empty() {
-            table.row(start().into_iter().chain((0..6).map(|_| Cell::none())));
-        }
-        for f in &baseline.flows {
-            let rest = [
-                Cell::text(&f.direction),
-                Cell::count(f.flows as usize),
-                Cell::estimate(f.throughput, f.half_width, Unit::BytesPerSecond, None),
-                Cell::fixed(f.fairness, 3),
-                f.retransmissions.map_or_else(Cell::none, |n| Cell::count(n as usize)),
-                Cell::count(f.count as usize),
-            ];
-            table.row(start().into_iter().chain(rest));
-        }
-    }
-    table.note =
-        "Mean ± half width of the 95 % interval over repetitions; absent for a single repetition.".into();
-    table.filled()
+    // A baseline without flows has the round trip alone.
+    let rows = results.baselines.iter().flat_map(|baseline| {
+        let alone = baseline.flows.is_empty().then_some((baseline, None));
+        alone.into_iter().chain(baseline.flows.iter().map(move |flows| (baseline, Some(flows))))
+    });
+    type Row<'a> = (&'a BaselineRecord, Option<&'a FlowsBaseline>);
+    let rtt = |of: fn(&RoundTripBaseline) -> u64| {
+        move |(baseline, _): &Row<'_>| Cell::time(baseline.round_trip.as_ref().map(|trip| of(trip) as f64))
+    };
+    let flows =
+        |cell: fn(&FlowsBaseline) -> Cell| move |(_, flows): &Row<'_>| flows.map_or_else(Cell::none, cell);
+    Table::of("Baselines of the network", rows)
+        .column("from", |(baseline, _)| Cell::text(&baseline.client))
+        .column("against", |(baseline, _)| Cell::text(&baseline.target))
+        .column("emulator|3", |(baseline, _)| Cell::text(baseline.network.emulator.name()))
+        .column("network", |(baseline, _)| Cell::text(unbroken(&network_text(&baseline.network))))
+        .column("#RTT min|4", rtt(|trip| trip.min_ns))
+        .column("#median", rtt(|trip| trip.median_ns))
+        .column("#p99|5", rtt(|trip| trip.p99_ns))
+        .column("direction", flows(|f| Cell::text(&f.direction)))
+        .column("#flows", flows(|f| Cell::count(f.flows as usize)))
+        .column("#raw TCP", flows(|f| Cell::estimate(f.throughput, f.half_width, Unit::BytesPerSecond, None)))
+        .column("#Jain's index|6", flows(|f| Cell::fixed(f.fairness, 3)))
+        .column("#retransmitted|7", flows(|f| Cell::whole(f.retransmissions)))
+        .column("#n|2", flows(|f| Cell::count(f.count as usize)))
+        .note("Mean ± half width of the 95 % interval over repetitions; absent for a single repetition.")
+        .filled()
 }
 
 /// Attempts that failed and were repeated.
 pub(crate) fn retries(results: &StudyResults) -> Option<Table> {
-    let head = ["run", "agent", "#after", "reason"];
-    let mut table = Table::new("Failed attempts, repeated", &head);
-    for run in &results.runs {
-        for retry in &run.retries {
-            table.row([
-                Cell::text(run_text(results, run)),
-                retry.agent.as_ref().map_or_else(Cell::none, Cell::text),
-                time(retry.elapsed_ns as f64),
-                Cell::text(&retry.reason),
-            ]);
-        }
-    }
-    table.filled()
+    let retries = results.runs.iter().flat_map(|run| run.retries.iter().map(move |retry| (run, retry)));
+    Table::of("Failed attempts, repeated", retries)
+        .column("run", |(run, _)| Cell::text(run_text(results, run)))
+        .column("agent", |(_, retry)| retry.agent.as_ref().map_or_else(Cell::none, Cell::text))
+        .column("#after", |(_, retry)| time(retry.elapsed_ns as f64))
+        .column("reason", |(_, retry)| Cell::text(&retry.reason))
+        .filled()
 }
 
 /// `sync=on, replicate 2`.

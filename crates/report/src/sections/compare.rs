@@ -14,7 +14,7 @@ use crate::plots::compare::{named, ratios};
 
 /// What changed, what is the same and what is undecided; with both sides also latencies, calls and findings beside each
 /// other.
-pub(crate) fn document(comparison: &Comparison, sides: Option<[Compared<'_>; 2]>) -> Document {
+pub fn document(comparison: &Comparison, sides: Option<[Compared<'_>; 2]>) -> Document {
     let names = sides.map_or(["A", "B"], |sides| sides.map(|side| side.name));
     let facts = vec![
         side("A", names[0], &comparison.a),
@@ -75,14 +75,7 @@ fn answer(comparison: &Comparison) -> Vec<String> {
 }
 
 fn notes(comparison: &Comparison) -> Vec<Note> {
-    let note = |severity, mark, text| Note {
-        severity: Some(severity),
-        mark,
-        check: None,
-        seen: String::new(),
-        text,
-        remedy: String::new(),
-    };
+    let note = |severity, mark, text| Note { severity: Some(severity), mark, text, ..Note::default() };
     let forced = (!comparison.forced.is_empty()).then(|| {
         let named = match comparison.forced.len() {
             1 => "1 condition that should be the same differs; it".into(),
@@ -207,7 +200,7 @@ fn table(response: &ResponseComparison) -> Table {
     };
     table.rows.extend(response.overall.as_ref().map(|overall| of_all(overall).into()));
     if table.rows.len() == 1 {
-        table.without_first();
+        table.leave_out(0);
     }
     table
 }
@@ -235,9 +228,9 @@ fn ratio(ratio: f64, interval: Option<[f64; 2]>) -> Cell {
 }
 
 fn conditions(title: &str, differences: &[Difference]) -> Option<Table> {
-    let mut table = Table::new(title, &["condition", "A", "B"]);
-    for difference in differences {
-        table.row([Cell::text(&difference.key), Cell::text(&difference.a), Cell::text(&difference.b)]);
-    }
-    table.filled()
+    Table::of(title, differences)
+        .column("condition", |one| Cell::text(&one.key))
+        .column("A", |one| Cell::text(&one.a))
+        .column("B", |one| Cell::text(&one.b))
+        .filled()
 }

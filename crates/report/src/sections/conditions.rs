@@ -1,9 +1,10 @@
 //! The conditions of a measurement: environment, plan, preparation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::document::{Block, Cell, Table, word};
 use crate::format;
+use crate::overview::grouped;
 use benchmaster_record::environment::Environment;
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{RunKey, RunRecord, SessionEnd, Severity, StudyResults};
@@ -23,25 +24,17 @@ pub(super) fn environment(results: &StudyResults) -> Vec<Table> {
 }
 
 fn host_table(host: &str, sessions: &[(u32, &Environment)]) -> Table {
-    let mut table = Table::new(format!("Host {host}"), &["fact", "value"]);
-    let mut values: Vec<(String, Vec<(u32, String)>)> = Vec::new();
-    for (session, environment) in sessions {
-        for (fact, value) in facts(environment) {
-            match values.iter_mut().find(|(known, _)| *known == fact) {
-                Some((_, of)) => of.push((*session, value)),
-                None => values.push((fact, vec![(*session, value)])),
-            }
-        }
-    }
-    for (fact, of) in values {
-        let distinct: BTreeSet<_> = of.iter().map(|(_, v)| v.as_str()).collect();
-        let text = match (distinct.len(), of.as_slice()) {
-            (1, [(_, value), ..]) => value.clone(),
-            _ => of.iter().map(|(s, v)| format!("session {s}: {v}")).collect::<Vec<_>>().join("; "),
-        };
-        table.row([Cell::text(fact), Cell::text(text)]);
-    }
-    table
+    let values = grouped(sessions.iter().flat_map(|(session, environment)| {
+        facts(environment).into_iter().map(move |(fact, value)| (fact, (session, value)))
+    }));
+    Table::of(format!("Host {host}"), values)
+        .column("fact", |(fact, _)| Cell::text(fact))
+        .column("value", |(_, of)| {
+            let one = of.iter().all(|(_, value)| *value == of[0].1).then(|| of[0].1.clone());
+            let each = || of.iter().map(|(session, value)| format!("session {session}: {value}"));
+            Cell::text(one.unwrap_or_else(|| each().collect::<Vec<_>>().join("; ")))
+        })
+        .table()
 }
 
 fn facts(environment: &Environment) -> Vec<(String, String)> {
@@ -103,46 +96,42 @@ fn facts(environment: &Environment) -> Vec<(String, String)> {
 }
 
 pub(super) fn factors(results: &StudyResults) -> Block {
-    let mut factors = Table::new("Factors", &["factor", "level", "sets"]);
-    for factor in &results.study.factors {
-        for (i, level) in factor.levels.iter().enumerate() {
-            let sets =
-                factor.settings.get(i).into_iter().flatten().map(|(path, value)| format!("{path} = {value}"));
-            let level = if i == 0 { format!("{level} (base)") } else { level.clone() };
-            factors.row([
-                Cell::text(&factor.name),
-                Cell::text(level),
-                Cell::text(sets.collect::<Vec<_>>().join(", ")),
-            ]);
-        }
-    }
-    factors.filled().map_or_else(|| "The study has no factors: one treatment.".into(), Block::from)
+    let factors = results.study.factors.iter();
+    let levels =
+        factors.flat_map(|factor| factor.levels.iter().enumerate().map(move |level| (factor, level)));
+    Table::of("Factors", levels)
+        .column("factor", |(factor, _)| Cell::text(&factor.name))
+        .column("level", |(_, (number, level))| {
+            Cell::text(if *number == 0 { format!("{level} (base)") } else { (*level).clone() })
+        })
+        .column("sets", |(factor, (number, _))| {
+            let sets = factor.settings.get(*number).into_iter().flatten();
+            let sets = sets.map(|(path, value)| format!("{path} = {value}"));
+            Cell::text(sets.collect::<Vec<_>>().join(", "))
+        })
+        .filled()
+        .map_or_else(|| "The study has no factors: one treatment.".into(), Block::from)
 }
 
 pub(super) fn runs(results: &StudyResults) -> Table {
-    let head = ["#order", "treatment", "#replicate", "#session", "started (UTC)", "#duration", "outcome"];
-    let mut runs = Table::new("Runs in the order of execution", &head);
-    for run in &results.runs {
-        let (outcome, severity) = outcome(run);
-        runs.row([
-            Cell::count(run.position as usize + 1),
-            Cell::text(label(results, run.key)),
-            Cell::count(run.key.replicate as usize + 1),
-            Cell::count(run.session as usize),
-            Cell::text(time(&run.started)),
-            Cell::number(format::duration(run.elapsed_ns as f64 / 1e9), run.elapsed_ns as f64),
-            Cell::text(outcome).marked(severity),
-        ]);
-    }
-    runs
+    Table::of("Runs in the order of execution", &results.runs)
+        .column("#order", |run| Cell::count(run.position as usize + 1))
+        .column("treatment", |run| Cell::text(label(results, run.key)))
+        .column("#replicate", |run| Cell::count(run.key.replicate as usize + 1))
+        .column("#session", |run| Cell::count(run.session as usize))
+        .column("started (UTC)", |run| Cell::instant(&run.started))
+        .column("#duration", |run| {
+            Cell::number(format::duration(run.elapsed_ns as f64 / 1e9), run.elapsed_ns as f64)
+        })
+        .column("outcome", |run| {
+            let (outcome, severity) = outcome(run);
+            Cell::text(outcome).marked(severity)
+        })
+        .table()
 }
 
 fn label(results: &StudyResults, run: RunKey) -> &str {
     results.study.treatments.iter().find(|t| t.index == run.treatment).map_or("?", |t| &t.label)
-}
-
-fn time(time: &jiff::Timestamp) -> String {
-    time.strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 fn outcome(run: &RunRecord) -> (String, Option<Severity>) {
@@ -158,46 +147,43 @@ fn outcome(run: &RunRecord) -> (String, Option<Severity>) {
 }
 
 pub(super) fn sessions(results: &StudyResults) -> Table {
-    let mut table = Table::new("Sessions", &["#session", "started (UTC)", "ended (UTC)", "end", "lost run"]);
-    for session in &results.sessions {
-        let (ended, how) = match &session.ended {
-            Some((end, SessionEnd::Complete)) => (time(end), "complete"),
-            Some((end, SessionEnd::Stopped)) => (time(end), "stopped by the user"),
-            Some((end, SessionEnd::Failed)) => (time(end), "ended by an error"),
-            None => ("–".into(), "killed or still running"),
-        };
-        let lost = session.lost_run.map_or("–".into(), |key| {
-            format!("{}, replicate {} (repeated)", label(results, key), key.replicate + 1)
-        });
-        table.row([
-            Cell::count(session.id as usize),
-            Cell::text(time(&session.started)),
-            Cell::text(ended),
-            Cell::text(how),
-            Cell::text(lost),
-        ]);
-    }
-    table
+    Table::of("Sessions", &results.sessions)
+        .column("#session", |session| Cell::count(session.id as usize))
+        .column("started (UTC)", |session| Cell::instant(&session.started))
+        .column("ended (UTC)", |session| match &session.ended {
+            Some((end, _)) => Cell::instant(end),
+            None => Cell::text("–"),
+        })
+        .column("end", |session| {
+            Cell::text(match &session.ended {
+                Some((_, SessionEnd::Complete)) => "complete",
+                Some((_, SessionEnd::Stopped)) => "stopped by the user",
+                Some((_, SessionEnd::Failed)) => "ended by an error",
+                None => "killed or still running",
+            })
+        })
+        .column("lost run", |session| {
+            Cell::text(session.lost_run.map_or("–".into(), |key| {
+                format!("{}, replicate {} (repeated)", label(results, key), key.replicate + 1)
+            }))
+        })
+        .table()
 }
 
 /// What was done to caches, cut off, prepared and verified, by workload.
 pub(super) fn conditions(results: &StudyResults) -> Vec<Table> {
-    let mut table = Table::new("Preparation and conditions", &["workload", "what", "end", "#runs"]);
-    for workload in &results.study.workloads {
-        let mut counts: Vec<(&str, String, usize)> = Vec::new();
-        let recordings =
-            results.runs.iter().flat_map(|r| &r.recordings).filter(|r| r.workload == workload.name);
-        for (what, how) in recordings.flat_map(described) {
-            match counts.iter_mut().find(|(w, h, _)| *w == what && *h == how) {
-                Some((.., n)) => *n += 1,
-                None => counts.push((what, how, 1)),
-            }
-        }
-        counts.sort_by_key(|(what, ..)| *what);
-        for (what, how, n) in counts {
-            table.row([Cell::text(&workload.name), Cell::text(what), Cell::text(how), Cell::count(n)]);
-        }
-    }
+    let recordings = || results.runs.iter().flat_map(|run| &run.recordings);
+    let rows = results.study.workloads.iter().flat_map(|workload| {
+        let own = recordings().filter(|recording| recording.workload == workload.name);
+        let mut counts = grouped(own.flat_map(described).map(|what| (what, ())));
+        counts.sort_by_key(|((what, _), _)| *what);
+        counts.into_iter().map(move |(what, times)| (workload, what, times.len()))
+    });
+    let table = Table::of("Preparation and conditions", rows)
+        .column("workload", |(workload, ..)| Cell::text(&workload.name))
+        .column("what", |(_, (what, _), _)| Cell::text(*what))
+        .column("end", |(_, (_, how), _)| Cell::text(how))
+        .column("#runs", |(.., n)| Cell::count(*n));
     table.filled().into_iter().collect()
 }
 
@@ -233,24 +219,24 @@ fn described(recording: &Recording) -> Vec<(&'static str, String)> {
 
 /// Every check that did not pass, run by run.
 pub(super) fn checks(results: &StudyResults) -> Option<Table> {
-    let head = ["severity", "check", "treatment", "#replicate", "workload", "what", "evidence"];
-    let mut table = Table::new("Failed checks, run by run", &head);
     let mut all: Vec<_> = results.runs.iter().flat_map(|r| r.checks.iter().map(move |c| (r, c))).collect();
     all.sort_by_key(|(_, c)| std::cmp::Reverse(c.severity));
-    for (run, check) in all.iter().take(CHECKS) {
-        let evidence = check.evidence.iter().map(|one| format!("{} = {}", one.name, one.value));
-        table.row([
-            Cell::text(word(check.severity)).marked(Some(check.severity)),
-            Cell::text(check.kind.name()),
-            Cell::text(label(results, run.key)),
-            Cell::count(run.key.replicate as usize + 1),
-            Cell::text(check.workload.as_deref().unwrap_or("whole run")),
-            Cell::text(&check.message),
-            Cell::text(evidence.collect::<Vec<_>>().join(", ")),
-        ]);
-    }
-    if all.len() > CHECKS {
-        table.note = format!("The worst {CHECKS} of {}; all are in results.db.", all.len());
-    }
-    table.filled()
+    let note = if all.len() > CHECKS {
+        format!("The worst {CHECKS} of {}; all are in results.db.", all.len())
+    } else {
+        String::new()
+    };
+    Table::of("Failed checks, run by run", all.into_iter().take(CHECKS))
+        .column("severity", |(_, check)| Cell::text(word(check.severity)).marked(Some(check.severity)))
+        .column("check", |(_, check)| Cell::text(check.kind.name()))
+        .column("treatment", |(run, _)| Cell::text(label(results, run.key)))
+        .column("#replicate", |(run, _)| Cell::count(run.key.replicate as usize + 1))
+        .column("workload", |(_, check)| Cell::text(check.workload.as_deref().unwrap_or("whole run")))
+        .column("what", |(_, check)| Cell::text(&check.message))
+        .column("evidence", |(_, check)| {
+            let evidence = check.evidence.iter().map(|one| format!("{} = {}", one.name, one.value));
+            Cell::text(evidence.collect::<Vec<_>>().join(", "))
+        })
+        .note(note)
+        .filled()
 }

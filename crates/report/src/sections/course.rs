@@ -1,9 +1,13 @@
 //! Sampling, the commands of the study, and what they printed.
 
+use std::collections::BTreeSet;
+
 use super::clients::run_text;
 use crate::document::{Block, Cell, Table};
+use crate::overview::grouped;
 use crate::plots::Drawn;
 use benchmaster_record::results::{Severity, StudyResults};
+use benchmaster_record::samples::Samples;
 
 /// Bytes of one output that are shown, and of all.
 const OUTPUT: usize = 16 << 10;
@@ -11,70 +15,54 @@ const OUTPUTS: usize = 256 << 10;
 
 /// What sampling took, and what could not be read.
 pub(super) fn sampling(results: &StudyResults) -> Vec<Table> {
-    let mut rows: Vec<(&str, u64, u64, Vec<f64>)> = Vec::new();
-    let mut problems: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     let recordings = results.runs.iter().flat_map(|run| &run.recordings);
-    for host in recordings.flat_map(|recording| &recording.samples) {
-        let (ticks, late) = (u64::from(host.samples.ticks), u64::from(host.samples.late));
-        let share = host.samples.cost.share();
-        match rows.iter_mut().find(|row| row.0 == host.agent) {
-            Some(row) => {
-                row.1 += ticks;
-                row.2 += late;
-                row.3.extend(share);
-            }
-            None => rows.push((&host.agent, ticks, late, share.into_iter().collect())),
-        }
-        for problem in &host.samples.problems {
-            let (sampler, text) = (problem.sampler.as_str(), problem.problem.as_str());
-            match problems.iter_mut().find(|known| (known.0, known.1) == (sampler, text)) {
-                Some((.., agents)) if agents.contains(&host.agent.as_str()) => {}
-                Some((.., agents)) => agents.push(&host.agent),
-                None => problems.push((sampler, text, vec![&host.agent])),
-            }
-        }
-    }
-    let head = ["agent", "#recordings", "#ticks", "#skipped", "#mean cost", "#largest cost"];
-    let mut cost = Table::new("Cost of sampling", &head);
-    for (agent, ticks, late, shares) in rows {
-        cost.row([
-            Cell::text(agent),
-            Cell::count(shares.len()),
-            Cell::count(ticks as usize),
-            Cell::count(late as usize),
-            Cell::percent(benchmaster_stats::mean(&shares)),
-            Cell::percent(shares.iter().copied().reduce(f64::max)),
-        ]);
-    }
-    cost.note = "CPU time of all readings as a share of one processor.".into();
-    let mut unread = Table::new("Not sampled", &["sampler", "agents", "reason"]);
-    for (sampler, text, agents) in problems {
-        unread.row([Cell::text(sampler), Cell::text(agents.join(", ")), Cell::text(text)]);
-    }
-    [cost, unread].into_iter().filter_map(Table::filled).collect()
+    let hosts = recordings.flat_map(|recording| &recording.samples);
+    let by_agent = grouped(hosts.clone().map(|host| (host.agent.as_str(), &host.samples)));
+    let shares =
+        |samples: &[&Samples]| samples.iter().filter_map(|one| one.cost.share()).collect::<Vec<f64>>();
+    let sum = |samples: &[&Samples], of: fn(&Samples) -> u32| {
+        Cell::count(samples.iter().map(|one| of(one) as usize).sum())
+    };
+    let cost = Table::of("Cost of sampling", by_agent)
+        .column("agent", |(agent, _)| Cell::text(*agent))
+        .column("#recordings", |(_, samples)| Cell::count(shares(samples).len()))
+        .column("#ticks", |(_, samples)| sum(samples, |one| one.ticks))
+        .column("#skipped", |(_, samples)| sum(samples, |one| one.late))
+        .column("#mean cost", |(_, samples)| Cell::percent(benchmaster_stats::mean(&shares(samples))))
+        .column("#largest cost", |(_, samples)| Cell::percent(shares(samples).into_iter().reduce(f64::max)))
+        .note("CPU time of all readings as a share of one processor.");
+    let problems = hosts.flat_map(|host| {
+        let all = host.samples.problems.iter();
+        all.map(move |one| ((one.sampler.as_str(), one.problem.as_str()), host.agent.as_str()))
+    });
+    let unread = Table::of("Not sampled", grouped(problems))
+        .column("sampler", |((sampler, _), _)| Cell::text(*sampler))
+        .column("agents", |(_, agents)| {
+            let mut seen = BTreeSet::new();
+            let agents = agents.iter().copied().filter(|agent| seen.insert(*agent));
+            Cell::text(agents.collect::<Vec<_>>().join(", "))
+        })
+        .column("reason", |((_, problem), _)| Cell::text(*problem));
+    cost.filled().into_iter().chain(unread.filled()).collect()
 }
 
 pub(super) fn hooks(results: &StudyResults) -> Option<Table> {
-    let head = ["step", "where", "run", "command", "started (UTC)", "#duration", "ended"];
-    let mut hooks = Table::new("Commands", &head);
-    for hook in &results.hooks {
-        let run = hook.run.and_then(|key| results.runs.iter().find(|run| run.key == key));
-        let ended = Cell::text(&hook.ended);
-        hooks.row([
-            Cell::text(&hook.step),
-            Cell::text(&hook.agent),
-            match (run, hook.run) {
-                (Some(run), _) => Cell::text(run_text(results, run)),
-                (None, Some(_)) => Cell::text("a lost run"),
-                (None, None) => Cell::text("whole study"),
-            },
-            Cell::text(&hook.command),
-            Cell::text(hook.started.strftime("%Y-%m-%d %H:%M:%S").to_string()),
-            Cell::time(Some(hook.elapsed_ns as f64)),
-            if hook.succeeded { ended } else { ended.marked(Some(Severity::Invalid)) },
-        ]);
-    }
-    hooks.filled()
+    let run = |key| results.runs.iter().find(|run| run.key == key);
+    Table::of("Commands", &results.hooks)
+        .column("step", |hook| Cell::text(&hook.step))
+        .column("where", |hook| Cell::text(&hook.agent))
+        .column("run", |hook| match hook.run.map(run) {
+            Some(Some(run)) => Cell::text(run_text(results, run)),
+            Some(None) => Cell::text("a lost run"),
+            None => Cell::text("whole study"),
+        })
+        .column("command", |hook| Cell::text(&hook.command))
+        .column("started (UTC)", |hook| Cell::instant(&hook.started))
+        .column("#duration", |hook| Cell::time(Some(hook.elapsed_ns as f64)))
+        .column("ended", |hook| {
+            Cell::text(&hook.ended).marked((!hook.succeeded).then_some(Severity::Invalid))
+        })
+        .filled()
 }
 
 /// What hooks printed, and attached commands in the runs that are drawn.

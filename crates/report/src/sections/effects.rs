@@ -1,6 +1,6 @@
 //! What the factors do to the response.
 
-use benchmaster_analysis::experiment::{Experiment, LevelMeans, Prediction, TermEstimate};
+use benchmaster_analysis::experiment::{Experiment, LevelMeans, Prediction, Ranged, TermEstimate};
 use benchmaster_analysis::{self, Analysis, ContrastSummary, FactorSummary};
 use benchmaster_record::results::Unit;
 
@@ -74,29 +74,28 @@ pub(crate) fn experiment(found: &Experiment, plots: Vec<Figure>) -> Vec<Block> {
 }
 
 fn chains(found: &Experiment) -> Option<Table> {
-    let mut table = Table::new("Aliased terms of each estimate", &["estimate", "sum of", "by name|1"]);
     let aliased = found.aliases.iter().flatten().filter(|chain| chain.terms.len() > 1);
-    for chain in aliased.take(MOST_EFFECTS) {
-        let first = chain.terms.first().map_or("", String::as_str);
-        table.row([Cell::text(first), Cell::text(&chain.text), Cell::text(chain.names.join(", "))]);
-    }
-    table.filled()
+    Table::of("Aliased terms of each estimate", aliased.take(MOST_EFFECTS))
+        .column("estimate", |chain| Cell::text(chain.terms.first().map_or("", String::as_str)))
+        .column("sum of", |chain| Cell::text(&chain.text))
+        .column("by name|1", |chain| Cell::text(chain.names.join(", ")))
+        .filled()
 }
 
 fn reduced(found: &Experiment) -> Option<Table> {
     let reduced = found.reduced.as_ref()?;
     let caption = format!("Reduced model: {}", reduced.equation.as_deref().unwrap_or("significant terms"));
-    let mut table = Table::new(caption, &["term", "#coefficient", "#p"]);
-    for term in &reduced.coefficients {
-        table.row([Cell::text(term_name(term)), coefficient(found, term), Cell::p(term.p)]);
-    }
-    table.note = format!("Dropped as noise: {}.", reduced.dropped.join(", "));
-    Some(table)
+    let table = Table::of(caption, &reduced.coefficients)
+        .column("term", |term| Cell::text(term_name(term)))
+        .column("#coefficient", |term| Cell::amount(term.coefficient, term.half_width, unit_of(found), None))
+        .column("#p", |term| Cell::p(term.p))
+        .note(format!("Dropped as noise: {}.", reduced.dropped.join(", ")));
+    Some(table.table())
 }
 
-fn coefficient(found: &Experiment, term: &TermEstimate) -> Cell {
-    let unit = if found.is_log() { Unit::Count } else { found.unit.unwrap_or(Unit::Count) };
-    Cell::amount(term.coefficient, term.half_width, unit, None)
+/// The unit of effects: a logarithm has none.
+fn unit_of(found: &Experiment) -> Unit {
+    found.unit.filter(|_| !found.is_log()).unwrap_or(Unit::Count)
 }
 
 fn term_name(term: &TermEstimate) -> String {
@@ -109,38 +108,26 @@ fn percent_cell(share: Option<f64>) -> Cell {
 
 fn effect_table(found: &Experiment) -> Table {
     let log = found.is_log();
-    let unit = if log { Unit::Count } else { found.unit.unwrap_or(Unit::Count) };
+    let unit = unit_of(found);
     let scale = Scale::common(unit, found.effects.iter().take(MOST_EFFECTS).map(|e| e.coefficient));
     let shown = &found.effects[..found.effects.len().min(MOST_EFFECTS)];
     let two_level = shown.iter().all(|term| term.half_effect.is_some());
     let first = if two_level { "#half effect q" } else { "#coefficient" };
-    let mut head = vec!["letters", "term", first, "#full effect 2q|3"];
-    if log {
-        head.push("#ratio low to high|1");
-    }
-    head.extend(["#t|6", "#p|2", "#variation|1", "differs from 0"]);
-    let mut table = Table::new(format!("Effects on {}", found.response), &head);
-    for term in shown {
-        let show = |value: f64, half| Cell::amount(value, half, unit, scale);
-        let mut row = vec![
-            Cell::text(if term.aliased_with.is_empty() { term.term.clone() } else { short_label(term) }),
-            Cell::text(term_name(term)),
-            show(term.coefficient, term.half_width),
-            term.effect.map_or_else(Cell::none, |full| show(full, term.half_width.map(|h| 2.0 * h))),
-        ];
-        if log {
-            row.push(term.ratio.map_or_else(Cell::none, |r| {
-                Cell::number(format!("× {}", ranged(r.value, r.interval, Unit::Count)), r.value)
-            }));
-        }
-        row.extend([
-            Cell::fixed(term.t, 2),
-            Cell::p(term.p_holm),
-            percent_cell(term.variation_percent),
-            Cell::text(differs(term)),
-        ]);
-        table.row(row);
-    }
+    let show = |value: f64, half| Cell::amount(value, half, unit, scale);
+    let table = Table::of(format!("Effects on {}", found.response), shown)
+        .column("letters", |term| {
+            Cell::text(if term.aliased_with.is_empty() { term.term.clone() } else { short_label(term) })
+        })
+        .column("term", |term| Cell::text(term_name(term)))
+        .column(first, |term| show(term.coefficient, term.half_width))
+        .column("#full effect 2q|3", |term| {
+            term.effect.map_or_else(Cell::none, |full| show(full, term.half_width.map(|h| 2.0 * h)))
+        })
+        .column_if(log, "#ratio low to high|1", |term| term.ratio.map_or_else(Cell::none, times))
+        .column("#t|6", |term| Cell::fixed(term.t, 2))
+        .column("#p|2", |term| Cell::p(term.p_holm))
+        .column("#variation|1", |term| percent_cell(term.variation_percent))
+        .column("differs from 0", |term| Cell::text(differs(term)));
     let log = if log { " Effects are of the natural logarithm of the response." } else { "" };
     let more = match found.effects_total.saturating_sub(shown.len()) {
         0 => String::new(),
@@ -148,43 +135,18 @@ fn effect_table(found: &Experiment) -> Table {
     };
     let margin =
         if found.error.df == 0 && found.lenth.is_some() { " by Lenth's margin of error" } else { "" };
-    table.note = format!(
+    let note = format!(
         "±: {} interval{margin}, for each effect by itself. p: of its term, adjusted for all terms together; up to {} \
          it differs from 0.{log}{more}",
         format::percent(found.confidence),
         format::percent(1.0 - found.confidence)
     );
-    table
+    table.note(note).table()
 }
 
 fn variation_table(found: &Experiment) -> Table {
-    let head = [
-        "source",
-        "#degrees of freedom",
-        "#sum of squares|3",
-        "#mean square|4",
-        "#F",
-        "#p",
-        "#adjusted p|1",
-        "#share|2",
-        "#ω²|5",
-    ];
-    let mut table = Table::new("Analysis of variance", &head);
     let size = |value: f64| Cell::amount(value, None, Unit::Count, None);
-    for line in found.anova.lines.iter().take(MOST_EFFECTS) {
-        table.row([
-            Cell::text(&line.name),
-            Cell::count(line.df as usize),
-            size(line.sum_of_squares),
-            line.mean_square.map_or_else(Cell::none, size),
-            Cell::fixed(line.f, 4),
-            Cell::p(line.p),
-            Cell::p(line.p_holm),
-            percent_cell(line.variation_percent),
-            Cell::fixed(line.omega_squared, 4),
-        ]);
-    }
-    table.note = if found.anova.kind_matters {
+    let note = if found.anova.kind_matters {
         format!(
             "Sums of squares of type {}; the data are not balanced, so shares do not add up to 100 %.",
             found.anova.sums_of_squares
@@ -192,56 +154,63 @@ fn variation_table(found: &Experiment) -> Table {
     } else {
         "The terms are orthogonal: all types of sums of squares agree.".into()
     };
-    table
+    Table::of("Analysis of variance", found.anova.lines.iter().take(MOST_EFFECTS))
+        .column("source", |line| Cell::text(&line.name))
+        .column("#degrees of freedom", |line| Cell::count(line.df as usize))
+        .column("#sum of squares|3", |line| size(line.sum_of_squares))
+        .column("#mean square|4", |line| line.mean_square.map_or_else(Cell::none, size))
+        .column("#F", |line| Cell::fixed(line.f, 4))
+        .column("#p", |line| Cell::p(line.p))
+        .column("#adjusted p|1", |line| Cell::p(line.p_holm))
+        .column("#share|2", |line| percent_cell(line.variation_percent))
+        .column("#ω²|5", |line| Cell::fixed(line.omega_squared, 4))
+        .note(note)
+        .table()
 }
 
 fn level_table(factor: &FactorSummary, unit: Unit) -> Table {
     let scale = Scale::common(unit, factor.levels.iter().filter_map(|l| l.estimate.as_ref()).map(|e| e.mean));
-    let head = ["level", "#mean ± half width", "#n|2", "#difference from base", "#relative|1", "verdict"];
-    let mut table = Table::new(format!("Factor {}", factor.factor), &head);
-    for (i, level) in factor.levels.iter().enumerate() {
-        let mean = match &level.estimate {
-            Some(estimate) => show(estimate, unit, scale),
-            None => Cell::text("no run counts"),
-        };
-        let mut row =
-            vec![Cell::text(&level.level), mean, Cell::count(level.estimate.as_ref().map_or(0, |e| e.n))];
-        match &level.against_base {
-            Some(contrast) => row.extend([
-                Cell::amount(contrast.difference, contrast.half_width, unit, scale),
-                Cell::change(contrast.relative),
-                Cell::text(verdict(contrast)),
-            ]),
-            None => row.extend([Cell::text(if i == 0 { "base" } else { "–" }), Cell::none(), Cell::text("")]),
-        }
-        table.row(row);
-    }
-    table
+    Table::of(format!("Factor {}", factor.factor), factor.levels.iter().enumerate())
+        .column("level", |(_, level)| Cell::text(&level.level))
+        .column("#mean ± half width", |(_, level)| {
+            let mean = level.estimate.as_ref().map(|estimate| show(estimate, unit, scale));
+            mean.unwrap_or_else(|| Cell::text("no run counts"))
+        })
+        .column("#n|2", |(_, level)| Cell::count(level.estimate.as_ref().map_or(0, |e| e.n)))
+        .column("#difference from base", |(number, level)| match &level.against_base {
+            Some(contrast) => Cell::amount(contrast.difference, contrast.half_width, unit, scale),
+            None => Cell::text(if *number == 0 { "base" } else { "–" }),
+        })
+        .column("#relative|1", |(_, level)| {
+            Cell::change(level.against_base.as_ref().and_then(|contrast| contrast.relative))
+        })
+        .column("verdict", |(_, level)| Cell::text(level.against_base.as_ref().map_or("", verdict)))
+        .table()
 }
 
 /// The means at the levels of each factor.
 pub(crate) fn level_means(found: &Experiment) -> Vec<Table> {
     let unit = found.unit.unwrap_or(Unit::Count);
     let of_factor = |factor: &LevelMeans| {
-        let head = ["level", "#n|2", "#mean", "#against base"];
-        let mut table = Table::new(format!("Factor {}", factor.factor), &head);
-        for level in &factor.levels {
-            let against = match level.against_base {
+        Table::of(format!("Factor {}", factor.factor), &factor.levels)
+            .column("level", |level| Cell::text(&level.level))
+            .column("#n|2", |level| Cell::count(level.cell.n))
+            .column("#mean", |level| {
+                Cell::some(level.cell.mean, |mean| ranged(mean, level.cell.interval, unit))
+            })
+            .column("#against base", |level| match level.against_base {
                 None => Cell::text("(base)"),
-                Some(r) if found.is_log() => {
-                    Cell::number(format!("× {}", ranged(r.value, r.interval, Unit::Count)), r.value)
-                }
+                Some(ratio) if found.is_log() => times(ratio),
                 Some(r) => Cell::number(ranged(r.value, r.interval, unit), r.value),
-            };
-            let mean = level
-                .cell
-                .mean
-                .map_or_else(Cell::none, |mean| Cell::number(ranged(mean, level.cell.interval, unit), mean));
-            table.row([Cell::text(&level.level), Cell::count(level.cell.n), mean, against]);
-        }
-        table
+            })
+            .table()
     };
     found.main_effects.iter().map(of_factor).collect()
+}
+
+/// `× 1.05 (1.02 to 1.08)`.
+fn times(ratio: Ranged) -> Cell {
+    Cell::number(format!("× {}", ranged(ratio.value, ratio.interval, Unit::Count)), ratio.value)
 }
 
 fn prediction(prediction: &Prediction, found: &Experiment) -> String {

@@ -5,9 +5,10 @@ use benchmaster_analysis::experiment::{Experiment, Sample};
 use super::effects::{experiment, level_means};
 use crate::document::{Block, Document, Section};
 use crate::format;
-use crate::plots::figure::Figure;
+use crate::plots::effects::of_experiment;
 
-pub(crate) fn document(title: String, notes: &[String], found: &Experiment, plots: Vec<Figure>) -> Document {
+/// The effects in a table of runs without a study.
+pub fn document(title: String, notes: &[String], found: &Experiment) -> Document {
     let facts = format!(
         "{} of {}; intervals are at {}.",
         format::plural(found.runs, "run"),
@@ -22,13 +23,13 @@ pub(crate) fn document(title: String, notes: &[String], found: &Experiment, plot
         lead,
         sections: vec![
             Section::new("effects", format!("Effects on {}", found.response))
-                .full(experiment(found, plots))
+                .full(experiment(found, of_experiment(found)))
                 .full(level_means(found)),
         ],
     }
 }
 
-pub(crate) fn sample(title: String, notes: &[String], found: &Sample) -> Document {
+pub fn sample(title: String, notes: &[String], found: &Sample) -> Document {
     let section = Section::new("answer", "Answer").brief([Block::Answer(found.sentences.clone())]);
     Document { kind: "Benchmaster analysis", title, lead: notes.to_vec(), sections: vec![section] }
 }

@@ -1,13 +1,18 @@
 //! Findings with their evidence, and the plot that proves each.
 
+use std::collections::BTreeSet;
+
 use benchmaster_diagnosis::catalogue::explain;
 use benchmaster_diagnosis::diagnosis::{Diagnosis, Explained, Limiting};
 use benchmaster_diagnosis::explanation::{Explanation, Group};
-use benchmaster_diagnosis::finding::{At, AtTreatment, Evidence, EvidenceUnit, Finding, Plot, Test};
+use benchmaster_diagnosis::finding::{
+    At, AtTreatment, Evidence, EvidenceUnit, Finding, Plot, Test, TestInterval,
+};
 use benchmaster_record::results::Severity;
 
 use crate::document::{Block, Cell, Document, Entry, Link, Note, Section, Table};
 use crate::format;
+use crate::overview::grouped;
 use crate::plots::Plots;
 use crate::plots::figure::Figure;
 
@@ -21,7 +26,7 @@ const CLIENTS: usize = 8;
 const TREATMENTS: usize = 40;
 
 /// All that `diagnose` knows: what limits each workload, the findings by kind with their evidence, and what was not found.
-pub(crate) fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) -> Document {
+pub fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) -> Document {
     let of = |group: Group| {
         // Numbers are those of the most important first, as in the summary of a run.
         let entries = (1..).zip(&diagnosis.findings).map(|(n, one)| entry(n, one, &Plots::default(), false));
@@ -44,7 +49,7 @@ pub(crate) fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) 
 }
 
 /// What stands behind a kind of finding.
-pub(crate) fn explanation(one: &Explanation) -> Document {
+pub fn explanation(one: &Explanation) -> Document {
     let part = |title, text: &str| Section::new("explanation", title).full([text]);
     let sections = vec![part("why", &one.mechanism), part("rule", &one.formula), part("source", &one.source)];
     let title = format!("{}: {}", one.id, one.title);
@@ -55,10 +60,8 @@ fn damage(diagnosis: &Diagnosis) -> impl Iterator<Item = Note> {
     diagnosis.damage.iter().map(|text| Note {
         severity: Some(Severity::Invalid),
         mark: "DAMAGED",
-        check: None,
-        seen: String::new(),
         text: text.clone(),
-        remedy: String::new(),
+        ..Note::default()
     })
 }
 
@@ -117,46 +120,32 @@ pub(super) fn section(diagnosis: &Diagnosis, plots: &Plots) -> Section {
 
 /// What could not be checked, by what is missing and where.
 fn absent(diagnosis: &Diagnosis) -> Vec<String> {
-    let mut places: Vec<((&str, &str), Vec<&str>)> = Vec::new();
-    for absent in &diagnosis.absent {
-        let key = (absent.why.as_str(), absent.id);
-        match places.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, all)) if all.contains(&absent.place.as_str()) => {}
-            Some((_, all)) => all.push(&absent.place),
-            None => places.push((key, vec![&absent.place])),
-        }
-    }
-    let mut reasons: Vec<((&str, String), Vec<&str>)> = Vec::new();
-    for ((why, id), places) in places {
-        let key = (why, places.join("; "));
-        match reasons.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, ids)) => ids.push(id),
-            None => reasons.push((key, vec![id])),
-        }
-    }
+    let all = diagnosis.absent.iter().map(|absent| ((absent.why.as_str(), absent.id), absent.place.as_str()));
+    let places = grouped(all).into_iter().map(|((why, id), mut places)| {
+        let mut seen = BTreeSet::new();
+        places.retain(|place| seen.insert(*place));
+        ((why, places.join("; ")), id)
+    });
     let line = |((why, place), ids): ((&str, String), Vec<&str>)| {
         let place = if place.is_empty() { place } else { format!(" ({place})") };
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         format!("{}{place}{why}", ids.join(", "))
     };
-    reasons.into_iter().map(line).collect()
+    grouped(places).into_iter().map(line).collect()
 }
 
 /// What limits each workload in each treatment.
 fn limits(diagnosis: &Diagnosis) -> Option<Table> {
-    let head = ["treatment", "workload", "limit", "#share explained", "contributing|1"];
-    let mut table = Table::new("Limit of each treatment", &head);
     let named = |one: &Explained| format!("{} ({})", one.id, format::percent(one.share));
-    for one in &diagnosis.limits {
-        table.row([
-            Cell::name(&one.label),
-            Cell::text(&one.workload),
-            Cell::text(one.limit.as_ref().map_or("not determined", |limit| limit.id)),
-            Cell::percent(one.limit.as_ref().map(|limit| limit.share)),
-            Cell::text(one.contributing.iter().map(named).collect::<Vec<_>>().join(", ")),
-        ]);
-    }
-    table.filled()
+    Table::of("Limit of each treatment", &diagnosis.limits)
+        .column("treatment", |one| Cell::name(&one.label))
+        .column("workload", |one| Cell::text(&one.workload))
+        .column("limit", |one| Cell::text(one.limit.as_ref().map_or("not determined", |limit| limit.id)))
+        .column("#share explained", |one| Cell::percent(one.limit.as_ref().map(|limit| limit.share)))
+        .column("contributing|1", |one| {
+            Cell::text(one.contributing.iter().map(named).collect::<Vec<_>>().join(", "))
+        })
+        .filled()
 }
 
 /// A finding with its evidence, and with its explanation if that is wanted; its plot if the page draws one.
@@ -179,6 +168,7 @@ fn entry(number: usize, finding: &Finding, plots: &Plots, with_cause: bool) -> E
         finding: finding.clone(),
         group: explained.map_or(Group::Condition, |one| one.group),
         place: place(finding),
+        is_whole: !with_cause,
         plot: finding.at.as_ref().and_then(|at| link(at, plots)),
         evidence: evidence(&finding.evidence)
             .into_iter()
@@ -251,20 +241,15 @@ fn link(at: &At, plots: &Plots) -> Option<Link> {
 }
 
 fn evidence(all: &[Evidence]) -> Option<Table> {
-    let several = all.iter().any(|one| one.runs > 1);
-    let columns = ["what", "#value", "#runs|1"];
-    let mut table = Table::new("Evidence", if several { &columns } else { &columns[..2] });
-    for one in all {
-        let runs = several.then(|| Cell::count(one.runs));
-        let cells = [Cell::text(&one.name), Cell::number(value(one), one.value)];
-        table.row(cells.into_iter().chain(runs));
-    }
-    if all.iter().any(|one| one.half_width.is_some()) {
-        table.note =
-            "Means over the runs of the treatment with the highest cost, ± half width of the 95 % interval."
-                .into();
-    }
-    table.filled()
+    let is_mean = all.iter().any(|one| one.half_width.is_some());
+    let note =
+        "Means over the runs of the treatment with the highest cost, ± half width of the 95 % interval.";
+    Table::of("Evidence", all)
+        .column("what", |one| Cell::text(&one.name))
+        .column("#value", |one| Cell::number(value(one), one.value))
+        .column_if(all.iter().any(|one| one.runs > 1), "#runs|1", |one| Cell::count(one.runs))
+        .note(if is_mean { note } else { "" })
+        .filled()
 }
 
 /// A number with its unit; over several runs with the half width of its interval.
@@ -282,25 +267,26 @@ fn value(evidence: &Evidence) -> String {
 }
 
 fn tests(all: &[Test]) -> Option<Table> {
-    let mut table = Table::new("Tests", &["test", "#p", "#estimate", "interval"]);
-    for one in all {
-        let interval = one.interval.map_or_else(Cell::none, |i| {
-            let level = format::percent(i.confidence);
-            Cell::text(format!("{} to {} ({level})", number(i.lower), number(i.upper)))
-        });
-        let estimate = Cell::some(one.interval.map(|i| i.value), number);
-        table.row([Cell::text(&one.name), Cell::p(one.p), estimate, interval]);
-    }
-    table.filled()
+    let interval = |i: TestInterval| {
+        let level = format::percent(i.confidence);
+        Cell::text(format!("{} to {} ({level})", number(i.lower), number(i.upper)))
+    };
+    Table::of("Tests", all)
+        .column("test", |one| Cell::text(&one.name))
+        .column("#p", |one| Cell::p(one.p))
+        .column("#estimate", |one| Cell::some(one.interval.map(|i| i.value), number))
+        .column("interval", |one| one.interval.map_or_else(Cell::none, interval))
+        .filled()
 }
 
 /// The treatments in which something was found, if there are several.
 fn treatments(all: &[AtTreatment]) -> Option<Table> {
-    let mut table = Table::new("Treatments with this finding", &["treatment", "#runs", "#of", "#cost"]);
-    for one in all {
-        let runs = [Cell::count(one.runs.len()), Cell::count(one.of)];
-        table.row([Cell::name(&one.label)].into_iter().chain(runs).chain([Cell::percent(one.cost)]));
-    }
+    let mut table = Table::of("Treatments with this finding", all)
+        .column("treatment", |one| Cell::name(&one.label))
+        .column("#runs", |one| Cell::count(one.runs.len()))
+        .column("#of", |one| Cell::count(one.of))
+        .column("#cost", |one| Cell::percent(one.cost))
+        .table();
     table.cap(TREATMENTS);
     (all.len() > 1).then_some(table)
 }
@@ -343,12 +329,7 @@ mod tests {
 
     #[test]
     fn tests_are_shown_with_p_or_interval() {
-        let interval = benchmaster_diagnosis::finding::TestInterval {
-            value: 0.9,
-            lower: 0.8,
-            upper: 1.0,
-            confidence: 0.95,
-        };
+        let interval = TestInterval { value: 0.9, lower: 0.8, upper: 1.0, confidence: 0.95 };
         let all = [
             Test { name: "t".into(), p: Some(0.000_01), interval: None },
             Test { name: "u".into(), p: Some(0.03), interval: Some(interval) },

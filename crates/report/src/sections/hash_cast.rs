@@ -1,123 +1,132 @@
 //! How likely winners and losers are when flows are hashed to the queues of a network card.
 
 use benchmaster_stats::share::wilson;
+use serde::Serialize;
 
 use crate::document::{Block, Cell, Document, Section, Table};
 use crate::format;
 use crate::overview::unbroken;
 use crate::plots::figure::{Axis, Figure, Line, Mode, Values, View, short};
 
-/// What is shown: the probability that the highest rate of a flow is at least a multiple of the lowest, by the number of
+/// Confidence level of the intervals of shares.
+const CONFIDENCE: f64 = 0.95;
+
+/// Flows in queues: the probability that the highest rate of a flow is at least a multiple of the lowest, by the number of
 /// flows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HashCast {
     pub queues: u32,
-    /// Confidence level of the intervals of shares.
-    pub confidence: f64,
-    /// Exact probabilities, a curve for each threshold of the ratio.
-    pub curves: Vec<HashCastCurve>,
-    /// What was simulated or measured.
-    pub points: Vec<HashCastPoints>,
-}
-#[derive(Debug, Clone, PartialEq)]
-pub struct HashCastCurve {
-    pub ratio: f64,
-    /// Number of flows and probability, by number of flows.
-    pub points: Vec<(u32, f64)>,
-}
-#[derive(Debug, Clone, PartialEq)]
-pub struct HashCastPoints {
-    /// `simulation, seed 7`, or the name of a study.
-    pub source: String,
-    pub points: Vec<HashCastPoint>,
-}
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HashCastPoint {
-    pub ratio: f64,
-    pub flows: u32,
+    /// Simulated, for each number of flows.
     pub trials: u64,
-    /// How many of them had at least this ratio.
-    pub hits: u64,
+    pub seed: u64,
+    pub flows: Vec<HashCastFlows>,
 }
 
-pub(crate) fn document(model: &HashCast) -> Document {
+/// All with the same ratios.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HashCastFlows {
+    pub flows: u32,
+    pub ratios: Vec<HashCastRatio>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loads: Option<Vec<HashCastLoads>>,
+}
+
+/// The probability that the fastest flow is at least so many times as fast as the slowest.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HashCastRatio {
+    pub ratio: f64,
+    pub probability: f64,
+    pub simulated: Option<f64>,
+}
+
+/// Smallest load that is not 0, and largest.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct HashCastLoads {
+    pub min: u32,
+    pub max: u32,
+    pub ratio: f64,
+    pub probability: f64,
+    pub simulated: Option<f64>,
+}
+
+/// Probabilities of a ratio by the number of flows.
+struct Curve {
+    ratio: f64,
+    exact: Vec<(u32, f64)>,
+    simulated: Vec<(u32, f64)>,
+}
+
+fn curves(model: &HashCast) -> Vec<Curve> {
+    let ratios = model.flows.first().map_or(&[][..], |flows| &flows.ratios);
+    let curve = |(number, ratio): (usize, &HashCastRatio)| {
+        let points = || model.flows.iter().map(move |flows| (flows.flows, &flows.ratios[number]));
+        Curve {
+            ratio: ratio.ratio,
+            exact: points().map(|(flows, found)| (flows, found.probability)).collect(),
+            simulated: points().filter_map(|(flows, found)| Some((flows, found.simulated?))).collect(),
+        }
+    };
+    ratios.iter().enumerate().map(curve).collect()
+}
+
+/// Probabilities of winner/loser ratios by the number of flows.
+pub fn document(model: &HashCast) -> Document {
     let queues = format::plural(model.queues as usize, "queue");
     let lead = format!(
         "A network card sends each flow through the queue that a hash of it selects, and each queue has the same \
          rate. Flows \
          that share a queue with others lose. Hashes are taken as independent and equally likely for all {queues}."
     );
+    let curves = curves(model);
     Document {
         kind: "Benchmaster model",
         title: format!("Hash-Cast: flows in {queues}"),
         lead: vec![lead],
         sections: vec![
             Section::new("answer", "Answer")
-                .full([Block::Answer(model.curves.iter().filter_map(sentence).collect())])
-                .page([figure(model)])
-                .full([table(model)]),
+                .full([Block::Answer(curves.iter().filter_map(sentence).collect())])
+                .page([figure(model, &curves)])
+                .full([table(&curves)]),
         ],
     }
 }
 
-fn figure(model: &HashCast) -> Figure {
-    let mut lines = Vec::new();
-    for (color, curve) in model.curves.iter().enumerate() {
-        let name = format!("ratio ≥ {}, exact", curve.ratio);
-        let y = Values::numbers(curve.points.iter().map(|p| p.1));
-        let x = Values::numbers(curve.points.iter().map(|p| f64::from(p.0)));
-        lines.push(Line::new(name, color, Mode::Lines, y).at(x));
-    }
-    for (number, points) in model.points.iter().enumerate() {
-        for (color, curve) in model.curves.iter().enumerate() {
-            let found: Vec<_> =
-                points.points.iter().filter(|p| p.ratio == curve.ratio && p.trials > 0).collect();
-            if found.is_empty() {
-                continue;
-            }
-            let bars = found.iter().map(|p| {
-                let share = share(p);
-                let (low, high) = wilson(p.hits, p.trials, model.confidence);
-                Some((short(share - low), short(high - share)))
-            });
-            lines.push(Line {
-                error_y: Some(bars.collect()),
-                symbol: ["circle", "diamond", "square"][number % 3],
-                size: Some(6),
-                text: found.iter().map(|p| format!("{} of {}", p.hits, p.trials)).collect(),
-                ..Line::new(
-                    format!("ratio ≥ {}, {}", curve.ratio, points.source),
-                    color,
-                    Mode::Markers,
-                    Values::numbers(found.iter().map(|p| share(p))),
-                )
-                .at(Values::numbers(found.iter().map(|p| f64::from(p.flows))))
-            });
+fn figure(model: &HashCast, curves: &[Curve]) -> Figure {
+    let line = |name: String, color: usize, mode: Mode, points: &[(u32, f64)]| {
+        let y = Values::numbers(points.iter().map(|(_, probability)| *probability));
+        Line::new(name, color, mode, y).at(Values::numbers(points.iter().map(|(flows, _)| f64::from(*flows))))
+    };
+    let exact = curves.iter().enumerate().map(|(color, curve)| {
+        line(format!("ratio ≥ {}, exact", curve.ratio), color, Mode::Lines, &curve.exact)
+    });
+    let source = format!("simulated, seed {}", model.seed);
+    let hits = |share: f64| (share * model.trials as f64).round() as u64;
+    let bar = |share: f64| {
+        let (low, high) = wilson(hits(share), model.trials, CONFIDENCE);
+        Some((short(share - low), short(high - share)))
+    };
+    let simulated = curves.iter().enumerate().filter(|(_, curve)| !curve.simulated.is_empty());
+    let simulated = simulated.map(|(color, curve)| {
+        let shares = || curve.simulated.iter().map(|(_, share)| *share);
+        Line {
+            error_y: Some(shares().map(bar).collect()),
+            symbol: "circle",
+            size: Some(6),
+            text: shares().map(|share| format!("{} of {}", hits(share), model.trials)).collect(),
+            ..line(format!("ratio ≥ {}, {source}", curve.ratio), color, Mode::Markers, &curve.simulated)
         }
-    }
-    let points = match model.points.as_slice() {
-        [] => String::new(),
-        sources => {
-            let described = sources.iter().map(|source| {
-                let trials = source.points.iter().map(|p| p.trials);
-                let (least, most) = (trials.clone().min().unwrap_or(0), trials.max().unwrap_or(0));
-                let n = if least == most {
-                    format::count(most)
-                } else {
-                    format!("{} to {}", format::count(least), format::count(most))
-                };
-                format!("{} (n = {n} for each number of flows)", source.source)
-            });
-            format!(
-                " Marks are shares: {}. Their error bars are {} Wilson intervals.",
-                described.collect::<Vec<_>>().join("; "),
-                unbroken(&format::percent(model.confidence))
-            )
-        }
+    });
+    let lines = exact.chain(simulated).collect();
+    let points = match model.trials {
+        0 => String::new(),
+        n => format!(
+            " Marks are shares: {source} (n = {} for each number of flows). Their error bars are {} Wilson intervals.",
+            format::count(n),
+            unbroken(&format::percent(CONFIDENCE))
+        ),
     };
     Figure {
         id: "hash-cast".into(),
-        workload: String::new(),
         title: format!("Probability of a winner/loser ratio, {} queues", model.queues),
         note: format!(
             "The ratio is that of the largest to the smallest number of flows in a queue that has any, which is \
@@ -125,42 +134,30 @@ fn figure(model: &HashCast) -> Figure {
              of the highest to the lowest rate of a flow. Lines are exact and have no interval; they connect \
              whole numbers of flows.{points}"
         ),
-        choice: "",
         height: 440,
-        x: Axis { title: "flows".into(), ..Axis::default() },
-        y: Axis { title: "probability".into(), range: Some((0.0, 1.03)), ..Axis::default() },
+        x: Axis::titled("flows"),
+        y: Axis { range: Some((0.0, 1.03)), ..Axis::titled("probability") },
         views: vec![View { label: "probabilities".into(), lines, ..View::default() }],
+        ..Figure::default()
     }
-}
-
-fn share(point: &HashCastPoint) -> f64 {
-    point.hits as f64 / point.trials as f64
 }
 
 /// The numbers of flows at which the probability is above a bound: `6 to 60, 62`.
-fn above(curve: &HashCastCurve, bound: f64) -> String {
-    let mut parts: Vec<(u32, u32)> = Vec::new();
-    let mut inside = false;
-    for (flows, p) in &curve.points {
-        match (inside && *p > bound, parts.last_mut()) {
-            (true, Some(last)) => last.1 = *flows,
-            _ if *p > bound => parts.push((*flows, *flows)),
-            _ => {}
-        }
-        inside = *p > bound;
-    }
-    let ranges: Vec<_> = parts
-        .iter()
-        .map(|(from, to)| if from == to { from.to_string() } else { format!("{from} to {to}") })
-        .collect();
+fn above(curve: &Curve, bound: f64) -> String {
+    let runs = curve.exact.chunk_by(|(_, a), (_, b)| (*a > bound) == (*b > bound));
+    let ranges = runs.filter(|run| run[0].1 > bound).map(|run| match run {
+        [(from, _), .., (to, _)] => format!("{from} to {to}"),
+        run => run[0].0.to_string(),
+    });
+    let ranges: Vec<_> = ranges.collect();
     if ranges.is_empty() { "none".into() } else { ranges.join(", ") }
 }
 
-fn peak(curve: &HashCastCurve) -> Option<(u32, f64)> {
-    curve.points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
+fn peak(curve: &Curve) -> Option<(u32, f64)> {
+    curve.exact.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-fn sentence(curve: &HashCastCurve) -> Option<String> {
+fn sentence(curve: &Curve) -> Option<String> {
     let (flows, p) = peak(curve)?;
     let bound = [0.9, 0.5, 0.2].into_iter().find(|bound| p > *bound)?;
     Some(format!(
@@ -174,23 +171,16 @@ fn sentence(curve: &HashCastCurve) -> Option<String> {
     ))
 }
 
-fn table(model: &HashCast) -> Table {
-    let mut table = Table::new(
-        "Numbers of flows by probability",
-        &["ratio", "#highest probability", "#with flows", "above 0.9", "above 0.5", "above 0.4", "above 0.2"],
-    );
-    for curve in &model.curves {
-        let Some((flows, p)) = peak(curve) else { continue };
-        let mut row = vec![
-            Cell::text(format!("at least {}", curve.ratio)),
-            Cell::number(format::fixed(p, 4), p),
-            Cell::count(flows as usize),
-        ];
-        row.extend([0.9, 0.5, 0.4, 0.2].map(|bound| Cell::text(above(curve, bound))));
-        table.row(row);
+fn table(curves: &[Curve]) -> Table {
+    let rows = curves.iter().filter_map(|curve| Some((curve, peak(curve)?)));
+    let mut table = Table::of("Numbers of flows by probability", rows)
+        .column("ratio", |(curve, _)| Cell::text(format!("at least {}", curve.ratio)))
+        .column("#highest probability", |(_, (_, p))| Cell::number(format::fixed(*p, 4), *p))
+        .column("#with flows", |(_, (flows, _))| Cell::count(*flows as usize));
+    for bound in [0.9, 0.5, 0.4, 0.2] {
+        table = table.column(&format!("above {bound}"), |(curve, _)| Cell::text(above(curve, bound)));
     }
-    table.note = "Exact, within the requested numbers of flows.".into();
-    table
+    table.note("Exact, within the requested numbers of flows.").table()
 }
 
 #[cfg(test)]
@@ -199,8 +189,8 @@ mod tests {
 
     #[test]
     fn numbers_of_flows_are_told_in_ranges() {
-        let points = [(2, 0.1), (3, 0.95), (4, 0.96), (5, 0.3), (6, 0.97)].to_vec();
-        let curve = HashCastCurve { ratio: 2.0, points };
+        let exact = [(2, 0.1), (3, 0.95), (4, 0.96), (5, 0.3), (6, 0.97)].to_vec();
+        let curve = Curve { ratio: 2.0, exact, simulated: vec![] };
         assert_eq!(above(&curve, 0.9), "3 to 4, 6");
         assert_eq!(above(&curve, 0.2), "3 to 6");
         assert_eq!(above(&curve, 0.99), "none");

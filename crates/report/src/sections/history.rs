@@ -6,13 +6,13 @@ use benchmaster_stats::monitor::HORIZON;
 
 use crate::document::{Block, Cell, Document, Section, Table};
 use crate::format::{self, Scale};
-use crate::plots::compare::{name_of, of_history};
+use crate::plots::compare::{name_of, of_history, parts};
 
 /// Rows of the table of results.
 const RESULTS: usize = 2_000;
 
 /// What changed first, then every series with its changes.
-pub(crate) fn document(history: &History) -> Document {
+pub fn document(history: &History) -> Document {
     let mut facts = vec![format!(
         "p: of series without a change, this share shows one as strong within {HORIZON} results; changes have p ≤ {}",
         history.p_max
@@ -69,54 +69,44 @@ fn answer(history: &History) -> Vec<String> {
 /// The parts between changes, each with the change that it begins with.
 fn segments(series: &HistorySeries) -> Table {
     let count = format::plural(series.points.len(), "result");
-    let head = ["from", "to", "#n|1", "#mean", "#change", "#p", "direction|2"];
-    let mut table = Table::new(format!("{} ({count})", name_of(series)), &head);
     let unit = series.unit.unwrap_or(Unit::Ratio);
     let scale = Scale::common(unit, series.points.iter().map(|point| point.value));
-    let starts: Vec<usize> = std::iter::once(0).chain(series.changes.iter().map(|c| c.index)).collect();
-    let ends = starts.iter().skip(1).copied().chain([series.points.len()]);
-    let label = |at: usize| Cell::name(series.points.get(at).map_or("", |point| &point.label));
-    for (segment, (from, to)) in starts.iter().copied().zip(ends).enumerate() {
-        let values: Vec<f64> = series.points[from..to].iter().map(|point| point.value).collect();
-        let Some(mean) = benchmaster_stats::mean(&values) else { continue };
-        let change = segment.checked_sub(1).and_then(|before| series.changes.get(before));
-        table.row([
-            label(from),
-            label(to - 1),
-            Cell::count(values.len()),
-            Cell::amount(mean, None, unit, scale),
-            match change {
-                Some(change) if change.relative.is_none() => Cell::text("from 0"),
-                change => Cell::change(change.and_then(|change| change.relative)),
-            },
-            Cell::p(change.map(|change| change.p)),
-            match change.map(|change| change.direction) {
-                Some(Some(Direction::Better)) => Cell::text("better").marked(Some(Severity::Note)),
-                Some(Some(Direction::Worse)) => Cell::text("worse").marked(Some(Severity::Invalid)),
-                Some(None) => Cell::text("unknown"),
-                None => Cell::none(),
-            },
-        ]);
-    }
-    table
+    // The first begins with no change.
+    let changes = std::iter::once(None).chain(series.changes.iter().map(Some));
+    Table::of(format!("{} ({count})", name_of(series)), changes.zip(parts(series)))
+        .column("from", |(_, (part, _))| Cell::name(&series.points[part.start].label))
+        .column("to", |(_, (part, _))| Cell::name(&series.points[part.end - 1].label))
+        .column("#n|1", |(_, (part, _))| Cell::count(part.len()))
+        .column("#mean", |(_, (_, mean))| Cell::amount(*mean, None, unit, scale))
+        .column("#change", |(change, _)| match change {
+            Some(change) if change.relative.is_none() => Cell::text("from 0"),
+            change => Cell::change(change.and_then(|change| change.relative)),
+        })
+        .column("#p", |(change, _)| Cell::p(change.map(|change| change.p)))
+        .column("direction|2", |(change, _)| match change.map(|change| change.direction) {
+            Some(Some(Direction::Better)) => Cell::text("better").marked(Some(Severity::Note)),
+            Some(Some(Direction::Worse)) => Cell::text("worse").marked(Some(Severity::Invalid)),
+            Some(None) => Cell::text("unknown"),
+            None => Cell::none(),
+        })
+        .table()
 }
 
 fn results(history: &History) -> Table {
-    let head = ["series", "#number", "result", "started (UTC)", "#mean", "#runs"];
-    let mut table = Table::new("Results in order", &head);
-    for series in &history.series {
-        for (number, point) in series.points.iter().enumerate() {
-            let started = point.started.map(|t| t.strftime("%Y-%m-%d %H:%M:%S").to_string());
-            table.row([
-                Cell::text(name_of(series)),
-                Cell::count(number + 1),
-                Cell::text(&point.label),
-                started.map_or_else(Cell::none, Cell::text),
-                Cell::amount(point.value, None, series.unit.unwrap_or(Unit::Ratio), None),
-                Cell::count(point.runs),
-            ]);
-        }
-    }
+    let points =
+        history.series.iter().flat_map(|series| (1..).zip(&series.points).map(move |of| (series, of)));
+    let mut table = Table::of("Results in order", points)
+        .column("series", |(series, _)| Cell::text(name_of(series)))
+        .column("#number", |(_, (number, _))| Cell::count(*number))
+        .column("result", |(_, (_, point))| Cell::text(&point.label))
+        .column("started (UTC)", |(_, (_, point))| {
+            point.started.as_ref().map_or_else(Cell::none, Cell::instant)
+        })
+        .column("#mean", |(series, (_, point))| {
+            Cell::amount(point.value, None, series.unit.unwrap_or(Unit::Ratio), None)
+        })
+        .column("#runs", |(_, (_, point))| Cell::count(point.runs))
+        .table();
     table.cap(RESULTS);
     table
 }

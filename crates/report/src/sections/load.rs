@@ -21,43 +21,31 @@ pub(super) fn section(analysis: &Analysis, plots: Vec<Figure>) -> Section {
 
 fn points(load: &LoadAnalysis, curve: &CurveSummary) -> Table {
     let place = if curve.label.is_empty() { String::new() } else { format!(", {}", curve.label) };
-    let first = match load.curve {
-        LoadCurve::Open => "#requested",
-        LoadCurve::Closed => "#workers",
-    };
-    let judged = load.goal.as_ref().map(|goal| format!("#{}", goal.latency.name()));
-    let mut head = vec![first, "#n|3", "#achieved", "#response time"];
-    head.extend(judged.as_deref());
-    head.push("verdict");
-    let caption = format!("Load curve of {}{place}", load.workload);
-    let mut table = Table::new(caption, &head);
     let estimate = |estimate: &Option<Estimate>, unit| match estimate {
         Some(estimate) => Cell::estimate(estimate.mean, estimate.half_width, unit, None),
         None => Cell::none(),
     };
-    for point in &curve.points {
-        let mut row = vec![
-            match load.curve {
-                LoadCurve::Open => {
-                    let rate = point.requested.unwrap_or(point.load);
-                    Cell::number(format!("{rate}/s"), rate)
-                }
-                LoadCurve::Closed => Cell::number(point.load.to_string(), point.load),
-            },
-            Cell::count(point.achieved.as_ref().map_or(0, |achieved| achieved.n)),
-            estimate(&point.achieved, Unit::OperationsPerSecond),
-            estimate(&point.response, Unit::Nanoseconds),
-        ];
-        if load.goal.is_some() {
-            row.push(estimate(&point.judged, Unit::Nanoseconds));
+    let table = Table::of(format!("Load curve of {}{place}", load.workload), &curve.points);
+    let table = match load.curve {
+        LoadCurve::Open => table.column("#requested", |point| {
+            let rate = point.requested.unwrap_or(point.load);
+            Cell::number(format!("{rate}/s"), rate)
+        }),
+        LoadCurve::Closed => {
+            table.column("#workers", |point| Cell::number(point.load.to_string(), point.load))
         }
-        row.push(verdict(point));
-        table.row(row);
-    }
+    };
+    let judged = load.goal.as_ref().map_or_else(String::new, |goal| format!("#{}", goal.latency.name()));
     table
+        .column("#n|3", |point| Cell::count(point.achieved.as_ref().map_or(0, |achieved| achieved.n)))
+        .column("#achieved", |point| estimate(&point.achieved, Unit::OperationsPerSecond))
+        .column("#response time", |point| estimate(&point.response, Unit::Nanoseconds))
+        .column_if(load.goal.is_some(), &judged, |point| estimate(&point.judged, Unit::Nanoseconds))
+        .column("verdict", verdict)
+        .table()
 }
 
-fn verdict(point: &PointSummary) -> Cell {
+fn verdict(point: &&PointSummary) -> Cell {
     let severity = match point.verdict {
         Verdict::Kept | Verdict::Broken { .. } => None,
         Verdict::Undecided { .. } => Some(Severity::Note),

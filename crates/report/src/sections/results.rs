@@ -5,12 +5,12 @@ use benchmaster_analysis::{
 };
 use benchmaster_record::results::{StudyResults, Unit, WorkloadRecord};
 
-use super::by_treatment;
-use crate::document::{Block, Cell, Table};
+use crate::document::{Block, Cell, Columns, Table};
 use crate::format::{self, Scale, rounded};
-use crate::overview;
+use crate::overview::{self, grouped};
 
-const PERCENTILES: [&str; 4] = ["p50", "p99", "p99.9", "max"];
+/// Rates of a workload that its table has.
+const RATES: usize = 4;
 /// Cells of a line of bars.
 const BARS: usize = 12;
 
@@ -23,32 +23,57 @@ pub(crate) fn results(results: &StudyResults, analysis: &Analysis) -> Vec<Block>
 
 pub(crate) fn result_tables(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
     let workloads = &results.study.workloads;
-    let treatments: Vec<_> = analysis.treatments.iter().collect();
-    if let [treatment] = analysis.treatments.as_slice() {
-        let rates: Vec<_> =
-            workloads.iter().map(|w| overview::rates(&results.study, analysis, &w.name)).collect();
-        let head = ["workload", "response|4", "#mean ± half width", "#n", "latency of|1"];
-        let mut table = Table::new("All workloads", &head);
-        extend_head(&mut table, None);
-        for (workload, rates) in workloads.iter().zip(&rates) {
-            let name = rates.first().map(|(name, _)| name.as_str());
-            let response = name.and_then(|n| treatment.response(n));
-            let mut row = vec![
-                Cell::name(&workload.name),
-                name.map_or_else(Cell::none, |n| Cell::name(overview::short_name(n, &workload.name))),
-                estimate_cell(response, None),
-                runs_cell(treatment, response),
-                overview::main_latency(results, analysis, treatment, &workload.name)
-                    .map_or_else(Cell::none, |latency| Cell::text(&latency.series.label)),
-            ];
-            extend_row(&mut row, results, analysis, treatment, &workload.name);
-            table.row(row);
+    match analysis.treatments.as_slice() {
+        [treatment] => vec![all_workloads(results, analysis, treatment)],
+        treatments => {
+            let treatments: Vec<_> = treatments.iter().collect();
+            workloads.iter().map(|w| workload_table(results, analysis, &treatments, w)).collect()
         }
-        keep_errors(&mut table);
-        table.note = latency_note("the main operation of each workload");
-        return vec![table];
     }
-    workloads.iter().map(|w| workload_table(results, analysis, &treatments, w)).collect()
+}
+
+/// A workload under a treatment.
+struct Measured<'a> {
+    results: &'a StudyResults,
+    analysis: &'a Analysis,
+    treatment: &'a TreatmentSummary,
+    workload: &'a str,
+    latency: Option<&'a LatencySummary>,
+}
+
+impl<'a> Measured<'a> {
+    fn of(
+        results: &'a StudyResults,
+        analysis: &'a Analysis,
+        treatment: &'a TreatmentSummary,
+        workload: &'a str,
+    ) -> Self {
+        let latency = overview::main_latency(results, analysis, treatment, workload);
+        Self { results, analysis, treatment, workload, latency }
+    }
+
+    fn errors(&self) -> u64 {
+        self.treatment.errors_by_workload.get(self.workload).copied().unwrap_or(0)
+    }
+}
+
+fn all_workloads(results: &StudyResults, analysis: &Analysis, treatment: &TreatmentSummary) -> Table {
+    let rate = |workload: &str| overview::rates(&results.study, analysis, workload).into_iter().next();
+    let response = |row: &Measured<'_>| treatment.response(&rate(row.workload)?.0);
+    let workloads = results.study.workloads.iter();
+    let rows = workloads.map(|workload| Measured::of(results, analysis, treatment, &workload.name));
+    let table = Table::of("All workloads", rows)
+        .column("workload", |row| Cell::name(row.workload))
+        .column("response|4", |row| {
+            let rate = rate(row.workload);
+            rate.map_or_else(Cell::none, |(name, _)| Cell::name(overview::short_name(&name, row.workload)))
+        })
+        .column("#mean ± half width", |row| estimate_cell(response(row), None))
+        .column("#n", |row| runs_cell(treatment, response(row)))
+        .column("latency of|1", |row| {
+            row.latency.map_or_else(Cell::none, |latency| Cell::text(&latency.series.label))
+        });
+    quality(table, None).note(latency_note("the main operation of each workload")).table()
 }
 
 pub(crate) fn workload_table(
@@ -60,41 +85,28 @@ pub(crate) fn workload_table(
     let use_name = &workload.use_name;
     let workload = workload.name.as_str();
     let rates = overview::rates(&results.study, analysis, workload);
-    let rates = &rates[..rates.len().min(4)];
-    let mut head = vec!["treatment".to_owned()];
-    head.extend(rates.iter().map(|(name, _)| format!("#{}", overview::short_name(name, workload))));
-    head.push("#n".into());
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let mut table = Table::new(format!("{workload} ({use_name}): mean ± half width"), &head);
-    let main = treatments.iter().find_map(|t| overview::main_latency(results, analysis, t, workload));
+    let rows = treatments.iter().map(|treatment| Measured::of(results, analysis, treatment, workload));
+    let rows: Vec<_> = rows.collect();
+    let main = rows.iter().find_map(|row| row.latency);
     // Of several operations the percentiles name theirs.
     let of = main.map(|main| main.series.label.as_str());
     let is_other = |l: &LatencySummary| l.workload == workload && Some(l.series.label.as_str()) != of;
     let several = treatments.iter().flat_map(|t| &t.latencies).any(is_other);
-    extend_head(&mut table, of.filter(|_| several));
-    // The first rate stands for the workload.
-    table.head.iter_mut().skip(2).take(rates.len().saturating_sub(1)).for_each(|head| head.rank = 7);
-    let scales: Vec<_> = rates
-        .iter()
-        .map(|(name, unit)| {
-            let means = treatments.iter().filter_map(|t| t.response(name)?.estimate.as_ref());
-            Scale::common(*unit, means.map(|e| e.mean))
-        })
-        .collect();
-    for treatment in treatments {
-        let mut row = vec![Cell::name(&treatment.label)];
-        for ((name, _), scale) in rates.iter().zip(&scales) {
-            row.push(estimate_cell(treatment.response(name), *scale));
-        }
-        row.push(runs_cell(treatment, rates.first().and_then(|(name, _)| treatment.response(name))));
-        extend_row(&mut row, results, analysis, treatment, workload);
-        table.row(row);
+    let mut table = Table::of(format!("{workload} ({use_name}): mean ± half width"), rows)
+        .column("treatment", |row| Cell::name(&row.treatment.label));
+    for (number, (name, unit)) in rates.iter().take(RATES).enumerate() {
+        let means = treatments.iter().filter_map(|t| t.response(name)?.estimate.as_ref());
+        let scale = Scale::common(*unit, means.map(|e| e.mean));
+        // The first rate stands for the workload.
+        let rank = if number == 0 { 0 } else { 7 };
+        let head = format!("#{}|{rank}", overview::short_name(name, workload));
+        table = table.column(&head, |row| estimate_cell(row.treatment.response(name), scale));
     }
-    keep_errors(&mut table);
-    table.note = latency_note(
-        &main.map_or("the main operation".into(), |main| format!("operation {}", operation(main))),
-    );
-    table
+    let table = table.column("#n", |row| {
+        runs_cell(row.treatment, rates.first().and_then(|(name, _)| row.treatment.response(name)))
+    });
+    let operation = main.map_or("the main operation".into(), |main| format!("operation {}", operation(main)));
+    quality(table, of.filter(|_| several)).note(latency_note(&operation)).table()
 }
 
 fn latency_note(of: &str) -> String {
@@ -104,42 +116,29 @@ fn latency_note(of: &str) -> String {
     )
 }
 
-/// `of` names the operation whose latencies they are.
-fn extend_head(table: &mut Table, of: Option<&str>) {
+/// What is said of every workload: percentiles, of the operation that `of` names, errors, course and validity.
+fn quality<'a>(mut table: Columns<Measured<'a>>, of: Option<&str>) -> Columns<Measured<'a>> {
     let of = of.map_or_else(String::new, |of| format!("{of} "));
-    let latencies = [("p50", 2), ("p99", 1), ("p99.9", 4), ("max", 3)];
-    let latencies = latencies.map(|(what, rank)| format!("#{of}{what}|{rank}"));
-    let more = latencies.iter().map(String::as_str).chain(["#errors|5", "over time|6", "validity"]);
-    table.head.extend(Table::new("", &more.collect::<Vec<_>>()).head);
-}
-
-/// Errors are never left out where there are some.
-fn keep_errors(table: &mut Table) {
-    let Some(at) = table.head.iter().position(|head| head.text == "errors") else { return };
-    if table.rows.iter().any(|row| row.get(at).and_then(|cell| cell.sort).is_some_and(|errors| errors > 0.0))
-    {
-        table.head[at].rank = 0;
+    for (percentile, rank) in [("p50", 2), ("p99", 1), ("p99.9", 4), ("max", 3)] {
+        table = table.column(&format!("#{of}{percentile}|{rank}"), |row| {
+            Cell::time(row.latency.and_then(|l| l.percentile(percentile)).map(|ns| ns as f64))
+        });
     }
+    // Errors are never left out where there are some.
+    let errors = if table.any(|row| row.errors() > 0) { "#errors" } else { "#errors|5" };
+    table
+        .column(errors, |row| Cell::whole(Some(row.errors())))
+        .column("over time|6", |row| {
+            let bars = over_time(row);
+            if bars.is_empty() { Cell::none() } else { Cell::text(bars) }
+        })
+        .column("validity", |row| {
+            let (word, severity) = overview::validity(row.results, row.treatment, row.workload);
+            Cell::text(word).marked(severity)
+        })
 }
 
-fn extend_row(
-    row: &mut Vec<Cell>,
-    results: &StudyResults,
-    analysis: &Analysis,
-    treatment: &TreatmentSummary,
-    workload: &str,
-) {
-    let latency = overview::main_latency(results, analysis, treatment, workload);
-    row.extend(PERCENTILES.map(|p| Cell::time(latency.and_then(|l| l.percentile(p)).map(|ns| ns as f64))));
-    let errors = treatment.errors_by_workload.get(workload).copied().unwrap_or(0);
-    row.push(Cell::number(format::count(errors), errors as f64));
-    let bars = over_time(results, analysis, treatment, workload);
-    row.push(if bars.is_empty() { Cell::none() } else { Cell::text(bars) });
-    let (word, severity) = overview::validity(results, treatment, workload);
-    row.push(Cell::text(word).marked(severity));
-}
-
-fn estimate_cell(response: Option<&ResponseSummary>, scale: Option<Scale>) -> Cell {
+pub(super) fn estimate_cell(response: Option<&ResponseSummary>, scale: Option<Scale>) -> Cell {
     match response.and_then(|r| Some((r, r.estimate.as_ref()?))) {
         Some((response, estimate)) => show(estimate, response.unit, scale),
         None => Cell::none(),
@@ -168,14 +167,9 @@ pub(crate) fn replicates(analysis: &Analysis) -> Block {
 
 /// Whether there were enough replicates; one line for the treatments that have the same answer.
 pub(crate) fn stopping(analysis: &Analysis) -> Vec<String> {
-    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
-    for treatment in &analysis.treatments {
-        let decided = treatment.stopping.as_deref().unwrap_or("no run counts");
-        match groups.iter_mut().find(|(known, _)| *known == decided) {
-            Some((_, members)) => members.push(&treatment.label),
-            None => groups.push((decided, vec![&treatment.label])),
-        }
-    }
+    let groups = grouped(analysis.treatments.iter().map(|treatment| {
+        (treatment.stopping.as_deref().unwrap_or("no run counts"), treatment.label.as_str())
+    }));
     let all = groups.len() == 1;
     let line = |(decided, members): (&str, Vec<&str>)| match members.as_slice() {
         [one] => format!("{one}: {decided}"),
@@ -186,119 +180,88 @@ pub(crate) fn stopping(analysis: &Analysis) -> Vec<String> {
 }
 
 pub(crate) fn operations(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
-    let head = [
-        "treatment",
-        "operation",
-        "#count|3",
-        "#mean|4",
-        "#p50|1",
-        "#p90|8",
-        "#p99|1",
-        "#p99.9|5",
-        "#p99.99|7",
-        "#max|2",
-        "#first call|6",
-        "#errors",
-    ];
-    let mut tables = Vec::new();
-    for workload in &results.study.workloads {
-        let caption = format!("{}: latency of every operation", workload.name);
-        let mut table = Table::new(caption, &head);
-        for treatment in &analysis.treatments {
-            for latency in treatment.latencies.iter().filter(|l| l.workload == workload.name) {
-                table.row(operation_row(treatment, latency));
-            }
+    let several = analysis.treatments.len() > 1;
+    let at = |percentile: &'static str| {
+        move |(_, latency): &(&TreatmentSummary, &LatencySummary)| {
+            Cell::time(latency.percentile(percentile).map(|ns| ns as f64))
         }
-        by_treatment(&mut table, analysis);
-        if !table.rows.is_empty() {
-            table.note = "Over all operations of the runs that count, merged, after the warm-up cut; no interval. \
-                          First call: mean over workers and runs. Service times, from the actual start of a call, \
-                          include the warm-up."
-                .into();
-            tables.push(table);
-        }
-    }
-    tables
-}
-
-fn operation_row(treatment: &TreatmentSummary, latency: &LatencySummary) -> Vec<Cell> {
-    let mut row = vec![
-        Cell::name(&treatment.label),
-        Cell::text(operation(latency)),
-        Cell::number(format::count(latency.count), latency.count as f64),
-        Cell::time(latency.mean_ns),
-    ];
-    let percentiles = ["p50", "p90", "p99", "p99.9", "p99.99", "max"];
-    row.extend(percentiles.map(|p| Cell::time(latency.percentile(p).map(|ns| ns as f64))));
-    row.push(Cell::time(latency.first_ns));
-    row.push(match latency.kind {
-        LatencyKind::Service => Cell::none(),
-        _ => Cell::number(format::count(latency.errors), latency.errors as f64),
-    });
-    row
+    };
+    let of_workload = |workload: &WorkloadRecord| {
+        let rows = analysis.treatments.iter().flat_map(|treatment| {
+            let latencies = treatment.latencies.iter().filter(|latency| latency.workload == workload.name);
+            latencies.map(move |latency| (treatment, latency))
+        });
+        Table::of(format!("{}: latency of every operation", workload.name), rows)
+            .column_if(several, "treatment", |(treatment, _)| Cell::name(&treatment.label))
+            .column("operation", |(_, latency)| Cell::text(operation(latency)))
+            .column("#count|3", |(_, latency)| Cell::whole(Some(latency.count)))
+            .column("#mean|4", |(_, latency)| Cell::time(latency.mean_ns))
+            .column("#p50|1", at("p50"))
+            .column("#p90|8", at("p90"))
+            .column("#p99|1", at("p99"))
+            .column("#p99.9|5", at("p99.9"))
+            .column("#p99.99|7", at("p99.99"))
+            .column("#max|2", at("max"))
+            .column("#first call|6", |(_, latency)| Cell::time(latency.first_ns))
+            .column("#errors", |(_, latency)| {
+                Cell::whole(Some(latency.errors).filter(|_| latency.kind != LatencyKind::Service))
+            })
+            .note(
+                "Over all operations of the runs that count, merged, after the warm-up cut; no interval. \
+                 First call: mean over workers and runs. Service times, from the actual start of a call, \
+                 include the warm-up.",
+            )
+            .filled()
+    };
+    results.study.workloads.iter().filter_map(of_workload).collect()
 }
 
 /// Every response with its interval, or why it has none.
 pub(crate) fn responses(results: &StudyResults, analysis: &Analysis) -> Vec<Table> {
-    let head = ["treatment", "response", "#mean ± half width", "#standard deviation|2", "#n", "remarks|1"];
-    let mut tables = Vec::new();
-    for workload in &results.study.workloads {
+    let several = analysis.treatments.len() > 1;
+    let of_workload = |workload: &WorkloadRecord| {
         let prefix = format!("{}.", workload.name);
-        let mut table = Table::new(format!("{}: every response", workload.name), &head);
-        for treatment in &analysis.treatments {
-            for response in treatment.responses.iter().filter(|r| r.name.starts_with(&prefix)) {
-                let estimate = response.estimate.as_ref();
-                let deviation = estimate.and_then(|e| e.standard_deviation);
-                table.row([
-                    Cell::name(&treatment.label),
-                    Cell::text(overview::short_name(&response.name, &workload.name)),
-                    estimate_cell(Some(response), None),
-                    Cell::some(deviation, |d| rounded(d, None, response.unit, None).text(true)),
-                    Cell::count(estimate.map_or(0, |e| e.n)),
-                    Cell::text(remarks(response)),
-                ]);
-            }
-        }
-        by_treatment(&mut table, analysis);
-        if !table.rows.is_empty() {
-            tables.push(table);
-        }
-    }
-    tables
+        let rows = analysis.treatments.iter().flat_map(|treatment| {
+            let responses = treatment.responses.iter().filter(|response| response.name.starts_with(&prefix));
+            responses.map(move |response| (treatment, response))
+        });
+        let deviation = |response: &ResponseSummary| response.estimate.as_ref()?.standard_deviation;
+        Table::of(format!("{}: every response", workload.name), rows)
+            .column_if(several, "treatment", |(treatment, _)| Cell::name(&treatment.label))
+            .column("response", |(_, r)| Cell::text(overview::short_name(&r.name, &workload.name)))
+            .column("#mean ± half width", |(_, r)| estimate_cell(Some(r), None))
+            .column("#standard deviation|2", |(_, r)| {
+                Cell::some(deviation(r), |value| rounded(value, None, r.unit, None).text(true))
+            })
+            .column("#n", |(_, r)| Cell::count(r.estimate.as_ref().map_or(0, |e| e.n)))
+            .column("remarks|1", |(_, r)| Cell::text(remarks(r)))
+            .filled()
+    };
+    results.study.workloads.iter().filter_map(of_workload).collect()
 }
 
 /// Jain's index over workers and clients.
 pub(crate) fn fairness(analysis: &Analysis) -> Vec<Block> {
-    let head = ["treatment", "workload", "over", "#Jain's index", "#n|1", "#largest / smallest rate"];
-    let mut table = Table::new("Fairness (Jain's index)", &head);
-    let mut clusters = Vec::new();
-    for treatment in &analysis.treatments {
-        for fairness in &treatment.fairness {
-            let over = match &fairness.group {
+    let all = analysis.treatments.iter();
+    let all = all.flat_map(|treatment| treatment.fairness.iter().map(move |fairness| (treatment, fairness)));
+    let clusters = all.clone().filter_map(|(treatment, fairness)| {
+        let clusters = fairness.clusters.as_ref()?;
+        Some(Block::Sentence(format!("{}, {}: {}.", treatment.label, fairness.workload, clusters.sentence)))
+    });
+    let table = Table::of("Fairness (Jain's index)", all)
+        .column_if(analysis.treatments.len() > 1, "treatment", |(treatment, _)| Cell::name(&treatment.label))
+        .column("workload", |(_, fairness)| Cell::text(&fairness.workload))
+        .column("over", |(_, fairness)| {
+            Cell::text(match &fairness.group {
                 Some(group) => format!("{} workers of {group}", fairness.members),
                 None => format!("{} clients", fairness.members),
-            };
-            table.row([
-                Cell::name(&treatment.label),
-                Cell::text(&fairness.workload),
-                Cell::text(over),
-                show(&fairness.jain, Unit::Ratio, None),
-                Cell::count(fairness.jain.n),
-                Cell::fixed(fairness.max_over_min, 3),
-            ]);
-            clusters.extend(fairness.clusters.as_ref().map(|clusters| {
-                format!("{}, {}: {}.", treatment.label, fairness.workload, clusters.sentence)
-            }));
-        }
-    }
-    table.note =
-        "1: all had the same rate; 1/members: one had all of it. Mean ± half width over runs.".into();
-    if table.rows.is_empty() {
-        return Vec::new();
-    }
-    by_treatment(&mut table, analysis);
-    let clusters = clusters.into_iter().map(Block::Sentence);
-    std::iter::once(Block::Table(table)).chain(clusters).collect()
+            })
+        })
+        .column("#Jain's index", |(_, fairness)| show(&fairness.jain, Unit::Ratio, None))
+        .column("#n|1", |(_, fairness)| Cell::count(fairness.jain.n))
+        .column("#largest / smallest rate", |(_, fairness)| Cell::fixed(fairness.max_over_min, 3))
+        .note("1: all had the same rate; 1/members: one had all of it. Mean ± half width over runs.");
+    table.filled().into_iter().map(Block::Table).chain(clusters).collect()
 }
 
 /// What the numbers after ± are, and what has none.
@@ -323,18 +286,11 @@ fn interval_note(analysis: &Analysis) -> String {
 }
 
 /// The rate over time, averaged over the runs that count, from 0 to the row's largest.
-fn over_time(
-    results: &StudyResults,
-    analysis: &Analysis,
-    treatment: &TreatmentSummary,
-    workload: &str,
-) -> String {
-    let in_bytes = overview::is_in_bytes(&results.study, analysis, workload);
-    let series: Vec<_> = overview::counted_runs(results, treatment.index)
-        .flat_map(|r| &r.recordings)
-        .filter(|r| r.workload == workload)
-        .map(|r| overview::interval_rates(r, in_bytes))
-        .collect();
+fn over_time(row: &Measured<'_>) -> String {
+    let in_bytes = overview::is_in_bytes(&row.results.study, row.analysis, row.workload);
+    let recordings = overview::counted_runs(row.results, row.treatment.index).flat_map(|r| &r.recordings);
+    let series = recordings.filter(|r| r.workload == row.workload);
+    let series: Vec<_> = series.map(|r| overview::interval_rates(r, in_bytes)).collect();
     let length = series.iter().map(Vec::len).min().unwrap_or(0);
     let means: Vec<f64> =
         (0..length).map(|i| series.iter().map(|s| s[i]).sum::<f64>() / series.len() as f64).collect();

@@ -5,18 +5,21 @@ use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_record::results::StudyResults;
 
 use super::{answer, clients, conditions, course, effects, findings, load, results, validity, wire};
+use crate::details::Details;
 use crate::document::{Block, Document, Section, Table};
 use crate::overview;
 use crate::plots::Plots;
 use crate::plots::figure::Figure;
 
-/// All sections, those that answer most first.
-pub(crate) fn document(
+/// All sections, those that answer most first; plots where there are details to draw. Whatever is wrong with the results is
+/// shown.
+pub fn document(
     stored: &StudyResults,
     analysis: &Analysis,
     diagnosis: &Diagnosis,
-    plots: Plots,
+    details: Option<&dyn Details>,
 ) -> Document {
+    let plots = details.map(|details| Plots::of_study(stored, analysis, details)).unwrap_or_default();
     let study = &stored.study;
     let mut lead: Vec<String> = study.description.iter().cloned().collect();
     lead.extend(overview::scale_text(study));

@@ -8,6 +8,7 @@ use benchmaster_record::results::{Severity, StudyResults};
 
 use crate::document::{Block, Cell, Note, Section, Table, word};
 use crate::format;
+use crate::overview::grouped;
 use crate::plots::CHOICES;
 
 /// Notes that the page does not fold away.
@@ -37,14 +38,7 @@ pub(super) fn section(results: &StudyResults, analysis: &Analysis, problems: &[S
 /// How many runs count, and the number of failures, warnings and notes.
 pub(super) fn verdict(analysis: &Analysis, problems: &[String]) -> Note {
     let notes = notes(analysis, problems);
-    let of = |severity, text| Note {
-        severity,
-        mark: "",
-        check: None,
-        seen: String::new(),
-        text,
-        remedy: String::new(),
-    };
+    let of = |severity, text| Note { severity, text, ..Note::default() };
     let Some(worst) = notes.iter().filter_map(|note| note.severity).max() else {
         let severity = (analysis.runs == 0).then_some(Severity::Note);
         return of(severity, all_well(analysis).into());
@@ -73,17 +67,17 @@ pub(crate) fn all_well(analysis: &Analysis) -> &'static str {
 
 /// The twelve rules of good measurement, and whether this report keeps them.
 pub(super) fn rules(results: &StudyResults, analysis: &Analysis) -> Section {
-    let head = ["#rule", "requirement", "here", "how, or why not"];
-    let mut table = Table::new("The twelve rules of Hoefler and Belli (SC '15)", &head);
-    for lint in lints(&Whole { results, analysis }, CHOICES) {
-        let severity = is_broken(&lint.outcome).then_some(Severity::Warning);
-        table.row([
-            Cell::count(lint.number as usize),
-            Cell::text(lint.rule),
-            Cell::text(lint.outcome.word()).marked(severity),
-            Cell::text(lint.outcome.text()),
-        ]);
-    }
+    let table = Table::of(
+        "The twelve rules of Hoefler and Belli (SC '15)",
+        lints(&Whole { results, analysis }, CHOICES),
+    )
+    .column("#rule", |lint| Cell::count(lint.number as usize))
+    .column("requirement", |lint| Cell::text(lint.rule))
+    .column("here", |lint| {
+        Cell::text(lint.outcome.word()).marked(is_broken(&lint.outcome).then_some(Severity::Warning))
+    })
+    .column("how, or why not", |lint| Cell::text(lint.outcome.text()))
+    .table();
     Section::new("rules", "Rules of good measurement")
         .page(["Calculated from what this report shows."])
         .page([table])
@@ -95,20 +89,15 @@ fn is_broken(outcome: &Outcome) -> bool {
 
 /// Failed runs, damage, and failed checks, each check and severity once.
 pub(crate) fn notes(analysis: &Analysis, problems: &[String]) -> Vec<Note> {
-    let invalid = |mark, text| Note {
-        severity: Some(Severity::Invalid),
-        mark,
-        check: None,
-        seen: String::new(),
-        text,
-        remedy: String::new(),
-    };
+    let invalid = |mark, text| Note { severity: Some(Severity::Invalid), mark, text, ..Note::default() };
     let failures = analysis.treatments.iter().flat_map(|t| t.failed.iter().map(move |f| (t, f)));
     let failures = failures
         .map(|(t, f)| format!("{}, replicate {}: {}", t.label, f.run.replicate + 1, f.reason))
         .map(|text| invalid("FAILED", text));
     let damage = analysis.damage.iter().chain(problems).map(|damage| invalid("DAMAGED", damage.clone()));
-    failures.chain(damage).chain(by_check(&analysis.warnings).iter().filter_map(|g| of_check(g))).collect()
+    let key = |warning: &WarningSummary| (warning.check.severity, warning.check.kind);
+    let checks = grouped(analysis.warnings.iter().map(|warning| (key(warning), warning)));
+    failures.chain(damage).chain(checks.iter().filter_map(|(_, group)| of_check(group))).collect()
 }
 
 fn of_check(group: &[&WarningSummary]) -> Option<Note> {
@@ -131,20 +120,4 @@ fn of_check(group: &[&WarningSummary]) -> Option<Note> {
         text: example,
         remedy: remedy(check).text,
     })
-}
-
-/// Warnings of the same check and severity together, in the order of the first of each.
-fn by_check(warnings: &[WarningSummary]) -> Vec<Vec<&WarningSummary>> {
-    let mut groups: Vec<Vec<&WarningSummary>> = Vec::new();
-    for warning in warnings {
-        let same = |group: &&mut Vec<&WarningSummary>| {
-            let key = |warning: &WarningSummary| (warning.check.severity, warning.check.kind);
-            group.first().is_some_and(|first| key(first) == key(warning))
-        };
-        match groups.iter_mut().find(same) {
-            Some(group) => group.push(warning),
-            None => groups.push(vec![warning]),
-        }
-    }
-    groups
 }

@@ -5,38 +5,28 @@ use benchmaster_analysis::{RpcSummary, TreatmentSummary};
 use benchmaster_record::phase::Phase;
 use benchmaster_record::results::Unit;
 
-use super::by_treatment;
 use crate::document::{Cell, Table};
 use crate::format;
 use crate::overview;
 
 /// Calls of the measured phase per client: a row per treatment, a column per kind of call.
 pub(crate) fn calls(analysis: &Analysis) -> Vec<Table> {
-    let mut tables = Vec::new();
-    for (workload, rows) in overview::measured_rpcs(analysis) {
+    let of_workload = |(workload, rows): (&str, Vec<(&TreatmentSummary, &RpcSummary)>)| {
         let kinds = overview::kinds(rows.iter().map(|(_, summary)| *summary));
-        if kinds.is_empty() {
-            continue;
+        let mut table =
+            Table::of(format!("{workload}: RPCs per client in the measured phase, mean over runs"), rows)
+                .column("treatment", |(treatment, _)| Cell::name(&treatment.label));
+        for kind in &kinds {
+            let head = format!("#{}|2", overview::kind_text(kind));
+            table = table.column(&head, |(_, summary)| calls_of(summary, kind));
         }
-        let names: Vec<String> = kinds.iter().map(|kind| format!("#{}", overview::kind_text(kind))).collect();
-        let head: Vec<&str> = std::iter::once("treatment")
-            .chain(names.iter().map(String::as_str))
-            .chain(["#total", "#mean RTT|1"])
-            .collect();
-        let caption = format!("{workload}: RPCs per client in the measured phase, mean over runs");
-        let mut table = Table::new(caption, &head);
-        table.head.iter_mut().skip(1).take(kinds.len()).for_each(|head| head.rank = 2);
-        for (treatment, summary) in rows {
-            let clients = f64::from(summary.clients);
-            let total = summary.rows.iter().map(|row| row.ops.mean).sum::<f64>() / clients;
-            let mut row = vec![Cell::name(&treatment.label)];
-            row.extend(kinds.iter().map(|kind| calls_of(summary, kind)));
-            row.extend([counted(total, None), round_trip(treatment, workload)]);
-            table.row(row);
-        }
-        tables.push(table);
-    }
-    tables
+        let total = |summary: &RpcSummary| summary.rows.iter().map(|row| row.ops.mean).sum::<f64>();
+        let table = table
+            .column("#total", |(_, summary)| counted(total(summary) / f64::from(summary.clients), None))
+            .column("#mean RTT|1", |(treatment, _)| round_trip(treatment, workload));
+        table.filled().filter(|_| !kinds.is_empty())
+    };
+    overview::measured_rpcs(analysis).into_iter().filter_map(of_workload).collect()
 }
 
 fn calls_of(summary: &RpcSummary, (program, operation): &(String, String)) -> Cell {
@@ -68,54 +58,39 @@ pub(crate) fn phases(analysis: &Analysis) -> Vec<Table> {
 }
 
 fn table(analysis: &Analysis, workload: &str, phase: Phase) -> Table {
-    let head = [
-        "treatment",
-        "operation",
-        "#ops",
-        "#ops per client|6",
-        "#transmissions|4",
-        "#timeouts|5",
-        "#sent|3",
-        "#received|3",
-        "#queue|2",
-        "#RTT",
-        "#execute|1",
-        "#errors",
-    ];
-    let mut table = Table::new(format!("{workload}: RPCs, {}", overview::phase_text(phase)), &head);
-    let mut notes =
-        vec!["Means over the runs that count, of all clients together; times are per call.".to_owned()];
-    for treatment in &analysis.treatments {
+    let summaries = analysis.treatments.iter().flat_map(|treatment| {
         let of_phase = treatment.rpcs.iter().filter(|s| s.workload == workload && s.phase == phase);
-        for summary in of_phase {
-            for row in &summary.rows {
-                let clients = f64::from(summary.clients);
-                table.row([
-                    Cell::name(&treatment.label),
-                    Cell::text(overview::kind_text(&(row.program.clone(), row.operation.clone()))),
-                    counted(row.ops.mean, row.ops.half_width),
-                    counted(row.ops.mean / clients, row.ops.half_width.map(|width| width / clients)),
-                    counted(row.transmissions, None),
-                    counted(row.timeouts, None),
-                    Cell::number(format::bytes(row.bytes_sent), row.bytes_sent),
-                    Cell::number(format::bytes(row.bytes_received), row.bytes_received),
-                    time(row.queue_ns.as_ref()),
-                    time(row.rtt_ns.as_ref()),
-                    time(row.execute_ns.as_ref()),
-                    counted(row.errors, None),
-                ]);
-            }
-            let events =
-                overview::events_text(summary).map_or_else(String::new, |events| format!(" {events}"));
-            notes.push(format!(
-                "{}: {}, {} clients.{events}",
-                treatment.label, summary.connection, summary.clients
-            ));
-        }
+        of_phase.map(move |summary| (treatment, summary))
+    });
+    let mut note = "Means over the runs that count, of all clients together; times are per call.".to_owned();
+    for (treatment, summary) in summaries.clone() {
+        note += &format!(" {}: {}, {} clients.", treatment.label, summary.connection, summary.clients);
+        note += &overview::events_text(summary).map_or_else(String::new, |events| format!(" {events}"));
     }
-    table.note = notes.join(" ");
-    by_treatment(&mut table, analysis);
-    table
+    let rows = summaries.flat_map(|(treatment, summary)| {
+        summary.rows.iter().map(move |row| (treatment, f64::from(summary.clients), row))
+    });
+    Table::of(format!("{workload}: RPCs, {}", overview::phase_text(phase)), rows)
+        .column_if(analysis.treatments.len() > 1, "treatment", |(treatment, ..)| Cell::name(&treatment.label))
+        .column("operation", |(.., row)| {
+            Cell::text(overview::kind_text(&(row.program.clone(), row.operation.clone())))
+        })
+        .column("#ops", |(.., row)| counted(row.ops.mean, row.ops.half_width))
+        .column("#ops per client|6", |(_, clients, row)| {
+            counted(row.ops.mean / clients, row.ops.half_width.map(|width| width / clients))
+        })
+        .column("#transmissions|4", |(.., row)| counted(row.transmissions, None))
+        .column("#timeouts|5", |(.., row)| counted(row.timeouts, None))
+        .column("#sent|3", |(.., row)| Cell::number(format::bytes(row.bytes_sent), row.bytes_sent))
+        .column("#received|3", |(.., row)| {
+            Cell::number(format::bytes(row.bytes_received), row.bytes_received)
+        })
+        .column("#queue|2", |(.., row)| time(row.queue_ns.as_ref()))
+        .column("#RTT", |(.., row)| time(row.rtt_ns.as_ref()))
+        .column("#execute|1", |(.., row)| time(row.execute_ns.as_ref()))
+        .column("#errors", |(.., row)| counted(row.errors, None))
+        .note(note)
+        .table()
 }
 
 fn counted(mean: f64, half_width: Option<f64>) -> Cell {

@@ -261,10 +261,7 @@ impl Text {
 
     /// Without what only Unicode has, where it is not wanted.
     fn plain(&self, text: &str) -> String {
-        if self.options.unicode {
-            return text.into();
-        }
-        format::ascii(text).replace('–', "-").replace("ω²", "omega^2")
+        if self.options.unicode { text.into() } else { format::ascii(text) }
     }
 }
 

@@ -10,7 +10,7 @@ use benchmaster_diagnosis::results::diagnose;
 use benchmaster_record::recording::TraceRecord;
 use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_report::details::{Details, NoDetails};
-use benchmaster_report::html;
+use benchmaster_report::pages;
 use benchmaster_testkit::{as_loaded, fail, serve, spread, study_results, trace_records};
 
 /// Traces of the workload `write`.
@@ -141,7 +141,8 @@ fn plots_of_effects() {
         (made_up::mixed(), 10),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("report.html"), html::experiment(&experiment).unwrap()).unwrap();
+        let page = pages::experiment("made up".into(), &[], &experiment).page().unwrap();
+        fs::write(directory.path().join("report.html"), page).unwrap();
         for (width, dark) in [(390, true), (1400, false)] {
             let seen = visit(&chromium, directory.path(), width, dark);
             seen.assert_whole(width);
@@ -154,23 +155,22 @@ fn plots_of_effects() {
 #[ignore = "full tier: Chromium"]
 fn probabilities_of_hash_cast() {
     let Some(chromium) = chromium() else { return };
-    let point = |flows: u32| html::HashCastPoint { ratio: 2.0, flows, trials: 100, hits: u64::from(flows) };
-    let model = html::HashCast {
-        queues: 8,
-        confidence: 0.95,
-        curves: [2.0, 5.0]
-            .map(|ratio| html::HashCastCurve {
-                ratio,
-                points: (2..=60).map(|flows| (flows, f64::from(flows) / 100.0 / ratio)).collect(),
-            })
-            .to_vec(),
-        points: vec![html::HashCastPoints {
-            source: "simulated".into(),
-            points: (2..=60).map(point).collect(),
-        }],
+    let of = |flows: u32| {
+        let probability = f64::from(flows) / 100.0;
+        let ratio = |ratio: f64, simulated| pages::HashCastRatio {
+            ratio,
+            probability: probability / ratio,
+            simulated,
+        };
+        pages::HashCastFlows {
+            flows,
+            ratios: vec![ratio(2.0, Some(probability)), ratio(5.0, None)],
+            loads: None,
+        }
     };
+    let model = pages::HashCast { queues: 8, trials: 100, seed: 7, flows: (2..=60).map(of).collect() };
     let directory = tempfile::tempdir().unwrap();
-    fs::write(directory.path().join("report.html"), html::hash_cast(&model).unwrap()).unwrap();
+    fs::write(directory.path().join("report.html"), pages::hash_cast(&model).page().unwrap()).unwrap();
     for (width, dark) in [(390, false), (1400, true)] {
         visit(&chromium, directory.path(), width, dark).assert_whole(width);
     }
@@ -193,7 +193,7 @@ fn written(results: &StudyResults, details: &dyn Details) -> tempfile::TempDir {
     let directory = tempfile::tempdir().unwrap();
     let analysis = analyze(results);
     let diagnosis = diagnose(results, &analysis, details);
-    let page = html::render(results, &analysis, &diagnosis, details).unwrap();
+    let page = pages::study(results, &analysis, &diagnosis, Some(details)).page().unwrap();
     fs::write(directory.path().join("report.html"), page).unwrap();
     directory
 }

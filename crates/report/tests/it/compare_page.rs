@@ -9,7 +9,7 @@ use crate::chromium::{chromium, visit};
 use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Finding, Remedy};
 use benchmaster_record::results::{StudyResults, Unit};
-use benchmaster_report::html::{self, Compared};
+use benchmaster_report::pages::{self, Compared};
 use benchmaster_testkit::{serve, study_results};
 
 fn finding(id: &'static str, share: f64) -> Finding {
@@ -46,12 +46,8 @@ fn page() -> String {
     let after =
         Diagnosis { findings: vec![finding("queue", 0.4), finding("new", 0.3)], ..Diagnosis::default() };
     let of = |name, results, analysis, diagnosis| Compared { name, results, analysis, diagnosis };
-    html::compare(
-        &comparison,
-        of("results/before", &a, &of_a, &before),
-        of("results/after", &b, &of_b, &after),
-    )
-    .unwrap()
+    let sides = [of("results/before", &a, &of_a, &before), of("results/after", &b, &of_b, &after)];
+    pages::comparison(&comparison, Some(sides)).page().unwrap()
 }
 
 /// A series that falls to half at its 13th result.
@@ -70,7 +66,7 @@ fn history_page() -> String {
         points: (0..24).map(point).collect(),
     };
     let options = HistoryOptions { p_max: 0.05, min_change: 0.0 };
-    html::history(&compare::history(vec![series], &options).unwrap()).unwrap()
+    pages::history(&compare::history(vec![series], &options).unwrap()).page().unwrap()
 }
 
 /// The part of the page before its scripts, in which the library of plots would be found too.
@@ -125,7 +121,7 @@ fn a_result_does_not_differ_from_itself() {
     let comparison = compare::compare(&results, &results, &options, false).unwrap();
     let (analysis, diagnosis) = (analyze(&results), Diagnosis::default());
     let side = Compared { name: "results", results: &results, analysis: &analysis, diagnosis: &diagnosis };
-    let page = html::compare(&comparison, side, side).unwrap();
+    let page = pages::comparison(&comparison, Some([side, side])).page().unwrap();
     let verdicts = section(&page, "verdicts");
     assert!(!verdicts.contains("WORSE") && verdicts.contains(">undecided</td>"), "{verdicts}");
     assert!(section(&page, "findings").contains("No findings in either result."));

@@ -3,14 +3,18 @@
 use std::fmt::Write;
 
 use benchmaster_analysis::experiment::Experiment;
-use benchmaster_report::html;
+use benchmaster_report::pages;
 use serde_json::Value;
 
 use crate::made_up::{self, MadeUp, SIX, all};
 
+fn page(experiment: &Experiment) -> String {
+    pages::experiment("made up".into(), &[], experiment).page().unwrap()
+}
+
 /// The figures of the page of an experiment.
 fn figures(experiment: &Experiment) -> Vec<Value> {
-    let page = html::experiment(experiment).unwrap();
+    let page = page(experiment);
     let start = r#"<script type="application/x-ndjson" id="figures">"#;
     let data = &page[page.find(start).unwrap() + start.len()..];
     let lines = data[..data.find("</script>").unwrap()].lines();
@@ -167,8 +171,8 @@ fn hundreds_of_effects_stay_small() {
     let made_up =
         MadeUp { levels: &[2; 8], replicates: 2, effects: SIX, noise: 0.05, multiply: true, keep: all };
     let experiment = made_up.analysed();
-    let with = html::experiment(&experiment).unwrap().len();
-    let without = html::experiment(&made_up::mixed()).unwrap().len();
+    let with = page(&experiment).len();
+    let without = page(&made_up::mixed()).len();
     assert!(with - without < 250_000, "{} bytes", with - without);
     let figures = figures(&experiment);
     let note = figure(&figures, "effects-half-normal")["note"].as_str().unwrap().to_owned();

@@ -5,7 +5,7 @@ use benchmaster_diagnosis::results::diagnose;
 use benchmaster_record::recording::TraceRecord;
 use benchmaster_record::results::{RunRecord, StudyResults};
 use benchmaster_report::details::{Details, NoDetails, ResultsDirectory};
-use benchmaster_report::html;
+use benchmaster_report::pages;
 use benchmaster_testkit as synthetic;
 use benchmaster_testkit::{fail, study_results, trace_records};
 
@@ -15,7 +15,7 @@ fn page(results: &StudyResults) -> String {
 
 fn rendered(results: &StudyResults, details: &dyn Details) -> String {
     let analysis = analyze(results);
-    html::render(results, &analysis, &diagnose(results, &analysis, details), details).unwrap()
+    pages::study(results, &analysis, &diagnose(results, &analysis, details), Some(details)).page().unwrap()
 }
 
 /// The page's text before its scripts.

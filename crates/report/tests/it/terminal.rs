@@ -4,7 +4,8 @@ use benchmaster_analysis::analyze;
 use benchmaster_diagnosis::diagnosis::{Absent, Diagnosis, Explained, Limiting, Part, Spent};
 use benchmaster_diagnosis::finding::{Confidence, Cost, CostOf, Evidence, Finding, Remedy, Test};
 use benchmaster_record::results::{Replication, SessionEnd, StudyResults};
-use benchmaster_report::terminal::{TextOptions, analysis_text, diagnosis_text, explanation_text, summary};
+use benchmaster_report::pages;
+use benchmaster_report::terminal::{TextOptions, summary};
 use benchmaster_testkit::{fail, study_results};
 
 fn options(width: usize) -> TextOptions {
@@ -17,7 +18,7 @@ fn printed(results: &StudyResults, options: &TextOptions) -> String {
 
 /// Without what is found in made-up runs, which changes with what is looked for.
 fn analysed(results: &StudyResults, options: &TextOptions) -> String {
-    analysis_text(results, &analyze(results), &Diagnosis::default(), options)
+    pages::study(results, &analyze(results), &Diagnosis::default(), None).text(options)
 }
 
 #[test]
@@ -139,7 +140,7 @@ fn a_diagnosis_is_printed_with_all_its_evidence() {
     }];
     for width in [60, 80, 120] {
         let lead = vec!["40 runs of 2 treatments, 2 findings".to_owned()];
-        let text = diagnosis_text("a study".into(), lead, &diagnosis, &options(width));
+        let text = pages::diagnosis("a study".into(), lead, &diagnosis).text(&options(width));
         if width == 80 {
             insta::assert_snapshot!(text);
         }
@@ -155,7 +156,7 @@ fn a_diagnosis_is_printed_with_all_its_evidence() {
 #[test]
 fn a_finding_is_explained() {
     let one = benchmaster_diagnosis::catalogue::explain("retransmission").into_iter().next().unwrap();
-    let text = explanation_text(one, &options(80));
+    let text = pages::explanation(one).text(&options(80));
     assert!(text.starts_with("retransmission: "), "{text}");
     assert!(["WHY", "RULE", "SOURCE"].iter().all(|title| text.contains(&format!("\n{title}\n"))), "{text}");
 }
@@ -180,7 +181,7 @@ fn of_many_treatments_the_best_and_the_worst_are_shown() {
 #[test]
 fn every_finding_is_in_the_analysis() {
     let results = study_results(7, 2, 2);
-    let text = analysis_text(&results, &analyze(&results), &many_findings(), &options(80));
+    let text = pages::study(&results, &analyze(&results), &many_findings(), None).text(&options(80));
     let findings = &text[text.find("FINDINGS").unwrap()..text.find("\n\nVALIDITY").unwrap()];
     insta::assert_snapshot!(findings);
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::lines::is_used;
 use super::{Interval, Mounts, OperationRates, Watched};
+use crate::controls::{Controls, Step};
 use crate::draw::{
-    BAD, BOLD, DIM, HEAD, PLAIN, SORTED, SPARK, WARN, bar, first_shown, help, keys, sparkline, title, top,
+    BAD, BOLD, DIM, HEAD, PLAIN, SPARK, WARN, bar, first_shown, help, keys, sparkline, title, top,
 };
 use crate::keys::{Action, Key};
 use crate::numbers::{clean, duration, front, milliseconds, short, spaced, tail};
@@ -17,45 +18,31 @@ use crate::screen::{Area, Line, Screen};
 const WIDE: usize = 110;
 
 /// What of the mounts is shown, and how.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct MountsView {
     /// The selected mount: what, where, and which of several such.
     selected: Option<(String, PathBuf, usize)>,
-    sort: Sort,
-    reverse: bool,
-    paused: bool,
+    controls: Controls,
     /// Operations that were not used, too.
     all: bool,
-    help: bool,
 }
 
-/// What rows are sorted by, in the order of the columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Sort {
-    Name,
-    #[default]
-    Ops,
-    BytesPerOp,
-    Bytes,
-    Queue,
-    Rtt,
-    Execute,
-    Errors,
-    Resent,
-    Timeouts,
-}
+/// The column of names, which are sorted as texts, and that of operations per second.
+const NAME: usize = 0;
+const OPS: usize = 1;
 
-const COLUMNS: [(Sort, &str, usize); 10] = [
-    (Sort::Name, "OPERATION", 17),
-    (Sort::Ops, "OPS/S", 7),
-    (Sort::BytesPerOp, "B/OP", 7),
-    (Sort::Bytes, "B/S", 7),
-    (Sort::Queue, "QUEUE", 7),
-    (Sort::Rtt, "RTT", 7),
-    (Sort::Execute, "EXEC", 7),
-    (Sort::Errors, "ERR", 6),
-    (Sort::Resent, "RESENT", 7),
-    (Sort::Timeouts, "TMO", 6),
+/// Name, width, and what rows are sorted by, the highest first.
+const COLUMNS: [(&str, usize, fn(&OperationRates) -> f64); 10] = [
+    ("OPERATION", 17, |_| 0.0),
+    ("OPS/S", 7, |rates| rates.ops_per_s),
+    ("B/OP", 7, |rates| rates.bytes_per_op.unwrap_or(-1.0)),
+    ("B/S", 7, |rates| rates.sent_bytes_per_s + rates.received_bytes_per_s),
+    ("QUEUE", 7, |rates| rates.queue_ms.unwrap_or(-1.0)),
+    ("RTT", 7, |rates| rates.rtt_ms.unwrap_or(-1.0)),
+    ("EXEC", 7, |rates| rates.execute_ms.unwrap_or(-1.0)),
+    ("ERR", 6, |rates| rates.errors.unwrap_or(0) as f64),
+    ("RESENT", 7, |rates| rates.retransmissions as f64),
+    ("TMO", 6, |rates| rates.timeouts as f64),
 ];
 
 const HELP: [(&str, &str); 9] = [
@@ -79,50 +66,48 @@ const COLUMNS_HELP: [&str; 6] = [
     "Means over n calls are right within 1/n ms.",
 ];
 
+impl Default for MountsView {
+    fn default() -> Self {
+        Self { selected: None, controls: Controls { sort: OPS, ..Controls::default() }, all: false }
+    }
+}
+
 impl MountsView {
     /// Whether no new readings are to be shown.
     pub fn is_paused(&self) -> bool {
-        self.paused
+        self.controls.paused
     }
 
     /// Does what a key is for.
     pub fn key(&mut self, key: Key, mounts: &Mounts) -> Action {
-        match key {
-            Key::Escape if self.help => self.help = false,
-            Key::Char('q') | Key::Escape => return Action::Quit,
-            Key::Char('?' | 'h') => self.help = !self.help,
-            Key::Char(' ' | 'p') => self.paused = !self.paused,
-            Key::Char('a') => self.all = !self.all,
-            Key::Char('r') => self.reverse = !self.reverse,
-            Key::Char('+') => return Action::Faster,
-            Key::Char('-') => return Action::Slower,
-            Key::Left | Key::Char('<') => self.sort_by(-1),
-            Key::Right | Key::Char('>') => self.sort_by(1),
-            Key::Up | Key::Char('k') => self.select(mounts, |at, _| at.saturating_sub(1)),
-            Key::Down | Key::Char('j') => self.select(mounts, |at, last| (at + 1).min(last)),
-            Key::Home => self.select(mounts, |_, _| 0),
-            Key::End => self.select(mounts, |_, last| last),
-            Key::Char(_) => {}
+        if key == Key::Char('a') {
+            self.all = !self.all;
         }
-        Action::Draw
+        let (action, step) = self.controls.key(key, COLUMNS.len());
+        if let Some(step) = step {
+            self.select(mounts, step);
+        }
+        action
     }
 
-    fn sort_by(&mut self, step: isize) {
-        let at = COLUMNS.iter().position(|(sort, ..)| *sort == self.sort).unwrap_or(0);
-        let next = at.saturating_add_signed(step).min(COLUMNS.len() - 1);
-        (self.sort, self.reverse) = (COLUMNS[next].0, false);
+    /// Sorts rows with a name each as is asked for.
+    fn sort<T, N: Ord>(&self, rows: &mut [T], name: impl Fn(&T) -> N, value: impl Fn(&T) -> f64) {
+        match self.controls.sort {
+            NAME => rows.sort_by_key(name),
+            _ => rows.sort_by(|a, b| value(b).total_cmp(&value(a))),
+        }
+        if self.controls.reverse {
+            rows.reverse();
+        }
     }
 
     /// Mounts in the order shown, and the place of the selected one among them.
     fn order<'a>(&self, mounts: &'a Mounts) -> (Vec<&'a Watched>, usize) {
         let mut order: Vec<&Watched> = mounts.mounts().iter().collect();
-        match self.sort {
-            Sort::Name => order.sort_by(|a, b| a.stats.mount_point.cmp(&b.stats.mount_point)),
-            sort => order.sort_by(|a, b| value(b, sort).total_cmp(&value(a, sort))),
-        }
-        if self.reverse {
-            order.reverse();
-        }
+        let value = COLUMNS[self.controls.sort].2;
+        let value =
+            |mount: &&Watched| mount.interval.as_ref().map_or(-1.0, |interval| value(&interval.total));
+        self.sort(&mut order, |mount| &mount.stats.mount_point, value);
         let is_selected = |watched: &&Watched| {
             self.selected.as_ref().is_some_and(|selected| *selected == identity(watched, mounts))
         };
@@ -130,7 +115,7 @@ impl MountsView {
         (order, at)
     }
 
-    fn select(&mut self, mounts: &Mounts, step: impl FnOnce(usize, usize) -> usize) {
+    fn select(&mut self, mounts: &Mounts, step: Step) {
         let (order, at) = self.order(mounts);
         let next = order.get(step(at, order.len().saturating_sub(1)));
         self.selected = next.map(|watched| identity(watched, mounts));
@@ -170,12 +155,12 @@ impl MountsView {
             ("←→", "sort"),
             ("r", "reverse"),
             ("a", all),
-            ("space", if self.paused { "go on" } else { "pause" }),
+            ("space", if self.controls.paused { "go on" } else { "pause" }),
             ("+-", "interval"),
             ("?", "help"),
         ];
         screen.line(foot, &keys(&some, foot.width));
-        if self.help {
+        if self.controls.help {
             help(screen, &HELP, &COLUMNS_HELP);
         }
     }
@@ -188,7 +173,7 @@ impl MountsView {
             Some(interval) => format!("last {:.1} s", interval.as_secs_f64()),
             None => "first interval".into(),
         };
-        let paused = if self.paused { "PAUSED  " } else { "" };
+        let paused = if self.controls.paused { "PAUSED  " } else { "" };
         let every = format!("{measured}, every {} s", every.as_secs_f64());
         title(screen, area, &left, &Line::styled(paused, WARN).then_styled(every, DIM));
     }
@@ -217,34 +202,18 @@ impl MountsView {
 
     fn column_heads(&self, first: &str, width: usize) -> Line {
         let wide = if width >= WIDE { "   SHARE OF TIME   OPS/S OVER TIME" } else { "" };
-        let mut line = Line::default();
-        for (sort, name, columns) in COLUMNS {
-            let style = if sort == self.sort { SORTED } else { HEAD };
-            // Only the text is underlined.
-            if sort == Sort::Name {
-                line.push(first, style);
-                line.push(" ".repeat(name_width(width).saturating_sub(first.len())), PLAIN);
-            } else {
-                line.push(" ".repeat(columns.saturating_sub(name.len())), PLAIN);
-                line.push(name, style);
-            }
-        }
-        line.then_styled(if first == "OPERATION" { wide } else { "" }, HEAD)
+        let others = COLUMNS.iter().skip(1).map(|(name, columns, _)| (*name, *columns));
+        let line = self.controls.heads(std::iter::once((first, name_width(width))).chain(others), 1);
+        line.then_styled(if first == COLUMNS[NAME].0 { wide } else { "" }, HEAD)
     }
 
     fn operations(&self, screen: &mut Screen, area: Area, watched: &Watched) {
         let width = area.width;
-        let mut lines = vec![self.column_heads("OPERATION", width)];
+        let mut lines = vec![self.column_heads(COLUMNS[NAME].0, width)];
         let Some(interval) = &watched.interval else { return };
         let mut rows: Vec<&OperationRates> =
             interval.operations.iter().filter(|operation| self.all || is_used(operation)).collect();
-        match self.sort {
-            Sort::Name => rows.sort_by(|a, b| a.name.cmp(&b.name)),
-            sort => rows.sort_by(|a, b| key(b, sort).total_cmp(&key(a, sort))),
-        }
-        if self.reverse {
-            rows.reverse();
-        }
+        self.sort(&mut rows, |rates| &rates.name, |rates| COLUMNS[self.controls.sort].2(rates));
         if rows.is_empty() {
             lines.push(Line::styled("no calls in this interval", DIM));
         }
@@ -274,29 +243,10 @@ fn identity(watched: &Watched, mounts: &Mounts) -> (String, PathBuf, usize) {
     (watched.stats.device.clone(), watched.stats.mount_point.clone(), nth.unwrap_or(0))
 }
 
-fn value(watched: &Watched, sort: Sort) -> f64 {
-    watched.interval.as_ref().map_or(-1.0, |interval| key(&interval.total, sort))
-}
-
-fn key(operation: &OperationRates, sort: Sort) -> f64 {
-    match sort {
-        Sort::Name => 0.0,
-        Sort::Ops => operation.ops_per_s,
-        Sort::BytesPerOp => operation.bytes_per_op.unwrap_or(-1.0),
-        Sort::Bytes => operation.sent_bytes_per_s + operation.received_bytes_per_s,
-        Sort::Queue => operation.queue_ms.unwrap_or(-1.0),
-        Sort::Rtt => operation.rtt_ms.unwrap_or(-1.0),
-        Sort::Execute => operation.execute_ms.unwrap_or(-1.0),
-        Sort::Errors => operation.errors.unwrap_or(0) as f64,
-        Sort::Resent => operation.retransmissions as f64,
-        Sort::Timeouts => operation.timeouts as f64,
-    }
-}
-
 /// The first column takes what is left on narrow terminals, and somewhat more on wide ones.
 fn name_width(width: usize) -> usize {
-    let numbers: usize = COLUMNS.iter().skip(1).map(|(_, _, columns)| columns).sum();
-    let wide = if width >= WIDE { 22 } else { COLUMNS[0].2 };
+    let numbers: usize = COLUMNS.iter().skip(1).map(|(_, columns, _)| columns).sum();
+    let wide = if width >= WIDE { 22 } else { COLUMNS[NAME].1 };
     width.saturating_sub(numbers).clamp(8, wide.max(8))
 }
 
@@ -321,12 +271,12 @@ fn row(
         (short_count(rates.timeouts as f64), bad(rates.timeouts as f64)),
     ];
     let mut line = Line::plain(format!("{name:<0$}", name_width(width)));
-    for ((text, style), (_, _, columns)) in cells.into_iter().zip(&COLUMNS[1..]) {
+    for ((text, style), (_, columns, _)) in cells.into_iter().zip(&COLUMNS[1..]) {
         line.push(format!("{text:>columns$}"), style);
     }
     if let Some((share, history)) = beside {
         const SHARE: usize = 10;
-        let used: usize = name_width(width) + COLUMNS.iter().skip(1).map(|c| c.2).sum::<usize>();
+        let used: usize = name_width(width) + COLUMNS.iter().skip(1).map(|c| c.1).sum::<usize>();
         line.push(format!("   {:>3.0}% ", share * 100.0), PLAIN);
         line.push(bar(share, SHARE), SPARK);
         if let Some(history) = history {

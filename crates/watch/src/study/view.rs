@@ -1,9 +1,9 @@
 //! The view of a running study on a terminal.
 
 use super::{ClientRates, Study};
+use crate::controls::Controls;
 use crate::draw::{
-    BAD, BOLD, DIM, GOOD, HEAD, PLAIN, SORTED, SPARK, WARN, bar, first_shown, help, keys, sparkline, title,
-    top,
+    BAD, BOLD, DIM, GOOD, HEAD, PLAIN, SPARK, WARN, bar, first_shown, help, keys, sparkline, title, top,
 };
 use crate::keys::{Action, Key};
 use crate::numbers::{clean, duration, front, short, spaced};
@@ -18,31 +18,18 @@ const DAY_MS: u64 = 86_400_000;
 #[derive(Debug, Clone, Default)]
 pub struct StudyView {
     selected: usize,
-    sort: Sort,
-    reverse: bool,
-    paused: bool,
-    help: bool,
+    controls: Controls,
 }
 
-/// What clients are sorted by, in the order of the columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum Sort {
-    #[default]
-    Study,
-    State,
-    Ops,
-    Bytes,
-    Errors,
-    Clock,
-}
-
-const COLUMNS: [(Sort, &str, usize); 6] = [
-    (Sort::Study, "CLIENT", 20),
-    (Sort::State, "STATE", 10),
-    (Sort::Ops, "OPS/S", 7),
-    (Sort::Bytes, "B/S", 7),
-    (Sort::Errors, "ERRORS", 7),
-    (Sort::Clock, "CLOCK µs", 15),
+/// Name, width, and what clients are sorted by, the highest first.
+const COLUMNS: [(&str, usize, fn(&Client, &ClientRates) -> f64); 6] = [
+    // In the order of the study.
+    ("CLIENT", 20, |_, _| 0.0),
+    ("STATE", 10, |client, _| f64::from(client.state as u8)),
+    ("OPS/S", 7, |_, rates| rates.operations_per_s.unwrap_or(-1.0)),
+    ("B/S", 7, |_, rates| rates.bytes_per_s.unwrap_or(-1.0)),
+    ("ERRORS", 7, |client, _| client.errors as f64),
+    ("CLOCK µs", 15, |client, _| client.clock_offset_us.map_or(-1.0, f64::abs)),
 ];
 
 const HELP: [(&str, &str); 6] = [
@@ -57,35 +44,17 @@ const HELP: [(&str, &str); 6] = [
 impl StudyView {
     /// Whether no new states are to be shown.
     pub fn is_paused(&self) -> bool {
-        self.paused
+        self.controls.paused
     }
 
     /// Does what a key is for.
     pub fn key(&mut self, key: Key, study: &Study) -> Action {
         let last = study.live().map_or(0, |live| live.clients.len().saturating_sub(1));
-        match key {
-            Key::Escape if self.help => self.help = false,
-            Key::Char('q') | Key::Escape => return Action::Quit,
-            Key::Char('?' | 'h') => self.help = !self.help,
-            Key::Char(' ' | 'p') => self.paused = !self.paused,
-            Key::Char('r') => self.reverse = !self.reverse,
-            Key::Char('+') => return Action::Faster,
-            Key::Char('-') => return Action::Slower,
-            Key::Left | Key::Char('<') => self.sort_by(-1),
-            Key::Right | Key::Char('>') => self.sort_by(1),
-            Key::Up | Key::Char('k') => self.selected = self.selected.min(last).saturating_sub(1),
-            Key::Down | Key::Char('j') => self.selected = (self.selected + 1).min(last),
-            Key::Home => self.selected = 0,
-            Key::End => self.selected = last,
-            Key::Char(_) => {}
+        let (action, step) = self.controls.key(key, COLUMNS.len());
+        if let Some(step) = step {
+            self.selected = step(self.selected.min(last), last);
         }
-        Action::Draw
-    }
-
-    fn sort_by(&mut self, step: isize) {
-        let at = COLUMNS.iter().position(|(sort, ..)| *sort == self.sort).unwrap_or(0);
-        let next = at.saturating_add_signed(step).min(COLUMNS.len() - 1);
-        (self.sort, self.reverse) = (COLUMNS[next].0, false);
+        action
     }
 
     /// Draws; `now_ms` in milliseconds since 1970.
@@ -117,12 +86,12 @@ impl StudyView {
             ("↑↓", "client"),
             ("←→", "sort"),
             ("r", "reverse"),
-            ("space", if self.paused { "continue" } else { "pause" }),
+            ("space", if self.controls.paused { "continue" } else { "pause" }),
             ("+-", "interval"),
             ("?", "help"),
         ];
         screen.line(foot, &keys(&some, width));
-        if self.help {
+        if self.controls.help {
             help(screen, &HELP, &[]);
         }
     }
@@ -133,7 +102,7 @@ impl StudyView {
             None => (clean(directory), String::new()),
         };
         let left = Line::styled("benchmaster watch", BOLD).then(format!("  {name}{host}"));
-        let mut right = Line::styled(if self.paused { "PAUSED  " } else { "" }, WARN);
+        let mut right = Line::styled(if self.controls.paused { "PAUSED  " } else { "" }, WARN);
         if let Some(live) = study.live() {
             let (text, style) = match live.session {
                 Session::Running if live.is_stale(now_ms) => ("NOT RUNNING", BAD),
@@ -158,21 +127,9 @@ impl StudyView {
         }
         let mut lines = vec![self.column_heads(width)];
         let mut order: Vec<(&Client, &ClientRates)> = live.clients.iter().zip(&study.clients).collect();
-        let rate = |rate: Option<f64>| rate.unwrap_or(-1.0);
-        match self.sort {
-            Sort::Study => {}
-            Sort::State => order.sort_by_key(|(client, _)| std::cmp::Reverse(client.state as u8)),
-            Sort::Ops => {
-                order.sort_by(|a, b| rate(b.1.operations_per_s).total_cmp(&rate(a.1.operations_per_s)))
-            }
-            Sort::Bytes => order.sort_by(|a, b| rate(b.1.bytes_per_s).total_cmp(&rate(a.1.bytes_per_s))),
-            Sort::Errors => order.sort_by_key(|(client, _)| std::cmp::Reverse(client.errors)),
-            Sort::Clock => {
-                let off = |client: &Client| client.clock_offset_us.map_or(-1.0, f64::abs);
-                order.sort_by(|a, b| off(b.0).total_cmp(&off(a.0)));
-            }
-        }
-        if self.reverse {
+        let value = COLUMNS[self.controls.sort].2;
+        order.sort_by(|a, b| value(b.0, b.1).total_cmp(&value(a.0, a.1)));
+        if self.controls.reverse {
             order.reverse();
         }
         let selected = self.selected.min(order.len() - 1);
@@ -202,15 +159,7 @@ impl StudyView {
     }
 
     fn column_heads(&self, width: usize) -> Line {
-        let mut line = Line::default();
-        for (sort, name, columns) in COLUMNS {
-            let style = if sort == self.sort { SORTED } else { HEAD };
-            let blank = " ".repeat(columns.saturating_sub(name.chars().count()));
-            line = match sort {
-                Sort::Study | Sort::State => line.then_styled(name, style).then(blank),
-                _ => line.then(blank).then_styled(name, style),
-            };
-        }
+        let line = self.controls.heads(COLUMNS.iter().map(|(name, columns, _)| (*name, *columns)), 2);
         // Over the bars, and on wide terminals over the lines beside them.
         let over_time = if width >= WIDE { "OVER TIME" } else { "" };
         let bars = format!("  {:<1$} {over_time}", "OPS/S", bar_width(width));
@@ -219,7 +168,7 @@ impl StudyView {
 }
 
 fn used() -> usize {
-    COLUMNS.iter().map(|(_, _, columns)| columns).sum::<usize>() + 2
+    COLUMNS.iter().map(|(_, columns, _)| columns).sum::<usize>() + 2
 }
 
 fn bar_width(width: usize) -> usize {

@@ -20,7 +20,7 @@ fn build(args: &KernelBuildArgs) -> Result<Status> {
         (_, Some(tree)) => Source::Tree(tree.clone()),
         (Some(version), None) => Source::Package(version.clone()),
         (None, None) => {
-            return Err(Failure::wrong_input(anyhow::anyhow!("give a version, or --source TREE")));
+            return Err(Failure::wrong("give a version, or --source TREE"));
         }
     };
     let consent = &mut |text: &str| args.yes || ask(text);
@@ -33,7 +33,7 @@ fn build(args: &KernelBuildArgs) -> Result<Status> {
 }
 
 fn list(args: &KernelListArgs) -> Result<Status> {
-    let kernels = kernel::list().map_err(Failure::failed)?;
+    let kernels = kernel::list()?;
     if args.json {
         output::print_json(&kernels)?;
     } else if kernels.is_empty() {

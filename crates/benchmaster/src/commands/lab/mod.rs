@@ -31,27 +31,24 @@ pub(crate) fn lab(args: &LabArgs) -> Result<Status> {
 
 /// A hidden command: a process of a lab's supervisor.
 pub(crate) fn supervisor(args: &SupervisorArgs) -> Result<Status> {
-    supervisor::run(args.stage).map_err(Failure::failed)?;
+    supervisor::run(args.stage)?;
     Ok(Status::Fine)
 }
 
 /// A hidden command: process 1 of a guest.
 pub(crate) fn guest(args: &GuestArgs) -> Result<Status> {
     match args.serve {
-        Some(address) => guest::serve(address).map_err(Failure::failed)?,
+        Some(address) => guest::serve(address)?,
         // The guest of a study on virtual time is off by now.
         None if virtual_time::was_first() => {}
-        None => match guest::process_1() {
-            Ok(never) => match never {},
-            Err(error) => return Err(Failure::failed(error)),
-        },
+        None => match guest::process_1()? {},
     }
     Ok(Status::Fine)
 }
 
 fn up(args: &UpArgs) -> Result<Status> {
     let config = config_of(args);
-    let program = std::env::current_exe().map_err(Failure::failed)?;
+    let program = std::env::current_exe()?;
     let consent = &mut |text: &str| args.yes || ask(text);
     let lab = Lab::up_with(&config, &program, consent, &mut output::note).map_err(failure)?;
     let server = match &config.server {
@@ -116,7 +113,7 @@ fn exec(args: &ExecArgs) -> Result<Status> {
     let lab = attached(&args.lab)?;
     let mut command = Command { limit: args.limit.0, ..Command::new(args.program.clone()) };
     if !io::stdin().is_terminal() {
-        io::stdin().read_to_string(&mut command.input).map_err(Failure::failed)?;
+        io::stdin().read_to_string(&mut command.input)?;
     }
     let done = lab.run(&args.machine, &command).map_err(failure)?;
     if !done.stdout.is_empty() {
@@ -144,15 +141,12 @@ fn logs(args: &LogsArgs) -> Result<Status> {
     }
     if files.is_empty() {
         let asked = args.machine.as_deref().unwrap_or("any machine");
-        return Err(Failure::wrong_input(anyhow::anyhow!(
-            "the lab `{}` has no console of {asked}",
-            args.lab.name
-        )));
+        return Err(Failure::wrong(format!("the lab `{}` has no console of {asked}", args.lab.name)));
     }
     let several = files.len() > 1;
     for (name, file) in files {
-        let text = std::fs::read(&file)
-            .map_err(|error| Failure::failed(anyhow::anyhow!("{}: {error}", file.display())))?;
+        let text =
+            std::fs::read(&file).map_err(|error| Failure::fault(format!("{}: {error}", file.display())))?;
         let heading = if several { format!("==> {name} <==\n") } else { String::new() };
         output::print(&format!("{heading}{}", String::from_utf8_lossy(&text)))?;
     }

@@ -9,7 +9,7 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 
 use super::{attached, failure};
 use crate::cli::ShellArgs;
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Result, Status};
 
 /// The terminal as it was, which it becomes again when this is dropped.
 struct Raw(Termios);
@@ -39,8 +39,8 @@ pub(super) fn shell(args: &ShellArgs) -> Result<Status> {
     let program =
         if args.program.is_empty() { vec!["sh".to_owned(), "-l".to_owned()] } else { args.program.clone() };
     let stream = lab.shell(&args.machine, &program, size).map_err(failure)?;
-    let raw = io::stdin().is_terminal().then(Raw::take).transpose().map_err(Failure::failed)?;
-    let keys = stream.try_clone().map_err(Failure::failed)?;
+    let raw = io::stdin().is_terminal().then(Raw::take).transpose()?;
+    let keys = stream.try_clone()?;
     // It ends with this process.
     thread::spawn(move || {
         let mut buffer = [0; 4096];

@@ -29,8 +29,8 @@ pub(super) fn network(probe: &NetworkProbe, unicode: bool) -> String {
         lines.extend(null_data(null, unicode));
     }
     lines.push(String::new());
-    lines.push(intervals(probe.round_trip.mean_us.n, unicode));
-    ascii(lines, unicode)
+    lines.push(intervals(probe.round_trip.mean_us.n));
+    shown(lines.join("\n") + "\n", unicode)
 }
 
 /// The result of `probe rpc`.
@@ -41,41 +41,43 @@ pub(super) fn rpc(probe: &RpcProbe, unicode: bool) -> String {
         unicode,
     ));
     lines.push(String::new());
-    lines.push(intervals(probe.null.mean_us.n, unicode));
-    ascii(lines, unicode)
+    lines.push(intervals(probe.null.mean_us.n));
+    shown(lines.join("\n") + "\n", unicode)
 }
 
-fn intervals(repetitions: usize, unicode: bool) -> String {
-    let sign = sign(unicode);
+fn intervals(repetitions: usize) -> String {
     match repetitions {
         0 | 1 => "one repetition: no intervals; -r 5 gives some".into(),
         n => format!(
-            "{sign}: half the {:.0} % interval (Student-t) over {n} repetitions, each on new connections",
+            "±: half the {:.0} % interval (Student-t) over {n} repetitions, each on new connections",
             CONFIDENCE * 100.0
         ),
     }
 }
 
-fn time(us: f64, unicode: bool) -> String {
-    let text = format::time(us * 1e3);
-    if unicode { text } else { format::ascii(&text) }
+fn time(us: f64) -> String {
+    format::time(us * 1e3)
+}
+
+/// Stands for a value that is not known.
+fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "–".into())
 }
 
 fn latencies(rows: &[(&str, &Latency)], unicode: bool) -> Vec<String> {
-    let time = |us: f64| time(us, unicode);
     let row = |(what, latency): &(&str, &Latency)| {
         vec![
             (*what).to_owned(),
             format::count(latency.n as u64),
             time(latency.min_us),
             time(latency.median_us),
-            estimate(&latency.mean_us, 1e3, Unit::Nanoseconds, unicode),
-            latency.p99_us.map_or_else(|| dash(unicode), time),
+            estimate(&latency.mean_us, 1e3, Unit::Nanoseconds),
+            or_dash(latency.p99_us.map(time)),
             time(latency.max_us),
         ]
     };
     let head = ["latency", "n", "min", "median", "mean", "p99", "max"];
-    columns(&head, rows.iter().map(row).collect())
+    columns(&head, rows.iter().map(row).collect(), unicode)
 }
 
 fn throughput(transfers: &[Throughput], unicode: bool) -> Vec<String> {
@@ -90,7 +92,7 @@ fn throughput(transfers: &[Throughput], unicode: bool) -> Vec<String> {
         let flows = || transfer.repetitions.iter().flat_map(|repetition| &repetition.flows);
         let single = match transfer.flows {
             1 => String::new(),
-            _ => range(flows().map(|flow| flow.bytes_per_s), unicode),
+            _ => range(flows().map(|flow| flow.bytes_per_s)),
         };
         // Of the second half of each flow, when its window had time to grow.
         let late = |of: fn(&benchmaster_probe::TcpSample) -> u64| {
@@ -100,20 +102,19 @@ fn throughput(transfers: &[Throughput], unicode: bool) -> Vec<String> {
                 .collect();
             benchmaster_stats::median(&values)
         };
-        let rtt = late(|sample| sample.rtt_us).map(|us| time(us, unicode));
         vec![
             if first { direction.to_owned() } else { String::new() },
             transfer.flows.to_string(),
-            estimate(&transfer.bytes_per_s, 1.0, Unit::BytesPerSecond, unicode),
+            estimate(&transfer.bytes_per_s, 1.0, Unit::BytesPerSecond),
             single,
-            transfer.fairness.as_ref().map_or_else(String::new, |f| estimate(f, 1.0, Unit::Ratio, unicode)),
-            late(|sample| sample.cwnd_segments).map_or_else(|| dash(unicode), |cwnd| format!("{cwnd:.0}")),
-            rtt.unwrap_or_else(|| dash(unicode)),
+            transfer.fairness.as_ref().map_or_else(String::new, |f| estimate(f, 1.0, Unit::Ratio)),
+            or_dash(late(|sample| sample.cwnd_segments).map(|cwnd| format!("{cwnd:.0}"))),
+            or_dash(late(|sample| sample.rtt_us).map(time)),
             format::count(flows().map(|flow| flow.retransmits).sum()),
         ]
     };
     let rows = transfers.iter().map(row).collect();
-    let mut lines = columns(&head, rows);
+    let mut lines = columns(&head, rows, unicode);
     lines.push(
         "single flows: slowest to fastest; fairness: Jain's index; cwnd (segments), RTT: medians of the"
             .into(),
@@ -123,57 +124,45 @@ fn throughput(transfers: &[Throughput], unicode: bool) -> Vec<String> {
 }
 
 fn null_data(null: &NullData, unicode: bool) -> Vec<String> {
-    let times = if unicode { "×" } else { "x" };
     let mut lines = vec![format!(
-        "null data: {} {times} {}, replies of {}",
+        "null data: {} × {}, replies of {}",
         format::plural(null.connections.into(), "connection"),
         format::plural(null.threads.into(), "thread"),
         format::bytes(null.reply_bytes.into())
     )];
     let mut rows = vec![
-        vec!["  throughput".to_owned(), estimate(&null.bytes_per_s, 1.0, Unit::BytesPerSecond, unicode)],
-        vec![
-            "  requests".to_owned(),
-            estimate(&null.requests_per_s, 1.0, Unit::OperationsPerSecond, unicode),
-        ],
+        vec!["  throughput".to_owned(), estimate(&null.bytes_per_s, 1.0, Unit::BytesPerSecond)],
+        vec!["  requests".to_owned(), estimate(&null.requests_per_s, 1.0, Unit::OperationsPerSecond)],
     ];
     let ratios = [("  fairness", &null.fairness), ("  winner-loser ratio", &null.winner_loser_ratio)];
     for (what, ratio) in ratios {
         if let Some(ratio) = ratio {
-            rows.push(vec![what.to_owned(), estimate(ratio, 1.0, Unit::Ratio, unicode)]);
+            rows.push(vec![what.to_owned(), estimate(ratio, 1.0, Unit::Ratio)]);
         }
     }
-    lines.extend(columns(&["", ""], rows).into_iter().skip(1));
+    lines.extend(columns(&["", ""], rows, unicode).into_iter().skip(1));
     lines.extend(latencies(&[("  request to reply", &null.latency)], unicode));
     lines
 }
 
-fn estimate(estimate: &Estimate, factor: f64, unit: Unit, unicode: bool) -> String {
-    rounded(estimate.mean * factor, estimate.half_width.map(|h| h * factor), unit, None).text(unicode)
+fn estimate(estimate: &Estimate, factor: f64, unit: Unit) -> String {
+    rounded(estimate.mean * factor, estimate.half_width.map(|h| h * factor), unit, None).text(true)
 }
 
 /// The slowest and the fastest of several rates: `89.02–622.9 MB/s`.
-fn range(rates: impl Iterator<Item = f64>, unicode: bool) -> String {
+fn range(rates: impl Iterator<Item = f64>) -> String {
     let (low, high) =
         rates.fold((f64::INFINITY, 0.0f64), |(low, high), rate| (rate.min(low), rate.max(high)));
     let scale = Scale::common(Unit::BytesPerSecond, [low, high]);
     let [low, high] = [low, high].map(|rate| rounded(rate, None, Unit::BytesPerSecond, scale));
-    format!("{}{}{} {}", low.value, if unicode { "–" } else { "-" }, high.value, high.unit)
-}
-
-fn sign(unicode: bool) -> &'static str {
-    if unicode { "±" } else { "+/-" }
-}
-
-/// Stands for a value that is not known.
-fn dash(unicode: bool) -> String {
-    if unicode { "–" } else { "-" }.into()
+    format!("{}–{} {}", low.value, high.value, high.unit)
 }
 
 /// The first column to the left, all others to the right.
-fn columns(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
+fn columns(head: &[&str], rows: Vec<Vec<String>>, unicode: bool) -> Vec<String> {
     let head = head.iter().map(|name| (*name).to_owned()).collect();
-    let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    let mut all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+    all.iter_mut().flatten().for_each(|cell| *cell = shown(std::mem::take(cell), unicode));
     let length = |text: &String| text.chars().count();
     let width = |column: usize| all.iter().filter_map(|row| row.get(column)).map(length).max().unwrap_or(0);
     let total: usize = (0..all.first().map_or(0, Vec::len)).map(|column| width(column) + 2).sum();
@@ -188,8 +177,7 @@ fn columns(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
     all.iter().map(line).collect()
 }
 
-/// Numbers are grouped by thin spaces, which some terminals do not have.
-fn ascii(lines: Vec<String>, unicode: bool) -> String {
-    let text = lines.join("\n") + "\n";
-    if unicode { text } else { text.replace(['\u{2009}', '\u{202f}'], " ") }
+/// Some terminals have no Unicode.
+fn shown(text: String, unicode: bool) -> String {
+    if unicode { text } else { format::ascii(&text) }
 }

@@ -23,10 +23,10 @@ impl Source {
             // Not the mounts of this process: by name.
             Some(_) => longest(&all, path),
             None => {
-                let real = path.canonicalize().map_err(|error| {
-                    Failure::wrong_input(anyhow::anyhow!("cannot watch `{}`: {error}", path.display()))
-                })?;
-                read_mount_of(&real).map_err(Failure::failed)?
+                let real = path
+                    .canonicalize()
+                    .map_err(|error| Failure::wrong(format!("cannot watch `{}`: {error}", path.display())))?;
+                read_mount_of(&real)?
             }
         };
         let mount = mount.ok_or_else(|| {
@@ -37,7 +37,7 @@ impl Source {
             } else {
                 format!("NFS mounts are {}", points.join(", "))
             };
-            Failure::wrong_input(anyhow::anyhow!(
+            Failure::wrong(format!(
                 "`{}` is neither on an NFS mount ({mounts}) nor the results directory of a study",
                 path.display()
             ))
@@ -49,7 +49,7 @@ impl Source {
     /// A reading.
     pub(super) fn read(&self) -> Result<Mountstats> {
         let mut stats = match &self.file {
-            None => Mountstats::read().map_err(Failure::failed)?,
+            None => Mountstats::read()?,
             Some(file) => {
                 let wrong = |error: anyhow::Error| {
                     Failure::wrong_input(error.context(format!("cannot read `{}`", file.display())))

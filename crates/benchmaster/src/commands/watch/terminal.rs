@@ -95,7 +95,7 @@ fn size() -> io::Result<(u16, u16)> {
 pub(super) fn run(view: &mut dyn View, every: Duration) -> Result<Status> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signals::ending() {
-        flag::register(signal, Arc::clone(&stop)).map_err(Failure::failed)?;
+        flag::register(signal, Arc::clone(&stop))?;
     }
     // An error of the first reading is printed on the terminal as it was.
     view.read()?;
@@ -136,7 +136,7 @@ pub(super) fn run(view: &mut dyn View, every: Duration) -> Result<Status> {
 }
 
 fn failed(error: &io::Error) -> Failure {
-    Failure::failed(anyhow::anyhow!("cannot use the terminal: {error}; --count prints lines instead"))
+    Failure::fault(format!("cannot use the terminal: {error}; --count prints lines instead"))
 }
 
 /// Why waiting ended.

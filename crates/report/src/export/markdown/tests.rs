@@ -1,16 +1,19 @@
 use benchmaster_analysis::analyze;
 use benchmaster_analysis::compare::{Options as CompareOptions, Responses, compare};
+use benchmaster_diagnosis::diagnosis::Diagnosis;
 use benchmaster_diagnosis::results::diagnose;
+use benchmaster_record::results::StudyResults;
 use benchmaster_testkit::{fail, study_results};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::escape::{code, code_cell, fenced};
 use super::*;
 use crate::details::NoDetails;
+use crate::pages::{comparison as compared, study};
 
 fn of(results: &StudyResults) -> String {
     let analysis = analyze(results);
-    markdown(results, &analysis, &diagnose(results, &analysis, &NoDetails))
+    study(results, &analysis, &diagnose(results, &analysis, &NoDetails), None).markdown()
 }
 
 fn events(text: &str) -> Vec<Event<'_>> {
@@ -70,7 +73,7 @@ const HOSTILE: [&str; 12] = [
 fn a_study_is_shown_in_order() {
     let results = study_results(7, 4, 3);
     // What is found in such results changes when something is added to what is looked for.
-    let text = markdown(&results, &analyze(&results), &crate::made_up::diagnosis());
+    let text = study(&results, &analyze(&results), &crate::made_up::diagnosis(), None).markdown();
     let heads: Vec<_> = text.lines().filter(|line| line.starts_with("##")).collect();
     assert_eq!(
         heads,
@@ -152,10 +155,11 @@ fn code_keeps_its_backticks() {
 fn findings_and_their_absence_are_stated() {
     let results = study_results(7, 2, 2);
     let analysis = analyze(&results);
-    let none = markdown(&results, &analysis, &Diagnosis { clear: vec!["a", "b"], ..Diagnosis::default() });
+    let none = study(&results, &analysis, &Diagnosis { clear: vec!["a", "b"], ..Diagnosis::default() }, None)
+        .markdown();
     assert!(none.contains("No findings: 2 conditions checked, none present."), "{none}");
     let diagnosis = crate::made_up::diagnosis();
-    let text = markdown(&results, &analysis, &diagnosis);
+    let text = study(&results, &analysis, &diagnosis, None).markdown();
     assert!(text.contains("1. **retransmission** (likely, 12 % of all calls): 3 of 25 calls"), "{text}");
     assert!(text.contains("*Do:* Look for loss \\| congestion. `ethtool -S eth0`"), "{text}");
 }
@@ -169,7 +173,7 @@ fn a_comparison_has_the_tables_of_the_terminal() {
         confidence: None,
     };
     let comparison = compare(&results, &results, &options, false).unwrap();
-    let text = document(&crate::sections::compare::document(&comparison, None));
+    let text = compared(&comparison, None).markdown();
     let rows = rows(&text);
     // A head, four cells and all together.
     assert_eq!(rows.len(), 6, "{text}");

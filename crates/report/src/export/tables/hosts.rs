@@ -1,28 +1,14 @@
 //! Tables of what many clients add: agents, clients, networks, samples, commands.
 
-use std::collections::BTreeMap;
-
 use benchmaster_record::recording::{AgentRecording, Collected, HostSamples, Recording};
 use benchmaster_record::results::{
     BaselineRecord, FlowsBaseline, HookRecord, RetryRecord, RunRecord, StudyRecord, StudyResults,
 };
 use benchmaster_record::samples::{Kind, Point, Series};
 
-use super::of_runs;
+use super::{Part, of_runs, parts};
 use crate::export::table::{Table, TableBuilder};
-
-/// A recording with one of its parts.
-type Part<'a, P> = (&'a RunRecord, &'a Recording, &'a P);
-
-fn parts<'a, P>(results: &'a StudyResults, of: impl Fn(&'a Recording) -> &'a [P]) -> Vec<Part<'a, P>> {
-    let mut rows = Vec::new();
-    for run in &results.runs {
-        for recording in &run.recordings {
-            rows.extend(of(recording).iter().map(|part| (run, recording, part)));
-        }
-    }
-    rows
-}
+use crate::overview::{self, Client};
 
 /// One row per agent of a recording.
 pub(super) fn agents(results: &StudyResults) -> Table {
@@ -194,34 +180,13 @@ pub(in crate::export) fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// What is known of one client of a recording.
-#[derive(Debug, Default)]
-struct Client {
-    first_start_ns: Option<u64>,
-    last_end_ns: Option<u64>,
-    count: u64,
-    bytes: u64,
-    errors: u64,
-}
-
 /// One row per client of a recording.
 pub(super) fn clients(results: &StudyResults) -> Table {
     let mut rows: Vec<(&RunRecord, &Recording, u32, Client)> = Vec::new();
     for run in &results.runs {
         for recording in &run.recordings {
-            let mut clients: BTreeMap<u32, Client> = BTreeMap::new();
-            for worker in &recording.workers {
-                let client = clients.entry(worker.client).or_default();
-                for series in &worker.series {
-                    client.first_start_ns =
-                        client.first_start_ns.into_iter().chain(series.first_start_ns).min();
-                    client.last_end_ns = client.last_end_ns.max(series.last_end_ns);
-                    client.count += series.count;
-                    client.bytes += series.bytes;
-                    client.errors += series.errors;
-                }
-            }
-            rows.extend(clients.into_iter().map(|(number, client)| (run, recording, number, client)));
+            let clients = overview::clients(recording).into_iter();
+            rows.extend(clients.map(|(number, client)| (run, recording, number, client)));
         }
     }
     let agent = |recording: &Recording, client: u32| {

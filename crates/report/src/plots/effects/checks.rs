@@ -3,9 +3,10 @@
 use benchmaster_analysis::experiment::{ErrorKind, RunResidual, ScaleUsed};
 use benchmaster_stats::{normal_quantile, standard_deviation};
 
-use super::super::figure::{Axis, Figure, Line, Mode, Values, View};
+use super::super::figure::{Axis, Figure, Line, Mode, View};
 use super::About;
 
+const NORMAL: &str = "normal distribution with the same deviation";
 /// Residuals drawn, at most.
 const POINTS: usize = 2_000;
 
@@ -86,26 +87,29 @@ fn residual_axis(about: &About<'_>) -> Axis {
 }
 
 fn points(about: &About<'_>, runs: &[RunResidual], x: impl Iterator<Item = f64>) -> Line {
-    let y = Values::numbers(runs.iter().map(|r| about.scale.change_place(r.residual)));
     Line {
         unlisted: true,
         what: "row ",
         text: runs.iter().map(|r| (r.row + 1).to_string()).collect(),
-        ..Line::new("run", 0, Mode::Markers, y).at(Values::numbers(x))
+        ..Line::through(
+            "run",
+            0,
+            Mode::Markers,
+            x.zip(runs.iter().map(|r| about.scale.change_place(r.residual))),
+        )
     }
 }
 
 fn panel(id: &str, title: &str, note: String, x: Axis, y: Axis, view: View) -> Figure {
     Figure {
         id: format!("effects-{id}"),
-        workload: String::new(),
         title: title.into(),
         note,
-        choice: "",
         height: 300,
         x,
         y,
         views: vec![View { label: title.into(), ..view }],
+        ..Figure::default()
     }
 }
 
@@ -149,16 +153,14 @@ fn quantiles(about: &About<'_>) -> Figure {
     let mut lines = vec![points(about, &runs, kept.iter().map(|(quantile, _)| *quantile))];
     let residuals: Vec<f64> = sorted.iter().map(|r| r.residual).collect();
     if let (Some(deviation), Some(end)) = (standard_deviation(&residuals), ranked.last().map(|p| p.0)) {
-        let at = |quantile: f64| about.scale.change_place(quantile * deviation);
-        let y = Values::numbers([at(-end), at(end)]);
-        let line = Line::new("normal distribution with the same deviation", 1, Mode::Lines, y);
-        lines.push(line.at(Values::numbers([-end, end])));
+        let ends = [-end, end].map(|quantile| (quantile, about.scale.change_place(quantile * deviation)));
+        lines.push(Line::through(NORMAL, 1, Mode::Lines, ends));
     }
     panel(
         "residuals-quantiles",
         "Normal quantiles of residuals",
         note(about, &["normality"], "Normally distributed residuals follow the line."),
-        Axis { title: "quantile of the normal distribution".into(), ..Axis::default() },
+        Axis::titled("quantile of the normal distribution"),
         residual_axis(about),
         View { lines, ..View::default() },
     )
@@ -177,7 +179,7 @@ fn against_order(about: &About<'_>) -> Option<Figure> {
         "residuals-order",
         "Residuals in the order of execution",
         note(about, &["drift"], "They should show no trend and no waves."),
-        Axis { title: "place in the order of execution".into(), ..Axis::default() },
+        Axis::titled("place in the order of execution"),
         residual_axis(about),
         View { lines: vec![line], marks_y: zero(), ..View::default() },
     ))
@@ -195,20 +197,15 @@ fn histogram(about: &About<'_>) -> Figure {
         counts[(((residual - low) / width) as usize).min(bins - 1)] += 1;
     }
     let middle = |bin: usize| low + (bin as f64 + 0.5) * width;
-    let bars = Line {
-        unlisted: true,
-        ..Line::new("runs", 0, Mode::Bars, Values::numbers(counts.iter().map(|c| *c as f64)))
-            .at(Values::numbers((0..bins).map(middle)))
-    };
+    let bars = counts.iter().enumerate().map(|(bin, count)| (middle(bin), *count as f64));
+    let bars = Line { unlisted: true, ..Line::through("runs", 0, Mode::Bars, bars) };
     let mut lines = vec![bars];
     if let Some(deviation) = standard_deviation(&residuals).filter(|d| *d > 0.0) {
         let steps = 60;
-        let x: Vec<f64> = (0..=steps).map(|i| low + (high - low) * f64::from(i) / f64::from(steps)).collect();
+        let x = (0..=steps).map(|i| low + (high - low) * f64::from(i) / f64::from(steps));
         let scale = residuals.len() as f64 * width / (deviation * std::f64::consts::TAU.sqrt());
-        let y = x.iter().map(|x| scale * (-0.5 * (x / deviation).powi(2)).exp());
-        let line =
-            Line::new("normal distribution with the same deviation", 1, Mode::Lines, Values::numbers(y));
-        lines.push(line.at(Values::numbers(x.iter().copied())));
+        let curve = x.map(|x| (x, scale * (-0.5 * (x / deviation).powi(2)).exp()));
+        lines.push(Line::through(NORMAL, 1, Mode::Lines, curve));
     }
     panel(
         "residuals-histogram",
@@ -237,16 +234,11 @@ fn box_cox(about: &About<'_>) -> Option<Figure> {
         ScaleUsed::Identity => (1.0, "as measured"),
         ScaleUsed::Log => (0.0, "logarithm"),
     };
+    let likelihoods = profile.iter().map(|point| (point.lambda, point.log_likelihood));
     let line = Line {
         unlisted: true,
         size: Some(9),
-        ..Line::new(
-            "log likelihood",
-            0,
-            Mode::Joined,
-            Values::numbers(profile.iter().map(|p| p.log_likelihood)),
-        )
-        .at(Values::numbers(profile.iter().map(|p| p.lambda)))
+        ..Line::through("log likelihood", 0, Mode::Joined, likelihoods)
     };
     let name = |lambda: f64| match lambda {
         -1.0 => "−1\n(1/y)".to_owned(),
@@ -266,7 +258,6 @@ fn box_cox(about: &About<'_>) -> Option<Figure> {
     };
     Some(Figure {
         id: "effects-box-cox".into(),
-        workload: String::new(),
         title: "Box-Cox profile".into(),
         note: format!(
             "{}. The higher the likelihood, the better the model fits the response raised to the power λ; powers \
@@ -279,7 +270,6 @@ fn box_cox(about: &About<'_>) -> Option<Figure> {
             reasons.join(". "),
             if reasons.is_empty() { "" } else { "." },
         ),
-        choice: "",
         height: 300,
         x: Axis {
             title: "power λ of the response".into(),
@@ -287,7 +277,7 @@ fn box_cox(about: &About<'_>) -> Option<Figure> {
             range: Some((first - 0.15, last + 0.15)),
             ..Axis::default()
         },
-        y: Axis { title: "log likelihood".into(), ..Axis::default() },
+        y: Axis::titled("log likelihood"),
         views: vec![View {
             label: "profile".into(),
             lines: vec![line],
@@ -295,5 +285,6 @@ fn box_cox(about: &About<'_>) -> Option<Figure> {
             marks_y: vec![(bound, format!("{} confidence", about.level()))],
             ..View::default()
         }],
+        ..Figure::default()
     })
 }

@@ -2,7 +2,7 @@
 
 use benchmaster_analysis::experiment::{Cube, InteractionMeans, LevelMeans, MeanCell};
 
-use super::super::figure::{Axis, Figure, Line, Mode, Values, View, Words};
+use super::super::figure::{Axis, Figure, Line, Mode, View, Words};
 use super::About;
 use super::sizes::p_value;
 use crate::format;
@@ -72,14 +72,13 @@ fn main_effects(about: &About<'_>) -> Option<Figure> {
         let known: Vec<_> =
             places.iter().zip(&factor.levels).filter_map(|(p, l)| Some((*p, l, l.cell.mean?))).collect();
         let bars: Vec<_> = known.iter().map(|(_, l, _)| about.scale.reaches(&l.cell)).collect();
-        let y = Values::numbers(known.iter().map(|(place, ..)| *place));
+        let means = known.iter().map(|(place, _, mean)| (about.scale.place(*mean), *place));
         view.lines.push(Line {
             error_x: bars.iter().any(Option::is_some).then_some(bars),
             text: known.iter().map(|(_, l, _)| format!("{}, {}", name(&l.level), of_runs(&l.cell))).collect(),
             unlisted: true,
             size: Some(9),
-            ..Line::new(factor.factor.clone(), 0, Mode::Joined, y)
-                .at(Values::numbers(known.iter().map(|(.., mean)| about.scale.place(*mean))))
+            ..Line::through(factor.factor.clone(), 0, Mode::Joined, means)
         });
     }
     if view.lines.is_empty() {
@@ -93,18 +92,17 @@ fn main_effects(about: &About<'_>) -> Option<Figure> {
     let rows = ticks.len() + kept.len();
     Some(Figure {
         id: "effects-main".into(),
-        workload: String::new(),
         title: format!("Main effects on {}", about.experiment.response),
         note: format!(
             "{} Lines only connect the levels of a factor; nothing was measured between them. The axis does not \
              begin at 0.{left_out}",
             label(about)
         ),
-        choice: "",
         height: 90 + 22 * rows.max(5),
         x: about.scale.mean_axis(ends),
         y: Axis { ticks, range: Some((row - 0.8, -0.8)), reversed: true, ..Axis::default() },
         views: vec![view],
+        ..Figure::default()
     })
 }
 
@@ -127,7 +125,6 @@ fn interactions(about: &About<'_>) -> Option<Figure> {
     };
     (!views.is_empty()).then(|| Figure {
         id: "effects-interactions".into(),
-        workload: String::new(),
         title: format!("Interactions on {}", about.experiment.response),
         note: format!(
             "{} Lines that are not parallel show an interaction: the effect of one factor depends on the other. \
@@ -138,9 +135,8 @@ fn interactions(about: &About<'_>) -> Option<Figure> {
         ),
         choice: "pair of factors",
         height: 380,
-        x: Axis::default(),
-        y: Axis::default(),
         views,
+        ..Figure::default()
     })
 }
 
@@ -174,8 +170,7 @@ fn interaction(about: &About<'_>, pair: &InteractionMeans) -> Option<View> {
             error_y: bars.iter().any(Option::is_some).then_some(bars),
             text: found.iter().map(|(_, cell, _)| of_runs(cell)).collect(),
             size: Some(9),
-            ..Line::new(name, j, Mode::Joined, Values::numbers(found.iter().map(|(.., mean)| *mean)))
-                .at(Values::numbers(found.iter().map(|(place, ..)| *place)))
+            ..Line::through(name, j, Mode::Joined, found.iter().map(|(place, _, mean)| (*place, *mean)))
         });
     }
     if lines.is_empty() {
@@ -209,29 +204,22 @@ fn cube_of(about: &About<'_>, cube: &Cube) -> Figure {
         let [a, b, c] = levels.map(f64::from);
         (a + BACK.0 * c, b + BACK.1 * c)
     };
-    let mut edges = (Vec::new(), Vec::new());
+    let mut edges = Vec::new();
     for corner in 0..8u32 {
         let levels = [0, 1, 2].map(|bit| corner >> bit & 1);
         for axis in (0..3).filter(|axis| levels[*axis] == 0) {
             let mut other = levels;
             other[axis] = 1;
             // A gap after each edge, so that one line draws them all.
-            for end in [Some(place(levels)), Some(place(other)), None] {
-                edges.0.push(end.map_or(f64::NAN, |e| e.0));
-                edges.1.push(end.map_or(f64::NAN, |e| e.1));
-            }
+            edges.extend([place(levels), place(other), (f64::NAN, f64::NAN)]);
         }
     }
-    let frame = Line {
-        quiet: true,
-        unlisted: true,
-        ..Line::new("", 0, Mode::Lines, Values::numbers(edges.1)).at(Values::numbers(edges.0))
-    };
+    let frame = Line { quiet: true, unlisted: true, ..Line::through("", 0, Mode::Lines, edges) };
     let combination = |levels: [u32; 3]| {
         let named = (0..3).map(|f| format!("{} = {}", cube.factors[f], cube.levels[f][levels[f] as usize]));
         named.collect::<Vec<_>>().join(", ")
     };
-    let places = || cube.corners.iter().map(|corner| place(corner.levels));
+    let places = cube.corners.iter().map(|corner| place(corner.levels));
     let corners = Line {
         unlisted: true,
         size: Some(12),
@@ -240,8 +228,7 @@ fn cube_of(about: &About<'_>, cube: &Cube) -> Figure {
             .iter()
             .map(|corner| format!("{}, {}", combination(corner.levels), of_runs(&corner.cell)))
             .collect(),
-        ..Line::new("", 0, Mode::Markers, Values::numbers(places().map(|p| p.1)))
-            .at(Values::numbers(places().map(|p| p.0)))
+        ..Line::through("", 0, Mode::Markers, places)
     };
     let mut words: Vec<Words> = cube
         .corners
@@ -275,7 +262,6 @@ fn cube_of(about: &About<'_>, cube: &Cube) -> Figure {
     let hidden = |range| Axis { hidden: true, range: Some(range), ..Axis::default() };
     Figure {
         id: "effects-cube".into(),
-        workload: String::new(),
         title: format!("Cube of {} on {}", cube.factors.join(", "), about.experiment.response),
         note: format!(
             "{} At each corner is the mean with its interval; along an edge one factor goes from low to high, and \
@@ -284,10 +270,10 @@ fn cube_of(about: &About<'_>, cube: &Cube) -> Figure {
              variation.",
             label(about)
         ),
-        choice: "",
         height: 430,
         x: hidden((-0.32, 1.74)),
         y: hidden((-0.85, 1.62)),
         views: vec![View { label: "cube".into(), lines: vec![frame, corners], words, ..View::default() }],
+        ..Figure::default()
     }
 }

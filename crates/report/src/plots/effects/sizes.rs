@@ -4,7 +4,7 @@ use benchmaster_analysis::experiment::{ErrorKind, TermEstimate};
 use benchmaster_design::term::parse_letters;
 use benchmaster_stats::normal_quantile;
 
-use super::super::figure::{Axis, Figure, Line, Mode, Values, View, both_sides};
+use super::super::figure::{Axis, Figure, Line, Mode, View, both_sides};
 use super::{About, EFFECTS};
 use crate::format;
 
@@ -103,6 +103,13 @@ impl Measure {
         Axis { zero: true, ..axis }
     }
 
+    /// The margins with their names.
+    fn marks(&self) -> Vec<(f64, String)> {
+        let name = if self.simultaneous.is_some() { "ME" } else { "margin" };
+        let marks = [(self.margin, name), (self.simultaneous, "SME")];
+        marks.into_iter().filter_map(|(margin, name)| Some((margin?, name.to_owned()))).collect()
+    }
+
     /// What is drawn, in sentences.
     fn title(&self, about: &About<'_>) -> String {
         let level = about.level();
@@ -169,7 +176,6 @@ fn sizes(about: &About<'_>, measure: &Measure) -> Figure {
     };
     Figure {
         id: "effects-sizes".into(),
-        workload: String::new(),
         title: format!("Effects on {}", experiment.response),
         note: format!(
             "{}. Largest first: {}{}{intervals}{in_order}{pooled}{aliases}{} {}",
@@ -181,9 +187,8 @@ fn sizes(about: &About<'_>, measure: &Measure) -> Figure {
         ),
         choice: "order",
         height: 300,
-        x: Axis::default(),
-        y: Axis::default(),
         views,
+        ..Figure::default()
     }
 }
 
@@ -202,23 +207,15 @@ fn pareto(about: &About<'_>, measure: &Measure) -> View {
         if found.is_empty() {
             continue;
         }
-        let line = Line::new(
-            class.name,
-            class.color,
-            Mode::Across,
-            Values::numbers(found.iter().map(|(row, ..)| *row as f64)),
-        );
+        let places = found.iter().map(|(row, size, _)| (*size, *row as f64));
         lines.push(Line {
             quiet: class.quiet,
             text: found.iter().map(|(.., effect)| hover_text(about, effect)).collect(),
-            ..line.at(Values::numbers(found.iter().map(|(_, size, _)| *size)))
+            ..Line::through(class.name, class.color, Mode::Across, places)
         });
     }
     let ticks = effects.iter().enumerate().map(|(row, (_, e))| (row as f64, label(about, e))).collect();
-    let mut marks = Vec::new();
-    let margin_name = if measure.simultaneous.is_some() { "ME" } else { "margin" };
-    marks.extend(measure.margin.map(|m| (m, margin_name.to_owned())));
-    marks.extend(measure.simultaneous.map(|m| (m, "SME".to_owned())));
+    let marks = measure.marks();
     let reaches = effects.iter().map(|(size, _)| *size).chain(marks.iter().map(|m| m.0));
     let (_, high) = super::scaled::reach(reaches.clone().chain([0.0]));
     View {
@@ -276,6 +273,13 @@ impl Class {
     }
 }
 
+/// Names, colours and whether they stand back, of effects by whether they differ from 0.
+const VERDICTS: [(&str, usize, bool, Option<bool>); 3] = [
+    ("differs from 0", 0, false, Some(true)),
+    ("not distinguishable from noise", 2, true, Some(false)),
+    ("significance unknown", 5, false, None),
+];
+
 /// Which value is drawn.
 #[derive(Clone, Copy, PartialEq)]
 enum Shown {
@@ -301,25 +305,19 @@ fn in_order(about: &About<'_>, shown: Shown) -> Option<View> {
     let value = |e: &TermEstimate| about.scale.change_place(times * e.coefficient);
     let half = |e: &TermEstimate| Some(about.scale.change_place(times * e.half_width?));
     let mut lines = Vec::new();
-    let classes = [
-        ("differs from 0", 0, false, Some(true)),
-        ("not distinguishable from noise", 2, true, Some(false)),
-        ("significance unknown", 5, false, None),
-    ];
-    for (name, color, quiet, significant) in classes {
+    for (name, color, quiet, significant) in VERDICTS {
         let found: Vec<_> =
             effects.iter().enumerate().filter(|(_, e)| e.significant == significant).collect();
         if found.is_empty() {
             continue;
         }
-        let y = Values::numbers(found.iter().map(|(_, e)| value(e)));
+        let places = found.iter().map(|(place, e)| (*place as f64, value(e)));
         let bars: Vec<_> = found.iter().map(|(_, e)| half(e).map(both_sides)).collect();
         lines.push(Line {
             quiet,
             error_y: bars.iter().any(Option::is_some).then_some(bars),
             text: found.iter().map(|(_, e)| hover_text(about, e)).collect(),
-            ..Line::new(name, color, Mode::Bars, y)
-                .at(Values::numbers(found.iter().map(|(place, _)| *place as f64)))
+            ..Line::through(name, color, Mode::Bars, places)
         });
     }
     let ends = effects.iter().flat_map(|e| {
@@ -378,12 +376,7 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
     };
     let (_, high) = super::scaled::reach(points.iter().map(|p| p.1).chain(measure.margin));
     let mut lines = Vec::new();
-    let classes = [
-        ("differs from 0", 0, false, Some(true)),
-        ("not distinguishable from noise", 2, true, Some(false)),
-        ("significance unknown", 5, false, None),
-    ];
-    for (name, color, quiet, significant) in classes {
+    for (name, color, quiet, significant) in VERDICTS {
         let found: Vec<_> =
             points.iter().enumerate().filter(|(_, (.., e))| e.significant == significant).collect();
         if found.is_empty() {
@@ -407,28 +400,22 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
             }
             labels.push(text);
         }
-        let y = Values::numbers(found.iter().map(|(_, (_, size, _))| *size));
+        let places = found.iter().map(|(_, (x, size, _))| (*x, *size));
         lines.push(Line {
             quiet,
             size: Some(8),
             text: found.iter().map(|(_, (.., e))| hover_text(about, e)).collect(),
             labels: if labels.iter().all(String::is_empty) { Vec::new() } else { labels },
-            ..Line::new(name, color, Mode::Markers, y)
-                .at(Values::numbers(found.iter().map(|(_, (x, ..))| *x)))
+            ..Line::through(name, color, Mode::Markers, places)
         });
     }
     let furthest = points.first().map_or(1.0, |p| p.0);
     if let Some(error) = measure.error {
         let end = furthest.min(high / error);
-        lines.push(
-            Line::new("expected from the error alone", 3, Mode::Lines, Values::numbers([0.0, end * error]))
-                .at(Values::numbers([0.0, end])),
-        );
+        let ends = [(0.0, 0.0), (end, end * error)];
+        lines.push(Line::through("expected from the error alone", 3, Mode::Lines, ends));
     }
-    let mut marks_y = Vec::new();
-    let margin_name = if measure.simultaneous.is_some() { "ME" } else { "margin" };
-    marks_y.extend(measure.margin.map(|m| (m, margin_name.to_owned())));
-    marks_y.extend(measure.simultaneous.map(|m| (m, "SME".to_owned())));
+    let marks_y = measure.marks();
     let reaches = points.iter().map(|p| p.1).chain(marks_y.iter().map(|m| m.0));
     let (_, top) = super::scaled::reach(reaches.clone());
     let left_out = match total - drawn {
@@ -440,7 +427,6 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
     };
     Figure {
         id: "effects-half-normal".into(),
-        workload: String::new(),
         title: format!("Half-normal plot of effects on {}", experiment.response),
         note: format!(
             "{}. Effects that are only noise follow a straight line through 0; real effects rise above it and are \
@@ -450,7 +436,6 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
             about.scale(),
             about.letters()
         ),
-        choice: "",
         height: 400,
         x: Axis {
             title: "half-normal quantile".into(),
@@ -459,6 +444,7 @@ fn half_normal(about: &About<'_>, measure: &Measure) -> Figure {
         },
         y: Axis { range: (top > 0.0).then_some((0.0, top * 1.08)), ..measure.axis(about, reaches) },
         views: vec![View { label: "half-normal".into(), lines, marks_y, ..View::default() }],
+        ..Figure::default()
     }
 }
 
