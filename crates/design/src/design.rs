@@ -76,18 +76,6 @@ pub enum DesignError {
         /// The highest order that can be treated.
         possible: u32,
     },
-    /// Centre points with a factor that has no centre.
-    #[error(
-        "centre points need two numeric levels of every factor, and factor {} has {}; leave the centre points out, or \
-         make it a factor of two numbers",
-        factor + 1, if *levels == 2 { "levels that are no numbers".to_owned() } else { format!("{levels} levels") }
-    )]
-    NoCentre {
-        /// Number of the factor, from 0.
-        factor: usize,
-        /// Its levels.
-        levels: u32,
-    },
     /// An orthogonal array that does not exist, or is not known.
     #[error(
         "no orthogonal array{} for factors with {levels} levels: {reason}{}",

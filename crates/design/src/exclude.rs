@@ -8,19 +8,6 @@ use crate::structure::Blocks;
 /// The order of terms for which a cost is given: main effects and interactions of two factors.
 const MAX_ORDER: u32 = 2;
 
-/// The rows without those that have all levels of any exclusion, in their order.
-///
-/// An exclusion is a list of (factor, level), both from 0; one without any factor excludes nothing.
-pub fn without(rows: &[Vec<u32>], exclusions: &[Vec<(u32, u32)>]) -> Vec<Vec<u32>> {
-    let kept = |row: &&Vec<u32>| !exclusions.iter().any(|exclusion| matches(row, exclusion));
-    rows.iter().filter(kept).cloned().collect()
-}
-
-/// Whether a row has all levels of an exclusion.
-pub fn matches(row: &[u32], exclusion: &[(u32, u32)]) -> bool {
-    !exclusion.is_empty() && exclusion.iter().all(|&(factor, level)| row.get(factor as usize) == Some(&level))
-}
-
 /// What leaving rows out of a design costs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cost {
@@ -140,6 +127,20 @@ mod tests {
 
     use super::*;
     use crate::design::full;
+
+    /// The rows without those that have all levels of any exclusion, in their order.
+    ///
+    /// An exclusion is a list of (factor, level), both from 0; one without any factor excludes nothing.
+    fn without(rows: &[Vec<u32>], exclusions: &[Vec<(u32, u32)>]) -> Vec<Vec<u32>> {
+        let kept = |row: &&Vec<u32>| !exclusions.iter().any(|exclusion| matches(row, exclusion));
+        rows.iter().filter(kept).cloned().collect()
+    }
+
+    /// Whether a row has all levels of an exclusion.
+    fn matches(row: &[u32], exclusion: &[(u32, u32)]) -> bool {
+        !exclusion.is_empty()
+            && exclusion.iter().all(|&(factor, level)| row.get(factor as usize) == Some(&level))
+    }
 
     #[test]
     fn a_missing_quarter_loses_its_interaction() {

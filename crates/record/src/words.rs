@@ -1,6 +1,7 @@
 //! Enums of fixed words.
 
 /// Defines an enum whose variants are stored, serialised and shown by fixed words.
+#[macro_export]
 macro_rules! words {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*

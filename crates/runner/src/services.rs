@@ -9,7 +9,7 @@ use benchmaster_netem::namespace::Namespace;
 use benchmaster_netem::network::NetworkError;
 use benchmaster_netem::relay::{Relay, RelayConfig};
 use benchmaster_nfs_client::options::{MountOptions, NFS_PORT};
-use benchmaster_nfs_server::Server;
+use benchmaster_nfs_server::{Server, ServerConfig};
 use benchmaster_record::results::{NetworkAchieved, NetworkRecord, ServiceRecord};
 use benchmaster_workload::target::{NfsTarget, Target};
 
@@ -27,7 +27,7 @@ pub(super) struct Services {
     relays: Vec<Relaying>,
     networks: Networks,
     /// The server in the network of the study's lab.
-    lab: Option<InLab>,
+    lab: Option<Embedded>,
     /// Why there can be no network between namespaces, once that is known.
     refused: Option<String>,
 }
@@ -47,16 +47,9 @@ pub(super) struct Reached {
 #[derive(Debug)]
 struct Embedded {
     settings: ServerSettings,
-    export: Vec<u8>,
+    export: String,
     /// The network whose server it is.
     network: Option<usize>,
-    server: Arc<Server>,
-}
-
-#[derive(Debug)]
-struct InLab {
-    settings: ServerSettings,
-    export: String,
     server: Arc<Server>,
 }
 
@@ -140,17 +133,14 @@ impl Services {
         options: &MountOptions,
         network: Option<usize>,
     ) -> Result<&Server, RunError> {
+        let export = export_of(options);
         let same = |known: &Embedded| {
-            known.settings == *settings && known.export == options.export && known.network == network
+            known.settings == *settings && known.export == export && known.network == network
         };
         let index = match self.servers.iter().position(same) {
             Some(index) => index,
             None => {
-                let export = String::from_utf8_lossy(&options.export).into_owned();
-                let mut config = settings.config(&export).map_err(|(key, problem, _)| RunError::Target {
-                    target: format!("server.{key}"),
-                    problem,
-                })?;
+                let mut config = config(settings, &export)?;
                 let server = match network.map(|network| self.networks.wired(network)) {
                     // Its threads stay in the namespace of the one that starts them.
                     Some(wired) => {
@@ -163,13 +153,8 @@ impl Services {
                     }
                     None => Server::start(config)?,
                 };
-                let export = options.export.clone();
-                self.servers.push(Embedded {
-                    settings: settings.clone(),
-                    export,
-                    network,
-                    server: Arc::new(server),
-                });
+                let (settings, server) = (settings.clone(), Arc::new(server));
+                self.servers.push(Embedded { settings, export, network, server });
                 self.servers.len() - 1
             }
         };
@@ -178,7 +163,7 @@ impl Services {
 
     /// Whether another server is in the lab's network than a treatment wants.
     pub(super) fn has_other_in_lab(&self, settings: &Settings) -> bool {
-        let same = |known: &InLab| {
+        let same = |known: &Embedded| {
             settings.is_embedded()
                 && known.settings == settings.server
                 && known.export == lab_export(settings)
@@ -196,15 +181,13 @@ impl Services {
             return Ok(());
         }
         let export = lab_export(settings);
-        let mut config = settings
-            .server
-            .config(&export)
-            .map_err(|(key, problem, _)| RunError::Target { target: format!("server.{key}"), problem })?;
+        let mut config = config(&settings.server, &export)?;
         let address = benchmaster_lab::network::server_address();
         config.listen = (address, NFS_PORT).into();
         config.portmap = Some((address, PORTMAP_PORT).into());
         let server = namespace.run(|| Server::start(config)).map_err(NetworkError::from)??;
-        self.lab = Some(InLab { settings: settings.server.clone(), export, server: Arc::new(server) });
+        let (settings, server) = (settings.server.clone(), Arc::new(server));
+        self.lab = Some(Embedded { settings, export, network: None, server });
         Ok(())
     }
 
@@ -242,8 +225,9 @@ impl Services {
         }
         let TargetKind::Embedded(_) = settings.target.kind() else { return None };
         let options = settings.target.mount_options("127.0.0.1").ok().flatten()?;
+        let export = export_of(&options);
         let same = |known: &&Embedded| {
-            known.settings == settings.server && known.export == options.export && known.network == network
+            known.settings == settings.server && known.export == export && known.network == network
         };
         Some(&self.servers.iter().find(same)?.server)
     }
@@ -288,10 +272,19 @@ fn lab_export(settings: &Settings) -> String {
     match settings.target.kind() {
         TargetKind::Mount(mount) => mount.source.split_once(':').map_or("/", |(_, path)| path).to_owned(),
         _ => match settings.target.mount_options("127.0.0.1") {
-            Ok(Some(options)) => String::from_utf8_lossy(&options.export).into_owned(),
+            Ok(Some(options)) => export_of(&options),
             _ => "/export".into(),
         },
     }
+}
+
+fn export_of(options: &MountOptions) -> String {
+    String::from_utf8_lossy(&options.export).into_owned()
+}
+
+fn config(settings: &ServerSettings, export: &str) -> Result<ServerConfig, RunError> {
+    let config = settings.config(export);
+    config.map_err(|(key, problem, _)| RunError::Target { target: format!("server.{key}"), problem })
 }
 
 /// The options of an export; those of the embedded server with its address, but not yet its port.

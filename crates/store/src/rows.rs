@@ -21,6 +21,8 @@ pub(crate) use self::session::{insert_environments, insert_hook};
 pub(crate) use self::study::{insert_stage, insert_study, load_study};
 pub(crate) use self::wire::insert_baseline;
 
+use self::cell::{Columns, NewRow};
+
 type Inserted = std::result::Result<(), RowError>;
 
 /// Which parts of runs are read.
@@ -50,6 +52,29 @@ pub(crate) fn all<T>(
     read: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     connection.prepare_cached(sql)?.query_map(parameters, read)?.collect()
+}
+
+/// Inserts a list that belongs to a row of another table: the column and the value that refer to it.
+fn insert_list(
+    connection: &Connection,
+    table: &str,
+    (column, parent): (&'static str, i64),
+    list: &[impl Columns],
+) -> Inserted {
+    for (ordinal, item) in (0u32..).zip(list) {
+        NewRow::child(column, parent, ordinal).with(item).insert(connection, table)?;
+    }
+    Ok(())
+}
+
+/// Reads a list that [`insert_list`] has inserted.
+fn load_list<T: Columns>(
+    connection: &Connection,
+    table: &str,
+    (column, parent): (&str, i64),
+) -> Result<Vec<T>> {
+    let sql = format!("SELECT * FROM {table} WHERE {column} = ?1 ORDER BY ordinal");
+    all(connection, &sql, [parent], Columns::load)
 }
 
 /// The row of a query that has at most one.

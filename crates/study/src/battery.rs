@@ -46,71 +46,8 @@ pub fn quick(target: &str, duration: Option<TimeSpan>) -> String {
         TargetForm::Path => format!("path = {target}"),
     };
     let duration = duration.unwrap_or(QUICK_DURATION);
-    format!(
-        r#"# The quick battery: the basic workloads, scaled to about two minutes in all.
-[study]
-name = "quick"
-description = "Standard battery: sequential and random reads and writes, write latency, small files, metadata."
-
-[target]
-{target}
-
-{run}[design]
-replicates = 5
-response = "sequential-write.throughput"
-
-# The four data workloads work on the same file.
-[workload.sequential-write]
-use = "sequential-write"
-fileset = "data"
-file_size = "256MiB"
-io_size = "1MiB"
-duration = "{duration}"
-
-[workload.sequential-read]
-use = "sequential-read"
-fileset = "data"
-file_size = "256MiB"
-io_size = "1MiB"
-duration = "{duration}"
-
-[workload.random-read]
-use = "random-read"
-fileset = "data"
-file_size = "256MiB"
-io_size = "4KiB"
-duration = "{duration}"
-
-[workload.random-write]
-use = "random-write"
-fileset = "data"
-file_size = "256MiB"
-io_size = "4KiB"
-duration = "{duration}"
-
-[workload.write-latency]
-use = "write-latency"
-file_size = "25MB"
-io_size = "8KiB"
-trace = false
-
-[workload.file-creation]
-use = "file-creation"
-files = 1000
-file_size = "4KiB"
-
-[workload.small-file-read]
-use = "small-file-read"
-files = 1000
-file_size = "4KiB"
-workers = 4
-duration = "{duration}"
-
-[workload.metadata]
-use = "metadata"
-duration = "{duration}"
-"#
-    )
+    let study = include_str!("battery.toml").replace("{duration}", &duration.to_string());
+    study.replace("{run}", run).replace("{target}", &target)
 }
 
 #[cfg(test)]

@@ -81,17 +81,20 @@ pub struct Diagnostics {
     file_name: String,
     text: String,
     list: Vec<Diagnostic>,
+    /// Errors that were reported, also those that are there already.
+    errors: usize,
 }
 
 impl Diagnostics {
     /// Nothing found so far in the file with this name and text.
     pub fn new(file_name: &str, text: &str) -> Self {
-        Self { file_name: file_name.into(), text: text.into(), list: Vec::new() }
+        Self { file_name: file_name.into(), text: text.into(), list: Vec::new(), errors: 0 }
     }
 
     /// Adds a diagnostic, unless the same is there already; labels may differ.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         diagnostic.span = diagnostic.span.map(|span| self.first_line(span));
+        self.errors += usize::from(diagnostic.severity == Severity::Error);
         let same = |d: &Diagnostic| {
             (d.severity, &d.message, &d.span) == (diagnostic.severity, &diagnostic.message, &diagnostic.span)
         };
@@ -101,6 +104,16 @@ impl Diagnostics {
         let key = |d: &Diagnostic| d.span.as_ref().map_or(usize::MAX, |span| span.start);
         let position = self.list.partition_point(|d| key(d) <= key(&diagnostic));
         self.list.insert(position, diagnostic);
+    }
+
+    /// Adds an error.
+    pub(crate) fn error(&mut self, span: &Range<usize>, message: impl Into<String>, help: impl Into<String>) {
+        self.push(Diagnostic::error(message).at(span.clone()).help(help));
+    }
+
+    /// How many errors were reported so far: what is read in between is right if there are no more.
+    pub(crate) fn errors(&self) -> usize {
+        self.errors
     }
 
     pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
@@ -114,7 +127,7 @@ impl Diagnostics {
 
     /// Whether there is an error among them.
     pub fn has_errors(&self) -> bool {
-        self.list.iter().any(|d| d.severity == Severity::Error)
+        self.errors > 0
     }
 
     /// Whether nothing was found.

@@ -5,6 +5,7 @@ mod deserialize;
 mod design;
 mod factors;
 mod load;
+mod names;
 mod overrides;
 mod section;
 mod sections;
@@ -15,10 +16,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use benchmaster_builtin::Scale;
-use benchmaster_record::results::{FactorRecord, LoadRecord, numeric_values};
+use benchmaster_record::results::{FactorRecord, LoadRecord};
 
 use self::factors::Factor;
-use self::section::{Gaps, Reader, check_name};
+use self::section::Gaps;
 use self::treatment::Template;
 use self::tree::{Table, Value};
 use crate::diagnostics::{Diagnostic, Diagnostics};
@@ -31,8 +32,9 @@ pub use self::design::{
     Blocks, ConfoundedBlocks, DesignChoice, DesignKind, DesignSection, FractionBy, Layout, LevelWord,
     NamedBlock, ReplicateBlocks, Replicates, RunOrder, SequentialReplicates, StudySection, TimeOfDay,
 };
-pub use self::load::{Curve, GoalSection, Load, LoadPlan, LoadSection, Measure};
+pub use self::load::{GoalSection, Load, LoadPlan, LoadSection};
 pub use self::overrides::{Override, OverrideError};
+pub(crate) use self::section::Reader;
 pub(crate) use self::treatment::{Treatment, Treatments};
 
 /// A study file without mistakes in any level with the other factors at their first levels.
@@ -175,10 +177,7 @@ impl StudyFile {
 
     /// The label of a treatment.
     pub(crate) fn label(&self, levels: &[u32]) -> String {
-        let parts = self.factors.iter().zip(levels).filter_map(|(factor, &level)| {
-            Some(format!("{}={}", factor.name, factor.levels.get(level as usize)?))
-        });
-        match parts.collect::<Vec<_>>().join(" ") {
+        match self.template.label(levels) {
             label if label.is_empty() => self.study.name.clone(),
             label => label,
         }
@@ -197,6 +196,7 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
         return None;
     }
     check_sections(&tree, diagnostics);
+    let named = names::check(&tree, diagnostics);
     let mut reader = Reader { tree: &tree, gaps: Gaps::NONE, diagnostics };
     let study = read_study(&mut reader);
     let scale = study.as_ref().and_then(|study| scale(&mut reader, study));
@@ -215,10 +215,10 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     };
     let (mut choice, mut centres) = (None, None);
     if let (Some(design), Some(factors)) = (&design, &factors) {
-        choice = design::choose(&mut reader, design, of_study(factors));
+        choice = design::choose(&mut reader, design, factors::of_study(factors));
         centres = match design.centre_points {
             0 => Some(Vec::new()),
-            _ => factors::centres(&mut reader, of_study(factors)),
+            _ => factors::centres(&mut reader, factors::of_study(factors)),
         };
     }
     // The file as it stands: values that a factor replaces are right as well, and what a factor sets may be missing.
@@ -229,7 +229,7 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     });
     let sections = sections::read_sections(&mut reader, None);
     let (mut factors, choice, centres) = (factors?, choice?, centres?);
-    if !factors.is_empty() && diagnostics.has_errors() {
+    if !named || (!factors.is_empty() && diagnostics.has_errors()) {
         return None;
     }
     factors::add_centres(&mut factors, &centres);
@@ -250,7 +250,7 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
         study,
         design,
         choice,
-        factors: of_study(&template.factors).iter().map(record).collect(),
+        factors: factors::of_study(&template.factors).iter().map(Factor::record).collect(),
         load,
         load_record,
         base: base.settings,
@@ -260,24 +260,13 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     })
 }
 
-/// The factors of the study, without the one that stands for its blocks.
-fn of_study(factors: &[Factor]) -> &[Factor] {
-    match factors.split_last() {
-        Some((last, rest)) if last.is_block => rest,
-        _ => factors,
-    }
-}
-
 fn read_study(reader: &mut Reader<'_>) -> Option<StudySection> {
-    let Some((key, node)) = reader.tree.entry("study") else {
+    let Some(node) = reader.tree.get("study") else {
         let error = Diagnostic::error("the study has no name: section `[study]` is missing");
         reader.diagnostics.push(error.help("add `[study]` with `name = \"my-study\"`"));
         return None;
     };
-    let study = reader.read::<StudySection>("study", node)?;
-    let span = reader.tree.span_of("study.name");
-    let span = if span.is_empty() { &key.span } else { &span };
-    check_name("study", &study.name, span, reader.diagnostics).then_some(study)
+    reader.read("study", node)
 }
 
 /// Whether all runs of the study are on virtual time, where a second one would be the same as the first.
@@ -311,21 +300,7 @@ fn check_sections(tree: &Table, diagnostics: &mut Diagnostics) {
             Value::Table(_) | Value::Array(_) => "section",
             _ => "key",
         };
-        let error = Diagnostic::error(format!("unknown {what} `{name}`")).at(key.span.clone());
-        diagnostics.push(error.help(suggest::suggest(name, "sections", SECTIONS)));
-    }
-}
-
-fn record(factor: &Factor) -> FactorRecord {
-    let settings = factor.levels.iter().map(|level| {
-        let pairs = level.settings.iter().map(|setting| (setting.path.clone(), setting.written.clone()));
-        pairs.collect()
-    });
-    let settings: Vec<_> = settings.collect();
-    FactorRecord {
-        name: factor.name.clone(),
-        levels: factor.levels.iter().map(|level| level.name.clone()).collect(),
-        values: numeric_values(&settings),
-        settings,
+        let help = suggest::suggest(name, "sections", SECTIONS);
+        diagnostics.error(&key.span, format!("unknown {what} `{name}`"), help);
     }
 }

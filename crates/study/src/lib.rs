@@ -11,6 +11,7 @@ pub mod flow_operations;
 mod path;
 pub mod plan;
 pub mod response_names;
+mod scalar;
 pub mod schema;
 pub mod settings;
 mod suggest;

@@ -12,6 +12,7 @@ mod target;
 
 use benchmaster_builtin::WorkloadSpec;
 use benchmaster_fleet::hosts::HostsError;
+use benchmaster_record::words;
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::program::Access;
 use schemars::JsonSchema;
@@ -144,7 +145,7 @@ pub struct RunSettings {
     pub filesets: FilesetReuse,
     /// Record every call of every workload, as `trace = true` does for one.
     pub trace: bool,
-    /// A worker gives up after so many errors in a row.
+    /// A worker gives up after this number of errors in a row.
     #[schemars(range(min = 1))]
     pub max_errors: u64,
     /// How often a run is tried again when a client process is lost: it died, hung, or its host cannot be reached.
@@ -185,30 +186,19 @@ impl RunSettings {
     }
 }
 
-/// What is done to the page cache before the measured phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CacheControl {
-    /// Nothing.
-    #[default]
-    Keep,
-    /// Write everything back and drop all clean pages of the host through `/proc/sys/vm/drop_caches`; needs root.
-    Drop,
-    /// Flush the workload's files and ask the kernel to forget their pages with `posix_fadvise`; needs no privilege.
-    Fadvise,
-    /// Unmount the target and mount it again on every client's host; for `target.mount`.
-    Remount,
-}
-
-impl CacheControl {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Drop => "drop",
-            Self::Fadvise => "fadvise",
-            Self::Remount => "remount",
-        }
+words! {
+    /// What is done to the page cache before the measured phase.
+    #[derive(Default, JsonSchema)]
+    CacheControl {
+        /// Nothing.
+        #[default]
+        Keep = "keep",
+        /// Write everything back and drop all clean pages of the host through `/proc/sys/vm/drop_caches`; needs root.
+        Drop = "drop",
+        /// Flush the workload's files and ask the kernel to forget their pages with `posix_fadvise`; needs no privilege.
+        Fadvise = "fadvise",
+        /// Unmount the target and mount it again on every client's host; for `target.mount`.
+        Remount = "remount",
     }
 }
 
@@ -242,8 +232,21 @@ pub enum FilesetReuse {
     /// Files that an earlier run of this study prepared with the same description are used as they are.
     #[default]
     Reuse,
-    /// Every run removes the files and makes them anew.
+    /// Every run removes the files and creates them again.
     Fresh,
+}
+
+/// The keys of a section whose values are not the default ones.
+fn changed_keys<T: Serialize + Default>(settings: &T) -> impl Iterator<Item = String> {
+    let object = |settings: &T| match serde_json::to_value(settings) {
+        Ok(serde_json::Value::Object(object)) => object,
+        _ => serde_json::Map::new(),
+    };
+    let default = object(&T::default());
+    object(settings)
+        .into_iter()
+        .filter(move |(key, value)| default.get(key) != Some(value))
+        .map(|(key, _)| key)
 }
 
 #[cfg(test)]

@@ -1,68 +1,48 @@
 //! Words that users may write instead of the right one, and how the right one is found.
 
-/// Words of other tools, and of older habits: written → meant.
-const SYNONYMS: &[(&str, &str)] = &[
-    ("bs", "io_size"),
-    ("block_size", "io_size"),
-    ("blocksize", "io_size"),
-    ("transfer_size", "io_size"),
-    ("iosize", "io_size"),
-    ("size", "file_size"),
-    ("filesize", "file_size"),
-    ("nrfiles", "files"),
-    ("numjobs", "workers"),
-    ("jobs", "workers"),
-    ("threads", "workers"),
-    ("nthreads", "workers"),
-    ("iodepth", "queue_depth"),
-    ("depth", "queue_depth"),
-    ("ioengine", "io"),
-    ("engine", "io"),
-    ("runtime", "duration"),
-    ("time", "duration"),
-    ("length", "duration"),
-    ("ramp_time", "warm_up"),
-    ("warmup", "warm_up"),
-    ("o_direct", "direct"),
-    ("rate_iops", "rate"),
-    ("fsync", "sync"),
-    ("values", "levels"),
-    ("param", "parameter"),
-    ("path", "parameter"),
-    ("repetitions", "replicates"),
-    ("repeats", "replicates"),
-    ("reps", "replicates"),
-    ("runs", "replicates"),
-    ("directory", "path"),
-    ("dir", "path"),
-    ("vers", "version"),
-    ("nfsvers", "version"),
-    ("minorversion", "version"),
-    ("latency", "delay"),
-    ("metric", "response"),
-    ("type", "use"),
-    ("workloads", "workload"),
-    ("factor", "factors"),
-    ("settings", "run"),
-    ("experiment", "study"),
-    ("read", "sequential-read"),
-    ("write", "sequential-write"),
-    ("randread", "random-read"),
-    ("randwrite", "random-write"),
-    ("mdtest", "metadata"),
-    ("ofat", "one-at-a-time"),
-    ("factorial", "full"),
-    ("randomized", "random"),
-    ("randomised", "random"),
-    ("sequential", "listed"),
+/// Words of other tools, and of older habits, by what is meant.
+const SYNONYMS: &[(&str, &[&str])] = &[
+    ("io_size", &["bs", "block_size", "blocksize", "transfer_size", "iosize"]),
+    ("file_size", &["size", "filesize"]),
+    ("files", &["nrfiles"]),
+    ("workers", &["numjobs", "jobs", "threads", "nthreads"]),
+    ("queue_depth", &["iodepth", "depth"]),
+    ("io", &["ioengine", "engine"]),
+    ("duration", &["runtime", "time", "length"]),
+    ("warm_up", &["ramp_time", "warmup"]),
+    ("direct", &["o_direct"]),
+    ("rate", &["rate_iops"]),
+    ("sync", &["fsync"]),
+    ("levels", &["values"]),
+    ("parameter", &["param", "path"]),
+    ("replicates", &["repetitions", "repeats", "reps", "runs"]),
+    ("path", &["directory", "dir"]),
+    ("version", &["vers", "nfsvers", "minorversion"]),
+    ("delay", &["latency"]),
+    ("response", &["metric"]),
+    ("use", &["type"]),
+    ("workload", &["workloads"]),
+    ("factors", &["factor"]),
+    ("run", &["settings"]),
+    ("study", &["experiment"]),
+    ("sequential-read", &["read"]),
+    ("sequential-write", &["write"]),
+    ("random-read", &["randread"]),
+    ("random-write", &["randwrite"]),
+    ("metadata", &["mdtest"]),
+    ("one-at-a-time", &["ofat"]),
+    ("full", &["factorial"]),
+    ("random", &["randomized", "randomised"]),
+    ("listed", &["sequential"]),
 ];
 
 /// The candidate that was probably meant by `written`.
 pub(crate) fn nearest<'c>(written: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let candidates: Vec<_> = candidates.into_iter().collect();
     let plain = |text: &str| text.to_lowercase().replace(['-', '_', ' '], "");
-    let meant = SYNONYMS.iter().filter(|(word, _)| plain(word) == plain(written)).map(|(_, meant)| *meant);
-    if let Some(found) = meant.clone().find_map(|meant| candidates.iter().find(|c| **c == meant)) {
+    let is_written = |words: &[&str]| words.iter().any(|word| plain(word) == plain(written));
+    let mut meant = SYNONYMS.iter().filter(|(_, words)| is_written(words)).map(|(meant, _)| meant);
+    if let Some(found) = meant.find_map(|meant| candidates.iter().find(|candidate| candidate == &meant)) {
         return Some(found);
     }
     if let Some(whole) = candidates.iter().find(|candidate| abbreviates(&plain(written), candidate)) {

@@ -217,6 +217,7 @@ const REWRITTEN: &[&str] = &[
     "runner",
     "stats",
     "store",
+    "study",
     "telemetry",
     "trace",
     "units",

@@ -32,14 +32,15 @@ pub struct LoadRecord {
     pub max_replicates: u32,
 }
 
-/// What a load curve raises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LoadCurve {
-    /// The rate at which the flow is begun.
-    Open,
-    /// The number of workers, each of which begins again when it is done.
-    Closed,
+words! {
+    /// What a load curve raises.
+    #[derive(schemars::JsonSchema)]
+    LoadCurve {
+        /// The rate at which operations are begun, whether or not earlier ones are done.
+        Open = "open",
+        /// The number of workers, each of which begins its next operation when the last one is done.
+        Closed = "closed",
+    }
 }
 
 /// What is asked of the latency.
@@ -51,37 +52,26 @@ pub struct LatencyGoal {
     pub at_most_ns: f64,
 }
 
-/// One number of many latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LatencyMeasure {
-    /// The arithmetic mean.
-    Mean,
-    /// The median.
-    P50,
-    /// Nine of ten are shorter.
-    P90,
-    /// 99 of 100 are shorter.
-    P99,
-    /// 999 of 1000 are shorter.
-    P999,
-    /// The longest.
-    Max,
+words! {
+    /// One number of many latencies.
+    #[derive(schemars::JsonSchema)]
+    LatencyMeasure {
+        /// The arithmetic mean.
+        Mean = "mean",
+        /// The median.
+        P50 = "p50",
+        /// Nine of ten are shorter.
+        P90 = "p90",
+        /// 99 of 100 are shorter.
+        P99 = "p99",
+        /// 999 of 1000 are shorter.
+        P999 = "p999",
+        /// The longest.
+        Max = "max",
+    }
 }
 
 impl LatencyMeasure {
-    /// The name used in study files and responses.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mean => "mean",
-            Self::P50 => "p50",
-            Self::P90 => "p90",
-            Self::P99 => "p99",
-            Self::P999 => "p999",
-            Self::Max => "max",
-        }
-    }
-
     /// The quantile that it is; `None` for the mean.
     pub fn quantile(self) -> Option<f64> {
         match self {

@@ -275,17 +275,12 @@ impl Runner<'_> {
 
 /// CrewError outside of a run ends the session.
 pub(super) fn fatal(trouble: CrewError) -> RunError {
-    match trouble {
-        CrewError::Fatal(error) => *error,
-        CrewError::Lost { agent, reason } => {
-            RunError::Lost { agent: Party::Agent(agent).to_string(), reason }
-        }
-        CrewError::Failed(reason) => RunError::Lost { agent: "this process".into(), reason },
-        CrewError::Execute(error) => {
-            RunError::Lost { agent: "this process".into(), reason: error.to_string() }
-        }
-        CrewError::Stopped => {
-            RunError::Lost { agent: "this process".into(), reason: "it was stopped".into() }
-        }
-    }
+    let (agent, reason) = match trouble {
+        CrewError::Fatal(error) => return *error,
+        CrewError::Lost { agent, reason } => (Party::Agent(agent).to_string(), reason),
+        CrewError::Failed(reason) => ("this process".into(), reason),
+        CrewError::Execute(error) => ("this process".into(), error.to_string()),
+        CrewError::Stopped => ("this process".into(), "it was stopped".into()),
+    };
+    RunError::Lost { agent, reason }
 }

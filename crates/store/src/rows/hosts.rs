@@ -7,7 +7,7 @@ use benchmaster_record::samples::{Cost, MetricKey, Point, SamplerCost, SamplerPr
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::cell::{Cell, Columns, NewRow, name_of};
-use super::{Inserted, Parts, RowError, all, one};
+use super::{Inserted, Parts, RowError, all, insert_list, load_list, one};
 
 columns! {
     AgentRecording { name, host, pid, first_client, clients; clock, host_use }
@@ -20,15 +20,11 @@ columns! {
 }
 
 pub(super) fn insert_hosts(connection: &Connection, id: i64, r: &Recording) -> Inserted {
-    for (ordinal, agent) in (0u32..).zip(&r.agents) {
-        NewRow::child("recording_id", id, ordinal).with(agent).insert(connection, "agents")?;
-    }
+    insert_list(connection, "agents", ("recording_id", id), &r.agents)?;
     if let Some(start) = &r.start {
         NewRow::default().set("recording_id", &id).with(start).insert(connection, "starts")?;
     }
-    for (ordinal, collected) in (0u32..).zip(&r.collected) {
-        NewRow::child("recording_id", id, ordinal).with(collected).insert(connection, "collected")?;
-    }
+    insert_list(connection, "collected", ("recording_id", id), &r.collected)?;
     for (ordinal, samples) in (0u32..).zip(&r.samples) {
         insert_samples(connection, id, ordinal, samples)?;
     }
@@ -48,9 +44,7 @@ fn insert_samples(connection: &Connection, recording: i64, ordinal: u32, host: &
         let row = NewRow::default().set("sampling_id", &id).set("sampler", sampler);
         row.with(cost).insert(connection, "sampler_costs")?;
     }
-    for (ordinal, problem) in (0u32..).zip(&s.problems) {
-        NewRow::child("sampling_id", id, ordinal).with(problem).insert(connection, "sampling_problems")?;
-    }
+    insert_list(connection, "sampling_problems", ("sampling_id", id), &s.problems)?;
     for (ordinal, series) in (0u32..).zip(&s.series) {
         let metric = metric(connection, series)?;
         let row = NewRow::child("sampling_id", id, ordinal).set("metric_id", &metric);
@@ -86,11 +80,6 @@ fn insert_points(connection: &Connection, id: i64, series: &Series) -> Inserted 
     Ok(())
 }
 
-pub(super) fn load_agents(connection: &Connection, recording: i64) -> Result<Vec<AgentRecording>> {
-    let sql = "SELECT * FROM agents WHERE recording_id = ?1 ORDER BY ordinal";
-    all(connection, sql, [recording], Columns::load)
-}
-
 pub(super) fn load_start(connection: &Connection, recording: i64) -> Result<Option<StartFacts>> {
     one(connection, "SELECT * FROM starts WHERE recording_id = ?1", [recording], Columns::load)
 }
@@ -100,13 +89,11 @@ pub(super) fn load_collected(
     recording: i64,
     parts: Parts,
 ) -> Result<Vec<Collected>> {
-    let sql = match parts {
-        Parts::All => "SELECT * FROM collected WHERE recording_id = ?1 ORDER BY ordinal",
-        Parts::Small => {
-            "SELECT name, agent, command, ended, x'' AS output, lost, start_ns, end_ns FROM collected \
-             WHERE recording_id = ?1 ORDER BY ordinal"
-        }
-    };
+    if parts == Parts::All {
+        return load_list(connection, "collected", ("recording_id", recording));
+    }
+    let sql = "SELECT name, agent, command, ended, x'' AS output, lost, start_ns, end_ns FROM collected \
+               WHERE recording_id = ?1 ORDER BY ordinal";
     all(connection, sql, [recording], Columns::load)
 }
 
@@ -119,7 +106,6 @@ pub(super) fn load_samples(
     all(connection, sql, [recording], |row| {
         let id: i64 = row.get("sampling_id")?;
         let costs = "SELECT * FROM sampler_costs WHERE sampling_id = ?1";
-        let problems = "SELECT * FROM sampling_problems WHERE sampling_id = ?1 ORDER BY ordinal";
         let samplers =
             all(connection, costs, [id], |row| Ok((row.get("sampler")?, SamplerCost::load(row)?)))?;
         let series = match parts {
@@ -127,7 +113,7 @@ pub(super) fn load_samples(
             Parts::Small => Vec::new(),
         };
         let cost = load!(row, Cost { cpu_ns, elapsed_ns; samplers: samplers.into_iter().collect() });
-        let problems = all(connection, problems, [id], Columns::load)?;
+        let problems = load_list(connection, "sampling_problems", ("sampling_id", id))?;
         let samples = load!(row, Samples { ticks, late; series, problems, cost });
         Ok(HostSamples { agent: row.get("agent")?, samples })
     })

@@ -7,7 +7,7 @@ use benchmaster_record::recording::{
 use rusqlite::{Connection, Result, Row};
 
 use super::cell::{Cell, Columns, Hash, NewRow, damaged};
-use super::{Inserted, Parts, RowError, all, hosts, map, wire};
+use super::{Inserted, Parts, RowError, all, hosts, insert_list, load_list, map, wire};
 
 columns! {
     PhaseTiming { phase, start_ns, end_ns, operations, errors }
@@ -32,12 +32,9 @@ pub(super) fn insert_recording(connection: &Connection, row: NewRow, r: &Recordi
         .with(&r.host)
         .set("operations_hash", &r.operations_hash().map(Hash))
         .insert(connection, "recordings")?;
-    for (ordinal, phase) in (0u32..).zip(&r.phases) {
-        NewRow::child("recording_id", id, ordinal).with(phase).insert(connection, "phases")?;
-    }
-    for (ordinal, fileset) in (0u32..).zip(&r.filesets) {
-        NewRow::child("recording_id", id, ordinal).with(fileset).insert(connection, "filesets")?;
-    }
+    let of = ("recording_id", id);
+    insert_list(connection, "phases", of, &r.phases)?;
+    insert_list(connection, "filesets", of, &r.filesets)?;
     for (ordinal, text) in (0u32..).zip(&r.error_details) {
         NewRow::child("recording_id", id, ordinal).set("text", text).insert(connection, "error_details")?;
     }
@@ -48,9 +45,7 @@ pub(super) fn insert_recording(connection: &Connection, row: NewRow, r: &Recordi
     for (ordinal, worker) in (0u32..).zip(&r.workers) {
         insert_worker(connection, id, ordinal, worker, &series_ids)?;
     }
-    for (ordinal, row) in (0u32..).zip(&r.parts) {
-        NewRow::child("recording_id", id, ordinal).with(row).insert(connection, "parts")?;
-    }
+    insert_list(connection, "parts", of, &r.parts)?;
     if let Some(rpc) = &r.rpc {
         wire::insert_rpc(connection, id, rpc)?;
     }
@@ -139,21 +134,20 @@ fn with_quantiles(row: NewRow, stats: &OperationStats, label: &str) -> Result<Ne
 pub(super) fn load_recordings(connection: &Connection, run: i64, parts: Parts) -> Result<Vec<Recording>> {
     all(connection, "SELECT * FROM recordings WHERE run_id = ?1 ORDER BY ordinal", [run], |row| {
         let id: i64 = row.get("recording_id")?;
+        let of = ("recording_id", id);
         let (series, ids): (Vec<_>, Vec<_>) = load_series(connection, id)?.into_iter().unzip();
         let texts = "SELECT text FROM error_details WHERE recording_id = ?1 ORDER BY ordinal";
-        let phases = "SELECT * FROM phases WHERE recording_id = ?1 ORDER BY ordinal";
-        let filesets = "SELECT * FROM filesets WHERE recording_id = ?1 ORDER BY ordinal";
         Ok(load!(row, Recording {
             workload, timed, started_unix_ns, length_ns, interval_ns, cut_ns, cut_reason, verified_bytes, corruption;
             series,
             workers: load_workers(connection, id, &ids)?,
-            phases: all(connection, phases, [id], Columns::load)?,
-            filesets: all(connection, filesets, [id], Columns::load)?,
+            phases: load_list(connection, "phases", of)?,
+            filesets: load_list(connection, "filesets", of)?,
             cache: Columns::load(row)?,
             host: Columns::load(row)?,
             error_details: all(connection, texts, [id], |row| row.get(0))?,
             rpc: wire::load_rpc(connection, id)?,
-            agents: hosts::load_agents(connection, id)?,
+            agents: load_list(connection, "agents", of)?,
             start: hosts::load_start(connection, id)?,
             samples: hosts::load_samples(connection, id, parts)?,
             collected: hosts::load_collected(connection, id, parts)?,
@@ -169,8 +163,7 @@ fn load_parts(connection: &Connection, recording: i64) -> Result<Vec<PartRow>> {
     if all(connection, known, [], |_| Ok(()))?.is_empty() {
         return Ok(Vec::new());
     }
-    let sql = "SELECT * FROM parts WHERE recording_id = ?1 ORDER BY ordinal";
-    all(connection, sql, [recording], Columns::load)
+    load_list(connection, "parts", ("recording_id", recording))
 }
 
 /// The series with their identifiers.

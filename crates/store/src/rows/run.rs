@@ -7,7 +7,7 @@ use rusqlite::{Connection, Result, Row, Transaction};
 
 use super::cell::{Cell, Columns, Json, NewRow};
 use super::recording::{insert_recording, load_recordings};
-use super::{Inserted, Parts, RowError, all, map, one, wire};
+use super::{Inserted, Parts, RowError, all, insert_list, load_list, map, one, wire};
 
 columns! {
     RunKey { treatment, replicate }
@@ -35,16 +35,12 @@ pub(crate) fn insert_run(transaction: &Transaction<'_>, run: &RunRecord) -> Inse
     for (ordinal, check) in (0u32..).zip(&run.checks) {
         insert_check(transaction, id, ordinal, check)?;
     }
-    for (ordinal, event) in (0u32..).zip(&run.events) {
-        NewRow::child("run_id", id, ordinal).with(event).insert(transaction, "events")?;
-    }
+    insert_list(transaction, "events", ("run_id", id), &run.events)?;
     for (workload, path) in &run.traces {
         let row = NewRow::default().set("run_id", &id).set("workload", workload).set("path", path);
         row.insert(transaction, "traces")?;
     }
-    for (ordinal, retry) in (0u32..).zip(&run.retries) {
-        NewRow::child("run_id", id, ordinal).with(retry).insert(transaction, "retries")?;
-    }
+    insert_list(transaction, "retries", ("run_id", id), &run.retries)?;
     if let Some(lab) = &run.lab {
         insert_lab(transaction, id, lab)?;
     }
@@ -73,9 +69,7 @@ fn insert_lab(transaction: &Transaction<'_>, run: i64, lab: &LabRecord) -> Inser
     }
     let row = NewRow::default().set("run_id", &run);
     store!(row, lab, { back_end, time, server, emulated, image, wake_ups }).insert(transaction, "labs")?;
-    for (ordinal, machine) in (0u32..).zip(&lab.machines) {
-        NewRow::child("run_id", run, ordinal).with(machine).insert(transaction, "lab_machines")?;
-    }
+    insert_list(transaction, "lab_machines", ("run_id", run), &lab.machines)?;
     Ok(())
 }
 
@@ -93,8 +87,6 @@ pub(crate) fn load_run(connection: &Connection, key: RunKey) -> Result<Option<Ru
 
 fn run(connection: &Connection, row: &Row<'_>, parts: Parts) -> Result<RunRecord> {
     let id: i64 = row.get("run_id")?;
-    let events = "SELECT * FROM events WHERE run_id = ?1 ORDER BY ordinal";
-    let retries = "SELECT * FROM retries WHERE run_id = ?1 ORDER BY ordinal";
     Ok(load!(row, RunRecord {
         position, stage, block, whole_plot, session, started, elapsed_ns, failure;
         key: key(row)?,
@@ -102,12 +94,12 @@ fn run(connection: &Connection, row: &Row<'_>, parts: Parts) -> Result<RunRecord
         recordings: load_recordings(connection, id, parts)?,
         responses: responses(connection, id)?,
         checks: load_checks(connection, id)?,
-        events: all(connection, events, [id], Columns::load)?,
+        events: load_list(connection, "events", ("run_id", id))?,
         traces: map(connection, "SELECT workload, path FROM traces WHERE run_id = ?1", [id])?,
         service: wire::load_service(connection, id)?,
         lab: load_lab(connection, id)?,
         server_use: wire::load_server_use(connection, id)?,
-        retries: all(connection, retries, [id], Columns::load)?,
+        retries: load_list(connection, "retries", ("run_id", id))?,
     }))
 }
 
@@ -116,7 +108,7 @@ pub(crate) fn key(row: &Row<'_>) -> Result<RunKey> {
 }
 
 pub(crate) fn responses(connection: &Connection, run: i64) -> Result<Vec<Response>> {
-    all(connection, "SELECT * FROM responses WHERE run_id = ?1 ORDER BY ordinal", [run], Columns::load)
+    load_list(connection, "responses", ("run_id", run))
 }
 
 fn load_checks(connection: &Connection, run: i64) -> Result<Vec<Check>> {
@@ -131,8 +123,7 @@ fn load_checks(connection: &Connection, run: i64) -> Result<Vec<Check>> {
 
 fn load_lab(connection: &Connection, run: i64) -> Result<Option<LabRecord>> {
     one(connection, "SELECT * FROM labs WHERE run_id = ?1", [run], |row| {
-        let machines = "SELECT * FROM lab_machines WHERE run_id = ?1 ORDER BY ordinal";
-        let machines = all(connection, machines, [run], Columns::load)?;
+        let machines = load_list(connection, "lab_machines", ("run_id", run))?;
         Ok(load!(row, LabRecord { back_end, time, server, emulated, image, wake_ups; machines }))
     })
 }

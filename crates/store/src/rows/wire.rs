@@ -8,7 +8,7 @@ use benchmaster_record::results::{
 use rusqlite::{Connection, Result, Row, Transaction};
 
 use super::cell::{Cell, Columns, NewRow};
-use super::{Inserted, RowError, all, map, one};
+use super::{Inserted, RowError, all, load_list, map, one};
 
 columns! {
     NetworkRecord {
@@ -121,8 +121,7 @@ pub(super) fn load_service(connection: &Connection, run: i64) -> Result<Option<S
 
 pub(super) fn load_baselines(connection: &Connection) -> Result<Vec<BaselineRecord>> {
     all(connection, "SELECT * FROM baselines ORDER BY baseline_id", [], |row| {
-        let flows = "SELECT * FROM baseline_flows WHERE baseline_id = ?1 ORDER BY ordinal";
-        let flows = all(connection, flows, [row.get::<_, i64>("baseline_id")?], Columns::load)?;
+        let flows = load_list(connection, "baseline_flows", ("baseline_id", row.get("baseline_id")?))?;
         let measured = row.get::<_, Option<u64>>("rtt_count")?.is_some();
         let round_trip = if measured { Some(Columns::load(row)?) } else { None };
         let network = Columns::load(row)?;

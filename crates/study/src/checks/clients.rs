@@ -4,16 +4,16 @@ use benchmaster_record::model::{Sharing, Workload};
 use benchmaster_units::TimeSpan;
 use benchmaster_workload::program::{Effect, Program};
 
-use super::problem::Problems;
+use crate::file::Reader;
 use crate::settings::{Launcher, MOST_CLIENTS, Settings, TargetKind};
 use benchmaster_units::format::plural;
 
 /// Reports what cannot be.
-pub(super) fn check(problems: &mut Problems, settings: &Settings) {
+pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     let clients = &settings.clients;
     if let Some(count) = clients.count.filter(|count| !(1..=MOST_CLIENTS).contains(count)) {
         let message = format!("a study cannot have {count} clients");
-        return problems.add("clients.count", message, format!("write a number from 1 to {MOST_CLIENTS}"));
+        return reader.error("clients.count", message, format!("write a number from 1 to {MOST_CLIENTS}"));
     }
     let hosts = match settings.hosts() {
         Ok(hosts) => hosts,
@@ -21,37 +21,37 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
             let text = error.to_string();
             let (problem, fix) =
                 text.split_once("; ").unwrap_or((&text, "write names or patterns such as `c[1-10]`"));
-            return problems.add("clients.hosts", problem.to_owned(), fix);
+            return reader.error("clients.hosts", problem.to_owned(), fix);
         }
     };
-    launcher(problems, settings, &hosts);
+    launcher(reader, settings, &hosts);
     if clients.patience < TimeSpan::millis(100) {
         let message = format!("a patience of {} gives up processes that are only busy", clients.patience);
-        problems.add("clients.patience", message, "write `\"5s\"`, or leave it out");
+        reader.error("clients.patience", message, "write `\"5s\"`, or leave it out");
     }
     if !settings.launcher().is_here() {
-        elsewhere(problems, settings);
+        elsewhere(reader, settings);
     }
 }
 
-fn launcher(problems: &mut Problems, settings: &Settings, hosts: &[String]) {
+fn launcher(reader: &mut Reader<'_>, settings: &Settings, hosts: &[String]) {
     let clients = &settings.clients;
     let launcher = settings.launcher();
     match (launcher, hosts.is_empty()) {
-        (Launcher::Ssh, true) => problems.add(
+        (Launcher::Ssh, true) => reader.error(
             "clients.launcher",
-            "clients are to be started by ssh, and no hosts are given".into(),
+            "clients are to be started by ssh, and no hosts are given",
             "add `hosts = [\"c1\", \"c2\"]`, or write `launcher = \"local\"`",
         ),
         (Launcher::Lab, _) => {}
-        (Launcher::Threads | Launcher::Local, false) => problems.add(
+        (Launcher::Threads | Launcher::Local, false) => reader.error(
             "clients.hosts",
             format!("`launcher = \"{}\"` starts all clients on this host", launcher.name()),
             "remove `hosts`, or write `launcher = \"ssh\"`",
         ),
-        (Launcher::Slurm, false) => problems.add(
+        (Launcher::Slurm, false) => reader.error(
             "clients.hosts",
-            "Slurm chooses the hosts itself".into(),
+            "Slurm chooses the hosts itself",
             "remove `hosts`, or write `slurm_options = [\"--nodelist=c[1-10]\"]`",
         ),
         _ => {}
@@ -59,24 +59,24 @@ fn launcher(problems: &mut Problems, settings: &Settings, hosts: &[String]) {
     if let Some(count) = clients.count.filter(|count| (*count as usize) < hosts.len()) {
         let message =
             format!("{} cannot be spread over {} hosts", plural(count as usize, "client"), hosts.len());
-        problems.add("clients.count", message, "name fewer hosts, or remove `count` for one client on each");
+        reader.error("clients.count", message, "name fewer hosts, or remove `count` for one client on each");
     }
     if launcher == Launcher::Threads && settings.server.other_host().is_some() {
-        let message = "with all clients in this process no client runs on the server's host".to_owned();
+        let message = "with all clients in this process no client runs on the server's host";
         let help = "write `launcher = \"local\"`, or remove it";
-        problems.add("clients.launcher", message, help);
+        reader.error("clients.launcher", message, help);
     }
     if let Some(nodes) =
         clients.nodes.filter(|nodes| launcher == Launcher::Slurm && *nodes > settings.clients())
     {
         let message =
             format!("{} cannot be spread over {nodes} nodes", plural(settings.clients() as usize, "client"));
-        problems.add("clients.nodes", message, "write fewer nodes, or a larger `count`");
+        reader.error("clients.nodes", message, "write fewer nodes, or a larger `count`");
     }
     let counts = |option: &&String| option.starts_with("-N") || option.starts_with("--nodes");
     if let Some(option) = clients.slurm_options.iter().find(counts) {
         let message = format!("`{option}` would start other agents than are waited for");
-        problems.add("clients.slurm_options", message, "remove it, and write `nodes = 4`");
+        reader.error("clients.slurm_options", message, "remove it, and write `nodes = 4`");
     }
     let ssh = launcher == Launcher::Ssh || settings.server.other_host().is_some();
     let unused = [
@@ -89,28 +89,26 @@ fn launcher(problems: &mut Problems, settings: &Settings, hosts: &[String]) {
     for (key, _, other) in unused.into_iter().filter(|(_, unused, _)| *unused) {
         let message = format!("`clients.{key}` has no meaning with `launcher = \"{}\"`", launcher.name());
         let help = format!("remove it, or write `launcher = \"{other}\"`");
-        problems.add(&format!("clients.{key}"), message, help);
+        reader.error(&format!("clients.{key}"), message, help);
     }
 }
 
 /// What clients on other hosts cannot reach.
-fn elsewhere(problems: &mut Problems, settings: &Settings) {
+fn elsewhere(reader: &mut Reader<'_>, settings: &Settings) {
     match settings.target.kind() {
-        TargetKind::Scratch => problems.add(
+        TargetKind::Scratch => reader.error(
             "target.path",
-            "clients are on other hosts, and each would have its own temporary directory".into(),
+            "clients are on other hosts, and each would have its own temporary directory",
             "name a directory that all of them have mounted, such as `path = \"/mnt/nfs\"`",
         ),
-        TargetKind::Directory(path) if path.is_relative() => problems.add(
+        TargetKind::Directory(path) if path.is_relative() => reader.error(
             "target.path",
             format!("clients are on other hosts, where `{}` would mean another directory", path.display()),
             "write an absolute path",
         ),
-        TargetKind::Embedded(_) if settings.lab.is_none() && settings.server.listen.is_none() => problems
-            .add(
+        TargetKind::Embedded(_) if settings.lab.is_none() && settings.server.listen.is_none() => reader.error(
             "server",
-            "clients are on other hosts, and the embedded server listens on this host's loopback interface"
-                .into(),
+            "clients are on other hosts, and the embedded server listens on this host's loopback interface",
             "write `listen = \"10.0.0.1\"` in `[server]`, with the address that clients reach this host by",
         ),
         _ => {}
@@ -118,8 +116,8 @@ fn elsewhere(problems: &mut Problems, settings: &Settings) {
 }
 
 /// Whether clients in processes of their own can do a workload, and begin one after the other as asked for.
-pub(super) fn check_workload(
-    problems: &mut Problems,
+pub(crate) fn check_workload(
+    reader: &mut Reader<'_>,
     settings: &Settings,
     name: &str,
     workload: &Workload,
@@ -139,7 +137,7 @@ pub(super) fn check_workload(
                  share: none knows what the others write"
             );
             let help = "write `launcher = \"threads\"` in `[clients]`, make the files `\"private\"`, or remove `verify`";
-            problems.add(&format!("workload.{name}"), message, help);
+            reader.error(&format!("workload.{name}"), message, help);
         }
     }
     let stagger = settings.clients.stagger;
@@ -153,14 +151,14 @@ pub(super) fn check_workload(
                     TimeSpan(last)
                 );
                 let help = "write a longer `duration`, or a shorter `stagger`";
-                problems.add("clients.stagger", message, help);
+                reader.error("clients.stagger", message, help);
             }
             None => {
                 let message = format!(
                     "clients that start one after the other must end together, and the workload `{name}` has no duration"
                 );
                 let help = format!("add a duration to `[workload.{name}]`, or remove `stagger`");
-                problems.add("clients.stagger", message, help);
+                reader.error("clients.stagger", message, help);
             }
         }
     }

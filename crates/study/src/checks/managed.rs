@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::problem::Problems;
+use crate::file::Reader;
 use crate::path;
 use crate::settings::{
     CacheControl, LabServer, SERVER, ServerCache, ServerKind, Settings, StepSide, TargetKind, substitute,
 };
 
 /// Reports what cannot be.
-pub(super) fn check(problems: &mut Problems, settings: &Settings) {
+pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     let server = &settings.server;
     if !server.is_managed() {
         // A host alone is what `{server}` stands for.
@@ -19,30 +19,27 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
         };
         for key in server.changed_managed().into_iter().filter(|key| !(named && key == "host")) {
             let message = format!("`server.{key}` is for a server that the study sets up");
-            problems.add(
-                &format!("server.{key}"),
-                message,
-                "write `kind = \"managed\"` in `[server]`, or remove it",
-            );
+            let help = "write `kind = \"managed\"` in `[server]`, or remove it";
+            reader.error(&format!("server.{key}"), message, help);
         }
     } else {
-        steps(problems, settings);
+        steps(reader, settings);
         // Of an export they have been told to be for the embedded one.
         if matches!(settings.target.kind(), TargetKind::Scratch) {
-            let message = "the target is a temporary directory, which no managed server serves".to_owned();
+            let message = "the target is a temporary directory, which no managed server serves";
             let help = "give the `mount` or the `url` that the steps set up";
-            problems.add("target.path", message, help);
+            reader.error("target.path", message, help);
         }
         if let Some(host) = server.other_host().filter(|_| server.cache == ServerCache::Cold) {
             let message =
                 format!("`cold` empties the cache of a server on this host, and the server is on `{host}`");
             let help = "add a step with `when = \"run\"` and `command = \"sync; echo 3 > /proc/sys/vm/drop_caches\"`: it is done \
                         before files are prepared, which are used again by later runs";
-            problems.add("server.cache", message, help);
+            reader.error("server.cache", message, help);
         }
         if server.host.as_ref().is_some_and(|host| host.trim().is_empty() || host.starts_with('-')) {
             let help = "write its name as `ssh` knows it, or leave it out for this host";
-            problems.add("server.host", "the host of the server has no name that can be".into(), help);
+            reader.error("server.host", "the host of the server has no name that can be", help);
         }
     }
     let embedded = matches!(settings.target.kind(), TargetKind::Embedded(_));
@@ -54,23 +51,23 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
                 format!("`{}` is to run on the server's host, where the study has no agent", collect.name);
             let help =
                 "write `on = \"clients\"`, or `kind = \"managed\"` and the server's `host` in `[server]`";
-            problems.add(&format!("collect[{index}].on"), message, help);
+            reader.error(&format!("collect[{index}].on"), message, help);
         }
     }
     let mounted = matches!(settings.target.kind(), TargetKind::Mount(_));
     if settings.run.cache == CacheControl::Remount && !mounted {
         let help = "let the study mount the target: `mount = { source = \"server:/export\" }` in `[target]`; or use \
                     `cache_hook`";
-        problems.add("run.cache", "only what the study has mounted can be mounted again".into(), help);
+        reader.error("run.cache", "only what the study has mounted can be mounted again", help);
     }
 }
 
-fn steps(problems: &mut Problems, settings: &Settings) {
+fn steps(reader: &mut Reader<'_>, settings: &Settings) {
     let server = &settings.server;
     debug_assert_eq!(server.kind, Some(ServerKind::Managed));
     for name in server.parameters.keys().filter(|name| !path::is_name(name)) {
         let message = format!("`{name}` cannot be the name of a parameter");
-        problems.add("server.parameters", message, "use letters, digits, `_` and `-`");
+        reader.error("server.parameters", message, "use letters, digits, `_` and `-`");
     }
     let steps = server.steps.iter().map(|step| (&step.name, &step.command, step.timeout));
     let teardown = server.teardown.iter().map(|step| (&step.name, &step.command, step.timeout));
@@ -86,15 +83,15 @@ fn steps(problems: &mut Problems, settings: &Settings) {
                 "" => "a step has an empty name".to_owned(),
                 name => format!("two steps are called `{name}`"),
             };
-            problems.add(&format!("{place}.name"), message, "give each its own name");
+            reader.error(&format!("{place}.name"), message, "give each its own name");
         }
         if command.trim().is_empty() {
             let message = format!("the step `{name}` has no command");
-            problems.add(&format!("{place}.command"), message, "write a shell command");
+            reader.error(&format!("{place}.command"), message, "write a shell command");
         }
         if timeout.nanos() == 0 {
             let message = format!("a timeout of 0 stops the step `{name}` at once");
-            problems.add(&format!("{place}.timeout"), message, "write `\"60s\"`, or leave it out");
+            reader.error(&format!("{place}.timeout"), message, "write `\"60s\"`, or leave it out");
         }
         if let Err(unknown) = substitute(command, &server.parameters) {
             let message =
@@ -106,7 +103,7 @@ fn steps(problems: &mut Problems, settings: &Settings) {
                 "add it to `[server.parameters]`{known}; double the braces that are meant for the shell: `{{{{{}}}}}`",
                 unknown.0
             );
-            problems.add(&format!("{place}.command"), message, help);
+            reader.error(&format!("{place}.command"), message, help);
         }
     }
 }

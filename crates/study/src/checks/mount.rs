@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use benchmaster_nfs_client::options::MountOptions;
 
-use super::problem::Problem;
 use crate::settings::{LabSettings, MountSettings, OptionText, SERVER, ServerSettings, TargetSettings};
 
 /// The target of a treatment. A mount from `{server}` without a lab and without a host is an export of the embedded server,
 /// which Benchmaster's own client mounts with the cache of the Linux client: the same study on neither machines nor hosts.
 ///
 /// # Errors
-/// When the mount has an option that Benchmaster's own client does not.
+/// When the mount has an option that Benchmaster's own client does not: the mistake, and what would be right.
 pub(crate) fn target_of(
     target: TargetSettings,
     server: &ServerSettings,
     lab: Option<&LabSettings>,
-) -> Result<TargetSettings, Problem> {
+) -> Result<TargetSettings, (String, String)> {
     let elsewhere = lab.is_some() || server.host.is_some() || server.is_managed();
     let mount = target.mount.as_ref().filter(|_| !elsewhere && target.url.is_none() && target.path.is_none());
     let Some(mount) = mount.filter(|mount| mount.host() == Some(SERVER)) else { return Ok(target) };
@@ -28,7 +27,7 @@ pub(crate) fn target_of(
             let help = format!(
                 "remove `{option}`, run the study with `--lab`, or name the server in `[server] host`"
             );
-            Err(Problem { path: "target.mount".into(), message, help })
+            Err((message, help))
         }
     }
 }

@@ -6,11 +6,11 @@ use benchmaster_netem::network::is_congestion_control;
 use benchmaster_nfs_client::rpc::Transport;
 use benchmaster_units::TimeSpan;
 
-use super::problem::Problems;
+use crate::file::Reader;
 use crate::settings::{Means, NetworkSettings, Settings, TargetKind};
 
 /// Reports what cannot be.
-pub(super) fn check(problems: &mut Problems, settings: &Settings) {
+pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     let network = &settings.network;
     let first = if network.delay > TimeSpan::default() { Some("delay") } else { network.beyond_delay() };
     if let Some(key) = first {
@@ -18,13 +18,13 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
         for (key, span) in longest.into_iter().filter(|(_, span)| span.0 > LONGEST_DELAY) {
             let message = format!("a {key} of {span} is longer than can be emulated");
             let help = format!("write one up to `\"{}\"`", TimeSpan(LONGEST_DELAY));
-            problems.add(&format!("network.{key}"), message, help);
+            reader.error(&format!("network.{key}"), message, help);
         }
         if network.jitter > network.delay {
             let message =
                 format!("a jitter of {} is more than the delay of {}", network.jitter, network.delay);
             let help = "write a longer `delay`: packets cannot arrive before they were sent";
-            problems.add("network.jitter", message, help);
+            reader.error("network.jitter", message, help);
         }
         for (key, bandwidth) in
             [("bandwidth", network.bandwidth), ("server_bandwidth", network.server_bandwidth)]
@@ -34,29 +34,29 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
                 let message = format!("a bandwidth of {bandwidth} is less than can be emulated");
                 let help =
                     format!("write at least `\"{LEAST_BANDWIDTH}bit/s\"`, or leave it out for no limit");
-                problems.add(&format!("network.{key}"), message, help);
+                reader.error(&format!("network.{key}"), message, help);
             }
         }
         if network.queue.is_some() && network.bandwidth.is_none() {
-            let message = "nothing waits in a queue where no bandwidth is limited".to_owned();
-            problems.add("network.queue", message, "add `bandwidth`, or remove it");
+            let message = "nothing waits in a queue where no bandwidth is limited";
+            reader.error("network.queue", message, "add `bandwidth`, or remove it");
         }
-        check_tcp(problems, network);
-        check_queues(problems, network);
+        check_tcp(reader, network);
+        check_queues(reader, network);
         match settings.target.kind() {
             // Between machines it is.
             TargetKind::Mount(_) | TargetKind::Embedded(_) if settings.lab.is_some() => {}
             TargetKind::Directory(_) | TargetKind::Scratch | TargetKind::Mount(_) => {
                 let help = "give the target a `url`, or emulate the network outside of the study (for example with `tc netem`)";
-                let message = "the network of a directory cannot be emulated".to_owned();
-                problems.add(&format!("network.{key}"), message, help);
+                let message = "the network of a directory cannot be emulated";
+                reader.error(&format!("network.{key}"), message, help);
             }
-            TargetKind::External(_) => by_relay(problems, settings, "the server is not the embedded one"),
+            TargetKind::External(_) => by_relay(reader, settings, "the server is not the embedded one"),
             TargetKind::Embedded(_) if !settings.launcher().is_here() => {
-                by_relay(problems, settings, "clients are on other hosts");
+                by_relay(reader, settings, "clients are on other hosts");
             }
             TargetKind::Embedded(_) if network.means == Means::Relay => {
-                by_relay(problems, settings, "`means` asks for a relay");
+                by_relay(reader, settings, "`means` asks for a relay");
             }
             TargetKind::Embedded(_) => {}
         }
@@ -73,92 +73,92 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
         );
         let help =
             "write `means = \"auto\"`, or use `url = \"nfs://{server}/export\"` with clients on this host";
-        problems.add("network.means", message, help);
+        reader.error("network.means", message, help);
     }
     if settings.clients.namespaces && !here {
         let message = "namespaces are joined by a network to the embedded server's, which is not used with clients here";
         let help = "remove it, or use `url = \"nfs://{server}/export\"` with clients on this host";
-        problems.add("clients.namespaces", message.into(), help);
+        reader.error("clients.namespaces", message, help);
     }
     if settings.clients.namespaces && network.means == Means::Relay {
-        let message = "a relay joins no namespaces".to_owned();
-        problems.add("network.means", message, "write `means = \"auto\"`, or remove `clients.namespaces`");
+        let message = "a relay joins no namespaces";
+        reader.error("network.means", message, "write `means = \"auto\"`, or remove `clients.namespaces`");
     }
     if settings.server.listen.is_some() && here && (settings.clients.namespaces || between_namespaces) {
         let message =
             "the embedded server listens in its own network namespace, not at an address of this host";
-        problems.add("server.listen", message.into(), "remove it");
+        reader.error("server.listen", message, "remove it");
     }
 }
 
 /// Reports what interfaces and TCP never have.
-fn check_tcp(problems: &mut Problems, network: &NetworkSettings) {
+fn check_tcp(reader: &mut Reader<'_>, network: &NetworkSettings) {
     let sizes = u32::from(LEAST_MTU)..=u32::from(MOST_MTU);
     if let Some(mtu) = network.mtu.filter(|mtu| !sizes.contains(mtu)) {
         let message = format!("an MTU of {mtu} bytes cannot be emulated");
         let help =
             format!("write a number of bytes from {LEAST_MTU} to {MOST_MTU}: 1500, or 9000 for jumbo frames");
-        problems.add("network.mtu", message, help);
+        reader.error("network.mtu", message, help);
     }
     let is_name = |name: &&String| is_congestion_control(name);
     if let Some(name) = network.congestion.as_ref().filter(|name| !is_name(name)) {
         let message = format!("`{name}` cannot be the name of a congestion control");
         let help = "write one that `cat /proc/sys/net/ipv4/tcp_available_congestion_control` shows, such as `\"cubic\"`, or remove it for the host's default";
-        problems.add("network.congestion", message, help);
+        reader.error("network.congestion", message, help);
     }
 }
 
 /// Reports transmit queues that cannot be, or change nothing.
-fn check_queues(problems: &mut Problems, network: &NetworkSettings) {
+fn check_queues(reader: &mut Reader<'_>, network: &NetworkSettings) {
     let Some(key) = network.of_queues() else { return };
     if let Some(queues) = network.queues.filter(|queues| !(1..=MOST_QUEUES).contains(queues)) {
         let message = format!("an interface with {queues} transmit queues cannot be emulated");
-        problems.add("network.queues", message, format!("write a number from 1 to {MOST_QUEUES}"));
+        reader.error("network.queues", message, format!("write a number from 1 to {MOST_QUEUES}"));
     }
     if let Some(period) = network.rehash.filter(|period| period.0 < LEAST_REHASH) {
         let message = format!("a re-hash every {period} is more often than can be emulated");
-        problems.add("network.rehash", message, format!("write at least `\"{}\"`", TimeSpan(LEAST_REHASH)));
+        reader.error("network.rehash", message, format!("write at least `\"{}\"`", TimeSpan(LEAST_REHASH)));
     }
     if network.hash_key.is_some() && network.hash_seed.is_some() {
-        let message = "`hash_key` is the key that `hash_seed` would give".to_owned();
-        problems.add("network.hash_key", message, "remove one of them");
+        let message = "`hash_key` is the key that `hash_seed` would give";
+        reader.error("network.hash_key", message, "remove one of them");
     }
     if network.bandwidth.is_none() && network.server_bandwidth.is_none() {
-        let message = "nothing waits in transmit queues where no bandwidth is limited".to_owned();
+        let message = "nothing waits in transmit queues where no bandwidth is limited";
         let help = "add `server_bandwidth` for those of the server, or `bandwidth` for those of the clients";
-        problems.add(&format!("network.{key}"), message, help);
+        reader.error(&format!("network.{key}"), message, help);
     }
     if network.means == Means::Netem {
-        let message = "transmit queues are emulated by the wire only".to_owned();
-        problems.add("network.means", message, "write `means = \"auto\"`");
+        let message = "transmit queues are emulated by the wire only";
+        reader.error("network.means", message, "write `means = \"auto\"`");
     }
 }
 
 /// What a relay for TCP connections cannot do, which is all that is left because of `why`.
-fn by_relay(problems: &mut Problems, settings: &Settings, why: &str) {
+fn by_relay(reader: &mut Reader<'_>, settings: &Settings, why: &str) {
     let network = &settings.network;
     if let Some(key) = network.beyond_delay() {
         let message =
             format!("`network.{key}` cannot be emulated: {why}, which leaves a relay, and that delays only");
         let help = "use `url = \"nfs://{server}/export\"` with clients on this host and `means = \"auto\"`, or emulate it outside \
                     of the study (`tc netem`)";
-        problems.add(&format!("network.{key}"), message, help);
+        reader.error(&format!("network.{key}"), message, help);
     }
     if matches!(network.means, Means::Netem | Means::Wire) {
         let message = format!("`{}` cannot be used: {why}", network.means.name());
         let help = "write `means = \"auto\"`, which is a relay here";
-        problems.add("network.means", message, help);
+        reader.error("network.means", message, help);
     }
     let Ok(Some(options)) = settings.target.mount_options("127.0.0.1") else { return };
     if options.transport == Transport::Udp {
         let help = "use TCP, or emulate the network outside of the study";
-        problems.add("network.delay", "the delay is emulated for TCP only".into(), help);
+        reader.error("network.delay", "the delay is emulated for TCP only", help);
     }
     let embedded = matches!(settings.target.kind(), TargetKind::Embedded(_));
     if !embedded && !options.version.has_state() && options.port.or(options.mount_port).is_none() {
         let help = "say where MOUNT is: add `mountport = 20048`, for example";
         let message =
             format!("the portmapper of `{}` cannot be asked through the emulated network", options.host);
-        problems.add("network.delay", message, help);
+        reader.error("network.delay", message, help);
     }
 }

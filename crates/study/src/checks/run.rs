@@ -3,15 +3,15 @@
 use benchmaster_telemetry::sampling::sampler_names;
 use benchmaster_units::TimeSpan;
 
-use super::problem::Problems;
+use crate::file::Reader;
 use crate::path;
 use crate::settings::{CollectSettings, Settings};
 use crate::suggest;
 
-pub(super) fn check(problems: &mut Problems, settings: &Settings) {
+pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     let mut require = |holds: bool, path: &str, message: String, help: &str| {
         if !holds {
-            problems.add(path, message, help);
+            reader.error(path, message, help);
         }
     };
     let run = &settings.run;

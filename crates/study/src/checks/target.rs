@@ -1,25 +1,25 @@
 //! Whether the target of a treatment, and the server of an export, can be used.
 
-use super::problem::Problems;
+use crate::file::Reader;
 use crate::settings::{SCRATCH, SERVER, ServerKind, Settings, TargetKind};
 
 /// Reports what cannot be.
-pub(super) fn check(problems: &mut Problems, settings: &Settings) {
+pub(super) fn check(reader: &mut Reader<'_>, settings: &Settings) {
     let target = &settings.target;
     let given =
         [("path", target.path.is_some()), ("url", target.url.is_some()), ("mount", target.mount.is_some())];
     let given: Vec<_> = given.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect();
     match given[..] {
-        [] => problems.add("target",
-            "the target has neither a `path` nor a `url`".into(),
+        [] => reader.error("target",
+            "the target has neither a `path` nor a `url`",
             "add `path = \"/mnt/x\"` (a directory) or `url = \"nfs://server/export\"`; `path = \"{scratch}\"` is a temporary \
              directory, `url = \"nfs://{server}/export\"` the embedded server, and `mount = { source = \"server:/export\" }` is \
              mounted for the study",
         ),
-        ["path"] => directory(problems, settings, target.path.as_deref().unwrap_or_default()),
-        ["mount"] => mount(problems, settings),
-        ["url"] => export(problems, settings),
-        [first, .., last] => problems.add(&format!("target.{last}"),
+        ["path"] => directory(reader, settings, target.path.as_deref().unwrap_or_default()),
+        ["mount"] => mount(reader, settings),
+        ["url"] => export(reader, settings),
+        [first, .., last] => reader.error(&format!("target.{last}"),
             format!("the target has both a `{first}` and a `{last}`"),
             "keep one: a directory, a file system to mount, or an export for Benchmaster's own client",
         ),
@@ -27,61 +27,58 @@ pub(super) fn check(problems: &mut Problems, settings: &Settings) {
     }
 }
 
-fn directory(problems: &mut Problems, settings: &Settings, path: &str) {
+fn directory(reader: &mut Reader<'_>, settings: &Settings, path: &str) {
     if path.is_empty() {
         let help = "name a directory such as `\"/mnt/x\"`";
-        problems.add("target.path", "the target's path is empty".into(), help);
+        reader.error("target.path", "the target's path is empty", help);
     }
     if path.contains('\0') {
-        problems.add("target.path", "the target's path has a NUL character".into(), "remove it");
+        reader.error("target.path", "the target's path has a NUL character", "remove it");
     }
     if path.starts_with("nfs://") {
         let help = "write it as `url`; a `path` is a directory";
-        problems.add("target.path", format!("`{path}` is a URL, not a path"), help);
+        reader.error("target.path", format!("`{path}` is a URL, not a path"), help);
     } else if path != SCRATCH && path.contains(['{', '}']) {
         let help = "`{scratch}` alone is a temporary directory; any other path is used as written";
-        problems.add("target.path", format!("`{path}` has an unknown placeholder"), help);
+        reader.error("target.path", format!("`{path}` has an unknown placeholder"), help);
     }
-    only_of_exports(problems, settings);
+    only_of_exports(reader, settings);
 }
 
-fn mount(problems: &mut Problems, settings: &Settings) {
+fn mount(reader: &mut Reader<'_>, settings: &Settings) {
     let Some(mount) = &settings.target.mount else { return };
     for (key, text) in [("source", &mount.source), ("type", &mount.kind)] {
         if text.trim().is_empty() {
             let help = "write `mount = { source = \"server:/export\", options = \"vers=4.1\" }`";
-            problems.add("target.mount", format!("the `{key}` of the mount is empty"), help);
+            reader.error("target.mount", format!("the `{key}` of the mount is empty"), help);
         }
     }
     if let Some(path) = mount.path.as_ref().filter(|path| !path.starts_with('/')) {
         let help = "write an absolute path such as `\"/mnt/x\"`, or leave it out";
-        problems.add("target.mount", format!("the mount's path `{path}` is not absolute"), help);
+        reader.error("target.mount", format!("the mount's path `{path}` is not absolute"), help);
     }
     let texts = [&mount.source, &mount.options, &mount.kind].into_iter().chain(&mount.path);
     if texts.into_iter().any(|text| text.contains(['\0', '\n'])) {
-        let message = "the mount has a character that no mount can have".to_owned();
-        problems.add("target.mount", message, "remove line breaks and NUL characters");
+        let message = "the mount has a character that no mount can have";
+        reader.error("target.mount", message, "remove line breaks and NUL characters");
     }
     let rest = mount.source.strip_prefix(SERVER).unwrap_or(&mount.source);
     if rest.contains(['{', '}']) || (rest.len() < mount.source.len() && !rest.starts_with(':')) {
         let message = format!("`{}` has an unknown placeholder", mount.source);
         let help = format!("`{SERVER}` as the host stands for the server: `{SERVER}:/export`");
-        problems.add("target.mount", message, help);
+        reader.error("target.mount", message, help);
     }
-    only_of_exports(problems, settings);
+    only_of_exports(reader, settings);
 }
 
 /// Reports keys that a target which is reached by system calls does not use.
-fn only_of_exports(problems: &mut Problems, settings: &Settings) {
+fn only_of_exports(reader: &mut Reader<'_>, settings: &Settings) {
     if let Some(name) = settings.target.options.keys().next() {
         let message = format!(
             "`target.{name}` is an option of Benchmaster's own client, and a directory does not use it"
         );
-        problems.add(
-            &format!("target.{name}"),
-            message,
-            "give a `url`, or mount the file system with this option",
-        );
+        let help = "give a `url`, or mount the file system with this option";
+        reader.error(&format!("target.{name}"), message, help);
     }
     // What serves a lab is looked at with it.
     if settings.lab.is_some() {
@@ -94,18 +91,18 @@ fn only_of_exports(problems: &mut Problems, settings: &Settings) {
         let help =
             "a directory is served by whatever it is mounted from; remove it, or give the target a `url`";
         let message = format!("`server.{key}` has no meaning for a target that is a directory");
-        problems.add(&format!("server.{key}"), message, help);
+        reader.error(&format!("server.{key}"), message, help);
     }
 }
 
-fn export(problems: &mut Problems, settings: &Settings) {
+fn export(reader: &mut Reader<'_>, settings: &Settings) {
     let (target, server) = (&settings.target, &settings.server);
     let options = match target.mount_options("127.0.0.1") {
         Ok(options) => options,
         Err(mistake) => {
             let fix =
                 mistake.fix.unwrap_or_else(|| "write `url = \"nfs://server/export?version=4.1\"`".into());
-            return problems.add(&format!("target.{}", mistake.key), mistake.problem, fix);
+            return reader.error(&format!("target.{}", mistake.key), mistake.problem, fix);
         }
     };
     let url = target.place();
@@ -113,19 +110,19 @@ fn export(problems: &mut Problems, settings: &Settings) {
     let rest = if embedded { url.replacen(SERVER, "", 1) } else { url.to_owned() };
     if rest.contains(['{', '}']) {
         let help = "`{server}` as the host stands for the embedded server: `nfs://{server}/export`";
-        return problems.add("target.url", format!("`{url}` has an unknown placeholder"), help);
+        return reader.error("target.url", format!("`{url}` has an unknown placeholder"), help);
     }
     // What serves a lab is looked at with it.
     if settings.lab.is_some() {
         return;
     }
     match (embedded, server.kind) {
-        (true, Some(kind @ (ServerKind::External | ServerKind::Managed))) => problems.add(
+        (true, Some(kind @ (ServerKind::External | ServerKind::Managed))) => reader.error(
             "server.kind",
             format!("the server is {}, and the URL's host stands for the embedded one", kind.name()),
             "name the host in `target.url`, or remove `kind`",
         ),
-        (false, Some(ServerKind::Memory)) => problems.add(
+        (false, Some(ServerKind::Memory)) => reader.error(
             "server.kind",
             format!("the server is the embedded one, and `{url}` names another"),
             "write `url = \"nfs://{server}/export\"`, or remove `kind`",
@@ -134,7 +131,7 @@ fn export(problems: &mut Problems, settings: &Settings) {
             for key in server.changed() {
                 let help = "remove it, or write `url = \"nfs://{server}/export\"` for the embedded server";
                 let message = format!("`server.{key}` is for the embedded server, and `{url}` names another");
-                problems.add(&format!("server.{key}"), message, help);
+                reader.error(&format!("server.{key}"), message, help);
             }
         }
         (true, _) => {
@@ -145,10 +142,10 @@ fn export(problems: &mut Problems, settings: &Settings) {
                 let key = key.unwrap_or("url");
                 let port = options.port.or(options.mount_port).unwrap_or_default();
                 let message = format!("the embedded server takes a free port, not port {port}");
-                problems.add(&format!("target.{key}"), message, "remove the port");
+                reader.error(&format!("target.{key}"), message, "remove the port");
             }
             if let Err((key, problem, help)) = server.config("/export") {
-                problems.add(&format!("server.{key}"), problem, help);
+                reader.error(&format!("server.{key}"), problem, help);
             }
         }
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use benchmaster_record::results::numeric_values;
+use benchmaster_record::results::{FactorRecord, numeric_values};
 
 use super::centre;
-use super::section::{Reader, check_name, unknown_key};
+use super::section::{Reader, unknown_key};
 use super::tree::{Node, Table, Value};
 use crate::diagnostics::Diagnostic;
 use crate::path::{self, Segment};
@@ -57,40 +57,26 @@ const FACTOR_KEYS: [&str; 3] = ["parameter", "levels", "hard_to_change"];
 
 /// Reads all factors, and after them what stands for the blocks if these set parameters. `None` when there are mistakes, which have then been reported.
 pub(crate) fn read_all(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Factor>> {
-    let factors = read_factors(reader, text)?;
-    let blocks = read_blocks(reader, text)?;
-    let factors: Vec<_> = factors.into_iter().chain(blocks).collect();
-    no_parameter_twice(reader, &factors).then_some(factors)
+    let before = reader.diagnostics.errors();
+    let mut factors = Vec::new();
+    if let Some(node) = reader.tree.get("factors") {
+        let entries = reader.table("factors", node)?.iter();
+        factors.extend(entries.filter_map(|(key, node)| read_factor(reader, text, &key.name, node)));
+    }
+    factors.extend(read_blocks(reader, text));
+    no_parameter_twice(reader, &factors);
+    (reader.diagnostics.errors() == before).then_some(factors)
 }
 
-fn read_factors(reader: &mut Reader<'_>, text: &str) -> Option<Vec<Factor>> {
-    let Some(node) = reader.tree.get("factors") else { return Some(Vec::new()) };
-    let table = reader.table("factors", node)?;
-    let factors: Vec<_> =
-        table.iter().map(|(key, node)| read_factor(reader, text, &key.name, &key.span, node)).collect();
-    factors.into_iter().collect()
-}
-
-fn read_factor(
-    reader: &mut Reader<'_>,
-    text: &str,
-    name: &str,
-    span: &Range<usize>,
-    node: &Arc<Node>,
-) -> Option<Factor> {
+fn read_factor(reader: &mut Reader<'_>, text: &str, name: &str, node: &Arc<Node>) -> Option<Factor> {
     let section = format!("factors.{name}");
-    let mut good = check_name("factor", name, span, reader.diagnostics);
     let table = reader.table(&section, node)?;
     for key in table.keys().filter(|key| !FACTOR_KEYS.contains(&&*key.name)) {
         reader.diagnostics.push(unknown_key(&key.name, &section, &FACTOR_KEYS).at(key.span.clone()));
-        good = false;
     }
     let Some(levels) = table.get("levels") else {
-        reader.diagnostics.push(
-            Diagnostic::error(format!("the factor `{name}` has no levels"))
-                .at(node.span.clone())
-                .help("add `levels = [ … ]`, or `levels = { name = { \"path\" = value }, … }`"),
-        );
+        let help = "add `levels = [ … ]`, or `levels = { name = { \"path\" = value }, … }`";
+        reader.diagnostics.error(&node.span, format!("the factor `{name}` has no levels"), help);
         return None;
     };
     let levels = match &levels.value {
@@ -101,11 +87,11 @@ fn read_factor(
                 format!("`{section}.levels` must be an array or a table, not {}", other.type_name());
             let help =
                 "write `levels = [\"64KiB\", \"1MiB\"]`, or `levels = { name = { \"path\" = value }, … }`";
-            reader.diagnostics.push(Diagnostic::error(message).at(levels.span.clone()).help(help));
+            reader.diagnostics.error(&levels.span, message, help);
             None
         }
     }?;
-    good &= check_levels(reader, name, &node.span.clone(), &levels);
+    check_levels(reader, name, &node.span, &levels);
     let hard_to_change = match table.get("hard_to_change").map(|node| (&node.value, node)) {
         None => None,
         Some((Value::Boolean(hard), _)) => Some(*hard),
@@ -113,53 +99,34 @@ fn read_factor(
             let message =
                 format!("`{section}.hard_to_change` must be `true` or `false`, not {}", other.type_name());
             reader.diagnostics.push(Diagnostic::error(message).at(node.span.clone()));
-            good = false;
             None
         }
     };
-    good.then(|| Factor {
-        name: name.to_owned(),
-        span: node.span.clone(),
-        levels,
-        hard_to_change,
-        is_block: false,
-        is_load: false,
-    })
+    let name = name.to_owned();
+    Some(Factor { name, span: node.span.clone(), levels, hard_to_change, is_block: false, is_load: false })
 }
 
-/// The parameters that the blocks of the design set, as a factor whose levels are the blocks; `Some(None)` when they set
-/// none. `None` when there are mistakes, which have then been reported.
-fn read_blocks(reader: &mut Reader<'_>, text: &str) -> Option<Option<Factor>> {
-    let design = reader.tree.get("design").and_then(|node| node.table());
-    let Some((key, node)) = design.and_then(|design| design.entry("blocks")) else { return Some(None) };
-    let Value::Array(blocks) = &node.value else { return Some(None) };
+/// The parameters that the blocks of the design set, as a factor whose levels are the blocks.
+fn read_blocks(reader: &mut Reader<'_>, text: &str) -> Option<Factor> {
+    let (key, node) = reader.tree.table("design")?.entry("blocks")?;
+    let Value::Array(blocks) = &node.value else { return None };
     let mut levels = Vec::new();
-    let mut good = true;
     for node in blocks {
         // What is not of this form has been reported when the section was read.
         let block = node.table()?;
         let name = block.get("name")?;
-        good &= check_name("block", name.text()?, &name.span, reader.diagnostics);
-        let set = block.get("set").and_then(|set| set.table());
-        let settings = set.map_or_else(Vec::new, |set| settings(text, set));
+        let settings = block.table("set").map_or_else(Vec::new, |set| settings(text, set));
         for setting in &settings {
-            good &= check_path(reader, &setting.path, &setting.span);
+            check_path(reader, &setting.path, &setting.span);
         }
         levels.push(Level { name: name.text()?.to_owned(), span: name.span.clone(), settings });
     }
     if levels.iter().all(|level| level.settings.is_empty()) {
-        return good.then_some(None);
+        return None;
     }
-    good &= same_parameters(reader, "the block", "blocks", &levels);
-    let blocks = Factor {
-        name: "block".to_owned(),
-        span: key.span.clone(),
-        levels,
-        hard_to_change: None,
-        is_block: true,
-        is_load: false,
-    };
-    good.then_some(Some(blocks))
+    same_parameters(reader, "the block", "blocks", &levels);
+    let (name, span) = ("block".to_owned(), key.span.clone());
+    Some(Factor { name, span, levels, hard_to_change: None, is_block: true, is_load: false })
 }
 
 /// The centre between the two levels of each factor. Reports factors that have none.
@@ -174,7 +141,7 @@ pub(crate) fn centres(reader: &mut Reader<'_>, factors: &[Factor]) -> Option<Vec
                     format!("centre points need a centre of every factor, and `{name}` has none: {why}");
                 let help = "remove `centre_points`, or give every factor two levels that are numbers, sizes, \
                             durations or rates with a value in the middle";
-                reader.report_at("design.centre_points", Diagnostic::error(message).help(help));
+                reader.error("design.centre_points", message, help);
             }
         }
     }
@@ -223,6 +190,21 @@ pub(crate) fn add_centres(factors: &mut [Factor], centres: &[Value]) {
 }
 
 impl Factor {
+    /// What is stored of it.
+    pub(crate) fn record(&self) -> FactorRecord {
+        let settings = self.levels.iter().map(|level| {
+            let pairs = level.settings.iter().map(|setting| (setting.path.clone(), setting.written.clone()));
+            pairs.collect()
+        });
+        let settings: Vec<_> = settings.collect();
+        FactorRecord {
+            name: self.name.clone(),
+            levels: self.levels.iter().map(|level| level.name.clone()).collect(),
+            values: numeric_values(&settings),
+            settings,
+        }
+    }
+
     /// Whether a change of its level takes long by the nature of what it sets, and it does not say otherwise.
     pub(crate) fn takes_long(&self) -> bool {
         let slow = |setting: &Setting| HARD_TO_CHANGE.contains(&setting.path.as_str());
@@ -240,13 +222,9 @@ fn listed_levels(
     values: &[Arc<Node>],
 ) -> Option<Vec<Level>> {
     let Some(parameter) = table.get("parameter") else {
-        reader.diagnostics.push(
-            Diagnostic::error(format!(
-                "the factor `{name}` lists values but does not say of which parameter"
-            ))
-            .at(node.span.clone())
-            .help("add `parameter = \"workload.NAME.io_size\"` (the path of any parameter of the study)"),
-        );
+        let message = format!("the factor `{name}` lists values but does not say of which parameter");
+        let help = "add `parameter = \"workload.NAME.io_size\"` (the path of any parameter of the study)";
+        reader.diagnostics.error(&node.span, message, help);
         return None;
     };
     let Some(path) = parameter.text() else {
@@ -288,42 +266,31 @@ fn named_levels(
     named: &Table,
 ) -> Option<Vec<Level>> {
     if let Some(parameter) = table.get("parameter") {
-        reader.diagnostics.push(
-            Diagnostic::error(format!(
-                "the factor `{factor}` has both a `parameter` and levels that name parameters"
-            ))
-            .at(parameter.span.clone())
-            .help("remove `parameter`, or list the values: `levels = [ … ]`"),
-        );
+        let message = format!("the factor `{factor}` has both a `parameter` and levels that name parameters");
+        let help = "remove `parameter`, or list the values: `levels = [ … ]`";
+        reader.diagnostics.error(&parameter.span, message, help);
         return None;
     }
+    let before = reader.diagnostics.errors();
     let mut levels = Vec::new();
-    let mut good = true;
     for (key, node) in named.iter() {
-        good &= check_name("level", &key.name, &key.span, reader.diagnostics);
         let Some(parameters) = node.table() else {
-            reader.diagnostics.push(
-                Diagnostic::error(format!("the level `{}` must be a table of parameters", key.name))
-                    .at(node.span.clone())
-                    .help("write `{ \"workload.NAME.io_size\" = \"64KiB\" }`"),
-            );
-            good = false;
+            let message = format!("the level `{}` must be a table of parameters", key.name);
+            let help = "write `{ \"workload.NAME.io_size\" = \"64KiB\" }`";
+            reader.diagnostics.error(&node.span, message, help);
             continue;
         };
         let settings = settings(text, parameters);
         for setting in &settings {
-            good &= check_path(reader, &setting.path, &setting.span);
+            check_path(reader, &setting.path, &setting.span);
         }
         if settings.is_empty() {
-            reader.diagnostics.push(
-                Diagnostic::error(format!("the level `{}` sets no parameter", key.name))
-                    .at(node.span.clone()),
-            );
-            good = false;
+            let error = Diagnostic::error(format!("the level `{}` sets no parameter", key.name));
+            reader.diagnostics.push(error.at(node.span.clone()));
         }
         levels.push(Level { name: key.name.clone(), span: key.span.clone(), settings });
     }
-    good.then_some(levels)
+    (reader.diagnostics.errors() == before).then_some(levels)
 }
 
 /// The parameters of a level. A dotted key without quotes (`target.path = …`) is a table in TOML with the span of its key;
@@ -396,97 +363,77 @@ fn check_path(reader: &mut Reader<'_>, path: &str, span: &Range<usize>) -> bool 
 
 /// The names of the workloads of a study.
 pub(crate) fn workload_names(tree: &Table) -> Vec<String> {
-    let table = tree.get("workload").and_then(|node| node.table());
-    table.into_iter().flat_map(Table::keys).map(|key| key.name.clone()).collect()
+    tree.table("workload").into_iter().flat_map(Table::keys).map(|key| key.name.clone()).collect()
 }
 
-fn check_levels(reader: &mut Reader<'_>, factor: &str, span: &Range<usize>, levels: &[Level]) -> bool {
-    let mut good = true;
+fn check_levels(reader: &mut Reader<'_>, factor: &str, span: &Range<usize>, levels: &[Level]) {
     if levels.len() < 2 {
         let count = if levels.is_empty() { "no level" } else { "only one level" };
-        reader.diagnostics.push(
-            Diagnostic::error(format!("the factor `{factor}` has {count}, and nothing varies"))
-                .at(span.clone())
-                .help("give it at least two levels, or remove it and set the parameter in its section"),
-        );
-        good = false;
+        let message = format!("the factor `{factor}` has {count}, and nothing varies");
+        let help = "give it at least two levels, or remove it and set the parameter in its section";
+        reader.diagnostics.error(span, message, help);
     }
     for (index, level) in levels.iter().enumerate() {
         if levels[..index].iter().any(|other| other.name == level.name) {
-            reader.diagnostics.push(
-                Diagnostic::error(format!("the factor `{factor}` has the level `{}` twice", level.name))
-                    .at(level.span.clone())
-                    .label("given before")
-                    .help("remove it; `replicates` says how often each level is run"),
-            );
-            good = false;
+            let message = format!("the factor `{factor}` has the level `{}` twice", level.name);
+            let help = "remove it; `replicates` says how often each level is run";
+            let error = Diagnostic::error(message).at(level.span.clone()).label("given before");
+            reader.diagnostics.push(error.help(help));
         }
     }
-    same_parameters(reader, "the level", factor, levels) && good
+    same_parameters(reader, "the level", factor, levels);
 }
 
 /// All levels of a factor, and all blocks, set the same parameters.
-fn same_parameters(reader: &mut Reader<'_>, what: &str, factor: &str, levels: &[Level]) -> bool {
-    let Some(first) = levels.first() else { return true };
-    let mut good = true;
+fn same_parameters(reader: &mut Reader<'_>, what: &str, factor: &str, levels: &[Level]) {
+    let Some(first) = levels.first() else { return };
+    let sets = |level: &Level, path: &str| {
+        level.settings.iter().any(|s| s.path == path || alternatives(path).contains(&s.path.as_str()))
+    };
     for level in levels {
-        let sets = |level: &Level, path: &str| {
-            level.settings.iter().any(|s| s.path == path || alternatives(path).contains(&s.path.as_str()))
-        };
         let lacking = first.settings.iter().find(|s| !sets(level, &s.path)).map(|s| (level, first, s));
         let extra = level.settings.iter().find(|s| !sets(first, &s.path)).map(|s| (first, level, s));
-        if let Some((without, with, setting)) = lacking.or(extra) {
-            reader.diagnostics.push(
-                Diagnostic::error(format!(
-                    "{what} `{}` of `{factor}` does not set `{}`, which `{}` sets",
-                    without.name, setting.path, with.name
-                ))
-                .at(level.span.clone())
-                .help(format!(
-                    "all {} set the same parameters",
-                    if what == "the block" { "blocks" } else { "levels of a factor" }
-                )),
-            );
-            good = false;
-        }
+        let Some((without, with, setting)) = lacking.or(extra) else { continue };
+        let message = format!(
+            "{what} `{}` of `{factor}` does not set `{}`, which `{}` sets",
+            without.name, setting.path, with.name
+        );
+        let all = if what == "the block" { "blocks" } else { "levels of a factor" };
+        reader.diagnostics.error(&level.span, message, format!("all {all} set the same parameters"));
     }
-    good
 }
 
 /// Two factors must not set the same parameter, nor one a part of what the other sets.
-pub(crate) fn no_parameter_twice(reader: &mut Reader<'_>, factors: &[Factor]) -> bool {
-    let set: Vec<_> = factors
-        .iter()
-        .flat_map(|factor| {
-            factor.levels.iter().take(1).flat_map(|level| &level.settings).map(move |s| (factor, s))
-        })
+pub(crate) fn no_parameter_twice(reader: &mut Reader<'_>, factors: &[Factor]) {
+    let levels = factors.iter().filter_map(|factor| Some((factor, factor.levels.first()?)));
+    let set: Vec<_> = levels
+        .flat_map(|(factor, level)| level.settings.iter().map(move |setting| (factor, setting)))
         .collect();
-    let mut good = true;
     for (index, (factor, setting)) in set.iter().enumerate() {
         let clash = set[..index].iter().find(|(_, other)| {
             path::is_within(&other.path, &setting.path)
                 || path::is_within(&setting.path, &other.path)
                 || alternatives(&other.path).contains(&setting.path.as_str())
         });
-        if let Some((first, other)) = clash {
-            let message = if first.name == factor.name {
-                format!("the factor `{}` sets `{}` and `{}`", factor.name, other.path, setting.path)
-            } else if factor.is_block {
-                format!(
-                    "the factor `{}` and the blocks of the design both set `{}`",
-                    first.name, setting.path
-                )
-            } else {
-                format!("the factors `{}` and `{}` both set `{}`", first.name, factor.name, setting.path)
-            };
-            reader.diagnostics.push(
-                Diagnostic::error(message)
-                    .at(setting.span.clone())
-                    .label("set a second time")
-                    .help("a parameter is set by one factor; put both into the levels of one factor"),
-            );
-            good = false;
-        }
+        let Some((first, other)) = clash else { continue };
+        let (first, name) = (&first.name, &factor.name);
+        let message = if first == name {
+            format!("the factor `{name}` sets `{}` and `{}`", other.path, setting.path)
+        } else if factor.is_block {
+            format!("the factor `{first}` and the blocks of the design both set `{}`", setting.path)
+        } else {
+            format!("the factors `{first}` and `{name}` both set `{}`", setting.path)
+        };
+        let error = Diagnostic::error(message).at(setting.span.clone()).label("set a second time");
+        let help = "a parameter is set by one factor; put both into the levels of one factor";
+        reader.diagnostics.push(error.help(help));
     }
-    good
+}
+
+/// The factors of the study, without the one that stands for its blocks.
+pub(crate) fn of_study(factors: &[Factor]) -> &[Factor] {
+    match factors.split_last() {
+        Some((last, rest)) if last.is_block => rest,
+        _ => factors,
+    }
 }

@@ -1,6 +1,5 @@
 //! The section `[load]`: a load curve, whose loads are the levels of a factor of their own.
 
-use std::fmt;
 use std::ops::Range;
 
 use benchmaster_record::model::{Group, Repeat, Step, Workload};
@@ -16,6 +15,7 @@ use super::treatment::Treatment;
 use super::tree::{Node, Value};
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::path::{self, Segment};
+use crate::scalar::Scalar;
 use crate::suggest;
 use benchmaster_analysis::load::grid;
 use benchmaster_record::model::leaves;
@@ -30,7 +30,7 @@ pub struct LoadSection {
     /// The workload whose load is raised.
     pub workload: String,
     /// What is raised: the rate at which operations are begun, or the number of workers.
-    pub curve: Curve,
+    pub curve: LoadCurve,
     /// The parameter that is raised; if absent, `rate` or `workers` of the workload, or of its first group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("examples" = ["workload.mix.groups[0].rate"]))]
@@ -43,7 +43,7 @@ pub struct LoadSection {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("exclusiveMinimum" = 1.0))]
     pub factor: Option<f64>,
-    /// Loads rise in so many equal steps from `from` to `to`, both included.
+    /// Number of loads, in equal steps from `from` to `to`, both included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2))]
     pub points: Option<u32>,
@@ -58,7 +58,7 @@ pub struct LoadSection {
     #[serde(default = "achieved")]
     #[schemars(extend("exclusiveMinimum" = 0.0, "exclusiveMaximum" = 1.0))]
     pub achieved: f64,
-    /// The most runs of one load: a load whose interval contains a limit is run again up to so often.
+    /// The most runs of one load: a load whose interval contains a limit is run again up to this number of times.
     #[serde(default = "max_replicates")]
     #[schemars(range(min = 2, max = 1000))]
     pub max_replicates: u32,
@@ -76,16 +76,6 @@ fn max_replicates() -> u32 {
     20
 }
 
-/// What a load curve raises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Curve {
-    /// The rate at which operations are begun, whether or not earlier ones are done.
-    Open,
-    /// The number of workers, each of which begins its next operation when the last one is done.
-    Closed,
-}
-
 /// A rate, or a number of workers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
@@ -98,24 +88,12 @@ pub enum Load {
 
 impl<'de> Deserialize<'de> for Load {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Load;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a rate such as \"100/s\", or a number of workers")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Load, E> {
-                text.parse().map(Load::Rate).map_err(E::custom)
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Load, E> {
-                let invalid = |_| E::invalid_type(de::Unexpected::Signed(number), &self);
-                number.try_into().map(Load::Workers).map_err(invalid)
-            }
+        const EXPECTED: &str = "a rate such as \"100/s\", or a number of workers";
+        match Scalar::read(deserializer, EXPECTED)? {
+            Scalar::Text(text) => text.parse().map(Self::Rate).map_err(de::Error::custom),
+            Scalar::Whole(n @ 0..=0xffff_ffff) => Ok(Self::Workers(n as u32)),
+            other => Err(other.unexpected(EXPECTED)),
         }
-        deserializer.deserialize_any(Visitor)
     }
 }
 
@@ -133,40 +111,9 @@ impl Load {
 #[serde(deny_unknown_fields)]
 pub struct GoalSection {
     /// What of it.
-    pub latency: Measure,
+    pub latency: LatencyMeasure,
     /// The most that it may be.
     pub at_most: TimeSpan,
-}
-
-/// One number of many latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Measure {
-    /// The arithmetic mean.
-    Mean,
-    /// The median.
-    P50,
-    /// Nine of ten are shorter.
-    P90,
-    /// 99 of 100 are shorter.
-    P99,
-    /// 999 of 1000 are shorter.
-    P999,
-    /// The longest.
-    Max,
-}
-
-impl From<Measure> for LatencyMeasure {
-    fn from(measure: Measure) -> Self {
-        match measure {
-            Measure::Mean => Self::Mean,
-            Measure::P50 => Self::P50,
-            Measure::P90 => Self::P90,
-            Measure::P99 => Self::P99,
-            Measure::P999 => Self::P999,
-            Measure::Max => Self::Max,
-        }
-    }
 }
 
 /// The section with the loads that it stands for.
@@ -190,26 +137,24 @@ pub(crate) fn read_section(
 ) -> Option<Option<LoadPlan>> {
     let Some((key, node)) = reader.tree.entry("load") else { return Some(None) };
     let section = reader.read::<LoadSection>("load", node)?;
-    let mut good = check(reader, &section);
-    good &= design.is_none_or(|design| check_design(reader, design, &section));
-    let parameter = parameter(reader, &section);
-    let (from, to) = (section.from.value(), section.to.value());
-    let whole = section.curve == Curve::Closed;
-    let loads = if good {
-        grid::loads(from, to, section.factor, section.points, section.resolution, whole)
-    } else {
+    let before = reader.diagnostics.errors();
+    check(reader, &section);
+    if let Some(design) = design {
+        check_design(reader, design, &section);
+    }
+    let parameter = parameter(reader, &section)?;
+    if reader.diagnostics.errors() > before {
         return None;
-    };
-    let parameter = parameter?;
-    let grid = match loads {
-        Ok(grid) => grid,
-        Err(count) => {
-            let message = format!("there would be {count} loads to search among, which are too many");
-            let help = format!("raise `resolution` or `factor`; at most {} are searched", grid::MOST_LOADS);
-            reader.report_at("load.resolution", Diagnostic::error(message).help(help));
-            return None;
-        }
-    };
+    }
+    let (from, to) = (section.from.value(), section.to.value());
+    let whole = section.curve == LoadCurve::Closed;
+    let grid = grid::loads(from, to, section.factor, section.points, section.resolution, whole);
+    let grid = grid.map_err(|count| {
+        let message = format!("there would be {count} loads to search among, which are too many");
+        let help = format!("raise `resolution` or `factor`; at most {} are searched", grid::MOST_LOADS);
+        reader.error("load.resolution", message, help);
+    });
+    let grid = grid.ok()?;
     let value =
         |load: &f64| if whole { Value::Integer(*load as i64) } else { Value::Text(Rate(*load).to_string()) };
     Some(Some(LoadPlan {
@@ -231,33 +176,33 @@ pub(crate) fn with_load(
     let Some(load) = load.map(LoadPlan::factor) else { return Some(factors) };
     if let Some(same) = factors.iter().find(|factor| factor.name == load.name) {
         let message = format!("with `[load]` no other factor can be called `{}`", load.name);
-        reader
-            .diagnostics
-            .push(Diagnostic::error(message).at(same.span.clone()).help("give it another name"));
+        reader.diagnostics.error(&same.span, message, "give it another name");
         return None;
     }
     let own = factors.iter().filter(|factor| !factor.is_block).count();
     factors.insert(own, load);
-    no_parameter_twice(reader, &factors).then_some(factors)
+    let before = reader.diagnostics.errors();
+    no_parameter_twice(reader, &factors);
+    (reader.diagnostics.errors() == before).then_some(factors)
 }
 
 /// Values that cannot be meant.
-fn check(reader: &mut Reader<'_>, section: &LoadSection) -> bool {
-    let mut good = true;
+fn check(reader: &mut Reader<'_>, section: &LoadSection) {
     let mut require = |holds: bool, key: &str, message: String, help: &str| {
         if !holds {
-            reader.report_at(&format!("load.{key}"), Diagnostic::error(message).help(help));
-            good = false;
+            reader.error(&format!("load.{key}"), message, help);
         }
     };
     for (key, load) in [("from", section.from), ("to", section.to)] {
         let fits = matches!(
             (section.curve, load),
-            (Curve::Open, Load::Rate(_)) | (Curve::Closed, Load::Workers(1..))
+            (LoadCurve::Open, Load::Rate(_)) | (LoadCurve::Closed, Load::Workers(1..))
         );
         let (what, help) = match section.curve {
-            Curve::Open => ("an open loop is loaded by a rate", "write a rate such as `\"100/s\"`"),
-            Curve::Closed => ("a closed loop is loaded by workers", "write a number of workers, 1 or more"),
+            LoadCurve::Open => ("an open loop is loaded by a rate", "write a rate such as `\"100/s\"`"),
+            LoadCurve::Closed => {
+                ("a closed loop is loaded by workers", "write a number of workers, 1 or more")
+            }
         };
         require(fits, key, format!("{what}, and `load.{key}` is none"), help);
     }
@@ -304,15 +249,12 @@ fn check(reader: &mut Reader<'_>, section: &LoadSection) -> bool {
         "no latency is at most 0".into(),
         "write `goal = { latency = \"p99\", at_most = \"10ms\" }`, for example",
     );
-    good
 }
 
 /// What a load curve asks of the rest of the experiment.
-fn check_design(reader: &mut Reader<'_>, design: &DesignSection, section: &LoadSection) -> bool {
-    let mut good = true;
+fn check_design(reader: &mut Reader<'_>, design: &DesignSection, section: &LoadSection) {
     let mut refuse = |key: &str, message: &str, help: &str| {
-        reader.report_at(&format!("design.{key}"), Diagnostic::error(message).help(help));
-        good = false;
+        reader.error(&format!("design.{key}"), message, help);
     };
     let other = "remove it, or `[load]`";
     if design.kind != DesignKind::Full {
@@ -329,11 +271,8 @@ fn check_design(reader: &mut Reader<'_>, design: &DesignSection, section: &LoadS
     }
     match design.replicates {
         Replicates::Fixed(n) if n < 2 => {
-            refuse(
-                "replicates",
-                "one run of a load has no interval to decide by",
-                "write 3 or more; 5 are better",
-            );
+            let message = "one run of a load has no interval to decide by";
+            refuse("replicates", message, "write 3 or more; 5 are better");
         }
         Replicates::Fixed(n) if n > section.max_replicates => {
             let message = format!("{n} replicates are more than `load.max_replicates` allows");
@@ -346,7 +285,6 @@ fn check_design(reader: &mut Reader<'_>, design: &DesignSection, section: &LoadS
             "write a number; `load.max_replicates` is the most",
         ),
     }
-    good
 }
 
 /// The path of the parameter that the load is.
@@ -355,13 +293,12 @@ fn parameter(reader: &mut Reader<'_>, section: &LoadSection) -> Option<String> {
     let name = &section.workload;
     if !names.contains(name) {
         let help = suggest::suggest(name, "workloads of this study", names.iter().map(String::as_str));
-        let error = Diagnostic::error(format!("unknown workload `{name}`"));
-        reader.report_at("load.workload", error.help(help));
+        reader.error("load.workload", format!("unknown workload `{name}`"), help);
         return None;
     }
     let key = match section.curve {
-        Curve::Open => "rate",
-        Curve::Closed => "workers",
+        LoadCurve::Open => "rate",
+        LoadCurve::Closed => "workers",
     };
     if let Some(path) = &section.parameter {
         let below = match path::parse(path).as_deref() {
@@ -373,12 +310,12 @@ fn parameter(reader: &mut Reader<'_>, section: &LoadSection) -> Option<String> {
         if !below {
             let message = format!("`{path}` is not the {key} of the workload `{name}`");
             let help = format!("write `workload.{name}.{key}`, or `workload.{name}.groups[0].{key}`");
-            reader.report_at("load.parameter", Diagnostic::error(message).help(help));
+            reader.error("load.parameter", message, help);
             return None;
         }
         return Some(path.clone());
     }
-    let workload = reader.tree.get("workload").and_then(|all| all.table()?.get(name)?.table());
+    let workload = reader.tree.table("workload").and_then(|all| all.table(name));
     let custom = workload.is_some_and(|workload| workload.get("use").is_none());
     let group = if custom { "groups[0]." } else { "" };
     Some(format!("workload.{name}.{group}{key}"))
@@ -422,8 +359,8 @@ impl LoadPlan {
         let (counted, per_flow) = match (counted(&group.flow), self.section.curve) {
             (Some(counted), _) => counted,
             // Operations serve as well where no rate was asked for.
-            (None, Curve::Closed) => (labels(&group.flow), 1.0),
-            (None, Curve::Open) => {
+            (None, LoadCurve::Closed) => (labels(&group.flow), 1.0),
+            (None, LoadCurve::Open) => {
                 return Err(at(
                     format!(
                         "how often the flow of `{name}` is done cannot be counted: it has no step outside of \
@@ -434,10 +371,7 @@ impl LoadPlan {
             }
         };
         Ok(LoadRecord {
-            curve: match self.section.curve {
-                Curve::Open => LoadCurve::Open,
-                Curve::Closed => LoadCurve::Closed,
-            },
+            curve: self.section.curve,
             factor,
             parameter: self.parameter.clone(),
             workload: name.clone(),
@@ -447,10 +381,10 @@ impl LoadPlan {
             per_flow,
             rise: self.rise.clone(),
             achieved: self.section.achieved,
-            goal: self.section.goal.map(|goal| LatencyGoal {
-                latency: goal.latency.into(),
-                at_most_ns: goal.at_most.nanos() as f64,
-            }),
+            goal: self
+                .section
+                .goal
+                .map(|goal| LatencyGoal { latency: goal.latency, at_most_ns: goal.at_most.nanos() as f64 }),
             max_replicates: self.section.max_replicates,
         })
     }

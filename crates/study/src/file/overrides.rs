@@ -1,7 +1,7 @@
 //! Values that take the place of the file's, from the command line: they are written into the text of the study, so that
 //! what is stored, shown and resumed is what was run.
 
-use toml_edit::{DocumentMut, Item, Table, TableLike, Value};
+use toml_edit::{DocumentMut, Item, Table, Value};
 
 use crate::path::{self, Segment};
 use crate::settings::alternatives;
@@ -93,7 +93,7 @@ pub(super) fn apply(text: &str, overrides: &[Override]) -> Result<String, Overri
         if matches!(&*change.path, "target.path" | "target.mount") {
             remove_options(document.as_table_mut());
         }
-        set(document.as_table_mut(), change, value)?;
+        set(document.as_item_mut(), change, value)?;
     }
     Ok(document.to_string())
 }
@@ -116,7 +116,7 @@ fn remove(document: &mut Table, path: &str) {
     }
 }
 
-fn set(document: &mut Table, change: &Override, value: &Value) -> Result<(), OverrideError> {
+fn set(document: &mut Item, change: &Override, value: &Value) -> Result<(), OverrideError> {
     let path = &change.path;
     let segments = path::parse(path).ok_or_else(|| OverrideError::Path { path: path.clone() })?;
     let nowhere = |part: &Segment<'_>, what| {
@@ -127,71 +127,35 @@ fn set(document: &mut Table, change: &Override, value: &Value) -> Result<(), Ove
         OverrideError::Nowhere { path: path.clone(), part, what }
     };
     let Some((last, way)) = segments.split_last() else { return Ok(()) };
-    let mut parent = Parent::Table(document);
+    let mut place = document;
     for segment in way {
-        parent = match (parent, segment) {
-            (Parent::Table(table), Segment::Key(key)) => {
-                if table.get(key).is_none() {
-                    let mut section = Table::new();
-                    // Written only when it gets keys of its own.
-                    section.set_implicit(true);
-                    table.insert(key, Item::Table(section));
-                }
-                let item = table.get_mut(key).ok_or_else(|| nowhere(segment, "not there"))?;
-                Parent::of(item).ok_or_else(|| nowhere(segment, "a value, not a table or an array"))?
-            }
-            (Parent::Tables(tables), Segment::Index(index)) => {
-                Parent::Table(tables.get_mut(*index).ok_or_else(|| nowhere(segment, "not there"))?)
-            }
-            (Parent::Array(array), Segment::Index(index)) => {
-                let value = array.get_mut(*index).ok_or_else(|| nowhere(segment, "not there"))?;
-                Parent::of_value(value).ok_or_else(|| nowhere(segment, "a value, not a table or an array"))?
-            }
-            (Parent::Table(_), Segment::Index(_)) => {
-                return Err(nowhere(segment, "an index into a table, not an array"));
-            }
-            (_, Segment::Key(_)) => {
-                return Err(nowhere(segment, "a key in an array: say which entry, from [0] on"));
-            }
-        };
-    }
-    match (parent, last) {
-        (Parent::Table(table), Segment::Key(key)) => {
-            table.insert(key, Item::Value(value.clone()));
+        place = child(place, segment).map_err(|what| nowhere(segment, what))?;
+        if !(place.is_table_like() || place.is_array() || place.is_array_of_tables()) {
+            return Err(nowhere(segment, "a value, not a table or an array"));
         }
-        (Parent::Array(array), Segment::Index(index)) => {
-            let entry = array.get_mut(*index).ok_or_else(|| nowhere(last, "not there"))?;
-            *entry = value.clone();
-        }
-        (Parent::Table(_) | Parent::Tables(_), Segment::Index(_)) => return Err(nowhere(last, "a table")),
-        (_, Segment::Key(_)) => return Err(nowhere(last, "a key in an array: say which entry, from [0] on")),
     }
+    if matches!(last, Segment::Index(_)) && !place.is_array() {
+        return Err(nowhere(last, "a table"));
+    }
+    *child(place, last).map_err(|what| nowhere(last, what))? = Item::Value(value.clone());
     Ok(())
 }
 
-/// Where a path has led so far.
-enum Parent<'d> {
-    Table(&'d mut dyn TableLike),
-    Tables(&'d mut toml_edit::ArrayOfTables),
-    Array(&'d mut toml_edit::Array),
-}
-
-impl<'d> Parent<'d> {
-    fn of(item: &'d mut Item) -> Option<Self> {
-        match item {
-            Item::Table(table) => Some(Self::Table(table)),
-            Item::ArrayOfTables(tables) => Some(Self::Tables(tables)),
-            Item::Value(value) => Self::of_value(value),
-            Item::None => None,
+/// What a part of a path leads to, or why it leads nowhere. Missing tables are added.
+fn child<'d>(place: &'d mut Item, segment: &Segment<'_>) -> Result<&'d mut Item, &'static str> {
+    match segment {
+        Segment::Key(key) => {
+            let table = place.as_table_like_mut().ok_or("a key in an array: say which entry, from [0] on")?;
+            if table.get(key).is_none() {
+                let mut section = Table::new();
+                // Written only when it gets keys of its own.
+                section.set_implicit(true);
+                table.insert(key, Item::Table(section));
+            }
+            table.get_mut(key).ok_or("not there")
         }
-    }
-
-    fn of_value(value: &'d mut Value) -> Option<Self> {
-        match value {
-            Value::InlineTable(table) => Some(Self::Table(table)),
-            Value::Array(array) => Some(Self::Array(array)),
-            _ => None,
-        }
+        Segment::Index(_) if place.is_table_like() => Err("an index into a table, not an array"),
+        Segment::Index(index) => place.get_mut(*index).ok_or("not there"),
     }
 }
 

@@ -1,13 +1,11 @@
 //! Reads one table of the file into its type, and turns every mistake in it into a diagnostic.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
 use super::deserialize::{Deserializer, Fault, Mistake, UnknownKeys};
 use super::tree::{Node, Table, Value};
-use crate::checks::Problem;
 use crate::diagnostics::{Diagnostic, Diagnostics};
 use crate::path;
 use crate::suggest;
@@ -99,7 +97,7 @@ impl Reader<'_> {
         if table.is_none() {
             let message = format!("`{section}` must be a table, not {}", node.value.type_name());
             let help = format!("write a section `[{section}]` with keys below it");
-            self.diagnostics.push(Diagnostic::error(message).at(node.span.clone()).help(help));
+            self.diagnostics.error(&node.span, message, help);
         }
         table
     }
@@ -109,8 +107,9 @@ impl Reader<'_> {
         self.diagnostics.push(diagnostic.at(self.tree.span_of(path)));
     }
 
-    pub(crate) fn report_problem(&mut self, problem: &Problem) {
-        self.report_at(&problem.path, Diagnostic::error(&problem.message).help(&problem.help));
+    /// Reports an error at a path.
+    pub(crate) fn error(&mut self, path: &str, message: impl Into<String>, help: impl Into<String>) {
+        self.report_at(path, Diagnostic::error(message).help(help));
     }
 
     fn report(&mut self, mistake: Mistake) {
@@ -149,17 +148,6 @@ impl Reader<'_> {
 pub(crate) fn unknown_key(key: &str, table: &str, known: &[&str]) -> Diagnostic {
     let help = suggest::suggest(key, "known keys", known.iter().copied());
     Diagnostic::error(format!("unknown key `{key}` in `{table}`")).help(help)
-}
-
-/// Reports a name that cannot be one.
-pub(crate) fn check_name(what: &str, name: &str, span: &Range<usize>, diagnostics: &mut Diagnostics) -> bool {
-    let good = path::is_name(name) && name.len() <= 64;
-    if !good {
-        let message = format!("`{name}` cannot be the name of a {what}");
-        let help = "use up to 64 letters, digits, `_` and `-`";
-        diagnostics.push(Diagnostic::error(message).at(span.clone()).help(help));
-    }
-    good
 }
 
 fn missing_help(path: &str, key: &str) -> String {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use benchmaster_builtin::{BUILT_IN, Scale, WorkloadSpec};
 use serde::de::DeserializeOwned;
 
-use super::section::{Reader, check_name};
+use super::section::Reader;
 use super::tree::{Node, Table, Value};
 use crate::checks;
 use crate::diagnostics::Diagnostic;
@@ -34,13 +34,10 @@ pub(crate) struct Sections {
     sampling: Section<SamplingSettings>,
     collect: Section<Vec<CollectSettings>>,
     workloads: Vec<(String, Section<WorkloadSpec>)>,
-    /// Whether there is a workload, and all have names.
-    named: bool,
 }
 
 /// Reads the sections of a file, or of a treatment: those that are the same as in `file` are taken from there.
 pub(crate) fn read_sections(reader: &mut Reader<'_>, file: Option<&Sections>) -> Sections {
-    let (workloads, named) = workloads(reader, file);
     Sections {
         target: section(reader, "target", file.map(|file| &file.target), target),
         server: section(reader, "server", file.map(|file| &file.server), or_default),
@@ -53,8 +50,7 @@ pub(crate) fn read_sections(reader: &mut Reader<'_>, file: Option<&Sections>) ->
         run: section(reader, "run", file.map(|file| &file.run), or_default),
         sampling: section(reader, "sampling", file.map(|file| &file.sampling), or_default),
         collect: section(reader, "collect", file.map(|file| &file.collect), collect),
-        workloads,
-        named,
+        workloads: workloads(reader, file),
     }
 }
 
@@ -63,7 +59,7 @@ impl Sections {
     pub(crate) fn settings(self, reader: &mut Reader<'_>, scale: Option<Scale>) -> Option<Settings> {
         let (target, server, lab) = (self.target.value?, self.server.value?, self.lab.value?);
         let target = checks::target_of(target, &server, lab.as_ref());
-        let target = target.map_err(|problem| reader.report_problem(&problem)).ok()?;
+        let target = target.map_err(|(message, help)| reader.error("target.mount", message, help)).ok()?;
         let mut clients = self.clients.value?;
         if let Some(scale) = scale {
             clients.stagger = scale.part(clients.stagger);
@@ -75,7 +71,7 @@ impl Sections {
             }
             Some((name, spec))
         });
-        let workloads = workloads.collect::<Option<_>>().filter(|_| self.named)?;
+        let workloads = workloads.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())?;
         Some(Settings {
             target,
             server,
@@ -139,7 +135,7 @@ fn collect(reader: &mut Reader<'_>, name: &str, node: Option<&Arc<Node>>) -> Opt
     let Value::Array(commands) = &node.value else {
         let message = format!("`{name}` must be an array of tables, not {}", node.value.type_name());
         let help = "write a section `[[collect]]` for each command, with `name` and `command`";
-        reader.diagnostics.push(Diagnostic::error(message).at(node.span.clone()).help(help));
+        reader.diagnostics.error(&node.span, message, help);
         return None;
     };
     let commands = commands.iter().enumerate();
@@ -147,25 +143,19 @@ fn collect(reader: &mut Reader<'_>, name: &str, node: Option<&Arc<Node>>) -> Opt
     read.into_iter().collect()
 }
 
-/// The workloads, and whether there are any and all have names that can be.
-fn workloads(
-    reader: &mut Reader<'_>,
-    file: Option<&Sections>,
-) -> (Vec<(String, Section<WorkloadSpec>)>, bool) {
+fn workloads(reader: &mut Reader<'_>, file: Option<&Sections>) -> Vec<(String, Section<WorkloadSpec>)> {
     let missing = Diagnostic::error("the study has no workload")
         .help("add a section `[workload.NAME]` with `use = \"sequential-write\"`, for example");
     let Some(node) = reader.tree.get("workload") else {
         reader.diagnostics.push(missing);
-        return (Vec::new(), false);
+        return Vec::new();
     };
-    let Some(table) = reader.table("workload", node) else { return (Vec::new(), false) };
+    let Some(table) = reader.table("workload", node) else { return Vec::new() };
     if table.is_empty() {
         reader.diagnostics.push(missing.at(node.span.clone()));
     }
-    let mut named = !table.is_empty();
     let sections = table.iter().map(|(key, node)| {
         let name = &key.name;
-        named &= check_name("workload", name, &key.span, reader.diagnostics);
         let known = file.and_then(|file| file.workloads.iter().find(|(of, _)| of == name));
         let section = match known {
             Some((_, known)) if is_same(known, Some(node)) => known.clone(),
@@ -173,7 +163,7 @@ fn workloads(
         };
         (name.clone(), section)
     });
-    (sections.collect(), named)
+    sections.collect()
 }
 
 fn workload(reader: &mut Reader<'_>, name: &str, node: &Arc<Node>) -> Option<WorkloadSpec> {
@@ -198,7 +188,7 @@ fn use_name(reader: &mut Reader<'_>, name: &str, node: &Node, table: &Table) -> 
         if !keys.iter().any(|key| reader.gaps.allow(&format!("workload.{name}.{key}"))) {
             let message = format!("the workload `{name}` says neither what it uses nor what it does");
             let help = format!("add `use = …` with one of {}", suggest::quoted(&names().collect::<Vec<_>>()));
-            reader.diagnostics.push(Diagnostic::error(message).at(node.span.clone()).help(help));
+            reader.diagnostics.error(&node.span, message, help);
         }
         return None;
     };
@@ -209,9 +199,8 @@ fn use_name(reader: &mut Reader<'_>, name: &str, node: &Node, table: &Table) -> 
     };
     let known = names().find(|built_in| *built_in == text);
     if known.is_none() {
-        let error = Diagnostic::error(format!("unknown built-in workload `{text}`"));
         let help = suggest::suggest(text, "built-in workloads", names());
-        reader.diagnostics.push(error.at(value.span.clone()).help(help));
+        reader.diagnostics.error(&value.span, format!("unknown built-in workload `{text}`"), help);
     }
     known
 }

@@ -49,12 +49,10 @@ impl Template {
         let tree = self.overlay(levels, diagnostics)?;
         let reader = &mut Reader { tree: &tree, gaps: Gaps::NONE, diagnostics };
         let settings = sections::read_sections(reader, Some(&self.sections)).settings(reader, self.scale)?;
-        let problems = checks::of_settings(&settings);
-        for problem in &problems {
-            reader.report_problem(problem);
-        }
+        let before = reader.diagnostics.errors();
+        checks::check(reader, &settings);
         let workloads = expand(reader, &settings, |workload| self.label_of(workload, levels));
-        problems.is_empty().then_some(Treatment { settings, workloads: workloads? })
+        (reader.diagnostics.errors() == before).then_some(Treatment { settings, workloads })
     }
 
     /// One level of every factor put over the file.
@@ -70,7 +68,7 @@ impl Template {
             let path = path::parse(&setting.path)?;
             if let Err(help) = tree.set(&path, &setting.span, setting.value.clone()) {
                 let message = format!("unknown parameter `{}`", setting.path);
-                diagnostics.push(Diagnostic::error(message).at(setting.span.clone()).help(help));
+                diagnostics.error(&setting.span, message, help);
                 good = false;
             }
         }
@@ -82,17 +80,22 @@ impl Template {
         let prefix = format!("workload.{workload}.");
         let mut varied = self.factors.iter().filter_map(|factor| factor.levels.first());
         let varied = varied.any(|level| level.settings.iter().any(|set| set.path.starts_with(&prefix)));
-        if varied { self.label(levels) } else { String::new() }
+        if varied { self.place(levels) } else { String::new() }
     }
 
     /// `in the treatment io_size=64KiB sync=on`; empty without factors.
-    fn label(&self, levels: &[u32]) -> String {
+    fn place(&self, levels: &[u32]) -> String {
+        let label = self.label(levels);
+        if label.is_empty() { label } else { format!("in the treatment {label}") }
+    }
+
+    /// `io_size=64KiB sync=on`; empty without factors.
+    pub(crate) fn label(&self, levels: &[u32]) -> String {
         let parts = self.factors.iter().zip(levels).filter_map(|(factor, &level)| {
             let level = factor.levels.get(level as usize)?;
             Some(format!("{}={}", factor.name, level.name))
         });
-        let label = parts.collect::<Vec<_>>().join(" ");
-        if label.is_empty() { label } else { format!("in the treatment {label}") }
+        parts.collect::<Vec<_>>().join(" ")
     }
 
     /// Checks every level of every factor with the other factors at their first level. Returns the treatment of the
@@ -117,8 +120,7 @@ impl Template {
                     "the levels `{}` and `{}` of the factor `{}` are the same",
                     other.name, level.name, factor.name
                 );
-                let error = Diagnostic::error(message).at(level.span.clone());
-                diagnostics.push(error.help("remove one of them"));
+                diagnostics.error(&level.span, message, "remove one of them");
             }
         }
         base
@@ -145,7 +147,7 @@ impl Template {
             None => format!("responses of this study: {}", suggest::quoted(&names)),
         };
         let error = Diagnostic::error(format!("unknown response `{response}`"));
-        let error = error.label(self.label(levels)).help(help);
+        let error = error.label(self.place(levels)).help(help);
         let span = written.map(|node| &node.span).or(self.factors.last().map(|factor| &factor.span));
         diagnostics.push(match span {
             Some(span) => error.at(span.clone()),
@@ -159,9 +161,8 @@ fn expand(
     reader: &mut Reader<'_>,
     settings: &Settings,
     label: impl Fn(&str) -> String,
-) -> Option<Vec<(String, Workload)>> {
+) -> Vec<(String, Workload)> {
     let mut workloads = Vec::new();
-    let mut good = true;
     let access = settings.access();
     let conditions = Conditions { access, clients: settings.clients() };
     for (name, spec) in &settings.workloads {
@@ -170,14 +171,10 @@ fn expand(
         let full = full.and_then(|full| Program::compile_for(&full, access).map(|program| (full, program)));
         match full {
             Ok((full, program)) => {
-                for problem in checks::of_workload(settings, name, &full, &program) {
-                    reader.report_problem(&problem);
-                    good = false;
-                }
+                checks::check_workload(reader, settings, name, &full, &program);
                 workloads.push((name.clone(), full));
             }
             Err(errors) => {
-                good = false;
                 for error in errors {
                     let path = written_path(name, spec, &error);
                     let diagnostic = Diagnostic::error(error.message).label(label(name)).help(error.fix);
@@ -186,8 +183,8 @@ fn expand(
             }
         }
     }
-    good &= filesets_agree(reader, &workloads);
-    good.then_some(workloads)
+    filesets_agree(reader, &workloads);
+    workloads
 }
 
 /// The path, as it would be written in the study, of what an error is about.
@@ -202,34 +199,24 @@ fn written_path(name: &str, spec: &WorkloadSpec, error: &ParameterError) -> Stri
 }
 
 /// Workloads that name the same fileset must describe it in the same way.
-fn filesets_agree(reader: &mut Reader<'_>, workloads: &[(String, Workload)]) -> bool {
+fn filesets_agree(reader: &mut Reader<'_>, workloads: &[(String, Workload)]) {
     let mut known: BTreeMap<&str, (&str, &Fileset)> = BTreeMap::new();
-    let mut good = true;
-    for (workload, full) in workloads {
-        for (name, fileset) in &full.filesets {
-            let Some((first, described)) = known.get(name.as_str()) else {
-                known.insert(name, (workload, fileset));
-                continue;
-            };
-            if *described == fileset {
-                continue;
-            }
-            let exact =
-                [format!("workload.{workload}.fileset"), format!("workload.{workload}.filesets.{name}")]
-                    .into_iter()
-                    .find(|path| reader.tree.at(path).is_some());
-            let message = format!(
-                "the workloads `{first}` and `{workload}` share the fileset `{name}` but describe it differently: {}",
-                difference(described, fileset)
-            );
-            reader.report_at(
-                &exact.unwrap_or_else(|| format!("workload.{workload}")),
-                Diagnostic::error(message).help("give both the same description, or each its own fileset"),
-            );
-            good = false;
+    let filesets =
+        workloads.iter().flat_map(|(workload, full)| full.filesets.iter().map(move |f| (workload, f)));
+    for (workload, (name, fileset)) in filesets {
+        let (first, described) = *known.entry(name.as_str()).or_insert((workload, fileset));
+        if described == fileset {
+            continue;
         }
+        let paths = [format!("workload.{workload}.fileset"), format!("workload.{workload}.filesets.{name}")];
+        let path = paths.into_iter().find(|path| reader.tree.at(path).is_some());
+        let message = format!(
+            "the workloads `{first}` and `{workload}` share the fileset `{name}` but describe it differently: {}",
+            difference(described, fileset)
+        );
+        let help = "give both the same description, or each its own fileset";
+        reader.error(&path.unwrap_or_else(|| format!("workload.{workload}")), message, help);
     }
-    good
 }
 
 fn difference(one: &Fileset, other: &Fileset) -> String {

@@ -107,6 +107,11 @@ impl Table {
         self.entry(name).map(|(_, node)| node)
     }
 
+    /// The table below a key, if there is one.
+    pub(crate) fn table(&self, name: &str) -> Option<&Self> {
+        self.get(name)?.table()
+    }
+
     /// The entries that are wanted.
     pub(crate) fn filtered(&self, wanted: impl Fn(&str) -> bool) -> Self {
         Self(self.0.iter().filter(|(key, _)| wanted(&key.name)).cloned().collect())

@@ -10,7 +10,7 @@ use benchmaster_record::results::{BlocksRecord, LoadCurve, LoadRecord, Replicati
 use benchmaster_units::{ByteSize, TimeSpan};
 use serde::Serialize;
 
-use super::design::text::{decimals, duration, line, listed, more, row_text};
+use super::design::text::{decimals, duration, line, listed, more, range, row_text};
 use super::design::words::bits;
 use super::design::{
     BlockInput, DesignDescription, DesignFactor, DesignInput, MAX_ORDER, POWER, TextForm, describe,
@@ -169,11 +169,6 @@ impl Plan {
         let factors = study.designed_factors();
         let rows: Vec<Vec<u32>> =
             own.clone().map(|treatment| treatment.levels.iter().take(factors).copied().collect()).collect();
-        let letters: Vec<_> = (0..study.factors.len()).map(term::letter).collect();
-        let generators: Option<Vec<Generator>> =
-            details.generators.iter().map(|text| Generator::parse(text, &letters).ok()).collect();
-        // What exclusions leave of a fraction is none.
-        let fraction = generators.filter(|all| !all.is_empty() && details.excluded.is_empty());
         let before_exclusion =
             (!details.excluded.is_empty()).then(|| rows.iter().chain(&details.excluded).cloned().collect());
         // The centre is no level of the design.
@@ -200,7 +195,7 @@ impl Plan {
         }
         DesignInput {
             kind: study.design.clone(),
-            fraction: fraction.and_then(|all| Fraction::from_generators(letters.len() as u32, &all).ok()),
+            fraction: self.fraction(),
             factors: factors.collect(),
             rows: rows.into(),
             before_exclusion,
@@ -215,6 +210,17 @@ impl Plan {
             effect: None,
             pilot: None,
         }
+    }
+
+    /// The fraction that the treatments of the file are; what exclusions leave of one is none.
+    pub(super) fn fraction(&self) -> Option<Fraction> {
+        let details = &self.study.design_details;
+        if details.generators.is_empty() || !details.excluded.is_empty() {
+            return None;
+        }
+        let letters: Vec<_> = (0..self.study.factors.len()).map(term::letter).collect();
+        let generators = details.generators.iter().map(|text| Generator::parse(text, &letters).ok());
+        Fraction::from_generators(letters.len() as u32, &generators.collect::<Option<Vec<_>>>()?).ok()
     }
 
     /// The plan for people, with what can be known of this host only: by what means networks would be emulated here.
@@ -499,11 +505,6 @@ fn level_text(level: &PlannedLevel, single: bool) -> String {
         .map(|(path, value)| if single { value.clone() } else { format!("{path} = {value}") });
     let set = set.collect::<Vec<_>>().join(", ");
     if set.trim_matches('"') == name { name.clone() } else { format!("{name} ({set})") }
-}
-
-/// `min`, or `min to max` when they differ.
-fn range(min: f64, max: f64, text: impl Fn(f64) -> String) -> String {
-    if min == max { text(min) } else { format!("{} to {}", text(min), text(max)) }
 }
 
 /// Terms of which all others are products, the shortest first.

@@ -46,31 +46,16 @@ fn make(file: &StudyFile) -> Result<Listed, Mistake> {
     check_kept(file, &kept, &levels)?;
     let blocking = blocking(file, fraction.as_ref(), &kept)?;
 
-    let mut treatments: Vec<_> = (0..)
-        .zip(kept.into_iter().zip(blocking.rows))
-        .map(|(index, (levels, block))| TreatmentRecord {
-            index,
-            label: file.label(&levels),
-            levels,
-            block,
-            whole_plot: None,
-            stage: 0,
-            centre: false,
-        })
-        .collect();
+    let record = |index: usize, levels: Vec<u32>, block, centre| {
+        let label = file.label(&levels);
+        let label = if centre { format!("{label} (centre)") } else { label };
+        TreatmentRecord { index: index as u32, label, levels, block, whole_plot: None, stage: 0, centre }
+    };
+    let kept = kept.into_iter().zip(blocking.rows).enumerate();
+    let mut treatments: Vec<_> =
+        kept.map(|(index, (levels, block))| record(index, levels, block, false)).collect();
     if design.centre_points > 0 {
-        let levels = centre::row(levels.len());
-        let label = format!("{} (centre)", file.label(&levels));
-        let index = treatments.len() as u32;
-        treatments.push(TreatmentRecord {
-            index,
-            label,
-            levels,
-            block: None,
-            whole_plot: None,
-            stage: 0,
-            centre: true,
-        });
+        treatments.push(record(treatments.len(), centre::row(levels.len()), None, true));
     }
     tell_apart(&mut treatments);
     number_whole_plots(&mut treatments, &choice.hard_to_change);

@@ -1,5 +1,6 @@
 //! The section `[clients]`: who generates load, and where.
 
+use benchmaster_record::words;
 use benchmaster_units::TimeSpan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,7 +50,7 @@ pub struct ClientSettings {
     pub binary: Option<String>,
     /// Give each client process a network namespace of its own, also when no network is emulated.
     pub namespaces: bool,
-    /// A process that gives no sign of life for so long is lost, and the run with it.
+    /// A process that gives no sign of life for this time is lost, and the run with it.
     pub patience: TimeSpan,
 }
 
@@ -78,34 +79,24 @@ impl ClientSettings {
     }
 }
 
-/// How clients are started.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Launcher {
-    /// All in this process.
-    Threads,
-    /// One process for each client, on this host.
-    Local,
-    /// One process on each host of `hosts`, by OpenSSH.
-    Ssh,
-    /// Tasks of Slurm, by `srun`.
-    Slurm,
-    /// One process on each client of a `[lab]`.
-    Lab,
+words! {
+    /// How clients are started.
+    #[derive(JsonSchema)]
+    Launcher {
+        /// All in this process.
+        Threads = "threads",
+        /// One process for each client, on this host.
+        Local = "local",
+        /// One process on each host of `hosts`, by OpenSSH.
+        Ssh = "ssh",
+        /// Tasks of Slurm, by `srun`.
+        Slurm = "slurm",
+        /// One process on each client of a `[lab]`.
+        Lab = "lab",
+    }
 }
 
 impl Launcher {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Threads => "threads",
-            Self::Local => "local",
-            Self::Ssh => "ssh",
-            Self::Slurm => "slurm",
-            Self::Lab => "lab",
-        }
-    }
-
     /// Whether clients are on this host.
     pub fn is_here(self) -> bool {
         matches!(self, Self::Threads | Self::Local)

@@ -2,9 +2,12 @@
 
 use benchmaster_lab::{BackEnd, FileSystem, KernelChoice, KnfsdConfig, LabConfig, ServerKind};
 use benchmaster_record::results::LabTime;
+use benchmaster_record::words;
 use benchmaster_units::{ByteSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::changed_keys;
 
 /// Keys that another lab is brought up for: machines boot, which takes seconds.
 pub(crate) const HARD_TO_CHANGE: [&str; 8] = [
@@ -87,57 +90,37 @@ impl Default for LabSettings {
     }
 }
 
-/// Who serves in a lab.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LabServer {
-    /// The kernel's server, on a machine of its own.
-    Knfsd,
-    /// The embedded server, in this process; `[server]` describes it.
-    Memory,
-    /// NFS-Ganesha.
-    Ganesha,
-    /// A server outside of the lab: `[server] host`.
-    Host,
-}
-
-impl LabServer {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Knfsd => "knfsd",
-            Self::Memory => "memory",
-            Self::Ganesha => "ganesha",
-            Self::Host => "host",
-        }
+words! {
+    /// Who serves in a lab.
+    #[derive(JsonSchema)]
+    LabServer {
+        /// The kernel's server, on a machine of its own.
+        Knfsd = "knfsd",
+        /// The embedded server, in this process; `[server]` describes it.
+        Memory = "memory",
+        /// NFS-Ganesha.
+        Ganesha = "ganesha",
+        /// A server outside of the lab: `[server] host`.
+        Host = "host",
     }
 }
 
-/// What the machines of a lab are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LabBackEnd {
-    /// QEMU with the processor's virtualisation.
-    QemuKvm,
-    /// User-mode Linux.
-    Uml,
-    /// QEMU that emulates the processor.
-    QemuTcg,
-    /// Network namespaces with processes of this host: for the user-space client.
-    Namespaces,
+words! {
+    /// What the machines of a lab are.
+    #[derive(JsonSchema)]
+    LabBackEnd {
+        /// QEMU with the processor's virtualisation.
+        QemuKvm = "qemu-kvm",
+        /// User-mode Linux.
+        Uml = "uml",
+        /// QEMU that emulates the processor.
+        QemuTcg = "qemu-tcg",
+        /// Network namespaces with processes of this host: for the user-space client.
+        Namespaces = "namespaces",
+    }
 }
 
 impl LabBackEnd {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::QemuKvm => "qemu-kvm",
-            Self::Uml => "uml",
-            Self::QemuTcg => "qemu-tcg",
-            Self::Namespaces => "namespaces",
-        }
-    }
-
     fn back_end(self) -> BackEnd {
         match self {
             Self::QemuKvm => BackEnd::QemuKvm,
@@ -148,26 +131,16 @@ impl LabBackEnd {
     }
 }
 
-/// What the kernel's server exports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LabFileSystem {
-    /// Memory.
-    Tmpfs,
-    /// A disk with ext4.
-    Ext4,
-    /// A disk with XFS.
-    Xfs,
-}
-
-impl LabFileSystem {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tmpfs => "tmpfs",
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-        }
+words! {
+    /// What the kernel's server exports.
+    #[derive(JsonSchema)]
+    LabFileSystem {
+        /// Memory.
+        Tmpfs = "tmpfs",
+        /// A disk with ext4.
+        Ext4 = "ext4",
+        /// A disk with XFS.
+        Xfs = "xfs",
     }
 }
 
@@ -240,20 +213,19 @@ impl LabSettings {
     }
 
     /// Keys that describe the kernel's server and differ from what they are by themselves.
-    pub fn changed_knfsd(&self) -> Vec<&'static str> {
-        let default = Self::default();
-        let keys = [
-            ("threads", self.threads != default.threads),
-            ("file_system", self.file_system != default.file_system),
-            ("disk_size", self.disk_size != default.disk_size),
-            ("mkfs_options", self.mkfs_options != default.mkfs_options),
-            ("mount_options", self.mount_options != default.mount_options),
-            ("sync", self.sync != default.sync),
-            ("delegations", self.delegations != default.delegations),
-            ("lease", self.lease != default.lease),
-            ("server_kernel", self.server_kernel.is_some()),
-            ("server_memory", self.server_memory != default.server_memory),
+    pub fn changed_knfsd(&self) -> Vec<String> {
+        const KNFSD: [&str; 10] = [
+            "threads",
+            "file_system",
+            "disk_size",
+            "mkfs_options",
+            "mount_options",
+            "sync",
+            "delegations",
+            "lease",
+            "server_kernel",
+            "server_memory",
         ];
-        keys.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+        changed_keys(self).filter(|key| KNFSD.contains(&key.as_str())).collect()
     }
 }

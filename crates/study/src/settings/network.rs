@@ -5,9 +5,12 @@ use std::fmt;
 
 use benchmaster_netem::interface::{Discipline, Interface};
 use benchmaster_netem::toeplitz::HashKey;
+use benchmaster_record::words;
 use benchmaster_units::{Bandwidth, ByteSize, TimeSpan};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::scalar::Scalar;
 
 /// What is emulated between clients and server.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -129,30 +132,19 @@ fn discipline_schema(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": ["string", "null"], "enum": Discipline::ALL })
 }
 
-/// How a network is emulated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Means {
-    /// The best that this host and the server allow, which is told with the results.
-    #[default]
-    Auto,
-    /// The kernel's `tc netem` between network namespaces; needs root.
-    Netem,
-    /// A wire in user space between network namespaces.
-    Wire,
-    /// A relay of TCP connections: a delay only, right for the latency of requests.
-    Relay,
-}
-
-impl Means {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Netem => "netem",
-            Self::Wire => "wire",
-            Self::Relay => "relay",
-        }
+words! {
+    /// How a network is emulated.
+    #[derive(Default, JsonSchema)]
+    Means {
+        /// The best that this host and the server allow, which is reported with the results.
+        #[default]
+        Auto = "auto",
+        /// The kernel's `tc netem` between network namespaces; needs root.
+        Netem = "netem",
+        /// A wire in user space between network namespaces.
+        Wire = "wire",
+        /// A relay of TCP connections: a delay only, right for the latency of requests.
+        Relay = "relay",
     }
 }
 
@@ -174,52 +166,34 @@ impl Serialize for Loss {
     }
 }
 
+/// What a loss may be.
+const LOSS: &str = "a percentage such as \"0.1%\", or a share from 0 to 1";
+
 impl<'de> Deserialize<'de> for Loss {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-
-        fn share<E: de::Error>(share: f64, written: &str) -> Result<Loss, E> {
-            if (0.0..1.0).contains(&share) {
-                Ok(Loss(share))
-            } else {
-                Err(E::custom(format!(
-                    "a loss of {written} is not a share of packets; write a number from 0 to less than 1, or a percentage \
-                     such as `\"0.1%\"`"
-                )))
-            }
-        }
-
-        impl de::Visitor<'_> for Visitor {
-            type Value = Loss;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a percentage such as \"0.1%\", or a share from 0 to 1")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Loss, E> {
+        let (share, written) = match Scalar::read(deserializer, LOSS)? {
+            Scalar::Text(text) => {
                 let number =
                     text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-                match number {
-                    Some(percent) => share(percent / 100.0, &format!("`{text}`")),
-                    None => Err(E::custom(format!(
+                let percent = number.ok_or_else(|| {
+                    de::Error::custom(format!(
                         "`{text}` is not a percentage; write `\"0.1%\"`, or the share 0.001 without quotes"
-                    ))),
-                }
+                    ))
+                })?;
+                (percent / 100.0, format!("`{text}`"))
             }
-
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Loss, E> {
-                share(number, &number.to_string())
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Loss, E> {
-                share(number as f64, &number.to_string())
-            }
-
-            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Loss, E> {
-                share(number as f64, &number.to_string())
-            }
+            Scalar::Number(number) => (number, number.to_string()),
+            Scalar::Whole(number) => (number as f64, number.to_string()),
+            truth @ Scalar::Truth(_) => return Err(truth.unexpected(LOSS)),
+        };
+        if (0.0..1.0).contains(&share) {
+            Ok(Self(share))
+        } else {
+            Err(de::Error::custom(format!(
+                "a loss of {written} is not a share of packets; write a number from 0 to less than 1, or a percentage \
+                 such as `\"0.1%\"`"
+            )))
         }
-        deserializer.deserialize_any(Visitor)
     }
 }
 
@@ -230,7 +204,7 @@ impl JsonSchema for Loss {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "a percentage such as \"0.1%\", or a share from 0 to 1",
+            "description": LOSS,
             "examples": ["0.1%", 0.001],
             "anyOf": [
                 { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?\s*%\s*$" },

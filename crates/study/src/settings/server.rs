@@ -5,10 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use benchmaster_nfs_server::inject::Rule;
 use benchmaster_nfs_server::{ExportConfig, ServerConfig};
+use benchmaster_record::words;
 use benchmaster_units::{ByteSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::changed_keys;
 use super::steps::{ParameterText, ServerStep, StepSide, TeardownStep, UnknownParameter, When, substitute};
 
 /// Keys of a managed server; all others but `kind` are of the embedded one.
@@ -114,26 +116,16 @@ pub enum ServerCache {
     Cold,
 }
 
-/// Which server serves a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ServerKind {
-    /// The embedded server, in memory, in this process.
-    Memory,
-    /// One that runs already.
-    External,
-    /// One that steps set up, on this host or another.
-    Managed,
-}
-
-impl ServerKind {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memory => "memory",
-            Self::External => "external",
-            Self::Managed => "managed",
-        }
+words! {
+    /// Which server serves a target.
+    #[derive(JsonSchema)]
+    ServerKind {
+        /// The embedded server, in memory, in this process.
+        Memory = "memory",
+        /// One that runs already.
+        External = "external",
+        /// One that steps set up, on this host or another.
+        Managed = "managed",
     }
 }
 
@@ -172,26 +164,17 @@ impl ServerSettings {
     /// # Errors
     /// The path below `server` of the first command that names a parameter which is not there.
     pub fn ready_steps(&self) -> Result<Vec<ReadyStep>, (String, UnknownParameter)> {
-        let fill = |command: &str, path: String| {
-            substitute(command, &self.parameters).map_err(|unknown| (path, unknown))
+        let ready = |path: String, name: &str, command: &str, when, on, timeout| {
+            let command = substitute(command, &self.parameters).map_err(|unknown| (path, unknown))?;
+            Ok(ReadyStep { name: name.to_owned(), command, when, on, timeout })
         };
-        let steps = self.steps.iter().enumerate().map(|(index, step)| {
-            Ok(ReadyStep {
-                name: step.name.clone(),
-                command: fill(&step.command, format!("steps[{index}].command"))?,
-                when: Some(step.when),
-                on: step.on,
-                timeout: step.timeout,
-            })
+        let steps = self.steps.iter().enumerate().map(|(index, s)| {
+            let path = format!("steps[{index}].command");
+            ready(path, &s.name, &s.command, Some(s.when), s.on, s.timeout)
         });
-        let teardown = self.teardown.iter().enumerate().map(|(index, step)| {
-            Ok(ReadyStep {
-                name: step.name.clone(),
-                command: fill(&step.command, format!("teardown[{index}].command"))?,
-                when: None,
-                on: step.on,
-                timeout: step.timeout,
-            })
+        let teardown = self.teardown.iter().enumerate().map(|(index, s)| {
+            let path = format!("teardown[{index}].command");
+            ready(path, &s.name, &s.command, None, s.on, s.timeout)
         });
         steps.chain(teardown).collect()
     }
@@ -204,22 +187,16 @@ impl ServerSettings {
         let Some(text) = &self.listen else { return Ok((Ipv4Addr::LOCALHOST, 0).into()) };
         let bare = text.trim_start_matches('[').trim_end_matches(']');
         let address = bare.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, 0)).or_else(|_| text.parse());
-        let address = address.map_err(|_| {
-            let problem = format!("`{text}` is not an address");
-            (
-                "listen",
-                problem,
-                "write the address that clients reach this host by: `\"10.0.0.1\"`".to_owned(),
-            )
-        })?;
-        if address.ip().is_unspecified() {
-            Err((
-                "listen",
-                format!("`{text}` stands for all addresses, and clients need one to connect to"),
-                "write the address that clients reach this host by: `\"10.0.0.1\"`".into(),
-            ))
-        } else {
-            Ok(address)
+        let refused = |problem| {
+            let help = "write the address that clients reach this host by: `\"10.0.0.1\"`";
+            ("listen", problem, help.to_owned())
+        };
+        match address {
+            Err(_) => Err(refused(format!("`{text}` is not an address"))),
+            Ok(address) if address.ip().is_unspecified() => {
+                Err(refused(format!("`{text}` stands for all addresses, and clients need one to connect to")))
+            }
+            Ok(address) => Ok(address),
         }
     }
 
@@ -286,22 +263,11 @@ impl ServerSettings {
 
     /// The keys of an embedded server that differ from what it has by itself.
     pub fn changed(&self) -> Vec<String> {
-        self.differing().filter(|key| !MANAGED.contains(&key.as_str())).collect()
+        changed_keys(self).filter(|key| *key != "kind" && !MANAGED.contains(&key.as_str())).collect()
     }
 
     /// The keys of a managed server that are given.
     pub fn changed_managed(&self) -> Vec<String> {
-        self.differing().filter(|key| MANAGED.contains(&key.as_str())).collect()
-    }
-
-    fn differing(&self) -> impl Iterator<Item = String> {
-        let object = |settings: &Self| match serde_json::to_value(settings) {
-            Ok(serde_json::Value::Object(object)) => object,
-            _ => serde_json::Map::new(),
-        };
-        let default = object(&Self::default());
-        let keys = object(self).into_iter();
-        keys.filter(move |(key, value)| *key != "kind" && default.get(key.as_str()) != Some(value))
-            .map(|(key, _)| key)
+        changed_keys(self).filter(|key| MANAGED.contains(&key.as_str())).collect()
     }
 }

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
+use benchmaster_record::words;
 use benchmaster_units::TimeSpan;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::scalar::Scalar;
 
 /// A command that sets a managed server up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -49,50 +51,29 @@ fn timeout() -> TimeSpan {
     TimeSpan::seconds(300)
 }
 
-/// When a step is done.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum When {
-    /// Once, when a session of the study begins.
-    Study,
-    /// Before a run of another treatment than the last one.
-    #[default]
-    Treatment,
-    /// Before every run.
-    Run,
-}
-
-impl When {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Study => "study",
-            Self::Treatment => "treatment",
-            Self::Run => "run",
-        }
+words! {
+    /// When a step is done.
+    #[derive(Default, JsonSchema)]
+    When {
+        /// Once, when a session of the study begins.
+        Study = "study",
+        /// Before a run of another treatment than the last one.
+        #[default]
+        Treatment = "treatment",
+        /// Before every run.
+        Run = "run",
     }
 }
 
-/// On which hosts a command is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StepSide {
-    /// On the server's host.
-    #[default]
-    Server,
-    /// On every host with clients, once on each.
-    Clients,
-}
-
-impl StepSide {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Server => "server",
-            Self::Clients => "clients",
-        }
+words! {
+    /// On which hosts a command is run.
+    #[derive(Default, JsonSchema)]
+    StepSide {
+        /// On the server's host.
+        #[default]
+        Server = "server",
+        /// On every host with clients, once on each.
+        Clients = "clients",
     }
 }
 
@@ -101,33 +82,15 @@ impl StepSide {
 #[serde(transparent)]
 pub struct ParameterText(pub String);
 
+/// What the value of a parameter may be.
+const PARAMETER: &str = "a string, a whole number, `true` or `false`";
+
 impl<'de> Deserialize<'de> for ParameterText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = ParameterText;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, a whole number, `true` or `false`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<ParameterText, E> {
-                Ok(ParameterText(text.to_owned()))
-            }
-
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<ParameterText, E> {
-                Ok(ParameterText(value.to_string()))
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<ParameterText, E> {
-                Ok(ParameterText(value.to_string()))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<ParameterText, E> {
-                Ok(ParameterText(value.to_string()))
-            }
+        match Scalar::read(deserializer, PARAMETER)? {
+            number @ Scalar::Number(_) => Err(number.unexpected(PARAMETER)),
+            value => Ok(Self(value.to_string())),
         }
-        deserializer.deserialize_any(Visitor)
     }
 }
 
@@ -138,7 +101,7 @@ impl JsonSchema for ParameterText {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "a string, a whole number, `true` or `false`",
+            "description": PARAMETER,
             "type": ["string", "integer", "boolean"],
         })
     }

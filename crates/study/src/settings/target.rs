@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 use benchmaster_nfs_client::options::{MountOptions, OptionError};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, MapAccess};
-use serde::ser::SerializeMap;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::scalar::Scalar;
 
 /// The target path that stands for a scratch directory.
 pub const SCRATCH: &str = "{scratch}";
@@ -20,15 +21,19 @@ pub const SERVER: &str = "{server}";
 
 /// The file system under test: one of `path`, `mount` and `url`, and with `url` options of the mount, which override those
 /// written in it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct TargetSettings {
     /// A directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// A file system that is mounted for the study.
-    pub mount: Option<MountSettings>,
     /// An NFS export, mounted over the wire by Benchmaster's own client.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+    /// A file system that is mounted for the study.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mount: Option<MountSettings>,
     /// Options of the mount, by name; see [`MountOptions::set`].
+    #[serde(flatten)]
     pub options: BTreeMap<&'static str, OptionText>,
 }
 
@@ -231,36 +236,14 @@ const MEANINGS: [(&str, &str); 24] = [
         "Whether TCP holds small segments back until earlier ones are acknowledged (Nagle's algorithm).",
     ),
     ("actimeo", "Sets the four times of attribute caching at once."),
-    ("acregmin", "Shortest time that cached attributes of files are believed."),
-    ("acregmax", "Longest time that cached attributes of files are believed."),
-    ("acdirmin", "Shortest time that cached attributes of directories are believed."),
-    ("acdirmax", "Longest time that cached attributes of directories are believed."),
+    ("acregmin", "Shortest time that attributes of files are cached."),
+    ("acregmax", "Longest time that attributes of files are cached."),
+    ("acdirmin", "Shortest time that attributes of directories are cached."),
+    ("acdirmax", "Longest time that attributes of directories are cached."),
     ("delay_initial", "First pause after the server asked to try later; doubled each time."),
     ("delay_longest", "Longest such pause."),
     ("unstable_limit", "Most bytes written and not committed that a client keeps."),
 ];
-
-/// A key that is known.
-struct Key(&'static str);
-
-impl<'de> Deserialize<'de> for Key {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = Key;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a key")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Key, E> {
-                let known = KEYS.iter().find(|known| **known == text);
-                known.map(|known| Key(known)).ok_or_else(|| E::unknown_field(text, &KEYS))
-            }
-        }
-        deserializer.deserialize_identifier(Visitor)
-    }
-}
 
 impl<'de> Deserialize<'de> for TargetSettings {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -274,12 +257,13 @@ impl<'de> Deserialize<'de> for TargetSettings {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TargetSettings, A::Error> {
                 let mut target = TargetSettings::default();
-                while let Some(Key(key)) = map.next_key()? {
-                    match key {
+                while let Some(key) = map.next_key::<String>()? {
+                    let known = KEYS.iter().copied().find(|known| *known == key);
+                    match known.ok_or_else(|| A::Error::unknown_field(&key, &KEYS))? {
                         "path" if target.path.is_none() => target.path = Some(map.next_value()?),
                         "url" if target.url.is_none() => target.url = Some(map.next_value()?),
                         "mount" if target.mount.is_none() => target.mount = Some(map.next_value()?),
-                        "path" | "url" | "mount" => return Err(A::Error::duplicate_field(key)),
+                        key @ ("path" | "url" | "mount") => return Err(A::Error::duplicate_field(key)),
                         option => {
                             let value = map.next_value()?;
                             if target.options.insert(option, value).is_some() {
@@ -292,25 +276,6 @@ impl<'de> Deserialize<'de> for TargetSettings {
             }
         }
         deserializer.deserialize_struct("TargetSettings", &KEYS, Visitor)
-    }
-}
-
-impl Serialize for TargetSettings {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(path) = &self.path {
-            map.serialize_entry("path", path)?;
-        }
-        if let Some(url) = &self.url {
-            map.serialize_entry("url", url)?;
-        }
-        if let Some(mount) = &self.mount {
-            map.serialize_entry("mount", mount)?;
-        }
-        for (name, value) in &self.options {
-            map.serialize_entry(name, value)?;
-        }
-        map.end()
     }
 }
 
@@ -368,31 +333,12 @@ impl fmt::Display for OptionText {
 
 impl<'de> Deserialize<'de> for OptionText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = OptionText;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string, a whole number, `true` or `false`")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<OptionText, E> {
-                Ok(OptionText(text.to_owned()))
-            }
-
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<OptionText, E> {
-                Ok(OptionText(if value { "on" } else { "off" }.to_owned()))
-            }
-
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<OptionText, E> {
-                Ok(OptionText(value.to_string()))
-            }
-
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<OptionText, E> {
-                Ok(OptionText(value.to_string()))
-            }
+        const EXPECTED: &str = "a string, a whole number, `true` or `false`";
+        match Scalar::read(deserializer, EXPECTED)? {
+            Scalar::Truth(truth) => Ok(Self(if truth { "on" } else { "off" }.to_owned())),
+            number @ Scalar::Number(_) => Err(number.unexpected(EXPECTED)),
+            value => Ok(Self(value.to_string())),
         }
-        deserializer.deserialize_any(Visitor)
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 pub enum Blocks {
     /// `"replicates"`: each replicate of all treatments is a block.
     Replicates(ReplicateBlocks),
-    /// So many blocks in each replicate, confounded with interactions.
+    /// Blocks within each replicate, confounded with interactions.
     Confounded(ConfoundedBlocks),
     /// Blocks with names; complete replicates go to them in turn.
     Named(#[schemars(length(min = 1))] Vec<NamedBlock>),

@@ -2,6 +2,7 @@
 
 use super::blocks::Blocks;
 use super::sections::{DesignKind, DesignSection, Replicates, RunOrder, SequentialReplicates};
+use super::{error, warn};
 use crate::diagnostics::Diagnostic;
 use crate::file::section::Reader;
 
@@ -11,115 +12,91 @@ const MAX_REPLICATES: u32 = 10_000;
 /// Values of `[design]` that cannot be meant, and those that should not.
 /// `exact`: runs do not vary.
 pub(crate) fn check(reader: &mut Reader<'_>, design: &DesignSection, exact: bool) {
-    let mut report = |path: &str, diagnostic: Diagnostic| {
-        reader.report_at(&format!("design.{path}"), diagnostic);
-    };
     if !(design.confidence > 0.5 && design.confidence < 1.0) {
-        report(
-            "confidence",
-            Diagnostic::error(format!("a confidence level of {} gives no interval", design.confidence))
-                .help("it must be above 0.5 and below 1, usually `0.95`"),
-        );
+        let message = format!("a confidence level of {} gives no interval", design.confidence);
+        error(reader, "confidence", message, "it must be above 0.5 and below 1, usually `0.95`");
     }
     match design.replicates {
-        Replicates::Fixed(0) => {
-            report("replicates", Diagnostic::error("`replicates` is 0").help("5 or more are useful"))
-        }
-        Replicates::Fixed(n) if n > MAX_REPLICATES => report("replicates", too_many(n)),
+        Replicates::Fixed(0) => error(reader, "replicates", "`replicates` is 0", "5 or more are useful"),
+        Replicates::Fixed(n) if n > MAX_REPLICATES => too_many(reader, "replicates", n),
         Replicates::Fixed(1) if exact => {}
-        Replicates::Fixed(1) => report(
-            "replicates",
-            Diagnostic::warning("with 1 replicate no result has an interval")
-                .help("5 or more replicates give useful intervals"),
-        ),
-        Replicates::Fixed(n) if n < 5 => report("replicates", few("replicates", n)),
+        Replicates::Fixed(1) => {
+            let message = "with 1 replicate no result has an interval";
+            warn(reader, "replicates", message, "5 or more replicates give useful intervals");
+        }
+        Replicates::Fixed(n) if n < 5 => {
+            let message = format!("`replicates` is {n}: intervals from so few runs are wide");
+            warn(reader, "replicates", message, "5 or more are better");
+        }
         Replicates::Fixed(_) => {}
-        Replicates::Sequential(s) => check_sequential(s, &mut report),
+        Replicates::Sequential(s) => check_sequential(reader, s),
     }
-    keys(design, &mut report);
+    keys(reader, design);
     if design.order == RunOrder::Listed {
-        report(
-            "order",
-            Diagnostic::warning("runs in listed order confound drift over time with the factors")
-                .help("`order = \"random\"` spreads drift over all treatments"),
-        );
+        let message = "runs in listed order confound drift over time with the factors";
+        warn(reader, "order", message, "`order = \"random\"` spreads drift over all treatments");
     }
 }
 
-fn check_sequential(s: SequentialReplicates, report: &mut impl FnMut(&str, Diagnostic)) {
+fn check_sequential(reader: &mut Reader<'_>, s: SequentialReplicates) {
     if s.min < 2 {
         let message = format!("`min` is {}, and fewer than 2 runs have no interval to decide by", s.min);
-        report(
-            "replicates.min",
-            Diagnostic::error(message).help("it must be at least 2; 5 or more keep intervals reliable"),
-        );
+        error(reader, "replicates.min", message, "it must be at least 2; 5 or more keep intervals reliable");
     } else if s.min < 5 {
-        report("replicates.min", few("min", s.min));
+        let why = "stopping after so few runs makes intervals narrower than they should be";
+        warn(reader, "replicates.min", format!("`min` is {}: {why}", s.min), "5 or more are better");
     }
     if s.max < s.min {
         let message = format!("`max` is {} and below `min`, which is {}", s.max, s.min);
-        report("replicates.max", Diagnostic::error(message).help("`max` must be at least `min`"));
+        error(reader, "replicates.max", message, "`max` must be at least `min`");
     } else if s.max > MAX_REPLICATES {
-        report("replicates.max", too_many(s.max));
+        too_many(reader, "replicates.max", s.max);
     }
     if !(s.relative_half_width > 0.0 && s.relative_half_width < 1.0) {
         let message =
             format!("a `relative_half_width` of {} cannot be reached or says nothing", s.relative_half_width);
-        report(
-            "replicates.relative_half_width",
-            Diagnostic::error(message).help("write `0.05` for ±5 % of the mean"),
-        );
+        error(reader, "replicates.relative_half_width", message, "write `0.05` for ±5 % of the mean");
     }
 }
 
-fn too_many(n: u32) -> Diagnostic {
-    Diagnostic::error(format!("{n} replicates are too many")).help(format!("at most {MAX_REPLICATES}"))
-}
-
-fn few(key: &str, n: u32) -> Diagnostic {
-    let what = match key {
-        "min" => "stopping after so few runs makes intervals narrower than they should be",
-        _ => "intervals from so few runs are wide",
-    };
-    Diagnostic::warning(format!("`{key}` is {n}: {what}")).help("5 or more are better")
+fn too_many(reader: &mut Reader<'_>, key: &str, n: u32) {
+    error(reader, key, format!("{n} replicates are too many"), format!("at most {MAX_REPLICATES}"));
 }
 
 const MAX_CENTRE_POINTS: u32 = 1000;
 
 /// Keys that contradict each other or the kind of design.
-fn keys(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic)) {
-    belongs(design, report);
+fn keys(reader: &mut Reader<'_>, design: &DesignSection) {
+    belongs(reader, design);
     match design.kind {
-        DesignKind::Fractional => one_fraction(design, report),
-        DesignKind::Explicit if design.treatments.as_ref().is_none_or(Vec::is_empty) => report(
-            if design.treatments.is_some() { "treatments" } else { "kind" },
-            Diagnostic::error("an explicit design has no treatments")
-                .help("add `treatments = [{ factor = \"level\", … }, …]` with the level of every factor"),
-        ),
+        DesignKind::Fractional => one_fraction(reader, design),
+        DesignKind::Explicit if design.treatments.as_ref().is_none_or(Vec::is_empty) => {
+            let key = if design.treatments.is_some() { "treatments" } else { "kind" };
+            let help = "add `treatments = [{ factor = \"level\", … }, …]` with the level of every factor";
+            error(reader, key, "an explicit design has no treatments", help);
+        }
         _ => {}
     }
     if design.resolution.is_some_and(|resolution| resolution < 3) {
-        report(
-            "resolution",
-            Diagnostic::error("below resolution 3, main effects cannot be separated from each other")
-                .help("write 3, 4 or 5; 4 keeps main effects clear of interactions of two factors"),
-        );
+        let message = "below resolution 3, main effects cannot be separated from each other";
+        let help = "write 3, 4 or 5; 4 keeps main effects clear of interactions of two factors";
+        error(reader, "resolution", message, help);
     }
     if design.centre_points > MAX_CENTRE_POINTS {
         let message = format!("{} centre points are too many", design.centre_points);
-        report("centre_points", Diagnostic::error(message).help("3 to 5 show curvature"));
+        error(reader, "centre_points", message, "3 to 5 show curvature");
     }
     if !design.hard_to_change.is_empty() && design.order == RunOrder::Listed {
-        report("order", listed_plots());
+        reader.report_at("design.order", listed_plots());
     }
     if let Some(precision) = design.precision
         && !(precision > 0.0 && precision < 1.0)
     {
         let message = format!("a `precision` of {precision} cannot be reached or says nothing");
-        report("precision", Diagnostic::error(message).help("write `0.05` for ±5 % of the mean"));
+        error(reader, "precision", message, "write `0.05` for ±5 % of the mean");
     }
     if let Some(blocks) = &design.blocks {
-        check_blocks(design, blocks, report);
+        check_blocks(reader, design, blocks);
     }
 }
 
@@ -130,7 +107,7 @@ pub(super) fn listed_plots() -> Diagnostic {
 }
 
 /// Keys that the kind of design has no use for.
-fn belongs(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic)) {
+fn belongs(reader: &mut Reader<'_>, design: &DesignSection) {
     use DesignKind::{Explicit, Fractional, Full, OrthogonalArray, PlackettBurman};
     let keys: [(&str, bool, &[DesignKind]); 6] = [
         ("generators", design.generators.is_some(), &[Fractional]),
@@ -154,12 +131,12 @@ fn belongs(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic)) {
                 .into();
         }
         let message = format!("a design of `kind = \"{}\"` has no `{key}`", design.kind.name());
-        report(key, Diagnostic::error(message).help(help));
+        error(reader, key, message, help);
     }
 }
 
 /// A fraction is chosen in one way.
-fn one_fraction(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic)) {
+fn one_fraction(reader: &mut Reader<'_>, design: &DesignSection) {
     let ways = [
         ("generators", design.generators.is_some()),
         ("resolution", design.resolution.is_some()),
@@ -167,93 +144,67 @@ fn one_fraction(design: &DesignSection, report: &mut impl FnMut(&str, Diagnostic
     ];
     let given: Vec<_> = ways.into_iter().filter(|(_, given)| *given).map(|(key, _)| key).collect();
     match &given[..] {
-        [] if design.clear.is_none() => report(
-            "kind",
-            Diagnostic::error("a fractional design does not say which fraction").help(
-                "add one of `resolution = 4`, `runs = 16`, `clear = [\"delay*sync\"]` (effects that nothing may be mixed up \
-                 with) or `generators = [\"D=AB\"]`",
-            ),
-        ),
+        [] if design.clear.is_none() => {
+            let help = "add one of `resolution = 4`, `runs = 16`, `clear = [\"delay*sync\"]` (effects that nothing may be \
+                        aliased with) or `generators = [\"D=AB\"]`";
+            error(reader, "kind", "a fractional design does not say which fraction", help);
+        }
         [] | [_] => {}
         [first, others @ ..] => {
             for other in others {
                 let message = format!("the fraction is given by `{first}` and by `{other}`");
-                report(other, Diagnostic::error(message).help("keep one of them"));
+                error(reader, other, message, "keep one of them");
             }
         }
     }
     if design.generators.as_ref().is_some_and(Vec::is_empty) {
-        report(
-            "generators",
-            Diagnostic::error("`generators` is empty, and a design without generators is a full one")
-                .help("write `kind = \"full\"`, or a generator such as `\"D=AB\"`"),
-        );
+        let message = "`generators` is empty, and a design without generators is a full one";
+        error(reader, "generators", message, "write `kind = \"full\"`, or a generator such as `\"D=AB\"`");
     }
     if design.clear.as_ref().is_some_and(Vec::is_empty) && given.is_empty() {
-        report(
-            "clear",
-            Diagnostic::error("`clear` names no effect").help("name one, such as `\"delay*sync\"`"),
-        );
+        error(reader, "clear", "`clear` names no effect", "name one, such as `\"delay*sync\"`");
     }
 }
 
-fn check_blocks(design: &DesignSection, blocks: &Blocks, report: &mut impl FnMut(&str, Diagnostic)) {
+fn check_blocks(reader: &mut Reader<'_>, design: &DesignSection, blocks: &Blocks) {
     let (least, most) = match design.replicates {
         Replicates::Fixed(n) => (n, n),
         Replicates::Sequential(s) => (s.min, s.max),
     };
     match blocks {
-        Blocks::Replicates(_) if most == 1 => report(
-            "blocks",
-            Diagnostic::error("with 1 replicate, replicates as blocks make one block")
-                .help("remove `blocks`, or ask for more `replicates`"),
-        ),
+        Blocks::Replicates(_) if most == 1 => {
+            let message = "with 1 replicate, replicates as blocks make one block";
+            error(reader, "blocks", message, "remove `blocks`, or ask for more `replicates`");
+        }
         Blocks::Replicates(_) => {}
         Blocks::Confounded(confounded) => {
             let count = confounded.count;
             if count < 2 || !count.is_power_of_two() {
-                report(
-                    "blocks.count",
-                    Diagnostic::error(format!("{count} blocks cannot be confounded"))
-                        .help("write 2, 4, 8 or another power of two"),
-                );
+                let message = format!("{count} blocks cannot be confounded");
+                error(reader, "blocks.count", message, "write 2, 4, 8 or another power of two");
             }
             if !matches!(design.kind, DesignKind::Full | DesignKind::Fractional) {
-                report("blocks", only_regular(design.kind));
+                reader.report_at("design.blocks", only_regular(design.kind));
             }
         }
         Blocks::Named(named) => {
             for (index, block) in named.iter().enumerate() {
                 if named[..index].iter().any(|other| other.name == block.name) {
-                    report(
-                        &format!("blocks[{index}].name"),
-                        Diagnostic::error(format!("two blocks are called `{}`", block.name))
-                            .help("give each its own name"),
-                    );
+                    let message = format!("two blocks are called `{}`", block.name);
+                    error(reader, &format!("blocks[{index}].name"), message, "give each its own name");
                 }
             }
             let count = named.len() as u32;
             if count == 0 {
-                report(
-                    "blocks",
-                    Diagnostic::error("`blocks` is empty").help("remove it, or describe a block"),
-                );
+                error(reader, "blocks", "`blocks` is empty", "remove it, or describe a block");
             } else if least < count {
-                report(
-                    "replicates",
-                    Diagnostic::error(format!(
-                        "{count} blocks have {least} replicates between them, and each replicate is done in one block"
-                    ))
-                    .help(format!("write {count} or a multiple of it")),
+                let message = format!(
+                    "{count} blocks have {least} replicates between them, and each replicate is done in one block"
                 );
+                error(reader, "replicates", message, format!("write {count} or a multiple of it"));
             } else if least == most && !least.is_multiple_of(count) {
-                report(
-                    "replicates",
-                    Diagnostic::warning(format!(
-                        "{least} replicates cannot be shared out evenly among {count} blocks"
-                    ))
-                    .help(format!("a multiple of {count} makes all blocks equal")),
-                );
+                let message = format!("{least} replicates cannot be shared out evenly among {count} blocks");
+                warn(reader, "replicates", message, format!("a multiple of {count} makes all blocks equal"));
             }
         }
     }

@@ -7,11 +7,12 @@ use benchmaster_design::term::{self, Term};
 use benchmaster_record::results::{Direction, GoalRecord};
 
 use super::blocks::Blocks;
-use super::check;
+use super::check::listed_plots;
 use super::sections::{DesignKind, DesignSection, LevelWord, RunOrder};
-use crate::diagnostics::Diagnostic;
+use super::{error, warn};
 use crate::file::factors::{Factor, Level};
 use crate::file::section::Reader;
+use crate::scalar::Scalar;
 use crate::suggest;
 
 /// What `[design]` says of factors and levels, by number.
@@ -63,94 +64,76 @@ pub(crate) fn choose(
     design: &DesignSection,
     factors: &[Factor],
 ) -> Option<DesignChoice> {
-    let mut good = two_levels(reader, design, factors);
+    let before = reader.diagnostics.errors();
+    two_levels(reader, design, factors);
     let names: Vec<_> = factors.iter().map(|factor| factor.name.as_str()).collect();
-    let mut choice = DesignChoice {
-        layout: Layout::Full,
-        interest: Vec::new(),
-        exclude: Vec::new(),
-        hard_to_change: Vec::new(),
+    let choice = DesignChoice {
         goal: goal(reader, design),
+        interest: interest(reader, design, &names),
+        exclude: exclusions(reader, design, factors),
+        layout: match design.kind {
+            DesignKind::Full => Layout::Full,
+            DesignKind::OneAtATime => Layout::OneAtATime,
+            DesignKind::PlackettBurman => Layout::PlackettBurman,
+            DesignKind::OrthogonalArray => Layout::OrthogonalArray { runs: design.runs },
+            DesignKind::Fractional => Layout::Fraction(fraction(reader, design, &names)),
+            DesignKind::Explicit => Layout::Explicit(treatments(reader, design, factors)),
+        },
+        hard_to_change: hard_to_change(reader, design, factors),
     };
-    good &= choice.goal.is_some() == design.goal.is_some();
-    for (index, text) in design.clear.iter().flatten().enumerate() {
-        match term::parse(text, &names) {
-            Ok(term) => choice.interest.push(term),
-            Err(error) => {
-                good = false;
-                report(
-                    reader,
-                    &format!("clear[{index}]"),
-                    Diagnostic::error(error.to_string()).help(known(&names)),
-                );
-            }
-        }
-    }
-    for (index, written) in design.exclude.iter().enumerate() {
-        let at = format!("exclude[{index}]");
-        match combination(reader, &at, written, factors) {
-            Some(row) if row.iter().all(Option::is_none) => {
-                good = false;
-                let message = "an empty combination leaves everything out";
-                report(
-                    reader,
-                    &at,
-                    Diagnostic::error(message)
-                        .help("name levels: `{ version = \"v3\", delegations = \"on\" }`"),
-                );
-            }
-            Some(row) => choice.exclude.push(row),
-            None => good = false,
-        }
-    }
-    let mut explicit = Vec::new();
-    good &= treatments(reader, design, factors, &mut explicit);
-    choice.layout = match design.kind {
-        DesignKind::Full => Layout::Full,
-        DesignKind::OneAtATime => Layout::OneAtATime,
-        DesignKind::PlackettBurman => Layout::PlackettBurman,
-        DesignKind::OrthogonalArray => Layout::OrthogonalArray { runs: design.runs },
-        DesignKind::Fractional => Layout::Fraction(fraction(reader, design, &names)),
-        DesignKind::Explicit => Layout::Explicit(explicit),
-    };
-    good &= hard_to_change(reader, design, factors, &mut choice.hard_to_change);
-    good.then_some(choice)
+    (reader.diagnostics.errors() == before).then_some(choice)
 }
 
-fn report(reader: &mut Reader<'_>, path: &str, diagnostic: Diagnostic) {
-    reader.report_at(&format!("design.{path}"), diagnostic);
-}
-
+/// What effects can be named by.
 fn known(names: &[&str]) -> String {
+    let lettered =
+        names.iter().enumerate().map(|(index, name)| format!("{} = `{name}`", term::letter(index)));
     match names {
         [] => "the study has no factors".into(),
-        names => {
-            let lettered =
-                names.iter().enumerate().map(|(index, name)| format!("{} = `{name}`", term::letter(index)));
-            format!("factors: {}", lettered.collect::<Vec<_>>().join(", "))
+        _ => format!("factors: {}", lettered.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+fn interest(reader: &mut Reader<'_>, design: &DesignSection, names: &[&str]) -> Vec<Term> {
+    let mut interest = Vec::new();
+    for (index, text) in design.clear.iter().flatten().enumerate() {
+        match term::parse(text, names) {
+            Ok(term) => interest.push(term),
+            Err(problem) => error(reader, &format!("clear[{index}]"), problem.to_string(), known(names)),
         }
     }
+    interest
+}
+
+/// The combinations that are left out.
+fn exclusions(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor]) -> Vec<Vec<Option<u32>>> {
+    let mut exclusions = Vec::new();
+    for (index, written) in design.exclude.iter().enumerate() {
+        let at = format!("exclude[{index}]");
+        let Some(row) = combination(reader, &at, written, factors) else { continue };
+        if row.iter().all(Option::is_none) {
+            let help = "name levels: `{ version = \"v3\", delegations = \"on\" }`";
+            error(reader, &at, "an empty combination leaves everything out", help);
+        }
+        exclusions.push(row);
+    }
+    exclusions
 }
 
 /// Kinds of designs that only factors with two levels can have.
-fn two_levels(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor]) -> bool {
+fn two_levels(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor]) {
     let confounded = matches!(design.blocks, Some(Blocks::Confounded(_)));
     let (path, what) = match design.kind {
         DesignKind::Fractional => ("kind", "a fractional design"),
         DesignKind::PlackettBurman => ("kind", "a Plackett-Burman design"),
         DesignKind::Full if confounded => ("blocks", "a design that is spread over blocks"),
-        _ => return true,
+        _ => return,
     };
     if factors.is_empty() {
         let message = format!("{what} needs factors, and the study has none");
-        report(
-            reader,
-            path,
-            Diagnostic::error(message).help("add `[factors.NAME]`, or write `kind = \"full\"`"),
-        );
-        return false;
+        return error(reader, path, message, "add `[factors.NAME]`, or write `kind = \"full\"`");
     }
-    let Some(factor) = factors.iter().find(|factor| factor.levels.len() != 2) else { return true };
+    let Some(factor) = factors.iter().find(|factor| factor.levels.len() != 2) else { return };
     let message =
         format!("{what} has factors with two levels, but `{}` has {}", factor.name, factor.levels.len());
     let help = match path {
@@ -159,8 +142,7 @@ fn two_levels(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor
         }
         _ => "`blocks = \"replicates\"` fits every design; or keep two levels of each factor",
     };
-    report(reader, path, Diagnostic::error(message).help(help));
-    false
+    error(reader, path, message, help);
 }
 
 /// By what a fraction is chosen. Mistakes are reported.
@@ -170,9 +152,8 @@ fn fraction(reader: &mut Reader<'_>, design: &DesignSection, names: &[&str]) -> 
         for (index, text) in texts.iter().enumerate() {
             match Generator::parse(text, names) {
                 Ok(generator) => generators.push(generator),
-                Err(error) => {
-                    let diagnostic = Diagnostic::error(error.to_string()).help(known(names));
-                    report(reader, &format!("generators[{index}]"), diagnostic);
+                Err(problem) => {
+                    error(reader, &format!("generators[{index}]"), problem.to_string(), known(names));
                 }
             }
         }
@@ -193,170 +174,118 @@ fn goal(reader: &mut Reader<'_>, design: &DesignSection) -> Option<GoalRecord> {
     let (Some(direction), [_, response]) = (direction, &words[..]) else {
         let message = format!("`{text}` is not a goal");
         let help = "write `\"maximise RESPONSE\"` or `\"minimise RESPONSE\"`, such as `\"maximise write.throughput\"`";
-        report(reader, "goal", Diagnostic::error(message).help(help));
+        error(reader, "goal", message, help);
         return None;
     };
     if let Some(other) = design.response.as_ref().filter(|other| other != response) {
         let message = format!("the goal is about `{response}`, but `response` is `{other}`");
-        report(reader, "goal", Diagnostic::error(message).help("remove `response`: it is that of the goal"));
+        error(reader, "goal", message, "remove `response`: it is that of the goal");
         return None;
     }
     Some(GoalRecord { direction, response: (*response).to_owned() })
 }
 
-/// The level of each factor that is named. `None` when one is not there, which has then been reported.
+/// The levels that a combination names, by factor. `None` when one is not there, which has then been reported.
 fn combination(
     reader: &mut Reader<'_>,
     at: &str,
     written: &BTreeMap<String, LevelWord>,
     factors: &[Factor],
 ) -> Option<Vec<Option<u32>>> {
+    let before = reader.diagnostics.errors();
     let mut row = vec![None; factors.len()];
-    let mut good = true;
     for (name, word) in written {
         let path = format!("{at}.{name}");
-        let Some(index) = factors.iter().position(|factor| factor.name == *name) else {
-            let message = format!("unknown factor `{name}`");
-            let help = suggest::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
-            report(reader, &path, Diagnostic::error(message).help(help));
-            good = false;
-            continue;
-        };
+        let Some(index) = factor(reader, &path, name, factors) else { continue };
         let levels = &factors[index].levels;
-        match levels.iter().position(|level| word.is(level)) {
-            Some(level) => row[index] = Some(level as u32),
-            None => {
-                let message = format!("the factor `{name}` has no level `{word}`");
-                let help = suggest::suggest(
-                    &word.to_string(),
-                    "levels",
-                    levels.iter().map(|level| level.name.as_str()),
-                );
-                report(reader, &path, Diagnostic::error(message).help(help));
-                good = false;
-            }
+        row[index] = levels.iter().position(|level| word.is(level)).map(|level| level as u32);
+        if row[index].is_none() {
+            let word = &word.0;
+            let names = levels.iter().map(|level| level.name.as_str());
+            let help = suggest::suggest(&word.to_string(), "levels", names);
+            error(reader, &path, format!("the factor `{name}` has no level `{word}`"), help);
         }
     }
-    good.then_some(row)
+    (reader.diagnostics.errors() == before).then_some(row)
+}
+
+/// The number of a factor. `None` when it is not there, which has then been reported.
+fn factor(reader: &mut Reader<'_>, at: &str, name: &str, factors: &[Factor]) -> Option<usize> {
+    let found = factors.iter().position(|factor| factor.name == *name);
+    if found.is_none() {
+        let help = suggest::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
+        error(reader, at, format!("unknown factor `{name}`"), help);
+    }
+    found
 }
 
 impl LevelWord {
+    /// Whether it stands for this level.
     fn is(&self, level: &Level) -> bool {
         let plain = level.name.replace('_', "");
-        match self {
-            Self::Text(text) => level.name == *text,
-            Self::Whole(n) => plain.parse() == Ok(*n) || plain.parse() == Ok(*n as f64),
-            Self::Number(x) => plain.parse() == Ok(*x),
-            Self::Truth(truth) => level.name == truth.to_string(),
+        match &self.0 {
+            Scalar::Text(text) => level.name == *text,
+            Scalar::Whole(n) => plain.parse() == Ok(*n) || plain.parse() == Ok(*n as f64),
+            Scalar::Number(x) => plain.parse() == Ok(*x),
+            Scalar::Truth(truth) => level.name == truth.to_string(),
         }
     }
 }
 
-impl std::fmt::Display for LevelWord {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            Self::Whole(n) => n.fmt(f),
-            Self::Number(x) => x.fmt(f),
-            Self::Truth(truth) => truth.fmt(f),
-        }
-    }
-}
-
-fn treatments(
-    reader: &mut Reader<'_>,
-    design: &DesignSection,
-    factors: &[Factor],
-    rows: &mut Vec<Vec<u32>>,
-) -> bool {
-    let mut good = true;
+/// The treatments that are listed.
+fn treatments(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor]) -> Vec<Vec<u32>> {
+    let mut rows: Vec<Vec<u32>> = Vec::new();
     for (index, written) in design.treatments.iter().flatten().enumerate() {
         let at = format!("treatments[{index}]");
-        let Some(row) = combination(reader, &at, written, factors) else {
-            good = false;
-            continue;
-        };
+        let Some(row) = combination(reader, &at, written, factors) else { continue };
         if let Some(missing) = row.iter().position(Option::is_none) {
             let message = format!("the treatment does not say the level of `{}`", factors[missing].name);
             let levels: Vec<_> = factors[missing].levels.iter().map(|level| level.name.as_str()).collect();
-            report(
-                reader,
-                &at,
-                Diagnostic::error(message).help(format!("one of {}", suggest::quoted(&levels))),
-            );
-            good = false;
+            error(reader, &at, message, format!("one of {}", suggest::quoted(&levels)));
             continue;
         }
         let row: Vec<_> = row.into_iter().flatten().collect();
         if let Some(first) = rows.iter().position(|other| *other == row) {
             let message = format!("this treatment is the same as number {}", first + 1);
-            let help = "remove it; `replicates` says how often each treatment is run";
-            report(reader, &at, Diagnostic::error(message).help(help));
-            good = false;
+            error(reader, &at, message, "remove it; `replicates` says how often each treatment is run");
         }
         rows.push(row);
     }
-    good
+    rows
 }
 
-/// Those named in `[design]` and those that say so themselves.
-fn hard_to_change(
-    reader: &mut Reader<'_>,
-    design: &DesignSection,
-    factors: &[Factor],
-    hard: &mut Vec<u32>,
-) -> bool {
-    let mut good = true;
+/// The factors that are hard to change: those that say so, and those that are so by nature where it costs nothing.
+fn hard_to_change(reader: &mut Reader<'_>, design: &DesignSection, factors: &[Factor]) -> Vec<u32> {
+    let before = reader.diagnostics.errors();
+    let mut hard = Vec::new();
     for (index, name) in design.hard_to_change.iter().enumerate() {
         let path = format!("hard_to_change[{index}]");
-        match factors.iter().position(|factor| factor.name == *name) {
-            Some(factor) if hard.contains(&(factor as u32)) => {
-                report(
-                    reader,
-                    &path,
-                    Diagnostic::error(format!("`{name}` is named twice")).help("name it once"),
-                );
-                good = false;
-            }
-            Some(factor) => hard.push(factor as u32),
-            None => {
-                let message = format!("unknown factor `{name}`");
-                let help =
-                    suggest::suggest(name, "factors", factors.iter().map(|factor| factor.name.as_str()));
-                report(reader, &path, Diagnostic::error(message).help(help));
-                good = false;
-            }
+        let Some(factor) = factor(reader, &path, name, factors) else { continue };
+        if hard.contains(&(factor as u32)) {
+            error(reader, &path, format!("`{name}` is named twice"), "name it once");
+        } else {
+            hard.push(factor as u32);
         }
     }
-    for (index, factor) in
-        factors.iter().enumerate().filter(|(_, factor)| factor.hard_to_change == Some(true))
-    {
-        if !hard.contains(&(index as u32)) {
-            hard.push(index as u32);
+    for (index, factor) in (0..).zip(factors).filter(|(_, factor)| factor.hard_to_change == Some(true)) {
+        if !hard.contains(&index) {
+            hard.push(index);
         }
         if design.order == RunOrder::Listed {
-            reader.report_at(&format!("factors.{}.hard_to_change", factor.name), check::listed_plots());
-            good = false;
+            reader.report_at(&format!("factors.{}.hard_to_change", factor.name), listed_plots());
         }
     }
-    let slow = factors
-        .iter()
-        .enumerate()
-        .filter(|(index, factor)| factor.takes_long() && !hard.contains(&(*index as u32)));
-    let slow: Vec<_> = slow.map(|(index, _)| index as u32).collect();
+    let slow = (0..).zip(factors).filter(|(index, factor)| factor.takes_long() && !hard.contains(index));
+    let slow: Vec<u32> = slow.map(|(index, _)| index).collect();
     // Where nothing else changes between two runs there is nothing to be gained.
     let plain = matches!(design.kind, DesignKind::Full | DesignKind::Fractional) && design.blocks.is_none();
     if plain && design.order == RunOrder::Random && hard.len() + slow.len() < factors.len() {
         hard.extend(slow);
     }
     hard.sort_unstable();
-    if !hard.is_empty() && hard.len() == factors.len() && good {
-        report(
-            reader,
-            "hard_to_change",
-            Diagnostic::warning("all factors are hard to change: every whole plot has one run")
-                .help("leave out those that can be changed between two runs"),
-        );
+    if !hard.is_empty() && hard.len() == factors.len() && reader.diagnostics.errors() == before {
+        let message = "all factors are hard to change: every whole plot has one run";
+        warn(reader, "hard_to_change", message, "leave out those that can be changed between two runs");
     }
-    good
+    hard
 }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use benchmaster_record::results::Replication;
+use benchmaster_record::words;
 use schemars::JsonSchema;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::blocks::Blocks;
+use crate::scalar::Scalar;
 
 /// The section `[study]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,7 +68,7 @@ pub struct DesignSection {
     /// Explicit: the level of every factor, for each treatment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub treatments: Option<Vec<BTreeMap<String, LevelWord>>>,
-    /// Runs with every factor in the middle between its two levels: so many in each block, or all together.
+    /// Runs with every factor in the middle between its two levels: their number in each block, or in all.
     #[serde(skip_serializing_if = "is_zero")]
     #[schemars(range(max = 1000))]
     pub centre_points: u32,
@@ -124,80 +126,34 @@ impl Default for DesignSection {
     }
 }
 
-/// Which combinations of levels are run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DesignKind {
-    /// Every combination of all levels.
-    #[default]
-    Full,
-    /// A fraction of all combinations of factors with two levels.
-    Fractional,
-    /// Few runs for the main effects of many factors with two levels; they are mixed up with interactions.
-    PlackettBurman,
-    /// A fraction of all combinations of factors with any numbers of levels.
-    OrthogonalArray,
-    /// The first level of every factor, then each other level alone. Interactions cannot be seen.
-    OneAtATime,
-    /// The treatments that are listed.
-    Explicit,
-}
-
-impl DesignKind {
-    /// The name used in study files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Fractional => "fractional",
-            Self::PlackettBurman => "plackett-burman",
-            Self::OrthogonalArray => "orthogonal-array",
-            Self::OneAtATime => "one-at-a-time",
-            Self::Explicit => "explicit",
-        }
+words! {
+    /// Which combinations of levels are run.
+    #[derive(Default, JsonSchema)]
+    DesignKind {
+        /// Every combination of all levels.
+        #[default]
+        Full = "full",
+        /// A fraction of all combinations of factors with two levels.
+        Fractional = "fractional",
+        /// Few runs for the main effects of many factors with two levels; they are partially aliased with interactions.
+        PlackettBurman = "plackett-burman",
+        /// A fraction of all combinations of factors with any numbers of levels.
+        OrthogonalArray = "orthogonal-array",
+        /// The first level of every factor, then each other level alone. Interactions cannot be seen.
+        OneAtATime = "one-at-a-time",
+        /// The treatments that are listed.
+        Explicit = "explicit",
     }
 }
 
 /// The name of a level, or the value that it stands for.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum LevelWord {
-    /// `"64KiB"`, `"on"`.
-    Text(String),
-    /// `4`.
-    Whole(i64),
-    /// `0.5`.
-    Number(f64),
-    /// `true`.
-    Truth(bool),
-}
+#[serde(transparent)]
+pub struct LevelWord(pub(crate) Scalar);
 
 impl<'de> Deserialize<'de> for LevelWord {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl de::Visitor<'_> for Visitor {
-            type Value = LevelWord;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a level")
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<LevelWord, E> {
-                Ok(LevelWord::Text(text.to_owned()))
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<LevelWord, E> {
-                Ok(LevelWord::Whole(number))
-            }
-
-            fn visit_f64<E: de::Error>(self, number: f64) -> Result<LevelWord, E> {
-                Ok(LevelWord::Number(number))
-            }
-
-            fn visit_bool<E: de::Error>(self, truth: bool) -> Result<LevelWord, E> {
-                Ok(LevelWord::Truth(truth))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
+        Scalar::read(deserializer, "the name of a level").map(Self)
     }
 }
 
@@ -229,7 +185,7 @@ impl From<RunOrder> for benchmaster_design::Order {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Replicates {
-    /// So many times.
+    /// This number of times.
     Fixed(#[schemars(range(min = 1, max = 10_000))] u32),
     /// Until the interval of the response is narrow enough.
     Sequential(SequentialReplicates),
@@ -280,10 +236,10 @@ impl From<Replicates> for Replication {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SequentialReplicates {
-    /// At least so many times.
+    /// The fewest runs of a treatment.
     #[schemars(range(min = 2))]
     pub min: u32,
-    /// At most so many times.
+    /// The most runs of a treatment.
     #[schemars(range(max = 10_000))]
     pub max: u32,
     /// Half width of the confidence interval divided by the mean that is narrow enough.

@@ -227,15 +227,17 @@ impl DesignRequest {
     /// Contradictions, unknown factors, and designs that do not exist.
     pub fn input(&self) -> Result<DesignInput<'static>, RequestError> {
         let factors = Factors::read(self)?;
-        let interest = self
-            .clear
-            .iter()
-            .map(|text| Ok(self::factors(term::parse(text, &factors.names)?)))
-            .collect::<Result<Vec<_>, DesignError>>()?;
         let hard = self
             .hard_to_change
             .iter()
             .try_fold(0, |all, text| Ok::<_, DesignError>(all | term::parse(text, &factors.names)?))?;
+        let described = factors.names.iter().zip(&factors.levels).enumerate();
+        let described = described.map(|(index, (name, levels))| DesignFactor {
+            name: name.clone(),
+            levels: levels.clone(),
+            hard_to_change: index < 64 && hard >> index & 1 == 1,
+        });
+        let input = of_rows(described.collect(), Vec::new(), self)?;
         let Made { kind, rows, fraction } = self.make(&factors)?;
         // Confounded blocks are blocks of one replicate; the next replicate has others.
         let replicates = self.replicate_blocks || (self.blocks.is_some() && self.replicates > 1);
@@ -258,29 +260,14 @@ impl DesignRequest {
             factors
                 .need_two_levels("--centre-points", "a factor with three levels shows curvature by itself")?;
         }
-        let described = factors.names.iter().zip(&factors.levels).enumerate();
         Ok(DesignInput {
             kind: kind.to_owned(),
-            factors: described
-                .map(|(index, (name, levels))| DesignFactor {
-                    name: name.clone(),
-                    levels: levels.clone(),
-                    hard_to_change: index < 64 && hard >> index & 1 == 1,
-                })
-                .collect(),
             rows: Cow::Owned(rows),
             fraction,
-            before_exclusion: None,
             replicates: Replication::Fixed(self.replicates),
-            interest,
             blocks,
             centre_points: self.centre_points,
-            max_order: self.max_order,
-            confidence: self.confidence,
-            power: self.power,
-            spread: None,
-            effect: None,
-            pilot: None,
+            ..input
         })
     }
 

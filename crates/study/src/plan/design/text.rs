@@ -132,12 +132,12 @@ pub(crate) fn duration(seconds: f64) -> String {
 }
 
 /// `min`, or `min to max` when they differ.
+pub(crate) fn range<T: PartialEq>(min: T, max: T, text: impl Fn(T) -> String) -> String {
+    if min == max { text(min) } else { format!("{} to {}", text(min), text(max)) }
+}
+
 fn bounds(bounds: Bounds) -> String {
-    if bounds.min == bounds.max {
-        bounds.min.to_string()
-    } else {
-        format!("{} to {}", bounds.min, bounds.max)
-    }
+    range(bounds.min, bounds.max, |n| n.to_string())
 }
 
 /// Lines of at most `width` columns, all but the first indented.
@@ -542,11 +542,7 @@ fn detectable_text(found: &SmallestDetectable, confidence: f64) -> String {
 }
 
 fn time_text(time: &TimeEstimate) -> String {
-    let whole = if time.seconds_min == time.seconds_max {
-        duration(time.seconds_min)
-    } else {
-        format!("{} to {}", duration(time.seconds_min), duration(time.seconds_max))
-    };
+    let whole = range(time.seconds_min, time.seconds_max, duration);
     let assumed = match (time.treatments_measured, time.treatments_assumed) {
         (_, 0) => "each treatment as its own runs there".to_owned(),
         (0, _) => format!("every run as the mean there, {}", duration(time.mean_run_seconds)),

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 
 use benchmaster_design::DesignError;
 use benchmaster_design::augment::{AugmentError, Augmentation, augment};
-use benchmaster_design::fold::{Addition, Fold, best_fold, foldover, semifold};
-use benchmaster_design::regular::{Fraction, Generator};
+use benchmaster_design::fold::{Addition, Fold, best_fold, semifold};
 use benchmaster_design::structure::{TermStructure, structure};
 use benchmaster_design::term::{self, Term};
 use benchmaster_record::results::{Replication, StageKind, StageRecord, TreatmentRecord};
@@ -85,6 +84,13 @@ pub enum ExtendError {
     Design(#[from] DesignError),
 }
 
+/// Runs that are added, and why.
+struct Added {
+    kind: StageKind,
+    reason: String,
+    rows: Vec<Vec<u32>>,
+}
+
 impl Extension {
     /// Factors by their names or letters, joined by commas; `all` for all of them.
     ///
@@ -141,7 +147,7 @@ impl Plan {
     /// # Errors
     /// When the extension fits neither the factors nor what has been run.
     pub fn extend(&self, extension: &Extension, made: Timestamp) -> Result<Proposal, ExtendError> {
-        let (kind, reason, rows) = match extension {
+        let Added { kind, reason, rows } = match extension {
             Extension::Fold(factors) => self.fold(factors)?,
             Extension::Semifold(factor) => self.semifold(*factor)?,
             Extension::Resolve(effects) => self.resolve(effects)?,
@@ -216,22 +222,6 @@ impl Plan {
         first.chain(added).unzip()
     }
 
-    /// The fraction that the design is, if it is a regular one that was run as a whole, and nothing was added to it.
-    fn fraction(&self) -> Option<Fraction> {
-        let details = &self.study.design_details;
-        if details.generators.is_empty() || !details.excluded.is_empty() || !self.study.stages.is_empty() {
-            return None;
-        }
-        let letters: Vec<_> = (0..self.study.factors.len()).map(term::letter).collect();
-        let generators: Vec<_> = details
-            .generators
-            .iter()
-            .map(|text| Generator::parse(text, &letters))
-            .collect::<Result<_, _>>()
-            .ok()?;
-        Fraction::from_generators(letters.len() as u32, &generators).ok()
-    }
-
     fn factor_names(&self, factors: &[u32]) -> String {
         let name = |factor: &u32| {
             self.study.factors.get(*factor as usize).map(|factor| format!("`{}`", factor.name))
@@ -250,46 +240,39 @@ impl Plan {
 
     fn two_levels(&self, factors: &[u32]) -> Result<(), ExtendError> {
         let levels = self.study.design_levels();
-        match factors.iter().find(|&&factor| levels.get(factor as usize) != Some(&2)) {
+        let mut known = (0u32..).zip(&self.study.factors).zip(levels);
+        match known.find(|((index, _), levels)| factors.contains(index) && *levels != 2) {
             None => Ok(()),
-            Some(&factor) => Err(ExtendError::Levels {
-                factor: self
-                    .study
-                    .factors
-                    .get(factor as usize)
-                    .map(|factor| factor.name.clone())
-                    .unwrap_or_default(),
-                levels: levels.get(factor as usize).copied().unwrap_or(0),
-            }),
+            Some(((_, factor), levels)) => Err(ExtendError::Levels { factor: factor.name.clone(), levels }),
         }
     }
 
-    fn fold(&self, factors: &[u32]) -> Result<(StageKind, String, Vec<Vec<u32>>), ExtendError> {
+    fn fold(&self, factors: &[u32]) -> Result<Added, ExtendError> {
         let all: Vec<u32> = (0..self.study.factors.len() as u32).collect();
-        let (fold, reason) = match factors {
-            [] => (Fold::All, "all runs again with the levels of all factors exchanged".to_owned()),
-            some => {
-                let names = self.factor_names(some);
-                let mask = some.iter().map(|factor| 1u64.checked_shl(*factor).unwrap_or(0)).sum();
-                (Fold::Factors(mask), format!("all runs again with the levels of {names} exchanged"))
-            }
+        let (fold, factors) = match factors {
+            [] => (Fold::All, &all[..]),
+            some => (
+                Fold::Factors(
+                    some.iter().fold(0, |mask, &factor| mask | 1u64.checked_shl(factor).unwrap_or(0)),
+                ),
+                some,
+            ),
         };
-        let factors = if factors.is_empty() { &all[..] } else { factors };
         self.two_levels(factors)?;
+        let added = self.added(Addition::Foldover(fold));
         let rows = self.first_rows();
-        let folded = foldover(&rows, fold);
-        if folded.iter().all(|row| rows.contains(row)) {
+        if added.rows.iter().all(|row| rows.contains(row)) {
             return Err(ExtendError::SameTreatments { factors: self.factor_names(factors) });
         }
-        Ok((StageKind::Foldover, reason, folded))
+        Ok(added)
     }
 
     /// Of all halves the one that, with the runs before, tells most effects apart.
-    fn semifold(&self, factor: u32) -> Result<(StageKind, String, Vec<Vec<u32>>), ExtendError> {
+    fn semifold(&self, factor: u32) -> Result<Added, ExtendError> {
         self.two_levels(&[factor])?;
         let rows = self.first_rows();
         let levels = self.study.design_levels();
-        let mut best: Option<(usize, u32, Vec<Vec<u32>>)> = None;
+        let mut best: Option<(usize, u32)> = None;
         for subset in (0..levels.len() as u32).filter(|&subset| levels[subset as usize] == 2) {
             let half = semifold(&rows, factor, (subset, 1));
             if half.iter().all(|row| rows.contains(row)) {
@@ -304,24 +287,44 @@ impl Plan {
             let known = structure(&together, &with_stage, MAX_ORDER)?;
             let count = known.terms.iter().filter(|term| term.estimable).count();
             if best.as_ref().is_none_or(|(most, ..)| count > *most) {
-                best = Some((count, subset, half));
+                best = Some((count, subset));
             }
         }
-        let Some((_, subset, half)) = best else {
+        let Some((_, subset)) = best else {
             return Err(ExtendError::SameTreatments { factors: self.factor_names(&[factor]) });
         };
-        let high = self.study.factors.get(subset as usize).and_then(|factor| factor.levels.get(1));
-        let reason = format!(
-            "the runs with {} = {}, with the levels of {} exchanged",
-            self.factor_names(&[subset]),
-            high.map_or("?", String::as_str),
-            self.factor_names(&[factor])
-        );
-        Ok((StageKind::Semifold, reason, half))
+        Ok(self.added(Addition::Semifold { fold: factor, subset: (subset, 1) }))
+    }
+
+    /// The runs of a fold, and what they are.
+    fn added(&self, addition: Addition) -> Added {
+        let rows = addition.rows(&self.first_rows());
+        let (kind, reason) = match addition {
+            Addition::Semifold { fold, subset: (subset, level) } => {
+                let level =
+                    self.study.factors.get(subset as usize).and_then(|f| f.levels.get(level as usize));
+                let reason = format!(
+                    "the runs with {} = {}, with the levels of {} exchanged",
+                    self.factor_names(&[subset]),
+                    level.map_or("?", String::as_str),
+                    self.factor_names(&[fold])
+                );
+                (StageKind::Semifold, reason)
+            }
+            Addition::Foldover(fold) => {
+                let mask = fold.mask(self.study.factors.len() as u32);
+                let names = match fold {
+                    Fold::All => "all factors".to_owned(),
+                    _ => self.factor_names(&term::factors(mask).collect::<Vec<_>>()),
+                };
+                (StageKind::Foldover, format!("all runs again with the levels of {names} exchanged"))
+            }
+        };
+        Added { kind, reason, rows }
     }
 
     /// The smaller of a foldover and single treatments.
-    fn resolve(&self, effects: &[Term]) -> Result<(StageKind, String, Vec<Vec<u32>>), ExtendError> {
+    fn resolve(&self, effects: &[Term]) -> Result<Added, ExtendError> {
         let why = format!("to tell {} from other effects", self.effect_names(effects));
         let (rows, block_of) = self.run_rows();
         let levels = self.study.design_levels();
@@ -329,7 +332,9 @@ impl Plan {
         if terms.is_empty() {
             return Err(ExtendError::NothingToResolve { effects: self.effect_names(effects) });
         }
-        let folded = self.fraction().and_then(|fraction| best_fold(&fraction, effects, MAX_ORDER));
+        // Of stages that were added no fraction is left.
+        let fraction = self.fraction().filter(|_| self.study.stages.is_empty());
+        let folded = fraction.and_then(|fraction| best_fold(&fraction, effects, MAX_ORDER));
         let most = folded.as_ref().map_or(rows.len().max(terms.len() + 1), |fold| fold.runs as usize);
         let single = augment(&Augmentation {
             levels: &levels,
@@ -339,47 +344,22 @@ impl Plan {
             allowed: &|row| self.study.design_details.allows(row),
             most,
         });
+        let whole_fold = |addition| {
+            let Added { kind, reason, rows } = self.added(addition);
+            Ok(Added { kind, reason: format!("{reason}, {why}"), rows })
+        };
         match (single, folded) {
-            (Ok(single), Some(fold)) if single.len() as u64 >= fold.runs => {
-                self.whole_fold(fold.addition, &why)
-            }
-            (Err(_), Some(fold)) => self.whole_fold(fold.addition, &why),
+            (Ok(single), Some(fold)) if single.len() as u64 >= fold.runs => whole_fold(fold.addition),
+            (Err(_), Some(fold)) => whole_fold(fold.addition),
             (Ok(single), _) if single.is_empty() => {
                 Err(ExtendError::NothingToResolve { effects: self.effect_names(effects) })
             }
-            (Ok(single), _) => {
+            (Ok(rows), _) => {
                 let reason = format!("the treatments with which the model can be solved, {why}");
-                Ok((StageKind::Augment, reason, single))
+                Ok(Added { kind: StageKind::Augment, reason, rows })
             }
             (Err(error), None) => Err(error.into()),
         }
-    }
-
-    fn whole_fold(
-        &self,
-        addition: Addition,
-        why: &str,
-    ) -> Result<(StageKind, String, Vec<Vec<u32>>), ExtendError> {
-        let rows = addition.rows(&self.first_rows());
-        Ok(match addition {
-            Addition::Semifold { fold, subset: (subset, level) } => {
-                let high = self.study.factors.get(subset as usize).and_then(|f| f.levels.get(level as usize));
-                let reason = format!(
-                    "the runs with {} = {}, with the levels of {} exchanged, {why}",
-                    self.factor_names(&[subset]),
-                    high.map_or("?", String::as_str),
-                    self.factor_names(&[fold])
-                );
-                (StageKind::Semifold, reason, rows)
-            }
-            Addition::Foldover(fold) => {
-                let mask = fold.mask(self.study.factors.len() as u32);
-                let factors: Vec<u32> = term::factors(mask).collect();
-                let names = self.factor_names(&factors);
-                let reason = format!("all runs again with the levels of {names} exchanged, {why}");
-                (StageKind::Foldover, reason, rows)
-            }
-        })
     }
 
     /// The effects that must be estimated together: those to be resolved, all they are mixed up with, and of every other
