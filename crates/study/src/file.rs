@@ -229,9 +229,6 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     });
     let sections = sections::read_sections(&mut reader, None);
     let (mut factors, choice, centres) = (factors?, choice?, centres?);
-    if !factors.is_empty() && diagnostics.has_errors() {
-        return None;
-    }
     factors::add_centres(&mut factors, &centres);
     let template = Template { tree: tree.clone(), factors, sections, scale };
     let base = template.one_at_a_time(diagnostics);
