@@ -2,9 +2,9 @@
 
 use benchmaster_record::results::RunKey;
 pub use benchmaster_record::results::{Evidence, EvidenceUnit};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::explanation::Explanation;
+use crate::explanation;
 pub use crate::remedy::{Need, Remedy, Setup};
 
 /// A condition that was found, with its evidence.
@@ -72,15 +72,11 @@ impl Finding {
         at.into_iter().chain(self.also.iter().map(|also| also.workload.as_str()))
     }
 
-    /// A finding in stored results, without evidence yet; where it was found is added by who looks at all runs.
-    pub(crate) fn new(
-        explanation: &Explanation,
-        confidence: Confidence,
-        what: impl Into<String>,
-        remedy: Remedy,
-    ) -> Self {
+    /// A finding without evidence yet. What it is called is added by [`Self::of`], where it was found by who looks at all
+    /// runs or mounts.
+    pub(crate) fn new(confidence: Confidence, what: impl Into<String>) -> Self {
         Self {
-            id: explanation.id,
+            id: "",
             what: what.into(),
             place: String::new(),
             at: Some(At::default()),
@@ -88,9 +84,39 @@ impl Finding {
             tests: Vec::new(),
             confidence,
             cost: None,
-            remedy,
+            remedy: Remedy::default(),
             also: Vec::new(),
         }
+    }
+
+    /// That of a rule: with its name, and with what its explanation says of cost, plot and remedy unless it says so itself; of
+    /// the remedy what helps in the set-up.
+    #[must_use]
+    pub(crate) fn of(mut self, id: &'static str, setup: Option<&Setup>) -> Self {
+        self.id = id;
+        if let Some(explanation) = explanation::find(id) {
+            if let (Some(cost), Some(known)) = (&mut self.cost, &explanation.cost)
+                && cost.estimate.is_empty()
+            {
+                *cost = Cost { share: cost.share, ..known.clone() };
+            }
+            if let Some(at) = &mut self.at {
+                at.plot = at.plot.or(explanation.plot);
+            }
+            if self.remedy == Remedy::default() {
+                self.remedy = explanation.remedy.clone();
+            }
+        }
+        if let Some(setup) = setup {
+            self.remedy = self.remedy.fit(setup);
+        }
+        self
+    }
+
+    /// With a remedy of its own: one that depends on what was found.
+    #[must_use]
+    pub(crate) fn advised(self, remedy: Remedy) -> Self {
+        Self { remedy, ..self }
     }
 
     /// With numbers that show it.
@@ -102,14 +128,25 @@ impl Finding {
 
     /// With a test that it rests on.
     #[must_use]
-    pub(crate) fn tested(mut self, test: Test) -> Self {
-        self.tests.push(test);
+    pub(crate) fn tested(
+        mut self,
+        name: impl Into<String>,
+        p: impl Into<Option<f64>>,
+        interval: impl Into<Option<TestInterval>>,
+    ) -> Self {
+        self.tests.push(Test { name: name.into(), p: p.into(), interval: interval.into() });
         self
     }
 
-    /// With what it takes.
+    /// With what it takes, estimated as the explanation has it.
     #[must_use]
-    pub(crate) fn costs(mut self, share: f64, of: CostOf, estimate: impl Into<String>) -> Self {
+    pub(crate) fn costs(self, share: f64) -> Self {
+        self.costs_as(share, CostOf::Result, "")
+    }
+
+    /// With what it takes, estimated in a way of its own.
+    #[must_use]
+    pub(crate) fn costs_as(mut self, share: f64, of: CostOf, estimate: impl Into<String>) -> Self {
         self.cost = Some(Cost { share: share.clamp(0.0, 1.0), of, estimate: estimate.into() });
         self
     }
@@ -169,7 +206,7 @@ pub struct AtTreatment {
 }
 
 /// A kind of plot of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Plot {
     /// The response of every treatment.
@@ -248,9 +285,10 @@ impl Confidence {
 }
 
 /// What a condition takes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// From 0 to 1, of `of`.
+    #[serde(skip_deserializing)]
     pub share: f64,
     /// Of what.
     pub of: CostOf,
@@ -266,7 +304,7 @@ impl Cost {
 }
 
 /// What a [`Cost`] is a share of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostOf {
     /// The time that calls took, from their beginning to their end.

@@ -23,4 +23,5 @@ pub mod mountstats;
 mod remedy;
 pub mod results;
 pub mod validity;
+mod vocabulary;
 mod words;

@@ -4,8 +4,7 @@
 //! With two they are those of the time between, which is what one wants while something is slow.
 
 use crate::diagnosis::{Absent, Diagnosis, Verdict};
-use crate::explanation::Explanation;
-use crate::remedy;
+use crate::finding::{Finding, Setup};
 
 mod attributes;
 mod cached;
@@ -51,56 +50,56 @@ const COMPARISONS: [Comparison; 2] = [clients::UNEQUAL, clients::SLOW];
 
 // Rules that apply to the clients of a run too.
 pub(crate) use self::attributes::DETECTOR as ATTRIBUTES;
-pub(crate) use self::cached::EXPLANATION as CACHED_READS;
-pub(crate) use self::clients::{OWN as OWN_OPTIONS, SLOW_CLIENT, UNEQUAL_MOUNTS};
+pub(crate) use self::clients::OWN as OWN_OPTIONS;
 pub(crate) use self::commits::DETECTOR as COMMITS;
 pub(crate) use self::connections::{IMBALANCE, RECONNECTS};
 pub(crate) use self::delay::DETECTOR as DELAY;
-pub(crate) use self::errors::{DETECTOR as ERRORS, trace_errors};
+pub(crate) use self::errors::DETECTOR as ERRORS;
 pub use self::observed::{Observations, Observed, Reading, between, since_mounted};
-pub(crate) use self::opens::{
-    AROUND, EXPLANATION as OPENS, LEAST_CALLS as LEAST_OPENING, LEAST_SHARE as LEAST_OF_OPENS,
-};
+pub(crate) use self::opens::{AROUND, LEAST_CALLS as LEAST_OPENING, LEAST_SHARE as LEAST_OF_OPENS};
 pub(crate) use self::options::{SOFT, SYNCHRONOUS};
-pub(crate) use self::readahead::{READAHEAD, REWRITTEN};
-pub(crate) use self::recovery::{CALLS as RECOVERY_CALLS, DETECTOR as RECOVERY, remedy as after_recovery};
+pub(crate) use self::readahead::REWRITTEN;
+pub(crate) use self::recovery::CALLS as RECOVERY_CALLS;
 pub(crate) use self::retransmission::{MAJOR_TIMEOUT, RETRANSMISSION};
 use self::rule::{Comparison, Detector};
 pub(crate) use self::sizes::OPTIONS as TRANSFER_SIZE;
 
-/// What can be found.
-pub(crate) fn explanations() -> impl Iterator<Item = &'static Explanation> {
-    let of_one = DETECTORS.iter().map(|detector| detector.explanation);
-    of_one.chain(COMPARISONS.iter().map(|comparison| comparison.explanation))
+/// What can be found, by name.
+#[cfg(test)]
+pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
+    let of_one = DETECTORS.iter().map(|detector| detector.id);
+    of_one.chain(COMPARISONS.iter().map(|comparison| comparison.id))
 }
 
 /// Looks for everything that can be found.
 pub fn diagnose(observed: &[Observed]) -> Diagnosis {
     let mut diagnosis = Diagnosis::default();
-    for Detector { explanation, detect } in &DETECTORS {
+    let setup = Setup::of_mounts();
+    for Detector { id, detect } in &DETECTORS {
         let mut clear = !observed.is_empty();
         for one in observed {
             match detect(one) {
-                Verdict::Found(finding) => diagnosis.findings.push(finding),
+                Verdict::Found(finding) => {
+                    diagnosis.findings.push(Finding { place: one.place(), ..finding.of(id, Some(&setup)) });
+                }
                 Verdict::Clear | Verdict::Irrelevant => continue,
                 Verdict::Unknown(why) => {
                     let place = one.place();
-                    diagnosis.absent.push(Absent { id: explanation.id, place, why });
+                    diagnosis.absent.push(Absent { id, place, why });
                 }
             }
             clear = false;
         }
-        diagnosis.clear.extend(clear.then_some(explanation.id));
+        diagnosis.clear.extend(clear.then_some(*id));
     }
-    for Comparison { explanation, compare } in &COMPARISONS {
+    for Comparison { id, compare } in &COMPARISONS {
         let found = compare(observed);
-        diagnosis.clear.extend((found.is_empty() && observed.len() > 1).then_some(explanation.id));
-        diagnosis.findings.extend(found);
+        diagnosis.clear.extend((found.is_empty() && observed.len() > 1).then_some(*id));
+        diagnosis.findings.extend(found.into_iter().map(|finding| finding.of(id, Some(&setup))));
     }
     diagnosis.findings.retain(|finding| !finding.is_negligible());
     for finding in &mut diagnosis.findings {
-        *finding = finding.clone().without_nothing();
-        finding.remedy = finding.remedy.clone().fit(&remedy::Setup::of_mounts());
+        *finding = Finding { at: None, ..finding.clone().without_nothing() };
     }
     diagnosis.sort();
     diagnosis

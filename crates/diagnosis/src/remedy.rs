@@ -6,26 +6,29 @@
 
 use benchmaster_record::recording::RpcSource;
 use benchmaster_record::results::{RunRecord, ServedBy};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::measured::Measured;
 
 /// What to do about a condition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Remedy {
     /// In words.
     pub text: String,
     /// A command or an option, as it is to be written.
+    #[serde(skip_deserializing)]
     pub command: Option<String>,
     /// What to measure to confirm it.
     pub confirm: Option<String>,
     /// What can be done in one set-up or another.
-    #[serde(skip)]
+    #[serde(default, skip_serializing)]
     ways: Vec<Way>,
 }
 
 /// What has to be so for a way to do something.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Need {
     /// Nothing: a key of every study, a command of this program, or of the clients' host.
     Anywhere,
@@ -52,7 +55,8 @@ pub enum Need {
 }
 
 /// One way of doing something.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Way {
     needs: Vec<Need>,
     /// A sentence more.
@@ -79,7 +83,7 @@ impl<const N: usize> From<[Need; N]> for Needs {
 impl Remedy {
     /// Advice in words that holds in every set-up.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), command: None, confirm: None, ways: Vec::new() }
+        Self { text: text.into(), ..Self::default() }
     }
 
     /// With a command or option. Of several that fit the first is shown.

@@ -21,7 +21,6 @@ use benchmaster_analysis::{Analysis, analyze};
 use benchmaster_record::results::{Check, RunRecord, Severity, StudyResults};
 
 use crate::diagnosis::{Absent, Diagnosis};
-use crate::explanation::Explanation;
 
 use self::account::Account;
 pub use self::account::Part;
@@ -51,12 +50,11 @@ fn comparisons() -> impl Iterator<Item = &'static Comparison> {
         .chain(conditions::COMPARISONS)
 }
 
-/// What can be found.
-pub(crate) fn explanations() -> impl Iterator<Item = &'static Explanation> {
-    judges()
-        .map(Judge::explanation)
-        .chain(comparisons().map(|comparison| comparison.explanation))
-        .chain(limits::EXPLANATIONS.iter().copied())
+/// What can be found, by name.
+#[cfg(test)]
+pub(crate) fn ids() -> impl Iterator<Item = &'static str> {
+    let compared = comparisons().map(|comparison| comparison.id);
+    judges().map(Judge::id).chain(compared).chain([limits::choice::ID])
 }
 
 /// What results say, and what is found in them.
@@ -84,45 +82,38 @@ pub fn diagnose(results: &StudyResults, analysis: &Analysis, details: &dyn Detai
             if let (None, Some(account)) = (&run.failure, Account::of(&measured)) {
                 accounts.entry((recording.workload.clone(), run.key.treatment)).or_default().push(account);
             }
-            for judge in judges().filter(|judge| !fails_for_another_reason(run, judge.explanation())) {
-                merge.add(judge.explanation(), &measured, judge.judge(&measured));
+            for judge in judges().filter(|judge| !fails_for_another_reason(run, judge.id())) {
+                merge.add(judge.id(), &measured, judge.judge(&measured));
             }
         }
     }
     merge.finish(results, &mut diagnosis);
     let whole = Whole { results, analysis };
-    for Comparison { explanation, compare } in comparisons() {
-        let Compared { mut found, unknown, irrelevant } = compare(&whole);
-        for finding in &mut found {
-            if let Some(setup) = rule::setup(results, finding) {
-                finding.remedy = finding.remedy.clone().fit(&setup);
-            }
-        }
+    for Comparison { id, compare } in comparisons() {
+        let Compared { found, unknown, irrelevant } = compare(&whole);
         if found.is_empty() && unknown.is_none() && !irrelevant {
-            diagnosis.clear.push(explanation.id);
+            diagnosis.clear.push(id);
         }
-        diagnosis.findings.extend(found);
+        diagnosis.findings.extend(found.into_iter().map(|finding| {
+            let setup = rule::setup(results, &finding);
+            finding.of(id, setup.as_ref())
+        }));
         let place = "all runs".to_owned();
-        diagnosis.absent.extend(unknown.map(|why| Absent { id: explanation.id, place, why }));
+        diagnosis.absent.extend(unknown.map(|why| Absent { id, place, why }));
     }
     diagnosis.sort();
-    let group_of = |id: &str| {
-        explanations().find(|explanation| explanation.id == id).map(|explanation| explanation.group)
-    };
-    limits::choice::choose(&whole, &mut diagnosis, &group_of);
+    limits::choice::choose(&whole, &mut diagnosis);
     for limiting in &mut diagnosis.limits {
         let of_runs = accounts.get(&(limiting.workload.clone(), limiting.treatment));
         limiting.account = of_runs.map(|of_runs| account::shares(of_runs)).unwrap_or_default();
     }
-    let of_all_runs: Vec<&str> = comparisons().map(|comparison| comparison.explanation.id).collect();
+    let of_all_runs: Vec<&str> = comparisons().map(|comparison| comparison.id).collect();
     merge::over_workloads(&mut diagnosis.findings, &of_all_runs);
     diagnosis
 }
 
 /// Whether a run failed, and no check of it that makes it invalid is of this condition.
-fn fails_for_another_reason(run: &RunRecord, explanation: &Explanation) -> bool {
-    let is_why = |check: &Check| {
-        check.severity == Severity::Invalid && validity::rule(check.kind).explanation.id == explanation.id
-    };
+fn fails_for_another_reason(run: &RunRecord, id: &str) -> bool {
+    let is_why = |check: &Check| check.severity == Severity::Invalid && validity::rule(check.kind).id() == id;
     run.failure.is_some() && !run.checks.iter().any(is_why)
 }

@@ -44,8 +44,8 @@ fn of_results(directory: &Path, json: bool) -> Result<Status> {
 }
 
 fn explain(id: &str, json: bool) -> Result<Status> {
-    let explained = match id {
-        "all" => catalogue::all().to_vec(),
+    let explained: Vec<_> = match id {
+        "all" => catalogue::all().iter().collect(),
         _ => catalogue::explain(id).into_iter().collect(),
     };
     if explained.is_empty() {

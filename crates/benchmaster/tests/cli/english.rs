@@ -241,6 +241,17 @@ fn what_the_program_prints_is_in_plain_english() {
 }
 
 #[test]
+fn explanations_are_in_plain_english() {
+    let paths = files(&repository().join("crates/diagnosis/src/texts"), "toml");
+    assert!(!paths.is_empty());
+    assert_plain(paths.into_iter().map(|path| {
+        // A line that ends with a backslash goes on in the next one.
+        let text = fs::read_to_string(&path).unwrap().replace("\\\n", " \n");
+        (path, text)
+    }));
+}
+
+#[test]
 fn phrases_are_found_across_lines_and_as_whole_words() {
     assert_eq!(banned("It can be\n  had. Not\nso manyfold, Nobody's."), [(1, "can be had"), (3, "nobody")]);
     assert_eq!(banned("nobody:x:65534 nobody: it"), [(1, "nobody")]);

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use benchmaster_analysis::{
     Analysis, Effects, Estimate, FactorSummary, ResponseSummary, Starts, TreatmentSummary, counts, starts,
 };
-use benchmaster_record::results::{Replication, RunRecord, ServedBy, SessionEnd, Unit};
+use benchmaster_record::results::{Replication, ServedBy, SessionEnd, Unit};
 use benchmaster_stats::residual::shapiro_wilk;
 use benchmaster_units::format::rounded;
 
 use super::Outcome::{self, Broken, Held, NotNeeded};
 use crate::results::Whole;
-use crate::words::{percent, plural, time};
+use crate::vocabulary::*;
 
 /// The p value below which a normal distribution is not believed.
 const ALPHA: f64 = 0.05;

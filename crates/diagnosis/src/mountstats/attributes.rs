@@ -2,10 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
-use crate::words::{percent, share};
+use crate::vocabulary::*;
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 500;
@@ -16,19 +13,7 @@ const WITHOUT: f64 = 0.6;
 /// Seconds; the kernel's own lowest choice for files is 3, the highest 60.
 const SHORT: u64 = 3;
 
-pub(crate) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "attribute-calls",
-    group: Group::Condition,
-    title: "Attributes are requested repeatedly",
-    mechanism: "The client keeps attributes for a time (3 to 60 s for files, 30 to 60 s for directories), longer the longer they did not \
-                change. `noac`, `actimeo=0` and short times make every stat, open and access a call; `noac` makes writes synchronous too. \
-                Each open asks once more (close-to-open consistency).",
-    formula: "found when GETATTR and ACCESS are ≥ 20 % of the calls under `noac` or acregmax ≤ 3 s, or ≥ 60 % without; cost = their share \
-              of the execute time",
-    source: "nfs(5), \"Data and metadata coherence\"; RFC 1813, section 4.11",
-};
+pub(crate) const DETECTOR: Detector = Detector { id: "attribute-calls", detect };
 
 fn detect(observed: &Observed) -> Verdict {
     let calls = observed.calls();
@@ -57,43 +42,25 @@ fn detect(observed: &Observed) -> Verdict {
     let cost = share(time as f64 / 1e3, observed.call_seconds());
     let opens = observed.event("vfs_open").unwrap_or(0);
     let (confidence, remedy) = match &why {
-        Some(_) => (
-            Confidence::Certain,
-            Remedy::new("Leave the option out where no other client changes the files, or where applications lock what they share.")
-                .by(Need::KernelClient, "mount -o remount,ac   # or without actimeo=; a value such as actimeo=60 suits files that seldom change"),
-        ),
-        None => (
-            Confidence::Possible,
-            Remedy::new("Many opens or stats of files that were known already: a longer attribute time helps for stats, `nocto` for opens of files \
-                         that no other client writes, and delegations (version 4) for both.")
-                .by(Need::KernelClient, "mount -o actimeo=60   # or nocto, for read-only data"),
-        ),
+        Some(_) => (Confidence::Certain, Remedy::default()),
+        None => (Confidence::Possible, case("attribute-calls", "without-options")),
     };
-    Verdict::Found(Finding {
-        id: EXPLANATION.id,
-        what: format!(
-            "{} of the calls {} ask for attributes or permissions{}.",
-            percent(part),
-            observed.period(),
-            why.map_or(String::new(), |why| format!(", because of {why}"))
-        ),
-        at: None,
-        tests: Vec::new(),
-        place: observed.place(),
-        evidence: vec![
+    Verdict::Found(
+        Finding::new(
+            confidence,
+            format!(
+                "{} of the calls {} ask for attributes or permissions{}.",
+                percent(part),
+                observed.period(),
+                why.map_or(String::new(), |why| format!(", because of {why}"))
+            ),
+        )
+        .with([
             Evidence::number("GETATTR", observed.ops("GETATTR") as f64),
             Evidence::number("ACCESS", observed.ops("ACCESS") as f64),
             Evidence::number("files opened by applications (event `vfs_open`)", opens as f64),
-        ],
-        confidence,
-        cost: Some(Cost {
-            share: cost,
-            of: CostOf::CallTime,
-            estimate: "execute time of GETATTR and ACCESS".into(),
-        }),
-        also: Vec::new(),
-        remedy: remedy.confirmed_by(
-            "the same workload with `actimeo` as a factor: `[factors.actimeo] parameter = \"target.mount\"`",
-        ),
-    })
+        ])
+        .costs(cost)
+        .advised(remedy),
+    )
 }

@@ -2,8 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Comparison;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Need, Remedy};
+use crate::vocabulary::*;
 
 /// Calls of one operation that a mean is made of.
 const LEAST_CALLS: u64 = 500;
@@ -16,16 +15,7 @@ const SLOW_LEAST: f64 = 0.5;
 /// Options that are a client's own.
 pub(crate) const OWN: [&str; 4] = ["clientaddr", "addr", "mountaddr", "port"];
 
-pub(super) const UNEQUAL: Comparison = Comparison { explanation: &UNEQUAL_MOUNTS, compare: compare_options };
-
-pub(crate) const UNEQUAL_MOUNTS: Explanation = Explanation {
-    id: "unequal-mounts",
-    group: Group::Condition,
-    title: "Clients mount the same export in different ways",
-    mechanism: "Different versions, sizes, attribute times or security make clients of one server behave differently, and their results no sample of one thing.",
-    formula: "found when mounts of one device differ in an option other than addresses and ports",
-    source: "opts line in mountstats",
-};
+pub(super) const UNEQUAL: Comparison = Comparison { id: "unequal-mounts", compare: compare_options };
 
 fn compare_options(observed: &[Observed]) -> Vec<Finding> {
     let mut devices: Vec<&str> = observed.iter().map(|one| one.mount.device.as_str()).collect();
@@ -55,33 +45,16 @@ fn unequal(device: &str, observed: &[Observed]) -> Option<Finding> {
         }
     }
     (!different.is_empty()).then(|| Finding {
-        id: UNEQUAL_MOUNTS.id,
-        what: format!("Clients mount {device} with different options: {}.", different.join("; ")),
-        at: None,
-        tests: Vec::new(),
         place: clients.join(", "),
-        evidence: vec![Evidence::number(
-            "clients whose options are not all the same",
-            different.len() as f64,
-        )],
-        confidence: Confidence::Certain,
-        cost: None,
-        also: Vec::new(),
-        remedy: Remedy::new("Mount alike, or take the difference as a factor of the study."),
+        ..Finding::new(
+            Confidence::Certain,
+            format!("Clients mount {device} with different options: {}.", different.join("; ")),
+        )
+        .with([Evidence::number("clients whose options are not all the same", different.len() as f64)])
     })
 }
 
-pub(super) const SLOW: Comparison = Comparison { explanation: &SLOW_CLIENT, compare: compare_round_trips };
-
-pub(crate) const SLOW_CLIENT: Explanation = Explanation {
-    id: "slow-client",
-    group: Group::Condition,
-    title: "One client has longer round trips than the others",
-    mechanism: "The server answers one client more slowly than the others: its network path, its link, or a queue it shares with another (Hash-Cast).",
-    formula: "found when a client's mean round trip of an operation is ≥ 2 times the median of the others' and ≥ 0.5 ms longer, of 3 clients or more with \
-              500 calls or more each",
-    source: "column 7 of the operations in mountstats; paper 000, section 4 (winners and losers)",
-};
+pub(super) const SLOW: Comparison = Comparison { id: "slow-client", compare: compare_round_trips };
 
 fn compare_round_trips(observed: &[Observed]) -> Vec<Finding> {
     let mut names: Vec<&str> =
@@ -124,23 +97,10 @@ fn compare_round_trips(observed: &[Observed]) -> Vec<Finding> {
             }
         }
     }
-    let finding = |(one, words, evidence): (&Observed, Vec<String>, Vec<Evidence>)| Finding {
-        id: SLOW_CLIENT.id,
-        what: format!(
-            "{} waits longer for replies than the other clients: {}.",
-            one.client,
-            words.join("; ")
-        ),
-        at: None,
-        tests: Vec::new(),
-        place: one.place(),
-        evidence,
-        confidence: Confidence::Likely,
-        cost: None,
-        also: Vec::new(),
-        remedy: Remedy::new("Compare its link, its path and its connection's losses with another client's.")
-            .by(Need::RealNetwork, "ss -tin dst SERVER; ethtool DEVICE")
-            .confirmed_by("`benchmaster probe` from both clients"),
+    let finding = |(one, words, evidence): (&Observed, Vec<String>, Vec<Evidence>)| {
+        let what =
+            format!("{} waits longer for replies than the other clients: {}.", one.client, words.join("; "));
+        Finding { place: one.place(), ..Finding::new(Confidence::Likely, what).with(evidence) }
     };
     slow.into_iter().map(finding).collect()
 }

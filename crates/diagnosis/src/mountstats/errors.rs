@@ -2,10 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Need, Remedy};
-use crate::words::{percent, share};
+use crate::vocabulary::*;
 use benchmaster_telemetry::mountstats::Operation;
 
 /// Operations whose errors are answers: names that are not there, or are there already, permissions, locks that others hold; and
@@ -36,19 +33,7 @@ const MANY: f64 = 0.5;
 /// Of at least so many calls.
 const MANY_CALLS: u64 = 1000;
 
-pub(crate) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "operation-errors",
-    group: Group::Condition,
-    title: "Calls ended with errors",
-    mechanism: "Since Linux 5.3 the ninth column of each operation counts calls that ended with an error of NFS or of the RPC layer. Some are \
-                answers (a name that is not there). Errors of READ, WRITE, COMMIT, GETATTR and the like are not: BADSESSION, STALE, \
-                EXPIRED and DELAY are among them, and applications may see the rest.",
-    formula: "found when errors of operations whose errors are no plain answers are above 0, or when more than half of 1,000 or more calls \
-              of one operation fail",
-    source: "column 9 of the operations in mountstats (kernel commit 5.3, `om_error_status`)",
-};
+pub(crate) const DETECTOR: Detector = Detector { id: "operation-errors", detect };
 
 fn detect(observed: &Observed) -> Verdict {
     if observed.called().all(|operation| operation.errors.is_none()) {
@@ -71,40 +56,16 @@ fn detect(observed: &Observed) -> Verdict {
     };
     let list: Vec<String> = told.iter().map(words).collect();
     let only_answers = told.iter().all(|operation| ANSWERS.contains(&operation.name.as_str()));
-    let (confidence, remedy) = if only_answers {
-        (
-            Confidence::Possible,
-            Remedy::new(
-                "If applications look for names that are never there, their search path is the place to mend it.",
-            ),
-        )
-    } else {
-        (Confidence::Certain, trace_errors())
+    let evidence = told
+        .iter()
+        .map(|operation| Evidence::number(format!("errors of {}", operation.name), errors(operation) as f64));
+    let finding = |confidence| {
+        let what = format!("Calls failed {}: {}.", observed.period(), list.join(", "));
+        Finding::new(confidence, what).with(evidence)
     };
-    Verdict::Found(Finding {
-        id: EXPLANATION.id,
-        what: format!("Calls failed {}: {}.", observed.period(), list.join(", ")),
-        at: None,
-        tests: Vec::new(),
-        place: observed.place(),
-        evidence: told
-            .iter()
-            .map(|operation| {
-                Evidence::number(format!("errors of {}", operation.name), errors(operation) as f64)
-            })
-            .collect(),
-        confidence,
-        cost: None,
-        also: Vec::new(),
-        remedy,
+    Verdict::Found(if only_answers {
+        finding(Confidence::Possible).advised(case("operation-errors", "answers"))
+    } else {
+        finding(Confidence::Certain)
     })
-}
-
-/// What to do about errors that are no plain answers.
-pub(crate) fn trace_errors() -> Remedy {
-    Remedy::new(
-        "The kernel's trace events give the error of each call; state errors (BADSESSION, EXPIRED) point to a restarted \
-         server, or to clients that share one client id.",
-    )
-    .by(Need::KernelClient, "trace-cmd record -e nfs4:nfs4_read -e nfs4:nfs4_write -e sunrpc:rpc_task_end sleep 10")
 }

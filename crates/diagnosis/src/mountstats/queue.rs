@@ -2,10 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
-use crate::words::{percent, share};
+use crate::vocabulary::*;
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 100;
@@ -16,19 +13,7 @@ const LEAST_MEAN_MS: f64 = 0.2;
 /// Requests that wait for a slot whenever one is sent.
 const LEAST_BACKLOG: f64 = 1.0;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "request-queue",
-    group: Group::Condition,
-    title: "Requests wait on the client before they are sent",
-    mechanism: "A call waits for a slot (of the session in version 4.1 and later, of the connection's table before), and for the socket \
-                to take it. When as many calls are outstanding as there are slots, more load makes the queue longer and nothing faster: \
-                the rate is slots / round trip time (Little's law).",
-    formula: "found when the sum of the queue column ≥ 10 % of that of the execute column and ≥ 0.2 ms on average; the connection's \
-              table when backlog_u / sends ≥ 1; cost = queue / execute",
-    source: "columns 6 to 8 of the operations and `backlog_u`, `sending_u` of xprt in mountstats; paper 001, figures 5 and 6",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "request-queue", detect };
 
 fn detect(observed: &Observed) -> Verdict {
     let calls = observed.calls();
@@ -62,40 +47,19 @@ fn detect(observed: &Observed) -> Verdict {
         evidence.push(Evidence::number("slots of the connections' tables (max_slots)", slots as f64));
     }
     let sessions = observed.mount.option("vers").is_some_and(|version| matches!(version, "4.1" | "4.2"));
-    let (why, remedy) = match (full, sessions) {
-        (true, _) => (
-            "for a slot of the connection's table",
-            Remedy::new("Let the table grow, or use more connections.")
-                .by(Need::KernelClient, "sysctl sunrpc.tcp_max_slot_table_entries=65536; mount -o nconnect=8"),
-        ),
-        (false, true) => (
-            "for a slot of the session or for the socket",
-            Remedy::new("Give the session more slots, as far as the server grants them (its memory decides); more connections share the work of sending.")
-                .by(Need::KernelClient, "options nfs max_session_slots=180   # in /etc/modprobe.d; or mount -o nconnect=8"),
-        ),
-        (false, false) => (
-            "for the socket",
-            Remedy::new("More connections share the work of sending.").by(Need::KernelClient, "mount -o nconnect=8"),
-        ),
+    let (why, waits) = match (full, sessions) {
+        (true, _) => ("for a slot of the connection's table", "table"),
+        (false, true) => ("for a slot of the session or for the socket", "session"),
+        (false, false) => ("for the socket", "socket"),
     };
-    Verdict::Found(Finding {
-        id: EXPLANATION.id,
-        what: format!(
-            "{} of the time of calls is waiting {why} before anything is sent: {mean:.1} ms, beside {round_trip:.1} ms until the reply.",
-            percent(part)
-        ),
-        at: None,        tests: Vec::new(),
-        place: observed.place(),
-        evidence,
-        confidence: if full { Confidence::Certain } else { Confidence::Likely },
-        cost: Some(Cost {
-            share: part,
-            of: CostOf::CallTime,
-            estimate: "queue / execute time, of all operations".into(),
-        }),
-        also: Vec::new(),
-        remedy: remedy.confirmed_by(
-            "a load curve over workers (`[load] curve = \"closed\"`): the rate stays, and the latency grows, from as many on as there are slots",
-        ),
-    })
+    let what = format!(
+        "{} of the time of calls is waiting {why} before anything is sent: {mean:.1} ms, beside {round_trip:.1} ms until the reply.",
+        percent(part)
+    );
+    Verdict::Found(
+        Finding::new(if full { Confidence::Certain } else { Confidence::Likely }, what)
+            .with(evidence)
+            .costs(part)
+            .advised(case("request-queue", waits)),
+    )
 }

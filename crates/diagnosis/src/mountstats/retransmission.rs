@@ -2,10 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
-use crate::words::{percent, share};
+use crate::vocabulary::*;
 
 /// Fewer are what any network does now and then.
 const LEAST: u64 = 10;
@@ -16,17 +13,7 @@ const TIMEO: f64 = 600.0;
 /// The same over UDP.
 const TIMEO_UDP: f64 = 11.0;
 
-pub(crate) const RETRANSMISSION: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "retransmission",
-    group: Group::Condition,
-    title: "The client sent requests again",
-    mechanism: "A request without a reply is sent again: over UDP, and over TCP after `timeo` has passed, or at once when the connection was lost and re-established. Each costs at least the time until it is sent again, and a server that did the first one \
-                does it twice unless its cache of replies (before version 4.1) or the session's slot knows it.",
-    formula: "found when transmissions − ops ≥ 10 and ≥ 0.01 % of the requests; cost ≤ (transmissions − ops) · timeo / execute time",
-    source: "columns 1, 2 and 8 of the operations in mountstats (`rpc_clnt_show_stats`); nfs(5), `timeo`, `retrans`",
-};
+pub(crate) const RETRANSMISSION: Detector = Detector { id: "retransmission", detect };
 
 fn detect(observed: &Observed) -> Verdict {
     let (ops, sent) = (observed.calls(), observed.sum(|operation| operation.transmissions));
@@ -48,51 +35,29 @@ fn detect(observed: &Observed) -> Verdict {
             operation.transmissions.saturating_sub(operation.ops)
         )
     });
-    let mut evidence = vec![
+    let evidence = [
         Evidence::number("requests sent again (transmissions − ops)", again as f64),
         Evidence::number("share of all requests", rate),
         Evidence::seconds("time until a request is sent again (`timeo`)", timeo),
+        Evidence::number("connections made (connects of xprt)", reconnects as f64),
     ];
-    evidence.push(Evidence::number("connections made (connects of xprt)", reconnects as f64));
     // Those of a lost connection are sent again at once.
     let waited = if udp || reconnects <= observed.counted.transports.len() as u64 { timeo } else { 0.0 };
-    let cost = (waited > 0.0).then(|| Cost {
-        share: share(again as f64 * waited, observed.call_seconds()),
-        of: CostOf::CallTime,
-        estimate: format!("at most {again} times {waited} s"),
-    });
-    Verdict::Found(Finding {
-        id: EXPLANATION.id,
-        what: format!(
-            "{again} of {sent} requests ({}) were sent again {}{worst}.",
-            percent(rate),
-            observed.period()
-        ),
-        at: None,        tests: Vec::new(),
-        place: observed.place(),
-        evidence,
-        confidence: Confidence::Certain,
-        cost,
-        also: Vec::new(),
-        remedy: Remedy::new(
-            "Look for lost packets on the way (TCP's counters on both sides), and for times at which the server did not answer.",
-        )
-        .by(Need::KernelClient, "nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
-        .confirmed_by("`benchmaster probe HOST` measures the network's loss and round trips without NFS"),
-    })
+    let what = format!(
+        "{again} of {sent} requests ({}) were sent again {}{worst}.",
+        percent(rate),
+        observed.period()
+    );
+    let finding =
+        Finding::new(Confidence::Certain, what).with(evidence).advised(case("retransmission", "mounts"));
+    if waited == 0.0 {
+        return Verdict::Found(finding);
+    }
+    let part = share(again as f64 * waited, observed.call_seconds());
+    Verdict::Found(finding.costs_as(part, CostOf::CallTime, format!("at most {again} times {waited} s")))
 }
 
-pub(crate) const MAJOR_TIMEOUT: Detector = Detector { explanation: &MAJOR, detect: detect_major };
-
-const MAJOR: Explanation = Explanation {
-    id: "major-timeout",
-    group: Group::Condition,
-    title: "Calls waited until they had timed out",
-    mechanism: "After `retrans` times of sending a call has a major timeout: the kernel says that the server is not responding. \
-                `hard` mounts go on trying, `soft` ones give the application an error.",
-    formula: "found when the timeouts column of any operation is above 0",
-    source: "column 3 of the operations in mountstats; nfs(5)",
-};
+pub(crate) const MAJOR_TIMEOUT: Detector = Detector { id: "major-timeout", detect: detect_major };
 
 fn detect_major(observed: &Observed) -> Verdict {
     let timeouts = observed.sum(|operation| operation.timeouts);
@@ -105,19 +70,12 @@ fn detect_major(observed: &Observed) -> Verdict {
     } else {
         "applications hung meanwhile (`hard`)"
     };
-    Verdict::Found(Finding {
-        id: MAJOR.id,
-        what: format!("{timeouts} calls waited so long {} that they timed out; {then}.", observed.period()),
-        at: None,
-        tests: Vec::new(),
-        place: observed.place(),
-        evidence: vec![Evidence::number("major timeouts", timeouts as f64)],
-        confidence: Confidence::Certain,
-        cost: None,
-        also: Vec::new(),
-        remedy: Remedy::new(
-            "The server, or the way to it, was away: its own log and that of the network say when.",
+    Verdict::Found(
+        Finding::new(
+            Confidence::Certain,
+            format!("{timeouts} calls waited so long {} that they timed out; {then}.", observed.period()),
         )
-        .by(Need::KernelClient, "dmesg -T | grep -E 'nfs: server .* (not responding|OK)'"),
-    })
+        .with([Evidence::number("major timeouts", timeouts as f64)])
+        .advised(case("major-timeout", "mounts")),
+    )
 }

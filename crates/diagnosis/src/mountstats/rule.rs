@@ -2,17 +2,16 @@
 
 use super::observed::Observed;
 use crate::diagnosis::Verdict;
-use crate::explanation::Explanation;
 use crate::finding::Finding;
 
 /// Looks for one condition.
 pub(crate) struct Detector {
-    pub(crate) explanation: &'static Explanation,
+    pub(crate) id: &'static str,
     pub(crate) detect: fn(&Observed) -> Verdict,
 }
 
 /// Looks for one condition in all mounts together.
 pub(super) struct Comparison {
-    pub(super) explanation: &'static Explanation,
+    pub(super) id: &'static str,
     pub(super) compare: fn(&[Observed]) -> Vec<Finding>,
 }

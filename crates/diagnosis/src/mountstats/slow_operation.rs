@@ -4,10 +4,7 @@ use benchmaster_telemetry::mountstats::Operation;
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Cost, CostOf, Evidence, Finding, Need, Remedy};
-use crate::words::{percent, share, time};
+use crate::vocabulary::*;
 
 /// Fewer calls say little of a kind.
 const LEAST_CALLS: u64 = 20;
@@ -21,18 +18,7 @@ const SEGMENT: f64 = 1448.0;
 /// Bytes per millisecond of the slowest link that is reckoned with: 100 Mbit/s.
 const SLOWEST: f64 = 12_500.0;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "slow-operation",
-    group: Group::Limit,
-    title: "One kind of call takes far longer than the others",
-    mechanism: "All calls of a mount go the same way. What the quickest kind takes until its reply bounds what the way and its queues take; what another kind takes beyond that, and beyond its bytes, \
-                is the server's: a disk, a journal, a directory that is not in memory, locks.",
-    formula: "b = the least mean RTT of a kind with 20 calls or more; beyond = RTT − ops · (b + bytes of a call at 100 Mbit/s); found for the kind with the most beyond, from 30 % of the execute time of all calls on, \
-              when its mean is ≥ 3 · b and ≥ 1 ms beyond b; likely where a call fits a segment of 1,448 bytes, else possible, since a link may be slower; not kinds that were sent again, nor COMMITs and WRITEs of which `commits` and `synchronous-mount` say why. Cost = beyond / execute time of all calls",
-    source: "columns ops, bytes and RTT of mountstats",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "slow-operation", detect };
 
 /// Milliseconds until the reply, on average.
 fn mean(operation: &Operation) -> f64 {
@@ -75,35 +61,23 @@ fn detect(observed: &Observed) -> Verdict {
     let whose =
         if small { "the server takes" } else { "the server, or a link slower than 100 Mbit/s, takes" };
     let shown = |ms: f64| time(ms * 1e6);
-    Verdict::Found(Finding {
-        id: EXPLANATION.id,
-        what: format!(
-            "Each {} takes {} until its reply, where {} takes {} on the same way: {whose} {} of the time of all calls {} for it.",
-            slowest.name,
-            shown(mean(slowest)),
-            quickest.name,
-            shown(least),
-            percent(part),
-            observed.period()
-        ),
-        at: None,
-        tests: Vec::new(),
-        place: observed.place(),
-        evidence: vec![
-            Evidence::milliseconds(format!("mean RTT of {}", slowest.name), mean(slowest)),
-            Evidence::milliseconds("the least mean RTT of a kind of call", least),
-            Evidence::number(slowest.name.clone(), slowest.ops as f64),
-            Evidence::bytes("bytes of a call, in the larger direction", bytes(slowest)),
-        ],
-        confidence: if small { Confidence::Likely } else { Confidence::Possible },
-        cost: Some(Cost {
-            share: part,
-            of: CostOf::CallTime,
-            estimate: "RTT beyond the quickest kind of call and 100 Mbit/s / execute time".into(),
-        }),
-        also: Vec::new(),
-        remedy: Remedy::new("Look at what the server does for this kind of call, while it is slow: its disks, its journal, what it has in memory.")
-            .by(Need::LinuxServer, "iostat -x 1; cat /proc/fs/nfsd/pool_stats   # on a Linux server")
-            .confirmed_by("two readings while it is slow (`--before`): the same kind of call stands out"),
-    })
+    let what = format!(
+        "Each {} takes {} until its reply, where {} takes {} on the same way: {whose} {} of the time of all calls {} for it.",
+        slowest.name,
+        shown(mean(slowest)),
+        quickest.name,
+        shown(least),
+        percent(part),
+        observed.period()
+    );
+    Verdict::Found(
+        Finding::new(if small { Confidence::Likely } else { Confidence::Possible }, what)
+            .with([
+                Evidence::milliseconds(format!("mean RTT of {}", slowest.name), mean(slowest)),
+                Evidence::milliseconds("the least mean RTT of a kind of call", least),
+                Evidence::number(slowest.name.clone(), slowest.ops as f64),
+                Evidence::bytes("bytes of a call, in the larger direction", bytes(slowest)),
+            ])
+            .costs(part),
+    )
 }

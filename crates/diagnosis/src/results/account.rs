@@ -3,12 +3,11 @@
 //! A call waits on its client until it is sent, is on its way, waits in the queues of the network, is served, and comes
 //! back. Counters tell some of this exactly, some of it within bounds. What remains is called unknown.
 
-use benchmaster_record::recording::{RpcPhase, RpcRow, RpcSource};
 use serde::Serialize;
 
 use crate::diagnosis::Spent;
-use crate::measured::Measured;
 use crate::results::link::{Usage, frames, usage};
+use crate::vocabulary::*;
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 20;
@@ -97,7 +96,7 @@ impl Account {
 
     /// The share of a part, from 0 to 1; all of them add up to 1.
     pub(crate) fn share(&self, part: Part) -> f64 {
-        crate::words::share(self.ns(part), self.whole())
+        share(self.ns(part), self.whole())
     }
 
     /// Of a workload of a run; `None` where calls were not counted, or hardly any was made.

@@ -21,7 +21,6 @@ mod tcp_window;
 mod think_time;
 mod uneven;
 
-use crate::explanation::Explanation;
 use crate::results::rule::{Comparison, Detector};
 
 /// What is looked for in each workload of each run.
@@ -47,6 +46,3 @@ pub(super) const DETECTORS: &[Detector] = &[
 
 /// What is looked for in all runs together.
 pub(super) const COMPARISONS: &[Comparison] = &[];
-
-/// Of findings that are made of others.
-pub(super) const EXPLANATIONS: &[&Explanation] = &[&choice::EXPLANATION];

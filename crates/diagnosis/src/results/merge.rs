@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_record::results::{RunKey, StudyResults};
+use benchmaster_record::results::RunKey;
 use benchmaster_stats::interval::mean_interval;
 use benchmaster_stats::median;
 use benchmaster_stats::share::at_least;
 
-use crate::diagnosis::{Absent, Diagnosis, Verdict};
-use crate::explanation::Explanation;
-use crate::finding::{Also, AtTreatment, Evidence, Finding};
-use crate::measured::Measured;
+use crate::diagnosis::{Absent, Diagnosis};
+use crate::finding::Also;
 use crate::results::rule::label;
-use crate::words::{percent, plural};
+use crate::vocabulary::*;
 
 /// How often a test finds something in a run where nothing is, at most.
 const BY_CHANCE: f64 = 0.02;
@@ -38,14 +36,9 @@ pub(super) struct Merge {
 
 impl Merge {
     /// Adds what was said of one workload of one run.
-    pub(super) fn add(
-        &mut self,
-        explanation: &'static Explanation,
-        measured: &Measured<'_>,
-        verdict: Verdict,
-    ) {
+    pub(super) fn add(&mut self, id: &'static str, measured: &Measured<'_>, verdict: Verdict) {
         let key = measured.run.key;
-        let of: Of = (explanation.id, measured.recording.workload.clone());
+        let of: Of = (id, measured.recording.workload.clone());
         match verdict {
             Verdict::Irrelevant => return,
             Verdict::Unknown(why) => {

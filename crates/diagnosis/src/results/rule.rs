@@ -4,7 +4,6 @@ use benchmaster_analysis::Analysis;
 use benchmaster_record::results::StudyResults;
 
 use crate::diagnosis::Verdict;
-use crate::explanation::Explanation;
 use crate::finding::{Finding, Setup};
 use crate::measured::Measured;
 use crate::validity::rule::Rule;
@@ -20,31 +19,28 @@ pub struct Whole<'a> {
 
 /// Looks for one condition in a workload of a run.
 pub(crate) struct Detector {
-    pub(crate) explanation: &'static Explanation,
+    pub(crate) id: &'static str,
     pub(crate) detect: fn(&Measured<'_>) -> Verdict,
 }
 
 /// A detector, or the rule of a validity check.
 pub(crate) trait Judge {
-    fn explanation(&self) -> &Explanation;
+    fn id(&self) -> &'static str;
     /// What it says of a workload of a run.
     fn look(&self, measured: &Measured<'_>) -> Verdict;
 
     /// The same with a remedy that fits the run.
     fn judge(&self, measured: &Measured<'_>) -> Verdict {
         match self.look(measured) {
-            Verdict::Found(mut finding) => {
-                finding.remedy = finding.remedy.fit(&Setup::of(measured));
-                Verdict::Found(finding)
-            }
+            Verdict::Found(finding) => Verdict::Found(finding.of(self.id(), Some(&Setup::of(measured)))),
             other => other,
         }
     }
 }
 
 impl Judge for Detector {
-    fn explanation(&self) -> &Explanation {
-        self.explanation
+    fn id(&self) -> &'static str {
+        self.id
     }
 
     fn look(&self, measured: &Measured<'_>) -> Verdict {
@@ -53,8 +49,8 @@ impl Judge for Detector {
 }
 
 impl Judge for Rule {
-    fn explanation(&self) -> &Explanation {
-        &self.explanation
+    fn id(&self) -> &'static str {
+        Rule::id(self)
     }
 
     fn look(&self, measured: &Measured<'_>) -> Verdict {
@@ -64,7 +60,7 @@ impl Judge for Rule {
 
 /// Looks for one condition in all runs together.
 pub(crate) struct Comparison {
-    pub(crate) explanation: &'static Explanation,
+    pub(crate) id: &'static str,
     pub(crate) compare: fn(&Whole<'_>) -> Compared,
 }
 

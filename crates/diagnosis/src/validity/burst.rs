@@ -3,41 +3,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use benchmaster_analysis::responses::progress_series;
-use benchmaster_record::model::{Group as Workers, OpenFlag, OperationKind, Step, Workload, leaves};
-use benchmaster_record::recording::{IntervalStats, Recording};
-use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
+use benchmaster_record::model::{Group as Workers, OpenFlag, Step, Workload, leaves};
+use benchmaster_record::recording::IntervalStats;
 use benchmaster_stats::burst::{BurstAndFlush, Stretch, burst_and_flush as find};
 
-use super::rule::{Consequence, Follows, Rule, Subject, failed, when};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
-use crate::words::{percent, rate};
+use crate::vocabulary::*;
 
 /// Seconds: shorter stalls wait for a server or a processor, and not for a cache to be written out.
 const LEAST_STALL: f64 = 0.1;
 
 pub(crate) static BURST_AND_FLUSH: Rule = Rule {
-    kind: CheckKind::BurstAndFlush,
-    explanation: Explanation {
-        id: "burst-and-flush",
-        group: Group::Phenomenon,
-        title: "Writes go in bursts into a cache, and stall while it is written out",
-        mechanism: "Without O_SYNC a write only fills the client's memory, at its speed, until too many pages are dirty; then writers wait until they are written out, and start again. A \
-                    run shows more than the network can carry for seconds and nothing for up to minutes, and its mean depends on how many whole cycles it had.",
-        formula: "intervals up to 5 % of the bursts' level are stalls, from 25 % on bursts (Ridler and Calvard on logarithms); found when from the first burst on ≥ 20 % of the intervals \
-                  and three or more are stalls, the longest of 0.1 s or more, and at most a third lie between; cost = share of the intervals that are stalls",
-        source: "the check `burst-and-flush`; docs/metrics.md, \"Bursts and flushes\"; paper 000 §6 (more than 1 GB/s, then 0 for up to five minutes)",
-    },
     check: burst_and_flush,
-    remedy: |check| {
+    remedy: Some(|check| {
         let period = check.number("period_s").filter(|period| *period > 0.0);
         let longer = period.map_or(String::new(), |period| format!(", at least {:.0} s", period * 10.0));
         Remedy::new(format!("Measure what reaches the server: with `sync`, or with a flush in the flow, or over ten whole cycles{longer}. For steadier writes let the client start writing out earlier."))
             .by(Need::Anywhere, "sysctl vm.dirty_background_bytes=67108864 vm.dirty_bytes=268435456   # on the client")
             .confirmed_by("`studies/paper000-unsynchronised-write.toml`; the same workload with `sync = \"o_sync\"`")
-    },
+    }),
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| when(measured.of_kind(OperationKind::Write).any(|series| series.total.count > 0)),
         worth: |failed| failed.number("longest_stall_s").is_none_or(|longest| longest >= LEAST_STALL),
         numbers: &[
@@ -48,15 +32,10 @@ pub(crate) static BURST_AND_FLUSH: Rule = Rule {
             ("longest_stall_s", "longest stall"),
             ("cycles", "whole cycles"),
         ],
-        cost: |failed| {
-            Some((
-                failed.number("stall_share")?,
-                CostOf::Time,
-                "share of the intervals in which next to nothing was written",
-            ))
-        },
-        plot: Some(Plot::Time),
+        cost: |failed| failed.number("stall_share"),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::BurstAndFlush)
 };
 
 /// Writes per interval within bursts from which on an interval without any means something.

@@ -1,39 +1,15 @@
 //! Checks of clocks, and of clients that should start together.
 
-use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
-
-use super::rule::{
-    Consequence, Could, Failed, Follows, Rule, Subject, all_of_it, always, any, failed, nothing, several,
-    when,
-};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
-use crate::words::percent;
+use super::rule::{all_of_it, several};
+use crate::vocabulary::*;
 
 pub(crate) static CLOCK_STEP: Rule = Rule {
-    kind: CheckKind::ClockStep,
-    explanation: Explanation {
-        id: "clock-step",
-        group: Group::Doubt,
-        title: "The wall clock was changed during the measurement",
-        mechanism: "Times within a run are from a monotonic clock, so rates and latencies are right. Comparisons by wall-clock time, with logs of \
-                    servers and of other hosts, are off by the step.",
-        formula: "found when the wall clock and the monotonic clock diverged by more than 1 ms and 500 parts in a million",
-        source: "the check `clock-step`; RFC 5905, section 10 (how fast a clock is slewed)",
-    },
     check: clock_step,
-    remedy: |_| {
-        Remedy::new("Let the time service settle before runs, and slew instead of stepping.")
-            .by(Need::Anywhere, "chronyc tracking; chronyc waitsync")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
-        could: always,
-        worth: any,
         numbers: &[("step_ns", "change of the wall clock")],
-        cost: nothing,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::ClockStep)
 };
 
 fn clock_step(s: Subject<'_>) -> Option<Check> {
@@ -49,29 +25,13 @@ fn clock_step(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static CLOCK_DRIFT: Rule = Rule {
-    kind: CheckKind::ClockDrift,
-    explanation: Explanation {
-        id: "clock-drift",
-        group: Group::Doubt,
-        title: "The clock of the measurement was wrong",
-        mechanism: "Operations are timed with the processor's time-stamp counter. When it runs at another speed than the kernel's clock (another host after a \
-                    migration, a counter that stops in sleep), every latency is wrong by the same factor.",
-        formula: "found when the two differ by more than 0.1 % over the run; all of it is in doubt",
-        source: "the check `clock-drift`; docs/metrics.md, \"From operations to responses\"",
-    },
     check: clock_drift,
-    remedy: |_| {
-        Remedy::new("Measure on a host whose time-stamp counter has a constant speed, and do not migrate virtual machines during a run.")
-            .by(Need::Anywhere, "cat /sys/devices/system/clocksource/clocksource0/current_clocksource; grep -o 'constant_tsc\\|nonstop_tsc' /proc/cpuinfo | sort | uniq -c")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
-        could: always,
-        worth: any,
         numbers: &[("drift", "relative error of the time-stamp counter")],
         cost: all_of_it,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::ClockDrift)
 };
 
 fn clock_drift(s: Subject<'_>) -> Option<Check> {
@@ -105,23 +65,8 @@ fn has_several(s: Subject<'_>) -> bool {
 }
 
 pub(crate) static UNALIGNED_START: Rule = Rule {
-    kind: CheckKind::UnalignedStart,
-    explanation: Explanation {
-        id: "unaligned-start",
-        group: Group::Doubt,
-        title: "Clients did not start together",
-        mechanism: "Until the last client has started, the others share the server among fewer: the total rate mixes two loads, and the early clients fill caches \
-                    for the late ones.",
-        formula: "found when 1 % or more of the measured phase lay between the first operations of the first and of the last client (the check itself notes 1 ms); in doubt = spread / length",
-        source: "the check `unaligned-start`; paper 000, section 2 (235 ms mean and 432 ms at most between starts); paper 002, section 6",
-    },
     check: unaligned_start,
-    remedy: |_| {
-        Remedy::new("Use a warm-up, so that all clients are running when the measured phase begins; or measure so long that the spread does not matter. Keep the clients' processors idle before the start.")
-            .by(Need::Anywhere, "warm_up = \"5s\"   # in the workload; or a longer `duration`")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: several,
         worth: |failed| part(failed, "spread_ns") >= LEAST,
         numbers: &[
@@ -130,14 +75,11 @@ pub(crate) static UNALIGNED_START: Rule = Rule {
         ],
         cost: |failed| {
             let length = failed.measured.recording.length_ns.max(1) as f64;
-            Some((
-                failed.number("spread_ns")? / length,
-                CostOf::Time,
-                "time in which not all clients had started",
-            ))
+            Some(failed.number("spread_ns")? / length)
         },
-        plot: Some(Plot::Clients),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::UnalignedStart)
 };
 
 fn unaligned_start(s: Subject<'_>) -> Option<Check> {
@@ -161,37 +103,18 @@ fn unaligned_start(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static CLOCK_BOUND: Rule = Rule {
-    kind: CheckKind::ClockBound,
-    explanation: Explanation {
-        id: "clock-bound",
-        group: Group::Doubt,
-        title: "It is not known whether clients started together",
-        mechanism: "Clocks of hosts are compared by messages; the error of the comparison is up to half their shortest round trip. Over a long or busy path that is more \
-                    than the difference to be detected.",
-        formula: "found when the clocks are known to no better than 1 % of the measured phase (the check itself notes 1 ms)",
-        source: "the check `clock-bound`; RFC 5905, section 8 (offset and delay of a clock)",
-    },
     check: clock_bound,
-    remedy: |_| {
-        Remedy::new(
-            "Use a network with shorter round trips between controller and clients, or measure longer.",
-        )
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: several,
         worth: |failed| part(failed, "bound_ns") >= LEAST,
         numbers: &[("bound_ns", "uncertainty of the clocks")],
         cost: |failed| {
             let length = failed.measured.recording.length_ns.max(1) as f64;
-            Some((
-                failed.number("bound_ns")? / length,
-                CostOf::Time,
-                "time in which perhaps not all clients had started",
-            ))
+            Some(failed.number("bound_ns")? / length)
         },
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::ClockBound)
 };
 
 fn clock_bound(s: Subject<'_>) -> Option<Check> {
@@ -209,28 +132,16 @@ fn clock_bound(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static AGENT_CLOCK_DRIFT: Rule = Rule {
-    kind: CheckKind::AgentClockDrift,
-    explanation: Explanation {
-        id: "agent-clock-drift",
-        group: Group::Doubt,
-        title: "Clocks of clients run at different speeds",
-        mechanism: "Intervals of different clients are aligned by their times. When one clock gains on the others, they drift apart during the run.",
-        formula: "found when a client's clock gained more than 500 microseconds a second on the controller's, beyond the uncertainty of the comparison",
-        source: "the check `agent-clock-drift`; RFC 5905, section 10",
-    },
     check: agent_clock_drift,
-    remedy: |_| Remedy::new("Run a time service on all clients.").by(Need::Anywhere, "chronyc tracking"),
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| match several(measured) {
             Could::Yes => when(measured.recording.agents.iter().any(|agent| agent.clock.drift.is_some())),
             other => other,
         },
-        worth: any,
         numbers: &[("drift", "relative difference of the clocks' speeds")],
-        cost: nothing,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::AgentClockDrift)
 };
 
 fn agent_clock_drift(s: Subject<'_>) -> Option<Check> {

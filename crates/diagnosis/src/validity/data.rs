@@ -3,39 +3,20 @@
 use std::collections::BTreeMap;
 
 use benchmaster_record::environment::TargetEnvironment;
-use benchmaster_record::model::{Claim, OpenFlag, OperationKind, Step, Workload};
-use benchmaster_record::phase::Phase;
-use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
+use benchmaster_record::model::{Claim, OpenFlag, Step, Workload};
 
-use super::rule::{Consequence, Follows, Rule, Subject, all_of_it, always, any, failed, when};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
-use crate::words::{percent, size};
+use super::rule::all_of_it;
+use crate::vocabulary::*;
 
 /// Runs that failed by it are compared by [`crate::results::doubts::failed`].
 pub(crate) static CORRUPTION: Rule = Rule {
-    kind: CheckKind::Corruption,
-    explanation: Explanation {
-        id: "corruption",
-        group: Group::Doubt,
-        title: "Wrong data were read",
-        mechanism: "Data written with a known pattern were read back different. The file system, its client or the network has lost or exchanged data.",
-        formula: "found when verification (`verify = true`) reads a block that differs from what was written; all of the run is in doubt",
-        source: "the check `corruption`; docs/metrics.md, \"Validity checks\"",
-    },
     check: |s| {
         let message = wrong_data(s.recording.corruption.as_ref()?);
         failed(s, CheckKind::Corruption, Severity::Invalid, message, [])
     },
-    remedy: |_| keep_and_read_again(),
     finding: Follows::Comparison,
+    ..Rule::of(CheckKind::Corruption)
 };
-
-pub(crate) fn keep_and_read_again() -> Remedy {
-    Remedy::new("Keep the files, and read the same blocks from another client: this shows whether the data are wrong on the server or were changed on the way.")
-        .by(Need::Anywhere, "benchmaster run STUDY.toml -o AGAIN   # with `verify = true` in the workload")
-        .confirmed_by("the same study with `sec=krb5i`, which protects data on the wire")
-}
 
 /// The sentence about data that a verification found wrong.
 pub(crate) fn wrong_data(first: &str) -> String {
@@ -43,32 +24,16 @@ pub(crate) fn wrong_data(first: &str) -> String {
 }
 
 pub(crate) static ERRORS: Rule = Rule {
-    kind: CheckKind::Errors,
-    explanation: Explanation {
-        id: "errors",
-        group: Group::Doubt,
-        title: "Operations of the workload failed",
-        mechanism: "An operation that fails is often faster, or much slower, than one that succeeds, and its work is missing: rates and latencies of such a run \
-                    are those of another workload.",
-        formula: "found when one or more operations failed, before, during or after the measured phase; all of the run is in doubt",
-        source: "the check `errors`; docs/metrics.md, \"Validity checks\"",
-    },
     check: errors,
-    remedy: |_| {
-        Remedy::new("The text of the first error names the file and the reason. Errors that belong to the workload (a name that may be missing) can be allowed by its flow.")
-            .by(Need::Anywhere, "benchmaster analyze DIR; dmesg -T | grep -i nfs")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
-        could: always,
-        worth: any,
         numbers: &[
             ("measured", "operations that failed in the measured phase"),
             ("outside", "operations that failed before and after"),
         ],
         cost: all_of_it,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::Errors)
 };
 
 fn errors(s: Subject<'_>) -> Option<Check> {
@@ -94,32 +59,17 @@ fn errors(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static FILE_SYSTEM_FULL: Rule = Rule {
-    kind: CheckKind::FileSystemFull,
-    explanation: Explanation {
-        id: "file-system-full",
-        group: Group::Doubt,
-        title: "The file system was full, or nearly",
-        mechanism: "With little space left a file system searches longer for free blocks and fragments the data, so that writing is slower than normal.",
-        formula: "found when operations were refused for lack of space (all of the run is in doubt), or less than 1 % of the file system was free at the end",
-        source: "the check `file-system-full`; docs/metrics.md, \"Validity checks\"",
-    },
     check: file_system_full,
-    remedy: |_| {
-        Remedy::new("Free some space, or let the workload write less (`file_size`, `bytes`).")
-            .by(Need::Anywhere, "df -h TARGET; df -i TARGET")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
-        could: always,
-        worth: any,
         numbers: &[
             ("refused", "operations refused for lack of space"),
             ("free", "bytes free at the end"),
             ("total", "bytes of the file system"),
         ],
         cost: all_of_it,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::FileSystemFull)
 };
 
 fn file_system_full(s: Subject<'_>) -> Option<Check> {
@@ -152,8 +102,6 @@ fn file_system_full(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static CACHED_READS: Rule = Rule {
-    kind: CheckKind::CachedReads,
-    explanation: crate::mountstats::CACHED_READS,
     check: |s| {
         if s.workload.claims == Claim::Cache {
             return None;
@@ -167,16 +115,8 @@ pub(crate) static CACHED_READS: Rule = Rule {
             None => may_be_cached(s),
         }
     },
-    remedy: |_| {
-        Remedy::new("To measure the server, read more than fits into memory, bypass the cache, or empty it before each run. To measure the cache, declare it with \
-                     `claims`: the result is then no longer in doubt.")
-            .by(Need::Anywhere, "direct = true   # or a larger `file_size`, [run] cache = \"remount\", `cache=off` in an nfs:// URL, or claims = \"cache\"")
-            .confirmed_by("the same study with `direct = true`; studies/paper002-file-size.toml shows where the cache ends")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| when(measured.bytes(OperationKind::Read) > 0),
-        worth: any,
         numbers: &[
             ("read", "bytes read by the workload"),
             ("cached_share", "share of them that a cache answered"),
@@ -186,14 +126,11 @@ pub(crate) static CACHED_READS: Rule = Rule {
         ],
         cost: |failed| {
             let cached = failed.number("cached_share")?;
-            Some((
-                in_doubt(cached, failed.number("passes").unwrap_or(1.0)),
-                CostOf::Result,
-                "the share of the bytes read that did not come from the server, or may not have",
-            ))
+            Some(in_doubt(cached, failed.number("passes").unwrap_or(1.0)))
         },
-        plot: Some(Plot::Response),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::CachedReads)
 };
 
 /// What was read and did not go over the wire came from a cache: the user-space client's own, or the kernel client's.
@@ -270,40 +207,20 @@ fn steps(workload: &Workload) -> impl Iterator<Item = &Step> {
 }
 
 pub(crate) static UNFLUSHED_WRITES: Rule = Rule {
-    kind: CheckKind::UnflushedWrites,
-    explanation: Explanation {
-        id: "unflushed-writes",
-        group: Group::Doubt,
-        title: "Writes were not on the server yet when the measurement ended",
-        mechanism: "write() returns when the data are in the client's page cache. What is still there at the end of the measured phase has \
-                    cost nothing yet: the rate is that of memory until the cache is full, and only then that of the server.",
-        formula: "found when the flush after the measured phase took ≥ 10 % of its length; in doubt = flush / (measured + flush)",
-        source: "the check `unflushed-writes`; paper 000, section 6 (bursts into the client's cache); paper 003, section 2 (write, flush and close timed apart)",
-    },
     check: unflushed_writes,
-    remedy: |_| {
-        Remedy::new("Count the flush: write with `sync`, flush in the flow, or measure until the cache has been full most of the time.")
-            .by(Need::Anywhere, "sync = \"o_sync\"   # or an `fsync` step; in the workload")
-            .confirmed_by("studies/paper000-unsynchronised-write.toml shows the same with and without O_SYNC; `benchmaster quick` times write, flush and close apart")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| when(measured.bytes(OperationKind::Write) > 0),
-        worth: any,
         numbers: &[
             ("flush_s", "time of the flush after the measured phase"),
             ("measured_s", "length of the measured phase"),
         ],
         cost: |failed| {
             let (flush, measured) = (failed.number("flush_s")?, failed.number("measured_s")?);
-            Some((
-                flush / (flush + measured),
-                CostOf::Result,
-                "flush / (measured + flush): with the flush counted the rate is lower by this share",
-            ))
+            Some(flush / (flush + measured))
         },
-        plot: Some(Plot::Time),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::UnflushedWrites)
 };
 
 fn unflushed_writes(s: Subject<'_>) -> Option<Check> {

@@ -1,30 +1,14 @@
 //! Checks of what else used the client's host: the embedded server, the sampling of counters.
 
-use benchmaster_record::results::{Check, CheckKind, Evidence, ServedBy, Severity};
+use benchmaster_record::results::ServedBy;
 
-use super::rule::{Consequence, Could, Follows, Rule, Subject, failed, stored, when};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
+use crate::vocabulary::*;
 
 /// Share of the processors from which on server and clients compete for them.
 const CROWDED: f64 = 0.9;
 
 pub(crate) static SHARED_HOST: Rule = Rule {
-    kind: CheckKind::SharedHost,
-    explanation: Explanation {
-        id: "shared-host",
-        group: Group::Doubt,
-        title: "Server and clients competed for processors",
-        mechanism: "The embedded server runs on the host of the clients. That is its purpose when a client alone is to be measured; when both together use all \
-                    processors, a rate is that of the host and not of one of them.",
-        formula: "found when the CPU time of server and clients together is ≥ 90 % of the processors' time, and the check `cpu-limit` passed",
-        source: "the check `shared-host`; docs/server.md",
-    },
     check: shared_host,
-    remedy: |_| {
-        Remedy::new("Serve from another host, or give server and clients processors of their own.")
-            .by(Need::EmbeddedServer, "benchmaster serve --allow-remote   # on another host; taskset -c 0 benchmaster serve … on this one")
-    },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Likely,
         could: |measured| when(measured.is_embedded()),
@@ -40,14 +24,10 @@ pub(crate) static SHARED_HOST: Rule = Rule {
         ],
         cost: |failed| {
             let (server, client) = (failed.number("server_processors")?, failed.number("client_processors")?);
-            Some((
-                server / (server + client),
-                CostOf::Result,
-                "the server's share of the CPU time, which clients alone would have",
-            ))
+            Some(server / (server + client))
         },
-        plot: Some(Plot::Counters),
     }),
+    ..Rule::of(CheckKind::SharedHost)
 };
 
 fn shared_host(s: Subject<'_>) -> Option<Check> {
@@ -73,22 +53,8 @@ fn shared_host(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static SAMPLING_COST: Rule = Rule {
-    kind: CheckKind::SamplingCost,
-    explanation: Explanation {
-        id: "sampling-cost",
-        group: Group::Doubt,
-        title: "Reading counters took processor time",
-        mechanism: "Each reading of a counter is a file that the kernel writes and this program parses; with hundreds of processors, queues or mounts that adds up.",
-        formula: "found when sampling took ≥ 5 % of a processor on a host, in a lab ≥ 25 % (the check itself notes 0.5 %)",
-        source: "the check `sampling-cost`; docs/performance.md, \"Sampling\"",
-    },
     check: sampling_cost,
-    remedy: |_| {
-        Remedy::new("Read counters less often, or only those that are needed.")
-            .by(Need::Anywhere, "[sampling] interval = \"5s\"   # or samplers = [\"cpu\", \"mountstats\"]")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| {
             if measured.recording.samples.is_empty() {
                 Could::Unknown("no counters were sampled: leave `[sampling]` on".into())
@@ -104,14 +70,11 @@ pub(crate) static SAMPLING_COST: Rule = Rule {
         numbers: &[("share", "share of a processor that sampling took")],
         cost: |failed| {
             let processors = f64::from(failed.measured.recording.host.processors.max(1));
-            Some((
-                failed.number("share")? / processors,
-                CostOf::Time,
-                "processor time of sampling / processor time of the host",
-            ))
+            Some(failed.number("share")? / processors)
         },
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::SamplingCost)
 };
 
 fn sampling_cost(s: Subject<'_>) -> Option<Check> {

@@ -2,48 +2,26 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::phase::Phase;
-use benchmaster_record::recording::RpcSource;
-use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
-
 use super::machines::ClientLook;
-use super::rule::{Consequence, Follows, Rule, Subject, all_of_it, any, failed, in_lab, nothing, when};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
+use super::rule::{all_of_it, in_lab};
+use crate::vocabulary::*;
 
 pub(crate) static SHARED_CLIENT_ID: Rule = Rule {
-    kind: CheckKind::SharedClientId,
-    explanation: Explanation {
-        id: "shared-client-id",
-        group: Group::Condition,
-        title: "Clients share an NFSv4 client id",
-        mechanism: "Since NFSv4.1 Linux identifies itself to the server by its host name. Cloned machines with the same name are one client to it: each new session takes \
-                    the leases, opens and locks of the others away, and they keep recovering.",
-        formula: "found when several machines identify themselves alike (host name and nfs4_unique_id); all of the run is in doubt",
-        source: "the check `shared-client-id`; RFC 8881, section 2.4; nfs(5), \"nfs4_unique_id\"; docs/lab.md",
-    },
     check: shared_client_id,
-    remedy: |_| {
-        Remedy::new("Give every client a host name or `nfs.nfs4_unique_id` of its own, before the module `nfs` is loaded, and mount again.")
-            .by(Need::KernelClient, "echo 'options nfs nfs4_unique_id='$(cat /etc/machine-id) > /etc/modprobe.d/nfs-id.conf   # or: hostnamectl set-hostname NAME")
-            .confirmed_by("on a Linux server, /proc/fs/nfsd/clients/*/info then has one line `name:` for each client")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| {
             let clients = measured.recording.agents.iter().filter(|agent| agent.clients > 0).count();
             let version = measured.rpcs().and_then(|(rpc, _)| rpc.connection.version);
             when(version.is_some_and(NfsVersion::has_state) && (clients > 1 || measured.run.lab.is_some()))
         },
-        worth: any,
         numbers: &[
             ("clients", "clients of one name"),
             ("sessions_made", "client ids and sessions created in the measured phase"),
         ],
         cost: all_of_it,
-        plot: Some(Plot::Time),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::SharedClientId)
 };
 
 /// Whether an NFSv4 server distinguishes the kernel's clients by host names: since 4.1, while the name of 4.0 has the
@@ -117,27 +95,10 @@ fn shared_client_id(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static LOST_WAKE_UPS: Rule = Rule {
-    kind: CheckKind::LostWakeUps,
-    explanation: Explanation {
-        id: "lost-wake-ups",
-        group: Group::Doubt,
-        title: "Packets waited in a machine of the lab that was not woken up",
-        mechanism: "A machine in user space sleeps when it has nothing to do, and its host wakes it when a packet arrives. When the wake-up is lost, the packet waits until the sender's \
-                    TCP retransmits it, after 200 ms or a multiple of it. This is an artefact of the machines, not of NFS.",
-        formula: "found when two or more operations, and half of the slow ones, took 200 ms or a multiple of it, without emulated packet loss, and TCP retransmitted segments; \
-                  in doubt = 200 ms · stalls / time of all operations",
-        source: "the check `lost-wake-ups`; docs/lab.md; RFC 6298, section 2 (the shortest retransmission timeout; Linux has 200 ms)",
-    },
     check: lost_wake_ups,
-    remedy: |_| {
-        Remedy::new("Use another back end of the lab, or leave these latencies out of conclusions on NFS.")
-            .by(Need::Anywhere, "[lab] back_end = \"qemu-kvm\"   # or time = \"virtual\"")
-            .confirmed_by("the same study with another `back_end`")
-    },
     finding: Follows::Finding(Consequence {
         confidence: Confidence::Likely,
         could: in_lab,
-        worth: any,
         numbers: &[
             ("stalls", "operations that stalled for 200 ms or a multiple of it"),
             ("operations", "operations that could have"),
@@ -145,14 +106,11 @@ pub(crate) static LOST_WAKE_UPS: Rule = Rule {
         ],
         cost: |failed| {
             let waited = failed.number("stalls")? * 0.2e9;
-            Some((
-                waited / (failed.measured.operation_ns() as f64).max(waited),
-                CostOf::OperationTime,
-                "200 ms for each stall",
-            ))
+            Some(waited / (failed.measured.operation_ns() as f64).max(waited))
         },
-        plot: Some(Plot::Latency),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::LostWakeUps)
 };
 
 /// The shortest time after which Linux' TCP sends a segment again.
@@ -221,29 +179,14 @@ fn retransmitted(s: Subject<'_>) -> Option<f64> {
 }
 
 pub(crate) static NEIGHBOURS: Rule = Rule {
-    kind: CheckKind::Neighbours,
-    explanation: Explanation {
-        id: "neighbours",
-        group: Group::Doubt,
-        title: "Hardware addresses were resolved over the measured network",
-        mechanism: "Before a packet can be sent its hardware address must be known. Resolving it over the measured network delays some requests; and when two \
-                    bridges answer for each other, requests bypass the network to be measured.",
-        formula: "found when a client's entry for the server is not permanent, or the same hardware address is behind two devices (all of the run is in doubt then)",
-        source: "the check `neighbours`; RFC 826; docs/lab.md",
-    },
     check: neighbours,
-    remedy: |_| {
-        Remedy::new("Enter the server's hardware address permanently on every client.")
-            .by(Need::Anywhere, "ip neigh replace ADDRESS lladdr HARDWARE-ADDRESS nud permanent dev DEVICE")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: in_lab,
-        worth: any,
         numbers: &[("clients", "clients that resolve it")],
         cost: all_of_it,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::Neighbours)
 };
 
 fn neighbours(s: Subject<'_>) -> Option<Check> {
@@ -283,23 +226,9 @@ fn neighbours(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static KERNEL_WARNING: Rule = Rule {
-    kind: CheckKind::KernelWarning,
-    explanation: Explanation {
-        id: "kernel-warning",
-        group: Group::Doubt,
-        title: "A kernel of the lab warned of an internal fault",
-        mechanism: "After a warning (WARN, BUG, a hung task, a processor that was not scheduled) a kernel may be slower or behave differently.",
-        formula: "found when a machine's console had a warning of its kernel during the run",
-        source: "the check `kernel-warning`; docs/lab.md",
-    },
     // Consoles are read by the session: see `kernel_warning`.
     check: |_| None,
-    remedy: |_| {
-        Remedy::new("The run's events have the lines. Repeat the run; if the warning recurs, use another version of the kernel and report it to its developers.")
-            .by(Need::Anywhere, "benchmaster lab kernel build VERSION")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: in_lab,
         // It is of the whole run, and reported once.
         worth: |failed| {
@@ -308,9 +237,9 @@ pub(crate) static KERNEL_WARNING: Rule = Rule {
                 || first.is_none_or(|first| first.workload == failed.measured.recording.workload)
         },
         numbers: &[("lines", "lines of the warning")],
-        cost: nothing,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::KernelWarning)
 };
 
 /// The check of a run during which the kernel of a machine printed a warning of `lines` lines.

@@ -1,41 +1,21 @@
 //! Checks of the network: what its emulation could not do, what TCP retransmitted.
 
-use benchmaster_record::recording::SeriesRecording;
-use benchmaster_record::results::{Check, CheckKind, Emulator, Evidence, Severity};
+use benchmaster_record::results::Emulator;
 
-use super::rule::{Consequence, Could, Failed, Follows, Rule, Subject, any, failed, nothing, when};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
-use crate::words::{percent, share, size};
+use crate::vocabulary::*;
 
 /// Segments that TCP sends before the first acknowledgement (RFC 6928 §2), in bytes.
 const INITIAL_WINDOW: f64 = 14_600.0;
 
 pub(crate) static EMULATED_NETWORK: Rule = Rule {
-    kind: CheckKind::EmulatedNetwork,
-    explanation: Explanation {
-        id: "emulated-network",
-        group: Group::Doubt,
-        title: "A relay delayed the data without TCP's knowledge",
-        mechanism: "A relay terminates TCP connections on both of its sides, so that acknowledgements come at once: windows, slow start and buffers do not limit the rate as they would \
-                    on a real network of that length. Latencies of single requests are right; throughput is higher than it would be.",
-        formula: "found when data went through a relay with a delay, and rate · round trip / connections is more than TCP's initial window of 14,600 bytes",
-        source: "the check `emulated-network`; RFC 6928, section 2",
-    },
     check: emulated_network,
-    remedy: |_| {
-        Remedy::new("Emulate the network below TCP.")
-            .by(Need::EmulatedNetwork, "[network] means = \"wire\"   # or \"netem\"; or a [lab], whose machines have a network of their own")
-            .confirmed_by("the same study with `means = \"wire\"`")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| when(measured.network().is_some_and(|network| network.delay_ns > 0)),
         worth: |failed| failed.check.severity > Severity::Note,
         numbers: &[("delay_ns", "one-way delay"), ("in_flight", "bytes in flight per connection")],
-        cost: nothing,
-        plot: Some(Plot::Response),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::EmulatedNetwork)
 };
 
 fn emulated_network(s: Subject<'_>) -> Option<Check> {
@@ -69,38 +49,20 @@ fn emulated_network(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static LATE_NETWORK: Rule = Rule {
-    kind: CheckKind::LateNetwork,
-    explanation: Explanation {
-        id: "late-network",
-        group: Group::Doubt,
-        title: "The emulated network was late",
-        mechanism: "Relay and wire are programs: when they do not get a processor in time, packets are delivered late, and round trips are longer than \
-                    requested.",
-        formula: "found when one packet in a hundred left later than a tenth of the delay, and 0.1 ms, after its time, and that is 10 % or more of the 99th percentile of the latency, or of the mean \
-                  times the share of operations that have a late packet",
-        source: "the check `late-network`; docs/network.md",
-    },
     check: late_network,
-    remedy: |_| {
-        Remedy::new("Leave the emulation a processor of its own: fewer workers and clients on this host, or fewer threads of the embedded server.")
-            .by(Need::EmbeddedServer, "[server] threads = 1")
-            .confirmed_by("`benchmaster wire` and `benchmaster relay` print how late they were")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| {
             let achieved = measured.run.service.as_ref().and_then(|service| service.achieved.as_ref());
             when(achieved.is_some_and(|achieved| achieved.lateness_p99_ns.is_some()))
         },
-        worth: any,
         numbers: &[
             ("lateness_p99_ns", "lateness that one packet in a hundred exceeded"),
             ("delay_ns", "one-way delay"),
             ("share", "that lateness, as a share of the latencies"),
         ],
-        cost: nothing,
-        plot: Some(Plot::Latency),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::LateNetwork)
 };
 
 /// Share of a latency from which on lateness of the network is a failed check.
@@ -163,25 +125,8 @@ const LEAST_COST: f64 = 0.01;
 const TIMEOUT_NS: u64 = 200_000_000;
 
 pub(crate) static TCP_RETRANSMISSIONS: Rule = Rule {
-    kind: CheckKind::TcpRetransmissions,
-    explanation: Explanation {
-        id: "tcp-retransmissions",
-        group: Group::Condition,
-        title: "TCP retransmitted segments",
-        mechanism: "A lost segment is retransmitted after a round trip if others follow it, else after 200 ms or more; and the window shrinks. One loss in a thousand \
-                    is enough to hold a connection with a long round trip far below the network's rate.",
-        formula: "found when ≥ 10 segments and ≥ 0.1 % of those sent were retransmitted, on a network without emulated loss, and that cost ≥ 1 %; cost at most = 200 ms for each segment, \
-                  but for no more than operations took as long, / time of all operations",
-        source: "the check `tcp-retransmissions`; RFC 6298; M. Mathis et al., The macroscopic behavior of the TCP congestion avoidance algorithm (1997)",
-    },
     check: tcp_retransmissions,
-    remedy: |_| {
-        Remedy::new("Find where packets are dropped: the hosts' interfaces and softnet queues, the switch's ports, a shaper on the path.")
-            .by(Need::RealNetwork, "nstat -az TcpRetransSegs TcpExtTCPTimeouts; ethtool -S DEVICE | grep -i -E 'drop|err'; ip -s link")
-            .confirmed_by("`benchmaster probe network HOST` shows losses without NFS")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| {
             if measured.network().is_some_and(|network| network.loss > 0.0) {
                 return Could::Never;
@@ -209,15 +154,10 @@ pub(crate) static TCP_RETRANSMISSIONS: Rule = Rule {
             segments >= LEAST_SEGMENTS && sent > 0.0 && segments / sent >= LOSS && lost(failed) >= LEAST_COST
         },
         numbers: &[("segments", "segments that TCP retransmitted")],
-        cost: |failed| {
-            Some((
-                lost(failed),
-                CostOf::OperationTime,
-                "at most: 200 ms for each retransmitted segment, as far as operations took as long",
-            ))
-        },
-        plot: Some(Plot::Counters),
+        cost: |failed| Some(lost(failed)),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::TcpRetransmissions)
 };
 
 /// The most that retransmissions can have cost, as a share of the operations' time: the timeout for each segment, but no more than

@@ -1,42 +1,19 @@
 //! Checks of a replay: what of the trace was not replayed, and how late its calls were issued.
 
-use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
-
-use super::rule::{Consequence, Could, Follows, Rule, Subject, any, failed, nothing, when};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Plot, Remedy};
-use crate::measured::Measured;
-use crate::words::percent;
+use crate::vocabulary::*;
 
 pub(crate) static LEFT_OUT: Rule = Rule {
-    kind: CheckKind::ReplayLeftOut,
-    explanation: Explanation {
-        id: "replay-left-out",
-        group: Group::Doubt,
-        title: "Not all of the trace was replayed",
-        mechanism: "Calls that cannot be replayed, because their kind is unknown or their files cannot be created, are left out: the load is lighter \
-                    than the recorded one.",
-        formula: "found when calls on files in the trace were left out; in doubt = left out / (replayed + left out)",
-        source: "the check `replay-left-out`; docs/replay.md",
-    },
     check: left_out,
-    remedy: |_| {
-        Remedy::new(
-            "See which kinds they are; those that move no data seldom matter. Record the trace again from the start of the program, so that it contains the opening of \
-             all files.",
-        )
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: replayed,
-        worth: any,
         numbers: &[("left_out", "calls left out"), ("replayed", "calls replayed")],
         cost: |failed| {
             let (left_out, replayed) = (failed.number("left_out")?, failed.number("replayed")?);
-            Some((left_out / (left_out + replayed), CostOf::Result, "calls that are missing"))
+            Some(left_out / (left_out + replayed))
         },
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::ReplayLeftOut)
 };
 
 /// Calls named in a message.
@@ -63,36 +40,18 @@ fn left_out(s: Subject<'_>) -> Option<Check> {
 }
 
 pub(crate) static LATE: Rule = Rule {
-    kind: CheckKind::ReplayLate,
-    explanation: Explanation {
-        id: "replay-late",
-        group: Group::Doubt,
-        title: "Calls of the trace were replayed late",
-        mechanism: "A replay at recorded times issues a call late when the calls before it ended late. When that is frequent, the load is that of the replaying host, not \
-                    the recorded one.",
-        formula: "found when a tenth of the calls were issued more than 1 ms late",
-        source: "the check `replay-late`; docs/replay.md",
-    },
     check: late,
-    remedy: |_| {
-        Remedy::new(
-            "If the target is slower than the recorded one, this is the result: compare latencies. Otherwise replay from a host with more idle \
-             processors, or more slowly.",
-        )
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: replayed,
-        worth: any,
         numbers: &[
             ("median_ns", "lateness, median"),
             ("p90_ns", "lateness, exceeded by a tenth"),
             ("p99_ns", "lateness, exceeded by a hundredth"),
             ("max_ns", "lateness, maximum"),
         ],
-        cost: nothing,
-        plot: Some(Plot::Latency),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::ReplayLate)
 };
 
 fn replayed(measured: &Measured<'_>) -> Could {

@@ -9,8 +9,8 @@ use benchmaster_record::results::{
 };
 
 use crate::diagnosis::Verdict;
-use crate::explanation::Explanation;
-use crate::finding::{Confidence, CostOf, Finding, Plot, Remedy};
+use crate::explanation;
+use crate::finding::{Confidence, Finding, Remedy};
 use crate::measured::Measured;
 use crate::validity::machines::LabLook;
 
@@ -36,12 +36,12 @@ pub struct Subject<'a> {
 /// Everything about one kind of validity check.
 pub(crate) struct Rule {
     pub(crate) kind: CheckKind,
-    /// Of the finding, which has the same name or that of the condition that the check shows.
-    pub(crate) explanation: Explanation,
+    /// The condition that the check shows, where that has another name.
+    pub(crate) shown_as: Option<&'static str>,
     /// `None`: it passes.
     pub(crate) check: fn(Subject<'_>) -> Option<Check>,
-    /// What to do, by what the check itself knows.
-    pub(crate) remedy: fn(&Check) -> Remedy,
+    /// What to do, where that depends on what the check itself knows; else it is in the explanation.
+    pub(crate) remedy: Option<fn(&Check) -> Remedy>,
     pub(crate) finding: Follows,
 }
 
@@ -64,9 +64,19 @@ pub(crate) struct Consequence {
     pub(crate) worth: fn(Failed<'_>) -> bool,
     /// Its evidence: the name in the check, and in words.
     pub(crate) numbers: &'static [(&'static str, &'static str)],
-    /// A share, of what, and how it was estimated.
-    pub(crate) cost: fn(Failed<'_>) -> Option<(f64, CostOf, &'static str)>,
-    pub(crate) plot: Option<Plot>,
+    /// Its cost, as the explanation has it.
+    pub(crate) cost: fn(Failed<'_>) -> Option<f64>,
+}
+
+impl Consequence {
+    /// What the check says is certain, and costs nothing that is known: for struct update syntax.
+    pub(crate) const CERTAIN: Self = Self {
+        confidence: Confidence::Certain,
+        could: |_| Could::Yes,
+        worth: |_| true,
+        numbers: &[],
+        cost: |_| None,
+    };
 }
 
 /// Whether a check could have failed.
@@ -93,6 +103,24 @@ impl Failed<'_> {
 }
 
 impl Rule {
+    /// A rule that finds nothing by itself: for struct update syntax.
+    pub(crate) const fn of(kind: CheckKind) -> Self {
+        Self { kind, shown_as: None, check: |_| None, remedy: None, finding: Follows::Comparison }
+    }
+
+    /// The name of the finding that follows.
+    pub(crate) fn id(&self) -> &'static str {
+        self.shown_as.unwrap_or(self.kind.name())
+    }
+
+    /// What to do about a check of this kind.
+    pub(crate) fn advice(&self, check: &Check) -> Remedy {
+        let of_explanation =
+            || explanation::find(self.id()).map(|one| one.remedy.clone()).unwrap_or_default();
+        let own = self.remedy.map(|remedy| remedy(check)).filter(|own| *own != Remedy::default());
+        own.unwrap_or_else(of_explanation)
+    }
+
     /// What follows for a workload of a run.
     pub(crate) fn judge(&self, measured: &Measured<'_>) -> Verdict {
         match &self.finding {
@@ -124,15 +152,13 @@ impl Rule {
             let evidence = failed.check.evidence.iter().find(|evidence| evidence.name == *name)?;
             Some(Evidence { name: (*words).into(), ..evidence.clone() })
         });
-        let (what, remedy) = (failed.check.message.clone(), (self.remedy)(failed.check));
-        let mut finding = Finding::new(&self.explanation, consequence.confidence, what, remedy).with(numbers);
-        if let Some((share, of, estimate)) = (consequence.cost)(failed) {
-            finding = finding.costs(share, of, estimate);
+        let mut finding = Finding::new(consequence.confidence, &failed.check.message)
+            .advised(self.advice(failed.check))
+            .with(numbers);
+        if let Some(share) = (consequence.cost)(failed) {
+            finding = finding.costs(share);
         }
-        match consequence.plot {
-            Some(plot) => finding.shown_by(plot),
-            None => finding,
-        }
+        finding
     }
 }
 
@@ -164,11 +190,6 @@ pub(crate) fn failed(
     })
 }
 
-/// Nothing but the check is needed.
-pub(crate) fn always(_: &Measured<'_>) -> Could {
-    Could::Yes
-}
-
 pub(crate) fn when(could: bool) -> Could {
     if could { Could::Yes } else { Could::Never }
 }
@@ -189,16 +210,7 @@ pub(crate) fn with_rpcs(measured: &Measured<'_>) -> Could {
     when(measured.rpcs().is_some())
 }
 
-pub(crate) fn any(_: Failed<'_>) -> bool {
-    true
-}
-
-pub(crate) fn nothing(_: Failed<'_>) -> Option<(f64, CostOf, &'static str)> {
-    None
-}
-
 /// All of the run where the check makes it invalid.
-pub(crate) fn all_of_it(failed: Failed<'_>) -> Option<(f64, CostOf, &'static str)> {
-    let invalid = failed.check.severity == Severity::Invalid;
-    invalid.then_some((1.0, CostOf::Result, "the run is left out of all means"))
+pub(crate) fn all_of_it(failed: Failed<'_>) -> Option<f64> {
+    (failed.check.severity == Severity::Invalid).then_some(1.0)
 }

@@ -1,15 +1,11 @@
 //! How much of what was written without synchronisation reached stable storage while it was measured.
 
 use benchmaster_record::environment::TargetEnvironment;
-use benchmaster_record::model::{Claim, OperationKind};
-use benchmaster_record::phase::Phase;
-use benchmaster_record::results::{Check, CheckKind, Evidence, ServedBy, Severity};
+use benchmaster_record::model::Claim;
+use benchmaster_record::results::ServedBy;
 
 use super::burst::unsynchronised;
-use super::rule::{Consequence, Follows, Rule, Subject, any, failed, when};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
-use crate::words::{percent, size};
+use crate::vocabulary::*;
 
 /// From this share on the rate is that of the storage.
 const NEARLY_ALL: f64 = 0.95;
@@ -19,37 +15,19 @@ const LITTLE: f64 = 0.5;
 const LEAST_BYTES: u64 = 1 << 20;
 
 pub(crate) static UNSTABLE_WRITES: Rule = Rule {
-    kind: CheckKind::UnstableWrites,
-    explanation: Explanation {
-        id: "unstable-writes",
-        group: Group::Doubt,
-        title: "Only a part of what was written reached stable storage",
-        mechanism: "A write without O_SYNC ends when its data are in memory, of this host or of the server. The kernel writes them out later, and pages that are written again before \
-                    that are written out once: the rate of the calls can be that of memory from the first to the last.",
-        formula: "for writes without sync, dsync, direct and flush, 1 MiB and more: stable share = bytes that the kernel wrote back meanwhile (nr_written, of the whole host: at most) / bytes written; \
-                  of an export at most the bytes in WRITEs / bytes written, and 0 where WRITEs were not asked to be stable and no COMMIT was made. Reported below 95 %, a warning below 50 %; \
-                  not where memory is the storage (tmpfs, the embedded server). In doubt = 1 − share",
-        source: "paper 000, section 6 (unsynchronised writes); RFC 1813, section 3.3.7 (WRITE: stable) and 3.3.21 (COMMIT); `nr_written` of /proc/vmstat",
-    },
     check: unstable_writes,
-    remedy: |_| {
-        Remedy::new("Read the rate as that of memory, or make the storage part of it: write with `sync`, or flush in the flow.")
-            .by(Need::Anywhere, "sync = \"fsync\"   # or \"o_sync\", in the workload")
-            .confirmed_by("studies/paper000-unsynchronised-write.toml: the same writes with and without O_SYNC")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: |measured| when(measured.bytes(OperationKind::Write) > 0),
-        worth: any,
         numbers: &[
             ("written", "bytes written without synchronisation"),
             ("stable", "of them on stable storage, at most"),
             ("stable_share", "their share"),
             ("commits", "COMMITs meanwhile"),
         ],
-        cost: |failed| Some((1.0 - failed.number("stable_share")?, CostOf::Result, "1 − stable share")),
-        plot: Some(Plot::Time),
+        cost: |failed| Some(1.0 - failed.number("stable_share")?),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::UnstableWrites)
 };
 
 /// What became of written bytes.

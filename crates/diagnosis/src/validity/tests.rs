@@ -4,14 +4,14 @@ use benchmaster_record::results::{CheckKind, Severity};
 
 use super::{rule, rules};
 use crate::diagnosis::Verdict;
-use crate::explanation::Group;
+use crate::explanation::{Group, find};
 use crate::results::testing::Made;
 
 #[test]
 fn a_healthy_run_gives_no_doubt() {
     for made in [Made::new(), Made::new().reading(), Made::served(), Made::spread(), Made::spread().reading()]
     {
-        for rule in rules().filter(|rule| rule.explanation.group == Group::Doubt) {
+        for rule in rules().filter(|rule| find(rule.id()).unwrap().group == Group::Doubt) {
             let verdict = made.verdict(rule);
             assert!(!matches!(verdict, Verdict::Found(_)), "{}: {verdict:?}", rule.kind);
         }

@@ -46,7 +46,7 @@ pub(crate) fn document(title: String, lead: Vec<String>, diagnosis: &Diagnosis) 
 /// What stands behind a kind of finding.
 pub(crate) fn explanation(one: &Explanation) -> Document {
     let part = |title, text: &str| Section::new("explanation", title).full([text]);
-    let sections = vec![part("why", one.mechanism), part("rule", one.formula), part("source", one.source)];
+    let sections = vec![part("why", &one.mechanism), part("rule", &one.formula), part("source", &one.source)];
     let title = format!("{}: {}", one.id, one.title);
     Document { kind: "Benchmaster diagnosis", title, lead: Vec::new(), sections }
 }
@@ -102,7 +102,7 @@ pub(super) fn section(diagnosis: &Diagnosis, plots: &Plots) -> Section {
     let folded =
         |title: String, blocks: Vec<Block>| (!blocks.is_empty()).then_some(Block::Fold(title, blocks));
     let list = |items: Vec<String>| if items.is_empty() { Vec::new() } else { vec![Block::List(items)] };
-    let titled = |id: &str| format!("{id}: {}", explain(id).map_or("", |one| one.title));
+    let titled = |id: &str| format!("{id}: {}", explain(id).map_or("", |one| &one.title));
     let clear = clear(diagnosis, titled);
     Section::new("findings", "Findings, most important first")
         .unlisted()
@@ -167,8 +167,8 @@ fn entry(number: usize, finding: &Finding, plots: &Plots, with_cause: bool) -> E
     if let Some(known) = explained.filter(|_| with_cause) {
         background.extend([
             ("Cause", format!("{}: {}", known.title, known.mechanism)),
-            ("Rule", known.formula.to_owned()),
-            ("Source", known.source.to_owned()),
+            ("Rule", known.formula.clone()),
+            ("Source", known.source.clone()),
         ]);
     }
     background.extend(finding.remedy.confirm.clone().map(|confirm| ("To confirm it", confirm)));

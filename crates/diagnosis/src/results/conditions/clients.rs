@@ -4,19 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use benchmaster_analysis::counts;
 use benchmaster_record::environment::Environment;
-use benchmaster_record::recording::Recording;
-use benchmaster_record::results::{RunRecord, SessionRecord};
+use benchmaster_record::results::SessionRecord;
 use benchmaster_stats::{mean, median, standard_deviation, t_quantile};
 
-use crate::explanation::{Explanation, Group};
-use crate::finding::{
-    At, AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval,
-};
-use crate::mountstats::{OWN_OPTIONS, SLOW_CLIENT, UNEQUAL_MOUNTS};
-use crate::results::rule::{Compared, Comparison, Whole, label};
-use crate::words::{plural, time};
+use crate::mountstats::OWN_OPTIONS;
+use crate::results::rule::label;
+use crate::vocabulary::*;
 
-pub(super) const SLOW: Comparison = Comparison { explanation: &SLOW_CLIENT, compare: slow };
+pub(super) const SLOW: Comparison = Comparison { id: "slow-client", compare: slow };
 
 /// Clients that one can be told from.
 const LEAST_CLIENTS: usize = 3;
@@ -144,7 +139,6 @@ fn slow_of(
     };
     let label = label(whole.results, treatment);
     let mut finding = Finding::new(
-        &SLOW_CLIENT,
         Confidence::Certain,
         format!(
             "{} waits {:.1} times as long for an operation as the other clients, {} longer{more}.",
@@ -152,24 +146,14 @@ fn slow_of(
             interval.value,
             time(longer)
         ),
-        Remedy::new("Compare its way to the server, link speed, losses, options and processors with those of the others; swap it with another client to see whether it is the place or the host.")
-            .by(Need::RealNetwork, "ethtool DEVICE | grep -i speed; ss -tin dst SERVER; nstat -az TcpRetransSegs"),
     )
+    .advised(case("slow-client", "study"))
     .with([
         Evidence::number("mean latency, by the median of the others", interval.value),
         Evidence::nanoseconds("how much longer", longer),
     ])
-    .tested(Test {
-        name: "t interval of the ratio's logarithm over runs, Bonferroni over clients".into(),
-        p: None,
-        interval: Some(interval),
-    })
-    .costs(
-        slow.iter().map(|(_, interval, _)| 1.0 - 1.0 / interval.value).sum::<f64>() / clients as f64,
-        CostOf::Throughput,
-        "what the slow clients would do as fast as the others, by the number of clients",
-    )
-    .shown_by(Plot::Clients);
+    .tested("t interval of the ratio's logarithm over runs, Bonferroni over clients", None, interval)
+    .costs(slow.iter().map(|(_, interval, _)| 1.0 - 1.0 / interval.value).sum::<f64>() / clients as f64);
     finding.place = format!("{workload}: {} of {label}", plural(n, "run"));
     finding.at = Some(At {
         workload: Some(workload.to_owned()),
@@ -199,7 +183,7 @@ fn name(runs: &[(&RunRecord, Latencies)], workload: &str, client: u32) -> String
     }
 }
 
-pub(super) const MOUNTS: Comparison = Comparison { explanation: &UNEQUAL_MOUNTS, compare: mounts };
+pub(super) const MOUNTS: Comparison = Comparison { id: "unequal-mounts", compare: mounts };
 
 /// The hosts of clients of a session, as it began: those that have the target mounted, more than one.
 fn client_hosts<'a>(whole: &Whole<'a>, session: &'a SessionRecord) -> Vec<(&'a str, &'a Environment)> {
@@ -280,30 +264,15 @@ fn mounts(whole: &Whole<'_>) -> Compared {
     if told.is_empty() {
         return Compared { irrelevant: !compared, ..Compared::default() };
     }
-    let mut finding = Finding::new(
-        &UNEQUAL_MOUNTS,
-        Confidence::Certain,
-        format!("Clients mount the same export in different ways: {}.", told.join("; ")),
-        Remedy::new("Mount alike, or take the difference as a factor of the study.")
-            .by(Need::KernelClient, "target.mount = { source = \"SERVER:/EXPORT\", options = \"…\" }   # in the study: mounted alike on all clients"),
-    )
-    .with([Evidence::number("options that differ", told.len() as f64)])
-    .shown_by(Plot::Clients);
+    let what = format!("Clients mount the same export in different ways: {}.", told.join("; "));
+    let mut finding = Finding::new(Confidence::Certain, what)
+        .advised(case("unequal-mounts", "study"))
+        .with([Evidence::number("options that differ", told.len() as f64)]);
     finding.place = "clients of the study".into();
     Compared { found: vec![finding], ..Compared::default() }
 }
 
-pub(super) const HOSTS: Comparison = Comparison { explanation: &UNEQUAL_HOSTS, compare: hosts };
-
-const UNEQUAL_HOSTS: Explanation = Explanation {
-    id: "unequal-clients",
-    group: Group::Condition,
-    title: "Clients are not alike",
-    mechanism: "Clients with other kernels, processors, memory or settings behave differently: differences between them say nothing of the server or the network, and a mean over them \
-                is of no system that exists.",
-    formula: "found when hosts of clients differ in kernel, processors, memory (by more than 10 %), or a setting of the kernel's NFS client or network (large numbers by more than 25 %)",
-    source: "paper 000, section 2 (identical clients); T. Hoefler and R. Belli, Scientific benchmarking of parallel computing systems (SC '15), rule 9",
-};
+pub(super) const HOSTS: Comparison = Comparison { id: "unequal-clients", compare: hosts };
 
 fn hosts(whole: &Whole<'_>) -> Compared {
     let (compared, mut told) = compare_hosts(whole, |host| {
@@ -335,15 +304,8 @@ fn hosts(whole: &Whole<'_>) -> Compared {
     const NAMED: usize = 4;
     let more = if told.len() > NAMED { format!("; and {} more", told.len() - NAMED) } else { String::new() };
     let list = told.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
-    let mut finding = Finding::new(
-        &UNEQUAL_HOSTS,
-        Confidence::Certain,
-        format!("Clients are not alike: {list}{more}."),
-        Remedy::new("Use clients that are alike, or compare only those that are.")
-            .by(Need::Anywhere, "[clients] hosts = [\"c[1-4]\"]   # those that are alike"),
-    )
-    .with([Evidence::number("differences", told.len() as f64)])
-    .shown_by(Plot::Clients);
+    let mut finding = Finding::new(Confidence::Certain, format!("Clients are not alike: {list}{more}."))
+        .with([Evidence::number("differences", told.len() as f64)]);
     finding.place = "clients of the study".into();
     Compared { found: vec![finding], ..Compared::default() }
 }

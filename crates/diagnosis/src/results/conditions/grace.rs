@@ -1,69 +1,27 @@
 //! Waiting for a server's grace period.
 
-use benchmaster_record::model::OperationKind;
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::recording::{RpcPhase, RpcSource};
-use benchmaster_record::results::{Check, CheckKind, Evidence, Severity};
-
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::validity::rule::{Consequence, Follows, Rule, Subject, any, failed, in_lab, stored};
-use crate::words::plural;
+use crate::validity::rule::in_lab;
+use crate::vocabulary::*;
 
 pub(crate) static RULE: Rule = Rule {
-    kind: CheckKind::GracePeriod,
-    explanation: Explanation {
-        id: "grace-period",
-        group: Group::Condition,
-        title: "The server was in its grace period",
-        mechanism: "After a start a server lets clients reclaim their opens and locks, and refuses new ones, for the length of a lease (90 s). An \
-                    OPEN is answered with NFS4ERR_GRACE during that time, and retried every few seconds.",
-        formula: "found when the server of a lab was in its grace period when the measured phase began, or was restarted during it; or RPCs of the user-space \
-                  client were answered with NFS4ERR_GRACE; or the kernel's client reclaimed its state (RECLAIM_COMPLETE, SETCLIENTID_CONFIRM), with more than 2 errors of OPEN and \
-                  LOCK for each worker and one that took 1 s or more. Cost = the longest open, create or lock / length of the phase",
-        source: "the check `grace-period`; RFC 8881, section 8.4.2.1",
-    },
     check,
-    remedy: |check| match check.number("restarted") {
-        Some(restarted) if restarted > 0.0 => after_a_restart(),
-        _ => out_of_grace(),
-    },
+    remedy: Some(|check| match check.number("restarted") {
+        Some(restarted) if restarted > 0.0 => case("grace-period", "restart"),
+        _ => Remedy::default(),
+    }),
     finding: Follows::Detector(detect),
+    ..Rule::of(CheckKind::GracePeriod)
 };
 
 const IN_GRACE: Consequence = Consequence {
-    confidence: Confidence::Certain,
     could: in_lab,
-    worth: any,
     numbers: &[("longest_ns", "longest open, create or lock")],
     cost: |failed| {
         let length = failed.measured.recording.length_ns.max(1) as f64;
-        Some((
-            failed.number("longest_ns")? / length,
-            CostOf::Time,
-            "the longest open, create or lock / length of the measured phase",
-        ))
+        Some(failed.number("longest_ns")? / length)
     },
-    plot: Some(Plot::Time),
+    ..Consequence::CERTAIN
 };
-
-fn after_a_restart() -> Remedy {
-    Remedy::new("If the restart was intended, its cost is the time for which opens and locks stall: see the course over time. A shorter lease reduces it; a Linux server \
-                 that also serves version 3 delays locks for the 50 s of its lock manager's own grace period. Otherwise find out who restarted the server.")
-        .by(Need::LinuxServer, "journalctl -k --grep 'NFSD' --since TIME   # on a Linux server; echo 10 > /proc/sys/fs/nfs/nlm_grace_period before it starts")
-        .confirmed_by("/proc/fs/nfsd/v4_end_grace and /proc/fs/lockd/nlm_end_grace contain Y when the grace periods are over")
-}
-
-fn out_of_grace() -> Remedy {
-    Remedy::new("Start the measurement when the grace period is over, or shorten it.")
-        .by(
-            Need::LinuxServer,
-            "echo 10 > /proc/fs/nfsd/nfsv4gracetime   # before nfsd starts; in a study [lab] lease = \"10s\"",
-        )
-        .confirmed_by("/proc/fs/nfsd/v4_end_grace contains Y when it is over")
-}
 
 /// By the server of a lab.
 fn check(s: Subject<'_>) -> Option<Check> {
@@ -134,19 +92,18 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let took = phase.total().execute_ns;
     let waited = waits as f64 * PAUSE;
+    let what = format!(
+        "The server answered {} that it was in its grace period; each time the call was retried after {PAUSE} s or more.",
+        plural(waits as usize, "time")
+    );
     Verdict::Found(
-        Finding::new(
-            &RULE.explanation,
-            Confidence::Certain,
-            format!(
-                "The server answered {} that it was in its grace period; each time the call was retried after {PAUSE} s or more.",
-                plural(waits as usize, "time")
+        Finding::new(Confidence::Certain, what)
+            .with([Evidence::number("answers that it is in its grace period", waits as f64)])
+            .costs_as(
+                waited / (took as f64 / 1e9 + waited),
+                CostOf::CallTime,
+                "at least 0.1 s for each answer",
             ),
-            out_of_grace(),
-        )
-        .with([Evidence::number("answers that it is in its grace period", waits as f64)])
-        .costs(waited / (took as f64 / 1e9 + waited), CostOf::CallTime, "at least 0.1 s for each answer")
-        .shown_by(Plot::Time),
     )
 }
 
@@ -175,18 +132,14 @@ fn inferred(measured: &Measured<'_>, phase: &RpcPhase) -> Option<Finding> {
         plural(had_back as usize, "client"),
         plural(refused as usize, "time"),
     );
-    let found = Finding::new(&RULE.explanation, Confidence::Likely, what, after_a_restart())
+    let found = Finding::new(Confidence::Likely, what)
+        .advised(case("grace-period", "restart"))
         .with([
             Evidence::number("clients that reclaimed their state", had_back as f64),
             Evidence::number("errors of OPEN and LOCK", refused as f64),
             Evidence::nanoseconds("longest open, create or lock", longest as f64),
         ])
-        .costs(
-            seconds / measured.seconds().max(1e-9),
-            CostOf::Time,
-            "the longest open, create or lock / length of the measured phase",
-        )
-        .shown_by(Plot::Time);
+        .costs(seconds / measured.seconds().max(1e-9));
     Some(found)
 }
 

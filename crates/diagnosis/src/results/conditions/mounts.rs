@@ -1,20 +1,16 @@
 //! What is told of a client in production by its `mountstats`, told of the clients of a run.
 
-use benchmaster_record::recording::RpcSource;
-
 use super::observed::mounts;
-use crate::diagnosis::Verdict;
-use crate::finding::{At, Finding, Need, Plot, Setup};
-use crate::measured::Measured;
+use crate::finding::Setup;
 use crate::mountstats;
 use crate::mountstats::observed::Observed;
 use crate::mountstats::rule::Detector as OfMount;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// A detector of mounts for the clients of a run.
 macro_rules! of_mounts {
     ($one:path) => {
-        Detector { explanation: $one.explanation, detect: |measured| look(measured, &$one) }
+        Detector { id: $one.id, detect: |measured| look(measured, &$one) }
     };
 }
 
@@ -25,7 +21,7 @@ pub(super) const DELAY: Detector = of_mounts!(mountstats::DELAY);
 pub(super) const SOFT: Detector = of_mounts!(mountstats::SOFT);
 /// A client that keeps nothing waits for each write with and without the option.
 pub(super) const SYNCHRONOUS: Detector = Detector {
-    explanation: mountstats::SYNCHRONOUS.explanation,
+    id: mountstats::SYNCHRONOUS.id,
     detect: |measured| {
         if Setup::of(measured).has(Need::NothingCached) {
             Verdict::Irrelevant
@@ -36,7 +32,7 @@ pub(super) const SYNCHRONOUS: Detector = Detector {
 };
 /// Only the kernel's client has a page cache out of which a page can be written twice.
 pub(super) const REWRITTEN: Detector = Detector {
-    explanation: mountstats::REWRITTEN.explanation,
+    id: mountstats::REWRITTEN.id,
     detect: |measured| match measured.rpcs() {
         Some((rpc, _)) if rpc.source == RpcSource::Kernel => look(measured, &mountstats::REWRITTEN),
         _ => Verdict::Irrelevant,
@@ -44,7 +40,7 @@ pub(super) const REWRITTEN: Detector = Detector {
 };
 /// What the server cut is told as such.
 pub(super) const TRANSFER_SIZE: Detector = Detector {
-    explanation: mountstats::TRANSFER_SIZE.explanation,
+    id: mountstats::TRANSFER_SIZE.id,
     detect: |measured| {
         if super::transfer_size::told(measured) {
             Verdict::Clear
@@ -77,8 +73,6 @@ fn of_all(clients: &[Observed], detector: &OfMount) -> Verdict {
     match (dearest, unknown) {
         (Some((client, mut finding)), _) => {
             let all = found.len();
-            finding.place = String::new();
-            finding.at = Some(At::default());
             if several {
                 let others = if all > 1 { format!(" (and {} more clients)", all - 1) } else { String::new() };
                 finding.what = format!("{client}{others}: {}", finding.what);

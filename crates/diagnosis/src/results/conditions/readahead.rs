@@ -1,27 +1,8 @@
 //! A readahead that is small for the way to the server.
 
-use benchmaster_record::model::OperationKind;
-use benchmaster_record::recording::RpcSource;
+use crate::vocabulary::*;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::words::{share, size, time};
-
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "small-readahead",
-    group: Group::Condition,
-    title: "Readahead is small for the way to the server",
-    mechanism: "A reader of the Linux client waits for READs unless readahead has sent them before. Since Linux 5.4 at most 128 KiB are read ahead whatever `rsize` is (15 · rsize \
-                before): over a long way one round trip then brings 128 KiB, and a thread reads no more than about that per round trip.",
-    formula: "found when read_ahead_kb of the kernel's mount is ≤ 128, rsize is larger, 100 or more READs of more than half of it and of no more than it were made, a round trip took ≥ 1 ms, \
-              and reads waited ≥ 30 % of the workers' time; cost at most = time of the application's reads / time of all operations",
-    source: "Linux commit c128e575514c (`NFS: Optimise the default readahead size`, 5.4); nfsrahead(5); CHECKLIST rows 13 to 16 (paper 000, section 3)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "small-readahead", detect };
 
 const SMALL: u64 = 128 << 10;
 const LEAST_READS: u64 = 100;
@@ -52,18 +33,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Clear;
     }
     let part = share(reads as f64, measured.operation_ns() as f64);
+    let what = format!(
+        "{} READs of {} on average, the readahead of the mount, took {} each: a reader gets little more than that per round trip, and rsize is {}.",
+        read.ops,
+        size(mean),
+        time(round_trip),
+        size(rpc.connection.rsize as f64)
+    );
     Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Likely,
-            format!(
-                "{} READs of {} on average, the readahead of the mount, took {} each: a reader gets little more than that per round trip, and rsize is {}.",
-                read.ops,
-                size(mean),
-                time(round_trip),
-                size(rpc.connection.rsize as f64)
-            ),
-            Remedy::new("Make the readahead as large as what is under way: rate · round trip time, or 15 · rsize as before Linux 5.4.")
+        Finding::new(Confidence::Likely, what).advised(Remedy::new("Make the readahead as large as what is under way: rate · round trip time, or 15 · rsize as before Linux 5.4.")
                 .by(
                     Need::KernelClient,
                     format!(
@@ -71,16 +49,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                         15 * rpc.connection.rsize / 1024
                     ),
                 )
-                .confirmed_by("studies/lab-readahead.toml has the readahead as a factor"),
-        )
+                .confirmed_by("studies/lab-readahead.toml has the readahead as a factor"))
         .with([
             Evidence::bytes("readahead of the mount (read_ahead_kb)", ahead as f64),
             Evidence::bytes("mean bytes of a READ, with headers", mean),
             Evidence::nanoseconds("mean round trip time of a READ", round_trip),
             Evidence::bytes("`rsize`", rpc.connection.rsize as f64),
         ])
-        .costs(part, CostOf::OperationTime, "at most: the time of the application's reads")
-        .shown_by(Plot::Response),
+        .costs(part),
     )
 }
 

@@ -1,17 +1,10 @@
 //! State that clients lost and had back: sessions, client ids, opens, locks.
 
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::recording::RpcSource;
-
-use crate::diagnosis::Verdict;
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot};
-use crate::measured::Measured;
 use crate::mountstats;
 use crate::results::phenomena::standstill::stopped;
-use crate::results::rule::Detector;
-use crate::words::plural;
+use crate::vocabulary::*;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: mountstats::RECOVERY.explanation, detect };
+pub(super) const DETECTOR: Detector = Detector { id: "session-recovery", detect };
 
 /// Events of the user-space client.
 const EVENTS: [(&str, &str); 5] = [
@@ -57,18 +50,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .collect();
     evidence.push(Evidence::number("calls to make client ids and sessions", calls as f64));
     let finding = Finding::new(
-        DETECTOR.explanation,
         Confidence::Certain,
         format!("Clients lost their state on the server while it was measured: {told}."),
-        mountstats::after_recovery(),
     )
-    .with(evidence)
-    .shown_by(Plot::Time);
+    .with(evidence);
     // All wait until it is over, those that make no call of the recovery as well.
     let calls = recovering as f64 / (took as f64).max(1.0);
     Verdict::Found(match stopped(measured).filter(|share| *share > calls) {
-        Some(share) => finding.costs(share, CostOf::Time, "time in which no operation ended"),
-        None => finding.costs(calls, CostOf::CallTime, "at least the time of the calls of the recovery"),
+        Some(share) => finding.costs_as(share, CostOf::Time, "time in which no operation ended"),
+        None => finding.costs(calls),
     })
 }
 

@@ -1,20 +1,11 @@
 //! Calls that were retransmitted, timed out or failed, and connections that broke.
 
-use benchmaster_record::phase::Phase;
-use benchmaster_record::recording::{RpcPhase, RpcRow, RpcSource};
-use benchmaster_record::results::{CheckKind, Evidence, Severity};
-
 use super::mounts::look;
 use super::observed::asked;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::mountstats;
 use crate::results::phenomena::standstill::stopped;
-use crate::validity::rule::{
-    Consequence, Failed, Follows, Rule, Subject, any, failed, nothing, stored, with_rpcs,
-};
+use crate::validity::rule::with_rpcs;
+use crate::vocabulary::*;
 
 fn measured_phase(s: Subject<'_>) -> Option<&RpcPhase> {
     s.recording.rpc.as_ref()?.phase(Phase::Measure)
@@ -28,16 +19,6 @@ fn by_operation(phase: &RpcPhase, count: impl Fn(&RpcRow) -> u64) -> (u64, Strin
 }
 
 pub(crate) static CLIENT_STATE: Rule = Rule {
-    kind: CheckKind::ClientState,
-    explanation: Explanation {
-        id: "client-state",
-        group: Group::Doubt,
-        title: "Clients did not shut down cleanly",
-        mechanism: "Calls that are still outstanding, opens and locks that were lost, or an unmount that failed: part of the work was not done, or not as \
-                    intended.",
-        formula: "found when a user-space client had calls outstanding, state lost, or could not unmount when the run ended",
-        source: "the check `client-state`; RFC 8881, section 8.4 (loss of state)",
-    },
     check: |s| {
         let problems = &s.recording.rpc.as_ref()?.problems;
         let first = problems.first()?.trim_end_matches('.');
@@ -47,26 +28,19 @@ pub(crate) static CLIENT_STATE: Rule = Rule {
         let evidence = [Evidence::number("problems", problems.len() as f64)];
         failed(s, CheckKind::ClientState, Severity::Warning, message, evidence)
     },
-    remedy: |_| {
-        Remedy::new("The server's log at that time gives the reason for lost state: an expired lease, a restart, an administrator.")
-            .by(Need::LinuxServer, "journalctl -k --grep nfsd --since TIME   # on a Linux server")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: with_rpcs,
-        worth: any,
         numbers: &[("problems", "problems of clients")],
-        cost: nothing,
-        plot: None,
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::ClientState)
 };
 
 /// Share of the requests.
 const LEAST_SHARE: f64 = 1e-4;
 
 pub(crate) static RETRANSMISSIONS: Rule = Rule {
-    kind: CheckKind::RpcRetransmissions,
-    explanation: *mountstats::RETRANSMISSION.explanation,
+    shown_as: Some("retransmission"),
     check: |s| {
         let (again, which) =
             by_operation(measured_phase(s)?, |row| row.transmissions.saturating_sub(row.ops));
@@ -78,13 +52,7 @@ pub(crate) static RETRANSMISSIONS: Rule = Rule {
         let evidence = [Evidence::number("again", again as f64)];
         failed(s, CheckKind::RpcRetransmissions, Severity::Warning, message, evidence)
     },
-    remedy: |_| {
-        Remedy::new("Look for lost packets on the path (TCP's counters on both sides), and for times at which the server did not answer.")
-            .by(Need::KernelClient, "nstat -az TcpRetransSegs; dmesg | grep 'not responding'")
-            .confirmed_by("`benchmaster probe network HOST` measures the network's loss and round trips without NFS")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: with_rpcs,
         worth: |failed| share_again(failed) >= LEAST_SHARE,
         numbers: &[("again", "retransmitted requests (transmissions − ops)")],
@@ -95,14 +63,11 @@ pub(crate) static RETRANSMISSIONS: Rule = Rule {
             }
             let waited = failed.number("again")? * timeo(failed.measured);
             let took = failed.measured.calls()?.execute_ns;
-            Some((
-                waited / (took as f64 / 1e9).max(waited),
-                CostOf::CallTime,
-                "at most `timeo` for each retransmitted request",
-            ))
+            Some(waited / (took as f64 / 1e9).max(waited))
         },
-        plot: Some(Plot::Latency),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::RpcRetransmissions)
 };
 
 fn share_again(failed: Failed<'_>) -> f64 {
@@ -132,8 +97,7 @@ fn retrans(measured: &Measured<'_>) -> f64 {
 
 /// Calls that timed out in the end: earlier retransmissions are a finding of their own.
 pub(crate) static TIMEOUTS: Rule = Rule {
-    kind: CheckKind::RpcTimeouts,
-    explanation: *mountstats::MAJOR_TIMEOUT.explanation,
+    shown_as: Some("major-timeout"),
     check: |s| {
         let (timeouts, which) = by_operation(measured_phase(s)?, |row| row.timeouts);
         if timeouts == 0 {
@@ -145,32 +109,21 @@ pub(crate) static TIMEOUTS: Rule = Rule {
         let evidence = [Evidence::number("timeouts", timeouts as f64)];
         failed(s, CheckKind::RpcTimeouts, Severity::Warning, message, evidence)
     },
-    remedy: |_| {
-        Remedy::new("The server, or the path to it, was down: its log and that of the network show when.")
-            .by(Need::KernelClient, "dmesg -T | grep -E 'nfs: server .* (not responding|OK)'")
-    },
     finding: Follows::Finding(Consequence {
-        confidence: Confidence::Certain,
         could: with_rpcs,
-        worth: any,
         numbers: &[("timeouts", "calls with a major timeout")],
         cost: |failed| {
             let each = timeo(failed.measured) * (retrans(failed.measured) + 1.0);
             let waited = failed.number("timeouts")? * each;
             let took = failed.measured.calls()?.execute_ns;
-            Some((
-                waited / (took as f64 / 1e9).max(waited),
-                CostOf::CallTime,
-                "`timeo` × (`retrans` + 1) for each",
-            ))
+            Some(waited / (took as f64 / 1e9).max(waited))
         },
-        plot: Some(Plot::Time),
+        ..Consequence::CERTAIN
     }),
+    ..Rule::of(CheckKind::RpcTimeouts)
 };
 
 pub(crate) static RECONNECTS: Rule = Rule {
-    kind: CheckKind::Reconnects,
-    explanation: *mountstats::RECONNECTS.explanation,
     check: |s| {
         let count = *measured_phase(s)?.events.get("reconnect").filter(|count| **count > 0)?;
         let message = format!(
@@ -179,20 +132,15 @@ pub(crate) static RECONNECTS: Rule = Rule {
         let evidence = [Evidence::number("reconnects", count as f64)];
         failed(s, CheckKind::Reconnects, Severity::Warning, message, evidence)
     },
-    remedy: |_| {
-        Remedy::new("The usual causes are firewalls and address translators that drop idle connections, restarted servers, and broken links.")
-            .by(Need::KernelClient, "dmesg -T | grep -i nfs; ss -tno dst SERVER")
-    },
     finding: Follows::Detector(detect_reconnects),
+    ..Rule::of(CheckKind::Reconnects)
 };
 
 const RECONNECTED: Consequence = Consequence {
-    confidence: Confidence::Certain,
     could: with_rpcs,
-    worth: any,
     numbers: &[("reconnects", "connections re-established")],
-    cost: |failed| Some((stopped(failed.measured)?, CostOf::Time, "time in which no operation ended")),
-    plot: Some(Plot::Time),
+    cost: |failed| stopped(failed.measured),
+    ..Consequence::CERTAIN
 };
 
 fn detect_reconnects(measured: &Measured<'_>) -> Verdict {
@@ -203,8 +151,7 @@ fn detect_reconnects(measured: &Measured<'_>) -> Verdict {
 }
 
 pub(crate) static ERRORS: Rule = Rule {
-    kind: CheckKind::RpcErrors,
-    explanation: *mountstats::ERRORS.explanation,
+    shown_as: Some("operation-errors"),
     check: |s| {
         let (errors, which) = by_operation(measured_phase(s)?, |row| row.errors);
         if errors == 0 {
@@ -216,8 +163,8 @@ pub(crate) static ERRORS: Rule = Rule {
         let evidence = [Evidence::number("errors", errors as f64)];
         failed(s, CheckKind::RpcErrors, Severity::Note, message, evidence)
     },
-    remedy: |_| mountstats::trace_errors(),
     finding: Follows::Detector(detect_errors),
+    ..Rule::of(CheckKind::RpcErrors)
 };
 
 /// A reply that made the user-space client retry or recover counts as an error too, and is a finding of its own.

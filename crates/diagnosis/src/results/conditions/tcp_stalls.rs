@@ -2,28 +2,10 @@
 
 use benchmaster_stats::share::at_least;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
 use crate::results::account::is_loopback;
-use crate::results::rule::Detector;
-use crate::validity::rule::stored;
-use crate::words::{percent, share};
-use benchmaster_record::results::CheckKind;
+use crate::vocabulary::*;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "tcp-stalls",
-    group: Group::Condition,
-    title: "Operations stood still until TCP sent a lost segment again",
-    mechanism: "A lost segment that others follow is sent again after a round trip. With one small request outstanding nothing follows: only the retransmission timeout tells, \
-                which is 200 ms at least on Linux, and twice as long each time. One loss then costs as much as hundreds of requests.",
-    formula: "found when TCP sent segments again, and 3 or more operations took 200 ms or a power of two times that (within 30 ms and two round trips), where most take less \
-              than a quarter: binomial p < 0.01 against 20 % of the slow ones, which chance puts there; and at least one segment was sent again for three of them; not where the kernel counted no timeout (`TCPTimeouts`) on both ends; cost = 200 ms · such operations / time of all operations",
-    source: "RFC 6298, sections 2.4 and 5.5 (Linux: TCP_RTO_MIN 200 ms); P. Sarolahti and A. Kuznetsov, Congestion control in Linux TCP (2002)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "tcp-stalls", detect };
 
 const TIMEOUT_NS: u64 = 200_000_000;
 const SLACK_NS: u64 = 30_000_000;
@@ -75,32 +57,20 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let waited = stalls as f64 * TIMEOUT_NS as f64;
     let part = share(waited, measured.operation_ns() as f64);
-    Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Likely,
-            format!(
-                "{stalls} of {count} operations took 200 ms or a multiple of it, TCP's timeout before it sends a lost segment again ({again:.0} \
+    let what = format!(
+        "{stalls} of {count} operations took 200 ms or a multiple of it, TCP's timeout before it sends a lost segment again ({again:.0} \
                  segments were): {} of the time of all operations.",
-                percent(part)
-            ),
-            Remedy::new("Mend the loss: it is on the way between client and server, or in a queue of one of them that is too short.")
-                .by(Need::EmulatedNetwork, "--set network.loss=0%")
-                .by(Need::RealNetwork, "nstat -az TcpRetransSegs TcpExtTCPTimeouts TcpExtTCPLossProbes; ip -s link; ethtool -S DEVICE | grep -i drop")
-                .confirmed_by("`benchmaster probe network HOST` shows losses without NFS; the same study with `[network] loss = \"0%\"` where it was emulated"),
-        )
-        .with([
-            Evidence::number("operations of 200 ms or a power of two times that", stalls as f64),
-            Evidence::number("operations of more than 150 ms", slow as f64),
-            Evidence::number("segments that TCP sent again", again),
-        ])
-        .tested(Test {
-            name: "binomial: slow operations at TCP's timeouts, against 20 % by chance".into(),
-            p: Some(p),
-            interval: None,
-        })
-        .costs(part, CostOf::OperationTime, "200 ms for each such operation")
-        .shown_by(Plot::Latency),
+        percent(part)
+    );
+    Verdict::Found(
+        Finding::new(Confidence::Likely, what)
+            .with([
+                Evidence::number("operations of 200 ms or a power of two times that", stalls as f64),
+                Evidence::number("operations of more than 150 ms", slow as f64),
+                Evidence::number("segments that TCP sent again", again),
+            ])
+            .tested("binomial: slow operations at TCP's timeouts, against 20 % by chance", p, None)
+            .costs(part),
     )
 }
 

@@ -3,25 +3,9 @@
 use benchmaster_units::ByteSize;
 
 use super::observed::asked;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::words::{share, size};
+use crate::vocabulary::*;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "transfer-size-cut",
-    group: Group::Condition,
-    title: "The server allows smaller READs or WRITEs than the client asked for",
-    mechanism: "Client and server agree on the smaller of what each can do. A server with little memory, or one that is set so, cuts what was asked for: the same data \
-                take more calls, each with its costs on both sides, and its round trip where few are outstanding.",
-    formula: "found when the rsize or wsize agreed on is at most half of what was asked for (1 MiB unless options say otherwise), and 50 or more calls were half as \
-              large as it or larger; cost at most = (1 − agreed / asked) · execute time of these calls / of all calls",
-    source: "nfs(5), `rsize`, `wsize`; RFC 1813, section 3.3.19 (FSINFO); RFC 8881, section 18.36 (ca_maxresponsesize); /proc/fs/nfsd/max_block_size of Linux servers",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "transfer-size-cut", detect };
 
 /// What clients ask for unless they are told otherwise.
 const USUAL: u64 = 1 << 20;
@@ -99,17 +83,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     Verdict::Found(
         Finding::new(
-            &EXPLANATION,
             Confidence::Certain,
             format!("The server allows smaller transfers than were asked for: {}.", words.join("; ")),
-            Remedy::new("Let the server allow more; a Linux server does so by itself with more memory.")
-                .by(Need::LinuxServer, "systemctl stop nfs-server; echo 1048576 > /proc/fs/nfsd/max_block_size; systemctl start nfs-server")
-                .by(Need::EmbeddedServer, "[server] max_io = \"1MiB\"")
-                .confirmed_by("studies/lab-transfer-size.toml shows what sizes cost"),
         )
         .with(evidence)
-        .costs(share(lost, all as f64), CostOf::CallTime, "at most: the calls that larger ones would save, each as long as now")
-        .shown_by(Plot::Response),
+        .costs(share(lost, all as f64)),
     )
 }
 

@@ -1,30 +1,13 @@
 //! Open loops that ask for more than their workers can do.
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::limits::laws::under_way;
-use crate::results::rule::Detector;
-use crate::words::{percent, time};
+use crate::vocabulary::*;
 
 /// Operations that had to be under way, for each that could be.
 const LEAST_RATIO: f64 = 2.0;
 const LEAST_OPERATIONS: u64 = 30;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "behind-schedule",
-    group: Group::Doubt,
-    title: "Operations began late, because no worker was free",
-    mechanism: "In an open loop operations have times at which they are to begin, and latencies count from these. When workers are still busy with \
-                earlier ones the next wait for them: the latency is that of a queue in front of the workers, which grows as long as the rate is more than they \
-                can do, and says more about the length of the run than about the file system.",
-    formula: "open loops of 30 operations or more: N = rate · mean latency are under way or wait, of which workers · queue depth can be under way. Found when N is \
-              ≥ 2 times that; cost = 1 − workers · queue depth / N, the least share of the latencies that is waiting for a worker",
-    source: "Little's law N = X·R (Jain 1991, §30.3); B. Schroeder, A. Wierman and M. Harchol-Balter, Open versus closed (2006)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "behind-schedule", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let operations = measured.operations();
@@ -41,27 +24,21 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let waited = 1.0 - there_may_be / there_were;
     let mean = measured.operation_ns() as f64 / operations as f64;
     let rate = operations as f64 / measured.seconds();
-    Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Certain,
-            format!(
-                "Operations waited for a free worker: at {rate:.0}/s and {} each {there_were:.1} were under way or waited, and {there_may_be:.0} can \
+    let what = format!(
+        "Operations waited for a free worker: at {rate:.0}/s and {} each {there_were:.1} were under way or waited, and {there_may_be:.0} can \
                  be under way; {} of the latencies, or more, is waiting.",
-                time(mean),
-                percent(waited)
-            ),
-            Remedy::new("Ask for a lower rate, or give the load more workers; the file system's own time is measured by a closed loop, without `rate`.")
-                .confirmed_by("a load curve (`studies/load-curve.toml`): where the latency leaves the ground is the most that can be asked for"),
-        )
-        .with([
-            Evidence::number("operations under way or waiting (rate · mean latency)", there_were),
-            Evidence::number("that can be under way (workers · queue depth)", there_may_be),
-            Evidence::per_second("operations per second", rate),
-            Evidence::nanoseconds("mean latency, from the time at which they were to begin", mean),
-        ])
-        .costs(waited, CostOf::OperationTime, "1 − workers · queue depth / (rate · mean latency)")
-        .shown_by(Plot::Latency),
+        time(mean),
+        percent(waited)
+    );
+    Verdict::Found(
+        Finding::new(Confidence::Certain, what)
+            .with([
+                Evidence::number("operations under way or waiting (rate · mean latency)", there_were),
+                Evidence::number("that can be under way (workers · queue depth)", there_may_be),
+                Evidence::per_second("operations per second", rate),
+                Evidence::nanoseconds("mean latency, from the time at which they were to begin", mean),
+            ])
+            .costs(waited),
     )
 }
 

@@ -3,32 +3,16 @@
 use std::collections::BTreeMap;
 
 use benchmaster_analysis::counts;
-use benchmaster_record::results::{RunKey, StudyResults};
+use benchmaster_record::results::RunKey;
 use benchmaster_stats::association::{correlation, ranks};
 use benchmaster_stats::multiple::holm;
 use benchmaster_stats::{mean, median, standard_deviation, t_two_sided_p};
 
-use crate::explanation::{Explanation, Group};
-use crate::finding::{
-    At, AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval,
-};
-use crate::results::rule::{Compared, Comparison, Whole, label};
+use crate::results::rule::label;
 use crate::results::slope::{Slope, Within};
-use crate::words::plural;
+use crate::vocabulary::*;
 
-pub(super) const DRIFT: Comparison = Comparison { explanation: &RUN_ORDER, compare: drift };
-
-const RUN_ORDER: Explanation = Explanation {
-    id: "run-order-drift",
-    group: Group::Doubt,
-    title: "Results moved in the course of the study",
-    mechanism: "Something changed while runs followed each other: a disk filled, a cache or a battery warmed up, a neighbour came. With runs in random order it makes \
-                intervals wider; in listed order it passes for an effect of a factor.",
-    formula: "of each workload: the logarithm of its response = its treatment's mean + slope · position of the run; found when the slope's t test and the rank correlation of what is \
-              left both have p < 0.01 (Holm over workloads), and the response moves by ≥ 5 % from the first run to the last; 3 degrees of freedom or more",
-    source: "R. Jain, The Art of Computer Systems Performance Analysis (1991), section 14.7 (residuals against the order); G. E. P. Box, J. S. Hunter and W. G. Hunter, Statistics for \
-             Experimenters, chapter 3 (randomisation)",
-};
+pub(super) const DRIFT: Comparison = Comparison { id: "run-order-drift", compare: drift };
 
 const LEVEL: f64 = 0.01;
 const LEAST_CHANGE: f64 = 0.05;
@@ -152,27 +136,19 @@ fn drifted(
     } else {
         " Runs were in random order, so that it makes intervals wider and favours no treatment."
     };
-    let mut finding = Finding::new(
-        &RUN_ORDER,
-        if listed { Confidence::Possible } else { Confidence::Likely },
-        format!("{response} {word} by {:.0} % from the first run to the last, whatever was varied.{order}", moved.abs() * 100.0),
-        Remedy::new("Find out what changed (free space, temperature, others on server or network), and let every replicate be a block of its own, in random order.")
-            .by(Need::Anywhere, "[design] order = \"random\", blocks = \"replicates\"")
-            .confirmed_by("the same study again: a drift that restarts is caused by the study itself, such as files that pile up ([run] filesets = \"fresh\")"),
-    )
+    let what = format!(
+        "{response} {word} by {:.0} % from the first run to the last, whatever was varied.{order}",
+        moved.abs() * 100.0
+    );
+    let mut finding = Finding::new(if listed { Confidence::Possible } else { Confidence::Likely }, what)
     .with([Evidence::number("change of the response from one run to the next", drift.slope.value.exp() - 1.0)])
-    .tested(Test {
-        name: format!("run order: slope of ln {response} over positions within treatments; the larger p of t and of ranks, Holm over workloads"),
-        p: Some(p),
-        interval: Some(TestInterval {
+    .tested(format!("run order: slope of ln {response} over positions within treatments; the larger p of t and of ranks, Holm over workloads"), p, TestInterval {
             value: moved,
             lower: drift.moved(lower),
             upper: drift.moved(upper),
             confidence: 0.95,
-        }),
-    })
-    .costs(moved.abs() / 2.0, CostOf::Result, "half of the change: how far a mean is from where the response was in the end")
-    .shown_by(Plot::Response);
+        })
+    .costs(moved.abs() / 2.0);
     finding.place = format!("{workload}: {}, in the order in which they were done", plural(runs, "run"));
     if let Some(at) = &mut finding.at {
         at.workload = Some(workload.to_owned());
@@ -180,18 +156,7 @@ fn drifted(
     finding
 }
 
-pub(super) const OUTLIER: Comparison = Comparison { explanation: &OUTLIER_RUN, compare: outliers };
-
-const OUTLIER_RUN: Explanation = Explanation {
-    id: "outlier-run",
-    group: Group::Doubt,
-    title: "A run is unlike the others of its treatment",
-    mechanism: "Something happened in one run that did not in the others: a backup, a log rotation, a failed disk, a retransmission. The mean is pulled to it and the interval is much \
-                wider; what happened is in that run's own counters.",
-    formula: "of each treatment with 5 runs or more: Grubbs' test of the run farthest from the mean of the logarithms of the response, p < 0.01 (Holm over treatments and workloads), and the \
-              run is ≥ 15 % from the median of the others; in doubt = |mean with it / mean without it − 1|",
-    source: "F. E. Grubbs, Procedures for detecting outlying observations in samples (1969); CHECKLIST row 108 (paper 002: one run per configuration)",
-};
+pub(super) const OUTLIER: Comparison = Comparison { id: "outlier-run", compare: outliers };
 
 const LEAST_RUNS: usize = 5;
 const LEAST_DISTANCE: f64 = 0.15;
@@ -243,23 +208,19 @@ fn outliers(whole: &Whole<'_>) -> Compared {
         let number = far.run.replicate + 1;
         let side = if distance > 0.0 { "above" } else { "below" };
         let mut finding = Finding::new(
-            &OUTLIER_RUN,
             Confidence::Likely,
             format!(
                 "Replicate {number} of {label} has a {response} {:.0} % {side} the median of the other {}.",
                 distance.abs() * 100.0,
                 plural(others.len(), "run")
             ),
-            Remedy::new("Compare this run's own counters and events with those of the others; it is kept unless you know why it does not belong. More replicates make one run matter less.")
-                .by(Need::Anywhere, "[design] replicates = { min = 5, max = 30, relative_half_width = 0.05 }"),
         )
         .with([
             Evidence::number("response of the run, by the median of the others", distance + 1.0),
             Evidence::number("mean with the run, by that without it", with / without),
         ])
-        .tested(Test { name: format!("Grubbs, ln {response}; Holm over treatments and workloads"), p: Some(p), interval: None })
-        .costs((with / without - 1.0).abs(), CostOf::Result, "|mean with the run / mean without it − 1|")
-        .shown_by(Plot::Response);
+        .tested(format!("Grubbs, ln {response}; Holm over treatments and workloads"), p, None)
+        .costs((with / without - 1.0).abs());
         finding.place = format!("{workload}: 1 of {}, {label}", plural(values.len(), "run"));
         finding.at = Some(At {
             workload: Some(workload),

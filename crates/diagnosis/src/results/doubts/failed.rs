@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use benchmaster_record::results::{CheckKind, RunKey, RunRecord, Severity};
+use benchmaster_record::results::RunKey;
 
-use crate::explanation::{Explanation, Group};
-use crate::finding::{At, AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Remedy};
-use crate::results::rule::{Compared, Comparison, Whole, label};
-use crate::validity::data::{CORRUPTION, keep_and_read_again, wrong_data};
-use crate::words::plural;
+use crate::results::rule::label;
+use crate::validity::data::wrong_data;
+use crate::vocabulary::*;
 
-pub(super) const CORRUPT: Comparison = Comparison { explanation: &CORRUPTION.explanation, compare: corrupt };
+pub(super) const CORRUPT: Comparison = Comparison { id: "corruption", compare: corrupt };
 
 fn is_corrupt(run: &RunRecord) -> bool {
     run.checks.iter().any(|check| check.kind == CheckKind::Corruption && check.severity == Severity::Invalid)
@@ -32,13 +30,9 @@ fn corrupt(whole: &Whole<'_>) -> Compared {
         (None, Some(corruption)) => wrong_data(corruption),
         (None, None) => "Wrong data were read.".into(),
     };
-    let mut finding = Finding::new(&CORRUPTION.explanation, Confidence::Certain, what, keep_and_read_again())
+    let mut finding = Finding::new(Confidence::Certain, what)
         .with([Evidence::number("runs in which wrong data were read", runs.len() as f64)])
-        .costs(
-            1.0,
-            CostOf::Result,
-            "these runs are left out of all means, and no other data read are known to be right",
-        );
+        .costs(1.0);
     finding.place = format!("{} of {}", runs.len(), plural(whole.results.runs.len(), "run"));
     finding.at = Some(at(whole, &runs, recording.map(|recording| recording.workload.clone())));
     Compared { found: vec![finding], ..Compared::default() }
@@ -61,17 +55,7 @@ fn at(whole: &Whole<'_>, runs: &[&RunRecord], workload: Option<String>) -> At {
     At { workload, treatments: places.collect(), shown: runs.first().map(|run| run.key), ..At::default() }
 }
 
-pub(super) const FAILED: Comparison = Comparison { explanation: &FAILED_RUNS, compare: failed };
-
-const FAILED_RUNS: Explanation = Explanation {
-    id: "failed-runs",
-    group: Group::Doubt,
-    title: "Runs failed, or had to be repeated",
-    mechanism: "A run without a result is missing from its treatment. When treatments fail of which the load or the setting is what breaks them, those that are left are the easy ones, \
-                and means look better than the system is.",
-    formula: "found when a run failed as a whole for another reason than wrong data, or lost a client and was tried again; in doubt = failed runs / runs",
-    source: "docs/results.md; paper 002, section 5 (servers that hung were left out)",
-};
+pub(super) const FAILED: Comparison = Comparison { id: "failed-runs", compare: failed };
 
 fn failed(whole: &Whole<'_>) -> Compared {
     let runs = &whole.results.runs;
@@ -109,20 +93,12 @@ fn failed(whole: &Whole<'_>) -> Compared {
             (what, retried.clone())
         }
     };
-    let mut finding = Finding::new(
-        &FAILED_RUNS,
-        Confidence::Certain,
-        what,
-        Remedy::new("Fix the cause and run the study again: failed runs are repeated, finished runs stay.")
-            .by(Need::Anywhere, "benchmaster run STUDY.toml -o DIR"),
-    )
-    .with([
+    let mut finding = Finding::new(Confidence::Certain, what).with([
         Evidence::number("runs that failed", failed.len() as f64),
         Evidence::number("attempts that failed before", lost as f64),
     ]);
     if !failed.is_empty() {
-        finding =
-            finding.costs(failed.len() as f64 / runs.len() as f64, CostOf::Result, "failed runs / runs");
+        finding = finding.costs(failed.len() as f64 / runs.len() as f64);
     }
     finding.place = format!("{} of {}", concerned.len(), plural(runs.len(), "run"));
     finding.at = Some(at(whole, &concerned, None));
@@ -137,10 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn looked(
-        results: &benchmaster_record::results::StudyResults,
-        compare: fn(&Whole<'_>) -> Compared,
-    ) -> Compared {
+    fn looked(results: &StudyResults, compare: fn(&Whole<'_>) -> Compared) -> Compared {
         compare(&Whole { results, analysis: &analyze(results) })
     }
 
@@ -180,7 +153,7 @@ mod tests {
         fail(&mut results.runs[1], "workload `read`: wrong data were read");
         results.runs[1].recordings[0].corruption = Some("file 3 at 4096: 0x17 where 0x71 belongs".into());
         let found = looked(&results, corrupt).found;
-        assert_eq!((found.len(), found[0].id), (1, "corruption"));
+        assert_eq!((found.len(), CORRUPT.id), (1, "corruption"));
         assert!(found[0].what.contains("0x17"), "{}", found[0].what);
         assert!(looked(&results, failed).found.is_empty());
         let mut results = study_results(1, 1, 1);

@@ -1,14 +1,9 @@
 //! Other load on the host of the clients: virtual machines that took its processors, programs that used them.
 
 use benchmaster_record::recording::HostSamples;
-use benchmaster_record::results::{Check, CheckKind, Emulator, Severity};
+use benchmaster_record::results::Emulator;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
-use crate::words::percent;
+use crate::vocabulary::*;
 
 /// Share of all processors' time that other programs used.
 const OTHERS: f64 = 0.15;
@@ -17,35 +12,18 @@ const WAITED: f64 = 0.1;
 /// Share of all processors' time with work, where waiting is not counted.
 const BUSY: f64 = 0.9;
 
-pub(crate) static RULE: Rule = Rule {
-    kind: CheckKind::NoisyHost,
-    explanation: EXPLANATION,
-    check,
-    remedy: |_| remedy(),
-    finding: Follows::Detector(detect),
-};
-
-const EXPLANATION: Explanation = Explanation {
-    id: "noisy-host",
-    group: Group::Doubt,
-    title: "Other programs or machines used the processors of a client's host",
-    mechanism: "A client that waits for a processor because a hypervisor gave it to another machine, or because another program has it, sends its requests \
-                later. The time is in every latency, and looks like a slow server; it differs from run to run.",
-    formula: "found when the hypervisor stole > 5 % of the CPU time, or other programs used ≥ 15 % of all processors' time in user mode while a program waited for a \
-              processor in ≥ 10 % of the time (pressure; where that is not counted: while the processors were ≥ 90 % busy); cost at most = that share of the CPU time",
-    source: "the check `noisy-host`; proc(5), `steal`; Documentation/accounting/psi.rst of Linux; D. G. Feitelson, Workload Modeling (2015), chapter 9, on disturbances",
-};
+pub(crate) static RULE: Rule =
+    Rule { check, finding: Follows::Detector(detect), ..Rule::of(CheckKind::NoisyHost) };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if let Some(check) = stored(measured, RULE.kind) {
         let steal = check.number("steal").unwrap_or(0.0);
-        let finding = Finding::new(&EXPLANATION, Confidence::Certain, &check.message, remedy())
+        let finding = Finding::new(Confidence::Certain, &check.message)
             .with([Evidence::number(
                 "share of the CPU time that the hypervisor gave to other machines",
                 steal,
             )])
-            .costs(steal, CostOf::Throughput, "at most the share of the CPU time that was stolen")
-            .shown_by(Plot::Counters);
+            .costs(steal);
         return Verdict::Found(finding);
     }
     if measured.network().is_some_and(|network| network.emulator == Emulator::Wire) {
@@ -91,11 +69,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             waited,
         )
     }));
-    let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+    let finding = Finding::new(Confidence::Likely, what)
         .with(evidence)
-        .costs(worst.share, CostOf::Throughput, "at most the share of the CPU time that other programs used")
-        .of_clients([worst.agent])
-        .shown_by(Plot::Counters);
+        .costs_as(
+            worst.share,
+            CostOf::Throughput,
+            "at most the share of the CPU time that other programs used",
+        )
+        .of_clients([worst.agent]);
     Verdict::Found(finding)
 }
 
@@ -105,12 +86,6 @@ fn check(s: Subject<'_>) -> Option<Check> {
     let message =
         format!("The hypervisor gave {} of this host's CPU time to other machines.", percent(steal));
     failed(s, RULE.kind, Severity::Warning, message, [Evidence::number("steal", steal)])
-}
-
-fn remedy() -> Remedy {
-    Remedy::new("Stop other programs on the client, or measure while it is idle; give a virtual machine processors of its own.")
-        .by(Need::Anywhere, "top -b -n 1 | head -20; cat /proc/pressure/cpu; grep '^cpu ' /proc/stat   # the 8th number is stolen time")
-        .confirmed_by("the same study on the idle host: `benchmaster compare THIS QUIET`")
 }
 
 struct Others {

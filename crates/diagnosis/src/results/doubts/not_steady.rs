@@ -1,20 +1,13 @@
 //! A rate that had not settled.
 
 use benchmaster_analysis::responses::{Course, counted, progress_series};
-use benchmaster_record::results::{Check, CheckKind, Severity};
 use benchmaster_stats::rank::{hodges_lehmann, mann_whitney};
 use benchmaster_stats::steady::{ROUNDS_LEVEL, snia_last_rounds};
 use benchmaster_stats::{mean, median};
 
 use super::noisy_host::is_noisy;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{
-    Confidence, CostOf, Evidence, EvidenceUnit, Finding, Need, Plot, Remedy, Test, TestInterval,
-};
-use crate::measured::Measured;
-use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
-use crate::words::{rate, time};
+use crate::finding::EvidenceUnit;
+use crate::vocabulary::*;
 
 /// Intervals of each half.
 const LEAST: usize = 5;
@@ -29,26 +22,12 @@ const UNTIL: &str = "until_share";
 const DIFFERENCE: f64 = 0.1;
 
 pub(crate) static RULE: Rule = Rule {
-    kind: CheckKind::NotSteady,
-    explanation: EXPLANATION,
     check,
-    remedy: |check| if check.number(UNTIL).is_some() { stall_remedy() } else { remedy() },
+    remedy: Some(|check| {
+        if check.number(UNTIL).is_some() { Remedy::default() } else { case("not-steady", "unsettled") }
+    }),
     finding: Follows::Detector(detect),
-};
-
-const EXPLANATION: Explanation = Explanation {
-    id: "not-steady",
-    group: Group::Doubt,
-    title: "The rate had not settled",
-    mechanism: "Caches fill, data move from fast to slow media, backlogs grow: a rate that still rises or falls belongs to no lasting state, and a longer run gives \
-                another one.",
-    formula: "found when no operation was completed in the second half of the measured phase, for 200 ms or more, with 10 or more operations before; or when the run's check failed (MSER-5's best cut lies at \
-              the middle and the batches of the two halves differ, Mann-Whitney p ≤ 0.01; or the five-round rule of SNIA fails and the rounds differ by more than their intervals, \
-              F test, p ≤ 0.01), and the intervals of \
-              both halves after the cut differ: Mann-Whitney p < 0.01, with a shift of ≥ 10 % of the mean, and 5 intervals or more in each half; in doubt = |shift| / 2 \
-              relative to the mean",
-    source: "the check `not-steady`; K. P. White, M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics (2000); SNIA Solid State Storage Performance \
-             Test Specification 2.0.2, section 2.1.24; paper 003, figure 3",
+    ..Rule::of(CheckKind::NotSteady)
 };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
@@ -64,8 +43,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             number("operations").map(|n| Evidence::number("operations completed", n)),
             number(UNTIL).map(|share| Evidence::number("share of the time in which they were", share)),
         ];
-        let stalled = Finding::new(&EXPLANATION, Confidence::Certain, check.message.clone(), stall_remedy());
-        return Verdict::Found(stalled.with(evidence.into_iter().flatten()).shown_by(Plot::Time));
+        let stalled = Finding::new(Confidence::Certain, check.message.clone());
+        return Verdict::Found(stalled.with(evidence.into_iter().flatten()));
     }
     let rates = progress_series(recording);
     let first = (recording.cut_ns / recording.interval_ns.max(1)) as usize;
@@ -124,24 +103,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     // Others that come and go on the processors move the rate as well.
     let noisy = is_noisy(measured);
     let confidence = if noisy { Confidence::Possible } else { Confidence::Likely };
-    let finding = Finding::new(&EXPLANATION, confidence, what, remedy())
+    let finding = Finding::new(confidence, what).advised(case("not-steady", "unsettled"))
         .with(evidence)
-        .tested(Test {
-            name: "Mann-Whitney, rates of the intervals of the second half against the first; shift of Hodges and Lehmann, of the mean".into(),
-            p: Some(test.p_two_sided),
-            interval: Some(interval),
-        })
-        .shown_by(Plot::Time);
+        .tested("Mann-Whitney, rates of the intervals of the second half against the first; shift of Hodges and Lehmann, of the mean", test.p_two_sided, interval);
     // How much of it others on the processors took is not known then.
-    Verdict::Found(if noisy {
-        finding
-    } else {
-        finding.costs(
-            moved.abs() / 2.0,
-            CostOf::Result,
-            "half the shift between the halves: the mean's distance from where the rate was in the end",
-        )
-    })
+    Verdict::Found(if noisy { finding } else { finding.costs(moved.abs() / 2.0) })
 }
 
 fn check(s: Subject<'_>) -> Option<Check> {
@@ -183,19 +149,4 @@ fn check(s: Subject<'_>) -> Option<Check> {
         Evidence::number("drift_pct", rounds.slope_excursion_pct),
     ];
     failed(s, RULE.kind, Severity::Note, message, evidence)
-}
-
-fn remedy() -> Remedy {
-    Remedy::new("Measure longer, or add a warm-up, until the plot over time is level.")
-        .by(Need::Anywhere, "warm_up = \"30s\"   # and a longer `duration`, in the workload")
-        .confirmed_by("the same study with `duration` as a factor: the response must not depend on it")
-}
-
-fn stall_remedy() -> Remedy {
-    Remedy::new(
-        "Find what the client waited for until the end: a call without a reply, a flush, a lock. To measure such stalls \
-         as part of the rate, run many times longer than one of them.",
-    )
-    .by(Need::Anywhere, "duration = \"60s\"   # in the workload")
-    .confirmed_by("the plot over time: operations are completed until its end")
 }

@@ -5,22 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use benchmaster_record::environment::Environment;
 use benchmaster_record::results::SessionRecord;
 
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::results::rule::{Compared, Comparison, Whole};
+use crate::vocabulary::*;
 
-pub(super) const DETECTOR: Comparison = Comparison { explanation: &EXPLANATION, compare };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "changed-environment",
-    group: Group::Doubt,
-    title: "The study was resumed on hosts that had changed",
-    mechanism: "Runs before and after an interruption are put together as if they were of one system. A new kernel, another governor, other settings or less memory make \
-                them two, and the difference goes into intervals and effects.",
-    formula: "found when a host of an earlier session has in a later one another kernel, program, processors, memory (by more than 5 %), clock source, governor, readahead or setting of \
-              the kernel, and both sessions have runs; in doubt = runs of the smaller part / runs",
-    source: "T. Hoefler and R. Belli, Scientific benchmarking of parallel computing systems (SC '15), rule 9 (document the environment); docs/results.md",
-};
+pub(super) const DETECTOR: Comparison = Comparison { id: "changed-environment", compare };
 
 /// What of a host matters and should stay as it is.
 fn facts(host: &Environment) -> BTreeMap<String, String> {
@@ -96,20 +83,15 @@ fn compare(whole: &Whole<'_>) -> Compared {
         if named.len() > NAMED { format!("; and {} more", named.len() - NAMED) } else { String::new() };
     let list = named.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");
     let mut finding = Finding::new(
-        &EXPLANATION,
         Confidence::Certain,
         format!("The study was resumed on hosts that had changed: {list}{more}."),
-        Remedy::new("Do one of the two parts again, so that all runs are of one system; or take the difference as a factor.")
-            .by(Need::Anywhere, "benchmaster run STUDY.toml -o NEW")
-            .confirmed_by("`benchmaster compare OLD NEW` says whether the change matters"),
     )
     .with([
         Evidence::number("differences", count as f64),
         Evidence::number("runs after the first change", after as f64),
     ])
-    .costs(after.min(all - after) as f64 / all as f64, CostOf::Result, "runs of the smaller part / runs")
-    .of_clients(told.keys().cloned())
-    .shown_by(Plot::Response);
+    .costs(after.min(all - after) as f64 / all as f64)
+    .of_clients(told.keys().cloned());
     finding.place = format!("{after} of {all} runs");
     Compared { found: vec![finding], ..Compared::default() }
 }

@@ -1,29 +1,11 @@
 //! Writes that the server had not put on stable storage when they were counted.
 
-use benchmaster_record::model::{Claim, OperationKind};
-use benchmaster_record::phase::Phase;
-use benchmaster_record::recording::RpcPhase;
+use benchmaster_record::model::Claim;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::conditions::observed::asked;
-use crate::results::rule::Detector;
-use crate::words::{size, time};
+use crate::vocabulary::*;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "uncommitted-writes",
-    group: Group::Doubt,
-    title: "Writes were never committed while they were measured",
-    mechanism: "An UNSTABLE WRITE is answered when the server has the data in memory. Only a COMMIT makes it write them to its disk and wait for it. When none falls into the measured \
-                phase, the rate is that of the network and the server's memory; the disk's comes later, and a server that restarts loses the data until the client sends them again.",
-    formula: "found when 1 MiB or more was sent by WRITEs of a mount without `sync`, no COMMIT was made in the measured phase, and those after it took ≥ 5 % of its length, or the server \
-              took longer than 1 s for one; in doubt = their time / (measured + their time)",
-    source: "RFC 1813, sections 3.3.7 (WRITE) and 3.3.21 (COMMIT); paper 003, section 2 (write, flush and close timed apart)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "uncommitted-writes", detect };
 
 const LEAST_BYTES: u64 = 1 << 20;
 const LEAST_SHARE: f64 = 0.05;
@@ -52,27 +34,20 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if took < LEAST_SHARE * length && took / (after as f64) < LONG_NS {
         return Verdict::Clear;
     }
+    let what = format!(
+        "{} were sent by {} WRITEs and none was committed while it was measured; {after} COMMITs after it took {}.",
+        size(write.bytes_sent as f64),
+        write.ops,
+        time(took)
+    );
     Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Likely,
-            format!(
-                "{} were sent by {} WRITEs and none was committed while it was measured; {after} COMMITs after it took {}.",
-                size(write.bytes_sent as f64),
-                write.ops,
-                time(took)
-            ),
-            Remedy::new("Count what makes data stable: flush in the flow, write synchronously, or read the rate as that of the server's memory.")
-                .by(Need::Anywhere, "sync = \"fsync\"   # or \"o_sync\", in the workload")
-                .confirmed_by("studies/paper003-write-latency.toml times write, flush and close apart"),
-        )
-        .with([
-            Evidence::bytes("bytes sent by WRITEs", write.bytes_sent as f64),
-            Evidence::number("COMMITs after the measured phase", after as f64),
-            Evidence::nanoseconds("their time, for each client", took),
-        ])
-        .costs(took / (length + took), CostOf::Result, "time of the COMMITs / (measured + that)")
-        .shown_by(Plot::Time),
+        Finding::new(Confidence::Likely, what)
+            .with([
+                Evidence::bytes("bytes sent by WRITEs", write.bytes_sent as f64),
+                Evidence::number("COMMITs after the measured phase", after as f64),
+                Evidence::nanoseconds("their time, for each client", took),
+            ])
+            .costs(took / (length + took)),
     )
 }
 

@@ -1,35 +1,20 @@
 //! Which of several limits is the limit.
 
-use benchmaster_record::recording::Recording;
-use benchmaster_record::results::{RunRecord, StudyResults};
-
 use crate::diagnosis::{Absent, Diagnosis, Explained, Limiting};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{CostOf, Finding};
-use crate::results::rule::Whole;
+use crate::explanation::{self, Group};
+use crate::vocabulary::*;
 
 /// What explains less than this is not the limit, whatever else is not known.
 const LEAST_SHARE: f64 = 0.3;
 
-pub(super) const EXPLANATION: Explanation = Explanation {
-    id: "limit-not-determined",
-    group: Group::Limit,
-    title: "What limits is not determined",
-    mechanism: "Something always limits a closed loop. Where no limit was found, the numbers that would show it were not recorded, or it is none \
-                of those that are looked for: the file system's own locks, a server's memory, an application.",
-    formula: "for each workload and treatment the limit is the one with the largest share among the limits found in at least half of the \
-              runs, if that is 30 % or more; the others contribute. Without one it is, by the same rule, what else takes the most time: a \
-              phenomenon, a state or a setting. Else it is not determined, and what the detectors of limits lacked is listed. Open loops have the rate that they were given",
-    source: "bottleneck analysis (Jain 1991, §33.6): the device with the largest utilisation limits",
-};
+pub(in crate::results) const ID: &str = "limit-not-determined";
+
+fn group_of(id: &str) -> Option<Group> {
+    Some(explanation::find(id)?.group)
+}
 
 /// Says for each workload and treatment what limits it, and what to collect where that is not known.
-/// `group_of` knows the group of each kind of finding.
-pub(in crate::results) fn choose(
-    whole: &Whole<'_>,
-    diagnosis: &mut Diagnosis,
-    group_of: &dyn Fn(&str) -> Option<Group>,
-) {
+pub(in crate::results) fn choose(whole: &Whole<'_>, diagnosis: &mut Diagnosis) {
     let results = whole.results;
     for workload in &results.study.workloads {
         let mut open = Vec::new();
@@ -41,10 +26,10 @@ pub(in crate::results) fn choose(
             }
             looked += 1;
             let mut limits =
-                costs(diagnosis, group_of, &workload.name, treatment.index, |group, _| group == Group::Limit);
+                costs(diagnosis, &workload.name, treatment.index, |group, _| group == Group::Limit);
             let leads = |one: &Explained| one.share >= LEAST_SHARE && one.runs * 2 >= one.of;
             let closed = !runs.iter().any(|(_, recording)| recording.is_open_loop());
-            let others = || costs(diagnosis, group_of, &workload.name, treatment.index, takes_time);
+            let others = || costs(diagnosis, &workload.name, treatment.index, takes_time);
             let limit = match limits.iter().position(leads) {
                 Some(first) => Some(limits.remove(first)),
                 None if closed => others().into_iter().find(leads),
@@ -65,7 +50,7 @@ pub(in crate::results) fn choose(
             }
         }
         if !open.is_empty() {
-            let absent = undetermined(&workload.name, &open, looked, diagnosis, group_of);
+            let absent = undetermined(&workload.name, &open, looked, diagnosis);
             diagnosis.absent.push(absent);
         }
     }
@@ -74,7 +59,6 @@ pub(in crate::results) fn choose(
 /// What findings of some kind explain of the time of a workload in a treatment; the largest share first.
 fn costs(
     diagnosis: &Diagnosis,
-    group_of: &dyn Fn(&str) -> Option<Group>,
     workload: &str,
     treatment: u32,
     wanted: fn(Group, CostOf) -> bool,
@@ -113,13 +97,7 @@ fn of<'r>(results: &'r StudyResults, treatment: u32, workload: &str) -> Vec<(&'r
 }
 
 /// What was not there for the detectors of limits.
-fn undetermined(
-    workload: &str,
-    open: &[&str],
-    looked: usize,
-    diagnosis: &Diagnosis,
-    group_of: &dyn Fn(&str) -> Option<Group>,
-) -> Absent {
+fn undetermined(workload: &str, open: &[&str], looked: usize, diagnosis: &Diagnosis) -> Absent {
     let prefix = format!("{workload}, ");
     let mut missing: Vec<&str> = Vec::new();
     for absent in &diagnosis.absent {
@@ -140,7 +118,7 @@ fn undetermined(
     if diagnosis.findings.iter().any(is_noisy) {
         let why = "other programs took the processors of a client (`noisy-host`), which hides what limits: repeat it \
                    on a quiet host";
-        return Absent { id: EXPLANATION.id, place, why: why.into() };
+        return Absent { id: ID, place, why: why.into() };
     }
     let more =
         "a load curve over the workers tells whether more load gives more (`studies/load-curve-closed.toml`)";
@@ -148,7 +126,7 @@ fn undetermined(
         [] => format!("nothing that is looked for explains {:.0} % of the time; {more}", LEAST_SHARE * 100.0),
         missing => format!("what was found explains too little, and {}; {more}", missing.join("; ")),
     };
-    Absent { id: EXPLANATION.id, place, why }
+    Absent { id: ID, place, why }
 }
 
 #[cfg(test)]
@@ -158,7 +136,7 @@ mod tests {
     use benchmaster_record::results::ServedBy;
 
     use super::*;
-    use crate::finding::{Confidence, Remedy};
+    use crate::finding::Confidence;
     use crate::results::testing::{Made, NoDetails};
 
     fn diagnosed(made: &Made) -> Diagnosis {
@@ -168,11 +146,11 @@ mod tests {
     #[test]
     fn on_a_noisy_host_a_quiet_one_is_asked_for() {
         let noisy = |workload: &str| {
-            let mut finding = Finding::new(&EXPLANATION, Confidence::Likely, "", Remedy::new(""));
+            let mut finding = Finding::new(Confidence::Likely, "");
             finding.id = "noisy-host";
             finding.at.get_or_insert_default().workload = Some(workload.into());
             let diagnosis = Diagnosis { findings: vec![finding], ..Diagnosis::default() };
-            undetermined("write", &["a", "b"], 3, &diagnosis, &|_| None)
+            undetermined("write", &["a", "b"], 3, &diagnosis)
         };
         assert_eq!(noisy("write").place, "write, 2 of 3 treatments");
         assert!(noisy("write").why.contains("quiet host"));
@@ -202,9 +180,7 @@ mod tests {
         let diagnosis = diagnosed(&made(7_000_000, 0.6));
         let write = diagnosis.limits.iter().find(|limiting| limiting.workload == "write").unwrap();
         assert_eq!(write.limit.as_ref().unwrap().id, "slots-exhausted");
-        assert!(
-            !diagnosis.absent.iter().any(|absent| absent.id == EXPLANATION.id && absent.place == "write")
-        );
+        assert!(!diagnosis.absent.iter().any(|absent| absent.id == ID && absent.place == "write"));
     }
 
     /// Of a server of which nothing is known.
@@ -239,7 +215,7 @@ mod tests {
     fn what_is_not_determined_says_what_to_collect() {
         let nothing = unknown();
         let diagnosis = diagnosed(&nothing);
-        let absent: Vec<_> = diagnosis.absent.iter().filter(|absent| absent.id == EXPLANATION.id).collect();
+        let absent: Vec<_> = diagnosis.absent.iter().filter(|absent| absent.id == ID).collect();
         // `read` is an open loop.
         assert_eq!(absent.len(), 1, "{absent:?}");
         assert_eq!(absent[0].place, "write");

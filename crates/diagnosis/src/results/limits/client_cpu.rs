@@ -1,12 +1,6 @@
 //! The processors of the client.
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
-use crate::words::{percent, share};
-use benchmaster_record::results::{Check, CheckKind, Severity};
+use crate::vocabulary::*;
 
 /// Share of the processors' busy time from which on it is this program's own load.
 const OWN: f64 = 0.5;
@@ -18,29 +12,13 @@ const LEAST_TIMES: f64 = 5.0;
 const LEAST_THROTTLED: f64 = 0.1;
 
 pub(crate) static RULE: Rule = Rule {
-    kind: CheckKind::CpuLimit,
-    explanation: EXPLANATION,
     check,
-    remedy: |check| {
+    remedy: Some(|check| {
         let number = |name: &str| check.number(name).unwrap_or(0.0);
         remedy(number("host_busy") >= number("worker_cpu"))
-    },
+    }),
     finding: Follows::Detector(detect),
-};
-
-const EXPLANATION: Explanation = Explanation {
-    id: "cpu-limit",
-    group: Group::Limit,
-    title: "The client's processors are the limit",
-    mechanism: "Every operation takes processor time on the client: system calls, copies, checksums, RPC and TCP. When all processors, or \
-                all threads of the user-space client, are busy, more load only waits for them, and what is measured is this host and not \
-                the server. The embedded server, relay and wire in the same process take their share of the same processors.",
-    formula: "found when the run's check `cpu-limit` did not pass: processors of the host ≥ 95 % busy, or the workers' (user-space client: \
-              its threads') CPU time ≥ 95 % of their time. Likely when this program took half of the busy time or more; else others \
-              took the processors, and it is possible only. Cost = CPU time of this program / (processors · time), or of the threads / \
-              (threads · time): the utilisation law. Also found, and certain, when the client's control group used up its quota (`nr_throttled`) in 10 % of its periods or more, 5 at least; cost = \
-              throttled time / time",
-    source: "paper 003 §3.2 (a client's single thread as the limit); utilisation law U = X·S (Jain 1991, §33.2)",
+    ..Rule::of(CheckKind::CpuLimit)
 };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
@@ -82,11 +60,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             threads,
         ),
     };
-    let remedy = if others {
-        Remedy::new("Repeat the run while nothing else runs on this host.").confirmed_by(CONFIRM)
-    } else {
-        remedy(host_is_full)
-    };
+    let remedy = if others { case("cpu-limit", "others") } else { remedy(host_is_full) };
     let confidence = if others { Confidence::Possible } else { Confidence::Likely };
     let estimate = if host_is_full {
         "CPU time of this program / (processors · time)"
@@ -102,12 +76,11 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         number("kernel_share")
             .map(|kernel| Evidence::number("share of this program's CPU time in the kernel", kernel)),
     );
-    Verdict::Found(
-        Finding::new(&EXPLANATION, confidence, what, remedy)
-            .with(evidence)
-            .costs(taken, CostOf::Time, estimate)
-            .shown_by(Plot::Counters),
-    )
+    Verdict::Found(Finding::new(confidence, what).advised(remedy).with(evidence).costs_as(
+        taken,
+        CostOf::Time,
+        estimate,
+    ))
 }
 
 /// What a quota of the processors did to a client.
@@ -141,40 +114,19 @@ fn by_quota(measured: &Measured<'_>, throttled: &Throttled) -> Finding {
         percent(throttled.periods),
         percent(throttled.time)
     );
-    let remedy = Remedy::new("Give the control group a larger quota, or none, while it is measured.").by(
-        Need::Anywhere,
-        "cat /proc/self/cgroup; cat /sys/fs/cgroup/GROUP/cpu.max   # version 1: cpu.cfs_quota_us",
-    );
-    Finding::new(
-        &EXPLANATION,
-        Confidence::Certain,
-        what,
-        remedy.confirmed_by("the same study without the quota"),
-    )
-    .with([
-        Evidence::number("share of the quota's periods that were used up", throttled.periods),
-        Evidence::number("share of the time in which the group was stopped", throttled.time),
-        Evidence::number("share of the processors' time that this program took", own_share(measured)),
-    ])
-    .of_clients([throttled.agent.clone()])
-    .costs(throttled.time, CostOf::Time, "throttled time / measured time")
-    .shown_by(Plot::Counters)
+    Finding::new(Confidence::Certain, what)
+        .advised(case("cpu-limit", "quota"))
+        .with([
+            Evidence::number("share of the quota's periods that were used up", throttled.periods),
+            Evidence::number("share of the time in which the group was stopped", throttled.time),
+            Evidence::number("share of the processors' time that this program took", own_share(measured)),
+        ])
+        .of_clients([throttled.agent.clone()])
+        .costs(throttled.time)
 }
 
-const CONFIRM: &str =
-    "more processors or hosts and nothing else changed, as in `studies/fleet.toml`: the rate rises with them";
-
 fn remedy(host_is_full: bool) -> Remedy {
-    let remedy = if host_is_full {
-        Remedy::new(
-            "Spread the clients over more hosts, and put the server on a host of its own; or reduce the work per byte: larger `io_size`.",
-        )
-        .by(Need::Anywhere, "hosts = [\"c[1-4]\"]   # in [clients]; see studies/fleet.toml")
-    } else {
-        Remedy::new("Use more workers, or more clients, so that more threads share the work.")
-            .by(Need::Anywhere, "--set clients.count=2")
-    };
-    remedy.confirmed_by(CONFIRM)
+    if host_is_full { Remedy::default() } else { case("cpu-limit", "threads") }
 }
 
 /// While the run is made: the host, or the workers (user-space client: its threads), had hardly any processor time left.

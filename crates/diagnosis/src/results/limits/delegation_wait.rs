@@ -1,33 +1,13 @@
 //! Waiting until delegations are given back.
 
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::recording::RpcSource;
-
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::words::{percent, share};
+use crate::vocabulary::*;
 
 /// Shortest wait of a client that is asked to come again (`NFS4_POLL_RETRY_MIN` of Linux).
 const WAIT_NS: f64 = 1e8;
 /// Share of the operations' time from which on it is worth a finding.
 const LEAST_SHARE: f64 = 0.05;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "delegation-wait",
-    group: Group::Limit,
-    title: "Opens wait until other clients give delegations back",
-    mechanism: "A file that is delegated to a client cannot be opened for writing by another one before the delegation was recalled and given \
-                back. Meanwhile the server answers DELAY; the Linux client comes again after 100 ms, and after twice as long each time, \
-                although the recall takes a round trip.",
-    formula: "found with DELAY answers while delegations were given back (DELEGRETURN) or recalled, when delays · 100 ms, the shortest wait, is \
-              ≥ 5 % of the time of all operations: the cost. Of the kernel's client the delays are those of the samples of mountstats",
-    source: "paper 000 §5.3 and paper 001 §3.3 (conflicts cost 100 ms and more); RFC 8881 §10.4; `NFS4_POLL_RETRY_MIN` of Linux",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "delegation-wait", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, phase)) = measured.rpcs() else { return Verdict::Irrelevant };
@@ -58,30 +38,19 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     if delays < 1.0 || part < LEAST_SHARE {
         return Verdict::Clear;
     }
-    Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Likely,
-            format!(
-                "The server said {delays:.0} times to come again later while {returned:.0} delegations were given back: at 100 ms or more each \
+    let what = format!(
+        "The server said {delays:.0} times to come again later while {returned:.0} delegations were given back: at 100 ms or more each \
                  that is {} of the time of all operations.",
-                percent(part)
-            ),
-            Remedy::new(
-                "Files that several clients write are better without delegations: turn them off on the server, or let clients write files of \
-                 their own.",
-            )
-            .by(Need::EmbeddedServer, "[server] delegations = false")
-        .by(Need::LinuxServer, "sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
-            .confirmed_by("`studies/paper000-delegation-recall.toml`, or `studies/lab-delegation-recall.toml` with the kernel's client"),
-        )
-        .with([
-            Evidence::number("answers to come again later (DELAY)", delays),
-            Evidence::number("delegations given back (DELEGRETURN)", returned),
-            Evidence::nanoseconds("shortest wait after each", WAIT_NS),
-        ])
-        .costs(part, CostOf::OperationTime, "delays · 100 ms / time of all operations")
-        .shown_by(Plot::Latency),
+        percent(part)
+    );
+    Verdict::Found(
+        Finding::new(Confidence::Likely, what)
+            .with([
+                Evidence::number("answers to come again later (DELAY)", delays),
+                Evidence::number("delegations given back (DELEGRETURN)", returned),
+                Evidence::nanoseconds("shortest wait after each", WAIT_NS),
+            ])
+            .costs(part),
     )
 }
 

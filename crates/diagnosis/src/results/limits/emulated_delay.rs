@@ -2,13 +2,8 @@
 
 use benchmaster_record::results::NetworkRecord;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::account::{Account, Part};
-use crate::results::rule::Detector;
-use crate::words::{percent, share, time};
+use crate::vocabulary::*;
 
 /// Share of the calls' time from which on it is worth telling.
 const LEAST_SHARE: f64 = 0.25;
@@ -20,18 +15,8 @@ const LEAST_CALLS: u64 = 20;
 /// Nanoseconds of a round trip that a network has where nobody asked for one.
 const LEAST_NS: f64 = 0.5e6;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-pub(super) const DISTANCE: Detector = Detector { explanation: &FAR, detect: far };
-
-const FAR: Explanation = Explanation {
-    id: "distance",
-    group: Group::Limit,
-    title: "The way to the server is the limit",
-    mechanism: "A call cannot end before its request went to the server and its reply came back. A worker that makes one call after the other does no more than one in each round trip, \
-                whatever server and network are capable of.",
-    formula: "share = one shortest round trip for each call / sum of the calls' execute times, from 30 % and 0.5 ms on; the round trip is that of the baseline, or TCP's `min_rtt`; where the network is not emulated",
-    source: "paper 000 §5 and paper 001 §3 (time over n round trips); RFC 6298",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "emulated-delay", detect };
+pub(super) const DISTANCE: Detector = Detector { id: "distance", detect: far };
 
 /// The way on a network that is as it is.
 fn far(measured: &Measured<'_>) -> Verdict {
@@ -54,30 +39,15 @@ fn far(measured: &Measured<'_>) -> Verdict {
         time(round_trip),
         time(account.whole() / account.calls as f64)
     );
-    let remedy = Remedy::new("More operations at once (workers, readahead), or fewer calls for each (larger I/O, delegations, caching), hide the distance; a client nearer to the server has less of it.")
-        .confirmed_by("`benchmaster probe network HOST`: the round trip without NFS");
     Verdict::Found(
-        Finding::new(&FAR, Confidence::Likely, what, remedy)
+        Finding::new(Confidence::Likely, what)
             .with([
                 Evidence::nanoseconds("shortest round trip", round_trip),
                 Evidence::nanoseconds("mean time of a call", account.whole() / account.calls as f64),
             ])
-            .costs(part, CostOf::CallTime, "calls · shortest round trip / execute time of all calls")
-            .shown_by(Plot::Latency),
+            .costs(part),
     )
 }
-
-const EXPLANATION: Explanation = Explanation {
-    id: "emulated-delay",
-    group: Group::Limit,
-    title: "The emulated delay is the limit",
-    mechanism: "A call cannot end before its request went to the server and its reply came back: two delays. An operation that needs n calls \
-                one after the other takes n round trips, whatever server and network are capable of, so that a worker does at most \
-                1 / (n · 2 · delay) operations a second. This is what the study asked for; it is reported so that nothing else is mistaken for the limit.",
-    formula: "share = requests sent · 2 · delay / sum of the calls' execute times, found from 25 % and 20 calls on; certain from 75 % on. \
-              Calls per operation = RPCs of the measured phase / operations",
-    source: "paper 000 §5 and paper 001 §3 (time over n round trips); `[network] delay` of the study, `rtt` and `execute` of the calls",
-};
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(delay) = measured.network().filter(|n| n.is_emulated()).map(|n: &NetworkRecord| n.delay_ns)
@@ -113,32 +83,24 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         String::new()
     };
     let confidence = if part >= 0.75 { Confidence::Certain } else { Confidence::Likely };
-    let remedy = Remedy::new(
-        "Nothing, if the delay is what is studied. Else more operations at once (workers, readahead), or fewer calls for each (larger I/O, \
-         delegations, caching) hide it.",
-    )
-    .by(Need::EmulatedNetwork, "--set network.delay=0ms")
-    .confirmed_by("a factor `network.delay` with two levels, as in `studies/quickstart.toml`: latency grows by 2 · delay for each call");
+    let what = format!(
+        "{} of the time of calls is the emulated delay: {} for the way there and back, of {} that a call took.{trips}",
+        percent(part),
+        time(round_trip),
+        time(mean)
+    );
     Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            confidence,
-            format!(
-                "{} of the time of calls is the emulated delay: {} for the way there and back, of {} that a call took.{trips}",
-                percent(part),
-                time(round_trip),
-                time(mean)
-            ),
-            remedy,
-        )
-        .with([
-            Evidence::nanoseconds("emulated round trip (2 · delay)", round_trip),
-            Evidence::nanoseconds("mean time of a call (execute / ops)", mean),
-            Evidence::nanoseconds("mean round trip of a call (rtt / ops)", calls.rtt_ns as f64 / calls.ops as f64),
-            Evidence::number("calls per operation", each),
-        ])
-        .costs(part, CostOf::CallTime, "requests · 2 · delay / execute time of all calls")
-        .shown_by(Plot::Latency),
+        Finding::new(confidence, what)
+            .with([
+                Evidence::nanoseconds("emulated round trip (2 · delay)", round_trip),
+                Evidence::nanoseconds("mean time of a call (execute / ops)", mean),
+                Evidence::nanoseconds(
+                    "mean round trip of a call (rtt / ops)",
+                    calls.rtt_ns as f64 / calls.ops as f64,
+                ),
+                Evidence::number("calls per operation", each),
+            ])
+            .costs(part),
     )
 }
 

@@ -1,35 +1,12 @@
 //! The load generator itself.
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
-use crate::words::share;
-use benchmaster_record::recording::Recording;
-use benchmaster_record::results::{Check, CheckKind, Severity};
+use crate::vocabulary::*;
 
 /// Faster than the generator alone a run can be only if that was disturbed when it was measured.
 const BEYOND: f64 = 1.1;
 
-pub(crate) static RULE: Rule = Rule {
-    kind: CheckKind::GeneratorLimit,
-    explanation: EXPLANATION,
-    check,
-    remedy: |_| remedy(),
-    finding: Follows::Detector(detect),
-};
-
-const EXPLANATION: Explanation = Explanation {
-    id: "generator-limit",
-    group: Group::Limit,
-    title: "The load generator is the limit",
-    mechanism: "Choosing the next operation, taking the time and recording take time as well. Where the file system answers faster than \
-                that (from memory, or from a cache), the generator's own speed is measured.",
-    formula: "found when the run's check `generator-limit` did not pass: the rate is at least half of what the same flow reaches where \
-              the file system takes no time (null engine, measured before each run); not known when it is more than 110 % of that, which was then disturbed. Cost = rate / that rate",
-    source: "check `generator-limit`; utilisation law U = X·S (Jain 1991, §33.2)",
-};
+pub(crate) static RULE: Rule =
+    Rule { check, finding: Follows::Detector(detect), ..Rule::of(CheckKind::GeneratorLimit) };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(check) = stored(measured, RULE.kind) else { return Verdict::Clear };
@@ -42,31 +19,18 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         );
     }
     let part = share(reached, limit);
-    Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Likely,
-            format!(
-                "{reached:.0} operations a second were done, and the generator can issue no more than {limit:.0} when the file system \
+    let what = format!(
+        "{reached:.0} operations a second were done, and the generator can issue no more than {limit:.0} when the file system \
                  takes no time: its own speed is part of the result."
-            ),
-            remedy(),
-        )
-        .with([
-            Evidence::per_second("operations per second", reached),
-            Evidence::per_second("operations per second on the null engine", limit),
-        ])
-        .costs(part, CostOf::Time, "rate / rate of the null engine")
-        .shown_by(Plot::Response),
+    );
+    Verdict::Found(
+        Finding::new(Confidence::Likely, what)
+            .with([
+                Evidence::per_second("operations per second", reached),
+                Evidence::per_second("operations per second on the null engine", limit),
+            ])
+            .costs(part),
     )
-}
-
-fn remedy() -> Remedy {
-    Remedy::new("Use more workers on more processors, or clients on more hosts; or larger operations.")
-        .by(Need::Anywhere, "--set clients.count=2")
-        .confirmed_by(
-            "the same study with twice the clients: the rate doubles where the generator was the limit",
-        )
 }
 
 /// While the run is made: against the rate of the null engine, measured just before.

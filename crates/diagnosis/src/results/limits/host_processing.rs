@@ -2,31 +2,15 @@
 
 use super::client_cpu::is_full;
 use super::{generator, server_cpu};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::account::{Account, Part};
 use crate::results::doubts::noisy_host::is_noisy;
-use crate::results::rule::{Detector, Judge};
-use crate::words::{percent, time};
+use crate::results::rule::Judge;
+use crate::vocabulary::*;
 
 /// Share of the calls' time from which on it is the limit.
 const LEAST_SHARE: f64 = 0.3;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "host-processing",
-    group: Group::Limit,
-    title: "Processing on this host is the limit",
-    mechanism: "With the embedded server, client, server and the emulated network share the processors of one host. What a call takes beyond the delays and the bandwidth that the study asks for is \
-                then the work of these processors: system calls and copies of client and server, packets that the user-space wire carries, and waiting until the next thread runs. The \
-                processors need not be full for that: a call is handed from one thread to the next.",
-    formula: "share = (rtt − emulated delays − bytes / emulated bandwidth − the server's own time) / execute time of the calls, with the embedded server, found from 30 % on; not where the emulated \
-              bandwidth is used to more than 50 % or segments are lost, and not where the processors were full (`cpu-limit`, `server-cpu`) or the generator at its end",
-    source: "the server's own operation times and CPU time, the clients' and this program's CPU time; response time law R = N/X − Z (Jain 1991, §33.4)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "host-processing", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if !measured.is_embedded() {
@@ -67,21 +51,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     ];
     evidence.extend(used.server.map(|server| Evidence::number("of them the server's threads", server)));
     let confidence = if is_noisy(measured) { Confidence::Possible } else { Confidence::Likely };
-    let remedy = Remedy::new(
-        "Nothing, if versions or clients are compared on one host: all have the same. For what a network or a server is capable of use other hosts.",
-    )
-    .by(Need::EmbeddedServer, "benchmaster serve   # on another host; and url = \"nfs://HOST/export\" in [target]")
-    .confirmed_by("a factor `network.delay` with two levels, as in `studies/quickstart.toml`: with a delay that is long enough the share goes to `emulated-delay`");
-    Verdict::Found(
-        Finding::new(&EXPLANATION, confidence, what, remedy)
-            .with(evidence)
-            .costs(
-                part,
-                CostOf::CallTime,
-                "(rtt − emulated delays and bytes − the server's own time) / execute time of all calls",
-            )
-            .shown_by(Plot::Latency),
-    )
+    Verdict::Found(Finding::new(confidence, what).with(evidence).costs(part))
 }
 
 /// Processors that were used on average.

@@ -1,18 +1,11 @@
 //! Calls that pass one after the other: a lock, a single thread, a limited rate, a link.
 
-use benchmaster_record::recording::SeriesRecording;
-
 use super::{client_cpu, emulated_delay};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::account::{Account, Part};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::limits::laws::pauses;
 use crate::results::link::usage;
-use crate::results::rule::Detector;
-use crate::words::{percent, rate, share, time};
+use crate::vocabulary::*;
 
 /// Workers that a line is told by.
 const LEAST_WORKERS: usize = 4;
@@ -27,19 +20,7 @@ const MOST_ELSEWHERE: f64 = 0.3;
 /// Bytes of a call from which on a link may be what they wait for.
 const LARGE: f64 = 32_768.0;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "served-in-turn",
-    group: Group::Limit,
-    title: "Calls pass one after the other",
-    mechanism: "Where one call passes at a time (a lock of a file or of a directory, a single thread, a limit of requests or bytes per second, a link), a call that is alone takes its service time, and \
-                one of n workers n times that, n − 1 of them in line. More workers wait longer and do no more. A delay, on the other hand, takes as long for all of them.",
-    formula: "all workers begin at once: in a line the first call of the k-th takes k / n of the mean latency L of the n workers' calls, and with a delay all take L. Found when the first latencies, sorted, \
-              are within 0.3 · L of k / n · L, with 4 workers or more that began within 0.3 · L, half of all latencies (10th to 90th percentile) are within 0.5 to 1.6 of L, and L / n ≥ 0.3 ms (1 ms \
-              where other programs use the processors); not where slots, processors or a link of known bandwidth are found to be what calls wait for. Cost = 1 − 1 / n, what is spent in line",
-    source: "Jain 1991, §33.4 (asymptotic bounds of closed queueing networks: X ≤ 1 / D)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "served-in-turn", detect };
 
 /// Calls of so many workers that pass one after the other.
 pub(super) struct Line<'a> {
@@ -131,15 +112,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         .by(Need::Anywhere, "--set workload.NAME.files=8   # and other numbers of files and sizes: whether the line is one of a file, of calls or of bytes")
         .confirmed_by("a factor `workers` with three levels: the rate stays, the latency grows with them");
     Verdict::Found(
-        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+        Finding::new(Confidence::Likely, what)
+            .advised(remedy)
             .with([
                 Evidence::nanoseconds("from one call to the next", service),
                 Evidence::nanoseconds("mean latency", line.mean_ns),
                 Evidence::number("workers", workers),
                 Evidence::bytes("bytes of a call", line.bytes()),
             ])
-            .costs(share(part, 1.0), CostOf::OperationTime, "1 − 1 / workers")
-            .shown_by(Plot::Latency),
+            .costs(share(part, 1.0)),
     )
 }
 

@@ -1,17 +1,9 @@
 //! Little's law and the utilisation law: numbers that cannot be true together.
 
 use benchmaster_record::model::{Step, Workload};
-use benchmaster_record::recording::RpcSource;
 use benchmaster_stats::latency::little_law_mismatch;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::validity::rule::stored;
-use crate::words::percent;
-use benchmaster_record::results::CheckKind;
+use crate::vocabulary::*;
 
 /// Shorter phases are measured too coarsely.
 const LEAST_NS: u64 = 100_000_000;
@@ -26,21 +18,7 @@ const LEAST_MEAN_NS: f64 = 20_000.0;
 /// CPU time is counted in ticks of 10 ms for each thread.
 const TICK_NS: f64 = 1e7;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "littles-law",
-    group: Group::Doubt,
-    title: "Rate, latency and concurrency do not go together",
-    mechanism: "In any system rate · mean latency is the number of operations under way (Little's law). In a closed loop that is the number of \
-                workers, less what they do between operations. And no processor can be used for more than all of the time (utilisation \
-                law). Where that does not hold a clock, a count or a latency is wrong, or workers wait outside of what is timed.",
-    formula: "closed loops of 100 operations and 0.1 s or more: sum of latencies / workers' time (times the queue depth) > 1.03; or < 0.5 with \
-              operations of 20 µs and more on average, in flows without pauses, meetings, tokens, verification and traces, where the \
-              processors were not at their end; or the calls under way of one client > 1.03 · its slots; or CPU time of the process > 1.05 · \
-              processors · time. No cost is estimated for what is wrong; for time outside of operations it is that share",
-    source: "Little's law N = X·R and utilisation law U = X·S (Jain 1991, §30.3 and §33.2)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "littles-law", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let recording = measured.recording;
@@ -85,22 +63,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let outside = -mismatch;
     let finding = Finding::new(
-        &EXPLANATION,
         Confidence::Possible,
         format!(
             "Workers spent {} of their time outside of the operations that were timed: the rate says less about the server than the latencies do.",
             percent(outside)
         ),
-        Remedy::new("Look at what the workers do meanwhile: opening files that are not counted, waiting for a processor, writing a trace.")
-            .by(Need::Anywhere, "perf record -g -p $(pgrep -n benchmaster)")
-            .confirmed_by("the same study with twice the workers: the rate doubles while the latencies stay"),
     );
-    Verdict::Found(
-        finding
-            .with(evidence)
-            .costs(outside, CostOf::Time, "1 − sum of latencies / time of the workers")
-            .shown_by(Plot::Clients),
-    )
+    Verdict::Found(finding.with(evidence).costs(outside).shown_by(Plot::Clients))
 }
 
 /// Nanoseconds that workers had, each with as many operations as it may have under way.
@@ -201,11 +170,8 @@ fn slots(measured: &Measured<'_>) -> Option<Finding> {
 }
 
 fn wrong(what: String) -> Finding {
-    let remedy = Remedy::new(
-        "Do not use these numbers before it is known why; look at the checks of clocks, and repeat the run.",
-    )
-    .confirmed_by("the same study again, on a host whose clock source is `tsc`");
-    Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    let remedy = case("littles-law", "wrong");
+    Finding::new(Confidence::Certain, what).advised(remedy)
 }
 
 #[cfg(test)]

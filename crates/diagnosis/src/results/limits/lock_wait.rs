@@ -1,16 +1,10 @@
 //! Waiting for locks that others hold.
 
-use benchmaster_record::model::OperationKind;
 use benchmaster_record::recording::latency_histogram;
 use benchmaster_stats::t_two_sided_p;
 use hdrhistogram::Histogram;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::words::{percent, share, time};
+use crate::vocabulary::*;
 
 /// Fewer locks say little.
 const LEAST_LOCKS: u64 = 20;
@@ -23,18 +17,7 @@ const LEAST_WAITED: f64 = 0.05;
 /// The probability to see as many by chance that is taken for none.
 const SIGNIFICANT: f64 = 1e-3;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "lock-wait",
-    group: Group::Limit,
-    title: "Operations wait for locks that others hold",
-    mechanism: "A lock that another worker or client holds is waited for. Where the server does not tell when it is free, the client polls, each time later, so that a lock which was held for a millisecond may cost tens.",
-    formula: "an unlock costs a call as a lock does, and never waits. A lock waited when it took more than four times the median unlock. Found \
-              when ≥ 5 % of 20 or more locks did, more than of the unlocks (test of two proportions, p < 0.001), and locks took, beyond the \
-              mean unlock each, ≥ 10 % of the time of all operations: the cost. Certain when the server refused LOCKs",
-    source: "paper 000 §5.5 and paper 001 §3.4 (locked reads); RFC 8881 §9.6 (blocking locks), RFC 1813 appendix II (NLM)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "lock-wait", detect };
 
 /// Operations of a kind: number, sum of latencies, histogram.
 fn all(measured: &Measured<'_>, kind: OperationKind) -> (u64, f64, Histogram<u64>) {
@@ -86,31 +69,20 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     };
     let confidence = if refused > 0 { Confidence::Certain } else { Confidence::Likely };
     Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            confidence,
-            format!(
+        Finding::new(confidence, format!(
                 "{} of the locks waited for others to release them: a lock took {} on average, an unlock {}{asked}.",
                 percent(waiting),
                 time(lock),
                 time(unlock)
-            ),
-            Remedy::new(
-                "Lock ranges instead of whole files, hold locks for a shorter time, or give each client files of its own; where all only \
-                 read, lock for reading.",
-            )
-            .by(Need::Anywhere, "sharing = \"private\"   # of the fileset")
-            .confirmed_by("the same study with one worker, or with private files: a lock then takes as long as an unlock (`studies/paper000-locked-read.toml`)"),
-        )
+            ))
         .with([
             Evidence::nanoseconds("mean time of a lock", lock),
             Evidence::nanoseconds("mean time of an unlock", unlock),
             Evidence::number("share of the locks that waited", waiting),
             Evidence::number("LOCK calls that were refused", refused as f64),
         ])
-        .tested(Test { name: "two proportions, slow locks against slow unlocks".into(), p: Some(p), interval: None })
-        .costs(part, CostOf::OperationTime, "(locks − as many unlocks) / time of all operations")
-        .shown_by(Plot::Latency),
+        .tested("two proportions, slow locks against slow unlocks", p, None)
+        .costs(part),
     )
 }
 

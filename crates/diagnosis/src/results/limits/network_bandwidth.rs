@@ -2,32 +2,13 @@
 
 use benchmaster_stats::interval::mean_interval;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval};
-use crate::measured::Measured;
 use crate::results::link::{OF_SERVER, Usage, usage};
-use crate::results::rule::Detector;
-use crate::words::{percent, rate};
+use crate::vocabulary::*;
 
 /// Intervals that make a test worth making.
 const INTERVALS: usize = 5;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "network-bandwidth",
-    group: Group::Limit,
-    title: "The network's bandwidth is the limit",
-    mechanism: "No more can go through than the slowest link between clients and server carries. Near that, requests and replies queue in \
-                front of it: the latency grows and the rate does not.",
-    formula: "U = rate on the wire / capacity, of the direction in which more went. Capacity: the emulated bandwidth (of each client, or of \
-              the server's link), against which bytes of RPC messages · (MTU + 14) / (MTU − 52) count, 1514 / 1448 with the MTU of Ethernet; else the largest throughput of raw TCP in the \
-              baseline, against which bytes of RPC messages count, host by host. Found when 85 % ≤ U, and of a baseline U ≤ 115 %: beyond \
-              that it is not the limit. Where no capacity is known it is a link or a limit of the server's when calls of 32 KiB or more pass one after the other (`served-in-turn`): bytes of a call · workers / mean latency. Cost = U, 100 % at most: the utilisation law",
-    source: "paper 002 (what a network carries against what is reported); `[network] bandwidth` and `baseline` of the study; utilisation law \
-             (Jain 1991, §33.2)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "network-bandwidth", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if !measured.is_nfs() || measured.is_virtual() {
@@ -59,29 +40,21 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let remedy = if usage.emulated {
         Remedy::new("Nothing, if the bandwidth is what is studied.").by(Need::EmulatedNetwork, wider(&usage))
     } else {
-        Remedy::new(
-            "Use a faster link, or several; or move fewer bytes: caches, delegations, smaller readahead for random reads.",
-        )
+        case("network-bandwidth", "measured")
     };
-    let mut finding = Finding::new(
-        &EXPLANATION,
-        confidence,
-        format!(
+    let mut finding = Finding::new(confidence, format!(
             "{} went over the wire {}, {} of {} ({}).",
             rate(usage.rate),
             usage.direction,
             percent(part),
             usage.from,
             rate(usage.capacity)
-        ),
-        remedy.confirmed_by("a factor `network.bandwidth` with two levels, as in `studies/network.toml`: the rate follows the bandwidth"),
-    )
+        )).advised(remedy.confirmed_by("a factor `network.bandwidth` with two levels, as in `studies/network.toml`: the rate follows the bandwidth"))
     .with([
         Evidence::bytes_per_second("rate on the wire", usage.rate),
         Evidence::bytes_per_second("capacity of the network", usage.capacity),
     ])
-    .costs(part.min(1.0), CostOf::Time, "rate on the wire / capacity")
-    .shown_by(Plot::Time);
+    .costs(part.min(1.0));
     finding.tests.extend(over_intervals(measured, part));
     Verdict::Found(finding)
 }
@@ -101,19 +74,16 @@ fn inferred(measured: &Measured<'_>) -> Option<Finding> {
         "No more than {} pass, however many calls wait for it: a link of that bandwidth, or a limit of the server's.",
         rate(capacity)
     );
-    let remedy = Remedy::new("Measure the network without a file system. If it carries more, look at the server: limits of bytes per second, its disks.")
-        .confirmed_by("`benchmaster probe network HOST`; or `baseline = true` in `[run]`");
     let evidence = [
         Evidence::bytes_per_second("bytes that pass one after the other", capacity),
         Evidence::bytes_per_second("rate of the workload", moved),
     ];
     let cost = (moved / capacity).min(1.0);
-    Some(
-        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
-            .with(evidence)
-            .costs(cost, CostOf::Time, "rate / bytes that pass one after the other")
-            .shown_by(Plot::Time),
-    )
+    Some(Finding::new(Confidence::Likely, what).with(evidence).costs_as(
+        cost,
+        CostOf::Time,
+        "rate / bytes that pass one after the other",
+    ))
 }
 
 /// Ten times the bandwidth of the link that is full.

@@ -4,13 +4,8 @@ use benchmaster_record::results::Emulator;
 use benchmaster_telemetry::derived::mean;
 
 use super::tcp_window::{STOPPED, stopped};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::link::{segment, usage};
-use crate::results::rule::Detector;
-use crate::words::{percent, rate, share, size, time};
+use crate::vocabulary::*;
 
 /// Bytes of a call in segments, from which on it is a large transfer: TCP answers a loss in fewer by its timeout alone.
 const LEAST_SEGMENTS: f64 = 4.0;
@@ -26,19 +21,7 @@ const RENO: f64 = 1.22;
 /// The same of CUBIC, times the seconds of a round trip to the power of 3/4: (C · (3 + β) / (4 · (1 − β)))^(1/4) with C = 0.4, β = 0.7.
 const CUBIC: f64 = 1.054;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "packet-loss",
-    group: Group::Limit,
-    title: "Lost packets limit large transfers",
-    mechanism: "TCP takes a lost segment for a sign of a full network: Reno halves what it has under way, CUBIC takes 30 % off, and both grow by about a segment in a round trip. The more are lost, and \
-                the longer the way, the less is ever under way, whatever the bandwidth is. BBR goes by the rate at which segments arrive and hardly minds.",
-    formula: "W = max(1.22 / √p, 1.054 · (round trip in s / p)^(3/4)) segments under way, p the share of segments that the sender's TCP sent again (tcp_info), or that the emulated network loses. Found where calls have 4 \
-              segments or more and take 2 round trips or more, and bytes / time / connections is 0.5 to 2 times W · segment / round trip; with 5 or more losses, and not where TCP says that a window stopped it ≥ 30 % of \
-              the time, where the network's bandwidth is used up, under BBR, or through a relay. Certain where the sender counted. Cost = 1 − round trip / time of a call",
-    source: "M. Mathis, J. Semke, J. Mahdavi, T. Ott, The Macroscopic Behavior of the TCP Congestion Avoidance Algorithm (1997); RFC 9438 §5.1 (CUBIC), and §4.3: it is never slower than Reno; tcp_info of the samples",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "packet-loss", detect };
 
 /// What is known of losses in the direction of the data.
 struct Loss {
@@ -118,12 +101,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         rate(moved),
         size(moved * round_trip / 1e9)
     );
-    let remedy = Remedy::new("Mend the loss. Where it cannot be: more connections, each with its own share; larger frames; or a congestion control that goes by the rate, on the host that sends.")
-        .by(Need::EmulatedNetwork, "--set network.loss=0%")
-        .by(Need::RealNetwork, "nstat -az TcpRetransSegs TcpExtTCPLostRetransmit; ip -s link; mount -o nconnect=8; sysctl -w net.ipv4.tcp_congestion_control=bbr")
-        .confirmed_by("a factor `network.loss` or `network.congestion` where the network is emulated, else `target.nconnect`: the rate follows");
     Verdict::Found(
-        Finding::new(&EXPLANATION, loss.confidence, what, remedy)
+        Finding::new(loss.confidence, what)
             .with([
                 Evidence::number("share of the segments that are lost", loss.share),
                 Evidence::number("lost, or sent again", loss.lost),
@@ -133,8 +112,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 Evidence::number("rate / what losses allow", part),
                 Evidence::nanoseconds("mean time of a call", call_ns),
             ])
-            .costs(1.0 - share(round_trip, call_ns), CostOf::CallTime, "1 − round trip / time of a call")
-            .shown_by(Plot::Counters),
+            .costs(1.0 - share(round_trip, call_ns)),
     )
 }
 

@@ -1,14 +1,7 @@
 //! The processors of the server.
 
 use super::client_cpu::own_share;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::validity::rule::stored;
-use crate::words::{percent, share};
-use benchmaster_record::results::CheckKind;
+use crate::vocabulary::*;
 
 /// Busy share of the server's processors from which on they are the limit.
 const FULL: f64 = 0.9;
@@ -19,19 +12,7 @@ const KERNEL: f64 = 0.5;
 /// Share of what this program took of a full host that the embedded server must have had.
 const EMBEDDED: f64 = 0.5;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "server-cpu",
-    group: Group::Limit,
-    title: "The server's processors are the limit",
-    mechanism: "Each request takes processor time on the server: interrupts, TCP, RPC, the file system, checksums. When all its processors are \
-                busy, or the one that serves the interrupts of the network, requests wait for them.",
-    formula: "found when the server's processors were ≥ 90 % busy over the measured phase, or the busiest ≥ 97 % with half of that in the \
-              kernel; of the embedded server when the client's host was full (check `cpu-limit`) and the server's threads took half or more \
-              of what this program did. Cost = busy share: the utilisation law U = X·S",
-    source: "samples `cpu` of the server's host, CPU time of the embedded server's threads; utilisation law (Jain 1991, §33.2)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "server-cpu", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if !measured.is_nfs() || measured.is_virtual() {
@@ -70,14 +51,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             percent(busy)
         )
     };
-    let remedy = if busy >= FULL {
-        Remedy::new(
-            "Give the server more or faster processors, or larger requests (`rsize`, `wsize`), which cost less per byte.",
-        )
-    } else {
-        Remedy::new("Spread the interrupts of the network over the processors; more connections help.")
-            .by(Need::RealNetwork, "ethtool -L eth0 combined 8; mount -o nconnect=8")
-    };
+    let remedy = if busy >= FULL { case("server-cpu", "all") } else { case("server-cpu", "one") };
     let evidence = [
         Evidence::number("busy share of the server's processors", busy),
         Evidence::number("busy share of the busiest processor", busiest),
@@ -106,8 +80,7 @@ fn embedded(measured: &Measured<'_>) -> Verdict {
         host.processors,
         percent(part)
     );
-    let remedy = Remedy::new("Run the server on a host of its own.")
-        .by(Need::EmbeddedServer, "benchmaster serve   # there; and url = \"nfs://HOST/export\" in [target]");
+    let remedy = case("server-cpu", "embedded");
     let evidence = [
         Evidence::number("processors that the server took", processors),
         Evidence::number("share of this program's CPU time", part),
@@ -120,9 +93,11 @@ fn embedded(measured: &Measured<'_>) -> Verdict {
 
 fn finding(confidence: Confidence, what: String, remedy: Remedy, taken: f64, estimate: &str) -> Finding {
     let confirm = "a load curve (`studies/load-curve-closed.toml`): the rate stays while the server's `cpu.busy` is at its end";
-    Finding::new(&EXPLANATION, confidence, what, remedy.confirmed_by(confirm))
-        .costs(taken, CostOf::Time, estimate)
-        .shown_by(Plot::Counters)
+    Finding::new(confidence, what).advised(remedy.confirmed_by(confirm)).costs_as(
+        taken,
+        CostOf::Time,
+        estimate,
+    )
 }
 
 #[cfg(test)]

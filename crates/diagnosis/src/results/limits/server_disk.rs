@@ -6,12 +6,7 @@ use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::recording::HostSamples;
 use benchmaster_telemetry::derived::Derived;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::words::{percent, time};
+use crate::vocabulary::*;
 
 /// Share of the time with requests in flight from which on a disk is the limit.
 const FULL: f64 = 0.8;
@@ -20,18 +15,7 @@ const LEAST_QUEUE: f64 = 0.8;
 /// Fewer requests a second say little.
 const LEAST_RATE: f64 = 10.0;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "server-disk",
-    group: Group::Limit,
-    title: "The disk is the limit",
-    mechanism: "Synchronous writes, COMMITs and reads that are not in the server's memory wait for its disk. A disk that has requests under way \
-                all of the time does not do more when more is asked for, unless it serves several at once.",
-    formula: "of the server's host, or of the host with the directory: a device with requests in flight ≥ 80 % of the time (%util), ≥ 0.8 of them on average (aqu-sz) and ≥ 10 a second. Likely with a queue of 1 and more, else possible: devices that serve many at \
-              once show a high %util long before their limit. Cost = %util: the utilisation law",
-    source: "samples `diskstats` (columns of iostat); paper 000 §4 (`iostat`); utilisation law (Jain 1991, §33.2)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "server-disk", detect };
 
 /// A device and what it did.
 struct Disk {
@@ -70,31 +54,20 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     let confidence = if disk.queue >= 1.0 { Confidence::Likely } else { Confidence::Possible };
     let Disk { name, utilization, queue, wait_ns, rate } = disk;
+    let what = format!(
+        "The {whose} {name} had requests in flight {} of the time, {queue:.1} on average; each took {}.",
+        percent(utilization),
+        time(wait_ns)
+    );
     Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            confidence,
-            format!(
-                "The {whose} {name} had requests in flight {} of the time, {queue:.1} on average; each took {}.",
-                percent(utilization),
-                time(wait_ns)
-            ),
-            Remedy::new(
-                "Use a faster disk or more of them, a journal on another device, more memory for what is read; or write with fewer \
-                 flushes (larger `wsize`, no `sync` where data may be lost).",
-            )
-            .by(Need::ServerHost, "iostat -x 1   # on the server, while it runs; to watch it")
-            .by(Need::LocalFileSystem, "iostat -x 1   # while it runs; to watch it")
-            .confirmed_by("the same study on a server with a file system in memory (`benchmaster serve`, or tmpfs): the limit goes away"),
-        )
-        .with([
-            Evidence::number("share of the time with requests in flight (%util)", utilization),
-            Evidence::number("requests in flight on average (aqu-sz)", queue),
-            Evidence::nanoseconds("time of a request (await)", wait_ns),
-            Evidence::per_second("requests per second", rate),
-        ])
-        .costs(utilization, CostOf::Time, "%util of the device")
-        .shown_by(Plot::Counters),
+        Finding::new(confidence, what)
+            .with([
+                Evidence::number("share of the time with requests in flight (%util)", utilization),
+                Evidence::number("requests in flight on average (aqu-sz)", queue),
+                Evidence::nanoseconds("time of a request (await)", wait_ns),
+                Evidence::per_second("requests per second", rate),
+            ])
+            .costs(utilization),
     )
 }
 

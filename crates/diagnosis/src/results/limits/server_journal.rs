@@ -2,31 +2,14 @@
 
 use benchmaster_record::samples::{Samples, Series};
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::words::{percent, share, time};
+use crate::vocabulary::*;
 
 /// Share of the time in commits from which on the journal is the limit.
 const FULL: f64 = 0.5;
 /// Commits a second: one each five seconds is what an idle journal does.
 const LEAST_RATE: f64 = 5.0;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "server-journal",
-    group: Group::Limit,
-    title: "Commits of the server's journal are the limit",
-    mechanism: "ext4 commits one transaction of its journal at a time. Every synchronous write and COMMIT that changes a file's size or blocks \
-                waits for the transaction that has the change, and those that come meanwhile for the next one. More clients share \
-                transactions, and make them larger.",
-    formula: "U = commits in the measured phase · mean time of a commit / time (utilisation law U = X·S), found from 50 % and 5 commits a \
-              second on, when data were written or files changed. The mean is the kernel's own, which forgets older commits. Cost = U",
-    source: "paper 000 §5.4 and CHECKLIST row 53 (journal I/Os per write, jbd2); samples `jbd2` (/proc/fs/jbd2/*/info)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "server-journal", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if measured.is_embedded() || measured.is_virtual() {
@@ -70,27 +53,12 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }
     evidence
         .extend(blocks.map(|blocks| Evidence::number("blocks written to the journal for a commit", blocks)));
-    Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Likely,
-            format!(
-                "The journal of {name} was committing {} of the time: {per_second:.0} commits a second of {} each.",
-                percent(part),
-                time(mean)
-            ),
-            Remedy::new(
-                "Put the journal on a device of its own that is fast at small synchronous writes; let more writes share a commit; do not \
-                 change sizes and times with every write (files of full size, `lazytime`).",
-            )
-            .by(Need::ServerHost, "mke2fs -O journal_dev /dev/JOURNAL; tune2fs -J device=/dev/JOURNAL /dev/DATA")
-        .by(Need::LocalFileSystem, "mke2fs -O journal_dev /dev/JOURNAL; tune2fs -J device=/dev/JOURNAL /dev/DATA")
-            .confirmed_by("a factor over the server's file system (ext4, xfs, tmpfs): with `lab.file_system` as in docs/lab.md"),
-        )
-        .with(evidence)
-        .costs(part, CostOf::Time, "commits · mean time of a commit / time")
-        .shown_by(Plot::Counters),
-    )
+    let what = format!(
+        "The journal of {name} was committing {} of the time: {per_second:.0} commits a second of {} each.",
+        percent(part),
+        time(mean)
+    );
+    Verdict::Found(Finding::new(Confidence::Likely, what).with(evidence).costs(part))
 }
 
 /// Commits of a journal in the measured phase, and what one took: the kernel's mean is a moving one of the last few commits,

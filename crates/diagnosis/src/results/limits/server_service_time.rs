@@ -1,17 +1,10 @@
 //! The time that the server takes for each call, whatever it does meanwhile.
 
-use benchmaster_record::recording::{RpcPhase, RpcRow};
-
 use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, server_threads, tcp_window};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::account::{Account, NO_BOUND, Part, own_time, trips};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::link::{frames, usage};
-use crate::results::rule::Detector;
-use crate::words::{percent, share, time};
+use crate::vocabulary::*;
 
 /// Share of the calls' time from which on it is worth telling.
 const LEAST_SHARE: f64 = 0.3;
@@ -32,25 +25,7 @@ const LEAST_CALLS: u64 = 20;
 const MOST_OF_IT: f64 = 0.6;
 /// By how much the mean of operations is over their median when few of them are slow.
 const FEW: f64 = 3.0;
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "server-service-time",
-    group: Group::Limit,
-    title: "The server's time for each call is the limit",
-    mechanism: "A call takes what the network takes, and what the server takes: it waits there for a thread, a lock, a disk, another machine, or \
-                is delayed on purpose. A worker that makes one call after the other does no more of them than 1 / (network + server) a second. \
-                Which operations take it says what to look at: COMMIT and stable WRITEs wait for disks and journals, READs for disks, \
-                LOOKUP, GETATTR, OPEN and CREATE for directories, inodes and what the server keeps of its clients.",
-    formula: "server's part of the account of the calls' time: what the embedded server counts itself (time in its code and injected delays); of others round trip − way there \
-              and back (that of the emulation, of the baseline, or the shortest of tcp_info; for each call one) − further round trips for what TCP's first windows do not hold (at most log2(1 + bytes / 14,480) in all) − bytes / bandwidth (emulated, or of the baseline) − the CPU time of the user-space clients − the most that can have waited in the network: nothing where its links are used up to 50 % or have no limit, else the least of TCP's \
-              mean round trip beyond the shortest and of what the quickest kind of call takes. Found when that is ≥ 30 % of the calls' execute times \
-              and ≥ 0.5 ms on average (3 ms on a noisy host, where the server does not count itself, unless a kind of call takes 5 times as long as the quickest, or slow calls are all of one length: 70 % of those of 10 times the median are within 10 % of their middle), from 20 calls on; not where processors, the network's bandwidth, a TCP window or losses explain \
-              round trips, or a finding about the server's own processors, disk, journal or threads explains it better. Possible only where calls of more than 1,448 bytes go over a network \
-              that was not measured. Cost = that share",
-    source: "columns rtt and execute of mountstats; paper 000 §5 and paper 003 §3 (latency divided into client, network and server); \
-             response time law R = N/X − Z (Jain 1991, §33.4)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "server-service-time", detect };
 
 /// Whether some kinds of calls take longer than the quickest kind by what is worth telling: what disturbs a host disturbs all of
 /// them.
@@ -180,10 +155,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     }));
     let confidence = if noisy || !sure { Confidence::Possible } else { Confidence::Likely };
     Verdict::Found(
-        Finding::new(&EXPLANATION, confidence, what, remedy(measured, operation))
-            .with(evidence)
-            .costs(part, CostOf::CallTime, "(rtt − round trips without NFS) / execute time of all calls")
-            .shown_by(Plot::Latency),
+        Finding::new(confidence, what).advised(remedy(measured, operation)).with(evidence).costs(part),
     )
 }
 
@@ -245,30 +217,16 @@ fn few_of_them(measured: &Measured<'_>) -> String {
 
 fn remedy(measured: &Measured<'_>, operation: &str) -> Remedy {
     if measured.is_embedded() {
-        return Remedy::new(
-            "The embedded server does what `[server] inject` asks for: its delays are this time.",
-        )
-        .confirmed_by("the same study without `[server] inject`: the time goes away");
+        return case("server-service-time", "embedded");
     }
-    let (text, command) = match operation {
-        "COMMIT" | "WRITE" => (
-            "Look at what the server's writes wait for: its disk, its journal, a mirror of it. Fewer flushes and larger writes need it less often.",
-            "iostat -x 1; cat /proc/fs/jbd2/*/info   # on a Linux server, while it runs",
-        ),
-        "READ" | "READ_PLUS" => (
-            "Look at what the server's reads wait for: a disk, or more memory for what is read again. More of them at once (workers, readahead) hide it.",
-            "iostat -x 1; grep ^ra /proc/net/rpc/nfsd   # on a Linux server, while it runs",
-        ),
-        _ => (
-            "Look at what the server's file system waits for when names and attributes are looked up or changed: directories and inodes that \
-             are not in memory, its journal, locks. Fewer such calls (delegations, longer attribute caching) need it less often.",
-            "perf trace -s -p $(pgrep -n nfsd); grep ^proc4ops /proc/net/rpc/nfsd   # on a Linux server, while it runs",
-        ),
-    };
-    Remedy::new(text)
-        .by(Need::LinuxServer, command)
-        .by(Need::ServerHost, "iostat -x 1   # on the server, while it runs")
-        .confirmed_by("the same study against the embedded server (`--target 'nfs://{server}/export'`): what goes away was the server's")
+    case(
+        "server-service-time",
+        match operation {
+            "COMMIT" | "WRITE" => "writes",
+            "READ" | "READ_PLUS" => "reads",
+            _ => "names",
+        },
+    )
 }
 
 #[cfg(test)]

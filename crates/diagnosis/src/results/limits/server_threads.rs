@@ -1,11 +1,6 @@
 //! Threads of the kernel's NFS server.
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::words::{percent, plural, share};
+use crate::vocabulary::*;
 
 /// Share of requests that wait for a thread.
 const LEAST_WAITS: f64 = 0.1;
@@ -14,19 +9,7 @@ const LEAST_REQUESTS: f64 = 1.2;
 /// The same where it is not known how many waited.
 const LEAST_REQUESTS_ALONE: f64 = 2.0;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "server-threads",
-    group: Group::Limit,
-    title: "The server's threads are the limit",
-    mechanism: "Each request is served by a thread of nfsd from its beginning to its end, waiting for the disk included. When all threads wait, \
-                further requests wait in the sockets although processors and disks may be idle.",
-    formula: "requests at the server N = sum of (rtt − network's round trip) / time (Little's law). Found when N ≥ 1.2 · threads and ≥ 10 % \
-              of the requests found no idle thread (1 − threads-woken / packets-arrived of pool_stats): certain; without pool_stats when \
-              N ≥ 2 · threads: possible. Cost = (1 − threads / N) · rtt / execute",
-    source: "paper 002 §4 and paper 000 §4 (numbers of nfsd threads); Documentation/filesystems/nfs/knfsd-stats.rst of Linux",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "server-threads", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if measured.is_embedded() || !measured.is_nfs() || measured.is_virtual() {
@@ -71,12 +54,13 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let more = (requests * 1.5).ceil().max(8.0);
     Verdict::Found(
         Finding::new(
-            &EXPLANATION,
             confidence,
             format!(
                 "{requests:.1} requests were at the server on average, which has {}{found_none}.",
                 plural(threads as usize, "thread")
             ),
+        )
+        .advised(
             Remedy::new("Start more threads; they are cheap.")
                 .by(
                     Need::LinuxServer,
@@ -87,8 +71,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
                 ),
         )
         .with(evidence)
-        .costs(waited, CostOf::CallTime, "(1 − threads / requests at the server) · rtt / execute time")
-        .shown_by(Plot::Counters),
+        .costs(waited),
     )
 }
 

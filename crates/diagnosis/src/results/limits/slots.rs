@@ -1,15 +1,6 @@
 //! Slots of sessions, and of the connections' tables.
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::validity::rule::{Follows, Rule, Subject, failed, stored};
-use crate::words::{percent, share, time};
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::phase::Phase;
-use benchmaster_record::recording::{RpcRow, RpcSource};
-use benchmaster_record::results::{Check, CheckKind, Severity};
+use crate::vocabulary::*;
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 100;
@@ -20,26 +11,8 @@ const LEAST_MEAN_NS: f64 = 200_000.0;
 /// Calls that wait for a slot whenever one is sent.
 const LEAST_BACKLOG: f64 = 1.0;
 
-pub(crate) static RULE: Rule = Rule {
-    kind: CheckKind::SlotsExhausted,
-    explanation: EXPLANATION,
-    check,
-    remedy: |_| more_slots(),
-    finding: Follows::Detector(detect),
-};
-
-const EXPLANATION: Explanation = Explanation {
-    id: "slots-exhausted",
-    group: Group::Limit,
-    title: "Slots are the limit: as many calls are outstanding as the session allows",
-    mechanism: "A session of NFSv4.1 and later has as many slots as client and server agreed on, and a connection's table before as many as \
-                the client gives it. Each outstanding call takes one. When all are taken, further calls wait on the client; more load \
-                makes them wait longer and nothing faster: the rate is slots / round trip (Little's law).",
-    formula: "found when the run's check `slots-exhausted` did not pass (calls waited for slots, and the sum of queue times is ≥ 10 % of \
-              that of execute times). Of the kernel's client: 100 calls or more, queue ≥ 10 % of execute and ≥ 0.2 ms on average, and \
-              backlog_u / sends ≥ 1 in the samples of mountstats. Outstanding calls = sum of rtt / time; cost = queue / execute",
-    source: "paper 001, figures 5 and 6 (160 slots); RFC 8881 §2.10.6.1; Little's law N = X·R (Jain 1991, §30.3)",
-};
+pub(crate) static RULE: Rule =
+    Rule { check, finding: Follows::Detector(detect), ..Rule::of(CheckKind::SlotsExhausted) };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some((rpc, _)) = measured.rpcs() else { return Verdict::Irrelevant };
@@ -104,23 +77,17 @@ fn finding(measured: &Measured<'_>, calls: &RpcRow, confidence: Confidence, sess
         ));
     }
     let remedy = remedy(measured, calls, sessions);
-    Finding::new(
-        &EXPLANATION,
-        confidence,
-        format!(
+    Finding::new(confidence, format!(
             "Calls wait for a slot: {of}, and {} of a call's time is waiting to be sent: {} beside {} until the reply.",
             percent(part),
             time(queue),
             time(round_trip)
-        ),
-        remedy.confirmed_by(
+        )).advised(remedy.confirmed_by(
             "a load curve over workers (`studies/load-curve-closed.toml`): the rate stays, and the latency grows, from as many on as there \
              are slots",
-        ),
-    )
+        ))
     .with(evidence)
-    .costs(part, CostOf::CallTime, "queue / execute time of all calls")
-    .shown_by(Plot::Latency)
+    .costs(part)
 }
 
 fn more_slots() -> Remedy {

@@ -3,13 +3,8 @@
 use benchmaster_record::environment::Environment;
 use benchmaster_record::results::Emulator;
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::link::usage;
-use crate::results::rule::Detector;
-use crate::words::{percent, rate, share, size, time};
+use crate::vocabulary::*;
 
 /// On shorter ways windows are no limit: the buffers of a default Linux hold 20 ms of 1 Gbit/s.
 const LEAST_ROUND_TRIP_NS: f64 = 1e6;
@@ -26,22 +21,7 @@ const OF_SEND_BUFFER: f64 = 2.0 / 3.0;
 /// Share of the time for which TCP says that it was stopped by a window.
 pub(super) const STOPPED: f64 = 0.3;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "tcp-window",
-    group: Group::Limit,
-    title: "The window of a TCP connection is the limit",
-    mechanism: "A connection has at most a window of data under way: what the sender's buffer and congestion window and the receiver's buffer \
-                allow, the least of them. It moves no more than window / round trip, whatever the network's bandwidth. The product of \
-                bandwidth and round trip says how large the window must be.",
-    formula: "on ways of 1 ms and longer, not through a relay, where the network's bandwidth is not the limit. Under way = bytes / time / \
-              connections · round trip. Found when it is 64 KiB or more and 75 % to 160 % of what the buffers hold (tcp_rmem's maximum / 2 \
-              at the receiver, 2/3 of tcp_wmem's maximum at the sender, as far as its host is known): likely; or when TCP says that it was \
-              stopped by the other end's window or its own send buffer ≥ 30 % of the time (tcp_info): certain. Cost = that share of the time, \
-              or of the window",
-    source: "paper 003 §4 and paper 000 §4.2 (windows on long ways); RFC 7323 §1.1; tcp(7): tcp_rmem, tcp_wmem",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "tcp-window", detect };
 
 /// One direction of the data.
 struct Way {
@@ -185,15 +165,7 @@ fn finding(
     part: f64,
     estimate: &str,
 ) -> Finding {
-    let remedy = Remedy::new("Let the buffers grow to bandwidth · round trip on both ends, or use more connections.")
-        .by(Need::OwnClient, "--set target.nconnect=4")
-        .by([Need::KernelClient, Need::RealNetwork], "mount -o nconnect=8; sysctl -w net.ipv4.tcp_rmem='4096 131072 67108864' net.ipv4.tcp_wmem='4096 65536 67108864'")
-        .by(Need::KernelClient, "mount -o nconnect=8")
-        .confirmed_by("a factor `target.nconnect` with the levels [1, 4]: the rate rises with the connections");
-    Finding::new(&EXPLANATION, confidence, what, remedy)
-        .with(evidence)
-        .costs(part, CostOf::Time, estimate)
-        .shown_by(Plot::Counters)
+    Finding::new(confidence, what).with(evidence).costs_as(part, CostOf::Time, estimate)
 }
 
 #[cfg(test)]

@@ -2,31 +2,13 @@
 
 use super::client_cpu::is_full;
 use super::laws::{pauses, under_way, waits_for_others};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-use crate::validity::rule::stored;
-use crate::words::{percent, time};
-use benchmaster_record::results::CheckKind;
+use crate::vocabulary::*;
 
 /// Share of the workers' time outside of operations.
 const LEAST_SHARE: f64 = 0.5;
 const LEAST_OPERATIONS: u64 = 20;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "think-time",
-    group: Group::Limit,
-    title: "The pauses of the workload are the limit",
-    mechanism: "A worker that pauses between its operations, as users think and programs compute, asks for no more than it does, whatever the file \
-                system is capable of: X = N / (R + Z). A faster server then changes latencies, and hardly the rate.",
-    formula: "closed loops with `pause` in their flow: Z share = 1 − sum of latencies / time of the workers, found from 50 % and 20 operations on; \
-              not where workers also wait for each other (`meet`, `take`) or the processors were at their end. Cost = that share",
-    source: "response time law R = N/X − Z (Jain 1991, §33.4); the flow of the study, latencies of its operations",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "think-time", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(workload) = measured.workload else { return Verdict::Irrelevant };
@@ -43,25 +25,19 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         return Verdict::Clear;
     }
     let mean = measured.operation_ns() as f64 / operations as f64;
+    let what = format!(
+        "Workers pause {} of their time, as the workload has it; operations take {} on average. Nothing else needs to be faster for this rate.",
+        percent(part),
+        time(mean)
+    );
     Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Certain,
-            format!(
-                "Workers pause {} of their time, as the workload has it; operations take {} on average. Nothing else needs to be faster for this rate.",
-                percent(part),
-                time(mean)
-            ),
-            Remedy::new("Nothing, if users who think are what is studied: look at latencies then. For what the file system is capable of leave the pauses out, or use more workers.")
-                .confirmed_by("a factor over the workers: the rate grows with them and the latencies stay"),
-        )
-        .with([
-            Evidence::number("operations under way (rate · mean latency)", under_way),
-            Evidence::number("workers · queue depth", most),
-            Evidence::nanoseconds("mean latency", mean),
-        ])
-        .costs(part, CostOf::Time, "1 − sum of latencies / time of the workers")
-        .shown_by(Plot::Clients),
+        Finding::new(Confidence::Certain, what)
+            .with([
+                Evidence::number("operations under way (rate · mean latency)", under_way),
+                Evidence::number("workers · queue depth", most),
+                Evidence::nanoseconds("mean latency", mean),
+            ])
+            .costs(part),
     )
 }
 

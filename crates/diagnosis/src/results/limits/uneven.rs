@@ -6,13 +6,8 @@ use std::collections::BTreeMap;
 
 use benchmaster_record::recording::{PartOf, PartRow};
 
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
 use crate::results::phenomena::{divide, lost_in_stretches};
-use crate::results::rule::Detector;
-use crate::words::{percent, plural, share, time};
+use crate::vocabulary::*;
 
 /// Operations of each that is compared.
 const LEAST_CALLS: u64 = 10;
@@ -30,20 +25,7 @@ const SLOWEST: f64 = 0.0125;
 /// Runs from which on clients are compared over all of them (`slow-client`).
 const RUNS: usize = 3;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "slow-part",
-    group: Group::Limit,
-    title: "Some files, sizes, connections or clients are far slower than the others",
-    mechanism: "A file on a slow disk or with many extents, a directory on another server, sizes that are cut or read before they are written, a connection with a path of its own, a client with a bad \
-                cable: the mean over all of them is that of none. Other load on the hosts holds all of them up alike, so it is not what makes the difference.",
-    formula: "operations of each kind by file (numbers modulo 64), by size (powers of two) and by client, and calls by connection, each with 10 or more; divided in two by their means where the variance between \
-              both is largest; found when the slow ones take ≥ 2 times as long as the others and ≥ 0.5 ms more, of sizes beyond their bytes at 100 Mbit/s, the quickest of them ≥ 1.3 times the slowest of the \
-              others, and the difference is ≥ 5 standard errors (the spread of all operations); not files and sizes that cost less than `slow-stretches`, which they may have been used in. Cost = what they take beyond the others / time of all operations, from 10 % on; \
-              clients only where there are fewer than 3 runs, else `slow-client` compares them",
-    source: "table `parts` of the results, workers of each client; Otsu 1979 (division); Jain 1991, §13.4 (comparison of means)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "slow-part", detect };
 
 /// Operations that are compared: which, how many, and nanoseconds.
 type Compared = BTreeMap<u32, (u64, f64)>;
@@ -83,7 +65,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 
 /// Operations of each series by client.
 fn clients<'a>(measured: &Measured<'a>) -> Vec<(&'a str, Compared)> {
-    let of = |(number, series): (u32, &'a benchmaster_record::recording::SeriesRecording)| {
+    let of = |(number, series): (u32, &'a SeriesRecording)| {
         let mut set = Compared::new();
         for worker in &measured.recording.workers {
             for done in worker.series.iter().filter(|done| done.series == number) {
@@ -138,10 +120,7 @@ fn slow(measured: &Measured<'_>, part: Option<PartOf>, label: &str, mut set: Com
         Some(PartOf::Connection) => {
             ("connections", named("connection", &keys, all, |key| (key + 1).to_string()))
         }
-        Some(PartOf::Size) => {
-            let size = |key: u32| crate::words::size((1_u64 << key.min(32)) as f64);
-            ("sizes", named("size", &keys, all, size))
-        }
+        Some(PartOf::Size) => ("sizes", named("size", &keys, all, |key| size((1_u64 << key.min(32)) as f64))),
         None => ("clients", named("client", &keys, all, |key| (key + 1).to_string())),
     };
     Some(Slow { what, kind, label: label.into(), mean, others, count, errors, lost })
@@ -173,34 +152,17 @@ fn finding(slow: &Slow) -> Finding {
         time(slow.others),
         percent(slow.lost)
     );
-    let look = match slow.kind {
-        "files" => {
-            "Look at where these files are: their disk, their server, their extents, who else has them open."
-        }
-        "sizes" => {
-            "Look at what is done differently for these sizes: transfers that are cut, blocks that are read before they are written, limits of the server."
-        }
-        "connections" => {
-            "Look at the way of these connections: another path or queue of the network, packets lost there, another thread of the server."
-        }
-        _ => {
-            "Compare the way to the server, link speed, losses, options and processors of these clients with those of the others."
-        }
-    };
-    let remedy = Remedy::new(look)
-        .by(Need::RealNetwork, "ss -tin dst SERVER   # connections and clients: round trips, windows, losses")
-        .confirmed_by("the same workload on the slow ones alone, and on the others alone");
     let name = format!("difference of means: {:.0} standard errors", slow.errors);
     let p = (benchmaster_stats::t_two_sided_p(slow.errors, 1e6) * PartRow::FILES as f64).min(1.0);
-    Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+    Finding::new(Confidence::Likely, what)
+        .advised(case("slow-part", slow.kind))
         .with([
             Evidence::nanoseconds("mean of the slow ones", slow.mean),
             Evidence::nanoseconds("mean of the others", slow.others),
             Evidence::number("operations of the slow ones", slow.count as f64),
         ])
-        .tested(Test { name, p: Some(p), interval: None })
-        .costs(slow.lost, CostOf::OperationTime, "what they take beyond the others / time of all operations")
-        .shown_by(Plot::Clients)
+        .tested(name, p, None)
+        .costs(slow.lost)
 }
 
 #[cfg(test)]

@@ -1,16 +1,11 @@
 //! Far more data under way than the network needs.
 
-use benchmaster_record::recording::RpcRow;
 use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::mean;
 
-use super::tools::{digits, rate, share, size, time};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
+use super::tools::digits;
 use crate::results::link::usage;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// Congestion window over the bandwidth-delay product.
 const LEAST_WINDOWS: f64 = 4.0;
@@ -22,19 +17,7 @@ const LEAST_USED: f64 = 0.3;
 /// Bytes per second that a connection sends.
 const LEAST_RATE: f64 = 1e6;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "bufferbloat",
-    group: Group::Phenomenon,
-    title: "Far more data wait in queues than the network needs to be busy",
-    mechanism: "A link is busy when bandwidth × shortest round trip bytes are under way. Loss-based congestion control fills whatever buffers there are beyond that: every byte then waits behind \
-                what is queued, calls of all clients take longer, and connections keep the transmit queue they were hashed to, so that winners and losers stay.",
-    formula: "for each connection that sends 1 MB/s or more, with B the rate at which all connections of its host send: found when cwnd · mss ≥ 4 · B · min_rtt, ≥ 30 % of the window is under way, and the mean rtt is ≥ 2.5 · min_rtt \
-              and ≥ 2 ms above it. For a connection that receives 1 MB/s or more, whose sender was not looked at: found with such round trips where the network's bandwidth is used up (`network-bandwidth`), since requests \
-              and acknowledgements then wait in the queue before the link. Cost = calls · (rtt − min_rtt) / time of all calls, at most (rtt − min_rtt) / rtt. Not on loopback, which has no link",
-    source: "paper 000 §4.3, observation 5 (1,900 packets under way where 14 are enough); RFC 8290",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "bufferbloat", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let served_here =
@@ -169,7 +152,7 @@ fn finding(measured: &Measured<'_>, worst: &Connection) -> Finding {
         time(worst.min_rtt),
         time(worst.rtt)
     );
-    Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+    Finding::new(Confidence::Likely, what)
         .with([
             Evidence::number("congestion window", worst.segments),
             Evidence::bytes("congestion window · mss", worst.window),
@@ -178,8 +161,7 @@ fn finding(measured: &Measured<'_>, worst: &Connection) -> Finding {
             Evidence::nanoseconds("round trip of TCP, mean", worst.rtt),
             Evidence::nanoseconds("round trip of TCP, shortest", worst.min_rtt),
         ])
-        .costs(waited(measured, worst.rtt, worst.min_rtt), CostOf::CallTime, ESTIMATE)
-        .shown_by(Plot::Counters)
+        .costs(waited(measured, worst.rtt, worst.min_rtt))
 }
 
 fn received(measured: &Measured<'_>, worst: &Receiving) -> Finding {
@@ -192,31 +174,21 @@ fn received(measured: &Measured<'_>, worst: &Receiving) -> Finding {
         rate(worst.rate),
         size(queued)
     );
-    Finding::new(&EXPLANATION, Confidence::Likely, what, remedy())
+    Finding::new(Confidence::Likely, what)
         .with([
             Evidence::bytes_per_second("rate of the connection", worst.rate),
             Evidence::bytes("bytes in the queue (rate · (rtt − min_rtt))", queued),
             Evidence::nanoseconds("round trip of TCP, mean", worst.rtt),
             Evidence::nanoseconds("round trip of TCP, shortest", worst.min_rtt),
         ])
-        .costs(waited(measured, worst.rtt, worst.min_rtt), CostOf::CallTime, ESTIMATE)
-        .shown_by(Plot::Counters)
+        .costs(waited(measured, worst.rtt, worst.min_rtt))
 }
-
-const ESTIMATE: &str = "calls · (rtt − min_rtt) / time of all calls";
 
 /// The share of the calls' time that one longer round trip for each of them is.
 fn waited(measured: &Measured<'_>, rtt: f64, min_rtt: f64) -> f64 {
     let longer = share(rtt - min_rtt, rtt);
     let of_calls = |calls: RpcRow| share(calls.ops as f64 * (rtt - min_rtt), calls.execute_ns as f64);
     measured.calls().filter(|calls| calls.ops > 0).map_or(longer, |calls| of_calls(calls).min(longer))
-}
-
-fn remedy() -> Remedy {
-    Remedy::new("Let the sender see the queue: fair queueing with pacing and BBR, or Vegas in a network of one's own; else limit the window, or the bytes below TCP (BQL, TSQ).")
-        .by(Need::EmulatedNetwork, "--set network.congestion=bbr")
-        .by(Need::RealNetwork, "sysctl net.core.default_qdisc=fq net.ipv4.tcp_congestion_control=bbr   # on the host that sends; or ip route change … cwnd lock 64")
-        .confirmed_by("the same study after it: `rtt` in the samples falls to `min_rtt`, the throughput stays")
 }
 
 #[cfg(test)]
@@ -317,12 +289,7 @@ mod tests {
         assert_eq!(made::judge(recording.clone(), detect), Verdict::Irrelevant);
         made::series(&mut recording, OperationKind::Read, 65_536, &[(1_000_000, 100)]);
         assert_eq!(made::judge(recording.clone(), detect), Verdict::Irrelevant);
-        made::rpcs(
-            &mut recording,
-            benchmaster_record::recording::RpcSource::Client,
-            "3",
-            &[("READ", 10, 65_536, 0.0, 100.0)],
-        );
+        made::rpcs(&mut recording, RpcSource::Client, "3", &[("READ", 10, 65_536, 0.0, 100.0)]);
         assert!(matches!(made::judge(recording, detect), Verdict::Unknown(_)));
     }
 }

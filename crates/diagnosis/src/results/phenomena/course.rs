@@ -1,19 +1,14 @@
 //! The course of a run from its first operation on, before anything is cut: stretches in which calls were slow, and moments
 //! at which all of them were held up.
 
-use benchmaster_record::recording::SeriesRecording;
 use benchmaster_stats::median;
 
 use super::standstill::explained;
-use super::tools::{counted_whole, digits, p_text, percent, share, time};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
+use super::tools::{counted_whole, digits, p_text};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::limits::client_cpu::throttled;
 use crate::results::limits::laws::pauses;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// Intervals that a course needs, and calls in each.
 const LEAST_INTERVALS: usize = 20;
@@ -40,31 +35,8 @@ const HELD_NS_NOISY: u64 = 100_000_000;
 /// Calls that are held up at a time, by the number of workers: of all of them, each once.
 const HELD_BY_WORKERS: (f64, f64) = (0.7, 1.7);
 
-pub(super) const STRETCHES: Detector = Detector { explanation: &STRETCH, detect: stretches };
-pub(super) const PAUSES: Detector = Detector { explanation: &PAUSE, detect: paused };
-
-const STRETCH: Explanation = Explanation {
-    id: "slow-stretches",
-    group: Group::Phenomenon,
-    title: "For parts of the time calls were slow",
-    mechanism: "A cache is cold until it is filled, credits of a throttled disk or processor run out, another client or a job of the server comes and goes. Calls then have two paces, and the mean is \
-                that of neither: it says how long was measured. Where the beginning was slow, the warm-up cut hides it from the numbers.",
-    formula: "mean latencies of the kind of operation that took most of the time, in all intervals of the run with 3 or more, also those that the warm-up rule cut; divided in two where the variance between the \
-              two parts of their logarithms is largest; found when 20 intervals or more have 3 or more of each, the median of the slow ones is ≥ 2 times that of the others and ≥ 1 ms more (20 ms where other programs used the processors), \
-              their lowest tenth is ≥ 1.3 times the others' highest or the division explains ≥ 82 % of the variance of the logarithms, and they stand together: Wald and Wolfowitz's runs, p ≤ 0.01; cost = what slow intervals took beyond the others, of the time of all operations, from 2 % on",
-    source: "Wald and Wolfowitz 1940 (runs test); Otsu 1979 (division); Hoefler and Belli 2015, rule 9 (what a mean hides)",
-};
-
-const PAUSE: Explanation = Explanation {
-    id: "short-pauses",
-    group: Group::Phenomenon,
-    title: "At times everything is held up for a moment",
-    mechanism: "Garbage collection, a snapshot, a flush, a switch that is reconfigured: for some ten milliseconds no call gets an answer. Each worker has one call under way, so each pause makes one slow call of each; between \
-                pauses all is as quick as ever, and medians do not show it. Slow calls that come by chance are spread over the run, those of a pause end together.",
-    formula: "a call is held up when it takes ≥ 10 times the median and ≥ 20 ms (100 ms where other programs used the processors); found when two stretches of neighbouring intervals or more have such calls, 0.7 to 1.7 for each worker on average, and as many calls spread by chance would be in more intervals: \
-              p ≤ 0.001 (occupancy, normal approximation), with 2 workers or more; not where timeouts, lost connections, lost segments, a quota of the processors or waits that the server asked for say why. Cost = their time / time of all operations, from 2 % on",
-    source: "Hoefler and Belli 2015, rule 9; occupancy problem: Feller 1968, §IV.2",
-};
+pub(super) const STRETCHES: Detector = Detector { id: "slow-stretches", detect: stretches };
+pub(super) const PAUSES: Detector = Detector { id: "short-pauses", detect: paused };
 
 /// One-sided p value of a normal value as low as this.
 fn p_of_low(z: f64) -> f64 {
@@ -196,12 +168,9 @@ fn stretches(measured: &Measured<'_>) -> Verdict {
         percent(part)
     );
     let confidence = if is_noisy(measured) { Confidence::Possible } else { Confidence::Likely };
-    let remedy = Remedy::new("Look at what was different at these times: caches that fill, credits of disks, processors or networks that are used up, jobs of the server, other clients. Measure each of the two states for itself.")
-        .by(Need::Anywhere, "warm_up = \"30s\"   # and a longer `duration`, in the workload")
-        .confirmed_by("the plot over time, and a longer run: whether it stays, ends or comes again");
     let slow_intervals = is_slow.iter().filter(|slow| **slow).count();
     Verdict::Found(
-        Finding::new(&STRETCH, confidence, what, remedy)
+        Finding::new(confidence, what)
             .with([
                 Evidence::nanoseconds("mean latency in slow intervals, median", long),
                 Evidence::nanoseconds("mean latency in the others, median", usual),
@@ -211,17 +180,8 @@ fn stretches(measured: &Measured<'_>) -> Verdict {
                 ),
                 Evidence::number("stretches", begins.len() as f64),
             ])
-            .tested(Test {
-                name: format!("Wald and Wolfowitz, runs of slow intervals ({})", p_text(p)),
-                p: Some(p),
-                interval: None,
-            })
-            .costs(
-                part,
-                CostOf::OperationTime,
-                "latency beyond that of the other intervals / time of all operations",
-            )
-            .shown_by(Plot::Time),
+            .tested(format!("Wald and Wolfowitz, runs of slow intervals ({})", p_text(p)), p, None)
+            .costs(part),
     )
 }
 
@@ -292,28 +252,16 @@ fn paused(measured: &Measured<'_>) -> Verdict {
         percent(part)
     );
     let confidence = if noisy { Confidence::Possible } else { Confidence::Likely };
-    let remedy = Remedy::new("Look at what the server, or the way to it, did at these times: garbage collection, snapshots, flushes of a cache, a switch.")
-        .by(Need::ServerHost, "journalctl --since=-1h   # on the server; `benchmaster probe network HOST` tells whether the network stood still")
-        .confirmed_by("the same workload with `trace = true`: the slow calls end together, at regular times");
     Verdict::Found(
-        Finding::new(&PAUSE, confidence, what, remedy)
+        Finding::new(confidence, what)
             .with([
                 Evidence::number("pauses", begins.len() as f64),
                 Evidence::number("calls that were held up", calls as f64),
                 Evidence::number("of each worker, at a time", each),
                 Evidence::nanoseconds("how long, on average", held_ns / calls as f64),
             ])
-            .tested(Test {
-                name: format!("calls by chance are in as few intervals ({})", p_text(p)),
-                p: Some(p),
-                interval: None,
-            })
-            .costs(
-                part,
-                CostOf::OperationTime,
-                "time of the calls that were held up / time of all operations",
-            )
-            .shown_by(Plot::Time),
+            .tested(format!("calls by chance are in as few intervals ({})", p_text(p)), p, None)
+            .costs(part),
     )
 }
 

@@ -1,16 +1,12 @@
 //! Latency that grows while a workload runs.
 
-use benchmaster_record::recording::{SeriesRecording, WorkerRecording};
+use benchmaster_record::recording::WorkerRecording;
 use benchmaster_stats::association::correlation;
 
 use super::course::lost_in_stretches;
-use super::tools::{counted, digits, p_text, time};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
+use super::tools::{counted, digits, p_text};
 use crate::results::doubts::noisy_host::is_noisy;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// Parts that the run is divided into, each with the mean latency of its calls.
 const LEAST_PARTS: usize = 12;
@@ -24,20 +20,7 @@ const MOST_P: f64 = 1e-4;
 /// Calls in each part.
 const LEAST_CALLS: u64 = 10;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "latency-drift",
-    group: Group::Phenomenon,
-    title: "Calls become slower and slower while the run goes on",
-    mechanism: "What a call has to do grows with what was done before it: a list of requests that is searched from its start, a queue that is filled faster than it is \
-                emptied, a directory or a file that grows. There is then no steady state, and the mean says how long was measured.",
-    formula: "mean latency of the calls of each interval after the warm-up cut in which all workers were at work (with a trace: of each of 50 equal parts of the calls), 12 or more with 10 calls each \
-              (intervals with fewer are put together); found \
-              when Kendall's τ against time has p ≤ 0.0001 (Mann-Kendall), the last third's mean is ≥ 1.5 times the first third's, and a straight line explains ≥ 60 % of \
-              the variation (85 % where `slow-stretches` are found: a step is no slope); cost = 1 − first third / mean of all",
-    source: "paper 003 §3.3, figure 3 (mean 485 µs, growing with time; sorted lists of requests)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "latency-drift", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let mut found: Option<Finding> = None;
@@ -137,28 +120,18 @@ fn of(measured: &Measured<'_>, series: &SeriesRecording, means: &[f64]) -> Optio
         digits(growth),
         p_text(p)
     );
-    let remedy = Remedy::new("Look for what grows: the size of the file or the directory, requests that are not yet done (queue in the RPC table), dirty memory of the client. Measure with \
-                              sizes fixed, and with several sizes.")
-        .by(Need::Anywhere, "trace = true   # in the study's workload: every call, to see with what it grows")
-        .confirmed_by("`studies/paper003-write-latency.toml` writes files of 25 MB to 450 MB: latency against size");
-    let test = Test { name: "Mann-Kendall, mean latencies against time".into(), p: Some(p), interval: None };
     let time_share = series.total.sum_ns as f64 / measured.operation_ns().max(1) as f64;
     let confidence = if is_noisy(measured) { Confidence::Possible } else { Confidence::Likely };
     Some(
-        Finding::new(&EXPLANATION, confidence, what, remedy)
+        Finding::new(confidence, what)
             .with([
                 Evidence::nanoseconds("mean latency, first third", first),
                 Evidence::nanoseconds("mean latency, last third", last),
                 Evidence::number("Kendall's τ against time", tau),
                 Evidence::number("variation explained by a straight line", explained),
             ])
-            .tested(test)
-            .costs(
-                (1.0 - first / all) * time_share,
-                CostOf::OperationTime,
-                "1 − mean of the first third / mean of all, of this operation's time",
-            )
-            .shown_by(Plot::Latency),
+            .tested("Mann-Kendall, mean latencies against time", p, None)
+            .costs((1.0 - first / all) * time_share),
     )
 }
 

@@ -2,27 +2,14 @@
 
 use super::levels::{Axis, axes, name, placed, points, ratio};
 use super::tools::{digits, p_text};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
-use crate::results::rule::{Compared, Comparison, Whole};
+use crate::vocabulary::*;
 
 /// The server's throughput, and that of the calls of the client, as ratios.
 const LEAST_FASTER: f64 = 1.1;
 const MOST_OF_CALLS: f64 = 0.98;
 const MOST_P: f64 = 0.01;
 
-pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "faster-server-slower-client",
-    group: Group::Phenomenon,
-    title: "A faster server makes the client's writes slower",
-    mechanism: "Writes go into the client's memory; meanwhile it sends what is there, and handles replies. A faster server takes more from the client's processors and locks while the program still \
-                writes: the calls become slower, though all is there earlier. Which server is better then depends on whether the program waits for the flush.",
-    formula: "two levels of a factor of the server or the network, three throughputs of `write-latency`: found when close_throughput (else flush_throughput) is ≥ 1.1 times as high at one and write_throughput \
-              ≤ 0.98 times, each with p ≤ 0.01, within the levels of the other factors; cost = 1 − that, of the throughput of writes",
-    source: "paper 003 §3.4 to 3.5, table 1 (filer and Linux server: 38 and 26 MB/s on the network, 115 and 138 for write(), 140 and 147 without the lock)",
-};
+pub(super) const COMPARISON: Comparison = Comparison { id: "faster-server-slower-client", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
     let axes = axes(whole, |path| !path.starts_with("workload.") && !path.starts_with("clients."));
@@ -78,8 +65,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
 fn finding(
     axis: &Axis<'_>,
     (slow, fast): (usize, usize),
-    done: crate::finding::TestInterval,
-    written: crate::finding::TestInterval,
+    done: TestInterval,
+    written: TestInterval,
     p: f64,
 ) -> Finding {
     let what = format!(
@@ -92,22 +79,14 @@ fn finding(
         digits(written.upper),
         p_text(p)
     );
-    let remedy = Remedy::new("Judge servers by what programs wait for: by the throughput until the close where they flush or close, by that of the calls where files stay open. On the client look at who holds \
-                              locks while requests are sent.")
-        .by(Need::KernelClient, "perf lock record -a -- sleep 10; perf lock report   # on the client")
-        .confirmed_by("`studies/paper003-fast-server.toml` and `studies/paper003-slow-server.toml`, and `benchmaster compare` of both");
-    Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("throughput until all is there, ratio", done.value),
             Evidence::number("throughput of the calls, ratio", written.value),
         ])
-        .tested(Test {
-            name: "t test of ln(write_throughput), within the other factors".into(),
-            p: Some(p),
-            interval: Some(written),
-        })
-        .tested(Test { name: "ln(throughput until all is there)".into(), p: None, interval: Some(done) })
-        .costs(1.0 - written.value, CostOf::Throughput, "1 − ratio of the throughputs of write()")
+        .tested("t test of ln(write_throughput), within the other factors", p, written)
+        .tested("ln(throughput until all is there)", None, done)
+        .costs(1.0 - written.value)
 }
 
 #[cfg(test)]

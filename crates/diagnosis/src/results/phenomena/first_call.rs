@@ -1,14 +1,8 @@
 //! A first call that takes far longer than those that follow.
 
-use benchmaster_record::recording::SeriesRecording;
-
-use super::tools::{digits, latencies, p_text, percent, share, time};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
+use super::tools::{digits, latencies, p_text};
 use crate::results::doubts::noisy_host::is_noisy;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// Times the median.
 const LEAST_RATIO: f64 = 8.0;
@@ -20,20 +14,7 @@ const LEAST_NS: f64 = 500_000.0;
 const LEAST_CALLS: u64 = 50;
 const MOST_P: f64 = 0.005;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "slow-first-call",
-    group: Group::Phenomenon,
-    title: "The first call takes far longer than the others",
-    mechanism: "The first call of a file finds nothing prepared: state is made on client and server, a connection or a session is set up, memory is found, a delegation \
-                is asked for. In a short run it moves the mean, and in every run it is the maximum. Paper 003 leaves it out of its means and tells it apart (about 1 ms \
-                beside 0.1 ms).",
-    formula: "with f the latency of each worker's first call of a kind and m the median of all calls of that kind: found when the median over workers of f is ≥ 8 · m and \
-              ≥ 0.5 ms more than m, and Σ(f − m) ≥ 0.3 % of the time of all calls of that kind; p = the product over workers of (calls as slow as f) / calls, by Fisher's \
-              method, ≤ 0.005, with 50 calls of each worker or more; cost = Σ(f − m) / time of all operations",
-    source: "paper 003 §3.4 (first call about 1 ms, excluded from figure 6)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "slow-first-call", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let judged: Vec<Verdict> = measured
@@ -91,25 +72,17 @@ fn of(measured: &Measured<'_>, number: usize, series: &SeriesRecording) -> Verdi
         percent(part),
         p_text(p)
     );
-    let remedy = Remedy::new("Leave it out: let a warm-up make the first calls, or measure so long that they do not matter; the tables show them apart.")
-        .by(Need::Anywhere, "warm_up = \"1s\"   # in the study's workload")
-        .confirmed_by("the same study with `warm_up`: the maximum falls, the median stays; `studies/paper003-write-latency.toml`");
     // All begin together, and wait for processors that others have.
     let confidence = if is_noisy(measured) { Confidence::Possible } else { Confidence::Certain };
-    let finding = Finding::new(&EXPLANATION, confidence, what, remedy)
+    let finding = Finding::new(confidence, what)
         .with([
             Evidence::nanoseconds("first call, median over workers", typical),
             Evidence::nanoseconds("all calls, median", middle),
             Evidence::number("workers with a first call", first.len() as f64),
             Evidence::number("calls", calls as f64),
         ])
-        .tested(Test { name: name.into(), p: Some(p), interval: None })
-        .costs(
-            share(more, measured.operation_ns() as f64),
-            CostOf::OperationTime,
-            "Σ(first − median) / time of all operations",
-        )
-        .shown_by(Plot::Latency);
+        .tested(name, p, None)
+        .costs(share(more, measured.operation_ns() as f64));
     Verdict::Found(finding)
 }
 

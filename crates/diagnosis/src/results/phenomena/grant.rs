@@ -1,15 +1,9 @@
 //! Delegations that would help and are not granted.
 
-use benchmaster_record::model::{OpenFlag, OperationKind, Step};
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::recording::RpcSource;
+use benchmaster_record::model::{OpenFlag, Step};
 
-use super::tools::{all_execute_ns, digits, execute_ns, ops, percent, share, shares_files, without_rpcs};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
+use super::tools::{all_execute_ns, digits, execute_ns, ops, shares_files, without_rpcs};
+use crate::vocabulary::*;
 
 /// Calls that a delegation would have saved, and their share of all.
 const LEAST_CALLS: u64 = 500;
@@ -17,19 +11,7 @@ const LEAST_SHARE: f64 = 0.3;
 /// Delegations for each file, below which none were of use.
 const FEW: f64 = 0.1;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "delegation-not-granted",
-    group: Group::Phenomenon,
-    title: "No delegations, though they would save most of the calls",
-    mechanism: "With a read delegation a client opens, locks, reads and closes a file by itself. The Linux server grants one when (1) its calls back to the client come through, (2) the file is opened \
-                for reading only, (3) no client has it open for writing, and delegations are switched on. Otherwise each of these is a call.",
-    formula: "s = LOCK, LOCKU, FREE_STATEID and the OPENs and CLOSEs beyond one of each file; found in version 4 with s ≥ 500 and ≥ 30 % of all calls, when delegations granted are < 0.1 for each file: \
-              those that our own client counts, or that the kernel's gave back (DELEGRETURN), which with a delegation that it keeps neither sends LOCKs nor opens again over the wire; the rule that failed is looked for in the \
-              study, and in what the server says of its clients (`clients_callback_up`); cost = execute time of s / of all calls",
-    source: "paper 000 §5.1, §5.2, table 1, observation 7; paper 001, table 2 (6 to 193 times faster with delegations); RFC 8881 §10.4",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "delegation-not-granted", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let opened: u64 = measured.of_kind(OperationKind::Open).map(|series| series.total.count).sum();
@@ -77,10 +59,8 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         percent(share(saved as f64, all as f64)),
         rule.why
     );
-    let remedy = Remedy::new(rule.remedy)
-        .by(rule.needs, rule.command)
-        .confirmed_by("`studies/lab-locked-read.toml`: the same with and without delegations");
-    let finding = Finding::new(&EXPLANATION, rule.confidence, what, remedy)
+    let finding = Finding::new(rule.confidence, what)
+        .advised(case("delegation-not-granted", rule.remedy))
         .with([
             Evidence::number("calls that a delegation would have saved", saved as f64),
             Evidence::number("delegations granted, as far as the client tells", granted as f64),
@@ -88,12 +68,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             Evidence::number("LOCK", ops(measured, &["LOCK"]) as f64),
             Evidence::number("files", files as f64),
         ])
-        .costs(
-            share(took, all_execute_ns(measured) as f64),
-            CostOf::CallTime,
-            "execute time of the calls that would be saved / of all calls",
-        )
-        .shown_by(Plot::Counters);
+        .costs(share(took, all_execute_ns(measured) as f64));
     Verdict::Found(finding)
 }
 
@@ -101,8 +76,6 @@ fn detect(measured: &Measured<'_>) -> Verdict {
 struct Rule {
     why: String,
     remedy: &'static str,
-    needs: Need,
-    command: &'static str,
     confidence: Confidence,
 }
 
@@ -110,9 +83,7 @@ fn failed(measured: &Measured<'_>) -> Rule {
     if measured.run.parameters.delegations == Some(false) {
         return Rule {
             why: "the study switches them off".into(),
-            remedy: "Switch them on where no client writes what others read.",
-            needs: Need::Anywhere,
-            command: "[server] delegations = true   # or [lab] delegations = true",
+            remedy: "off",
             confidence: Confidence::Certain,
         };
     }
@@ -123,9 +94,7 @@ fn failed(measured: &Measured<'_>) -> Rule {
                 digits(confirmed - up),
                 digits(confirmed)
             ),
-            remedy: "Let the server's calls come through: with version 4.1 they use the client's connection; with 4.0 a firewall or address translation in between stops them.",
-            needs: Need::LinuxServer,
-            command: "mount -o vers=4.1; cat /proc/fs/nfsd/clients/*/info   # on the server: `callback state: UP`",
+            remedy: "callback",
             confidence: Confidence::Certain,
         };
     }
@@ -141,25 +110,19 @@ fn failed(measured: &Measured<'_>) -> Rule {
     match (reads, writes) {
         (false, true) => Rule {
             why: "all files are opened for writing".into(),
-            remedy: "Open files that are only read with O_RDONLY: servers that grant read delegations alone need it.",
-            needs: Need::Anywhere,
-            command: "open(path, O_RDONLY)   # in the study: leave the flags \"write\" and \"write-only\" out",
+            remedy: "opened-for-writing",
             confidence: Confidence::Likely,
         },
         (true, true) => Rule {
             why: "the files are also opened for writing".into(),
-            remedy: "Keep what is written apart from what is read.",
-            needs: Need::Anywhere,
-            command: "a fileset of their own for the workers that write",
+            remedy: "also-written",
             confidence: Confidence::Possible,
         },
         _ => Rule {
             why:
                 "the files are opened for reading only, so the server does not grant any, or cannot call back"
                     .into(),
-            remedy: "Look whether the server grants delegations, and whether its calls come through.",
-            needs: Need::LinuxServer,
-            command: "sysctl fs.leases-enable; cat /proc/fs/nfsd/clients/*/info   # on a Linux server",
+            remedy: "not-granted",
             confidence: Confidence::Likely,
         },
     }
@@ -192,7 +155,7 @@ mod tests {
     use super::super::made;
     use super::*;
 
-    fn recording(locks: u64, source: RpcSource) -> benchmaster_record::recording::Recording {
+    fn recording(locks: u64, source: RpcSource) -> Recording {
         let mut recording = made::recording("locks", 8.0);
         made::series(&mut recording, OperationKind::Open, 0, &[(200_000, 1_000)]);
         made::series(&mut recording, OperationKind::Lock, 0, &[(200_000, 10_000)]);

@@ -3,37 +3,20 @@
 use std::collections::BTreeSet;
 
 use benchmaster_analysis::counts;
-use benchmaster_record::recording::Recording;
-use benchmaster_record::results::{RunKey, RunRecord};
+use benchmaster_record::results::RunKey;
 use benchmaster_stats::share::wilson;
 use benchmaster_stats::{hash_cast, mean, standard_deviation};
 
 use super::clients::together;
-use super::tools::{digits, percent};
-use super::winners::{ONE_FAIR_QUEUE, transmit_queues, winners};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{
-    AtTreatment, Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test, TestInterval,
-};
-use crate::results::rule::{Compared, Comparison, Whole};
-use crate::words::plural;
+use super::tools::digits;
+use super::winners::{transmit_queues, winners};
+use crate::vocabulary::*;
 
 const LEAST_RUNS: usize = 5;
 /// What the sum over clients may vary by.
 const MOST_VARIATION: f64 = 0.05;
 
-pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "hash-cast",
-    group: Group::Phenomenon,
-    title: "Which clients win changes from run to run as hashing of connections would have it",
-    mechanism: "Connections are hashed to the transmit queues of the server's network card when a run begins. Each run draws again: in some all are alike, in most two or more share a queue, and the sum is always \
-                what the link carries. So differences between runs of a single client are luck, and no property of it.",
-    formula: "in 5 or more runs of a treatment with n clients: k runs with winners and losers (see `winners-and-losers`); found when k ≥ 2, different clients lose in them, the sum over clients varies by ≤ 5 %, \
-              and P(ratio ≥ 1.5 | n connections, as many queues as the emulated network has, else 8) is within the 95 % Wilson interval of k / runs; not where clients begin one after the other; cost = mean over these runs of 1 − losers' rate / mean rate",
-    source: "paper 000 §4.2 to 4.3, figures 5 and 6, observations 3 and 4 (about 80 % of the experiments; always 112 MB/s together); paper 001, figure 3",
-};
+pub(super) const COMPARISON: Comparison = Comparison { id: "hash-cast", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
     let mut compared = Compared { irrelevant: true, ..Compared::default() };
@@ -112,12 +95,8 @@ fn judge(rates: &[Rated], clients: u32, queues: u32) -> Option<Finding> {
         percent(variation),
         percent(expected)
     );
-    let remedy = Remedy::new("Do not judge clients by single runs. One transmit queue with fair queueing at the server ends it; more connections per client make it smaller.")
-        .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
-        .by(Need::EmulatedNetwork, ONE_FAIR_QUEUE)
-        .confirmed_by("`benchmaster simulate hash-cast` for your number of clients and queues; `studies/paper000-hash-cast.toml` with the server's URL");
     Some(
-        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+        Finding::new(Confidence::Likely, what)
             .with([
                 Evidence::number("runs with winners and losers", patterns.len() as f64),
                 Evidence::number("groups of losers that differ", losers.len() as f64),
@@ -125,13 +104,12 @@ fn judge(rates: &[Rated], clients: u32, queues: u32) -> Option<Finding> {
                 Evidence::number("winners' rate / losers' rate, mean", ratio),
                 Evidence::number("variation of the rate of all clients over runs", variation),
             ])
-            .tested(Test {
-                name: "share of runs with winners and losers (Wilson)".into(),
-                p: None,
-                interval: Some(TestInterval { value: seen, lower: low, upper: high, confidence: 0.95 }),
-            })
-            .costs(lost, CostOf::Throughput, "mean over these runs of 1 − losers' rate / mean rate")
-            .shown_by(Plot::Clients),
+            .tested(
+                "share of runs with winners and losers (Wilson)",
+                None,
+                TestInterval { value: seen, lower: low, upper: high, confidence: 0.95 },
+            )
+            .costs(lost),
     )
 }
 

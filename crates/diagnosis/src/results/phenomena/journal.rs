@@ -1,16 +1,11 @@
 //! Blocks that a server's journal writes for synchronous writes.
 
-use benchmaster_record::model::OperationKind;
 use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::value_at;
 
-use super::tools::{digits, ops, percent, share};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
+use super::tools::{digits, ops};
 use crate::results::limits::server_journal::commit_ns;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 const LEAST_WRITES: u64 = 200;
 /// Blocks of the journal for each WRITE.
@@ -20,18 +15,7 @@ const LEAST_COMMITS: f64 = 0.02;
 /// Of a sum that is known from means in whole numbers.
 const MOST_ERROR: f64 = 0.25;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "journal-amplification",
-    group: Group::Phenomenon,
-    title: "Each synchronous write makes the server's journal write, too",
-    mechanism: "An O_SYNC write over NFS is a WRITE with FILE_SYNC: the server makes data and metadata stable before it answers, and ext4 commits a transaction of its journal for it (inode, block \
-                map, bitmaps, commit record). A local ext4 does less, and with more clients at once one transaction serves several writes: blocks per write fall, throughput rises.",
-    formula: "blocks = growth of transactions · (mean_logged_blocks + ½) of jbd2, whose means are cut off to whole numbers; found with 200 WRITEs or more when blocks / WRITE ≥ 0.5 and commits asked for / WRITE ≥ 0.02; cost = transactions · mean \
-              time of a commit / measured time",
-    source: "paper 000 §6.2, figure 10, observation 9 (2.7 journal I/Os for each NFS write with 1 client, 0.96 with 5)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "journal-amplification", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let written: u64 = measured.of_kind(OperationKind::Write).map(|series| series.total.count).sum();
@@ -63,11 +47,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         busiest.handles.map_or_else(String::new, |handles| format!(" of {} changes each", digits(handles))),
         percent(time_share)
     );
-    let remedy = Remedy::new("Put the journal on a device of its own, with a write cache that survives loss of power; write more with each O_SYNC write, or flush once after many.")
-        .by(Need::ServerHost, "mke2fs -O journal_dev /dev/FAST && mke2fs -t ext4 -J device=/dev/FAST /dev/DATA")
-        .by(Need::LocalFileSystem, "mke2fs -O journal_dev /dev/FAST && mke2fs -t ext4 -J device=/dev/FAST /dev/DATA")
-        .confirmed_by("`studies/lab-sequential-write.toml`: the same writes with and without O_SYNC, and by 1 to 5 clients");
-    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    let finding = Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("blocks of the journal for each WRITE", blocks),
             Evidence::number("commits asked for, for each WRITE", commits),
@@ -75,8 +55,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             Evidence::number("WRITE", writes as f64),
         ])
         .with(busiest.handles.map(|handles| Evidence::number("changes in a transaction", handles)))
-        .costs(time_share, CostOf::Time, "transactions · mean time of a commit / measured time")
-        .shown_by(Plot::Counters);
+        .costs(time_share);
     Verdict::Found(finding)
 }
 

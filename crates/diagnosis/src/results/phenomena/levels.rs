@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use benchmaster_analysis::counts;
-use benchmaster_record::results::{CheckKind, FactorRecord, RunRecord, TreatmentRecord, numeric_values};
+use benchmaster_record::results::{FactorRecord, TreatmentRecord, numeric_values};
 use benchmaster_stats::mean;
 
-use crate::finding::{AtTreatment, Finding, Plot, TestInterval};
-use crate::results::rule::Whole;
 pub(super) use crate::results::slope::Slope;
 use crate::results::slope::Within;
+use crate::vocabulary::*;
 
 /// A factor that sets a parameter of some kind.
 #[derive(Debug, Clone)]

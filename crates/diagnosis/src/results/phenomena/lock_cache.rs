@@ -1,32 +1,13 @@
 //! Locks that make clients forget what they have cached.
 
-use benchmaster_record::model::OperationKind;
-use benchmaster_record::recording::RpcSource;
-
-use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, percent, share, shares_files};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
+use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, shares_files};
+use crate::vocabulary::*;
 
 const LEAST_LOCKS: u64 = 100;
 /// GETATTRs, or READs, for each LOCK.
 const LEAST_PER_LOCK: f64 = 0.5;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "lock-invalidates-cache",
-    group: Group::Phenomenon,
-    title: "Every lock makes the client ask again for what it has cached",
-    mechanism: "A client that takes a lock must see what others wrote before (RFC 8881 §10.3.1): Linux asks for the attributes again after each LOCK, and where the server's \
-                times are too coarse to show a change (1 s), it throws the file's whole cache away and reads it again; read locks and locks of one byte do it, too. With a \
-                delegation locks are the client's own affair, and nothing of that is sent.",
-    formula: "r = READs beyond the first of each file (READ − files), g = GETATTRs; found with 100 or more LOCKs when g ≥ 0.5 · LOCKs, or with the kernel's client r ≥ 0.5 · LOCKs, and \
-              each file was read twice or more; cost = execute time of GETATTR, READ (its part r), LOCK, LOCKU and FREE_STATEID / execute time of all calls",
-    source: "paper 000 §5.2, table 1, observation 6; paper 001, table 2; RFC 8881 §10.3.1",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "lock-invalidates-cache", detect };
 
 const LOCKS: [&str; 3] = ["LOCK", "LOCKU", "FREE_STATEID"];
 
@@ -66,25 +47,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         digits(per_lock(again)),
         percent(part)
     );
-    let remedy = Remedy::new(
-        "Where no other client writes these files, let the server delegate them: locks, reads and attributes are then the client's own. A server with fine times saves the READs.",
-    )
-    .by([Need::EmbeddedServer, Need::DelegationsNotOn], "[server] delegations = true")
-    .by(Need::LinuxServer, "sysctl fs.leases-enable=1   # on a Linux server; mount with vers=4.1 or later")
-    .confirmed_by("`studies/lab-locked-read.toml`: the same locks with and without delegations");
-    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    let finding = Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("LOCK", locks as f64),
             Evidence::number("GETATTR for each LOCK", per_lock(attributes)),
             Evidence::number("READ of what had been read before, for each LOCK", per_lock(again)),
             Evidence::number("FREE_STATEID", ops(measured, &["FREE_STATEID"]) as f64),
         ])
-        .costs(
-            part,
-            CostOf::CallTime,
-            "execute time of LOCK, LOCKU, FREE_STATEID, GETATTR and repeated READs / of all calls",
-        )
-        .shown_by(Plot::Counters);
+        .costs(part);
     Verdict::Found(finding)
 }
 

@@ -2,27 +2,13 @@
 
 use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
 use super::tools::{digits, p_text};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test, TestInterval};
-use crate::results::rule::{Compared, Comparison, Whole};
-use benchmaster_record::results::CheckKind;
+use crate::vocabulary::*;
 
 /// A ratio of so much, or its reverse.
 const LEAST: f64 = 1.1;
 const MOST_P: f64 = 0.02;
 
-pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "mtu-effect",
-    group: Group::Phenomenon,
-    title: "The size of frames changes the throughput",
-    mechanism: "Each frame costs the processors an interrupt's share, a checksum and a header; frames of 9,000 bytes are a sixth as many as those of 1,500. Where processors limit, larger frames give \
-                throughput; over UDP they also spare fragments, of which one lost loses all. Where the network or the disk limits, they give nothing but idle processors.",
-    formula: "ratio of the rates at two sizes of frames, over all workloads and within the levels of the other factors, runs with the check `cached-reads` left out; found when it is ≥ 1.1 (or ≤ 1 / 1.1) \
-              with p ≤ 0.02; cost = 1 − slower / faster, of the throughput. A factor with `mtu` or `jumbo` in the name of its parameter",
-    source: "paper 002, table of MTU 1500 and 9000 (block reads +82 % for 1 GB, block writes +64 % for 500 MB)",
-};
+pub(super) const COMPARISON: Comparison = Comparison { id: "mtu-effect", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
     let is = |text: &str| {
@@ -74,13 +60,13 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
             .by(Need::EmulatedNetwork, "--set network.mtu=9000")
             .by(Need::RealNetwork, "ip link set dev DEVICE mtu 9000; ping -M do -s 8972 SERVER   # the second proves the way")
             .confirmed_by("the same study with both sizes and a look at the processors (`cpu.busy`)");
-        let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+        let finding = Finding::new(Confidence::Certain, what).advised(remedy)
             .with([
                 Evidence::number("ratio of the rates", interval.value),
                 Evidence::number("runs compared", points.len() as f64),
             ])
-            .tested(Test { name: "t test of ln(rate), within the other factors".into(), p: Some(slope.p()), interval: Some(interval) })
-            .costs(1.0 - 1.0 / magnitude(&interval), CostOf::Throughput, "1 − slower / faster");
+            .tested("t test of ln(rate), within the other factors", slope.p(), interval)
+            .costs(1.0 - 1.0 / magnitude(&interval));
         placed(whole, finding, None, axis, slower)
     }))
 }

@@ -1,16 +1,10 @@
 //! More opening, closing and locking than reading and writing.
 
-use super::tools::{all_execute_ns, execute_ns, ops, percent, share, without_rpcs};
-use crate::diagnosis::Verdict;
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING, OPENS};
-use benchmaster_record::model::OperationKind;
-use benchmaster_record::nfs::NfsVersion;
+use super::tools::{all_execute_ns, execute_ns, ops, without_rpcs};
+use crate::mountstats::{AROUND, LEAST_OF_OPENS, LEAST_OPENING};
+use crate::vocabulary::*;
 
-use crate::measured::Measured;
-use crate::results::rule::Detector;
-
-pub(super) const DETECTOR: Detector = Detector { explanation: &OPENS, detect };
+pub(super) const DETECTOR: Detector = Detector { id: "open-close-share", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if measured.operations() == 0 {
@@ -38,19 +32,19 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             + ops(measured, &["DELEGRETURN"]);
     let remedy = remedy(around, opens, locks, created, granted)
         .confirmed_by("`studies/paper001-delegations.toml` compares versions with and without delegations");
-    let finding = Finding::new(&OPENS, Confidence::Certain, what, remedy)
+    let finding = Finding::new(Confidence::Certain, what)
+        .advised(remedy)
         .with([
             Evidence::number("calls", calls as f64),
             Evidence::number("OPEN and the like", opens as f64),
             Evidence::number("CLOSE", ops(measured, &["CLOSE", "OPEN_DOWNGRADE"]) as f64),
             Evidence::number("LOCK, LOCKU, LOCKT", locks as f64),
         ])
-        .costs(
+        .costs_as(
             share(execute_ns(measured, &AROUND) as f64, all_execute_ns(measured) as f64),
             CostOf::CallTime,
             "execute time of these calls / of all calls",
-        )
-        .shown_by(Plot::Counters);
+        );
     Verdict::Found(finding)
 }
 

@@ -1,14 +1,7 @@
 //! More read from the server than by applications.
 
-use benchmaster_record::model::OperationKind;
-use benchmaster_record::recording::RpcSource;
-
-use super::tools::{NO_RPCS, percent, rate, share};
-use crate::diagnosis::Verdict;
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::mountstats::READAHEAD;
-use crate::results::rule::Detector;
+use super::tools::NO_RPCS;
+use crate::vocabulary::*;
 
 /// Bytes on the wire for each byte that applications read.
 const LEAST_RATIO: f64 = 1.2;
@@ -17,7 +10,7 @@ const LEAST: u64 = 8 << 20;
 /// Bytes of a reply beside the data.
 const HEADER: u64 = 200;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &READAHEAD, detect };
+pub(super) const DETECTOR: Detector = Detector { id: "readahead-waste", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let application = measured.bytes(OperationKind::Read);
@@ -55,14 +48,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
     let remedy = Remedy::new("For random reads make the readahead smaller, down to the size of a read but not to 0, or let applications tell (`posix_fadvise(POSIX_FADV_RANDOM)`).")
         .by(Need::KernelClient, "echo 64 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
         .confirmed_by("`studies/lab-readahead.toml`, or `studies/paper000-random-read.toml` on the mount: both throughputs for several readaheads");
-    let finding = Finding::new(&READAHEAD, confidence, what, remedy)
+    let finding = Finding::new(confidence, what)
+        .advised(remedy)
         .with([
             Evidence::bytes_per_second("read by the workload (ART)", art),
             Evidence::bytes_per_second("data in replies to READ (CRT)", crt),
             Evidence::number("READs for each read of the workload", reads(measured)),
         ])
-        .costs(part, CostOf::WireBytes, "1 − ART / CRT")
-        .shown_by(Plot::Time);
+        .costs_as(part, CostOf::WireBytes, "1 − ART / CRT");
     Verdict::Found(finding)
 }
 

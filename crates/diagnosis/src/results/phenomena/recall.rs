@@ -1,15 +1,7 @@
 //! Opens that wait until a delegation has come back from another client.
 
-use benchmaster_record::model::OperationKind;
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::recording::{RpcSource, SeriesRecording};
-
-use super::tools::{latencies, ops, percent, share, time, without_rpcs};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
+use super::tools::{latencies, ops, without_rpcs};
+use crate::vocabulary::*;
 
 /// Delegations that came back.
 const LEAST_RETURNED: u64 = 5;
@@ -23,18 +15,7 @@ const STEPS_NS: [(u64, u64); 4] = [
     (1_485_000_000, 1_620_000_000),
 ];
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "delegation-recall",
-    group: Group::Phenomenon,
-    title: "Opening a file that is delegated elsewhere waits in steps of 100 ms",
-    mechanism: "A client that opens a file for writing makes the server recall the delegations that others hold on it. The server does not wait: it answers NFS4ERR_DELAY, and the Linux client asks \
-                again after 100 ms, then after twice as long each time. The recall itself takes a round trip; the open takes 100 ms or more, 500 round trips of a local network.",
-    formula: "found when 5 or more delegations were returned (DELEGRETURN, or recalls told by the client) and ≥ 5 % of the calls of a kind (5 or more) took 99–140, 297–350, 693–770 or 1,485–1,620 ms, \
-              which are the waits 100, 100 + 200, … ms; cost = time of these calls / time of all operations",
-    source: "paper 000 §5.3, tables 2 and 3, observation 8 (0.2 s without, 100 s with delegations); paper 001; RFC 8881 §10.2, §15.1.1.3",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "delegation-recall", detect };
 
 const KINDS: [OperationKind; 8] = [
     OperationKind::Open,
@@ -78,11 +59,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         worst.calls,
         time(worst.ns / worst.calls as f64)
     );
-    let remedy = Remedy::new("Delegations cost where clients write what others have open: switch them off for such exports, or let each client work on files of its own.")
-        .by(Need::EmbeddedServer, "[server] delegations = false")
-        .by(Need::LinuxServer, "sysctl fs.leases-enable=0   # on a Linux server, before nfsd starts")
-        .confirmed_by("`studies/lab-delegation-recall.toml`: the same opens with and without delegations");
-    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    let finding = Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("calls that took a step of 100 ms, or several", worst.calls as f64),
             Evidence::number("their share of the calls of that kind", worst.share),
@@ -90,12 +67,7 @@ fn detect(measured: &Measured<'_>) -> Verdict {
             Evidence::number("delegations that came back", returned as f64),
             Evidence::number("OPEN", ops(measured, &["OPEN"]) as f64),
         ])
-        .costs(
-            share(worst.ns, measured.operation_ns() as f64),
-            CostOf::OperationTime,
-            "time of the calls that waited / time of all operations",
-        )
-        .shown_by(Plot::Latency);
+        .costs(share(worst.ns, measured.operation_ns() as f64));
     // The kernel's client does not tell of them here.
     let told = (rpc.source == RpcSource::Client).then(|| event("delay") as f64);
     let delays = told.map(|delays| Evidence::number("answers to come again later (NFS4ERR_DELAY)", delays));

@@ -4,14 +4,9 @@ use benchmaster_stats::change::{EDivisive, e_divisive};
 use benchmaster_stats::standard_deviation;
 
 use super::clients::course;
-use super::tools::{digits, p_text, percent};
+use super::tools::{digits, p_text};
 use super::transmit_queues::Hashed;
-use super::winners::ONE_FAIR_QUEUE;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// Parts of the time in which all clients are at work.
 const PARTS: usize = 40;
@@ -24,19 +19,7 @@ const MOST_VARIATION: f64 = 0.15;
 const MOST_CHANGE_OF_ALL: f64 = 0.15;
 const MOST_P: f64 = 0.01;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "rehash",
-    group: Group::Phenomenon,
-    title: "A client's share of the bandwidth jumps in the middle of a run",
-    mechanism: "A connection keeps its transmit queue as long as data are unacknowledged. When it is idle for a moment, it is hashed again: a loser may become a winner, and those that \
-                shared its old queue get more, while all together move as much as before.",
-    formula: "each client's share of what all moved, in 40 equal parts of the time in which all are at work (from the trace, or the counters of clients' hosts); found when E-divisive finds \
-              one change (p ≤ 0.01 after Holm's rule over clients), with a ratio ≥ 1.4, ≤ 15 % variation on each side with six parts or more, and the sum over all clients changes by \
-              ≤ 15 %; where connections' queues were sampled (`transmit_queues`), certain if one changed within a twentieth of the run from it, else possible; cost = 1 − lower share / higher share, of that client's throughput, over the time of the lower one",
-    source: "paper 001, figure 2 (at 270 s Client5 was rehashed to tx5)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "rehash", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let mut clients: Vec<u32> = measured.recording.workers.iter().map(|worker| worker.client).collect();
@@ -132,29 +115,20 @@ fn finding(measured: &Measured<'_>, client: u32, change: &Change) -> Finding {
         digits(change.ratio()),
         p_text(change.p)
     );
-    let remedy = Remedy::new("The division among clients is the network card's, not the server's or the clients': one transmit queue with fair queueing ends it.")
-        .by(Need::EmulatedNetwork, ONE_FAIR_QUEUE)
-        .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server")
-        .confirmed_by("`studies/paper001-hash-cast.toml` with the server's URL, with one queue and with all");
-    Finding::new(&EXPLANATION, confidence, what, remedy)
+    Finding::new(confidence, what)
         .with([
             Evidence::number("share before", change.before),
             Evidence::number("share after", change.after),
             Evidence::nanoseconds("time of the change", at as f64),
         ])
-        .tested(Test {
-            name: "E-divisive, this client's share of all".into(),
-            p: (confidence != Confidence::Certain).then_some(change.p),
-            interval: None,
-        })
-        .costs(
-            (1.0 - 1.0 / change.ratio()) * low,
-            CostOf::Throughput,
-            "1 − lower / higher share, of this client, for as long as it had the lower one",
+        .tested(
+            "E-divisive, this client's share of all",
+            (confidence != Confidence::Certain).then_some(change.p),
+            None,
         )
+        .costs((1.0 - 1.0 / change.ratio()) * low)
         .of_clients([client.to_string()])
         .between(from, to)
-        .shown_by(Plot::Clients)
 }
 
 #[cfg(test)]

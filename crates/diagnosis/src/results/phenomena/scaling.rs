@@ -1,11 +1,8 @@
 //! Rates that fall with the number of clients, or with the size of files.
 
 use super::levels::{Axis, Slope, axes, name, placed, points, rates, slope, typical};
-use super::tools::{digits, p_text, percent};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
-use crate::results::rule::{Compared, Comparison, Whole};
-use benchmaster_record::results::CheckKind;
+use super::tools::{digits, p_text};
+use crate::vocabulary::*;
 
 /// From the smallest to the largest level.
 const MOST_LEFT: f64 = 0.8;
@@ -13,62 +10,23 @@ const MOST_LEFT: f64 = 0.8;
 const MOST_P: f64 = 0.025;
 
 pub(super) const CLIENTS: Comparison =
-    Comparison { explanation: &WITH_CLIENTS, compare: |whole| compare(whole, &OF_CLIENTS) };
+    Comparison { id: "falls-with-clients", compare: |whole| compare(whole, &OF_CLIENTS) };
 
 pub(super) const FILE_SIZE: Comparison =
-    Comparison { explanation: &WITH_SIZE, compare: |whole| compare(whole, &OF_SIZE) };
-
-const WITH_CLIENTS: Explanation = Explanation {
-    id: "falls-with-clients",
-    group: Group::Phenomenon,
-    title: "The more clients, the less all of them move together",
-    mechanism: "A server that is busy with one client has nothing left for a second; what is lost comes on top: each client reads on, but between the calls of one come those of others, so that sequential \
-                reads become random on the server's disk, its cache holds less of each, and locks are fought for. Writes are put together by the server's memory and may stay flat.",
-    formula: "least-squares slope b of ln(rate of all clients) over ln(clients), within the levels of the other factors, runs with the check `cached-reads` left out; found when b < 0 with p ≤ 0.025 \
-              (one-sided) and (most / fewest clients)^b ≤ 0.8; cost = 1 − that, of the throughput",
-    source: "paper 002, table of clients (reads of 2 GB: 24.8, 19.5, 12.2, 10.5 MB/s with 1, 2, 5, 10 clients; writes stay at 20.5)",
-};
-
-const WITH_SIZE: Explanation = Explanation {
-    id: "falls-with-file-size",
-    group: Group::Phenomenon,
-    title: "The larger the files, the slower",
-    mechanism: "Small files fit a cache: the client's, the server's, or a disk controller's. With larger ones more and more of the work reaches what is behind it, until the rate is that of the slowest \
-                part. A step means that a cache ends there; a slope means that each byte costs more (lists that grow, fragmented space).",
-    formula: "as `falls-with-clients`, over ln(file size)",
-    source: "paper 002, tables of file sizes (block writes 26.3 MB/s for 100 MB, 15.7 for 1 GB; reads 177 MB/s up to 100 MB, then 16); paper 003, figures 1 and 7",
-};
+    Comparison { id: "falls-with-file-size", compare: |whole| compare(whole, &OF_SIZE) };
 
 struct Of {
-    explanation: &'static Explanation,
     wanted: fn(&str) -> bool,
     more: &'static str,
-    remedy: fn() -> Remedy,
 }
 
-static OF_CLIENTS: Of = Of {
-    explanation: &WITH_CLIENTS,
-    wanted: |path| path == "clients.count",
-    more: "clients",
-    remedy: || {
-        Remedy::new("Limit how many clients work at once, or give the server what is fought for: memory for its cache, readahead for each stream, more disks. See which of it the findings of the \
-                     largest number of clients name.")
-            .by(Need::ServerHost, "blockdev --setra 16384 /dev/DEVICE   # on the server: larger reads between which the disk moves")
-            .confirmed_by("`studies/paper002-write-read.toml` before and after")
-    },
-};
+static OF_CLIENTS: Of = Of { wanted: |path| path == "clients.count", more: "clients" };
 
 static OF_SIZE: Of = Of {
-    explanation: &WITH_SIZE,
     wanted: |path| {
         path.rsplit('.').next().is_some_and(|last| last == "file_size" || last == "size" || last == "bytes")
     },
     more: "size of the files",
-    remedy: || {
-        Remedy::new("Tell results with the size of the files, and measure with files beyond all caches if it is the storage that matters; more memory moves the place where it falls.")
-            .by(Need::Anywhere, "file_size = \"2 × memory of client and server\"   # in the workload; run.cache = \"remount\"")
-            .confirmed_by("`studies/paper002-file-size.toml` with sizes close to where it falls")
-    },
 };
 
 fn compare(whole: &Whole<'_>, of: &'static Of) -> Compared {
@@ -110,7 +68,7 @@ fn finding(
     of: &Of,
     axis: &Axis<'_>,
     slope: &Slope,
-    left: crate::finding::TestInterval,
+    left: TestInterval,
     at: [usize; 2],
     ends: [f64; 2],
 ) -> Finding {
@@ -125,19 +83,19 @@ fn finding(
         p_text(slope.p() / 2.0)
     );
     let doubling = slope.ratio(2f64.ln(), 0.95);
-    Finding::new(of.explanation, Confidence::Certain, what, (of.remedy)())
+    Finding::new(Confidence::Certain, what)
         .with([
             Evidence::per_second("rate at the least, geometric mean", ends[0]),
             Evidence::per_second("rate at the most, geometric mean", ends[1]),
             Evidence::number("rate after each doubling", doubling.value),
             Evidence::number("degrees of freedom", slope.df),
         ])
-        .tested(Test {
-            name: format!("regression of ln(rate) on ln({}), rate that is left", of.more),
-            p: Some(slope.p() / 2.0),
-            interval: Some(left),
-        })
-        .costs(
+        .tested(
+            format!("regression of ln(rate) on ln({}), rate that is left", of.more),
+            slope.p() / 2.0,
+            left,
+        )
+        .costs_as(
             1.0 - left.value,
             CostOf::Throughput,
             format!("1 − rate that is left, {} by the fitted line", digits(left.value)),

@@ -3,28 +3,14 @@
 use benchmaster_stats::equivalence::{Verdict, ratio_band, verdict};
 
 use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
-use super::tools::percent;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, Evidence, Finding, Need, Remedy, Test, TestInterval};
-use crate::results::rule::{Compared, Comparison, Whole};
+use crate::vocabulary::*;
 
 /// Differences that do not matter.
 const BAND: f64 = 0.1;
 /// Two one-sided tests at 5 %.
 const CONFIDENCE: f64 = 0.9;
 
-pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "server-threads-without-effect",
-    group: Group::Phenomenon,
-    title: "The number of the server's threads makes no difference",
-    mechanism: "A thread serves one request at a time. Once there are as many as requests that can be under way at what limits (disk, network, a processor), more of them only wait in another \
-                place. Too few would show in the server's counters of requests that found no thread.",
-    formula: "ratios of the rates at each number of threads to those at the first, over all workloads and within the levels of the other factors; found when the 90 % interval of every one is within \
-              1 / 1.1 to 1.1 (two one-sided tests at 5 %: equivalence is shown, not merely no difference); where they differ nothing is found; else it is undecided",
-    source: "paper 002, table of 8 and 16 nfsd (20,553 and 20,781 KB/s …); paper 000 §2 (32 threads; other numbers no noticeable difference)",
-};
+pub(super) const COMPARISON: Comparison = Comparison { id: "server-threads-without-effect", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
     let axes = axes(whole, |path| {
@@ -77,19 +63,12 @@ fn judge(whole: &Whole<'_>, axis: &Axis<'_>) -> Result<Option<Finding>, String> 
         percent(interval.lower),
         percent(interval.upper)
     );
-    let remedy = Remedy::new("Leave the number as it is, and look at what limits. Requests that found no thread would be counted by the server.")
-        .by(Need::LinuxServer, "cat /proc/fs/nfsd/pool_stats   # on a Linux server: `sockets-enqueued` that grows with `packets-arrived` asks for more threads")
-        .confirmed_by("`studies/lab-server-threads.toml`, down to one thread");
-    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    let finding = Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("rate, as a share of that at the first number", interval.value),
             Evidence::number("runs compared", points.len() as f64),
         ])
-        .tested(Test {
-            name: "equivalence within 10 % (two one-sided t tests), of the widest interval".into(),
-            p: None,
-            interval: Some(interval),
-        });
+        .tested("equivalence within 10 % (two one-sided t tests), of the widest interval", None, interval);
     Ok(Some(placed(whole, finding, None, axis, other)))
 }
 

@@ -1,13 +1,7 @@
 //! Reads that go over the wire page by page.
 
-use benchmaster_record::model::OperationKind;
-
-use super::tools::{all_execute_ns, digits, execute_ns, share, size, without_rpcs};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
+use super::tools::{all_execute_ns, digits, execute_ns, without_rpcs};
+use crate::vocabulary::*;
 
 /// Bytes of a page, and of what a reply has beside the data: at least 128 without attributes.
 const PAGE: f64 = 4096.0;
@@ -20,18 +14,7 @@ const LEAST_PAGES: f64 = 2.0;
 const LEAST_SPLIT: f64 = 1.5;
 const LEAST_CALLS: u64 = 100;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "single-page-reads",
-    group: Group::Phenomenon,
-    title: "Large reads go over the wire page by page",
-    mechanism: "With a readahead of 0 Linux' page cache reads each missing page by itself (`readpage` instead of `readpages`), one after the other: a read of 64 KiB becomes 16 round trips \
-                of 4 KiB instead of one READ, however large `rsize` is.",
-    formula: "found when the mean READ has ≤ 1.25 pages (5 KiB) of data while the workload's mean read has 2 pages or more, rsize too, and there are ≥ 1.5 READs for each read (100 or \
-              more); cost = (1 − 1 / READs for each read) · execute time of READ / of all calls, as one round trip would do",
-    source: "paper 000 §3.3 (maximum readahead 0: 22 MB/s; 64 KiB: 68 MB/s)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "single-page-reads", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let count: u64 = measured.of_kind(OperationKind::Read).map(|series| series.total.count).sum();
@@ -57,20 +40,14 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         size(mean),
         size(rpc.connection.rsize as f64)
     );
-    let remedy = Remedy::new(
-        "Set a readahead of at least one read; 0 does not only end reading ahead, it splits reads.",
-    )
-    .by(Need::KernelClient, "echo 128 > /sys/class/bdi/$(mountpoint -d /MOUNT)/read_ahead_kb")
-    .confirmed_by("`studies/lab-readahead.toml`: reads of 64 KiB with a readahead of 0 and of 128 KiB");
-    let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+    let finding = Finding::new(Confidence::Likely, what)
         .with([
             Evidence::bytes("bytes of a read of the workload", asked),
             Evidence::bytes("data of a READ", mean),
             Evidence::number("READs for each read of the workload", split),
             Evidence::bytes("rsize", rpc.connection.rsize as f64),
         ])
-        .costs(part, CostOf::CallTime, "(1 − 1 / READs for each read) · execute time of READ / of all calls")
-        .shown_by(Plot::Counters);
+        .costs(part);
     Verdict::Found(finding)
 }
 

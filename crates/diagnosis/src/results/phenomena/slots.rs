@@ -1,14 +1,10 @@
 //! More threads than a session has slots.
 
 use benchmaster_analysis::counts;
-use benchmaster_record::phase::Phase;
-use benchmaster_record::results::RunRecord;
 
 use super::levels::{Axis, Point, axes, is_at, name, placed, points, rates, ratio, runs_at, typical};
-use super::tools::{digits, percent, rate, share};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
-use crate::results::rule::{Compared, Comparison, Whole};
+use super::tools::digits;
+use crate::vocabulary::*;
 
 /// The most that the rate may rise beyond the slots.
 const MOST_RISE: f64 = 1.15;
@@ -17,18 +13,7 @@ const LEAST_QUEUE: f64 = 0.2;
 /// Times as much is asked for.
 const LEAST_MORE: f64 = 1.5;
 
-pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "threads-beyond-slots",
-    group: Group::Phenomenon,
-    title: "Beyond the slots of a session more threads bring nothing",
-    mechanism: "A session of version 4.1 has a fixed number of slots, and each outstanding call needs one: the server remembers a reply for each (at most 160 in Linux' servers of the papers). More threads than slots \
-                wait on the client. Version 3 has no such limit, and goes on.",
-    formula: "a factor that raises the operations that a client has under way (workers, outstanding): rate at its level n just within the slots and at the largest beyond them; found when the upper end of the 95 % \
-              interval of the ratio is ≤ 1.15 although ≥ 1.5 times as much is asked for, and calls beyond spend ≥ 20 % of their time in the queue; cost = the queue's share of the calls' time there",
-    source: "paper 001, figure 6 (above 64 threads v4.1 falls below v3; 160 slots)",
-};
+pub(super) const COMPARISON: Comparison = Comparison { id: "threads-beyond-slots", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
     let axes = axes(whole, |path| {
@@ -87,18 +72,15 @@ fn compare(whole: &Whole<'_>) -> Compared {
                 .by(Need::OwnClient, format!("--set target.slots={asked} --set server.slots={asked}"))
                 .by(Need::KernelClient, format!("echo 'options nfs max_session_slots={asked}' > /etc/modprobe.d/nfs.conf"))
                 .confirmed_by("`studies/paper001-file-creation.toml` with `target.slots` and `server.slots` as a factor");
-            let finding = Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+            let finding = Finding::new(Confidence::Likely, what)
+                .advised(remedy)
                 .with([
                     Evidence::number("slots of a session", slots as f64),
                     Evidence::number("rate beyond the slots / within", found.value),
                     Evidence::number("share of the calls' time in the queue, beyond", queue),
                 ])
-                .tested(Test {
-                    name: "ratio of the rates, t on logarithms, within the other factors".into(),
-                    p: None,
-                    interval: Some(found),
-                })
-                .costs(queue, CostOf::CallTime, "queue / execute time of the calls beyond the slots");
+                .tested("ratio of the rates, t on logarithms, within the other factors", None, found)
+                .costs(queue);
             let finding = placed(whole, finding, Some(&workload.name), axis, beyond);
             compared.found.push(with_sessions(whole, finding, &workload.name));
         }

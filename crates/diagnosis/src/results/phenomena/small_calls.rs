@@ -1,14 +1,8 @@
 //! Small calls that are held back though nothing else is sent.
 
-use benchmaster_record::recording::{RpcRow, RpcSource, SeriesRecording};
-
-use super::tools::{all_execute_ns, digits, latencies, percent, share, time};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
+use super::tools::{all_execute_ns, digits, latencies};
 use crate::results::account::{Account, Part, under_way};
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// Bytes of a call that is small: less than a segment.
 const SMALL: f64 = 1000.0;
@@ -29,21 +23,7 @@ const LEAST_IN_CLUSTER: f64 = 0.02;
 const LEAST_CLUSTERED: u64 = 20;
 const MOST_BEFORE: f64 = 0.2;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "small-calls-held-back",
-    group: Group::Phenomenon,
-    title: "Small calls wait though the connection is idle",
-    mechanism: "Nagle's algorithm holds a small segment back until what was sent before is acknowledged, and the other end delays its acknowledgement for up to 40 ms in the hope of data to send \
-                with it. A stream of small calls (OPEN, CLOSE, GETATTR) then goes out by pairs, or waits 40 ms; a large WRITE behind a small call pushes it out, which is why creating \
-                4 KiB files can be as fast as creating empty ones.",
-    formula: "found when ≥ 2 % (20 or more) of the latencies of a kind of operation are from 38.5 to 48.5 ms with at most a fifth as many from 20 to 38.5 ms, a median < 10 ms, and an emulated round \
-              trip < 10 ms; or, with the kernel's client, when 500 calls or more of < 1,000 bytes wait ≥ 100 µs and ≥ 30 % of their time before they are sent, while ≤ 2 calls are under way on a \
-              connection (Σ execute / time) and the client's processors are < 80 % busy; or, where the study asks for it, when ≥ 10 % of the time of calls remain beyond network, server \
-              and CPU time, at most a round trip for each small call at each end; cost = that waiting / time of all operations, or of all calls",
-    source: "paper 000 §6.3, figure 11 (OPEN waits longer for empty files than for 4 KiB); RFC 896; RFC 1122 §4.2.3.2",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "small-calls-held-back", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     if measured.operations() == 0 {
@@ -56,12 +36,6 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         None if measured.rpcs().is_none() && measured.run.service.is_none() => Verdict::Irrelevant,
         None => Verdict::Clear,
     }
-}
-
-fn remedy() -> Remedy {
-    Remedy::new("Neither the client nor the server may use Nagle's algorithm for RPC (TCP_NODELAY; Linux' NFS sets it, proxies and other servers may not), and quick acknowledgements help.")
-        .by(Need::RealNetwork, "ip route change NETWORK dev DEVICE quickack 1   # on both ends")
-        .confirmed_by("`studies/lab-file-creation.toml`: creation of files of 0 and 4 KiB; the empty ones must be the faster")
 }
 
 /// Where it was asked for, by what is left of the time of calls.
@@ -90,18 +64,17 @@ fn by_account(measured: &Measured<'_>) -> Option<Finding> {
         )
         .confirmed_by("a factor `target.nagle` or `server.nagle`, as in `studies/paper000-nagle.toml`");
     Some(
-        Finding::new(&EXPLANATION, Confidence::Likely, what, remedy)
+        Finding::new(Confidence::Likely, what)
+            .advised(remedy)
             .with([
                 Evidence::nanoseconds("held back, of a call", each),
                 Evidence::nanoseconds("mean time of a call", account.whole() / account.calls as f64),
-                Evidence::nanoseconds("way there and back, of a call", account.ns(Part::Path) / account.calls as f64),
+                Evidence::nanoseconds(
+                    "way there and back, of a call",
+                    account.ns(Part::Path) / account.calls as f64,
+                ),
             ])
-            .costs(
-                part,
-                CostOf::CallTime,
-                "(rtt − emulated delays and bytes − the server's own time − CPU time), at most a round trip for each \
-                 small call at each end that asks for it / execute time of all calls",
-            )
+            .costs(part)
             .shown_by(Plot::Latency),
     )
 }
@@ -125,14 +98,14 @@ fn clustered(measured: &Measured<'_>, series: &SeriesRecording) -> Option<Findin
     );
     let lost = within as f64 * 40e6;
     Some(
-        Finding::new(&EXPLANATION, Confidence::Possible, what, remedy())
+        Finding::new(Confidence::Possible, what)
             .with([
                 Evidence::number("calls of 38.5 to 48.5 ms", within as f64),
                 Evidence::number("calls of 20 to 38.5 ms", before as f64),
                 Evidence::number("share of the calls of their kind", part),
                 Evidence::nanoseconds("median latency", histogram.value_at_quantile(0.5) as f64),
             ])
-            .costs(
+            .costs_as(
                 share(lost, measured.operation_ns() as f64),
                 CostOf::OperationTime,
                 "40 ms for each of them / time of all operations",
@@ -168,14 +141,14 @@ fn held_back(measured: &Measured<'_>) -> Option<Finding> {
     );
     let lost = share(worst.queue_ns as f64, all_execute_ns(measured) as f64);
     Some(
-        Finding::new(&EXPLANATION, Confidence::Possible, what, remedy())
+        Finding::new(Confidence::Possible, what)
             .with([
                 Evidence::nanoseconds("wait before a small call is sent, mean", waits(worst)),
                 Evidence::nanoseconds("its round trip, mean", worst.rtt_ns as f64 / worst.ops as f64),
                 Evidence::bytes("bytes of such a call", worst.bytes_sent as f64 / worst.ops as f64),
                 Evidence::number("calls under way on a connection", under_way),
             ])
-            .costs(lost, CostOf::CallTime, "its time in the queue / execute time of all calls")
+            .costs_as(lost, CostOf::CallTime, "its time in the queue / execute time of all calls")
             .shown_by(Plot::Counters),
     )
 }

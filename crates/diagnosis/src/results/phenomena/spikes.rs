@@ -6,12 +6,8 @@ use benchmaster_stats::latency::{Spikes, spikes};
 use benchmaster_stats::random::Generator;
 use benchmaster_stats::{mean, standard_deviation};
 
-use super::tools::{digits, percent, size, time};
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
+use super::tools::digits;
+use crate::vocabulary::*;
 
 /// Times the median.
 const TIMES: f64 = 10.0;
@@ -29,20 +25,7 @@ const MOST_P: f64 = 0.02;
 /// Calls that are looked at, the first ones: 24 bytes each.
 const MOST_CALLS: usize = 300_000;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "periodic-spikes",
-    group: Group::Phenomenon,
-    title: "At a fixed distance a call takes a multiple of the others",
-    mechanism: "Something fills up with each call and is emptied all at once: a limit of requests per file or mount that makes one write wait until all are sent (Linux 2.4: 192 per file), \
-                dirty pages, a journal, a log of the server. Most calls are fast, few take tens of milliseconds, and these few are most of the mean. Percentiles below them do not \
-                show it, nor does the wire.",
-    formula: "in the first 300,000 calls of the trace, for each worker and kind of operation: a spike takes > 10 times the median and > 1 ms (or 2, 4, … 32 ms, above what is slow for other reasons); found when a worker has 8 or more, the numbers of calls between them have a \
-              standard deviation < 0.3 of their mean and a median ≥ 4, and they raise the mean by ≥ 10 %; p = share of 2,000 simulations in which events by chance have gaps as regular, times the six limits, ≤ 0.02; cost = time \
-              of the spikes / time of all operations",
-    source: "paper 003 §3.1 to 3.2, figure 2 (37 of 2,560 calls, every 80 to 90 calls; mean 139.6 → 482.1 µs)",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "periodic-spikes", detect };
 
 /// Latencies and bytes of the calls of one worker in one series.
 #[derive(Default)]
@@ -159,12 +142,8 @@ fn finding(measured: &Measured<'_>, series: u16, found: &[Found]) -> Finding {
         time(mean),
         digits(mean / without)
     );
-    let remedy = Remedy::new("Look for what holds as many calls or bytes: limits of requests on the client (slots, `nr_requests`, dirty pages), wsize, log or journal of the server. Give the \
-                              period in calls with two sizes of calls: a limit of bytes moves, a limit of requests stays.")
-        .by(Need::KernelClient, "cat /proc/sys/vm/dirty_background_bytes /proc/sys/vm/dirty_bytes; nfsstat -m")
-        .confirmed_by("`studies/paper003-write-latency.toml` with two values of `workload.write.io_size`");
     let name = "events by chance have gaps as regular (simulated)".to_owned();
-    Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("calls from spike to spike, median", gap),
             Evidence::bytes("bytes from spike to spike", bytes),
@@ -178,8 +157,8 @@ fn finding(measured: &Measured<'_>, series: u16, found: &[Found]) -> Finding {
             Evidence::nanoseconds("mean latency without them", without),
             Evidence::nanoseconds("mean latency of slow calls", spike),
         ])
-        .tested(Test { name, p: Some(p), interval: None })
-        .costs(
+        .tested(name, p, None)
+        .costs_as(
             (sum(|f| f.spike_ns) - slow * without) / measured.operation_ns().max(1) as f64,
             CostOf::OperationTime,
             format!(
@@ -187,7 +166,6 @@ fn finding(measured: &Measured<'_>, series: u16, found: &[Found]) -> Finding {
                 percent(slow / calls)
             ),
         )
-        .shown_by(Plot::Trace)
 }
 
 #[cfg(test)]

@@ -2,17 +2,9 @@
 
 use benchmaster_stats::median;
 
-use super::tools::time;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy};
-use crate::measured::Measured;
 use crate::results::conditions::tcp_stalls::stood_still;
 use crate::results::limits::laws::pauses;
-use crate::results::rule::Detector;
-use crate::validity::rule::stored;
-use crate::words::{percent, share};
-use benchmaster_record::results::CheckKind;
+use crate::vocabulary::*;
 
 /// Shorter ones are TCP's timeout of a segment, and what a busy host does.
 const LEAST_NS: u64 = 400_000_000;
@@ -23,18 +15,7 @@ const LEAST_SHARE: f64 = 0.02;
 /// Intervals that tell what is usual.
 const LEAST_INTERVALS: usize = 10;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "standstill",
-    group: Group::Phenomenon,
-    title: "At times nothing ended at all",
-    mechanism: "A server that collects garbage, takes a snapshot, fails over or writes a whole cache out answers no client during that time; so does a switch that is reconfigured. All workers wait for the end of it, and the mean hides it: half of the latencies are as good as ever.",
-    formula: "intervals after the warm-up cut without the end of any operation, of any worker, in a row between others: ≥ 0.4 s, in which ≥ 20 operations \
-              would have ended at the median rate of the other intervals, and together ≥ 2 % of the time; not where timeouts, lost connections, lost segments, \
-              waits that the server asked for (DELAY) or the client's own cache (burst-and-flush) say why. Cost = their share of the time",
-    source: "Hoefler and Belli 2015, rule 9 (what a mean hides); intervals of the recording",
-};
+pub(super) const DETECTOR: Detector = Detector { id: "standstill", detect };
 
 /// Times in which nothing ended.
 pub(in crate::results) struct Stops {
@@ -121,23 +102,15 @@ fn detect(measured: &Measured<'_>) -> Verdict {
         ),
     };
     Verdict::Found(
-        Finding::new(
-            &EXPLANATION,
-            Confidence::Likely,
-            what,
-            Remedy::new("Look at what the server, or the way to it, did at these times: garbage collection, snapshots, a failover, writing a cache out. Its log and its counters have the times.")
-                .by(Need::ServerHost, "journalctl --since=-1h   # on the server; `benchmaster probe network HOST` tells whether the network stood still")
-                .confirmed_by("a longer run of the same workload with `trace = true`: whether they come at regular times"),
-        )
-        .with([
-            Evidence::number("times in which nothing ended", stops.len() as f64),
-            Evidence::nanoseconds("the longest of them", longest),
-            Evidence::number("share of the time", part),
-            Evidence::number("operations in 1 interval else, median", usual),
-        ])
-        .between(at, at + longest as u64)
-        .costs(part, CostOf::Time, "such intervals / intervals")
-        .shown_by(Plot::Time),
+        Finding::new(Confidence::Likely, what)
+            .with([
+                Evidence::number("times in which nothing ended", stops.len() as f64),
+                Evidence::nanoseconds("the longest of them", longest),
+                Evidence::number("share of the time", part),
+                Evidence::number("operations in 1 interval else, median", usual),
+            ])
+            .between(at, at + longest as u64)
+            .costs(part),
     )
 }
 
@@ -174,7 +147,7 @@ mod tests {
     use super::*;
 
     /// A minute in intervals of 1 s with these operations each.
-    fn course(of: impl Fn(u32) -> u64) -> benchmaster_record::recording::Recording {
+    fn course(of: impl Fn(u32) -> u64) -> Recording {
         let mut recording = made::recording("read", 60.0);
         made::intervals(&mut recording, OperationKind::Read, 60, |index| (of(index), 4096, 1e6));
         recording

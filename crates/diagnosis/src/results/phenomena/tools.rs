@@ -1,13 +1,10 @@
 //! What several of the phenomena need: numbers in words, histograms, shares.
 
 use benchmaster_record::model::{Sharing, Workload};
-use benchmaster_record::recording::{IntervalStats, SeriesRecording};
+use benchmaster_record::recording::IntervalStats;
 use hdrhistogram::Histogram;
 
-use crate::diagnosis::Verdict;
-use crate::measured::Measured;
-
-pub(super) use crate::words::{percent, rate, share, size, time};
+use crate::vocabulary::*;
 
 /// Three digits that mean something.
 pub(super) fn digits(value: f64) -> String {

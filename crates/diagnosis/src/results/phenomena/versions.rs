@@ -1,31 +1,16 @@
 //! A version of the protocol that needs more calls for the same work.
 
 use benchmaster_analysis::counts;
-use benchmaster_record::nfs::NfsVersion;
-use benchmaster_record::phase::Phase;
 
 use super::levels::{Axis, Point, axes, name, placed, points, ratio, runs_at};
-use super::tools::{digits, p_text, percent, share};
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Remedy, Test};
-use crate::results::rule::{Compared, Comparison, Whole};
+use super::tools::{digits, p_text};
+use crate::vocabulary::*;
 
 /// Calls for each operation, as a multiple.
 const LEAST: f64 = 1.2;
 const MOST_P: f64 = 0.01;
 
-pub(super) const COMPARISON: Comparison = Comparison { explanation: &EXPLANATION, compare };
-
-const EXPLANATION: Explanation = Explanation {
-    id: "talkative-version",
-    group: Group::Phenomenon,
-    title: "Version 4 makes more calls for the same work",
-    mechanism: "Version 4 has state: each open and close of a file is a call, each lock frees its state afterwards. POSIX programs do one thing after the other, so compounds hold two to four trivial \
-                operations and save nothing. On a network of short round trips that is slower than version 3; with long ones delegations and calls under way together may win it back.",
-    formula: "ratio of the RPCs for each operation of a workload, a level with version 4 to one with version 2 or 3, within the levels of the other factors; found when ≥ 1.2 with p ≤ 0.01; cost = 1 − 1 / \
-              ratio of the calls",
-    source: "paper 001, figure 4 (File Server: more requests over v4.1, more than a third of them OPEN and CLOSE), table 2",
-};
+pub(super) const COMPARISON: Comparison = Comparison { id: "talkative-version", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
     let candidates = axes(whole, |_| true).into_iter().filter_map(|axis| {
@@ -85,29 +70,13 @@ fn judge(
         p_text(slope.p()),
         percent(state)
     );
-    let remedy = Remedy::new("Keep files open. Where round trips are short and many small files are opened, version 3 makes fewer calls; where they are long, compare both.")
-        .also(Need::DelegationsNotOn, "A server that delegates files saves most of these calls.")
-        .also(Need::NothingCached, "The clients ask for no delegations, since they keep nothing.")
-        .by([Need::EmbeddedServer, Need::DelegationsNotOn], "[server] delegations = true")
-        .by(Need::NothingCached, "--set target.cache=linux")
-        .by(Need::KernelClient, "mount -o vers=3")
-        .by(Need::OwnClient, "--set target.version=3")
-        .confirmed_by("`studies/paper001-file-server.toml`, `studies/paper001-delegations.toml`");
-    let finding = Finding::new(&EXPLANATION, Confidence::Certain, what, remedy)
+    let finding = Finding::new(Confidence::Certain, what)
         .with([
             Evidence::number("calls for each operation, ratio", interval.value),
             Evidence::number("OPEN and CLOSE, of all calls of version 4", state),
         ])
-        .tested(Test {
-            name: "t test of ln(calls for each operation), within the other factors".into(),
-            p: Some(slope.p()),
-            interval: Some(interval),
-        })
-        .costs(
-            1.0 - 1.0 / interval.value,
-            CostOf::Calls,
-            "1 − calls of the other version / calls of this one",
-        );
+        .tested("t test of ln(calls for each operation), within the other factors", slope.p(), interval)
+        .costs(1.0 - 1.0 / interval.value);
     Some(placed(whole, finding, Some(workload), axis, new))
 }
 

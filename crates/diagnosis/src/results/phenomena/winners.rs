@@ -3,20 +3,15 @@
 use std::collections::BTreeSet;
 
 use benchmaster_analysis::counts;
-use benchmaster_record::results::RunRecord;
 use benchmaster_stats::fairness::{TwoClusters, two_clusters};
 use benchmaster_stats::hash_cast;
 use benchmaster_stats::interval::welch;
 use benchmaster_stats::random::Generator;
 
 use super::clients::{PARTS, course, rates, together};
-use super::tools::{digits, p_text, percent, rate};
+use super::tools::{digits, p_text};
 use super::transmit_queues::Hashed;
-use crate::diagnosis::Verdict;
-use crate::explanation::{Explanation, Group};
-use crate::finding::{Confidence, CostOf, Evidence, Finding, Need, Plot, Remedy, Test};
-use crate::measured::Measured;
-use crate::results::rule::Detector;
+use crate::vocabulary::*;
 
 /// Two clients are one and the other, not groups.
 const LEAST_CLIENTS: usize = 3;
@@ -30,23 +25,7 @@ const TOLERANCE: f64 = 0.9;
 /// Drawn samples.
 const DRAWS: usize = 2_000;
 
-pub(super) const DETECTOR: Detector = Detector { explanation: &EXPLANATION, detect };
-
-pub(super) const EXPLANATION: Explanation = Explanation {
-    id: "winners-and-losers",
-    group: Group::Phenomenon,
-    title: "Some clients get a multiple of what others get, all run long",
-    mechanism: "Network cards have several transmit queues which are served alike. Linux hashes each connection to one of them and keeps it there as long as data are unacknowledged, which a busy \
-                connection always has. Connections that share a queue share its part of the link: with one connection per client, clients fall into two groups, with a ratio of \
-                2, sometimes 3, to 1; the groups stay within a run and are others in the next one. The sum over clients is what the link can carry.",
-    formula: "rates of the clients of one group of workers divided into two clusters with the least squares; found with 3 to 64 clients of 20 operations or more when the means' ratio is ≥ 1.5, \
-              each cluster varies by ≤ 10 %, or the winners do and the losers together get what 1, 2, … winners get (to within 10 %: they share queues), and p ≤ 0.05 for so clear a division of as many normal values; of clients that begin one after the other, over the time in which all are at work; not where the same clients lose in every one of three or more such runs of a \
-              treatment: that is the clients' own. Beside it: P(ratio) when each connection is hashed to as many queues as the emulated network has, else 8; where it was sampled which connection went to which queue (sampler `transmit_queues`), winners are those whose queue has the fewest connections: found, and certain, in a single run when all queues move the same to within 15 % and the ratio is ≥ 1.5; a division that queues do not explain is possible; cost = 1 − losers' mean / mean of all",
-    source: "paper 000 §4, figures 4 to 8, observations 2 to 5; paper 001, figures 2 and 3",
-};
-
-/// The cure in an emulated network.
-pub(super) const ONE_FAIR_QUEUE: &str = "--set network.queues=1 --set network.queue_discipline=fq";
+pub(super) const DETECTOR: Detector = Detector { id: "winners-and-losers", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
     let Some(rates) = together(measured.recording, |parts| course(measured, parts)) else {
@@ -207,10 +186,6 @@ fn finding(
         digits(ratio),
         rate(sum)
     );
-    let remedy = Remedy::new("Give the server one transmit queue with fair queueing, or enough connections per client that chance evens out. With TCP Vegas windows stay small and no connection loses, but not next to other congestion control.")
-        .by(Need::RealNetwork, "ethtool -L DEVICE combined 1 && tc qdisc replace dev DEVICE root fq   # on the server; or nconnect=8 at the clients")
-        .by(Need::EmulatedNetwork, ONE_FAIR_QUEUE)
-        .confirmed_by("`studies/paper000-hash-cast.toml` with the server's URL; `benchmaster simulate hash-cast` shows what to expect");
     let mut evidence = vec![
         Evidence::number("clients that win", found.winners.len() as f64),
         Evidence::number("clients that lose", found.losers.len() as f64),
@@ -229,16 +204,11 @@ fn finding(
         (_, Some(_)) => Confidence::Possible,
         (_, None) => Confidence::Likely,
     };
-    let mut finding = Finding::new(&EXPLANATION, confidence, what, remedy)
+    let mut finding = Finding::new(confidence, what)
         .with(evidence)
-        .tested(Test { name: "a division as clear among normal values".into(), p, interval: None })
-        .costs(
-            1.0 - found.losers_mean / mean,
-            CostOf::Throughput,
-            "1 − losers' mean / mean of all clients, of the losers' throughput",
-        )
-        .of_clients(names(&found.losers).iter().map(|client| client.to_string()))
-        .shown_by(Plot::Clients);
+        .tested("a division as clear among normal values", p, None)
+        .costs(1.0 - found.losers_mean / mean)
+        .of_clients(names(&found.losers).iter().map(|client| client.to_string()));
     finding.tests.extend(constant(measured, rates, found).filter(|_| p.is_some()));
     finding
 }
