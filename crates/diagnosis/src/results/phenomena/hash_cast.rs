@@ -45,7 +45,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
             }
             compared.irrelevant = false;
             let Some((run, _)) = recordings.first() else { continue };
-            let Some(mut finding) = judge(&rates, clients as u32, transmit_queues(run)) else { continue };
+            let judged = transmit_queues(run).and_then(|queues| judge(&rates, clients as u32, queues));
+            let Some(mut finding) = judged else { continue };
             finding.place = format!("{}: {}", workload.name, plural(rates.len(), "run"));
             let at = finding.at.get_or_insert_default();
             let cost = finding.cost.as_ref().map(|cost| cost.share);
