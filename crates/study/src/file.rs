@@ -229,7 +229,7 @@ fn read_file(text: &str, diagnostics: &mut Diagnostics) -> Option<StudyFile> {
     });
     let sections = sections::read_sections(&mut reader, None);
     let (mut factors, choice, centres) = (factors?, choice?, centres?);
-    if !named || (!factors.is_empty() && diagnostics.has_errors()) {
+    if !named {
         return None;
     }
     factors::add_centres(&mut factors, &centres);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::account::is_loopback;
 use crate::measured::Measured;
 
 /// Share of the bandwidth from which on it is the limit.
@@ -89,6 +90,10 @@ pub(super) fn usage(measured: &Measured<'_>) -> Option<Usage> {
             emulated: true,
             direction,
         });
+    }
+    // What raw TCP reaches within one host is what its processors do, and no link.
+    if is_loopback(measured) && measured.recording.agents.is_empty() {
+        return None;
     }
     let flows = measured.baselines().flat_map(|baseline| &baseline.flows);
     let most =

@@ -27,6 +27,10 @@ fn too_few_operations(s: Subject<'_>) -> Option<Check> {
 
 pub(crate) static UNEVEN_FINISH: Rule = Rule {
     check: uneven_finish,
+    remedy: Some(|check| {
+        let timed = check.number("timed") == Some(1.0);
+        case("uneven-finish", if timed { "timed" } else { "work" })
+    }),
     finding: Follows::Finding(Consequence {
         could: |measured| when(measured.recording.workers.len() > 1),
         numbers: &[
@@ -56,7 +60,12 @@ fn uneven_finish(s: Subject<'_>) -> Option<Check> {
          fewer{why}.",
         percent(early)
     );
-    let evidence = [Evidence::number("early", early), Evidence::number("gave_up", gave_up as f64)];
+    let timed = workers().all(|worker| worker.stop == StopReason::Time);
+    let evidence = [
+        Evidence::number("early", early),
+        Evidence::number("gave_up", gave_up as f64),
+        Evidence::number("timed", f64::from(u8::from(timed))),
+    ];
     failed(s, CheckKind::UnevenFinish, Severity::Warning, message, evidence)
 }
 

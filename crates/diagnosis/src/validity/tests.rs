@@ -57,6 +57,18 @@ fn every_stored_check_is_found_with_its_numbers() {
 }
 
 #[test]
+fn workers_that_worked_for_a_time_are_not_told_to() {
+    let advised = |timed: f64| {
+        let mut made = Made::spread();
+        let workload = made.recording().workload.clone();
+        made.checked(CheckKind::UnevenFinish, &workload, &[("early", 0.2), ("timed", timed)]);
+        made.found(rule(CheckKind::UnevenFinish)).remedy.text
+    };
+    assert!(advised(0.0).starts_with("Let all workers work for a time"), "{}", advised(0.0));
+    assert!(advised(1.0).starts_with("Operations that were under way"), "{}", advised(1.0));
+}
+
+#[test]
 fn costs_are_those_of_the_checks_numbers() {
     let share = |kind: CheckKind, evidence: &[(&str, f64)]| {
         let mut made = Made::spread();

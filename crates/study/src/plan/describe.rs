@@ -384,7 +384,11 @@ impl PlanDescription {
         } else {
             String::new()
         };
-        let work = format!("{} ends when its work is done{at_most}", estimate.open_ended.join(", "));
+        let named = estimate.open_ended.join(", ");
+        let work = match estimate.open_ended.len() {
+            1 => format!("{named} ends when its work is done{at_most}"),
+            _ => format!("{named} end when their work is done{at_most}"),
+        };
         if estimate.seconds_min > 0.0 {
             format!("{}, and preparation; {work}", duration(estimate.seconds_min))
         } else {

@@ -391,6 +391,10 @@ mistakes! {
     fileset_name_with_a_space: with("duration = \"2s\"", "duration = \"2s\"\nfileset = \"my data\"");
     name_of_a_workload: and("[workload.\"a b\"]\nuse = \"metadata\"\n");
     zero_clients: and("[clients]\ncount = 0\n");
+    mistakes_in_levels_and_elsewhere: with("seed = 7", "sed = 7")
+        .replace("workload.write.io_size\"", "workload.write.io_sze\"")
+        .replace("\"2s\"", "\"2sek\"")
+        .replace("\"o_sync\"", "\"osync\"");
     mistakes_everywhere: with("seed = 7", "sed = 7")
         .replace("\"fadvise\"", "\"fadvice\"\nmax_errors = \"many\"")
         .replace("replicates = 5", "replicas = 5")

@@ -210,5 +210,29 @@ mod tests {
         (service.server, service.network) = (ServedBy::Embedded, Default::default());
         assert_eq!(loopback.verdict(&DETECTOR), Verdict::Irrelevant);
         assert_eq!(Made::new().verdict(&DETECTOR), Verdict::Irrelevant);
+        // Nor is one where raw TCP within the host was measured; an agent may be on another host.
+        for baseline in &mut loopback.results.baselines {
+            baseline.network = Default::default();
+        }
+        loopback.recording().agents.truncate(1);
+        assert!(matches!(loopback.verdict(&DETECTOR), Verdict::Found(_)));
+        loopback.recording().agents.clear();
+        assert_eq!(loopback.verdict(&DETECTOR), Verdict::Irrelevant);
+    }
+
+    #[test]
+    fn no_faster_link_is_advised_for_an_emulated_network() {
+        let mut made = made(800e6);
+        let service = made.run().service.as_mut().unwrap();
+        service.network.bandwidth = None;
+        let network = service.network.clone();
+        assert!(network.is_emulated());
+        for baseline in &mut made.results.baselines {
+            baseline.network = network.clone();
+        }
+        made.recording().agents.truncate(1);
+        let text = made.found(&DETECTOR).remedy.text;
+        assert!(text.ends_with("through the emulated network of this host reaches no more."), "{text}");
+        assert!(!text.contains("faster link"), "{text}");
     }
 }

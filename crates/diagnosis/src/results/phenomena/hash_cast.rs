@@ -45,7 +45,8 @@ fn compare(whole: &Whole<'_>) -> Compared {
             }
             compared.irrelevant = false;
             let Some((run, _)) = recordings.first() else { continue };
-            let Some(finding) = judge(&rates, clients as u32, transmit_queues(run)) else { continue };
+            let judged = transmit_queues(run).and_then(|queues| judge(&rates, clients as u32, queues));
+            let Some(finding) = judged else { continue };
             let place = format!("{}: {}", workload.name, plural(rates.len(), "run"));
             let runs = rates.iter().map(|of| of.0).collect();
             let treatment = (treatment.index, treatment.label.clone());

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use benchmaster_analysis::counts;
+use benchmaster_record::results::{ServedBy, ServiceRecord};
 use benchmaster_stats::fairness::{TwoClusters, two_clusters};
 use benchmaster_stats::hash_cast;
 use benchmaster_stats::interval::welch;
@@ -117,9 +118,13 @@ fn chance(rates: &[(u32, f64)]) -> f64 {
     (as_clear.count() + 1) as f64 / (DRAWS + 1) as f64
 }
 
-/// Transmit queues of the server: those of the emulated network, else those of common network cards and the papers'.
-pub(super) fn transmit_queues(run: &RunRecord) -> u32 {
-    run.parameters.transmit_queues.unwrap_or(8)
+/// Transmit queues of the server to which connections may be hashed: those of the emulated network, none within one host, else
+/// those of common network cards and the papers'.
+pub(super) fn transmit_queues(run: &RunRecord) -> Option<u32> {
+    let no_card =
+        |service: &ServiceRecord| service.server == ServedBy::Embedded || service.network.is_emulated();
+    let card = (!run.service.as_ref().is_some_and(no_card)).then_some(8);
+    run.parameters.transmit_queues.or(card)
 }
 
 /// Whether the same clients lose in all of three or more runs of the treatment.
@@ -147,7 +152,10 @@ fn finding(
     let mean = sum / rates.len() as f64;
     let flows = rates.len() as u32;
     let queues = transmit_queues(measured.run);
-    let hashed = hash_cast::probability_of_ratio(flows, queues, (ratio * TOLERANCE).max(1.0)).unwrap_or(0.0);
+    let hashed = queues.map(|queues| {
+        let probability = hash_cast::probability_of_ratio(flows, queues, (ratio * TOLERANCE).max(1.0));
+        (queues, probability.unwrap_or(0.0))
+    });
     let names = |indices: &[usize]| -> Vec<u32> { indices.iter().map(|i| rates[*i].0).collect() };
     let list = |indices: &[usize]| {
         names(indices).iter().map(|client| (client + 1).to_string()).collect::<Vec<_>>().join(", ")
@@ -158,20 +166,24 @@ fn finding(
     } else if same {
         "the same clients lose in every run, which hashing would not do: look at what they have in common"
             .to_owned()
-    } else if hashed >= 0.05 {
-        format!(
-            "hashing of {flows} connections to {queues} transmit queues gives such a ratio with a probability of {}, and is enough to explain it",
-            percent(hashed)
-        )
     } else {
-        format!(
-            "hashing of {flows} connections to {queues} transmit queues hardly gives that ({}): look for another reason",
-            percent(hashed)
-        )
+        match hashed {
+            None => "no transmit queues are between these clients and their server: look for another reason"
+                .to_owned(),
+            Some((queues, hashed)) if hashed >= 0.05 => format!(
+                "hashing of {flows} connections to {queues} transmit queues gives such a ratio with a probability of {}, and is enough to explain it",
+                percent(hashed)
+            ),
+            Some((queues, hashed)) => format!(
+                "hashing of {flows} connections to {queues} transmit queues hardly gives that ({}): look for another reason",
+                percent(hashed)
+            ),
+        }
     };
     let why = match (p, seen) {
         (None, Some(seen)) => format!(
-            "The server's interface had hashed their connections to {queues} transmit queues, and losers share theirs: {}",
+            "The server's interface had hashed their connections to {} transmit queues, and losers share theirs: {}",
+            queues.unwrap_or_default(),
             seen.sharing().join("; ")
         ),
         _ => format!("A division so clear is no chance ({}); {hashing}", p_text(p.unwrap_or(1.0))),
@@ -193,22 +205,25 @@ fn finding(
         Evidence::bytes_per_second("rate of a loser", found.losers_mean),
         Evidence::bytes_per_second("rate of all clients", sum),
         Evidence::number("variation within the groups", found.variation),
-        Evidence::number("probability of such a ratio by hashing", hashed),
     ];
+    evidence.extend(hashed.map(|(_, p)| Evidence::number("probability of such a ratio by hashing", p)));
     let emulated = measured.run.parameters.transmit_queues;
     evidence.extend(emulated.map(|queues| Evidence::number("transmit queues", f64::from(queues))));
     evidence.extend(windows(measured, rates, found));
     evidence.extend(carried(measured));
     let confidence = match (p, seen) {
         (None, _) => Confidence::Certain,
-        (_, Some(_)) => Confidence::Possible,
-        (_, None) => Confidence::Likely,
+        (_, None) if queues.is_some() => Confidence::Likely,
+        _ => Confidence::Possible,
     };
     let mut finding = Finding::new(confidence, what)
         .with(evidence)
         .tested("a division as clear among normal values", p, None)
         .costs(1.0 - found.losers_mean / mean)
         .of_clients(names(&found.losers).iter().map(|client| client.to_string()));
+    if queues.is_none() {
+        finding = finding.advised(case("winners-and-losers", "without-queues"));
+    }
     finding.tests.extend(constant(measured, rates, found).filter(|_| p.is_some()));
     finding
 }
@@ -290,6 +305,7 @@ mod tests {
     use super::super::made;
     use super::super::transmit_queues::tests::sample;
     use super::*;
+    use crate::results::testing::Made;
 
     fn recording(rates: &[f64]) -> Recording {
         let mut recording = made::recording("read", 60.0);
@@ -316,6 +332,20 @@ mod tests {
         assert!(found.what.contains("78 %, and is enough to explain it"), "{}", found.what);
         assert_eq!(found.at.as_ref().unwrap().clients, ["0", "2"]);
         assert!(found.tests[0].p.unwrap() < 0.01);
+    }
+
+    #[test]
+    fn without_transmit_queues_nothing_is_said_of_hashing() {
+        let mut made = Made::served();
+        made.run().service.as_mut().unwrap().server = ServedBy::Embedded;
+        *made.recording() = recording(&[14.0, 28.0, 14.1, 28.2, 27.9]);
+        let found = made.found(&DETECTOR);
+        assert_eq!(found.confidence, Confidence::Possible);
+        assert!(found.what.contains("no transmit queues are between"), "{}", found.what);
+        assert!(!found.remedy.text.contains("queue") && found.remedy.command.is_none(), "{:?}", found.remedy);
+        // In an emulated network only with the queues that the study asks for.
+        made.run().parameters.transmit_queues = Some(8);
+        assert!(made.found(&DETECTOR).what.contains("enough to explain it"));
     }
 
     #[test]

@@ -75,7 +75,9 @@ impl Default for DesignRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// The number of levels does not fit that of the factors.
-    #[error("there are {factors} factors and {levels} numbers of levels; give one number for each factor")]
+    #[error(
+        "there are {factors} factors, and numbers of levels for {levels}; give one number for each factor"
+    )]
     Levels { factors: usize, levels: usize },
     /// The levels of a factor are named, and are not as many as was said.
     #[error(

@@ -285,7 +285,7 @@ impl DesignDescription {
         let part = |found: &[String], all: usize, what: &str| match found.len() {
             0 => format!("no {what}"),
             n if n == all && n > 1 => format!("all {n} {what}s"),
-            n => format!("{n} of {all} {what}s ({})", short_list(found, 12)),
+            n => format!("{n} of {} ({})", counted(all as u64, what), short_list(found, 12)),
         };
         format!(
             "{}, {}",
