@@ -25,6 +25,7 @@ pub mod supervisor;
 pub mod virtual_time;
 
 mod cache;
+mod exit;
 mod file_error;
 mod last_lines;
 mod spawn;

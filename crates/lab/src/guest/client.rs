@@ -34,6 +34,7 @@ pub(super) fn services() -> Result<(), ToolError> {
     tools::service("rpc.statd", &["--no-notify"], "its process", || tools::runs("rpc.statd"))
 }
 
-fn listens(port: u16) -> bool {
+/// Whether a server listens on a port of this guest.
+pub(super) fn listens(port: u16) -> bool {
     TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, port).into(), Duration::from_millis(200)).is_ok()
 }

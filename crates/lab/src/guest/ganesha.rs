@@ -1,8 +1,6 @@
 //! nfs-ganesha in a guest: a server in user space, which exports a file system in memory by its VFS module.
 
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
-use std::time::Duration;
 
 use super::knfsd::{EXPORT, MOUNT_PORT};
 use super::tools::{self, SHORT, ToolError};
@@ -42,21 +40,17 @@ pub fn start() -> Result<(), ToolError> {
         tools::directory(directory)?;
     }
     tools::write(CONFIGURATION, &configuration())?;
-    if serves() {
+    if client::listens(2049) {
         return Ok(());
     }
     tools::run("ganesha.nfsd", &["-f", CONFIGURATION, "-L", LOG, "-p", "/run/ganesha/ganesha.pid"], SHORT)?;
     // What goes wrong once it is in the background is in its log alone.
-    tools::within(SHORT, || serves() || !tools::runs("ganesha.nfsd"));
-    if serves() {
+    tools::within(SHORT, || client::listens(2049) || !tools::runs("ganesha.nfsd"));
+    if client::listens(2049) {
         return Ok(());
     }
     let output = tools::read(LOG).unwrap_or_default();
     Err(ToolError::Silent { service: "ganesha.nfsd".into(), sign: "port 2049", limit: SHORT, output })
-}
-
-fn serves() -> bool {
-    TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, 2049).into(), Duration::from_millis(200)).is_ok()
 }
 
 /// Its configuration: as the kernel's server is set up where both have a setting, and without a grace period.

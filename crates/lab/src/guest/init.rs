@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use rustix::mount::{MountFlags, mount};
 use super::arguments::{Address, Arguments, PATH, mac_address};
 use super::facts::{BOOT, BootStep, uptime};
 use super::{PORT, client};
+use crate::exit::reap_until;
 use crate::network;
 
 /// How long a driver may take until its interface is there.
@@ -81,7 +82,8 @@ pub fn process_1() -> Result<Infallible, InitError> {
     boot.and_then(|boot| fs::write(BOOT, boot)).map_err(system("cannot write the times of the boot"))?;
     let address = SocketAddr::from((control.address, PORT));
     let server = command("/proc/self/exe").args(["__guest", "--serve", &address.to_string()]).spawn();
-    Err(reap(&server.map_err(system("cannot start the control server"))?))
+    let server = server.map_err(system("cannot start the control server"))?;
+    Err(InitError::ServerEnded(reap_until(server.id()).unwrap_or_else(|error| error.to_string())))
 }
 
 fn system(what: &'static str) -> impl FnOnce(io::Error) -> InitError {
@@ -93,19 +95,6 @@ fn command(program: &str) -> Command {
     let mut command = Command::new(program);
     command.env_clear().envs([("PATH", PATH), ("HOME", "/root"), ("TERM", "xterm")]).stdin(Stdio::null());
     command
-}
-
-/// Waits for all processes, for those of others too, until the control server ends.
-fn reap(server: &Child) -> InitError {
-    loop {
-        match rustix::process::wait(rustix::process::WaitOptions::empty()) {
-            Ok(Some((process, status))) if process.as_raw_nonzero().get().unsigned_abs() == server.id() => {
-                return InitError::ServerEnded(format!("{status:?}"));
-            }
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return InitError::ServerEnded(error.to_string()),
-        }
-    }
 }
 
 /// Mounts what is not mounted yet: what came before may have needed some.

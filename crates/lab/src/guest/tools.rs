@@ -3,17 +3,15 @@
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::mount::MountFlags;
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::arguments::PATH;
+use crate::exit::Exit;
 
 /// Time that a program which only tells the kernel something may take. They need milliseconds.
 pub(super) const SHORT: Duration = Duration::from_secs(20);
@@ -94,7 +92,7 @@ pub(super) fn run(program: &str, arguments: &[&str], limit: Duration) -> Result<
         .stderr(stream()?)
         .spawn()
         .map_err(start)?;
-    let ended = exits_within(&descriptor(child.id()).map_err(start)?, limit).map_err(start)?;
+    let ended = Exit::of(child.id()).and_then(|exit| exit.within(limit)).map_err(start)?;
     if !ended {
         // It may have ended since; then there is nothing to kill.
         let _ = child.kill();
@@ -107,26 +105,6 @@ pub(super) fn run(program: &str, arguments: &[&str], limit: Duration) -> Result<
         (true, true) => Ok(text),
         (true, false) => Err(ToolError::Failed { command: command(), status, output: text }),
         (false, _) => Err(ToolError::Slow { command: command(), limit, output: text }),
-    }
-}
-
-fn descriptor(process: u32) -> io::Result<OwnedFd> {
-    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-    let process = process.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-    Ok(pidfd_open(process, PidfdFlags::empty())?)
-}
-
-fn exits_within(process: &OwnedFd, limit: Duration) -> io::Result<bool> {
-    let end = Instant::now() + limit;
-    loop {
-        let left = end.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left)) {
-            Ok(0) => return Ok(false),
-            Ok(_) => return Ok(true),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 

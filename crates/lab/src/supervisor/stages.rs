@@ -10,10 +10,10 @@ use std::str::FromStr;
 
 use benchmaster_netem::namespace::{Privilege, end_with_caller, enter_user_namespace_as_root, privilege};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::process::{WaitOptions, wait};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::{Failure, News, hold};
+use crate::exit::reap_until;
 use crate::guest::protocol::write;
 
 /// Which process of a supervisor this is.
@@ -119,15 +119,8 @@ fn first() -> Result<(), Failure> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     let _ = mount("proc", Path::new("/proc"), "proc", flags, c"");
     let holder = next(Stage::Holder, end_with_caller)?;
-    loop {
-        match wait(WaitOptions::empty()) {
-            Ok(Some((process, _))) if process.as_raw_nonzero().get().unsigned_abs() == holder.id() => {
-                return Ok(());
-            }
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(Failure::other("cannot wait for the holder")(error.into())),
-        }
-    }
+    let ended = reap_until(holder.id());
+    ended.map(drop).map_err(|error| Failure::other("cannot wait for the holder")(error.into()))
 }
 
 /// The command that is the first process of a supervisor.

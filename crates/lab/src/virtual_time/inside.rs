@@ -6,13 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use benchmaster_netem::link::Link;
 use benchmaster_netem::namespace::{Namespace, NamespaceError};
 use benchmaster_netem::network::{Means, Network, NetworkConfig, NetworkError};
 use benchmaster_netem::wire::{self, INTERFACE, Report, client_mac, server_mac};
+use parking_lot::Mutex;
 
 use super::first::Job;
 use super::part::{Node, Part};
@@ -150,7 +151,7 @@ impl Inside {
     /// # Errors
     /// [`InsideError::Network`]
     pub fn set_link(&self, link: &Link) -> Result<(), InsideError> {
-        Ok(self.network().set(*link)?)
+        Ok(self.network.lock().set(*link)?)
     }
 
     /// What the network carried since counts were cleared.
@@ -158,7 +159,7 @@ impl Inside {
     /// # Errors
     /// [`InsideError::Network`]
     pub fn network_report(&self) -> Result<Report, InsideError> {
-        Ok(self.network().achieved()?)
+        Ok(self.network.lock().achieved()?)
     }
 
     /// Resets the counts of [`Inside::network_report`].
@@ -166,7 +167,7 @@ impl Inside {
     /// # Errors
     /// [`InsideError::Network`]
     pub fn clear_network_report(&self) -> Result<(), InsideError> {
-        Ok(self.network().clear()?)
+        Ok(self.network.lock().clear()?)
     }
 
     /// The server's network namespace.
@@ -176,7 +177,7 @@ impl Inside {
 
     /// Where clients find the server.
     pub fn server_address(&self) -> IpAddr {
-        self.network().server_address()
+        self.network.lock().server_address()
     }
 
     /// A connection that is standard input and output of a program at a machine's node; errors go to the console. The
@@ -185,19 +186,12 @@ impl Inside {
     /// # Errors
     /// [`InsideError`]
     pub fn stream(&self, machine: &str, argv: &[String]) -> Result<TcpStream, InsideError> {
-        let (program, arguments) = argv.split_first().ok_or_else(|| InsideError::Start {
-            machine: machine.into(),
-            program: String::new(),
-            source: io::ErrorKind::InvalidInput.into(),
-        })?;
-        let failed =
-            |source| InsideError::Start { machine: machine.into(), program: program.clone(), source };
-        let (ours, theirs) = pair().map_err(failed)?;
-        let mut command = Command::new(self.file(program));
-        command.args(arguments).stdout(OwnedFd::from(theirs.try_clone().map_err(failed)?));
+        let (mut command, failed) = self.command(machine, argv)?;
+        let (ours, theirs) = pair().map_err(&failed)?;
+        command.stdout(OwnedFd::from(theirs.try_clone().map_err(&failed)?));
         command.stdin(OwnedFd::from(theirs));
         let child = self.node(machine)?.spawn(&mut command).map_err(failed)?;
-        self.children().push(child);
+        self.children.lock().push(child);
         Ok(ours)
     }
 
@@ -210,17 +204,10 @@ impl Inside {
         machine: &str,
         command: &crate::guest::Command,
     ) -> Result<crate::guest::Output, InsideError> {
-        let (program, arguments) = command.argv.split_first().ok_or_else(|| InsideError::Start {
-            machine: machine.into(),
-            program: String::new(),
-            source: io::ErrorKind::InvalidInput.into(),
-        })?;
-        let failed =
-            |source| InsideError::Start { machine: machine.into(), program: program.clone(), source };
-        let mut process = Command::new(self.file(program));
-        process.args(arguments).envs(command.environment.iter().map(|(name, value)| (name, value)));
+        let (mut process, failed) = self.command(machine, &command.argv)?;
+        process.envs(command.environment.iter().map(|(name, value)| (name, value)));
         process.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = self.node(machine)?.spawn(&mut process).map_err(failed)?;
+        let mut child = self.node(machine)?.spawn(&mut process).map_err(&failed)?;
         if let Some(mut input) = child.stdin.take() {
             // A program need not read all of it.
             let _ = io::Write::write_all(&mut input, command.input.as_bytes());
@@ -234,12 +221,21 @@ impl Inside {
         })
     }
 
-    /// The file of a program; this one's own is where it is, whatever it is called by others.
-    fn file(&self, program: &str) -> PathBuf {
-        match program {
-            super::PROGRAM => self.program.clone(),
-            other => other.into(),
-        }
+    /// The command for a program, and the error when it cannot be started. The file of this program is where it is, whatever
+    /// it is called by others.
+    fn command(
+        &self,
+        machine: &str,
+        argv: &[String],
+    ) -> Result<(Command, impl Fn(io::Error) -> InsideError + use<>), InsideError> {
+        let (machine, program) = (machine.to_owned(), argv.first().cloned().unwrap_or_default());
+        let file = if program == super::PROGRAM { self.program.clone() } else { program.clone().into() };
+        let failed =
+            move |source| InsideError::Start { machine: machine.clone(), program: program.clone(), source };
+        let arguments = argv.get(1..).ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
+        let mut command = Command::new(file);
+        command.args(arguments);
+        Ok((command, failed))
     }
 
     fn node(&self, machine: &str) -> Result<&Node, InsideError> {
@@ -272,19 +268,11 @@ impl Inside {
             Err(InsideError::SetUp { machine: machine.into(), said })
         }
     }
-
-    fn network(&self) -> MutexGuard<'_, Network> {
-        self.network.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn children(&self) -> MutexGuard<'_, Vec<Child>> {
-        self.children.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        for mut child in std::mem::take(&mut *self.children()) {
+        for mut child in std::mem::take(&mut *self.children.lock()) {
             // It may have ended before.
             let _ = child.kill();
             let _ = child.wait();
