@@ -32,7 +32,9 @@ const NAME: usize = 0;
 const OPS: usize = 1;
 
 /// Name, width, and what rows are sorted by, the highest first.
-const COLUMNS: [(&str, usize, fn(&OperationRates) -> f64); 10] = [
+type Column = (&'static str, usize, fn(&OperationRates) -> f64);
+
+const COLUMNS: [Column; 10] = [
     ("OPERATION", 17, |_| 0.0),
     ("OPS/S", 7, |rates| rates.ops_per_s),
     ("B/OP", 7, |rates| rates.bytes_per_op.unwrap_or(-1.0)),

@@ -22,7 +22,9 @@ pub struct StudyView {
 }
 
 /// Name, width, and what clients are sorted by, the highest first.
-const COLUMNS: [(&str, usize, fn(&Client, &ClientRates) -> f64); 6] = [
+type Column = (&'static str, usize, fn(&Client, &ClientRates) -> f64);
+
+const COLUMNS: [Column; 6] = [
     // In the order of the study.
     ("CLIENT", 20, |_, _| 0.0),
     ("STATE", 10, |client, _| f64::from(client.state as u8)),
