@@ -395,9 +395,9 @@ fn sentences(comparison: &Comparison) -> Vec<String> {
     ));
     if comparison.family.max(comparison.other_family) > 1 {
         sentences.push(format!(
-            "p is corrected for {} tests{} (Holm): the probability of one or more false changes in all of them is at \
+            "p is corrected for {}{} (Holm): the probability of one or more false changes in all of them is at \
              most {}.",
-            comparison.family,
+            plural(comparison.family, "test"),
             match comparison.other_family {
                 0 => String::new(),
                 others => format!(" of headline responses, and by itself for {others} of all others"),

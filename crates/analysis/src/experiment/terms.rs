@@ -188,7 +188,7 @@ impl Shape {
         let structure = self.structure.as_ref()?;
         let mask = |factors: &[u32]| factors.iter().fold(0, |mask, factor| mask | 1u64 << factor);
         let chains: Vec<_> = std::iter::once(&Term::new())
-            .chain(terms)
+            .chain(terms.iter().filter(|term| !term.is_empty()))
             .filter_map(|own| {
                 let own: Vec<u32> = own.iter().map(|&f| f as u32).collect();
                 let found = structure.terms.iter().find(|t| t.factors == own)?;

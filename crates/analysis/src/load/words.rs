@@ -66,12 +66,7 @@ pub(super) fn sentences(question: &Question, record: &LoadRecord, curve: &CurveS
             )
         }
         EndReason::Failed => format!("The curve ends at {broken}: {}.", end.why),
-        EndReason::Range => match &kept {
-            Some(kept) => {
-                format!("Every load was kept up to {kept}, the highest to be tried; raise `to` to find the limit.")
-            }
-            None => format!("No load could be decided: {}.", end.why),
-        },
+        EndReason::Range => within(curve.kept, &curve.undecided, &end.why, of),
     });
     if !curve.undecided.is_empty() {
         let loads: Vec<_> = curve.undecided.iter().map(|load| of(*load)).collect();
@@ -101,6 +96,19 @@ pub(super) fn sentences(question: &Question, record: &LoadRecord, curve: &CurveS
     all
 }
 
+/// What is known where no load was too high for certain.
+fn within(kept: Option<f64>, undecided: &[f64], why: &str, of: impl Fn(f64) -> String) -> String {
+    let Some(load) = kept else { return format!("No load could be decided: {why}.") };
+    let kept = of(load);
+    if undecided.iter().any(|higher| *higher > load) {
+        return format!(
+            "The highest load that was certainly kept is {kept}; whether higher ones are kept could not be decided: \
+             raise `max_replicates`, or measure longer."
+        );
+    }
+    format!("Every load was kept up to {kept}, the highest to be tried; raise `to` to find the limit.")
+}
+
 fn keeps(question: &Question) -> &'static str {
     if question.goal.is_some() { "keeps the goal" } else { "keeps up" }
 }
@@ -109,5 +117,22 @@ fn between(number: WithInterval, text: impl Fn(f64) -> String) -> String {
     match number.interval {
         Some([low, high]) => format!("{} ({} to {})", text(number.value), text(low), text(high)),
         None => text(number.value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_below_undecided_ones_is_not_the_highest_that_was_tried() {
+        let said =
+            |kept, undecided: &[f64]| within(kept, undecided, "too few runs", |load| format!("{load}/s"));
+        assert!(said(Some(400.0), &[]).starts_with("Every load was kept up to 400/s, the highest"));
+        assert!(said(Some(400.0), &[200.0]).contains("raise `to`"));
+        let open = said(Some(200.0), &[400.0]);
+        assert!(open.starts_with("The highest load that was certainly kept is 200/s;"), "{open}");
+        assert!(!open.contains("raise `to`"), "{open}");
+        assert_eq!(said(None, &[200.0]), "No load could be decided: too few runs.");
     }
 }

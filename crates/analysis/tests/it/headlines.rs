@@ -305,3 +305,12 @@ fn a_sample_is_analysed_on_the_scale_that_was_asked_for() {
     let measured = sample(&[1.2e-9, 1.5e-9, 1.1e-9], 0, &SampleOptions { log: false, ..options }).unwrap();
     assert!(measured.sentences[0].contains("is 1.267e-9"), "{:?}", measured.sentences);
 }
+
+#[test]
+fn each_estimate_is_listed_once_with_what_it_is_aliased_with() {
+    let mut data = table(&[2, 2, 2], 2, |levels, replicate| f64::from(levels[0] + replicate));
+    data.rows.retain(|row| row.levels.iter().sum::<u32>() <= 1);
+    let found = analyze(&data, &plain()).unwrap();
+    let estimates: Vec<_> = found.aliases.iter().flatten().map(|chain| &chain.terms[0]).collect();
+    assert_eq!(estimates, ["I", "A", "B", "C"]);
+}

@@ -193,15 +193,13 @@ impl Text {
             columns.iter_mut().filter(|column| column.right).for_each(Column::compact);
             lines = layout(&columns, fit, false);
         }
+        let mut labels = columns.first().map(|label| label.cells.clone()).unwrap_or_default();
         if width_of(&lines) > self.options.width {
-            if let Some(label) = columns.first_mut() {
-                label.cells.iter_mut().for_each(|c| *c = c.replace(' ', "\n"));
-            }
-            lines = layout(&columns, fit, false);
+            lines = self.with_broken(&labels, &mut columns, fit);
         }
         if width_of(&lines) > self.options.width {
             fit.gap = 1;
-            lines = layout(&columns, fit, false);
+            lines = self.with_broken(&labels, &mut columns, fit);
         }
         while width_of(&lines) > self.options.width {
             let worst = columns.iter().enumerate().filter(|(_, c)| c.rank > 0).max_by_key(|(_, c)| c.rank);
@@ -215,7 +213,10 @@ impl Text {
                 break;
             };
             dropped.push(columns.remove(index).name);
-            lines = layout(&columns, fit, false);
+            if index == 0 {
+                labels = columns.first().map(|label| label.cells.clone()).unwrap_or_default();
+            }
+            lines = self.with_broken(&labels, &mut columns, fit);
         }
         let header_lines = columns.iter().map(|c| c.header.lines().count()).max().unwrap_or(1);
         let rule = if self.options.unicode { "─" } else { "-" }.repeat(width_of(&lines));
@@ -231,6 +232,22 @@ impl Text {
         if !dropped.is_empty() {
             self.wrapped("", &format!("(too narrow for: {})", dropped.join(", ")));
         }
+    }
+
+    /// The table with these labels in the first column, broken at blanks as far as the width demands.
+    fn with_broken(&self, labels: &[String], columns: &mut [Column], fit: Fit) -> Vec<String> {
+        let Some(label) = columns.first_mut() else { return Vec::new() };
+        label.cells = labels.to_vec();
+        let lines = layout(columns, fit, false);
+        let excess = width_of(&lines).saturating_sub(self.options.width);
+        let Some(label) = columns.first_mut().filter(|_| excess > 0) else { return lines };
+        // An operator stays with what follows it.
+        let bound = |text: &String| text.replace("× ", "×\u{a0}").replace(" x ", " x\u{a0}");
+        let room = label.width().saturating_sub(excess).max(label.header.width());
+        let longest = |text: &String| bound(text).split(' ').map(UnicodeWidthStr::width).max().unwrap_or(0);
+        let room = label.cells.iter().map(longest).max().unwrap_or(0).max(room);
+        label.cells.iter_mut().for_each(|text| *text = wrap(&bound(text), room).join("\n"));
+        layout(columns, fit, false)
     }
 
     /// The rows one below the other: the label, then a line for each cell that is not missing.
@@ -476,6 +493,19 @@ mod tests {
         let dropped = text.finish();
         assert!(dropped.ends_with("(too narrow for: p99.9)\n"), "{dropped}");
         assert!(dropped.lines().all(|l| l.width() <= 38), "{dropped}");
+    }
+
+    #[test]
+    fn labels_are_broken_no_further_than_needed() {
+        let mut table = document::Table::new("", &["term", "#F"]);
+        table.row(["A × B × C", "12.345"].map(document::Cell::text).to_vec());
+        for (width, shown) in [(17, "A × B × C"), (16, "A × B  12.345\n× C"), (12, "A     12.345\n× B\n× C")]
+        {
+            let mut text = Text::new(&narrow(width, false));
+            text.table(&table);
+            let text = text.finish();
+            assert!(text.contains(shown), "{width}: {text}");
+        }
     }
 
     /// `1.85 ± 0.11 MB/s` stands whole in a line, however narrow that is.
