@@ -17,7 +17,7 @@ pub(crate) struct Controls {
 }
 
 impl Controls {
-    /// Does what a key is for, with so many columns to sort by.
+    /// Does what a key is for, with this number of columns to sort by.
     pub(crate) fn key(&mut self, key: Key, columns: usize) -> (Action, Option<Step>) {
         let mut step: Option<Step> = None;
         match key {
@@ -41,7 +41,7 @@ impl Controls {
         (Action::Draw, step)
     }
 
-    /// The heads of columns, of which the first so many are aligned left.
+    /// The heads of columns, of which the first are aligned left.
     pub(crate) fn heads<'n>(&self, columns: impl Iterator<Item = (&'n str, usize)>, left: usize) -> Line {
         let mut line = Line::default();
         for (at, (name, width)) in columns.enumerate() {

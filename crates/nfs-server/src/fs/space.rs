@@ -72,7 +72,7 @@ impl Account {
         Self { limit, used: AtomicU64::new(0) }
     }
 
-    /// Takes so many bytes, if they are left.
+    /// Takes this number of bytes, if they are left.
     pub(super) fn take(&self, bytes: u64) -> Result<(), FsError> {
         if bytes == 0 {
             return Ok(());

@@ -31,7 +31,7 @@ pub struct HashCastFlows {
     pub loads: Option<Vec<HashCastLoads>>,
 }
 
-/// The probability that the fastest flow is at least so many times as fast as the slowest.
+/// The probability that the fastest flow is at least this many times as fast as the slowest.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct HashCastRatio {
     pub ratio: f64,
