@@ -10,8 +10,8 @@ use benchmaster_stats::residual::shapiro_wilk;
 use benchmaster_units::format::rounded;
 
 use super::Outcome::{self, Broken, Held, NotNeeded};
+use crate::prelude::*;
 use crate::results::Whole;
-use crate::vocabulary::*;
 
 /// The p value below which a normal distribution is not believed.
 const ALPHA: f64 = 0.05;

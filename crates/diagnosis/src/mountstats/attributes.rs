@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 500;

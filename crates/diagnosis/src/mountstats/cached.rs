@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Less says nothing of throughput.
 const LEAST: u64 = 64 << 20;

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Comparison;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Calls of one operation that a mean is made of.
 const LEAST_CALLS: u64 = 500;

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 const LEAST_COMMITS: u64 = 100;
 /// The same where they are most of the time of calls: slow ones are few.

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Seconds without calls after which the client closes a connection itself (`XS_IDLE_DISC_TO`).
 const IDLE: u64 = 300;

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Shortest wait of a version 4 client, in seconds (`NFS4_POLL_RETRY_MIN`).
 const V4_WAIT: f64 = 0.1;

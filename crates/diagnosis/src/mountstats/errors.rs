@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 use benchmaster_telemetry::mountstats::Operation;
 
 /// Operations whose errors are answers: names that are not there, or are there already, permissions, locks that others hold; and

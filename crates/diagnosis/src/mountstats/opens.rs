@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(crate) const LEAST_CALLS: u64 = 500;
 pub(crate) const LEAST_SHARE: f64 = 1.0 / 3.0;

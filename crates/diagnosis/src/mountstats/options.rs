@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of the time of calls from which on it is told.
 const LEAST_COST: f64 = 0.1;

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Sessions that a mount makes without having lost any: its own, and one of looking for other ways to the same server.
 const FIRST: u64 = 2;

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Fewer are what any network does now and then.
 const LEAST: u64 = 10;

@@ -2,7 +2,7 @@
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// What Linux clients and servers use with each other.
 const USUAL: u64 = 256 << 10;

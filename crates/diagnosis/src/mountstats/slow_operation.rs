@@ -4,7 +4,7 @@ use benchmaster_telemetry::mountstats::Operation;
 
 use super::observed::Observed;
 use super::rule::Detector;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Fewer calls say little of a kind.
 const LEAST_CALLS: u64 = 20;

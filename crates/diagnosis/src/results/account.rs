@@ -6,8 +6,8 @@
 use serde::Serialize;
 
 use crate::diagnosis::Spent;
+use crate::prelude::*;
 use crate::results::link::{Usage, frames, usage};
-use crate::vocabulary::*;
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 20;

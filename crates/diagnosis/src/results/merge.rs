@@ -9,8 +9,8 @@ use benchmaster_stats::share::at_least;
 
 use crate::diagnosis::{Absent, Diagnosis};
 use crate::finding::Also;
+use crate::prelude::*;
 use crate::results::rule::label;
-use crate::vocabulary::*;
 
 /// How often a test finds something in a run where nothing is, at most.
 const BY_CHANCE: f64 = 0.02;

@@ -7,7 +7,7 @@ use benchmaster_record::model::{Group as Workers, OpenFlag, Step, Workload, leav
 use benchmaster_record::recording::IntervalStats;
 use benchmaster_stats::burst::{BurstAndFlush, Stretch, burst_and_flush as find};
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Seconds: shorter stalls wait for a server or a processor, and not for a cache to be written out.
 const LEAST_STALL: f64 = 0.1;

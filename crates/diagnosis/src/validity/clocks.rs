@@ -1,7 +1,7 @@
 //! Checks of clocks, and of clients that should start together.
 
 use super::rule::{all_of_it, several};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(crate) static CLOCK_STEP: Rule = Rule {
     check: clock_step,

@@ -2,7 +2,7 @@
 
 use benchmaster_record::recording::StopReason;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(crate) static TOO_FEW_OPERATIONS: Rule = Rule {
     check: too_few_operations,

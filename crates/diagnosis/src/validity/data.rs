@@ -6,7 +6,7 @@ use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::model::{Claim, OpenFlag, Step, Workload};
 
 use super::rule::all_of_it;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Runs that failed by it are compared by [`crate::results::doubts::failed`].
 pub(crate) static CORRUPTION: Rule = Rule {

@@ -2,7 +2,7 @@
 
 use benchmaster_record::results::ServedBy;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of the processors from which on server and clients compete for them.
 const CROWDED: f64 = 0.9;

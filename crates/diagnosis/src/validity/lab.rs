@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::machines::ClientLook;
 use super::rule::{all_of_it, in_lab};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(crate) static SHARED_CLIENT_ID: Rule = Rule {
     check: shared_client_id,

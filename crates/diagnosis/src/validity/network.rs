@@ -2,7 +2,7 @@
 
 use benchmaster_record::results::Emulator;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Segments that TCP sends before the first acknowledgement (RFC 6928 §2), in bytes.
 const INITIAL_WINDOW: f64 = 14_600.0;

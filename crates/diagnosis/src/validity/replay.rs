@@ -1,6 +1,6 @@
 //! Checks of a replay: what of the trace was not replayed, and how late its calls were issued.
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(crate) static LEFT_OUT: Rule = Rule {
     check: left_out,

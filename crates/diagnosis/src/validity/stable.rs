@@ -5,7 +5,7 @@ use benchmaster_record::model::Claim;
 use benchmaster_record::results::ServedBy;
 
 use super::burst::unsynchronised;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// From this share on the rate is that of the storage.
 const NEARLY_ALL: f64 = 0.95;

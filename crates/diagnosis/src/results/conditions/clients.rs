@@ -8,8 +8,8 @@ use benchmaster_record::results::SessionRecord;
 use benchmaster_stats::{mean, median, standard_deviation, t_quantile};
 
 use crate::mountstats::clients::OWN as OWN_OPTIONS;
+use crate::prelude::*;
 use crate::results::rule::label;
-use crate::vocabulary::*;
 
 pub(super) const SLOW: Comparison = Comparison { id: "slow-client", compare: slow };
 

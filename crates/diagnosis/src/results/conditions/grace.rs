@@ -1,7 +1,7 @@
 //! Waiting for a server's grace period.
 
+use crate::prelude::*;
 use crate::validity::rule::in_lab;
-use crate::vocabulary::*;
 
 pub(crate) static RULE: Rule = Rule {
     check,

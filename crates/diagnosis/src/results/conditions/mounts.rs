@@ -5,7 +5,7 @@ use crate::finding::Setup;
 use crate::mountstats;
 use crate::mountstats::observed::Observed;
 use crate::mountstats::rule::Detector as OfMount;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// A detector of mounts for the clients of a run.
 macro_rules! of_mounts {

@@ -1,6 +1,6 @@
 //! A readahead that is small for the way to the server.
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(super) const DETECTOR: Detector = Detector { id: "small-readahead", detect };
 

@@ -1,8 +1,8 @@
 //! State that clients lost and had back: sessions, client ids, opens, locks.
 
 use crate::mountstats;
+use crate::prelude::*;
 use crate::results::phenomena::standstill::stopped;
-use crate::vocabulary::*;
 
 pub(super) const DETECTOR: Detector = Detector { id: "session-recovery", detect };
 

@@ -3,9 +3,9 @@
 use super::mounts::look;
 use super::observed::asked;
 use crate::mountstats;
+use crate::prelude::*;
 use crate::results::phenomena::standstill::stopped;
 use crate::validity::rule::with_rpcs;
-use crate::vocabulary::*;
 
 fn measured_phase(s: Subject<'_>) -> Option<&RpcPhase> {
     s.recording.rpc.as_ref()?.phase(Phase::Measure)

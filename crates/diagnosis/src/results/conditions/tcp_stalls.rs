@@ -2,8 +2,8 @@
 
 use benchmaster_stats::share::at_least;
 
+use crate::prelude::*;
 use crate::results::account::is_loopback;
-use crate::vocabulary::*;
 
 pub(super) const DETECTOR: Detector = Detector { id: "tcp-stalls", detect };
 

@@ -3,7 +3,7 @@
 use benchmaster_units::ByteSize;
 
 use super::observed::asked;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(super) const DETECTOR: Detector = Detector { id: "transfer-size-cut", detect };
 

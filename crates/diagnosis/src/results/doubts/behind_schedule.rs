@@ -1,7 +1,7 @@
 //! Open loops that ask for more than their workers can do.
 
+use crate::prelude::*;
 use crate::results::limits::laws::under_way;
-use crate::vocabulary::*;
 
 /// Operations that had to be under way, for each that could be.
 const LEAST_RATIO: f64 = 2.0;

@@ -8,9 +8,9 @@ use benchmaster_stats::association::{correlation, ranks};
 use benchmaster_stats::multiple::holm;
 use benchmaster_stats::{mean, median, standard_deviation, t_two_sided_p};
 
+use crate::prelude::*;
 use crate::results::rule::label;
 use crate::results::slope::{Slope, Within};
-use crate::vocabulary::*;
 
 pub(super) const DRIFT: Comparison = Comparison { id: "run-order-drift", compare: drift };
 

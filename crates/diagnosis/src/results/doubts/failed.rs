@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use benchmaster_record::results::RunKey;
 
+use crate::prelude::*;
 use crate::results::rule::label;
 use crate::validity::data::wrong_data;
-use crate::vocabulary::*;
 
 pub(super) const CORRUPT: Comparison = Comparison { id: "corruption", compare: corrupt };
 

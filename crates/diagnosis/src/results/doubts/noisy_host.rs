@@ -3,7 +3,7 @@
 use benchmaster_record::recording::HostSamples;
 use benchmaster_record::results::Emulator;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of all processors' time that other programs used.
 const OTHERS: f64 = 0.15;

@@ -7,7 +7,7 @@ use benchmaster_stats::{mean, median};
 
 use super::noisy_host::is_noisy;
 use crate::finding::EvidenceUnit;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Intervals of each half.
 const LEAST: usize = 5;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use benchmaster_record::environment::Environment;
 use benchmaster_record::results::SessionRecord;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(super) const DETECTOR: Comparison = Comparison { id: "changed-environment", compare };
 

@@ -2,8 +2,8 @@
 
 use benchmaster_record::model::Claim;
 
+use crate::prelude::*;
 use crate::results::conditions::observed::asked;
-use crate::vocabulary::*;
 
 pub(super) const DETECTOR: Detector = Detector { id: "uncommitted-writes", detect };
 

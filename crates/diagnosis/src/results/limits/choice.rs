@@ -2,7 +2,7 @@
 
 use crate::diagnosis::{Absent, Diagnosis, Explained, Limiting};
 use crate::explanation::{self, Group};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// What explains less than this is not the limit, whatever else is not known.
 const LEAST_SHARE: f64 = 0.3;

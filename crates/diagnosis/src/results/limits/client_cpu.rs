@@ -1,6 +1,6 @@
 //! The processors of the client.
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of the processors' busy time from which on it is this program's own load.
 const OWN: f64 = 0.5;

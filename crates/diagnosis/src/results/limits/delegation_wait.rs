@@ -1,6 +1,6 @@
 //! Waiting until delegations are given back.
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Shortest wait of a client that is asked to come again (`NFS4_POLL_RETRY_MIN` of Linux).
 const WAIT_NS: f64 = 1e8;

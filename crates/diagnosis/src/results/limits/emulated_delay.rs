@@ -2,8 +2,8 @@
 
 use benchmaster_record::results::NetworkRecord;
 
+use crate::prelude::*;
 use crate::results::account::{Account, Part};
-use crate::vocabulary::*;
 
 /// Share of the calls' time from which on it is worth telling.
 const LEAST_SHARE: f64 = 0.25;

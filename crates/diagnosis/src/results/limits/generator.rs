@@ -1,6 +1,6 @@
 //! The load generator itself.
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Faster than the generator alone a run can be only if that was disturbed when it was measured.
 const BEYOND: f64 = 1.1;

@@ -2,10 +2,10 @@
 
 use super::client_cpu::is_full;
 use super::{generator, server_cpu};
+use crate::prelude::*;
 use crate::results::account::{Account, Part};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::rule::Judge;
-use crate::vocabulary::*;
 
 /// Share of the calls' time from which on it is the limit.
 const LEAST_SHARE: f64 = 0.3;

@@ -1,11 +1,11 @@
 //! Calls that pass one after the other: a lock, a single thread, a limited rate, a link.
 
 use super::{client_cpu, emulated_delay};
+use crate::prelude::*;
 use crate::results::account::{Account, Part};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::limits::laws::pauses;
 use crate::results::link::usage;
-use crate::vocabulary::*;
 
 /// Workers that a line is told by.
 const LEAST_WORKERS: usize = 4;

@@ -3,7 +3,7 @@
 use benchmaster_record::model::{Step, Workload};
 use benchmaster_stats::latency::little_law_mismatch;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Shorter phases are measured too coarsely.
 const LEAST_NS: u64 = 100_000_000;

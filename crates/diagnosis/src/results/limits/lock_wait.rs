@@ -4,7 +4,7 @@ use benchmaster_record::recording::latency_histogram;
 use benchmaster_stats::t_two_sided_p;
 use hdrhistogram::Histogram;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Fewer locks say little.
 const LEAST_LOCKS: u64 = 20;

@@ -2,8 +2,8 @@
 
 use benchmaster_stats::interval::mean_interval;
 
+use crate::prelude::*;
 use crate::results::link::{OF_SERVER, Usage, usage};
-use crate::vocabulary::*;
 
 /// Intervals that make a test worth making.
 const INTERVALS: usize = 5;

@@ -4,8 +4,8 @@ use benchmaster_record::results::Emulator;
 use benchmaster_telemetry::derived::mean;
 
 use super::tcp_window::{STOPPED, stopped};
+use crate::prelude::*;
 use crate::results::link::{segment, usage};
-use crate::vocabulary::*;
 
 /// Bytes of a call in segments, from which on it is a large transfer: TCP answers a loss in fewer by its timeout alone.
 const LEAST_SEGMENTS: f64 = 4.0;

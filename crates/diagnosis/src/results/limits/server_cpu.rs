@@ -1,7 +1,7 @@
 //! The processors of the server.
 
 use super::client_cpu::own_share;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Busy share of the server's processors from which on they are the limit.
 const FULL: f64 = 0.9;

@@ -6,7 +6,7 @@ use benchmaster_record::environment::TargetEnvironment;
 use benchmaster_record::recording::HostSamples;
 use benchmaster_telemetry::derived::Derived;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of the time with requests in flight from which on a disk is the limit.
 const FULL: f64 = 0.8;

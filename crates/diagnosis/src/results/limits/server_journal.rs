@@ -2,7 +2,7 @@
 
 use benchmaster_record::samples::{Samples, Series};
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of the time in commits from which on the journal is the limit.
 const FULL: f64 = 0.5;

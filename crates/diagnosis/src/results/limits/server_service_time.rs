@@ -1,10 +1,10 @@
 //! The time that the server takes for each call, whatever it does meanwhile.
 
 use super::{client_cpu, packet_loss, server_cpu, server_disk, server_journal, server_threads, tcp_window};
+use crate::prelude::*;
 use crate::results::account::{Account, NO_BOUND, Part, own_time, trips};
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::link::{frames, usage};
-use crate::vocabulary::*;
 
 /// Share of the calls' time from which on it is worth telling.
 const LEAST_SHARE: f64 = 0.3;

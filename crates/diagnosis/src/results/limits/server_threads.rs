@@ -1,6 +1,6 @@
 //! Threads of the kernel's NFS server.
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of requests that wait for a thread.
 const LEAST_WAITS: f64 = 0.1;

@@ -1,6 +1,6 @@
 //! Slots of sessions, and of the connections' tables.
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Fewer calls say little.
 const LEAST_CALLS: u64 = 100;

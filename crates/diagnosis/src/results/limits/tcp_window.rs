@@ -3,8 +3,8 @@
 use benchmaster_record::environment::Environment;
 use benchmaster_record::results::Emulator;
 
+use crate::prelude::*;
 use crate::results::link::usage;
-use crate::vocabulary::*;
 
 /// On shorter ways windows are no limit: the buffers of a default Linux hold 20 ms of 1 Gbit/s.
 const LEAST_ROUND_TRIP_NS: f64 = 1e6;

@@ -2,7 +2,7 @@
 
 use super::client_cpu::is_full;
 use super::laws::{pauses, under_way, waits_for_others};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Share of the workers' time outside of operations.
 const LEAST_SHARE: f64 = 0.5;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use benchmaster_record::recording::{PartOf, PartRow};
 
+use crate::prelude::*;
 use crate::results::phenomena::{divide, lost_in_stretches};
-use crate::vocabulary::*;
 
 /// Operations of each that is compared.
 const LEAST_CALLS: u64 = 10;

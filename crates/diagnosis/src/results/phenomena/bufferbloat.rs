@@ -4,8 +4,8 @@ use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::mean;
 
 use super::tools::digits;
+use crate::prelude::*;
 use crate::results::link::usage;
-use crate::vocabulary::*;
 
 /// Congestion window over the bandwidth-delay product.
 const LEAST_WINDOWS: f64 = 4.0;

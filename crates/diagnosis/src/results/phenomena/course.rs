@@ -5,10 +5,10 @@ use benchmaster_stats::median;
 
 use super::standstill::explained;
 use super::tools::{counted_whole, digits, p_text};
+use crate::prelude::*;
 use crate::results::doubts::noisy_host::is_noisy;
 use crate::results::limits::client_cpu::throttled;
 use crate::results::limits::laws::pauses;
-use crate::vocabulary::*;
 
 /// Intervals that a course needs, and calls in each.
 const LEAST_INTERVALS: usize = 20;

@@ -5,8 +5,8 @@ use benchmaster_stats::association::correlation;
 
 use super::course::lost_in_stretches;
 use super::tools::{counted, digits, p_text};
+use crate::prelude::*;
 use crate::results::doubts::noisy_host::is_noisy;
-use crate::vocabulary::*;
 
 /// Parts that the run is divided into, each with the mean latency of its calls.
 const LEAST_PARTS: usize = 12;

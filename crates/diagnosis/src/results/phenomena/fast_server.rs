@@ -2,7 +2,7 @@
 
 use super::levels::{Axis, axes, name, placed, points, ratio};
 use super::tools::{digits, p_text};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// The server's throughput, and that of the calls of the client, as ratios.
 const LEAST_FASTER: f64 = 1.1;

@@ -1,8 +1,8 @@
 //! A first call that takes far longer than those that follow.
 
 use super::tools::{digits, latencies, p_text};
+use crate::prelude::*;
 use crate::results::doubts::noisy_host::is_noisy;
-use crate::vocabulary::*;
 
 /// Times the median.
 const LEAST_RATIO: f64 = 8.0;

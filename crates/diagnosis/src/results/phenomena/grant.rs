@@ -3,7 +3,7 @@
 use benchmaster_record::model::{OpenFlag, Step};
 
 use super::tools::{all_execute_ns, digits, execute_ns, ops, shares_files, without_rpcs};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Calls that a delegation would have saved, and their share of all.
 const LEAST_CALLS: u64 = 500;

@@ -10,7 +10,7 @@ use benchmaster_stats::{hash_cast, mean, standard_deviation};
 use super::clients::together;
 use super::tools::digits;
 use super::winners::{transmit_queues, winners};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 const LEAST_RUNS: usize = 5;
 /// What the sum over clients may vary by.

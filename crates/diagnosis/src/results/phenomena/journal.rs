@@ -4,8 +4,8 @@ use benchmaster_record::samples::Samples;
 use benchmaster_telemetry::derived::value_at;
 
 use super::tools::{digits, ops};
+use crate::prelude::*;
 use crate::results::limits::server_journal::commit_ns;
-use crate::vocabulary::*;
 
 const LEAST_WRITES: u64 = 200;
 /// Blocks of the journal for each WRITE.

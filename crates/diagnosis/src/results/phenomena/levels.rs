@@ -6,9 +6,9 @@ use benchmaster_analysis::counts;
 use benchmaster_record::results::{FactorRecord, TreatmentRecord, numeric_values};
 use benchmaster_stats::mean;
 
+use crate::prelude::*;
 pub(super) use crate::results::slope::Slope;
 use crate::results::slope::Within;
-use crate::vocabulary::*;
 
 /// A factor that sets a parameter of some kind.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Locks that make clients forget what they have cached.
 
 use super::tools::{NO_RPCS, all_execute_ns, digits, execute_ns, ops, shares_files};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 const LEAST_LOCKS: u64 = 100;
 /// GETATTRs, or READs, for each LOCK.

@@ -2,7 +2,7 @@
 
 use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
 use super::tools::{digits, p_text};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// A ratio of so much, or its reverse.
 const LEAST: f64 = 1.1;

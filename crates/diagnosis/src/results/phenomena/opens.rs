@@ -2,7 +2,7 @@
 
 use super::tools::{all_execute_ns, execute_ns, ops, without_rpcs};
 use crate::mountstats::opens::{AROUND, LEAST_CALLS, LEAST_SHARE};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 pub(super) const DETECTOR: Detector = Detector { id: "open-close-share", detect };
 

@@ -1,7 +1,7 @@
 //! More read from the server than by applications.
 
 use super::tools::NO_RPCS;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Bytes on the wire for each byte that applications read.
 const LEAST_RATIO: f64 = 1.2;

@@ -1,7 +1,7 @@
 //! Opens that wait until a delegation has come back from another client.
 
 use super::tools::{latencies, ops, without_rpcs};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Delegations that came back.
 const LEAST_RETURNED: u64 = 5;

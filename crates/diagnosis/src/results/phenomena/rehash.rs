@@ -6,7 +6,7 @@ use benchmaster_stats::standard_deviation;
 use super::clients::course;
 use super::tools::{digits, p_text};
 use super::transmit_queues::Hashed;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Parts of the time in which all clients are at work.
 const PARTS: usize = 40;

@@ -2,7 +2,7 @@
 
 use super::levels::{Axis, Slope, axes, name, placed, points, rates, slope, typical};
 use super::tools::{digits, p_text};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// From the smallest to the largest level.
 const MOST_LEFT: f64 = 0.8;

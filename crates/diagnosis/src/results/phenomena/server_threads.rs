@@ -3,7 +3,7 @@
 use benchmaster_stats::equivalence::{Verdict, ratio_band, verdict};
 
 use super::levels::{Axis, Point, axes, name, placed, points, rates, ratio};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Differences that do not matter.
 const BAND: f64 = 0.1;

@@ -1,7 +1,7 @@
 //! Reads that go over the wire page by page.
 
 use super::tools::{all_execute_ns, digits, execute_ns, without_rpcs};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Bytes of a page, and of what a reply has beside the data: at least 128 without attributes.
 const PAGE: f64 = 4096.0;

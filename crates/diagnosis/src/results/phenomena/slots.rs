@@ -4,7 +4,7 @@ use benchmaster_analysis::counts;
 
 use super::levels::{Axis, Point, axes, is_at, name, placed, points, rates, ratio, runs_at, typical};
 use super::tools::digits;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// The most that the rate may rise beyond the slots.
 const MOST_RISE: f64 = 1.15;

@@ -1,8 +1,8 @@
 //! Small calls that are held back though nothing else is sent.
 
 use super::tools::{all_execute_ns, digits, latencies};
+use crate::prelude::*;
 use crate::results::account::{Account, Part, under_way};
-use crate::vocabulary::*;
 
 /// Bytes of a call that is small: less than a segment.
 const SMALL: f64 = 1000.0;

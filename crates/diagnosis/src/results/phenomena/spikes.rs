@@ -7,7 +7,7 @@ use benchmaster_stats::random::Generator;
 use benchmaster_stats::{mean, standard_deviation};
 
 use super::tools::digits;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Times the median.
 const TIMES: f64 = 10.0;

@@ -2,9 +2,9 @@
 
 use benchmaster_stats::median;
 
+use crate::prelude::*;
 use crate::results::conditions::tcp_stalls::stood_still;
 use crate::results::limits::laws::pauses;
-use crate::vocabulary::*;
 
 /// Shorter ones are TCP's timeout of a segment, and what a busy host does.
 const LEAST_NS: u64 = 400_000_000;

@@ -4,7 +4,7 @@ use benchmaster_record::model::{Sharing, Workload};
 use benchmaster_record::recording::IntervalStats;
 use hdrhistogram::Histogram;
 
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Three digits that mean something.
 pub(super) fn digits(value: f64) -> String {

@@ -4,7 +4,7 @@ use benchmaster_analysis::counts;
 
 use super::levels::{Axis, Point, axes, name, placed, points, ratio, runs_at};
 use super::tools::{digits, p_text};
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Calls for each operation, as a multiple.
 const LEAST: f64 = 1.2;

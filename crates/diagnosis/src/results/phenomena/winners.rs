@@ -12,7 +12,7 @@ use benchmaster_stats::random::Generator;
 use super::clients::{PARTS, course, rates, together};
 use super::tools::{digits, p_text};
 use super::transmit_queues::Hashed;
-use crate::vocabulary::*;
+use crate::prelude::*;
 
 /// Two clients are one and the other, not groups.
 const LEAST_CLIENTS: usize = 3;

@@ -1,4 +1,4 @@
-//! The words that rules are written in.
+//! What nearly every rule uses.
 
 pub(crate) use benchmaster_record::model::OperationKind;
 pub(crate) use benchmaster_record::nfs::NfsVersion;
