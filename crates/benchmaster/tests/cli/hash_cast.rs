@@ -146,11 +146,7 @@ fn clients_that_share_a_queue_lose_and_the_diagnosis_finds_it_there_and_only_the
     // Over all runs: as often as the model has it, which is in 79 % of them.
     let (of, confidence) = found(&findings, "hash-cast");
     assert!(of.iter().all(|(treatment, _)| *treatment == 0), "{of:?}");
-    // The rule asks that all clients together get the same in each run, which they do unless the host held some up.
-    let hashed = &throughputs[&0];
-    let mean = hashed.iter().sum::<f64>() / hashed.len() as f64;
-    let is_steady = hashed.iter().all(|value| (value / mean - 1.0).abs() < 0.03);
-    if !of.is_empty() || (is_steady && clear >= 3 && losers_of.len() >= 2) {
+    if !of.is_empty() || (clear >= 3 && losers_of.len() >= 2) {
         assert_eq!((of.len(), confidence.as_deref()), (6, Some("likely")), "{findings:#}");
     }
     // Paper 001: the cure costs nothing.
