@@ -59,3 +59,8 @@ bench:
 # writes the figures of docs/diagnose.md; takes half an hour, on a host with nothing else to do.
 pathology *NAMES:
     BENCHMASTER_PATHOLOGY=all UPDATE_PATHOLOGY=1 cargo test --release -p benchmaster --test full -- {{NAMES}}
+
+# The papers' studies, scaled to minutes, on a host with nothing else to do: writes the table of docs/papers.md.
+papers *NAMES:
+    cargo build --release
+    BENCHMASTER_PROGRAM="$PWD/target/release/benchmaster" BENCHMASTER_PAPERS=all UPDATE_PAPERS=1 cargo test --workspace --test full -- {{NAMES}}

@@ -11,18 +11,35 @@
 
 #[path = "../support/limit.rs"]
 mod limit;
+mod papers;
 mod pathology;
 mod studies;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use libtest_mimic::Arguments;
 
+/// The program to test: the file that `BENCHMASTER_PROGRAM` names, such as a release build, or the one built with the tests.
+fn program() -> PathBuf {
+    std::env::var_os("BENCHMASTER_PROGRAM")
+        .map_or_else(|| env!("CARGO_BIN_EXE_benchmaster").into(), PathBuf::from)
+}
+
+/// Puts figures between their marks in a document: `<!-- figures of COMMAND -->` and `<!-- end of figures -->`.
+fn update(document: &Path, command: &str, figures: &str) {
+    let text = std::fs::read_to_string(document).unwrap();
+    let (mark, end) = (format!("<!-- figures of {command} -->\n"), "<!-- end of figures -->\n");
+    let (before, rest) = text.split_once(&mark).expect("a mark before the figures");
+    let (_, after) = rest.split_once(end).expect("a mark behind the figures");
+    std::fs::write(document, format!("{before}{mark}{figures}{end}{after}")).unwrap();
+}
+
 fn main() -> ExitCode {
-    if let Some(ended) = pathology::all() {
+    if let Some(ended) = pathology::all().or_else(papers::all) {
         return ended;
     }
-    let trials = studies::trials().into_iter().chain(pathology::quick());
+    let trials = studies::trials().into_iter().chain(pathology::quick()).chain(papers::trials());
     let ignored = trials.map(|trial| trial.with_ignored_flag(true)).collect();
     libtest_mimic::run(&Arguments::from_args(), ignored).exit_code()
 }

@@ -105,19 +105,10 @@ fn measured(scenarios: &[Scenario], document: &Path) -> ExitCode {
     println!("{}", matrix.csv());
     let whole = parts.is_empty() && matrix.failed.is_empty() && matrix.skipped.is_empty();
     if whole && std::env::var_os("UPDATE_PATHOLOGY").is_some() {
-        update(document, &matrix.markdown());
+        crate::update(document, "just pathology", &matrix.markdown());
     }
     let reached = matrix.sensitivity().share() >= 0.95
         && matrix.false_alarms().share() <= 0.02
         && matrix.not_crowded().share() >= 1.0;
     if reached && matrix.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-}
-
-/// Puts the figures between their marks.
-fn update(document: &Path, figures: &str) {
-    const MARKS: [&str; 2] = ["<!-- figures of just pathology -->\n", "<!-- end of figures -->\n"];
-    let text = std::fs::read_to_string(document).unwrap();
-    let (before, rest) = text.split_once(MARKS[0]).expect("a mark before the figures");
-    let (_, after) = rest.split_once(MARKS[1]).expect("a mark behind the figures");
-    std::fs::write(document, format!("{before}{}{figures}{}{after}", MARKS[0], MARKS[1])).unwrap();
 }

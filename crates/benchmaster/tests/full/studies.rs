@@ -71,7 +71,7 @@ fn in_a_lab(path: &Path) -> Result<(), Failed> {
     static LAB: LazyLock<Result<(), String>> = LazyLock::new(|| {
         let name = format!("studies-{}", std::process::id());
         let lab = |arguments: &[&str]| {
-            let done = Command::new(env!("CARGO_BIN_EXE_benchmaster")).arg("lab").args(arguments).output();
+            let done = Command::new(crate::program()).arg("lab").args(arguments).output();
             let done = done.map_err(|error| error.to_string())?;
             let said = String::from_utf8_lossy(&done.stderr).into_owned();
             if done.status.success() { Ok(()) } else { Err(said) }
@@ -173,7 +173,7 @@ fn run(path: &Path, changes: &[String], target: Option<&str>) -> Result<(), Fail
     let place = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new())?;
     let name = path.file_stem().unwrap().to_str().unwrap();
     let scale = LARGER.iter().find(|(larger, _)| *larger == name).map_or(SCALE, |(_, scale)| scale);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_benchmaster"));
+    let mut command = Command::new(crate::program());
     command.arg("run").arg(path).args(["-q", "-o", "results", "--scale", scale]);
     command.args(target.iter().flat_map(|target| ["--target", target]));
     for change in changes {

@@ -103,7 +103,7 @@ fn steps_are_found_in_noise_of_many_kinds() {
 /// The figures of docs/compare.md.
 #[test]
 #[ignore = "full tier: minutes of simulation"]
-fn rates_of_false_alarms_are_those_of_the_documentation() {
+fn the_documented_rates_of_false_alarms() {
     let kinds = [
         Noise::Autocorrelated(0.8),
         Noise::Autocorrelated(0.5),
@@ -126,7 +126,7 @@ fn rates_of_false_alarms_are_those_of_the_documentation() {
 /// The figures of docs/compare.md.
 #[test]
 #[ignore = "full tier: minutes of simulation"]
-fn rates_of_detection_are_those_of_the_documentation() {
+fn the_documented_rates_of_detection() {
     let within = [3, 5, 7, 14, 30];
     let cases = [(10, 5.0), (30, 2.5), (30, 5.0), (60, 1.0), (60, 2.5), (60, 5.0)];
     for (before, step) in cases {

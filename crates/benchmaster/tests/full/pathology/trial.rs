@@ -11,8 +11,6 @@ use serde::Deserialize;
 use super::scenario::{Case, Needs};
 use crate::limit::output_within;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_benchmaster");
-
 /// A case takes seconds; this ends one that hangs.
 const PATIENCE: Duration = Duration::from_secs(1200);
 
@@ -153,7 +151,7 @@ fn runs(results: &Path) -> usize {
 /// The study is run by this program, or by `BENCHMASTER_PATHOLOGY_RUNNER`.
 fn run(case: &Case<'_>, directory: &Path) -> Result<(), String> {
     let _burners = Burners::start(case.scenario.burners);
-    let runner = std::env::var_os("BENCHMASTER_PATHOLOGY_RUNNER").map_or(PROGRAM.into(), PathBuf::from);
+    let runner = std::env::var_os("BENCHMASTER_PATHOLOGY_RUNNER").map_or_else(crate::program, PathBuf::from);
     let mut command = Command::new(runner);
     command.args(["run", "case.toml", "-q", "-o", "results"]);
     command.args(case.changes().iter().flat_map(|change| ["--set", change]));
@@ -172,7 +170,7 @@ fn run(case: &Case<'_>, directory: &Path) -> Result<(), String> {
 }
 
 fn diagnose(results: &Path) -> Result<Diagnosis, String> {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(crate::program());
     command.arg("diagnose").arg(results).arg("--json").stdin(Stdio::null());
     let output = output_within(command, PATIENCE);
     let output = output.map_err(|error| error.to_string())?;
@@ -185,7 +183,7 @@ fn diagnose(results: &Path) -> Result<Diagnosis, String> {
 /// What cannot be had here, if a case needs it.
 pub(crate) fn missing(needs: Needs) -> Option<String> {
     let possible = |arguments: &[&str]| {
-        let done = Command::new(PROGRAM).args(arguments).stdin(Stdio::null()).output();
+        let done = Command::new(crate::program()).args(arguments).stdin(Stdio::null()).output();
         match done {
             Ok(output) if output.status.success() => None,
             Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),

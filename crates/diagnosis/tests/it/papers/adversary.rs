@@ -449,7 +449,7 @@ fn where_the_time_goes_is_named_and_nothing_else_blamed() {
 
 #[test]
 #[ignore = "full tier: thousands of simulated runs, half of them with parameters that no rule was made with"]
-fn the_half_that_was_held_out_is_named_as_well() {
+fn the_documented_rates_of_the_half_that_was_held_out() {
     for half in [Half::LookedAt, Half::HeldOut] {
         let score = Score::of(1_000..3_000, half);
         println!("{half:?}: {}", score.text());

@@ -345,7 +345,7 @@ fn what_is_slow_of_many_is_named_and_nothing_else_blamed() {
 
 #[test]
 #[ignore = "full tier: thousands of simulated runs, half of them with parameters that no rule was made with"]
-fn adversary_of_unequal_parts_held_out() {
+fn the_documented_rates_of_unequal_parts_held_out() {
     for half in [Half::LookedAt, Half::HeldOut] {
         let score = Score::of(1_000..3_000, half);
         println!("{half:?}: {}", score.text());
