@@ -21,7 +21,7 @@ mod interface;
 mod user;
 
 pub use capabilities::{Capabilities, Privilege, capabilities, privilege};
-pub use interface::{Interfaces, MacAddress};
+pub use interface::{Interfaces, MacAddress, RouteMetrics};
 pub use user::{enter_user_namespace, enter_user_namespace_as_root};
 
 /// Why something could not be done with a namespace.

@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::interface::Interface;
 use crate::link::{Link, LinkError, MTU, check_mtu};
-use crate::namespace::{Namespace, NamespaceError, capabilities};
+use crate::namespace::{Namespace, NamespaceError, RouteMetrics, capabilities};
 use crate::toeplitz::HashKey;
 use crate::wire::{Interfaces, Report, Wire, WireConfig, WireError, client_address, server_address};
 
@@ -72,6 +72,8 @@ pub struct NetworkConfig {
     /// The congestion control of TCP connections over it, by the kernel's name, at both ends. `None`: the host's
     /// default.
     pub congestion: Option<String>,
+    /// The largest congestion window of TCP connections over it, in segments, at both ends. `None`: not limited.
+    pub cwnd_clamp: Option<u32>,
     /// `None`: netem if this host has it, else the wire.
     pub means: Option<Means>,
     /// Seed of jitter and loss; netem has one only with kernels from 6.7 on, and is given none.
@@ -84,8 +86,18 @@ impl NetworkConfig {
     /// This many clients, each with this link.
     pub fn new(clients: u32, link: Link) -> Self {
         let spin = WireConfig::new(1, link).spin;
-        let (server_bandwidth, interface, congestion, means) = (None, None, None, None);
-        Self { clients, link, server_bandwidth, interface, mtu: MTU, congestion, means, seed: 0, spin }
+        Self {
+            clients,
+            link,
+            server_bandwidth: None,
+            interface: None,
+            mtu: MTU,
+            congestion: None,
+            cwnd_clamp: None,
+            means: None,
+            seed: 0,
+            spin,
+        }
     }
 }
 
@@ -131,6 +143,7 @@ pub struct Network {
     clients: u32,
     mtu: u16,
     congestion: Option<String>,
+    cwnd_clamp: Option<u32>,
     base: Duration,
     /// Means that were not chosen, and why.
     others: Vec<(Means, String)>,
@@ -163,6 +176,7 @@ impl Network {
             clients: config.clients,
             mtu: config.mtu,
             congestion: config.congestion,
+            cwnd_clamp: config.cwnd_clamp,
             base: Duration::ZERO,
             others,
         };
@@ -225,12 +239,25 @@ impl Network {
         self.congestion.as_deref()
     }
 
+    /// The largest congestion window of TCP connections over it, in segments; `None`: not limited.
+    pub fn cwnd_clamp(&self) -> Option<u32> {
+        self.cwnd_clamp
+    }
+
     /// Has connections of all namespaces over the network controlled as asked for.
     fn control_congestion(&self) -> Result<(), NetworkError> {
-        let Some(name) = &self.congestion else { return Ok(()) };
-        congestion::control(self.server(), server_address(), name)?;
-        (0..self.clients)
-            .try_for_each(|client| congestion::control(self.client(client), client_address(client), name))?;
+        let metrics = RouteMetrics { congestion: self.congestion(), cwnd_clamp: self.cwnd_clamp };
+        if metrics.congestion.is_none() && metrics.cwnd_clamp.is_none() {
+            return Ok(());
+        }
+        congestion::control(self.server(), server_address(), metrics)?;
+        for client in 0..self.clients {
+            congestion::control(self.client(client), client_address(client), metrics)?;
+            if self.cwnd_clamp.is_some() {
+                congestion::acquaint(self.server(), self.server_address(), self.client(client))
+                    .map_err(NetworkError::Silent)?;
+            }
+        }
         Ok(())
     }
 

@@ -179,6 +179,9 @@ pub struct RunRecord {
 pub struct RunParameters {
     /// TCP congestion control of the emulated network; `None` = the host's default.
     pub congestion: Option<String>,
+    /// Largest congestion window in the emulated network, in segments; `None` = not limited.
+    #[serde(default)]
+    pub cwnd_clamp: Option<u32>,
     /// MTU of the emulated network in bytes; `None` = 1500.
     pub mtu: Option<u32>,
     /// Bytes per second of the server's link in the emulated network; `None` = not limited.

@@ -125,6 +125,7 @@ struct Key {
     interface: Option<Interface>,
     mtu: u16,
     congestion: Option<String>,
+    cwnd_clamp: Option<u32>,
     means: Option<network::Means>,
 }
 
@@ -145,9 +146,10 @@ impl Networks {
         // Reading the study has made sure that it is one.
         let mtu = settings.network.mtu.map_or(MTU, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX));
         let congestion = settings.network.congestion.clone();
+        let cwnd_clamp = settings.network.cwnd_clamp;
         let key = HashKey::of_seed(0);
         let interface = settings.network.interface(key).map(|interface| Interface { key, ..interface });
-        let key = Key { clients, server_bandwidth, interface, mtu, congestion, means };
+        let key = Key { clients, server_bandwidth, interface, mtu, congestion, cwnd_clamp, means };
         let link = link(&settings.network);
         let index = match self.0.iter().position(|wired| wired.key == key) {
             Some(index) => index,
@@ -157,6 +159,7 @@ impl Networks {
                     interface,
                     mtu,
                     congestion: key.congestion.clone(),
+                    cwnd_clamp,
                     means,
                     ..NetworkConfig::new(clients, link)
                 };

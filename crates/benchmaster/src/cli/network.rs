@@ -57,6 +57,9 @@ pub(crate) struct WireArgs {
     /// TCP congestion control at both ends, such as cubic or bbr [default: the host's]
     #[arg(long, value_name = "NAME")]
     pub(crate) congestion: Option<String>,
+    /// Largest TCP congestion window at both ends, in segments [default: not limited]
+    #[arg(long, value_name = "SEGMENTS", value_parser = clap::value_parser!(u32).range(1..=65535))]
+    pub(crate) cwnd_clamp: Option<u32>,
     /// Number of clients, each with its own namespace and link
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) clients: u32,

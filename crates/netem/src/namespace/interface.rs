@@ -131,21 +131,21 @@ impl Interfaces {
         self.call(libc::SIOCSIFMTU, &mut request, name, ACTION)
     }
 
-    /// Has TCP connections over the route to its own network, with a prefix of this many bits, be controlled by this
-    /// congestion control. The interface has the address and is up.
+    /// Gives the route to its own network, with a prefix of this many bits, these attributes. The interface has the address
+    /// and is up.
     ///
     /// # Errors
-    /// [`NamespaceError::Interface`]; `EINVAL` when the kernel has none of the name.
-    pub fn set_congestion(
+    /// [`NamespaceError::Interface`]; `EINVAL` when the kernel has no congestion control of the name.
+    pub fn set_route(
         &self,
         name: &str,
         address: Ipv4Addr,
         bits: u8,
-        congestion: &str,
+        metrics: RouteMetrics<'_>,
     ) -> Result<(), NamespaceError> {
         const ACTION: &str = "set the congestion control";
         let index = self.index(name)?;
-        self.tell(&controlled_route(index, address, bits, congestion)).map_err(failed(name, ACTION))
+        self.tell(&route(index, address, bits, metrics)).map_err(failed(name, ACTION))
     }
 
     /// Sets the length of the queue in front of it, in packets.
@@ -274,25 +274,44 @@ fn quiet_bridge(name: &str) -> Vec<u8> {
     link_message(RTM_NEWLINK, CREATE_NEW, &[name, information])
 }
 
-/// A message that replaces the route of an interface to its own network by one with this congestion control.
-fn controlled_route(index: i32, address: Ipv4Addr, bits: u8, congestion: &str) -> Vec<u8> {
+/// Attributes of a route that TCP connections over it take from it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RouteMetrics<'a> {
+    /// The congestion control (`congctl` of ip-route(8)).
+    pub congestion: Option<&'a str>,
+    /// The largest congestion window, in segments (`cwnd lock`).
+    pub cwnd_clamp: Option<u32>,
+}
+
+/// A message that replaces the route of an interface to its own network by one with these attributes.
+fn route(index: i32, address: Ipv4Addr, bits: u8, metrics: RouteMetrics<'_>) -> Vec<u8> {
     const RTM_NEWROUTE: u16 = 24;
     const CREATE_OR_REPLACE: u16 = 0x500;
     const RTA_DST: u16 = 1;
     const RTA_OIF: u16 = 4;
     const RTA_PREFSRC: u16 = 7;
     const RTA_METRICS: u16 = 8;
+    const RTAX_LOCK: u16 = 1;
+    const RTAX_CWND: u16 = 7;
     const RTAX_CC_ALGO: u16 = 16;
     // Family, bits of destination and source, service, table (main), protocol (kernel), scope (link), type (unicast),
     // flags.
     const AF_INET: u8 = libc::AF_INET as u8;
     let information = [AF_INET, bits, 0, 0, 254, 2, 253, 1, 0, 0, 0, 0];
     let network = Ipv4Addr::from(u32::from(address) & mask(bits));
+    let congestion =
+        metrics.congestion.map(|name| attribute(RTAX_CC_ALGO, &[name.as_bytes(), &[0]].concat()));
+    // The kernel obeys the window of a route only if it is locked.
+    let clamp = metrics.cwnd_clamp.map(|segments| {
+        let lock = attribute(RTAX_LOCK, &(1u32 << RTAX_CWND).to_ne_bytes());
+        [lock, attribute(RTAX_CWND, &segments.to_ne_bytes())].concat()
+    });
+    let metrics: Vec<u8> = congestion.into_iter().chain(clamp).flatten().collect();
     let attributes = [
         attribute(RTA_DST, &network.octets()),
         attribute(RTA_PREFSRC, &address.octets()),
         attribute(RTA_OIF, &index.to_ne_bytes()),
-        attribute(RTA_METRICS, &attribute(RTAX_CC_ALGO, &[congestion.as_bytes(), &[0]].concat())),
+        attribute(RTA_METRICS, &metrics),
     ];
     message(RTM_NEWROUTE, CREATE_OR_REPLACE, &information, &attributes)
 }
@@ -378,7 +397,9 @@ mod tests {
         assert_eq!(message[44..], 500u32.to_ne_bytes());
         let bridge = quiet_bridge("data");
         assert_eq!(bridge[..4], (bridge.len() as u32).to_ne_bytes());
-        let route = controlled_route(7, Ipv4Addr::new(10, 77, 1, 2), 16, "cubic");
+        let metrics = RouteMetrics { congestion: Some("cubic"), cwnd_clamp: None };
+        let with = |metrics| route(7, Ipv4Addr::new(10, 77, 1, 2), 16, metrics);
+        let route = with(metrics);
         assert_eq!(route[..4], (route.len() as u32).to_ne_bytes());
         assert_eq!(route[16..18], [libc::AF_INET as u8, 16]);
         // Length, kind (destination), and the network without the host.
@@ -394,6 +415,12 @@ mod tests {
             ]
             .concat()
         );
+        let clamped = with(RouteMetrics { cwnd_clamp: Some(64), ..metrics });
+        let number = |kind: u16, value: u32| {
+            [&8u16.to_ne_bytes()[..], &kind.to_ne_bytes(), &value.to_ne_bytes()].concat()
+        };
+        // Locked, and how much.
+        assert_eq!(clamped[route.len()..], [number(1, 1 << 7), number(7, 64)].concat());
         // The name with its end takes 9 of 12 bytes; the rest is one attribute, up to its end.
         assert_eq!(bridge[44..46], (bridge.len() as u16 - 44).to_ne_bytes());
     }

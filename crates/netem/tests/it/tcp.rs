@@ -49,10 +49,19 @@ fn connection(network: &Network) -> [TcpStream; 2] {
     [client, server]
 }
 
-/// The largest segment that is sent (`tcpi_snd_mss`).
+/// The largest segment that is sent: `tcpi_snd_mss`.
 fn segment(stream: &TcpStream) -> u32 {
-    const AT: usize = 16;
-    let mut info = [0u8; AT + 4];
+    tcp_info::<16>(stream)
+}
+
+/// The congestion window in segments: `tcpi_snd_cwnd`.
+fn window(stream: &TcpStream) -> u32 {
+    tcp_info::<80>(stream)
+}
+
+/// The number at this place of `struct tcp_info`.
+fn tcp_info<const AT: usize>(stream: &TcpStream) -> u32 {
+    let mut info = vec![0u8; AT + 4];
     let mut length = info.len() as libc::socklen_t;
     let into = info.as_mut_ptr().cast();
     // SAFETY: the kernel writes at most `length` bytes into `info`.
@@ -131,6 +140,32 @@ fn both_ends_have_the_congestion_control_asked_for() {
         }
         // Other networks keep theirs.
         assert_eq!(sockopt::tcp_congestion(&connection(&plain)[0]).unwrap(), usual[0]);
+    }
+}
+
+#[test]
+#[ignore = "full tier: network namespaces"]
+fn congestion_windows_end_at_the_clamp() {
+    for means in means() {
+        let longest = |cwnd_clamp| {
+            let link = Link::of_delay(Duration::from_millis(5));
+            let network = Network::start(NetworkConfig { cwnd_clamp, ..config(means, link) }).unwrap();
+            assert_eq!(network.cwnd_clamp(), cwnd_clamp);
+            let [mut client, mut server] = connection(&network);
+            thread::scope(|scope| {
+                scope.spawn(move || std::io::copy(&mut server, &mut std::io::sink()).unwrap());
+                let send = |_| {
+                    client.write_all(&[7; 1 << 16]).unwrap();
+                    window(&client)
+                };
+                let longest = (0..100).map(send).max();
+                drop(client);
+                longest.unwrap()
+            })
+        };
+        assert!(longest(None) > 64, "{means}");
+        // What TCP begins with is less.
+        assert_eq!(longest(Some(64)), 64, "{means}");
     }
 }
 

@@ -170,11 +170,17 @@ fn network(reader: &mut Reader<'_>, settings: &Settings, lab: &LabSettings) {
         let message = "in a lab the link of the server cannot be limited";
         reader.error("network.server_bandwidth", message, "limit those of the clients: `bandwidth`");
     }
-    for (key, asked) in [("mtu", network.mtu.is_some()), ("congestion", network.congestion.is_some())] {
+    for (key, asked) in [
+        ("mtu", network.mtu.is_some()),
+        ("congestion", network.congestion.is_some()),
+        ("cwnd_clamp", network.cwnd_clamp.is_some()),
+    ] {
         if asked {
             let message = match key {
                 "mtu" => "interfaces of a lab's machines have the MTU of Ethernet, 1500 bytes",
-                _ => "the congestion control of a lab's machines is the default of their kernels",
+                _ => {
+                    "the congestion control of a lab's machines, and its limits, are the defaults of their kernels"
+                }
             };
             let help =
                 "remove it, or use the embedded server without a lab: `url = \"nfs://{server}/export\"`";

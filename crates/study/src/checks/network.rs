@@ -100,6 +100,11 @@ fn check_tcp(reader: &mut Reader<'_>, network: &NetworkSettings) {
             format!("write a number of bytes from {LEAST_MTU} to {MOST_MTU}: 1500, or 9000 for jumbo frames");
         reader.error("network.mtu", message, help);
     }
+    if let Some(segments) = network.cwnd_clamp.filter(|segments| !(1..=65535).contains(segments)) {
+        let message = format!("a congestion window cannot have {segments} segments");
+        let help = "write a number of segments from 1 to 65535, such as `64`, or remove it for no limit";
+        reader.error("network.cwnd_clamp", message, help);
+    }
     let is_name = |name: &&String| is_congestion_control(name);
     if let Some(name) = network.congestion.as_ref().filter(|name| !is_name(name)) {
         let message = format!("`{name}` cannot be the name of a congestion control");

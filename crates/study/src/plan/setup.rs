@@ -123,6 +123,7 @@ pub(super) fn networks(
         parts.extend(network.rehash.map(|period| format!("hashed again every {period}")));
         parts.extend(network.mtu.map(|mtu| format!("MTU {mtu}")));
         parts.extend(network.congestion.as_ref().map(|name| format!("TCP with {name}")));
+        parts.extend(network.cwnd_clamp.map(|segments| format!("at most {segments} segments in flight")));
         let link = parts.join(", ");
         if found.iter().all(|known| known.link != link) {
             let means = match (&settings.lab, emulation) {

@@ -59,6 +59,7 @@ impl PlannedTreatment {
         let mount = settings.target.mount_options("127.0.0.1").ok().flatten();
         RunParameters {
             congestion: network.congestion.clone(),
+            cwnd_clamp: network.cwnd_clamp,
             mtu: network.mtu,
             server_bandwidth: network.server_bandwidth.map(|bandwidth| bandwidth.0),
             transmit_queues: network.of_queues().map(|_| network.queues.unwrap_or(1)),

@@ -71,6 +71,10 @@ pub struct NetworkSettings {
     /// Congestion control of TCP at both ends, by the kernel's name: `"cubic"`, `"reno"`, `"bbr"`. If absent, the host's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion: Option<String>,
+    /// Largest congestion window of TCP at both ends, in segments, as `cwnd lock` of a route sets it. If absent, not limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 65535))]
+    pub cwnd_clamp: Option<u32>,
     /// How it is emulated.
     pub means: Means,
 }
@@ -91,6 +95,7 @@ impl NetworkSettings {
             ("queue", self.queue.is_some()),
             ("mtu", self.mtu.is_some()),
             ("congestion", self.congestion.is_some()),
+            ("cwnd_clamp", self.cwnd_clamp.is_some()),
         ]
         .into_iter()
         .find(|(_, asked)| *asked)
@@ -232,6 +237,7 @@ mod tests {
         for (key, text) in [
             ("mtu", "mtu = 1500"),
             ("congestion", "congestion = 'cubic'"),
+            ("cwnd_clamp", "cwnd_clamp = 64"),
             ("queues", "queues = 8"),
             ("queue_discipline", "queue_discipline = 'sfq'"),
             ("queue_limit", "queue_limit = '1MiB'"),

@@ -193,7 +193,7 @@ mistakes! {
     lab_with_a_short_lease: lab("lease = \"1s\"");
     lab_with_a_name_that_is_a_path: lab("name = \"../x\"");
     lab_with_a_relay: lab("[network]\ndelay = \"1ms\"\nmeans = \"relay\"");
-    lab_with_mtu_and_congestion: lab("[network]\nmtu = 9000\ncongestion = \"cubic\"");
+    lab_with_mtu_and_congestion: lab("[network]\nmtu = 9000\ncongestion = \"cubic\"\ncwnd_clamp = 64");
     lab_with_a_limited_server: lab("[network]\nserver_bandwidth = \"1Gbit/s\"");
     lab_on_virtual_time_with_chance: lab("time = \"virtual\"\n[network]\ndelay = \"1ms\"\nloss = 0.01");
     mount_of_a_placeholder_that_is_not_known: lab("").replace("{server}:", "{filer}:");
@@ -310,7 +310,7 @@ mistakes! {
     network_queues_that_cannot_be: wire("[network]\nqueues = 65\nrehash = \"1ms\"");
     network_queue_discipline_unknown: wire("[network]\nqueues = 8\nserver_bandwidth = \"1Gbit/s\"\nqueue_discipline = \"red\"");
     network_hash_key_too_short: wire("[network]\nserver_bandwidth = \"1Gbit/s\"\nhash_key = \"6d:5a\"");
-    network_mtu_and_congestion: wire("[network]\nmtu = 65536\ncongestion = \"no such\"");
+    network_mtu_and_congestion: wire("[network]\nmtu = 65536\ncongestion = \"no such\"\ncwnd_clamp = 0");
     network_bandwidth_without_unit: wire("[network]\nbandwidth = \"1G\"\nserver_bandwidth = 5");
     namespaces_of_nothing: and("[clients]\nnamespaces = true\n");
     sampling_too_often: and("[sampling]\ninterval = \"1ms\"\n");
