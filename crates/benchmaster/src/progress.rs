@@ -18,6 +18,7 @@ use crate::output;
 pub(crate) struct Reporter {
     bar: Option<Bar>,
     quiet: bool,
+    announces: bool,
     study: String,
     directory: PathBuf,
     /// What goes on with the study if it is stopped.
@@ -37,12 +38,14 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    pub(crate) fn new(plan: &Plan, directory: &Path, again: &str, quiet: bool) -> Self {
+    /// `announces`: whether the study begins, and not a further stage of it.
+    pub(crate) fn new(plan: &Plan, directory: &Path, again: &str, quiet: bool, announces: bool) -> Self {
         let estimate = plan.estimate();
         let bar = if quiet { None } else { Bar::on_terminal(estimate.runs_min) };
         Self {
             bar,
             quiet,
+            announces,
             study: plan.study.name.clone(),
             directory: directory.into(),
             again: again.into(),
@@ -65,7 +68,9 @@ impl Reporter {
             }
             RunEvent::Begun { done, interruptions, environments, scratch } => {
                 self.begun(*done, *interruptions);
-                self.place(environments, *scratch);
+                if self.announces {
+                    self.place(environments, *scratch);
+                }
             }
             RunEvent::RunBegins { position, treatment, replicate } => {
                 self.planned = self.planned.max(u64::from(*position) + 1);
@@ -129,16 +134,22 @@ impl Reporter {
     fn begun(&mut self, done: u32, interruptions: usize) {
         (self.began, self.stored) = (Instant::now(), Some(done.into()));
         self.planned = self.planned.max(done.into());
-        let rest = self.estimate.seconds_min * self.planned.saturating_sub(done.into()) as f64
-            / self.estimate.runs_min.max(1) as f64;
-        let runs = if done > 0 || interruptions > 0 {
-            format!("resuming after {done} of {}, interrupted {}", self.of_runs(), times(interruptions))
-        } else {
-            self.of_runs()
-        };
-        // Preparation is not in the estimate, nor are workloads that end when their work is done.
-        self.line(&format!("{}: {runs}; at least {} of measuring", self.study, length(rest)));
-        self.at(done.into(), Some(rest));
+        let time = &self.estimate.time;
+        let left = self.planned.saturating_sub(done.into()) as f64 / self.planned.max(1) as f64;
+        let rest = time.all * left;
+        if self.announces {
+            let runs = if done > 0 || interruptions > 0 {
+                format!("resuming after {done} of {}, interrupted {}", self.of_runs(), times(interruptions))
+            } else {
+                self.of_runs()
+            };
+            let unknown = match &time.unknown[..] {
+                [] => String::new(),
+                names => format!(" without {}", names.join(", ")),
+            };
+            self.line(&format!("{}: {runs}; about {rest}{unknown}", self.study));
+        }
+        self.at(done.into(), Some(0.5 * (rest.low + rest.high)));
     }
 
     fn place(&mut self, environments: &BTreeMap<String, Environment>, scratch: Option<&Path>) {

@@ -16,6 +16,9 @@ use crate::plots::figure::Figure;
 #[error("internal error: the data of the plots could not be written: {0}; please report it")]
 pub struct HtmlError(#[from] serde_json::Error);
 
+/// What paper does not have.
+const PAPER: &str = "Printed in short, with the first plot of each kind. The page has further plots and all numbers; a part \
+                     that is open there is printed.";
 /// Rows of the tables below one heading, so that the page stays small.
 const ROWS: usize = 1_200;
 /// Rows up to which a table does not scroll.
@@ -111,7 +114,7 @@ impl<'d> Html<'d> {
         }
         put!(
             self,
-            "</main>\n<footer><p>Made by Benchmaster {}. This page needs no network.</p></footer>\n",
+            "</main>\n<footer><p class=\"paper\">{PAPER}</p><p>Made by Benchmaster {}. This page needs no network.</p></footer>\n",
             env!("CARGO_PKG_VERSION")
         );
     }

@@ -19,16 +19,8 @@ use serde::Serialize;
 
 use super::services::Reached;
 use super::services::Services;
+use benchmaster_study::baseline;
 use benchmaster_study::settings::Settings;
-
-/// How long each repetition of a transfer is measured.
-const TRANSFER: Duration = Duration::from_millis(80);
-/// Repetitions of each transfer.
-const REPETITIONS: u16 = 2;
-/// Connections that transfer at once.
-const FLOWS: [u16; 2] = [1, 8];
-/// Round trips and connections that are timed; fewer where they take long.
-const ROUND_TRIPS: u32 = 200;
 
 /// Baselines of this session.
 #[derive(Debug, Default)]
@@ -110,19 +102,17 @@ fn probe(
     let address = addresses.next().ok_or_else(|| unknown(std::io::ErrorKind::NotFound.into()))?;
     let round_trip =
         Duration::from_nanos(2 * (link.delay_ns + link.jitter_ns)).max(Duration::from_micros(50));
-    // About half a second for both kinds of round trips.
-    let fit = |each: Duration| u32::try_from(each.as_micros()).map_or(1, |us| 250_000 / us.max(1));
-    let count = fit(round_trip).clamp(10, ROUND_TRIPS);
+    let count = baseline::round_trips(round_trip);
     let rpc = rpc_null(address, count)?;
     let Some(far_end) = far_end else { return Ok(Probed { network: None, rpc: Some(rpc) }) };
     let config = ProbeConfig {
-        repetitions: REPETITIONS,
+        repetitions: baseline::REPETITIONS,
         round_trips: count,
-        connects: count.min(20),
-        flows: FLOWS.to_vec(),
-        duration: TRANSFER,
-        warm_up: Some((round_trip * 10).clamp(Duration::from_millis(20), Duration::from_millis(150))),
-        sample_interval: TRANSFER,
+        connects: baseline::connects(round_trip),
+        flows: baseline::FLOWS.to_vec(),
+        duration: baseline::TRANSFER,
+        warm_up: Some(baseline::warm_up(round_trip)),
+        sample_interval: baseline::TRANSFER,
         null_data: None,
         ..ProbeConfig::baseline(Some(far_end))
     };

@@ -37,6 +37,7 @@ use benchmaster_study::diagnostics::Diagnostics;
 use benchmaster_study::plan::{Difference, Plan, compatible};
 
 pub use self::network::{emulation_here, prepare_process};
+pub use self::targets::missing_targets;
 
 /// What to run, and where.
 #[derive(Debug)]
@@ -160,6 +161,14 @@ pub enum RunError {
         target: String,
         /// What is wrong.
         problem: String,
+    },
+    /// What is to be mounted is not there.
+    #[error(
+        "`{source_path}`, the `source` of `target.mount`, does not exist; name the device or directory to mount"
+    )]
+    NoSource {
+        /// Its path.
+        source_path: PathBuf,
     },
     /// The name of a server means nothing.
     #[error("cannot find the server `{host}`: {source}")]

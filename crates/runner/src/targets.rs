@@ -4,7 +4,7 @@ use benchmaster_record::results::ServedBy;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::ToSocketAddrs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use benchmaster_nfs_client::mount::MountError;
@@ -29,31 +29,52 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// Whether every target is a directory, or an export that can be mounted.
 pub(super) fn check_targets(plan: &Plan, observe: &mut dyn FnMut(RunEvent<'_>)) -> Result<(), RunError> {
     let mut mounted = Vec::new();
-    for treatment in plan.all_treatments() {
-        let settings = &treatment.settings;
-        match settings.target.kind() {
-            // What is there on other hosts, or will be there once steps are done, cannot be told now.
-            _ if !settings.launcher().is_here() || settings.server.is_managed() => {}
-            TargetKind::Directory(path) if !path.is_dir() => {
-                return Err(AreaError::NotADirectory { path }.into());
-            }
-            TargetKind::External(_) => {
-                let options = super::services::options(settings)?;
-                if !mounted.contains(&options) {
-                    observe(RunEvent::Note(&format!(
-                        "connecting to {}:{}",
-                        options.host,
-                        options.nfs_port()
-                    )));
-                    answers(&options)?;
-                    try_mount(&NfsTarget::new(options.clone()))?;
-                    mounted.push(options);
-                }
-            }
-            _ => {}
+    plan.all_treatments().try_for_each(|treatment| check_target(&treatment.settings, &mut mounted, observe))
+}
+
+/// Why targets of a plan could not be measured now, each reason once.
+pub fn missing_targets(plan: &Plan) -> Vec<RunError> {
+    let (mut seen, mut mounted, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for settings in plan.all_treatments().map(|treatment| &treatment.settings) {
+        if seen.contains(&&settings.target) {
+            continue;
+        }
+        seen.push(&settings.target);
+        if let Err(error) = check_target(settings, &mut mounted, &mut |_| {})
+            && missing.iter().all(|known: &RunError| known.to_string() != error.to_string())
+        {
+            missing.push(error);
         }
     }
-    Ok(())
+    missing
+}
+
+fn check_target(
+    settings: &Settings,
+    mounted: &mut Vec<MountOptions>,
+    observe: &mut dyn FnMut(RunEvent<'_>),
+) -> Result<(), RunError> {
+    match settings.target.kind() {
+        // What is there on other hosts, or will be there once steps are done, cannot be told now.
+        _ if !settings.launcher().is_here() || settings.server.is_managed() => Ok(()),
+        TargetKind::Directory(path) if !path.is_dir() => Err(AreaError::NotADirectory { path }.into()),
+        // A device, or a directory for a bind mount.
+        TargetKind::Mount(mount) if mount.source.starts_with('/') && !Path::new(&mount.source).exists() => {
+            Err(RunError::NoSource { source_path: mount.source.clone().into() })
+        }
+        TargetKind::External(_) => {
+            let options = super::services::options(settings)?;
+            if mounted.contains(&options) {
+                return Ok(());
+            }
+            observe(RunEvent::Note(&format!("connecting to {}:{}", options.host, options.nfs_port())));
+            answers(&options)?;
+            try_mount(&NfsTarget::new(options.clone()))?;
+            mounted.push(options);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether a server listens and answers. A client that mounts waits longer: for a server that restarts, for example.

@@ -3,6 +3,7 @@
 //! A [`StudyFile`](file::StudyFile) is read from TOML, and every mistake is reported where it is written
 //! ([`diagnostics`]); a [`Plan`](plan::Plan) lists its treatments; `benchmaster_analysis::schedule` says which run comes next.
 
+pub mod baseline;
 pub mod battery;
 mod checks;
 pub mod diagnostics;

@@ -12,7 +12,7 @@ mod treatments;
 
 pub use self::compatible::{Difference, OfResultsError, compatible};
 pub use self::describe::{PlanDescription, PlannedFactor, PlannedLevel, PlannedRun, PlannedWorkload};
-pub use self::estimate::Estimate;
+pub use self::estimate::{Estimate, Seconds, TimeEstimate};
 pub use self::screen::screening;
 pub use self::setup::{LocalEmulation, PlannedNetwork, PlannedStep};
 pub use self::study::{Plan, PlannedBlock, PlannedTreatment};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use benchmaster_runner::emulation_here;
+use benchmaster_runner::{emulation_here, missing_targets};
 use benchmaster_study::plan::design::request::of_rows;
 use benchmaster_study::plan::design::{DesignFactor, DesignInput, Pilot, TextForm, describe};
 
@@ -28,7 +28,8 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Status> {
     if let Some(study) = &args.study {
         let plan = load_plan(study, &args.change)?;
         let input = DesignInput { pilot: pilot.as_ref(), ..of_options(plan.design_input(), args) };
-        let description = plan.describe_here(describe(&input), emulation_here);
+        let mut description = plan.describe_here(describe(&input), emulation_here);
+        description.warnings.extend(missing_targets(&plan).iter().map(ToString::to_string));
         return output::answer(args.json, &description, || description.render(form));
     }
     let input = match &args.data {

@@ -144,8 +144,10 @@ fn carry_out(plan: &Plan, directory: &Path, again: &str, common: &RunCommon) -> 
     let stop = stop_flag()?;
     let command = std::env::args().collect::<Vec<_>>().join(" ");
     let request = Request { plan, directory, command: &command, stop: &stop };
+    let mut announces = true;
     loop {
-        let mut reporter = Reporter::new(plan, directory, again, common.quiet);
+        let mut reporter = Reporter::new(plan, directory, again, common.quiet, announces);
+        announces = false;
         let outcome = runner::run(&request, &mut |event| reporter.take(&event));
         reporter.finish();
         let outcome = match outcome {
@@ -241,7 +243,7 @@ fn failure(error: RunError) -> Failure {
             ));
         }
         RunError::Area(AreaError::NotADirectory { .. } | AreaError::Mount(_)) => true,
-        RunError::Target { .. } | RunError::Resolve { .. } => true,
+        RunError::Target { .. } | RunError::NoSource { .. } | RunError::Resolve { .. } => true,
         RunError::Fleet(FleetError::Launch(_) | FleetError::Config(_)) => true,
         RunError::OtherStudy { .. } | RunError::OtherTarget { .. } => true,
         RunError::Create(CreateError::NotEmpty { .. } | CreateError::Plan(_)) => true,

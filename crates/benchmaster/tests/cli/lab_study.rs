@@ -331,3 +331,65 @@ fn a_client_without_memory_is_named_with_the_words_of_its_kernel() {
     assert!(failure.contains("agent `c2`") && failure.contains("Out of memory: Killed process"), "{failure}");
     assert_eq!(after.failure, None);
 }
+
+/// What findings print is the readahead that the run had, and not that of the mount before the hook of each run.
+#[test]
+#[ignore = "full tier: a lab"]
+fn a_readahead_that_a_hook_sets_is_the_one_that_findings_print() {
+    let place = Place::new();
+    let Some(lab) = Standing::up(&place, "readahead") else { return };
+    let hook = |kib: u32| {
+        format!("echo {kib} > /sys/class/bdi/0:$(stat -c %d \\\"$BENCHMASTER_TARGET\\\")/read_ahead_kb")
+    };
+    let study = format!(
+        r#"[study]
+name = "readahead"
+[lab]
+name = "{}"
+[target]
+mount = {{ source = "{{server}}:/export", options = "vers=4.1" }}
+[run]
+cache = "remount"
+[factors.readahead.levels]
+small = {{ "run.cache_hook" = "{}" }}
+large = {{ "run.cache_hook" = "{}" }}
+[design]
+replicates = 2
+[workload.read]
+use = "sequential-read"
+file_size = "32MiB"
+io_size = "64KiB"
+duration = "1s"
+claims = "cache"
+"#,
+        lab.name,
+        hook(64),
+        hook(15360)
+    );
+    place.write("readahead.toml", &study);
+    let done = run(&place, &["run", "readahead.toml", "-o", "results", "-q"]);
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{}", stderr(&done));
+    for run in place.results("results").runs {
+        let kib = run.recordings.iter().map(|recording| recording.host.read_ahead_kib).collect::<Vec<_>>();
+        let asked = if run.key.treatment == 0 { 64 } else { 15360 };
+        assert_eq!(kib, [Some(asked)], "{:?}", run.key);
+    }
+    let found = run(&place, &["diagnose", "results", "--json"]);
+    let found = String::from_utf8(found.stdout).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let printed = evidence_of(&found, "readahead of the mount (read_ahead_kb)");
+    assert!(!printed.is_empty() && printed.iter().all(|bytes| *bytes == f64::from(64 << 10)), "{printed:?}");
+}
+
+/// The values of evidence of a name, wherever it is.
+fn evidence_of(value: &serde_json::Value, name: &str) -> Vec<f64> {
+    match value {
+        serde_json::Value::Object(fields) => {
+            let own = fields.get("name").is_some_and(|own| own == name);
+            let own = fields.get("value").filter(|_| own).and_then(serde_json::Value::as_f64);
+            own.into_iter().chain(fields.values().flat_map(|field| evidence_of(field, name))).collect()
+        }
+        serde_json::Value::Array(items) => items.iter().flat_map(|item| evidence_of(item, name)).collect(),
+        _ => Vec::new(),
+    }
+}

@@ -44,6 +44,7 @@ mod space;
 #[path = "../../../fleet/tests/support/sshd.rs"]
 mod sshd;
 mod terminal;
+mod times;
 mod usage;
 mod watch;
 mod wire;

@@ -169,3 +169,44 @@ fn run(directory: &Path, name: &str, study: &str) -> std::path::PathBuf {
     assert!(matches!(output.status.code(), Some(0 | 1)), "{name}: {}: {}", output.status, told());
     results
 }
+
+/// What is printed is short: whole studies with all their plots and tables are on the page.
+#[test]
+#[ignore = "full tier: Chromium"]
+fn printed_reports_have_ten_pages_at_most() {
+    let Some(chromium) = chromium() else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let quickstart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/quickstart.toml");
+    let (quickstart, quick) = (quickstart.to_str().unwrap(), directory.path().join("quick"));
+    let runs = [
+        (quick, vec!["quick", "--duration", "200ms"]),
+        (directory.path().join("quickstart"), vec!["run", quickstart, "--scale", "0.1"]),
+    ];
+    for (results, arguments) in runs {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_benchmaster"));
+        command.args(&arguments).arg("--quiet").arg("--output").arg(&results).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
+        let pages = printed_pages(&chromium, &results);
+        assert!((2..=10).contains(&pages), "{arguments:?}: {pages} pages");
+    }
+}
+
+/// Pages of a report that Chromium prints.
+fn printed_pages(chromium: &Path, results: &Path) -> usize {
+    let profile = tempfile::tempdir().unwrap();
+    let paper = profile.path().join("paper.pdf");
+    let printed = Command::new(chromium)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("--print-to-pdf={}", paper.display()))
+        .arg(format!("file://{}", results.join("report.html").display()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(printed.status.success(), "{}", String::from_utf8_lossy(&printed.stderr));
+    let paper = fs::read(paper).unwrap();
+    let text = String::from_utf8_lossy(&paper);
+    // Each page is an object of this type; `/Pages` is their list.
+    text.match_indices("/Type /Page").filter(|(at, found)| !text[at + found.len()..].starts_with('s')).count()
+}

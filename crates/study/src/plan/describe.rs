@@ -10,7 +10,7 @@ use benchmaster_record::results::{BlocksRecord, LoadCurve, LoadRecord, Replicati
 use benchmaster_units::{ByteSize, TimeSpan};
 use serde::Serialize;
 
-use super::design::text::{decimals, duration, line, listed, more, range, row_text};
+use super::design::text::{decimals, line, listed, more, row_text};
 use super::design::words::bits;
 use super::design::{
     BlockInput, DesignDescription, DesignFactor, DesignInput, MAX_ORDER, POWER, TextForm, describe,
@@ -369,31 +369,7 @@ impl PlanDescription {
     }
 
     fn time_text(&self) -> String {
-        let estimate = &self.estimate;
-        let range = |min: f64, max: f64| range(min, max, duration);
-        if let (Some(likely), true) = (estimate.seconds_likely, estimate.open_ended.is_empty()) {
-            let all = range(estimate.seconds_min, estimate.seconds_max);
-            return format!("about {}, and preparation ({all})", duration(likely));
-        }
-        if estimate.open_ended.is_empty() {
-            return format!("{}, and preparation", range(estimate.seconds_min, estimate.seconds_max));
-        }
-        let most = estimate.seconds_max;
-        let at_most = if most > estimate.seconds_min {
-            format!(" ({} at most)", duration(most))
-        } else {
-            String::new()
-        };
-        let named = estimate.open_ended.join(", ");
-        let work = match estimate.open_ended.len() {
-            1 => format!("{named} ends when its work is done{at_most}"),
-            _ => format!("{named} end when their work is done{at_most}"),
-        };
-        if estimate.seconds_min > 0.0 {
-            format!("{}, and preparation; {work}", duration(estimate.seconds_min))
-        } else {
-            format!("unknown: {work}; --pilot estimates it from results")
-        }
+        self.estimate.time.to_string()
     }
 
     /// Commands that are run on hosts, in full: some destroy what is there.
@@ -543,6 +519,7 @@ fn bytes(count: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::design::text::range;
 
     #[test]
     fn quantities_for_people() {
