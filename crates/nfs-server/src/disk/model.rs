@@ -214,7 +214,7 @@ impl Model {
             Access::Names { directory } => {
                 // Inode and entries of the directory, the inode made or removed, and the map of inodes.
                 let own = block_of(directory);
-                self.change(task, Some(directory), &[own, own ^ 1 << 62, own ^ 1 << 61, u64::MAX - 1]);
+                self.change(task, Some(directory), &[own, own ^ (1 << 62), own ^ (1 << 61), u64::MAX - 1]);
             }
         }
         self.done(task);
@@ -501,12 +501,12 @@ impl Model {
 
 /// The block that has a file's inode.
 fn block_of(file: FileId) -> u64 {
-    u64::from(file.export) << 48 | file.ino / INODES
+    (u64::from(file.export) << 48) | (file.ino / INODES)
 }
 
 /// Where a page of a file lies: a file is in one piece, and files are far from each other.
 fn place(file: FileId, page: u64) -> u64 {
     let mut hasher = DefaultHasher::new();
     file.hash(&mut hasher);
-    (hasher.finish() >> 2 & !((1 << 42) - 1)) + page * PAGE
+    ((hasher.finish() >> 2) & !((1 << 42) - 1)) + page * PAGE
 }
