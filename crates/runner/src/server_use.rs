@@ -153,7 +153,10 @@ impl Sampler for ServerSampler {
 /// The instance under which the model of a disk is sampled.
 const DISK: &str = "model";
 
-const ROWS: [(&str, fn(&DiskReport) -> u64); 13] = [
+/// A metric of `/proc/diskstats`, and its value.
+type Row = (&'static str, fn(&DiskReport) -> u64);
+
+const ROWS: [Row; 13] = [
     ("reads", |disk| disk.reads),
     ("read_bytes", |disk| disk.read_bytes),
     ("read_time", |disk| disk.read_ns),
