@@ -189,6 +189,11 @@ impl<'a> Measured<'a> {
         self.run.service.as_ref().is_some_and(|service| service.server == ServedBy::Embedded)
     }
 
+    /// Whether the server is one with a model of a disk, which is sampled like a disk.
+    pub fn has_modelled_disk(&self) -> bool {
+        self.server_host().is_some_and(|host| host.samples.of("diskstats", "busy_time").next().is_some())
+    }
+
     /// Whether the target was reached by NFS.
     pub fn is_nfs(&self) -> bool {
         let mounted = |environment: &Environment| {

@@ -4,6 +4,7 @@
 use benchmaster_nfs_proto::xdr::{Decode, Decoder, XdrError};
 
 use crate::cred::Credentials;
+use crate::disk::{Access, Job};
 use crate::handle::FileId;
 use crate::moment::Moment;
 use crate::peer::Peer;
@@ -39,6 +40,8 @@ pub(crate) struct Call<'r> {
     /// Objects of a call of NFSv3, as far as their handles were good: a failure tells their attributes, too (RFC 1813
     /// §3.1: as much as possible).
     pub(crate) objects: [Option<FileId>; 2],
+    /// What the disk has to do before the reply may leave.
+    pub(crate) disk: Option<Job>,
 }
 
 /// Why there are no results. Whatever was appended to the reply is to be taken back.
@@ -64,6 +67,14 @@ impl From<XdrError> for Refusal {
 impl<'r> Call<'r> {
     pub(crate) fn args<T: Decode<'r>>(&mut self) -> Result<T, Refusal> {
         Ok(self.args.get()?)
+    }
+
+    /// What the disk does for the call, if there is one.
+    #[inline]
+    pub(crate) fn on_disk(&mut self, access: impl FnOnce() -> Access) {
+        if let Some(disk) = &self.server.disk {
+            self.disk = disk.access(self.now.instant, self.disk, access());
+        }
     }
 }
 
@@ -184,6 +195,7 @@ pub(crate) mod testing {
                 injected: self.injected,
                 may_wait: false,
                 objects: [None; 2],
+                disk: None,
             });
             (served, reply.copy_since(mark))
         }

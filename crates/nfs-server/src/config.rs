@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use benchmaster_units::ByteSize;
 
+use crate::disk::{DiskConfig, ExportMode};
 use crate::inject::Rule;
 
 /// Everything that can be chosen about a server.
@@ -35,6 +36,10 @@ pub struct ServerConfig {
     pub null_data: bool,
     /// Steps in which change attribute and times move (as of servers with coarse clocks); `None`: every change counts.
     pub change_granularity: Option<Duration>,
+    /// The disk that data and changes have to reach; `None`: memory is as stable as can be.
+    pub disk: Option<DiskConfig>,
+    /// Whether changes are answered when the disk has them, or at once.
+    pub export: ExportMode,
     /// Behaviour on demand, in order of precedence.
     pub rules: Vec<Rule>,
     /// Seed of everything drawn at random: injected events, verifiers.
@@ -114,6 +119,8 @@ impl Default for ServerConfig {
             write_delegations: false,
             null_data: false,
             change_granularity: None,
+            disk: None,
+            export: ExportMode::Sync,
             rules: Vec::new(),
             seed: 0,
             state: None,

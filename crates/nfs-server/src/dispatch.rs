@@ -15,6 +15,7 @@ use benchmaster_nfs_proto::{mount, nlm, nsm, portmap as pmap, v2 as nfs2};
 
 use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
+use crate::disk::Job;
 use crate::drc::{Lookup, Slot};
 use crate::inject::Decision;
 use crate::moment::Moment;
@@ -87,8 +88,8 @@ impl Caller {
 pub enum Disposition {
     /// Send it with the others (nothing may have been appended: a message that gets no reply).
     Send,
-    /// Send it after so long.
-    Hold(Duration),
+    /// Send it after this time, and when the disk has done its part.
+    Hold(Duration, Option<Job>),
     /// Take it back: the reply is lost (injected).
     Drop,
     /// Close the connection, unsent.
@@ -304,6 +305,7 @@ impl Request<'_> {
             injected,
             may_wait: self.may_wait,
             objects: [None; 2],
+            disk: None,
         };
         let served = match program {
             Program::Nfs2 => v2::serve(&mut call),
@@ -318,6 +320,7 @@ impl Request<'_> {
             Program::Nsm => locks::nsm::serve(&mut call),
             Program::Portmap => portmap::serve(&mut call),
         };
+        decision.disk = decision.disk.or(call.disk);
         if let Err(refusal) = served {
             keep = false;
             reply.rollback(start);
@@ -401,7 +404,7 @@ fn disposition(decision: Decision) -> Disposition {
     match decision {
         Decision { disconnect: true, .. } => Disposition::Disconnect,
         Decision { drop_reply: true, .. } => Disposition::Drop,
-        Decision { delay, .. } if !delay.is_zero() => Disposition::Hold(delay),
+        Decision { delay, disk, .. } if !delay.is_zero() || disk.is_some() => Disposition::Hold(delay, disk),
         _ => Disposition::Send,
     }
 }

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
+use crate::disk::Job;
 use crate::stats::{ClientIndex, Operation};
 
 mod rule;
@@ -28,6 +29,8 @@ pub struct Decision {
     pub disconnect: bool,
     /// One byte of the data read or written, the one that this number modulo their length tells, is another one.
     pub corrupt: Option<u64>,
+    /// The reply leaves when the disk has done this.
+    pub disk: Option<Job>,
 }
 
 impl Decision {
@@ -39,6 +42,7 @@ impl Decision {
             drop_reply: self.drop_reply || other.drop_reply,
             disconnect: self.disconnect || other.disconnect,
             corrupt: self.corrupt.or(other.corrupt),
+            disk: self.disk.or(other.disk),
         }
     }
 }
@@ -170,7 +174,14 @@ impl Active {
         progress.struck += 1;
         let error = rule.error.as_ref().and_then(|error| error.of(operation));
         let corrupt = rule.corrupt.then(|| progress.random.next_u64());
-        Decision { delay, error, drop_reply: rule.drop_reply, disconnect: rule.disconnect, corrupt }
+        Decision {
+            delay,
+            error,
+            drop_reply: rule.drop_reply,
+            disconnect: rule.disconnect,
+            corrupt,
+            disk: None,
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub mod arrivals;
 pub mod callback;
 pub mod config;
 pub mod cred;
+pub mod disk;
 pub mod dispatch;
 pub mod error;
 pub mod exports;

@@ -73,7 +73,7 @@ impl Server {
             } else {
                 Default::default()
             };
-            let worker = Worker::new(Arc::clone(&shared), Arc::clone(mailbox), listeners, sockets)?;
+            let worker = Worker::new(Arc::clone(&shared), (number, Arc::clone(mailbox)), listeners, sockets)?;
             threads.push(spawn(format!("nfs-{number}"), move || worker.run())?);
         }
         let stopping = Arc::new(Stopping::default());
@@ -214,6 +214,9 @@ fn housekeeping(shared: &Shared, stopping: &Stopping, mailboxes: &[Arc<Mailbox>]
         let mut effects = shared.state.tick(now);
         nlm::tick(shared, &mut effects);
         shared.apply(&mut effects);
+        if let Some(disk) = &shared.disk {
+            disk.tick(now);
+        }
         for client in shared.injector.disconnects_due(now) {
             disconnect(mailboxes, client);
         }

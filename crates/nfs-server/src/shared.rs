@@ -9,6 +9,7 @@ use benchmaster_clock::Clock;
 use crate::arrivals::Arrivals;
 use crate::callback::Callbacks;
 use crate::config::ServerConfig;
+use crate::disk::Disk;
 use crate::drc::ReplyCache;
 use crate::error::ServerError;
 use crate::exports::Exports;
@@ -33,6 +34,8 @@ pub struct Shared {
     pub callbacks: Callbacks,
     /// Rules of injected behaviour.
     pub injector: Injector,
+    /// The disk behind the files, if there is one.
+    pub disk: Option<Disk>,
     /// Counts and service times.
     pub statistics: Statistics,
     /// When connections sent their first requests.
@@ -83,6 +86,9 @@ impl Shared {
             exports,
             state: State::new(&config, identity.boot, started, identity.known_clients),
             callbacks: Callbacks::new(config.lease)?,
+            disk: config
+                .disk
+                .map(|disk| Disk::new(disk, config.export, config.threads.max(1), config.seed, started)),
             injector: Injector::new(config.rules.clone(), config.seed),
             statistics: Statistics::new(config.threads + 1),
             arrivals: Arrivals::default(),
@@ -134,6 +140,7 @@ impl Shared {
     /// Everything counted so far.
     pub fn report(&self) -> Report {
         let state = self.state.report();
-        self.statistics.report(self.started.elapsed(), state, self.injector.struck())
+        let disk = self.disk.as_ref().map(|disk| disk.report(Instant::now()));
+        Report { disk, ..self.statistics.report(self.started.elapsed(), state, self.injector.struck()) }
     }
 }

@@ -4,6 +4,7 @@ use benchmaster_nfs_proto::v3::{Nfsstat3, PostOpAttr, Proc3, WccData};
 use benchmaster_nfs_proto::xdr::{Decode, Encode};
 
 use crate::call::{Call, Refusal, Served};
+use crate::disk::Access;
 use crate::handle::FileId;
 use crate::stateless::StatelessError;
 
@@ -80,7 +81,33 @@ fn run<'r, A: Decode<'r>>(
         fail(call, status);
         return Ok(status.0);
     }
+    changed(call);
     Ok(0)
+}
+
+/// What a change of names or attributes writes to the disk.
+fn changed(call: &mut Call<'_>) {
+    let [first, second] = call.objects;
+    let (file, directory) = match Proc3(call.procedure) {
+        Proc3::SETATTR => (first, None),
+        Proc3::LINK => (first, second),
+        Proc3::CREATE | Proc3::MKDIR | Proc3::SYMLINK | Proc3::MKNOD | Proc3::REMOVE | Proc3::RMDIR => {
+            (None, first)
+        }
+        Proc3::RENAME => {
+            if let Some(directory) = second.filter(|_| first != second) {
+                call.on_disk(|| Access::Names { directory });
+            }
+            (None, first)
+        }
+        _ => return,
+    };
+    if let Some(file) = file {
+        call.on_disk(|| Access::Attributes { file });
+    }
+    if let Some(directory) = directory {
+        call.on_disk(|| Access::Names { directory });
+    }
 }
 
 /// Writes the result of a failure: status, and attributes in the form of the procedure.

@@ -14,6 +14,7 @@ use benchmaster_nfs_proto::xdr::Encode;
 
 use crate::call::{Call, Refusal};
 use crate::cred::Credentials;
+use crate::disk::Access;
 use crate::fs::{Attr, Changed, FileSystem, FsError, Node};
 use crate::handle::FileId;
 use crate::inject::Decision;
@@ -101,6 +102,7 @@ pub(crate) fn serve(call: &mut Call<'_>) -> Result<Done, Refusal> {
                 non_idempotent: false,
                 may_wait: call.may_wait,
                 waits: false,
+                made_in: None,
             };
             compound::run(&mut c, &compound);
             let cache = c.non_idempotent && c.minor == 0;
@@ -156,6 +158,8 @@ pub(crate) struct Compound<'r> {
     pub(crate) may_wait: bool,
     /// Whether it has to be.
     pub(crate) waits: bool,
+    /// The directory in which OPEN made a file.
+    pub(crate) made_in: Option<FileId>,
 }
 
 /// The longest reply, RPC header included, and what is said when it does not suffice.
@@ -197,6 +201,14 @@ impl From<FsError> for Failure {
 pub(crate) type OpResult = Result<(), Failure>;
 
 impl<'r> Compound<'r> {
+    /// What the disk does for an operation, if there is one.
+    #[inline]
+    pub(crate) fn on_disk(&mut self, access: impl FnOnce() -> Access) {
+        if let Some(disk) = &self.server.disk {
+            self.injected.disk = disk.access(self.now.instant, self.injected.disk, access());
+        }
+    }
+
     /// The current file handle, or NOFILEHANDLE.
     pub(crate) fn file(&self) -> Result<FileId, Failure> {
         self.current.ok_or(Nfsstat4::NOFILEHANDLE.into())

@@ -1,16 +1,18 @@
 //! The embedded server's counters: what it did while a workload was measured, and samples of it.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use benchmaster_clock::monotonic_ns;
 use benchmaster_nfs_server::Server;
 use benchmaster_nfs_server::arrivals::Arrival;
+use benchmaster_nfs_server::disk::DiskReport;
 use benchmaster_nfs_server::inject::Rule;
 use benchmaster_nfs_server::stats::{OperationReport, Report};
 use benchmaster_record::recording::Recording;
 use benchmaster_record::results::{ServerOperation, ServerUse};
 use benchmaster_telemetry::process::named_threads_cpu_ns;
+use benchmaster_telemetry::samplers::{diskstats, jbd2};
 use benchmaster_telemetry::sampling::{MetricInfo, Reading as Sample, SampleError, Sampler, Sink};
 
 /// The `agent` of samples of the embedded server.
@@ -65,7 +67,7 @@ impl Reading {
         }
     }
 
-    /// For how long rules of injection held replies back until `later`.
+    /// For how long rules of injection, and the disk, held replies back until `later`.
     fn held_ns(&self, later: &Self) -> Option<u64> {
         let held = |(text, struck): &(String, u64)| {
             let before = self.report.injected.iter().find(|(other, _)| other == text);
@@ -77,7 +79,9 @@ impl Reading {
                 (struck, Some(each)) => Some(struck.saturating_mul(each.as_nanos() as u64)),
             }
         };
-        later.report.injected.iter().map(held).sum()
+        let of_disk = |reading: &Self| reading.report.disk.map_or(0, |disk| disk.held_ns);
+        let injected: Option<u64> = later.report.injected.iter().map(held).sum();
+        Some(injected? + of_disk(later) - of_disk(self))
     }
 }
 
@@ -141,6 +145,126 @@ impl Sampler for ServerSampler {
             out.put(errors, &instance, of.errors as f64);
             out.put(bytes, &instance, (of.bytes_received + of.bytes_sent) as f64);
             out.put(service, &instance, of.service.total_ns as f64);
+        }
+        Ok(())
+    }
+}
+
+/// The instance under which the model of a disk is sampled.
+const DISK: &str = "model";
+
+/// A metric of `/proc/diskstats`, and its value.
+type Row = (&'static str, fn(&DiskReport) -> u64);
+
+const ROWS: [Row; 13] = [
+    ("reads", |disk| disk.reads),
+    ("read_bytes", |disk| disk.read_bytes),
+    ("read_time", |disk| disk.read_ns),
+    ("writes", |disk| disk.writes),
+    ("written_bytes", |disk| disk.written_bytes),
+    ("write_time", |disk| disk.write_ns),
+    ("in_flight", |disk| disk.in_flight),
+    ("busy_time", |disk| disk.busy_ns),
+    ("queue_time", |disk| disk.queue_ns),
+    ("flushes", |disk| disk.flushes),
+    ("flush_time", |disk| disk.flush_ns),
+    ("reads_merged", |_| 0),
+    ("writes_merged", |_| 0),
+];
+
+/// The model of a disk as the kernel's `/proc/diskstats` would have it.
+#[derive(Debug)]
+pub(super) struct DiskSampler(Arc<Server>);
+
+/// Its journal as `/proc/fs/jbd2` would have it, and what only a model knows.
+#[derive(Debug)]
+pub(super) struct JournalSampler(Arc<Server>);
+
+/// What is in memory before it.
+#[derive(Debug)]
+pub(super) struct PageCacheSampler(Arc<Server>);
+
+const LOGGED_BLOCKS: MetricInfo =
+    MetricInfo::counter("logged_blocks", "1", "journal", "blocks written to the journal, exactly");
+
+const PAGE_CACHE: [MetricInfo; 5] = [
+    MetricInfo::counter("asked", "B", "", "bytes that clients wrote"),
+    MetricInfo::counter("data_blocks", "1", "", "blocks of 4 KiB of file data written to the disk"),
+    MetricInfo::gauge("dirty", "B", "", "bytes of file data that the disk does not have"),
+    MetricInfo::counter("hits", "1", "", "pages read from memory"),
+    MetricInfo::counter("misses", "1", "", "pages read from the disk"),
+];
+
+/// The samplers of the server's disk; none where it has no disk.
+pub(super) fn disk_samplers(server: &Arc<Server>) -> Vec<Box<dyn Sampler>> {
+    if server.shared().disk.is_none() {
+        return Vec::new();
+    }
+    vec![
+        Box::new(DiskSampler(Arc::clone(server))),
+        Box::new(JournalSampler(Arc::clone(server))),
+        Box::new(PageCacheSampler(Arc::clone(server))),
+    ]
+}
+
+fn disk_of(server: &Server) -> DiskReport {
+    server.shared().disk.as_ref().map(|disk| disk.report(Instant::now())).unwrap_or_default()
+}
+
+impl Sampler for DiskSampler {
+    fn name(&self) -> &'static str {
+        "diskstats"
+    }
+
+    fn read(&mut self, out: &mut Sample<'_>) -> Result<(), SampleError> {
+        let disk = disk_of(&self.0);
+        for (name, value) in ROWS {
+            if let Some(metric) = diskstats::METRICS.iter().find(|metric| metric.name == name) {
+                out.put(metric.metric(), DISK, value(&disk) as f64);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sampler for JournalSampler {
+    fn name(&self) -> &'static str {
+        "jbd2"
+    }
+
+    fn read(&mut self, out: &mut Sample<'_>) -> Result<(), SampleError> {
+        let disk = disk_of(&self.0);
+        let mean = |sum: u64| sum as f64 / disk.transactions.max(1) as f64;
+        for (name, value) in [
+            ("transactions", disk.transactions as f64),
+            ("requested", disk.requested as f64),
+            ("mean_running", mean(disk.running_ns)),
+            ("mean_commit", mean(disk.commit_ns)),
+            // Whole numbers, as the kernel's.
+            ("mean_handles", mean(disk.handles).floor()),
+            ("mean_blocks", mean(disk.metadata_blocks).floor()),
+            ("mean_logged_blocks", mean(disk.journal_blocks).floor()),
+        ] {
+            if let Some(metric) = jbd2::METRICS.iter().find(|metric| metric.name == name) {
+                out.put(metric.metric(), DISK, value);
+            }
+        }
+        out.put(LOGGED_BLOCKS.metric(), DISK, disk.journal_blocks as f64);
+        Ok(())
+    }
+}
+
+impl Sampler for PageCacheSampler {
+    fn name(&self) -> &'static str {
+        "page_cache"
+    }
+
+    fn read(&mut self, out: &mut Sample<'_>) -> Result<(), SampleError> {
+        let disk = disk_of(&self.0);
+        let values =
+            [disk.asked_bytes, disk.data_blocks, disk.dirty_bytes, disk.cache_hits, disk.cache_misses];
+        for (metric, value) in PAGE_CACHE.iter().zip(values) {
+            out.put(metric.metric(), "", value as f64);
         }
         Ok(())
     }

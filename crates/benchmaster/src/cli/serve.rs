@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use benchmaster_nfs_server::ExportConfig;
+use benchmaster_nfs_server::disk::DiskConfig;
 use benchmaster_nfs_server::inject::Rule;
 use benchmaster_units::{ByteSize, TimeSpan};
 use clap::Args;
@@ -79,6 +80,12 @@ pub(crate) struct ServeArgs {
     /// Hold small segments of replies back until earlier ones are acknowledged (Nagle's algorithm)
     #[arg(long)]
     pub(crate) nagle: bool,
+    /// A disk behind the files, a model of times: hdd or ssd, with keys behind it (`hdd,seek=4ms,memory=256MiB`)
+    #[arg(long, value_name = "DISK")]
+    pub(crate) disk: Option<DiskConfig>,
+    /// Answer changes before the disk has them, as exports with the option `async` do
+    #[arg(long = "async", requires = "disk")]
+    pub(crate) asynchronous: bool,
     /// Behaviour on demand (repeatable); see below
     #[arg(long, value_name = "RULE")]
     pub(crate) inject: Vec<Rule>,

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::Context;
+use benchmaster_nfs_server::disk::ExportMode;
 use benchmaster_nfs_server::{Server, ServerConfig};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
@@ -81,6 +82,8 @@ fn config(args: &ServeArgs) -> Result<ServerConfig> {
         write_delegations: args.write_delegations,
         null_data: args.null_data,
         change_granularity: args.change_granularity.map(|span| span.0),
+        disk: args.disk,
+        export: if args.asynchronous { ExportMode::Async } else { ExportMode::Sync },
         rules: args.inject.clone(),
         seed: args.seed,
         state: args.state.clone(),

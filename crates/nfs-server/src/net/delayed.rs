@@ -1,10 +1,13 @@
-//! Replies that leave later: injected delay and bandwidth.
+//! Replies that leave later: injected delay and bandwidth, and those that wait for the disk.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use hashbrown::HashMap;
+
+use crate::disk::{Disk, Job};
 use crate::reply::Reply;
 
 /// Where a delayed reply goes.
@@ -30,6 +33,10 @@ struct Item {
 pub(super) struct DelayedReplies {
     heap: BinaryHeap<Reverse<Item>>,
     next: u64,
+    /// Replies that wait for the disk: since when, how long at least, and where they go.
+    on_disk: HashMap<Job, (Instant, Duration, Destination, Reply)>,
+    /// When the disk may have done one of them.
+    disk_due: Option<Instant>,
 }
 
 impl DelayedReplies {
@@ -39,14 +46,39 @@ impl DelayedReplies {
         self.heap.push(Reverse(Item { due, number, destination, reply }));
     }
 
-    /// When the first is due.
+    /// Keeps a reply until the disk has done its job, and no less than `delay`.
+    pub(super) fn wait(
+        &mut self,
+        now: Instant,
+        (delay, job): (Duration, Job),
+        destination: Destination,
+        reply: Reply,
+    ) {
+        self.on_disk.insert(job, (now, delay, destination, reply));
+    }
+
+    /// Looks which replies that wait for the disk can leave.
+    pub(super) fn look(&mut self, disk: Option<&Disk>, thread: usize, now: Instant) {
+        let Some(disk) = disk.filter(|_| !self.on_disk.is_empty()) else { return };
+        let (jobs, next) = disk.done(now, thread);
+        let mut held = Duration::ZERO;
+        for job in jobs {
+            let Some((since, delay, destination, reply)) = self.on_disk.remove(&job) else { continue };
+            held += now.saturating_duration_since(since);
+            self.push(now.max(since + delay), destination, reply);
+        }
+        disk.held(held);
+        self.disk_due = (!self.on_disk.is_empty()).then_some(next);
+    }
+
+    /// When there is something to do: the first is due, or the disk may have done something.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.heap.peek().map(|Reverse(item)| item.due)
+        self.heap.peek().map(|Reverse(item)| item.due).into_iter().chain(self.disk_due).min()
     }
 
     /// The next one that is due by `now`.
     pub(super) fn pop(&mut self, now: Instant) -> Option<(Destination, Reply)> {
-        if self.due()? > now {
+        if self.heap.peek()?.0.due > now {
             return None;
         }
         self.heap.pop().map(|Reverse(item)| (item.destination, item.reply))

@@ -19,6 +19,7 @@ use super::connection::{Connection, Control, Holding, Input, Received};
 use super::delayed::{DelayedReplies, Destination};
 use super::output::{Flushed, Output};
 use super::{Datagrams, Listener};
+use crate::disk::Job;
 use crate::dispatch::{self, Conversation, Disposition};
 use crate::mailbox::{Mailbox, Message};
 use crate::moment::Moment;
@@ -65,6 +66,8 @@ const DATAGRAM: u64 = u64::MAX - 16;
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     mailbox: Arc<Mailbox>,
+    /// Its number among the threads.
+    number: usize,
     listeners: Vec<Listener>,
     sockets: Vec<Datagrams>,
     datagram_senders: Conversation,
@@ -108,7 +111,7 @@ fn token(index: u32, uses: u32) -> u64 {
 impl Worker {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        mailbox: Arc<Mailbox>,
+        (number, mailbox): (usize, Arc<Mailbox>),
         listeners: Vec<Listener>,
         sockets: Vec<Datagrams>,
     ) -> io::Result<Self> {
@@ -128,6 +131,7 @@ impl Worker {
         Ok(Self {
             shared,
             mailbox,
+            number,
             listeners,
             sockets,
             datagram_senders: Conversation::default(),
@@ -387,12 +391,21 @@ impl Worker {
                         record::end(&mut self.reply.encoder, mark);
                     }
                 }
-                Disposition::Hold(delay) => {
+                Disposition::Hold(delay, job) => {
                     if self.reply.encoder.len_since(mark) > record::HEADER {
                         record::end(&mut self.reply.encoder, mark);
                         let reply = self.reply.split_off(mark);
                         held.add(&reply);
-                        self.delayed.push(now.instant + delay, Destination::Connection(token), reply);
+                        let to = Destination::Connection(token);
+                        hold(
+                            &self.shared,
+                            self.number,
+                            &mut self.delayed,
+                            now.instant,
+                            (delay, job),
+                            to,
+                            reply,
+                        );
                     }
                     self.reply.rollback(mark);
                 }
@@ -477,6 +490,12 @@ impl Worker {
             connection.held.resume();
             if handled == Disposition::Send {
                 record::end(&mut self.reply.encoder, mark);
+            } else if let Disposition::Hold(delay, job) = handled {
+                record::end(&mut self.reply.encoder, mark);
+                let (reply, to) = (self.reply.split_off(mark), Destination::Connection(waiting.token));
+                connection.held.add(&reply);
+                hold(&self.shared, self.number, &mut self.delayed, now.instant, (delay, job), to, reply);
+                self.reply.rollback(mark);
             } else {
                 self.reply.rollback(mark);
             }
@@ -494,6 +513,7 @@ impl Worker {
         self.timer_at = None;
         self.look_again();
         let now = Instant::now();
+        self.delayed.look(self.shared.disk.as_ref(), self.number, now);
         let mut due: VecDeque<(Destination, Reply)> = std::iter::from_fn(|| self.delayed.pop(now)).collect();
         while let Some((destination, reply)) = due.pop_front() {
             match destination {
@@ -520,6 +540,9 @@ impl Worker {
 
     /// Sets the timer for the first delayed reply or waiting request.
     fn set_timer(&mut self) {
+        if let Some(disk) = &self.shared.disk {
+            self.delayed.look(Some(disk), self.number, Instant::now());
+        }
         let due = self.delayed.due().into_iter().chain(self.waiting.front().map(|waiting| waiting.due)).min();
         let Some(due) = due.filter(|due| Some(*due) != self.timer_at) else { return };
         // Zero would turn the timer off.
@@ -551,9 +574,10 @@ impl Worker {
                 now,
             ) {
                 Disposition::Send if !self.reply.is_empty() => socket.send(&self.reply, address),
-                Disposition::Hold(delay) if !self.reply.is_empty() => {
-                    let reply = std::mem::take(&mut self.reply);
-                    self.delayed.push(now.instant + delay, Destination::Datagram(index, address), reply);
+                Disposition::Hold(delay, job) if !self.reply.is_empty() => {
+                    let (reply, to) =
+                        (std::mem::take(&mut self.reply), Destination::Datagram(index, address));
+                    hold(&self.shared, self.number, &mut self.delayed, now.instant, (delay, job), to, reply);
                 }
                 _ => {}
             }
@@ -562,6 +586,22 @@ impl Worker {
         let calls = self.datagram_senders.take_calls();
         self.shared.statistics.transport.calls.fetch_add(calls, Ordering::Relaxed);
         self.buffer = buffer;
+    }
+}
+
+/// Keeps a reply until its time has come and the disk has done its part.
+fn hold(
+    shared: &Shared,
+    thread: usize,
+    delayed: &mut DelayedReplies,
+    now: Instant,
+    (delay, job): (Duration, Option<Job>),
+    to: Destination,
+    reply: Reply,
+) {
+    match job.filter(|job| shared.disk.as_ref().is_some_and(|disk| disk.hold(*job, thread))) {
+        Some(job) => delayed.wait(now, (delay, job), to, reply),
+        None => delayed.push(now + delay, to, reply),
     }
 }
 

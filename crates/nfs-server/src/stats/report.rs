@@ -8,6 +8,8 @@ use benchmaster_nfs_proto::v3::Proc3;
 use benchmaster_nfs_proto::v4::Opnum;
 use serde::Serialize;
 
+use crate::disk::DiskReport;
+
 use super::{Counts, Operation, Statistics, Transport};
 
 /// All that a server counted since it started.
@@ -21,6 +23,9 @@ pub struct Report {
     pub state: StateReport,
     /// Rules for injected behaviour as written, with how often each has struck.
     pub injected: Vec<(String, u64)>,
+    /// What the disk behind the files did, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskReport>,
     /// All clients together, by protocol and operation.
     pub operations: Vec<OperationReport>,
     /// Each client, in order of first call.
@@ -191,6 +196,7 @@ impl Statistics {
             },
             state,
             injected,
+            disk: None,
             operations: sums.iter().enumerate().filter_map(all).collect(),
             clients,
             nfsd: Vec::new(),

@@ -6,6 +6,7 @@ use benchmaster_nfs_proto::v2::{
 
 use super::convert::{BLOCK, Stop, clamp, fattr, set_attr};
 use crate::call::{Call, Refusal};
+use crate::disk::{Access, Stability};
 use crate::fs::Kind;
 use crate::state::Conflict;
 
@@ -19,6 +20,7 @@ pub(super) fn getattr(call: &mut Call<'_>, file: Fhandle) -> Result<(), Stop> {
 pub(super) fn setattr(call: &mut Call<'_>, args: SetattrArgs) -> Result<(), Stop> {
     let id = call.resolve(&args.file)?;
     let changed = call.change(id, &set_attr(&args.attributes), None)?;
+    call.on_disk(|| Access::Attributes { file: id });
     call.ok2(&fattr(id.export, &changed.after))
 }
 
@@ -42,6 +44,8 @@ pub(super) fn read(call: &mut Call<'_>, args: ReadArgs) -> Result<(), Stop> {
     let (fs, node) = call.io(id, false)?;
     let mut pages = Vec::new();
     let info = fs.read(node, args.offset.into(), args.count.min(MAX_DATA), &mut pages, call.now.wall)?;
+    let (len, size) = (info.len.into(), info.attr.size);
+    call.on_disk(|| Access::Read { file: id, offset: args.offset.into(), len, size });
     call.ok2(&fattr(id.export, &info.attr))?;
     call.reply.put_data(pages);
     Ok(())
@@ -59,6 +63,9 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Stop
         return Err(Nfsstat2::FBIG.into());
     }
     let changed = fs.write(call.who, node, args.offset.into(), &call.reply.stored(data), call.now.wall)?;
+    let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
+    let stability = Stability::File;
+    call.on_disk(|| Access::Write { file: id, offset: args.offset.into(), len, stability, grew });
     call.ok2(&fattr(id.export, &changed.after))
 }
 

@@ -7,6 +7,7 @@ use benchmaster_nfs_proto::v2::{
 
 use super::convert::{S_IFBLK, S_IFCHR, S_IFIFO, S_IFMT, S_IFSOCK, Stop, fattr, fileid, set_attr};
 use crate::call::Call;
+use crate::disk::Access;
 use crate::fs::{Attr, Kind, NewFile, RemoveKind, SetAttr};
 use crate::handle::FileId;
 use crate::state::Conflict;
@@ -61,11 +62,13 @@ pub(super) fn symlink(call: &mut Call<'_>, args: SymlinkArgs<'_>) -> Result<(), 
     let dir = call.resolve(&args.from.dir)?;
     let set = SetAttr { size: None, ..set_attr(&args.attributes) };
     call.create(dir, args.from.name.0, NewFile::Symlink(args.to.0), &set, None)?;
+    call.on_disk(|| Access::Names { directory: dir });
     call.ok2(&())
 }
 
 fn make(call: &mut Call<'_>, dir: FileId, name: &[u8], new: NewFile<'_>, set: &SetAttr) -> Result<(), Stop> {
     let attr = call.create(dir, name, new, set, None)?.attr;
+    call.on_disk(|| Access::Names { directory: dir });
     found(call, FileId::new(dir.export, attr.node), &attr)
 }
 
@@ -83,18 +86,25 @@ fn take_away(call: &mut Call<'_>, args: DirOpArgs<'_>, kind: RemoveKind) -> Resu
         return Err(Nfsstat2::ISDIR.into());
     }
     call.remove(dir, args.name.0, kind)?;
+    call.on_disk(|| Access::Names { directory: dir });
     call.ok2(&())
 }
 
 pub(super) fn rename(call: &mut Call<'_>, args: RenameArgs<'_>) -> Result<(), Stop> {
     let (from, to) = (call.resolve(&args.from.dir)?, call.resolve(&args.to.dir)?);
     call.rename((from, args.from.name.0), (to, args.to.name.0))?;
+    call.on_disk(|| Access::Names { directory: from });
+    if to != from {
+        call.on_disk(|| Access::Names { directory: to });
+    }
     call.ok2(&())
 }
 
 pub(super) fn link(call: &mut Call<'_>, args: LinkArgs<'_>) -> Result<(), Stop> {
     let (file, dir) = (call.resolve(&args.from)?, call.resolve(&args.to.dir)?);
     call.link(file, dir, args.to.name.0)?;
+    call.on_disk(|| Access::Attributes { file });
+    call.on_disk(|| Access::Names { directory: dir });
     call.ok2(&())
 }
 

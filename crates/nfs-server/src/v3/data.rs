@@ -3,12 +3,13 @@
 use std::cell::Cell;
 
 use benchmaster_nfs_proto::v3::{
-    CommitArgs, CommitOk, Nfsstat3, ReadArgs, ReadlinkArgs, WccData, WriteArgs, WriteOk,
+    CommitArgs, CommitOk, Nfsstat3, ReadArgs, ReadlinkArgs, StableHow, WccData, WriteArgs, WriteOk,
 };
 
 use super::attributes::MAX_FILE_SIZE;
 use super::convert::{fattr, no_directory, wcc};
 use crate::call::Call;
+use crate::disk::{Access, Stability};
 use crate::fs::{Kind, PageSlice};
 
 thread_local! {
@@ -28,6 +29,8 @@ pub(super) fn read(call: &mut Call<'_>, args: ReadArgs<'_>) -> Result<(), Nfssta
         e.put(&info.len);
         e.put(&info.eof);
         call.reply.put_data(pages.drain(..));
+        let (len, size) = (info.len.into(), info.attr.size);
+        call.on_disk(|| Access::Read { file: id, offset: args.offset, len, size });
     });
     PAGES.set(pages);
     Ok(result?)
@@ -46,6 +49,13 @@ pub(super) fn write(call: &mut Call<'_>, args: WriteArgs<'_>) -> Result<(), Nfss
         return Err(Nfsstat3::FBIG);
     }
     let changed = fs.write(call.who, node, args.offset, &call.reply.stored(data), call.now.wall)?;
+    let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
+    let stability = match args.stable {
+        StableHow::Unstable => Stability::Memory,
+        StableHow::DataSync => Stability::Data,
+        _ => Stability::File,
+    };
+    call.on_disk(|| Access::Write { file: id, offset: args.offset, len, stability, grew });
     call.ok(&WriteOk {
         file_wcc: wcc(id.export, &changed),
         count: data.len() as u32,
@@ -61,6 +71,7 @@ pub(super) fn commit(call: &mut Call<'_>, args: CommitArgs<'_>) -> Result<(), Nf
     if attr.kind != Kind::Regular {
         return Err(Nfsstat3::INVAL);
     }
+    call.on_disk(|| Access::Commit { file: id });
     let file_wcc = WccData { before: None, after: call.post_op(id, &attr) };
     call.ok(&CommitOk { file_wcc, verf: call.server.boot.to_be_bytes() })
 }

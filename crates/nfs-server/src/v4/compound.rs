@@ -6,6 +6,8 @@ use super::{
     Compound, Failure, Limit, OpResult, client_ops, deleg_ops, dir_ops, file_ops, io_ops, lock_ops, open_ops,
     session_ops, space_ops, xattr_ops,
 };
+use crate::disk::Access;
+use crate::handle::FileId;
 use crate::state::session::{Begun, Request, SlotGuard};
 use crate::stats::{Operation, Sample};
 
@@ -75,7 +77,12 @@ pub(crate) fn run(c: &mut Compound<'_>, args: &CompoundArgs<'_>) {
                     result(c, op.opnum(), |c| {
                         admit(c, op.opnum())?;
                         reserve(c, &op)?;
+                        let changes = disk_accesses(c, op.opnum());
                         let outcome = execute(c, op);
+                        if outcome.is_ok() {
+                            let made = c.made_in.take().map(|directory| Access::Names { directory });
+                            changes.into_iter().flatten().chain(made).for_each(|access| c.on_disk(|| access));
+                        }
                         let has_body = outcome.map_or_else(|failure| failure.keep_body, |()| true);
                         if has_body && !c.fits(0) { Err(c.limit.status.into()) } else { outcome }
                     })
@@ -233,6 +240,28 @@ fn status_in_v40(opnum: Opnum, status: Nfsstat4) -> Nfsstat4 {
         (Opnum::READ | Opnum::WRITE | Opnum::COMMIT | Opnum::SETATTR, Nfsstat4::SYMLINK) => Nfsstat4::INVAL,
         (Opnum::RESTOREFH, Nfsstat4::NOFILEHANDLE) => Nfsstat4::RESTOREFH,
         _ => status,
+    }
+}
+
+/// What a change of names or attributes writes to the disk; OPEN, READ, WRITE and COMMIT know themselves.
+fn disk_accesses(c: &Compound<'_>, opnum: Opnum) -> [Option<Access>; 2] {
+    if c.server.disk.is_none() {
+        return [None; 2];
+    }
+    let names = |directory: Option<FileId>| directory.map(|directory| Access::Names { directory });
+    let attributes = |file: Option<FileId>| file.map(|file| Access::Attributes { file });
+    match opnum {
+        Opnum::CREATE | Opnum::REMOVE => [names(c.current), None],
+        Opnum::RENAME => [names(c.current), names(c.saved.filter(|saved| Some(*saved) != c.current))],
+        Opnum::LINK => [names(c.current), attributes(c.saved)],
+        Opnum::SETATTR
+        | Opnum::ALLOCATE
+        | Opnum::DEALLOCATE
+        | Opnum::CLONE
+        | Opnum::COPY
+        | Opnum::SETXATTR
+        | Opnum::REMOVEXATTR => [attributes(c.current), None],
+        _ => [None; 2],
     }
 }
 

@@ -1,9 +1,12 @@
 //! READ, WRITE, COMMIT, and the right to them.
 
-use benchmaster_nfs_proto::v4::{CommitArgs, CommitOk, Nfsstat4, ReadArgs, Stateid4, WriteArgs, WriteOk};
+use benchmaster_nfs_proto::v4::{
+    CommitArgs, CommitOk, Nfsstat4, ReadArgs, StableHow4, Stateid4, WriteArgs, WriteOk,
+};
 
 use super::attrs::MAX_FILE_SIZE;
 use super::{Compound, Failure, OpResult};
+use crate::disk::{Access, Stability};
 use crate::fs::{Kind, access as right, permits};
 use crate::handle::FileId;
 use crate::state::Conflict;
@@ -20,6 +23,8 @@ pub(crate) fn read(c: &mut Compound<'_>, args: ReadArgs) -> OpResult {
     let info = fs.read(node, args.offset, count, &mut pages, c.now.wall)?;
     c.reply.encoder.put(&info.eof);
     c.reply.put_pages(pages);
+    let (len, size) = (info.len.into(), info.attr.size);
+    c.on_disk(|| Access::Read { file, offset: args.offset, len, size });
     Ok(())
 }
 
@@ -31,7 +36,14 @@ pub(crate) fn write(c: &mut Compound<'_>, args: WriteArgs<'_>) -> OpResult {
     let (fs, node) = c.for_change(file)?;
     let data = args.data.bytes().unwrap_or_default();
     check_end(args.offset, data.len() as u64)?;
-    fs.write(c.who, node, args.offset, &c.reply.stored(data), c.now.wall)?;
+    let changed = fs.write(c.who, node, args.offset, &c.reply.stored(data), c.now.wall)?;
+    let (len, grew) = (data.len() as u64, changed.after.size > changed.before.size);
+    let stability = match args.stable {
+        StableHow4::Unstable => Stability::Memory,
+        StableHow4::DataSync => Stability::Data,
+        _ => Stability::File,
+    };
+    c.on_disk(|| Access::Write { file, offset: args.offset, len, stability, grew });
     c.answer(&WriteOk { count: data.len() as u32, committed: args.stable, writeverf: c.write_verifier() })
 }
 
@@ -40,6 +52,7 @@ pub(crate) fn commit(c: &mut Compound<'_>, _: CommitArgs) -> OpResult {
     let file = c.file()?;
     let (_, _, attr) = c.look(file)?;
     check_kind(attr.kind)?;
+    c.on_disk(|| Access::Commit { file });
     c.answer(&CommitOk { writeverf: c.write_verifier() })
 }
 

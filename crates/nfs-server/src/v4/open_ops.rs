@@ -237,6 +237,7 @@ fn run_open(
         _ => tables.clients.may_claim(client)?,
     }
     let found = find(c, current, args)?;
+    c.made_in = found.created.then_some(current);
     let (fs, node) = c.server.exports.file(found.file)?;
     if !found.created {
         check_access(c, &found, share)?;

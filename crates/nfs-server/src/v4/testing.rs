@@ -209,6 +209,7 @@ impl<'s> Client<'s> {
             injected: None,
             may_wait: false,
             objects: [None; 2],
+            disk: None,
         })
     }
 

@@ -14,7 +14,9 @@ use benchmaster_workload::execute::Edge;
 use benchmaster_workload::target::Target;
 
 use super::super::crew::{CrewError, Moment};
-use super::super::server_use::{Reading, SERVER_AGENT, ServerSampler, note_arrivals, start_monotonic_ns};
+use super::super::server_use::{
+    Reading, SERVER_AGENT, ServerSampler, disk_samplers, note_arrivals, start_monotonic_ns,
+};
 use super::super::services::Reached;
 use super::super::setup;
 use super::super::{RunError, RunEvent};
@@ -126,7 +128,11 @@ impl Runner<'_> {
                             server.arrivals().watch();
                             let queues = services.wired(reached.network).and_then(|wired| wired.sampler());
                             let server_sampler: Box<dyn Sampler> = Box::new(ServerSampler(server.clone()));
-                            let samplers = [server_sampler].into_iter().chain(queues).collect();
+                            let samplers = [server_sampler]
+                                .into_iter()
+                                .chain(queues)
+                                .chain(disk_samplers(server))
+                                .collect();
                             sampling = job.sampling.as_ref().map(|config| {
                                 // Those of the system are read where the clients are.
                                 let config = SamplingConfig { samplers: Some(Vec::new()), ..config.clone() };

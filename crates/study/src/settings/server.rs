@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use benchmaster_nfs_server::disk::{DiskConfig, DiskError, DiskKind, DiskOrder, ExportMode};
 use benchmaster_nfs_server::inject::Rule;
 use benchmaster_nfs_server::{ExportConfig, ServerConfig};
 use benchmaster_record::words;
-use benchmaster_units::{ByteSize, TimeSpan};
+use benchmaster_units::{Bandwidth, ByteSize, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ use super::steps::{ParameterText, ServerStep, StepSide, TeardownStep, UnknownPar
 const MANAGED: [&str; 5] = ["host", "parameters", "steps", "teardown", "cache"];
 
 /// Who serves a target.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSettings {
     /// Which server. If absent, the embedded one for the host `{server}`, and an external one for any other.
@@ -50,6 +51,12 @@ pub struct ServerSettings {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub threads: Option<u32>,
+    /// The disk behind the server's files, a model of times. If absent, there is none: memory is stable storage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk: Option<DiskSettings>,
+    /// When changes are answered: `"sync"` when the disk has them, where the protocol wants that, `"async"` at once.
+    #[schemars(with = "String", extend("enum" = ["sync", "async"]))]
+    pub export: ExportMode,
     /// Behaviour on demand: rules as of `benchmaster serve --inject`.
     #[schemars(extend("examples" = [["READ delay=1ms", "WRITE drop-reply p=0.001"]]))]
     pub inject: Vec<String>,
@@ -93,6 +100,8 @@ impl Default for ServerSettings {
             root_squash: server.root_squash,
             nagle: server.nagle,
             threads: None,
+            disk: None,
+            export: server.export,
             inject: Vec::new(),
             seed: server.seed,
             listen: None,
@@ -102,6 +111,64 @@ impl Default for ServerSettings {
             teardown: Vec::new(),
             cache: ServerCache::default(),
         }
+    }
+}
+
+/// A disk behind the embedded server, and the memory in front of it. What is absent is as the kind has it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DiskSettings {
+    /// `"hdd"`: one head, 8 ms to move it, 7,200 turns a minute, 150 MB/s. `"ssd"`: eight channels, 80 µs, 500 MB/s.
+    /// `"none"`: no disk, whatever the other keys are, for the level of a factor.
+    #[schemars(with = "String", extend("enum" = ["none", "hdd", "ssd"]))]
+    pub kind: DiskKind,
+    /// Time to move the head, or to access flash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seek: Option<TimeSpan>,
+    /// Time of a turn of the platter; `"0s"` for flash.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotation: Option<TimeSpan>,
+    /// Rate at which data moves, all channels together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Bandwidth>,
+    /// Requests served at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub channels: Option<u32>,
+    /// Which request is next: `"fifo"` the first, `"elevator"` the nearest in ascending order.
+    #[schemars(with = "String", extend("enum" = ["fifo", "elevator"]))]
+    pub order: DiskOrder,
+    /// The disk's own write cache, which a flush empties; by default none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<ByteSize>,
+    /// File data that the server keeps in memory, by default 1 GiB. Background writing begins when a tenth of it is dirty,
+    /// and writers wait when a fifth is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<ByteSize>,
+    /// What is read ahead of a sequential reader, by default 128 KiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub readahead: Option<ByteSize>,
+}
+
+impl DiskSettings {
+    /// The disk that the server is started with, if any.
+    ///
+    /// # Errors
+    /// The first value that cannot be.
+    pub fn config(&self) -> Result<Option<DiskConfig>, DiskError> {
+        let Some(kind) = DiskConfig::of(self.kind) else { return Ok(None) };
+        let disk = DiskConfig {
+            seek: self.seek.map_or(kind.seek, |seek| seek.0),
+            rotation: self.rotation.map_or(kind.rotation, |rotation| rotation.0),
+            rate: self.rate.map_or(kind.rate, |rate| rate.0),
+            channels: self.channels.unwrap_or(kind.channels),
+            order: self.order,
+            cache: self.cache.map_or(kind.cache, |cache| cache.0),
+            memory: self.memory.map_or(kind.memory, |memory| memory.0),
+            readahead: self.readahead.map_or(kind.readahead, |readahead| readahead.0),
+        };
+        disk.check()?;
+        Ok(Some(disk))
     }
 }
 
@@ -237,6 +304,10 @@ impl ServerSettings {
             let help = "OPERATION ACTION... [CONDITION...], such as `\"READ delay=1ms\"`; see `benchmaster serve --help`";
             ("inject", error.to_string(), help.to_owned())
         })?;
+        let disk = self.disk.as_ref().map(DiskSettings::config).transpose().map_err(|error| {
+            let help = "such as `{ kind = \"hdd\", seek = \"4ms\" }`; docs/study-file.md lists the keys";
+            ("disk", error.to_string(), help.to_owned())
+        })?;
         let defaults = ServerConfig::default();
         Ok(ServerConfig {
             listen,
@@ -253,6 +324,8 @@ impl ServerSettings {
             write_delegations: self.write_delegations,
             null_data: self.null_data,
             change_granularity: self.change_granularity.map(|span| span.0),
+            disk: disk.flatten(),
+            export: self.export,
             rules,
             seed: self.seed,
             root_squash: self.root_squash,

@@ -27,7 +27,7 @@ struct Disk {
 }
 
 fn detect(measured: &Measured<'_>) -> Verdict {
-    if measured.is_embedded() || measured.is_virtual() {
+    if measured.is_virtual() || measured.is_embedded() && !measured.has_modelled_disk() {
         return Verdict::Irrelevant;
     }
     let (host, whose) = if measured.is_nfs() {

@@ -12,7 +12,7 @@ const LEAST_RATE: f64 = 5.0;
 pub(super) const DETECTOR: Detector = Detector { id: "server-journal", detect };
 
 fn detect(measured: &Measured<'_>) -> Verdict {
-    if measured.is_embedded() || measured.is_virtual() {
+    if measured.is_virtual() || measured.is_embedded() && !measured.has_modelled_disk() {
         return Verdict::Irrelevant;
     }
     let host = if measured.is_nfs() { measured.server_host() } else { measured.clients().next() };

@@ -91,7 +91,8 @@ fn journals(measured: &Measured<'_>, samples: &Samples) -> Vec<Journal> {
             Some((sum.max(0.0), (after + before) / 2.0))
         };
         let transactions = counter("transactions").filter(|count| *count > 0.0)?;
-        let (blocks, _) = sum("mean_logged_blocks")?;
+        // A modelled disk counts them.
+        let blocks = counter("logged_blocks").or_else(|| Some(sum("mean_logged_blocks")?.0))?;
         let handles = sum("mean_handles").filter(|(sum, error)| *error <= MOST_ERROR * *sum);
         Some(Journal {
             transactions,
