@@ -96,6 +96,13 @@ impl Mount {
         counts.get(CacheCount::Dirty) + counts.get(CacheCount::Writeback) + unstable
     }
 
+    /// Counts what may be lost at this moment.
+    pub(super) fn look_at_unstable(&self) {
+        if let Some(cache) = &self.0.cache {
+            self.unwritten(&cache.counts);
+        }
+    }
+
     /// A writer made pages dirty: write-back starts where it is due, and the writer waits where too much is dirty.
     pub(super) async fn balance(&self, dirtied: u64) -> NfsResult<()> {
         let Some(cache) = &self.0.cache else { return Ok(()) };

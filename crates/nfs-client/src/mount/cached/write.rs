@@ -100,6 +100,7 @@ impl Mount {
         if !cached.pages.borrow().is_dirty() {
             cached.requests.borrow_mut().clear();
         }
+        self.look_at_unstable();
         Ok(())
     }
 
