@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod client;
 #[path = "../support/limit.rs"]
 mod limit;
 mod pathology;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     if let Some(ended) = pathology::all() {
         return ended;
     }
-    let trials = studies::trials().into_iter().chain(pathology::quick());
+    let trials = studies::trials().into_iter().chain(pathology::quick()).chain(client::trials());
     let ignored = trials.map(|trial| trial.with_ignored_flag(true)).collect();
     libtest_mimic::run(&Arguments::from_args(), ignored).exit_code()
 }

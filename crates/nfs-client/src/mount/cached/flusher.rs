@@ -175,14 +175,15 @@ impl Mount {
         Ok(())
     }
 
-    /// Lets tasks of the background go on: they share a thread with the writer, which would never stop otherwise.
+    /// Lets tasks of the background go on: they share a thread with the writer, which would never stop otherwise. Those
+    /// that want the lock of the writer get it after each write, as from another processor.
     async fn give_way(&self) {
         let Some(cache) = &self.0.cache else { return };
         if cache.flusher.tasks.get() == 0 {
             return;
         }
         let last = cache.flusher.gave_way.get();
-        if last.is_none_or(|last| last.elapsed() >= SLICE) {
+        if self.0.options.paging.send_lock || last.is_none_or(|last| last.elapsed() >= SLICE) {
             self.0.reactor.yield_now().await;
             cache.flusher.gave_way.set(Some(Instant::now()));
         }
