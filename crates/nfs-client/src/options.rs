@@ -152,7 +152,7 @@ pub struct MountOptions {
     /// commits on its own.
     pub unstable_limit: u64,
     /// How data are cached.
-    pub paging: Box<Paging>,
+    pub paging: Paging,
 }
 
 impl MountOptions {
@@ -182,7 +182,7 @@ impl MountOptions {
             delay_initial: Duration::from_millis(100),
             delay_longest: Duration::from_secs(15),
             unstable_limit: 64 << 20,
-            paging: Box::default(),
+            paging: Paging::default(),
         }
     }
 

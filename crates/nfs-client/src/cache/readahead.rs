@@ -193,6 +193,7 @@ fn grown(size: u64, most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::slice;
 
     use super::*;
 
@@ -259,7 +260,7 @@ mod tests {
     #[test]
     fn large_reads_are_read_as_they_are_and_nothing_at_all_is_read_ahead_without_readahead() {
         let mut model = Model::default();
-        assert_eq!(model.read(NEW, 100, 200), [100..300]);
+        assert_eq!(model.read(NEW, 100, 200), slice::from_ref(&(100..300)));
         let none = Reach { most: 0, ..NEW };
         let mut model = Model::default();
         assert_eq!(model.read(none, 8, 4), [8..9, 9..10, 10..11, 11..12]);
@@ -267,17 +268,17 @@ mod tests {
 
     #[test]
     fn a_random_read_after_cached_pages_is_a_sequence_for_the_old_rule_only() {
-        for (reach, history, expected) in [
-            (NEW, 1, vec![200..216]),
-            (NEW, 16, vec![200..216]),
-            (NEW, 17, vec![200..232]),
-            (OLD, 0, vec![200..216]),
+        for (reach, history, end) in [
+            (NEW, 1, 216),
+            (NEW, 16, 216),
+            (NEW, 17, 232),
+            (OLD, 0, 216),
             // 17 pages round up to 32, four times that is the window, and it is joined with the next.
-            (OLD, 1, vec![200..200 + 128 + 512]),
+            (OLD, 1, 200 + 128 + 512),
         ] {
             let mut model = Model { cached: (200 - history..200).collect(), ..Model::default() };
             model.ahead.read_to(5000);
-            assert_eq!(model.read(reach, 200, 16), expected, "{reach:?} {history}");
+            assert_eq!(model.read(reach, 200, 16), slice::from_ref(&(200..end)), "{reach:?} {history}");
         }
     }
 

@@ -70,7 +70,8 @@ fn a_sequence_is_read_ahead_and_single_pages_without_readahead() {
             assert_eq!(counts.get(CacheCount::Cached), 256);
             // All of it is there now.
             let before = calls(&mount, "READ");
-            (read(&mount, &file, &data, 100, 100).await, mount.close(file).await.unwrap());
+            read(&mount, &file, &data, 100, 100).await;
+            mount.close(file).await.unwrap();
             assert_eq!(calls(&mount, "READ"), before);
             mount.unmount().await.unwrap();
         }
