@@ -11,6 +11,7 @@ use benchmaster_record::recording::{Collected, Recording};
 use benchmaster_telemetry::sampling::{Sampler, Samples, Sampling};
 use benchmaster_trace::TraceSink;
 use benchmaster_workload::area::WorkArea;
+use benchmaster_workload::client_cache::ClientCaches;
 use benchmaster_workload::conduct::{Assembly, Conductor, Held, Share, Start, Step, Stopped};
 use benchmaster_workload::execute::{Edge, ExecuteError, Options, Progress, execute};
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,7 @@ pub fn perform(
         max_errors: job.max_errors,
         stop: surroundings.stop,
     };
+    surroundings.samplers.extend(ClientCaches::of(area));
     let agent = surroundings.agent;
     let mut noting = Noting { inner: conductor, start: None };
     let (mut looking, mut observations) = (None, Observations::default());

@@ -234,7 +234,7 @@ impl TryFrom<RemoteTarget> for Target {
             RemoteTarget::Directory(path) => Ok(Self::Directory(PathBuf::from(path))),
             RemoteTarget::Nfs { url, threads } => {
                 let options = url.parse().map_err(|error| format!("target `{url}`: {error}"))?;
-                Ok(Self::Nfs(NfsTarget { options, threads }))
+                Ok(Self::Nfs(NfsTarget { threads, ..NfsTarget::new(options) }))
             }
         }
     }
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn targets_come_through() {
         let url = "nfs://server:2050/export%3F/x?version=3&nconnect=4";
-        let export = NfsTarget { options: url.parse().unwrap(), threads: Some(3) };
+        let export = NfsTarget { threads: Some(3), ..NfsTarget::new(url.parse().unwrap()) };
         let bytes: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(b"/a\xff/b");
         for target in [Target::Nfs(export), Target::Directory(bytes.into())] {
             let frame = benchmaster_frames::encode(&[], &RemoteTarget::from(&target), 1000).unwrap();

@@ -8,10 +8,16 @@ mod clock;
 mod locks;
 mod names;
 mod pages;
+mod readahead;
+mod requests;
+mod stats;
 
 pub use self::clock::Clock;
 
 pub(crate) use self::attributes::{Access, Known};
 pub(crate) use self::locks::{Lock, Locks};
 pub(crate) use self::names::{Name, Names};
-pub(crate) use self::pages::{PAGE, Pages};
+pub(crate) use self::pages::{PAGE, Pages, Place, Run};
+pub(crate) use self::readahead::{Reach, Readahead, Window};
+pub(crate) use self::requests::SortedRequests;
+pub use self::stats::{CacheCount, CacheCounts};

@@ -143,8 +143,9 @@ impl Mount {
     /// Those of the requests it takes.
     pub async fn unmount(self) -> NfsResult<()> {
         if let Some(cache) = &self.0.cache {
-            // What a recall began is finished.
+            // What a recall began is finished, and what the background reads and writes.
             drop(cache.recalls.alone().await);
+            cache.flusher.idle().await;
         }
         match Rc::try_unwrap(self.0) {
             Ok(core) => core.client.unmount().await,

@@ -6,11 +6,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use benchmaster_units::{ByteSize, TimeSpan};
+use benchmaster_units::TimeSpan;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
+use self::fields::{FIELDS, Given};
+pub use self::paging::{Paging, ReadaheadRule, RequestList, Throttle};
 use crate::rpc::Transport;
 use crate::types::{Stability, Version};
+
+mod fields;
+mod paging;
 
 /// The port of NFS.
 pub const NFS_PORT: u16 = 2049;
@@ -146,164 +151,8 @@ pub struct MountOptions {
     /// Bytes written and not yet committed that are kept to be written again if the server restarts; beyond, the mount
     /// commits on its own.
     pub unstable_limit: u64,
-}
-
-/// An option of the URL: its name, how it is set and how it is written, empty where it is not.
-type Field =
-    (&'static str, fn(&mut MountOptions, &Given<'_>) -> Result<(), OptionError>, fn(&MountOptions) -> String);
-
-/// Options of the URL, in the order in which they are written.
-const FIELDS: [Field; 24] = [
-    ("version", |o, given| given.version().map(|v| o.version = v), |o| o.version.to_string()),
-    // Written behind the host.
-    ("port", |o, given| given.port().map(|n| o.port = Some(n)), |_| String::new()),
-    ("mountport", |o, given| given.port().map(|n| o.mount_port = Some(n)), |o| optional(o.mount_port)),
-    ("nconnect", |o, given| given.number(1, 256).map(|n| o.connections = n), |o| o.connections.to_string()),
-    ("slots", |o, given| given.number(1, 4096).map(|n| o.slots = n), |o| o.slots.to_string()),
-    ("rsize", |o, given| given.io_size().map(|n| o.read_size = n), |o| size(o.read_size.into())),
-    ("wsize", |o, given| given.io_size().map(|n| o.write_size = n), |o| size(o.write_size.into())),
-    ("uid", |o, given| given.number(0, u32::MAX).map(|n| o.uid = n), |o| o.uid.to_string()),
-    ("gid", |o, given| given.number(0, u32::MAX).map(|n| o.gid = n), |o| o.gid.to_string()),
-    ("sync", |o, given| given.one_of(&STABILITIES).map(|v| o.sync = v), |o| name_of(&STABILITIES, o.sync)),
-    ("cache", |o, given| given.one_of(&CACHES).map(|v| o.cache = v), |o| name_of(&CACHES, o.cache)),
-    (
-        "delegations",
-        |o, given| given.one_of(&SWITCH).map(|on| o.delegations = Some(on)),
-        |o| optional(o.delegations.map(|on| name_of(&SWITCH, on))),
-    ),
-    (
-        "timeo",
-        |o, given| given.positive(SECOND / 10).map(|t| o.timeo = Some(t)),
-        |o| optional(o.timeo.map(TimeSpan)),
-    ),
-    ("retrans", |o, given| given.number(0, 1000).map(|n| o.retrans = Some(n)), |o| optional(o.retrans)),
-    (
-        "proto",
-        |o, given| given.one_of(&TRANSPORTS).map(|v| o.transport = v),
-        |o| name_of(&TRANSPORTS, o.transport),
-    ),
-    ("nagle", |o, given| given.one_of(&SWITCH).map(|on| o.nagle = on), |o| name_of(&SWITCH, o.nagle)),
-    // Written as the four that it sets.
-    ("actimeo", |o, given| given.time(SECOND).map(|t| o.attribute_times = all(t)), |_| String::new()),
-    (
-        "acregmin",
-        |o, given| given.time(SECOND).map(|t| o.attribute_times.regular_min = t),
-        |o| time(o.attribute_times.regular_min),
-    ),
-    (
-        "acregmax",
-        |o, given| given.time(SECOND).map(|t| o.attribute_times.regular_max = t),
-        |o| time(o.attribute_times.regular_max),
-    ),
-    (
-        "acdirmin",
-        |o, given| given.time(SECOND).map(|t| o.attribute_times.directory_min = t),
-        |o| time(o.attribute_times.directory_min),
-    ),
-    (
-        "acdirmax",
-        |o, given| given.time(SECOND).map(|t| o.attribute_times.directory_max = t),
-        |o| time(o.attribute_times.directory_max),
-    ),
-    (
-        "delay_initial",
-        |o, given| given.positive(SECOND).map(|t| o.delay_initial = t),
-        |o| time(o.delay_initial),
-    ),
-    (
-        "delay_longest",
-        |o, given| given.positive(SECOND).map(|t| o.delay_longest = t),
-        |o| time(o.delay_longest),
-    ),
-    (
-        "unstable_limit",
-        |o, given| given.size(0, 1 << 40).map(|n| o.unstable_limit = n),
-        |o| size(o.unstable_limit),
-    ),
-];
-const SECOND: Duration = Duration::from_secs(1);
-
-const STABILITIES: [(&str, Stability); 3] =
-    [("none", Stability::Unstable), ("data", Stability::Data), ("file", Stability::File)];
-const CACHES: [(&str, Cache); 2] = [("off", Cache::Off), ("linux", Cache::Linux)];
-const TRANSPORTS: [(&str, Transport); 2] = [("tcp", Transport::Tcp), ("udp", Transport::Udp)];
-const SWITCH: [(&str, bool); 2] = [("on", true), ("off", false)];
-
-fn name_of<T: PartialEq>(names: &[(&str, T)], value: T) -> String {
-    names.iter().find(|(_, other)| *other == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
-}
-
-fn optional<T: ToString>(value: Option<T>) -> String {
-    value.map_or_else(String::new, |value| value.to_string())
-}
-
-fn size(bytes: u64) -> String {
-    ByteSize(bytes).to_string()
-}
-
-fn time(time: Duration) -> String {
-    TimeSpan(time).to_string()
-}
-
-fn all(time: Duration) -> AttributeTimes {
-    AttributeTimes { regular_min: time, regular_max: time, directory_min: time, directory_max: time }
-}
-
-/// The text given for an option.
-struct Given<'v> {
-    name: &'static str,
-    value: &'v str,
-}
-
-impl Given<'_> {
-    fn wrong(&self, right: String) -> OptionError {
-        OptionError::Value { name: self.name, value: self.value.to_owned(), right }
-    }
-
-    fn number(&self, low: u32, high: u32) -> Result<u32, OptionError> {
-        let number = self.value.parse().ok().filter(|n| (low..=high).contains(n));
-        number.ok_or_else(|| self.wrong(format!("a number from {low} to {high}")))
-    }
-
-    fn port(&self) -> Result<u16, OptionError> {
-        self.number(1, u16::MAX.into()).map(|port| port as u16)
-    }
-
-    fn size(&self, low: u64, high: u64) -> Result<u64, OptionError> {
-        match self.value.parse::<ByteSize>() {
-            Ok(ByteSize(n)) if (low..=high).contains(&n) => Ok(n),
-            Ok(_) => Err(self.wrong(format!("a size from {} to {}", ByteSize(low), ByteSize(high)))),
-            Err(error) => Err(self.wrong(format!("a size such as 64KiB: {error}"))),
-        }
-    }
-
-    fn io_size(&self) -> Result<u32, OptionError> {
-        self.size(512, MAX_IO).map(|size| size as u32)
-    }
-
-    /// A bare number is a number of `bare`.
-    fn time(&self, bare: Duration) -> Result<Duration, OptionError> {
-        match (self.value.parse::<u32>(), self.value.parse::<TimeSpan>()) {
-            (Ok(n), _) => Ok(bare * n),
-            (_, Ok(TimeSpan(time))) => Ok(time),
-            (_, Err(error)) => Err(self.wrong(format!("a time such as 5s: {error}"))),
-        }
-    }
-
-    fn positive(&self, bare: Duration) -> Result<Duration, OptionError> {
-        let time = self.time(bare)?;
-        if time.is_zero() { Err(self.wrong("a time greater than zero, such as 5s".into())) } else { Ok(time) }
-    }
-
-    fn one_of<T: Copy>(&self, values: &[(&str, T)]) -> Result<T, OptionError> {
-        let found = values.iter().find(|(name, _)| *name == self.value).map(|(_, value)| *value);
-        let names = || values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| self.wrong(format!("one of {}", names())))
-    }
-
-    fn version(&self) -> Result<Version, OptionError> {
-        self.one_of(&Version::ALL.iter().map(|version| (version.name(), *version)).collect::<Vec<_>>())
-    }
+    /// How data are cached.
+    pub paging: Paging,
 }
 
 impl MountOptions {
@@ -333,6 +182,7 @@ impl MountOptions {
             delay_initial: Duration::from_millis(100),
             delay_longest: Duration::from_secs(15),
             unstable_limit: 64 << 20,
+            paging: Paging::default(),
         }
     }
 
@@ -407,6 +257,19 @@ impl MountOptions {
         }
         if self.cache == Cache::Linux && self.version == Version::V2 {
             return conflict("cache", &"linux", "version=2".into(), "the cache needs version 3 or later");
+        }
+        if self.cache == Cache::Off
+            && let Some((name, value)) = fields::changed(self, &fields::PAGING)
+        {
+            return conflict(
+                name,
+                &value,
+                "cache=off".into(),
+                "it is an option of the cache: add cache=linux",
+            );
+        }
+        if let Some((name, value, other, fix)) = self.paging.conflict() {
+            return conflict(name, &value, other, fix);
         }
         for (name, low, other, high) in [
             ("acregmin", times.regular_min, "acregmax", times.regular_max),

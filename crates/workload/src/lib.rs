@@ -11,6 +11,7 @@
 pub mod area;
 pub mod cache;
 pub mod calibrate;
+pub mod client_cache;
 pub mod conduct;
 pub mod content;
 pub mod execute;

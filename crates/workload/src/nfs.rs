@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use benchmaster_nfs_client::counters::{Event, Snapshot};
 use benchmaster_nfs_client::mount::{self, Mount};
-use benchmaster_nfs_client::options::{Cache, MountOptions};
+use benchmaster_nfs_client::options::{Cache, MountOptions, Paging};
 use benchmaster_nfs_client::reactor::{EndsBackground, Reactor};
 
 use crate::area::error::AreaError;
@@ -170,7 +170,12 @@ async fn stopped(reactor: &Reactor, stop: &AtomicBool, mut tick: impl FnMut()) {
 
 /// The options of jobs on the working directory: what they read must come from the server.
 fn uncached(target: &NfsTarget) -> MountOptions {
-    MountOptions { cache: Cache::Off, delegations: None, ..target.options.clone() }
+    MountOptions {
+        cache: Cache::Off,
+        delegations: None,
+        paging: Paging::default(),
+        ..(*target.options).clone()
+    }
 }
 
 fn client_error(target: &NfsTarget, error: io::Error) -> AreaError {

@@ -19,7 +19,7 @@ pub enum Target {
 pub struct NfsTarget {
     /// Where it is and how it is used. Two targets that differ only in how (version, connections, sizes, …) hold the same
     /// files.
-    pub options: MountOptions,
+    pub options: Box<MountOptions>,
     /// Most reactor threads; else one per processor. There are never more than clients, each of which lives on one.
     pub threads: Option<u32>,
 }
@@ -27,7 +27,7 @@ pub struct NfsTarget {
 impl NfsTarget {
     /// An export with as many threads as processors.
     pub fn new(options: MountOptions) -> Self {
-        Self { options, threads: None }
+        Self { options: Box::new(options), threads: None }
     }
 
     /// Server and export without options: `nfs://server/export`.

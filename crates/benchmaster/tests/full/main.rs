@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod client;
 #[path = "../support/limit.rs"]
 mod limit;
 mod papers;
@@ -39,7 +40,8 @@ fn main() -> ExitCode {
     if let Some(ended) = pathology::all().or_else(papers::all) {
         return ended;
     }
-    let trials = studies::trials().into_iter().chain(pathology::quick()).chain(papers::trials());
+    let made = pathology::quick().into_iter().chain(client::trials()).chain(papers::trials());
+    let trials = studies::trials().into_iter().chain(made);
     let ignored = trials.map(|trial| trial.with_ignored_flag(true)).collect();
     libtest_mimic::run(&Arguments::from_args(), ignored).exit_code()
 }

@@ -1,25 +1,23 @@
 //! The Linux client's cache at work: what is sent because of what is still to be believed.
 
-mod data;
 mod delegation;
+mod flusher;
 mod lock;
 mod names;
+mod read;
+mod write;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 
+use self::flusher::Flusher;
 use super::Mount;
 use super::gate::Gate;
 use super::node::{Cached, Node};
-use crate::cache::{Clock, PAGE, Pages};
+use crate::cache::{CacheCount, CacheCounts, Clock, PAGE, Pages, Place};
 use crate::error::NfsError;
 use crate::protocol::{NfsResult, Protocol};
-use crate::types::{AccessBits, Attributes};
-
-/// Most bytes of data kept.
-const MOST_DATA: usize = 256 << 20;
-const MOST_PAGES: usize = MOST_DATA / PAGE as usize;
-/// Dirty bytes beyond which a writer flushes its file.
-const MOST_DIRTY: usize = 64 << 20;
+use crate::types::{AccessBits, Attributes, Handle};
 
 /// How often attributes are asked for while the file is written.
 const TRIES: u32 = 4;
@@ -33,27 +31,25 @@ const NOENT: u32 = 2;
 #[derive(Debug)]
 pub(super) struct Cache {
     clock: Clock,
-    /// Pages of all files.
-    pages: Cell<usize>,
-    /// Dirty pages of all files.
-    dirty: Cell<usize>,
-    /// Counts uses, to tell older from newer.
-    uses: Cell<u64>,
+    counts: CacheCounts,
+    /// Pages in the order in which they were last looked at for eviction.
+    oldest: RefCell<VecDeque<(Handle, u64)>>,
     /// Counts changes that we made: attributes asked for before one may be older than what is known since.
     changes: Cell<u64>,
     /// Shared by recalls that are being answered.
     pub(super) recalls: Gate,
+    pub(super) flusher: Flusher,
 }
 
 impl Cache {
     pub(super) fn new(clock: Clock) -> Self {
         Self {
             clock,
-            pages: Cell::new(0),
-            dirty: Cell::new(0),
-            uses: Cell::new(0),
+            counts: CacheCounts::default(),
+            oldest: RefCell::default(),
             changes: Cell::new(0),
             recalls: Gate::default(),
+            flusher: Flusher::default(),
         }
     }
 }
@@ -146,15 +142,56 @@ impl Mount {
     /// Changes the pages of a file, and counts them.
     fn change_pages<R>(&self, cached: &Cached, change: impl FnOnce(&mut Pages) -> R) -> R {
         let mut pages = cached.pages.borrow_mut();
-        let before = (pages.len(), pages.dirty());
+        let levels = |pages: &Pages| [pages.len(), pages.dirty(), pages.writing()].map(|n| n as u64);
+        let before = levels(&pages);
         let result = change(&mut pages);
-        if let Some(cache) = &self.0.cache {
-            cache.pages.set(cache.pages.get() + pages.len() - before.0);
-            cache.dirty.set(cache.dirty.get() + pages.dirty() - before.1);
-            cache.uses.set(cache.uses.get() + 1);
-            cached.used.set(cache.uses.get());
+        if let Some(Cache { counts, .. }) = &self.0.cache {
+            let names = [CacheCount::Cached, CacheCount::Dirty, CacheCount::Writeback];
+            for ((name, before), after) in names.into_iter().zip(before).zip(levels(&pages)) {
+                counts.set(name, counts.get(name) + after - before);
+            }
+            let uses = pages.take_uses();
+            counts.add(CacheCount::Read, uses.read);
+            counts.add(CacheCount::AheadUsed, uses.ahead);
         }
         result
+    }
+
+    /// Pages were added to a file: others are dropped if there are too many.
+    fn added(&self, node: &Node, cached: &Cached) {
+        let added = cached.pages.borrow_mut().take_added();
+        if let Some(cache) = &self.0.cache {
+            cache.oldest.borrow_mut().extend(added.into_iter().map(|page| (node.handle, page)));
+            self.evict(cache);
+        }
+    }
+
+    /// Drops the pages that were not used for longest while there are too many. Each has a second chance, as in Linux: a
+    /// page that was used since it was looked at last is looked at once more.
+    fn evict(&self, cache: &Cache) {
+        let most = self.0.options.paging.memory / PAGE;
+        let mut oldest = cache.oldest.borrow_mut();
+        let mut looks = 2 * oldest.len();
+        while cache.counts.get(CacheCount::Cached) > most && looks > 0 {
+            looks -= 1;
+            let Some((handle, page)) = oldest.pop_front() else { break };
+            let Some(node) = self.0.nodes.find(&handle) else { continue };
+            let Some(cached) = &node.cached else { continue };
+            match self.change_pages(cached, |pages| pages.evict(page)) {
+                Some(true) => cache.counts.add(CacheCount::Evicted, 1),
+                Some(false) => oldest.push_back((handle, page)),
+                None => {}
+            }
+        }
+        // Pages that were dropped for other reasons are still there.
+        if oldest.len() as u64 > 2 * cache.counts.get(CacheCount::Cached) + 4096 {
+            let is_cached = |(handle, page): &(Handle, u64)| {
+                let node = self.0.nodes.find(handle);
+                let cached = node.as_ref().and_then(|node| node.cached.as_ref());
+                cached.is_some_and(|cached| cached.pages.borrow().look(*page) != Place::Missing)
+            };
+            oldest.retain(is_cached);
+        }
     }
 
     /// Forgets data behind a new end of a file that we gave it.
@@ -164,6 +201,7 @@ impl Mount {
             self.count_change();
             cached.changes.set(cached.changes.get() + 1);
             self.change_pages(cached, |pages| pages.cut(size));
+            cached.requests.borrow_mut().clear();
             cached.generation.set(cached.generation.get() + 1);
             let mut known = cached.known.borrow_mut();
             known.resize(size);
@@ -171,22 +209,14 @@ impl Mount {
         }
     }
 
-    /// Drops data of the files that were used longest ago while there are too many.
+    /// Forgets files that are not in use while there are too many.
     fn make_space(&self) {
         self.0.nodes.trim(|cached| self.drop_data(cached));
-        let Some(cache) = self.0.cache.as_ref().filter(|cache| cache.pages.get() > MOST_PAGES) else {
-            return;
-        };
-        let mut nodes = self.0.nodes.all();
-        nodes.sort_by_key(|node| node.cached.as_ref().map_or(0, |cached| cached.used.get()));
-        for node in nodes {
-            if cache.pages.get() <= MOST_PAGES / 8 * 7 {
-                break;
-            }
-            if let Some(cached) = &node.cached {
-                self.drop_data(cached);
-            }
-        }
+    }
+
+    /// What the cache did and has; `None` without one.
+    pub fn cache_counts(&self) -> Option<&CacheCounts> {
+        self.0.cache.as_ref().map(|cache| &cache.counts)
     }
 
     /// Attributes of a file: those known, while they are to be believed, else GETATTR. `force`: GETATTR unless a

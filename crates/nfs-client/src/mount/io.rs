@@ -205,7 +205,7 @@ impl Mount {
     pub async fn fsync(&self, file: &File) -> NfsResult<()> {
         match &file.open {
             Open::Server(open) => self.commit(open, &file.node).await,
-            Open::Cached(slot) => Box::pin(self.flush(&file.node, slot, Stability::Unstable)).await,
+            Open::Cached(slot) => Box::pin(self.sync_cached(&file.node, slot)).await,
         }
     }
 

@@ -108,6 +108,11 @@ impl Logs {
         self.held.get().saturating_add(more) > self.limit
     }
 
+    /// Bytes held.
+    pub(super) fn held(&self) -> usize {
+        self.held.get()
+    }
+
     /// Adds to the bytes held.
     pub(super) fn hold(&self, bytes: usize) {
         self.held.set(self.held.get() + bytes);

@@ -8,7 +8,9 @@ use std::rc::Rc;
 use super::ClientFile;
 use super::gate::Gate;
 use super::log::Log;
-use crate::cache::{Access, Known, Locks, Names, Pages};
+use crate::cache::{Access, Known, Locks, Names, Pages, Readahead, SortedRequests};
+use crate::error::NfsError;
+use crate::reactor::Waiters;
 use crate::types::{Handle, OpenHow};
 
 /// Most files that are kept while they are not open.
@@ -39,8 +41,16 @@ pub(super) struct Cached {
     pub(super) generation: Cell<u64>,
     /// Counts our changes of content and size that were answered.
     pub(super) changes: Cell<u64>,
-    /// When it was used last.
-    pub(super) used: Cell<u64>,
+    /// Pages that were read, runs that were written: who waits for one looks.
+    pub(super) moved: Waiters,
+    /// Background tasks that use it.
+    pub(super) busy: Cell<usize>,
+    /// Whether one of them writes behind its writers.
+    pub(super) behind: Cell<bool>,
+    /// Write requests, where they are kept in a list.
+    pub(super) requests: RefCell<SortedRequests>,
+    /// Errors of write-back in the background so far, and the last one.
+    pub(super) failures: Cell<(u64, Option<NfsError>)>,
     pub(super) slots: RefCell<Vec<Rc<Slot>>>,
     /// Locks that the server does not know.
     pub(super) locks: RefCell<Locks>,
@@ -58,6 +68,9 @@ pub(super) struct Slot {
     pub(super) directory: Handle,
     pub(super) name: Box<[u8]>,
     pub(super) owner: u64,
+    pub(super) readahead: RefCell<Readahead>,
+    /// Errors of write-back that were reported here, or were there before.
+    pub(super) reported: Cell<u64>,
     /// `None`: under a delegation, and the server does not know of it.
     pub(super) open: RefCell<Option<Rc<ClientFile>>>,
 }
@@ -131,8 +144,9 @@ impl Nodes {
         });
     }
 
-    pub(super) fn all(&self) -> Vec<Rc<Node>> {
-        self.nodes.borrow().values().cloned().collect()
+    /// Files with data that are not stable at the server.
+    pub(super) fn busy(&self) -> Vec<Rc<Node>> {
+        self.nodes.borrow().values().filter(|node| !node.is_idle()).cloned().collect()
     }
 
     /// One of those that have it open lets go of it. Returns what the last one could not make stable.

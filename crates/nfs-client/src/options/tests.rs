@@ -79,11 +79,29 @@ fn mistakes_are_named() {
         ("nfs://s/e?version=3&proto=udp&nagle=on", "an algorithm of TCP"),
         ("nfs://s/e?version=3&delegations=on", "delegations need version 4"),
         ("nfs://s/e?delegations=on", "add cache=linux"),
+        ("nfs://s/e?dirty_ratio=5", "`dirty_ratio=5` conflicts with `cache=off`"),
+        ("nfs://s/e?cache=linux&readahead=3.12", "write one of 6.1, 2.6.32"),
+        ("nfs://s/e?cache=linux&max_request_soft=9&max_request_hard=8", "must not be larger"),
+        (
+            "nfs://s/e?cache=linux&memory=1MiB&dirty_bytes=2MiB",
+            "`dirty_bytes=2MiB` conflicts with `memory=1MiB`",
+        ),
         ("nfs://s/e?acregmin=90", "`acregmin=90s` conflicts with `acregmax=1min`"),
     ] {
         let found = message(text);
         assert!(found.contains(wanted), "{text}: {found}");
     }
+}
+
+#[test]
+fn limits_of_dirty_data_are_shares_of_the_memory_or_bytes() {
+    let limits =
+        |options: &str| parse(&format!("nfs://s/e?cache=linux&memory=100MiB{options}")).paging.dirty_limits();
+    let mib = 1 << 20;
+    assert_eq!(limits(""), (10 * mib, 20 * mib));
+    assert_eq!(limits("&dirty_bytes=50MiB"), (10 * mib, 50 * mib));
+    assert_eq!(limits("&dirty_background_bytes=30MiB"), (10 * mib, 20 * mib), "at most half of the other");
+    assert_eq!(parse("nfs://s/e?cache=linux&dirty_expire=300").paging.dirty_expire, Duration::from_secs(3));
 }
 
 proptest! {
@@ -97,7 +115,10 @@ proptest! {
                 "version=3", "version=4.2", "port=7", "mountport=9", "nconnect=3", "slots=1", "rsize=1000", "wsize=1MiB",
                 "uid=4294967295", "gid=1", "sync=data", "sync=file", "sync=none", "cache=linux", "cache=off",
                 "timeo=7", "timeo=1us", "retrans=9", "proto=tcp", "actimeo=0", "acregmin=2", "acdirmax=3h",
-                "delay_initial=5ms", "delay_longest=99s", "unstable_limit=1GB", "delegations=off",
+                "memory=1MiB", "readahead=2.6.32", "read_ahead_kb=0", "dirty_background_ratio=3", "dirty_ratio=7",
+                "dirty_background_bytes=4096", "dirty_bytes=1MiB", "dirty_expire=100", "dirty_writeback=0",
+                "dirty_throttle=flush", "write_behind=on", "max_request_soft=192", "max_request_hard=256",
+                "request_list=sorted", "send_lock=on", "delay_initial=5ms", "delay_longest=99s", "unstable_limit=1GB", "delegations=off",
             ]), 0..6),
     ) {
         let mut wanted = MountOptions::new(host, format!("/{}", path.join("/")));

@@ -13,6 +13,7 @@ mod linux_tables;
 mod mount;
 mod mount_allocation;
 mod mount_faults;
+mod paging;
 mod reactor;
 mod rpc;
 mod v2;

@@ -215,7 +215,7 @@ static KEYS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| ["path", "url", "mount"].into_iter().chain(MountOptions::names()).collect());
 
 /// What the options of a mount mean, for the schema.
-const MEANINGS: [(&str, &str); 24] = [
+const MEANINGS: [(&str, &str); 39] = [
     ("version", "Version of NFS: `\"2\"`, `\"3\"`, `\"4.0\"`, `\"4.1\"`, `\"4.2\"`."),
     ("port", "Port of the NFS service, if not 2049."),
     ("mountport", "Port of the MOUNT service (v2 and v3), if the portmapper is not to be asked."),
@@ -243,6 +243,33 @@ const MEANINGS: [(&str, &str); 24] = [
     ("delay_initial", "First pause after the server asked to try later; doubled each time."),
     ("delay_longest", "Longest such pause."),
     ("unstable_limit", "Most bytes written and not committed that a client keeps."),
+    ("memory", "Bytes of data that the cache of a client keeps."),
+    ("readahead", "When clients read ahead: as Linux `\"6.1\"` or `\"2.6.32\"`."),
+    ("read_ahead_kb", "Most KiB read ahead of a reader; 0: every READ is a single page."),
+    ("dirty_background_ratio", "Percentage of `memory` that may be dirty before write-back starts."),
+    ("dirty_ratio", "Percentage of `memory` that may be dirty before writers are held back."),
+    ("dirty_background_bytes", "Bytes instead of `dirty_background_ratio`."),
+    ("dirty_bytes", "Bytes instead of `dirty_ratio`."),
+    ("dirty_expire", "Age from which dirty data are written back, whatever their amount."),
+    ("dirty_writeback", "How often the age of dirty data is checked; 0: never."),
+    (
+        "dirty_throttle",
+        "How writers are held back: `\"pace\"`, to the rate of write-back, or `\"flush\"`, until all is flushed.",
+    ),
+    ("write_behind", "Whether a WRITE is sent as soon as a file has `wsize` of dirty data (Linux 2.4)."),
+    (
+        "max_request_soft",
+        "Pages of a file not yet stable from which on a writer flushes it (Linux 2.4: 192); 0: no limit.",
+    ),
+    (
+        "max_request_hard",
+        "Pages of a client not yet stable from which on writers wait (Linux 2.4: 256); 0: no limit.",
+    ),
+    (
+        "request_list",
+        "How a write finds an earlier request: `\"hash\"`, or `\"sorted\"` in a list (Linux 2.4).",
+    ),
+    ("send_lock", "Whether writers and the sending of WRITEs exclude each other (Linux 2.4)."),
 ];
 
 impl<'de> Deserialize<'de> for TargetSettings {

@@ -12,7 +12,7 @@ const MOST_P: f64 = 0.01;
 pub(super) const COMPARISON: Comparison = Comparison { id: "faster-server-slower-client", compare };
 
 fn compare(whole: &Whole<'_>) -> Compared {
-    let axes = axes(whole, |path| !path.starts_with("workload.") && !path.starts_with("clients."));
+    let axes = axes(whole, is_of_server);
     let study = &whole.results.study;
     let has = |name: &str| {
         whole.results.runs.iter().any(|run| run.responses.iter().any(|response| response.name == name))
@@ -60,6 +60,16 @@ fn compare(whole: &Whole<'_>) -> Compared {
         compared.unknown = Some("two runs or more at each level tell it: more `replicates`".into());
     }
     compared
+}
+
+/// Whether a parameter says which server is measured, or what it or the network does. Options of the mount change the
+/// client.
+fn is_of_server(path: &str) -> bool {
+    match path.split_once('.') {
+        Some(("workload" | "clients", _)) => false,
+        Some(("target", key)) => matches!(key, "path" | "url" | "mount"),
+        _ => true,
+    }
 }
 
 fn finding(
@@ -119,6 +129,20 @@ mod tests {
             }
         }
         made::compare(&results, compare)
+    }
+
+    #[test]
+    fn options_of_the_mount_make_no_other_server() {
+        for (path, is) in [
+            ("network.server_bandwidth", true),
+            ("server.threads", true),
+            ("target.url", true),
+            ("target.max_request_soft", false),
+            ("workload.write.io_size", false),
+            ("clients.count", false),
+        ] {
+            assert_eq!(is_of_server(path), is, "{path}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Names: walking, opening, attributes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{Mount, NOENT, Node, parts};
@@ -144,6 +144,8 @@ impl Mount {
             directory: directory.handle,
             name: name.into(),
             owner,
+            readahead: RefCell::default(),
+            reported: Cell::new(parts(&node)?.failures.get().0),
             open: RefCell::new(open.map(Rc::new)),
         });
         parts(&node)?.slots.borrow_mut().push(slot.clone());

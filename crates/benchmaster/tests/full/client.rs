@@ -1,0 +1,116 @@
+//! The client's page cache and its cures: what the papers found is found where the cause is, and not where it is cured.
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use libtest_mimic::{Failed, Trial};
+use serde::Deserialize;
+
+use crate::limit::output_within;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_benchmaster");
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A study of the client, made small.
+struct Case {
+    study: &'static str,
+    changes: &'static [&'static str],
+    finding: &'static str,
+    /// Part of the labels of the treatments in which it is found; in no others.
+    with: &'static str,
+}
+
+const CASES: [Case; 5] = [
+    Case {
+        study: "paper000-readahead",
+        changes: &[
+            "target.memory=1GiB",
+            "network.server_bandwidth=10MB/s",
+            "workload.read.file_size=128MiB",
+            "workload.read.duration=4s",
+            "factors.io_size.levels=[\"64KiB\"]",
+        ],
+        finding: "readahead-waste",
+        with: "rule=2.6.32",
+    },
+    Case {
+        study: "paper000-bursts",
+        changes: &["workload.write.duration=6s"],
+        finding: "burst-and-flush",
+        with: "limit=25MiB",
+    },
+    Case {
+        study: "paper003-client",
+        changes: &["workload.write.file_size=40MB", "factors.server.levels=[\"26MB/s\"]"],
+        finding: "periodic-spikes",
+        with: "client=linux244",
+    },
+    Case {
+        study: "paper003-client",
+        changes: &[
+            "workload.write.file_size=200MB",
+            "run.interval=400ms",
+            "factors.server.levels=[\"38MB/s\"]",
+        ],
+        finding: "latency-drift",
+        with: "client=no-flushes",
+    },
+    Case {
+        study: "paper002-synchronous",
+        changes: &["factors.file_size.levels=[\"10MB\"]"],
+        finding: "synchronous-mount",
+        with: "sync=file",
+    },
+];
+
+pub(crate) fn trials() -> impl Iterator<Item = Trial> {
+    CASES.into_iter().map(|case| Trial::test(format!("client_{}", case.finding), move || trial(&case)))
+}
+
+/// The parts of `diagnose --json` that are judged.
+#[derive(Deserialize)]
+struct Diagnosis {
+    findings: Vec<Finding>,
+}
+
+#[derive(Deserialize)]
+struct Finding {
+    id: String,
+    at: Option<At>,
+}
+
+#[derive(Deserialize)]
+struct At {
+    treatments: Vec<Treatment>,
+}
+
+#[derive(Deserialize)]
+struct Treatment {
+    label: String,
+}
+
+fn trial(case: &Case) -> Result<(), Failed> {
+    let place = tempfile::TempDir::new_in("/dev/shm").or_else(|_| tempfile::TempDir::new())?;
+    let study = format!("{}/../../studies/{}.toml", env!("CARGO_MANIFEST_DIR"), case.study);
+    let results = place.path().join("results");
+    let mut run = Command::new(PROGRAM);
+    run.arg("run").arg(study).arg("-q").arg("-o").arg(&results).args(["--set", "design.replicates=2"]);
+    case.changes.iter().for_each(|change| _ = run.args(["--set", change]));
+    run.stdin(Stdio::null());
+    let ran = output_within(run, PATIENCE)?;
+    if !ran.status.success() {
+        return Err(String::from_utf8_lossy(&ran.stderr).into_owned().into());
+    }
+    let mut diagnose = Command::new(PROGRAM);
+    diagnose.arg("diagnose").arg(&results).arg("--json");
+    let diagnosis: Diagnosis = serde_json::from_slice(&output_within(diagnose, PATIENCE)?.stdout)?;
+    let of_this = diagnosis.findings.iter().filter(|finding| finding.id == case.finding);
+    let labels: Vec<&str> = of_this
+        .filter_map(|finding| finding.at.as_ref())
+        .flat_map(|at| at.treatments.iter().map(|treatment| &*treatment.label))
+        .collect();
+    if labels.is_empty() || !labels.iter().all(|label| label.contains(case.with)) {
+        return Err(format!("{} is found with {labels:?} instead of {}", case.finding, case.with).into());
+    }
+    Ok(())
+}
