@@ -79,6 +79,8 @@ fn mistakes_are_named() {
         ("nfs://s/e?version=3&proto=udp&nagle=on", "an algorithm of TCP"),
         ("nfs://s/e?version=3&delegations=on", "delegations need version 4"),
         ("nfs://s/e?delegations=on", "add cache=linux"),
+        ("nfs://s/e?append_to_locks=on", "add cache=linux"),
+        ("nfs://s/e?version=3&cache=linux&append_to_locks=on", "only version 4 has compounds"),
         ("nfs://s/e?acregmin=90", "`acregmin=90s` conflicts with `acregmax=1min`"),
     ] {
         let found = message(text);
@@ -98,6 +100,7 @@ proptest! {
                 "uid=4294967295", "gid=1", "sync=data", "sync=file", "sync=none", "cache=linux", "cache=off",
                 "timeo=7", "timeo=1us", "retrans=9", "proto=tcp", "actimeo=0", "acregmin=2", "acdirmax=3h",
                 "delay_initial=5ms", "delay_longest=99s", "unstable_limit=1GB", "delegations=off",
+                "append_to_locks=on",
             ]), 0..6),
     ) {
         let mut wanted = MountOptions::new(host, format!("/{}", path.join("/")));
