@@ -170,7 +170,7 @@ async fn stopped(reactor: &Reactor, stop: &AtomicBool, mut tick: impl FnMut()) {
 
 /// The options of jobs on the working directory: what they read must come from the server.
 fn uncached(target: &NfsTarget) -> MountOptions {
-    MountOptions { cache: Cache::Off, delegations: None, ..target.options.clone() }
+    MountOptions { cache: Cache::Off, delegations: None, append_to_locks: false, ..target.options.clone() }
 }
 
 fn client_error(target: &NfsTarget, error: io::Error) -> AreaError {
